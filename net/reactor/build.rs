@@ -1,8 +1,9 @@
-//! Says whether the system can have an io_uring: `cfg(io_uring)`. The condition is that of the dependency in `Cargo.toml`.
+//! Sets `cfg(io_uring)` if the target can have an io_uring. The condition is that of the dependency in
+//! `Cargo.toml`.
 
 use std::env;
 
-/// Machines whose structures the crate `io-uring` knows.
+/// Architectures supported by the crate `io-uring`.
 const MACHINES: [&str; 5] = ["x86_64", "aarch64", "riscv64", "loongarch64", "powerpc64"];
 
 fn main() {

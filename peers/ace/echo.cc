@@ -1,6 +1,6 @@
 // An echo server as the ACE papers write it: Reactor, Acceptor and Service Handler, over ACE_Dev_Poll_Reactor (epoll).
 //
-// Prints its port on one line, sends back whatever comes, and ends when its standard input ends.
+// Prints its port on one line, echoes its input, and exits at the end of its standard input.
 
 #include <ace/Acceptor.h>
 #include <ace/Dev_Poll_Reactor.h>
@@ -61,17 +61,17 @@ private:
         return sent < 0 && (errno == EWOULDBLOCK || errno == EINTR) ? 0 : sent;
     }
 
-    std::string rest_; // what the peer has not taken yet
+    std::string rest_; // octets that the peer has not accepted yet
 };
 
-/// Ends the process when standard input ends: connections that are still open need no farewell.
+/// Ends the process at the end of standard input: open connections need no orderly close.
 class Parent : public ACE_Event_Handler {
 public:
     int handle_input(ACE_HANDLE handle) override {
         char buffer[64];
         return ACE_OS::read(handle, buffer, sizeof buffer) > 0 ? 0 : -1;
     }
-    int handle_close(ACE_HANDLE, ACE_Reactor_Mask) override { std::_Exit(0); } // the reactor calls it at a hang-up, too
+    int handle_close(ACE_HANDLE, ACE_Reactor_Mask) override { std::_Exit(0); } // also called for a hang-up
     ACE_HANDLE get_handle() const override { return ACE_STDIN; }
 };
 
@@ -87,7 +87,7 @@ int main() {
     std::signal(SIGPIPE, SIG_IGN);
     ACE_Dev_Poll_Reactor epoll(ACE::max_handles());
     ACE_Reactor reactor(&epoll);
-    ACE_Reactor::instance(&reactor); // service handlers take this one
+    ACE_Reactor::instance(&reactor); // service handlers use this one
     ACE_Acceptor<Echo, ACE_SOCK_ACCEPTOR> acceptor;
     if (acceptor.open(ACE_INET_Addr(u_short{0}, INADDR_LOOPBACK), &reactor) == -1) return fail("listen");
     ::listen(acceptor.get_handle(), backlog); // ACE's own backlog is 5 or SOMAXCONN, by version

@@ -1,6 +1,6 @@
 // An echo server over standalone Asio: one thread, one io_context, asynchronous reads and writes.
 //
-// Prints its port on one line, sends back whatever comes, and ends when its standard input ends.
+// Prints its port on one line, echoes its input, and exits at the end of its standard input.
 
 #define ASIO_STANDALONE
 #define ASIO_NO_DEPRECATED
@@ -17,7 +17,7 @@ namespace {
 
 using asio::ip::tcp;
 
-/// One connection; it lives as long as an operation on it is under way.
+/// One connection; it lives as long as an operation on it is pending.
 class Session : public std::enable_shared_from_this<Session> {
 public:
     explicit Session(tcp::socket socket) : socket_(std::move(socket)) {}
@@ -38,10 +38,10 @@ private:
     }
 
     tcp::socket socket_;
-    std::array<char, 4096> buffer_; // each its own, since an operation owns it while it is under way
+    std::array<char, 4096> buffer_; // one per connection, since a pending operation owns it
 };
 
-/// Takes connections for ever.
+/// Accepts connections for ever.
 class Acceptor {
 public:
     explicit Acceptor(asio::io_context &context) : acceptor_(context, {asio::ip::address_v4::loopback(), 0}) {
@@ -67,7 +67,7 @@ private:
     tcp::acceptor acceptor_;
 };
 
-/// Ends the process when standard input ends.
+/// Ends the process at the end of standard input.
 class Parent {
 public:
     explicit Parent(asio::io_context &context) : input_(context, ::dup(STDIN_FILENO)) {}
@@ -88,7 +88,7 @@ private:
 
 int main() {
     try {
-        asio::io_context context(1); // it is told that one thread will run it
+        asio::io_context context(1); // the hint that one thread runs it
         Acceptor acceptor(context);
         Parent parent(context);
         std::cout << acceptor.port() << std::endl;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Records golden GIOP messages of JacORB's, client and server over a relay, beside those of omniORB (peers/omniorb/record.py, whose
-relay, reader and files these are):
+"""Records golden GIOP messages of a JacORB client and server over a relay, beside those of omniORB (with the relay, the reader and the
+file format of peers/omniorb/record.py):
 
     peers/jacorb/record.py --peers target/interop/jacorb [--out orb/giop/tests/golden]
 
@@ -51,7 +51,7 @@ class Session:
         self.relay.listener.close()
 
     def client(self, case):
-        """Runs one case of the client; all messages of it, connection by connection."""
+        """Runs one case of the client; returns all its messages by connection."""
         before = len(self.relay.exchanges)
         self.start(["types", "--call", self.reference, "--giop", self.version, "--only", case],
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait(LIMIT * 3)

@@ -1,6 +1,6 @@
 // Prints anys as omniORB writes them, in both byte orders: `NAME ORDER HEX` per line.
 //
-// With --echo, reads such lines instead, decodes each any and prints it as omniORB writes it then, or `NAME ORDER refused`.
+// With --echo, reads such lines instead, decodes each any and prints omniORB's encoding of it, or `NAME ORDER refused`.
 #include <cstdio>
 #include <iostream>
 #include <sstream>
@@ -33,7 +33,7 @@ void show(const char* name, T value) {
   print(name, any);
 }
 
-// Lets the private member be set.
+// Gives access to the private member.
 template <class State>
 struct Value : virtual State, virtual CORBA::DefaultValueRefCountBase {
   void remark(const char* text) { State::note(text); }

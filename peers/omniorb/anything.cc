@@ -1,7 +1,7 @@
 // `anything --serve` serves tests/interop/idl/anything.idl, `anything --call REFERENCE` calls a server of it.
 //
 // With --no-euro the client or the server has no euro sign in its own code set for narrow texts, or the two have none in common. With --texts
-// the client sends nothing but that text (code points in hexadecimal, with commas between), and one that is to be refused.
+// the client sends only that text (comma-separated hexadecimal code points), and one that must be rejected.
 #include <cstdio>
 #include <cstring>
 #include <future>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include <omniORB4/CORBA.h>
-// Without it omniORB has but four code sets: it knows those whose libraries are linked, and in use.
+// Without it omniORB has only four code sets: those whose libraries are linked and used.
 #include <omniORB4/optionalFeatures.h>
 
 #include "samples.hh"
@@ -30,10 +30,10 @@ template <class T> T *shared(T *value) {
 
 [[noreturn]] void mismatch(const std::exception &error) { throw Mismatch(error.what()); }
 
-/// The code set of narrow texts here: whatever is the native one.
+/// The code set of narrow texts in the program: the native one.
 std::string native = "ISO-8859-1";
 
-/// From one code set to another by the C library, whose tables are not omniORB's.
+/// Conversion by the C library, whose tables are not omniORB's.
 std::string converted(const char *to, const char *from, const std::string &text) {
     iconv_t both = iconv_open(to, from);
     expect(both != reinterpret_cast<iconv_t>(-1), "the C library does not know the code set");
@@ -42,7 +42,7 @@ std::string converted(const char *to, const char *from, const std::string &text)
     std::size_t rest = text.size(), room = out.size();
     std::size_t result = iconv(both, &in, &rest, &end, &room);
     iconv_close(both);
-    // What cannot be said at all is said as the ORB would say it.
+    // An unencodable text raises the same exception as in the ORB.
     if (result == static_cast<std::size_t>(-1)) throw CORBA::DATA_CONVERSION(1, CORBA::COMPLETED_NO);
     out.resize(out.size() - room);
     return out;
@@ -177,14 +177,14 @@ struct DeskImpl : POA_Anything::Desk {
     void shutdown() override { orb->shutdown(false); }
 };
 
-/// Ends the server with the process that started it.
+/// Ends the server when the process that started it ends.
 void watch_standard_input(CORBA::ORB_ptr orb) {
     char buffer[64];
     while (read(STDIN_FILENO, buffer, sizeof buffer) > 0) {
     }
     try {
         orb->shutdown(false);
-    } catch (const CORBA::Exception &) { // already on its way
+    } catch (const CORBA::Exception &) { // already shutting down
     }
 }
 
@@ -197,7 +197,7 @@ int serve(CORBA::ORB_ptr orb) {
     std::thread(watch_standard_input, orb).detach();
     orb->run();
     orb->destroy();
-    _exit(0); // the watcher may still sit in its read
+    _exit(0); // the watcher may still block in its read
 }
 
 int failed = 0;
@@ -221,7 +221,7 @@ void run(const std::string &name, const std::function<void()> &body) {
     ++failed;
 }
 
-/// Every sample: as its type in C++, as parts put together at run time, and its type alone.
+/// Every sample: as its type in C++, assembled from parts at run time, and its type alone.
 void values(Desk_ptr desk) {
     CORBA::Any other;
     other <<= "other";
@@ -348,7 +348,7 @@ void wide_texts(Desk_ptr desk) {
     });
 }
 
-/// Says what it was told to whoever waits.
+/// Completes with the outcome.
 struct Teller : POA_Anything::AMI_HalverHandler {
     std::promise<std::string> told;
 
@@ -417,13 +417,13 @@ void asynchronous(Halver_ptr halver) {
     });
 }
 
-/// How a client is called.
+/// The usage of a client.
 struct Words {
     bool euro = true;
     std::vector<unsigned> texts, beyond;
 };
 
-/// Hexadecimal numbers with commas between.
+/// Comma-separated hexadecimal numbers.
 std::vector<unsigned> listed(const char *text) {
     std::vector<unsigned> points;
     std::istringstream in(text);
@@ -440,7 +440,7 @@ template <class F> void refuses(F call) {
     expect(false, "it was said");
 }
 
-/// Only texts: this one, and another that cannot be said.
+/// Only texts: this one, and another that cannot be encoded.
 void said(Desk_ptr desk, const std::vector<unsigned> &sample, const std::vector<unsigned> &beyond) {
     run("text/ascii", [&] { narrow_text(desk, {'t', 'e', 'x', 't'}); });
     run("text/narrow", [&] { narrow_text(desk, sample); });

@@ -1,5 +1,5 @@
 // `callbacks --serve` serves tests/interop/idl/callbacks.idl and calls its clients over their own connections; `callbacks --call REFERENCE` is
-// such a client. Options that have connections used by both sides: -ORBofferBiDirectionalGIOP 1 -ORBacceptBiDirectionalGIOP 1
+// such a client. Options for bidirectional connections: -ORBofferBiDirectionalGIOP 1 -ORBacceptBiDirectionalGIOP 1
 // -ORBclientTransportRule "* bidir,tcp" -ORBserverTransportRule "* bidir,tcp".
 #include <condition_variable>
 #include <cstring>
@@ -86,7 +86,7 @@ public:
         numbers.push_back(number);
         changed.notify_all();
     }
-    // omniORB has several threads run the one-ways of a connection: only how many there were is certain.
+    // omniORB runs the one-ways of a connection in several threads: only their number is certain.
     CORBA::Long rung() override {
         std::lock_guard<std::mutex> lock(mutex);
         auto count = static_cast<CORBA::Long>(numbers.size());
@@ -139,7 +139,7 @@ int call(const char *reference) {
          }},
         {"ring",
          [&] {
-             // What is still on its way to another thread is counted the next time.
+             // Calls that another thread has not received yet are counted the next time.
              CORBA::Long due = 0;
              for (CORBA::Long count : {0, 1, 200}) {
                  due += count - desk->have_rung(bell, count);
@@ -194,9 +194,9 @@ int serve() {
         end();
     }).detach();
     orb->run();
-    // Whoever has ended it may not be through yet.
+    // The thread that has ended it may not have finished yet.
     orb->destroy();
-    _exit(0); // the watcher may still sit in its read
+    _exit(0); // the watcher may still block in its read
 }
 
 }  // namespace

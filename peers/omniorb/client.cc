@@ -1,6 +1,6 @@
 // The omniORB client of the interoperability suite: `client REFERENCE [--only PREFIX] [-ORB...]`.
 //
-// One line per case, `ok NAME` or `FAIL NAME: what`, and exit code 1 if any failed. A case whose name does not start
+// One line per case, `ok NAME` or `FAIL NAME: reason`, and exit code 1 if any failed. A case whose name does not start
 // with PREFIX is not run and not printed.
 
 #include <chrono>
@@ -86,7 +86,7 @@ private:
     int ran_ = 0, failed_ = 0;
 };
 
-/// Runs `body`, which must end in the exception E, and hands that to `check`.
+/// Runs `body`, which must raise the exception E, and passes it to `check`.
 template <class E> void raises(const std::function<void()> &body, const std::function<void(const E &)> &check) {
     try {
         body();
@@ -109,7 +109,7 @@ void for_seeds(const std::function<void(CORBA::ULong)> &body) {
 
 CORBA::Context_ptr new_context() {
     int none = 0;
-    CORBA::ORB_var orb = CORBA::ORB_init(none, nullptr); // the one that `main` has made
+    CORBA::ORB_var orb = CORBA::ORB_init(none, nullptr); // the ORB that `main` has created
     CORBA::Context_var all, mine;
     orb->get_default_context(all.out());
     all->create_child("case", mine.out());
@@ -121,7 +121,7 @@ void set(CORBA::Context_ptr context, const char *name, const char *text) {
     context->set_one_value(name, value);
 }
 
-/// Until `done`, for as long as the time limit allows; for what one-way calls leave behind.
+/// Polls until `done`, up to the time limit; for the effects of one-way calls.
 void eventually(const char *what, const std::function<bool()> &done) {
     auto give_up = std::chrono::steady_clock::now() + std::chrono::milliseconds(time_limit_ms);
     while (!done()) {
@@ -239,7 +239,7 @@ void arrays(Suite &suite, Arrays_ptr target) {
 #undef CASE
 }
 
-/// A node that lives in the client: the server's calls to it come back to us.
+/// A node in the client: the server calls it over the network.
 struct OwnNode : POA_Interop::Node {
     explicit OwnNode(CORBA::Long id) : id_(id) {}
     CORBA::Long id() override { return id_; }
@@ -446,7 +446,7 @@ void errors(Suite &suite, Errors_ptr target) {
 }
 
 void bulk(Suite &suite, Bulk_ptr target) {
-    // Around nothing, around the 8 KiB at which omniORB begins to send fragments, and far beyond.
+    // Around zero, around the 8 KiB from which omniORB sends fragments, and far beyond.
     static const CORBA::ULong octets[] = {0, 1, 1000, 8100, 8150, 8176, 8191, 8192, 8193, 16384, 65536, 300001, 1000000};
 #define CASE(name, T, unit) \
     suite.run("bulk/" #name, [&] { \

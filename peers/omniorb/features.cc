@@ -1,4 +1,4 @@
-// `features --serve` serves tests/interop/idl/features.idl, and begins anew when told; `features --call REFERENCE [--only PREFIX]` calls a
+// `features --serve` serves tests/interop/idl/features.idl, and restarts on request; `features --call REFERENCE [--only PREFIX]` calls a
 // server of it. A reference is located before its first call, as omniORB does by itself.
 #include <chrono>
 #include <cstring>
@@ -24,7 +24,7 @@ using namespace Features;
 
 namespace {
 
-// What the interceptors of both sides add and see.
+// The service contexts that the interceptors of both sides add and read.
 
 constexpr CORBA::ULong asked = 0x53500101, answered = 0x53500102;
 std::string said, returned;
@@ -78,7 +78,7 @@ std::string text_of(const PortableServer::ObjectId &id) {
     return std::string(reinterpret_cast<const char *>(id.get_buffer()), id.length());
 }
 
-/// What every object here can do; without a name of its own it asks who it is.
+/// The operations of every object; without a name of its own an object reads its ID from `Current`.
 struct TargetImpl : POA_Features::Target {
     CORBA::ORB_ptr orb;
     std::string own;
@@ -114,7 +114,7 @@ struct TargetImpl : POA_Features::Target {
     char *heard() override { return CORBA::string_dup(heard_now.c_str()); }
 };
 
-/// The same, with what it is asked known only at run time.
+/// The same, with operations known only at run time.
 struct DynamicTarget : PortableServer::DynamicImplementation {
     CORBA::ORB_ptr orb;
     std::mutex lock;
@@ -172,7 +172,7 @@ struct DynamicTarget : PortableServer::DynamicImplementation {
     }
 };
 
-/// What both kinds of servant manager do with a name.
+/// The behaviour of both kinds of servant manager for a name.
 PortableServer::Servant find(CORBA::ORB_ptr orb, const PortableServer::ObjectId &id, CORBA::Object_ptr plain) {
     std::string name = text_of(id);
     if (name == "moved") throw PortableServer::ForwardRequest(plain);
@@ -219,7 +219,7 @@ struct Activator : POA_PortableServer::ServantActivator {
 
 enum Kind { usual, persistent, located, persistent_located, activated, by_default };
 
-/// A child of the root whose ids are given by whoever activates.
+/// A child of the root with application-defined IDs.
 PortableServer::POA_ptr adapter(PortableServer::POA_ptr root, const char *name, PortableServer::POAManager_ptr manager, Kind kind) {
     using namespace PortableServer;
     CORBA::PolicyList all;
@@ -317,7 +317,7 @@ struct DeskImpl : POA_Features::Desk {
         persistent_ = activate(keeper, "persistent", target("persistent"));
     }
 
-    /// The adapter whose ids are whole object keys.
+    /// The adapter whose IDs are whole object keys.
     void by_key() {
         CORBA::Object_var object = orb->resolve_initial_references("omniINSPOA");
         PortableServer::POA_var poa = PortableServer::POA::_narrow(object);
@@ -334,7 +334,7 @@ struct DeskImpl : POA_Features::Desk {
         return activator->made[name];
     }
     Target_ptr by_default(const char *name) override { return named(default_, name); }
-    /// The adapter that makes the reference is gone before anyone can use it.
+    /// The adapter of the reference is destroyed before any client can use it.
     Target_ptr adapted(const char *name) override {
         PortableServer::POA_var poa = adapter(root, "adapted", active, persistent_located);
         Target_var made = named(poa, name);
@@ -354,7 +354,7 @@ struct DeskImpl : POA_Features::Desk {
     void shutdown() override { orb->shutdown(false); }
 };
 
-/// Ends the server with the process that started it.
+/// Ends the server when the process that started it ends.
 void watch_standard_input() {
     char buffer[64];
     while (read(STDIN_FILENO, buffer, sizeof buffer) > 0) {
@@ -379,7 +379,7 @@ int serve(int argc, char **argv) {
         object = keeper->id_to_reference(id);
         if (generation == 1) std::cout << CORBA::String_var(orb->object_to_string(object)).in() << std::endl;
         orb->run();
-        if (!again) _exit(0); // the watcher may still sit in its read
+        if (!again) _exit(0); // the watcher may still block in its read
         again = false;
         orb->destroy();
     }
@@ -514,7 +514,7 @@ void managers(Desk_ptr desk) {
         CORBA::Request_var request = held->_request("_get_name");
         request->set_return_type(CORBA::_tc_string);
         request->send_deferred();
-        // Its answer would have come before this one's, had it not been held.
+        // Its reply would have come before this one, if the request had not been held.
         equal("generation", desk->generation(), 1u);
         equal("answered", request->poll_response(), false);
         desk->release();

@@ -1,4 +1,4 @@
-"""Takes GIOP messages apart: a reading of the standard of its own, beside that of the Rust crates and omniORB's."""
+"""Parses GIOP messages: an implementation of the standard that is independent of the Rust crates and of omniORB."""
 
 import struct
 
@@ -11,7 +11,7 @@ LOCATE_STATUS = ["UNKNOWN_OBJECT", "OBJECT_HERE", "OBJECT_FORWARD", "OBJECT_FORW
 
 
 class Reader:
-    """CDR as far as GIOP headers need it (CORBA 3.3 Part 2, 9.3)."""
+    """The part of CDR that GIOP headers need (CORBA 3.3 Part 2, 9.3)."""
 
     def __init__(self, octets, order, at=0):
         self.octets, self.at = octets, at
@@ -85,7 +85,7 @@ def system_exception(reader, fields):
 
 
 def dissect(octets):
-    """The fields of one message, `body` being where what the IDL declares begins."""
+    """The fields of one message; `body` is the offset of the parameters."""
     version = (octets[4], octets[5])
     order = "little" if octets[6] & 1 else "big"
     kind = TYPES[octets[7]] if octets[7] < len(TYPES) else str(octets[7])
@@ -165,7 +165,7 @@ def quote(text):
 
 
 def split(octets, sender):
-    """The whole messages in a stream, and what remains."""
+    """The whole messages in a stream, and the rest."""
     found = []
     while len(octets) >= 12 and octets[:4] == b"GIOP":
         size, = struct.unpack("<I" if octets[6] & 1 else ">I", octets[8:12])

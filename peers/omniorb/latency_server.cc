@@ -23,7 +23,7 @@ struct LatencyImpl : POA_Latency {
 
 int main(int argc, char **argv) {
     try {
-        pin(take_number(argc, argv, "--cpu", -1)); // before any thread is started: threads inherit it
+        pin(take_number(argc, argv, "--cpu", -1)); // before any thread is started: threads inherit the affinity
         CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
         if (argc != 1) {
             std::cerr << "usage: latency-server [--cpu N] [-ORB...]" << std::endl;

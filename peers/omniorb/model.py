@@ -1,8 +1,8 @@
-"""A back end of omniidl: the lines of `spandrel idl --dump text`, for the main file and all that it includes.
+"""A back end of omniidl: the lines of `spandrel idl --dump text`, for the main file and all included files.
 
     omniidl -p peers/omniorb -bmodel FILE.idl
 
-What omniidl 4.2 keeps to itself is left out of both sides by what compares them (tools/xtask/src/idl.rs).
+The comparison (tools/xtask/src/idl.rs) removes from both sides the facts that omniidl 4.2 does not expose.
 """
 
 from omniidl import idlast, idltype
@@ -23,7 +23,7 @@ def run(tree, _args):
     modules = set()
     for declaration in tree.declarations():
         for line in lines(declaration):
-            # A module that is opened again is the same module.
+            # A reopened module is the same module.
             if line.startswith("module ") and line.split()[1] in modules:
                 continue
             modules.add(line.split()[1])
@@ -31,7 +31,7 @@ def run(tree, _args):
 
 
 def lines(declaration):
-    """The lines of a declaration and of those in it."""
+    """The lines of a declaration and of the nested ones."""
     if getattr(declaration, "builtIn", lambda: False)():
         return
     kind = type(declaration).__name__
@@ -171,7 +171,7 @@ def of_Value(body):
 
 
 def constructed(holder, its_type):
-    """What is defined in the place of a type."""
+    """The declaration in the place of a type."""
     if holder.constrType():
         yield from lines(its_type.decl())
 
@@ -189,7 +189,7 @@ def parameters(all_parameters):
 
 
 def names(before, declarations, after):
-    # A base may be named by a typedef of it.
+    # A base may be given by a typedef of it.
     text = ", ".join(name(it.alias().aliasType().unalias().decl() if isinstance(it, idlast.Declarator) else it)
                      for it in declarations)
     return before + text + after if text else ""
@@ -243,7 +243,7 @@ def value(kind, it):
 
 
 def decimal(text, its_type):
-    """A value with all digits that its type has behind the point; `fixed` alone takes those of the value."""
+    """A value with all fractional digits of its type; only `fixed` has those of the value."""
     whole, _, fraction = text.removesuffix("d").partition(".")
     fraction = fraction.ljust(its_type.scale() if its_type.digits() > 0 else 0, "0")
     return f"{whole}.{fraction}d" if fraction else f"{whole}d"

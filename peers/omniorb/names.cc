@@ -1,4 +1,4 @@
-// Objects by names: `names --call PORT` looks for what a naming service at this port knows, as tests/interop/src/names/client.rs does.
+// Objects by names: `names --call PORT` resolves the names of a naming service at this port, as tests/interop/src/names/client.rs does.
 #include <functional>
 #include <iostream>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Command line options that the latency peers share.
+// Command line options of all latency peers.
 #ifndef PIN_HH
 #define PIN_HH
 
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <iostream>
 
-/// Takes `name value` out of the arguments; `otherwise` if it is not among them.
+/// Removes `name value` from the arguments; returns `otherwise` if it is missing.
 inline const char *take_text(int &argc, char **argv, const char *name, const char *otherwise) {
     for (int i = 1; i + 1 < argc; ++i) {
         if (std::strcmp(argv[i], name) != 0) continue;

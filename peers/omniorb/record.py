@@ -3,10 +3,10 @@
 
     peers/omniorb/record.py --peers target/interop/omniorb [--out orb/giop/tests/golden]
 
-A relay between the two keeps every octet; the server publishes the relay's address in its references. Each message
-is taken apart here, by code of its own, and, where tshark is installed, compared with what its GIOP dissector reads.
+A relay between the two records every octet; the server publishes the relay's address in its references. Each message
+is parsed here, by independent code, and, where tshark is installed, compared with the output of its GIOP dissector.
 Some messages are written by this script because omniORB on this machine would not send them (big-endian ones,
-nonsense); then omniORB's answer shows that it understood, and the file says so.
+malformed ones); omniORB's reply then shows that it accepted them, and the file notes that.
 
 File format: `#` comments; then per message one line of `name=value` words (its expected fields) and lines of hex.
 The README in that folder lists the fields.
@@ -32,7 +32,7 @@ LIMIT = 20  # seconds that any single step may take
 # ---- the relay ------------------------------------------------------------------------------------------------
 
 class Relay:
-    """Passes octets between clients and one server; `exchanges` holds the messages of each connection in order."""
+    """Relays octets between clients and one server; `exchanges` holds the messages of each connection in order."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -109,7 +109,7 @@ class Session:
         self.relay.listener.close()
 
     def client(self, case, *options):
-        """Runs one case of the client; all messages of it, connection by connection."""
+        """Runs one case of the client; returns all its messages by connection."""
         before = len(self.relay.exchanges)
         subprocess.run([os.path.join(self.peers, "client"), self.reference, "--only", case,
                         "-ORBmaxGIOPVersion", self.version, "-ORBendPoint", "giop:tcp:127.0.0.1:0", *options],
@@ -118,7 +118,7 @@ class Session:
         return [m for exchange in self.relay.exchanges[before:] for m in exchange]
 
     def send(self, octets, answers=1):
-        """Sends octets of our own to the server; the messages it answers before the end of file."""
+        """Sends handwritten octets to the server; returns its messages up to the end of file."""
         with socket.create_connection(self.relay.server) as s:
             s.settimeout(LIMIT)
             s.sendall(octets)
@@ -135,7 +135,7 @@ class Session:
 # ---- choosing and writing -------------------------------------------------------------------------------------
 
 def exchange_of(messages, **wanted):
-    """The first request with these fields, with its fragments and everything that answers it."""
+    """The first request with these fields, with its fragments and all its replies."""
     for i, m in enumerate(messages):
         if all(getattr(m, name) == value for name, value in wanted.items()):
             chosen = [m]
@@ -155,7 +155,7 @@ def exchange_of(messages, **wanted):
 
 
 class Store:
-    """Where files go, and what they say of their origin: the ORB with its version, and the script."""
+    """The folder of the files, and the origin in their comments: the ORB with its version, and the script."""
 
     def __init__(self, out, orb, script="peers/omniorb/record.py"):
         self.out, self.orb, self.script, self.kept = out, orb, script, []
@@ -297,7 +297,7 @@ def record_version(session, version, store):
                        key=lambda m: sum(len(x.octets) for x in exchange_of(messages, id=m.id, type="Request")))
         keep("fragments-request", "A request in fragments",
              [m for m in exchange_of(messages, type="Request", id=split_up.id) if m.sender == "client"])
-        # 40,000 octets of answer: take the shortest of those replies that were split.
+        # Replies of 40,000 octets: take the shortest of the fragmented ones.
         replies = []
         for i, m in enumerate(messages):
             if m.type == "Reply" and m.more == "true":
@@ -324,7 +324,7 @@ def record_version(session, version, store):
 
 
 def record_foreign(session, version, keep):
-    """Messages that omniORB does not send by itself here: its answers show that it takes them."""
+    """Messages that omniORB does not send by itself here; its replies show that it accepts them."""
     octets = bytes.fromhex(session.reference[4:])
     reader = Reader(octets, "little" if octets[0] else "big", 1)
     fields = {}
@@ -364,11 +364,11 @@ def record_foreign(session, version, keep):
         keep("cancel", "A request, a CancelRequest for it that comes late and is ignored, another request; two "
              "replies", messages, how=how)
     else:
-        # An omniORB 4.2.5 server that gets one in GIOP 1.0 or 1.1 reads it again and again, for ever.
+        # An omniORB 4.2.5 server that gets one in GIOP 1.0 or 1.1 reads it in an endless loop.
         keep("cancel", "A CancelRequest", split(cancel, "client")[0], how="written by the script")
     nonsense = b"GIOP" + bytes([1, minor, 1, 99]) + struct.pack("<I", 0)
     answer = session.send(nonsense)
-    if answer:  # omniORB 4.2.5 closes without a word in 1.1
+    if answer:  # omniORB 4.2.5 closes without a reply in 1.1
         keep("message-error", "A message of unknown type, and the MessageError it gets",
              split(nonsense, "client")[0] + answer, how=how)
     future = b"GIOP" + bytes([1, 9, 1, 0]) + struct.pack("<I", 0)
@@ -378,7 +378,7 @@ def record_foreign(session, version, keep):
 
 
 def record_closing(session, version, store):
-    messages = session.client("errors/timeout")  # a client that gives up: what it sends then
+    messages = session.client("errors/timeout")  # the messages of a client whose call times out
     cancels = [m for m in messages if m.type == "CancelRequest"]
     if cancels:
         store.keep(f"client-cancel-{version}", f"CancelRequest of a client whose time is up (GIOP {version})", cancels)

@@ -1,4 +1,4 @@
-// The samples of tests/interop/idl/anything.idl, and what can be done with any value whose type is known only at run time.
+// The samples of tests/interop/idl/anything.idl, and operations on values whose type is known only at run time.
 #ifndef SAMPLES_HH
 #define SAMPLES_HH
 
@@ -33,7 +33,7 @@ inline void start(CORBA::ORB_ptr orb) {
     nodes->_remove_ref();
 }
 
-/// One value by its name: how it is made, and how it is taken out of an any and put into another.
+/// One value by its name: its creation, its extraction from an any and its insertion into another.
 struct Sample {
     std::string name;
     std::function<CORBA::Any()> make;
@@ -93,7 +93,7 @@ inline Parcel parcel() {
     return made;
 }
 
-/// A sample of a type that goes by value or constant reference, `Held` what it is extracted into.
+/// A sample of a type that is passed by value or constant reference; `Held` is the type that it is extracted into.
 template <class Held, class Make> Sample plain(const char *name, Make make) {
     auto put = [make] {
         CORBA::Any any;
@@ -127,7 +127,7 @@ template <class T, class Make> Sample lent(const char *name, Make make) {
     return {name, put, extracted};
 }
 
-/// A sample of a type that C++ cannot tell from another without a word about it.
+/// A sample of a type that C++ cannot distinguish from another without a wrapper.
 #define TOLD(name, Word, Held, value, arguments) \
     Sample{name, \
            [] { \
@@ -241,7 +241,7 @@ inline std::vector<Sample> constructed() {
     };
 }
 
-/// What GIOP 1.0 has not.
+/// Types that GIOP 1.0 does not have.
 inline std::vector<Sample> wide() {
     return {
         TOLD("wchar", wchar, CORBA::WChar, 0x20ac, NOTHING),
@@ -261,7 +261,7 @@ inline std::vector<Sample> wide() {
     };
 }
 
-/// What came with GIOP 1.2.
+/// Types since GIOP 1.2.
 inline std::vector<Sample> values() {
     return {
         plain<Node *>("value", nodes),
@@ -295,7 +295,7 @@ inline CORBA::TypeCode_ptr unaliased(CORBA::TypeCode_ptr type) {
     return seen._retn();
 }
 
-/// A type in a line; one that it is within is told by its id alone.
+/// A type as one line; an enclosing type is shown by its ID alone.
 inline void show_type(CORBA::TypeCode_ptr type, std::vector<std::string> &within, std::ostream &out) {
     CORBA::TCKind kind = type->kind();
     out << kind;
@@ -323,7 +323,7 @@ inline void show_type(CORBA::TypeCode_ptr type, std::vector<std::string> &within
         }
         out << '}';
     }
-    // omniORB says -2 for none, the standard -1.
+    // omniORB has -2 for none, the standard -1.
     if (kind == CORBA::tk_union && type->default_index() >= 0) out << type->default_index();
     if (kind == CORBA::tk_string || kind == CORBA::tk_wstring || kind == CORBA::tk_sequence ||
         kind == CORBA::tk_array) {
@@ -358,7 +358,7 @@ template <class Bits, class T> std::string bits(T value) {
 
 inline void show(DynamicAny::DynAny_ptr value, std::ostream &out);
 
-/// A component after the other, each behind its name if it has one.
+/// All components in order, each after its name if it has one.
 inline void show_parts(DynamicAny::DynAny_ptr value, const std::function<std::string()> &name, std::ostream &out) {
     value->rewind();
     for (CORBA::ULong i = 0; i < value->component_count(); ++i, value->next()) {
@@ -448,7 +448,7 @@ inline void show(DynamicAny::DynAny_ptr value, std::ostream &out) {
     }
 }
 
-/// A value in a line.
+/// A value as one line.
 inline std::string show(const CORBA::Any &value) {
     std::ostringstream out;
     show(DynamicAny::DynAny_var(factory->create_dyn_any(value)), out);
@@ -465,7 +465,7 @@ inline void refill_parts(DynamicAny::DynAny_ptr to, DynamicAny::DynAny_ptr from)
     }
 }
 
-/// Gives a value of the same type the parts of another, each put in on its own.
+/// Copies the parts of a value into another of the same type, each inserted separately.
 inline void refill(DynamicAny::DynAny_ptr to, DynamicAny::DynAny_ptr from) {
     CORBA::TypeCode_var type = from->type();
     CORBA::TypeCode_var plain = unaliased(type);

@@ -1,6 +1,6 @@
 // omniORB's client of the scalability experiment: `servants-client REFERENCE [--cpu N] [-ORB...]` gets references to all servants, prints
 // `ready N`, and then, for each line `ALGORITHM CALL CASE STYLE WARM-UP CALLS BEGIN` of its standard input, makes these calls and prints one JSON
-// object with their times in nanoseconds, and with how many servants the timed calls have reached, as the server has counted.
+// object with their times in nanoseconds, and with the number of servants that the timed calls have reached, as counted by the server.
 
 #include <cstdint>
 #include <iostream>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// Which servant the next call goes to; the experiment's other programs compute the same.
+// The servant of the next call; the experiment's other programs compute the same.
 struct Targets {
     Targets(const std::string &algorithm, std::uint32_t servants, std::uint32_t begin)
         : algorithm(algorithm), servants(servants), begin(begin), state(begin) {}
@@ -71,7 +71,7 @@ struct Client {
         if (!(words >> algorithm >> call >> load >> style >> warm_up >> calls >> begin)) throw std::runtime_error("no job: " + line);
         Targets targets(algorithm, static_cast<std::uint32_t>(objects.size()), begin);
         bool one_way = call == "oneway", is_void = load == "void";
-        // The directory is asked between the calls that warm up and those that are timed, and after these; so nothing is on its way when
+        // The directory is queried after the warm-up calls and after the timed calls, so that no call is pending when
         // the next part begins.
         auto timed = [&](auto make) {
             for (long i = 0; i < warm_up; ++i) make();
@@ -87,7 +87,7 @@ struct Client {
                 if (dynamic->env()->exception()) throw std::runtime_error("a dynamic invocation failed");
             });
         } else if (style == "dii-reused") {
-            // CORBA does not allow it, and omniORB refuses: a request is invoked once (11.2.2).
+            // CORBA does not allow reuse, and omniORB rejects it: a request is invoked once (11.2.2).
             return "{\"absent\":\"omniORB invokes a request once only\"}";
         } else if (is_void) {
             return timed([&] { Latency_ptr to = objects[targets.next()]; one_way ? to->ping_1way() : to->ping(); });

@@ -1,5 +1,5 @@
 // omniORB's server of the scalability experiment: `servants-server [--cpu N] [--servants N] [--dynamic 1] [-ORB...]` prints the reference of
-// the object that knows its servants on one line, and serves until its standard input ends. With `--dynamic` they have a dynamic skeleton.
+// the directory of its servants on one line, and serves until its standard input ends. With `--dynamic` they have a dynamic skeleton.
 
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 
 namespace {
 
-// Whether a servant was called; written once between two questions of the directory.
+// Whether a servant was called; set once between two queries of the directory.
 struct CalledFlag {
     void set() {
         if (!called.load(std::memory_order_relaxed)) called.store(true, std::memory_order_relaxed);
@@ -32,7 +32,7 @@ struct LatencyImpl : POA_Latency, CalledFlag {
     void sendStructSeq_1way(const StructSeq &) override { set(); }
 };
 
-// Reads the arguments that each operation has, and answers nothing.
+// Reads the arguments of each operation, and returns nothing.
 struct DynamicImpl : PortableServer::DynamicImplementation, CalledFlag {
     explicit DynamicImpl(CORBA::ORB_ptr orb) : orb_(CORBA::ORB::_duplicate(orb)) {}
 
@@ -81,7 +81,7 @@ struct Directory : POA_Servants {
 
 int main(int argc, char **argv) {
     try {
-        pin(take_number(argc, argv, "--cpu", -1)); // before any thread is started: threads inherit it
+        pin(take_number(argc, argv, "--cpu", -1)); // before any thread is started: threads inherit the affinity
         long servants = take_number(argc, argv, "--servants", 1);
         long dynamic = take_number(argc, argv, "--dynamic", 0);
         CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);

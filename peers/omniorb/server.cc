@@ -1,5 +1,5 @@
-// The omniORB server of the interoperability suite: prints its hub's reference on one line, then serves until told
-// to shut down or until its standard input ends.
+// The omniORB server of the interoperability suite: prints its hub's reference on one line, then serves until a shutdown
+// request or the end of its standard input.
 
 #include <poll.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ template <class R, class S> typename R::_ptr_type activate(S *servant) {
     return R::_narrow(object);
 }
 
-/// The text that a context has under this name; `-` for none.
+/// The text of this name in a context; `-` for none.
 std::string property(CORBA::Context_ptr context, const char *name) {
     try {
         CORBA::NVList_var values;
@@ -411,14 +411,14 @@ private:
     CORBA::ORB_var orb_;
 };
 
-/// Ends the server with the process that started it.
+/// Ends the server when the process that started it ends.
 void watch_standard_input(CORBA::ORB_ptr orb) {
     char buffer[64];
     while (read(STDIN_FILENO, buffer, sizeof buffer) > 0) {
     }
     try {
         orb->shutdown(false);
-    } catch (const CORBA::Exception &) { // already on its way
+    } catch (const CORBA::Exception &) { // already shutting down
     }
 }
 
@@ -436,7 +436,7 @@ int main(int argc, char **argv) {
         std::thread(watch_standard_input, orb.in()).detach();
         orb->run();
         orb->destroy();
-        _exit(0); // the watcher may still sit in its read
+        _exit(0); // the watcher may still block in its read
     } catch (const CORBA::Exception &e) {
         std::cerr << "server: " << e._name() << std::endl;
         return 1;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-/// Makes calls, first those that warm up; the times of the others in nanoseconds.
+/// Makes the warm-up calls and the timed calls; returns the times of the latter in nanoseconds.
 template <class Call> std::vector<std::int64_t> measure(Call call, long warm_up, long calls) {
     typedef std::chrono::steady_clock Clock;
     std::vector<std::int64_t> times(static_cast<std::size_t>(calls));
@@ -23,7 +23,7 @@ template <class Call> std::vector<std::int64_t> measure(Call call, long warm_up,
     return times;
 }
 
-/// What they come to, as members of a JSON object.
+/// Their statistics, as members of a JSON object.
 inline std::string summary(std::vector<std::int64_t> times) {
     double sum = std::accumulate(times.begin(), times.end(), 0.0);
     std::sort(times.begin(), times.end());

@@ -1,4 +1,4 @@
-"""A second opinion on recorded messages: what tshark's GIOP dissector reads in them."""
+"""An independent check of recorded messages by tshark's GIOP dissector."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from giop import LOCATE_STATUS, REPLY_STATUS, TYPES
 
 
 def compare(kept):
-    """Asks tshark's GIOP dissector about each message and compares type, sizes, ids, operations and statuses."""
+    """Dissects each message with tshark and compares type, sizes, IDs, operations and statuses."""
     if not shutil.which("tshark"):
         print("tshark is not installed: its opinion is missing", file=sys.stderr)
         return
@@ -23,7 +23,7 @@ def compare(kept):
         hexes, pcap = os.path.join(folder, "messages.txt"), os.path.join(folder, "messages.pcap")
         text = []
         for n, (_, _, m) in enumerate(asked):
-            # One connection per message, each in pieces that fit a packet.
+            # One connection per message, each in segments that fit a packet.
             for at in range(0, len(m.octets), 1400):
                 piece = m.octets[at:at + 1400]
                 text.append(packet(piece, 20000 + n, at))

@@ -1,7 +1,7 @@
-// The generator of values that both sides of the interoperability suite share; tests/interop/README.md states it.
+// The generator of values that both sides of the interoperability suite share; tests/interop/README.md specifies it.
 //
-// `fill` makes value(seed, role) of a type, `show` prints one so that two values are equal exactly when their
-// prints are: floating-point numbers as bits, characters as numbers.
+// `fill` makes value(seed, role) of a type, `show` prints one; two values are equal exactly when their
+// texts are: floating-point numbers as bits, characters as numbers.
 #ifndef VALUES_HH
 #define VALUES_HH
 
@@ -190,7 +190,7 @@ private:
     std::ostringstream out_;
 };
 
-// `each(v, x)` hands every part of x to v, in the order of declaration.
+// `each(v, x)` passes every part of x to v, in the order of declaration.
 
 template <class V, class T>
 std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>> each(V &v, T &x) { v.scalar(x); }
@@ -360,7 +360,7 @@ inline char *make_text(std::uint32_t seed, std::uint32_t role, std::uint32_t bou
     Fill(seed, role).text(s, bound);
     return s._retn();
 }
-/// What is wrong with `seen`, which should be `expected`; empty if nothing.
+/// The first difference of `seen` from `expected`; empty if there is none.
 inline std::string difference(const char *what, const std::string &expected, const std::string &seen) {
     if (expected == seen) return "";
     auto cut = [](const std::string &s) { return s.size() > 120 ? s.substr(0, 120) + "..." : s; };
@@ -373,7 +373,7 @@ std::string wrong(const char *what, const T &seen, std::uint32_t seed, std::uint
     return difference(what, show(expected), show(seen));
 }
 
-// The bulk patterns: the i-th of the elements that `seed` names.
+// The bulk patterns: the i-th of the elements for `seed`.
 
 inline CORBA::Octet pattern_octet(std::uint32_t seed, std::uint32_t i) { return seed * 31 + i * 7 + (i >> 8); }
 inline Interop::BinStruct pattern_struct(std::uint32_t seed, std::uint32_t i) {

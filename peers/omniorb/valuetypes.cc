@@ -1,5 +1,5 @@
 // Value types: `valuetypes` prints golden octets, `valuetypes --serve` serves tests/interop/idl/values.idl and
-// `valuetypes --call REFERENCE` calls a server of it, which does not know what more_values.idl has.
+// `valuetypes --call REFERENCE` calls a server of it, which does not know the types of more_values.idl.
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -68,7 +68,7 @@ NodeImpl *node(const char *name, double weight) {
     return made;
 }
 
-/// How a graph looks: depth first, each node with its number the first time, and the number alone later.
+/// The text of a graph: depth first, each node with its number the first time, and the number alone later.
 void look(Node *node, std::map<Node *, int> &seen, std::ostream &out) {
     if (!node) {
         out << '-';
@@ -156,14 +156,14 @@ struct ExchangeImpl : POA_Values::Exchange {
     void shutdown() override { orb->shutdown(false); }
 };
 
-/// Ends the server with the process that started it.
+/// Ends the server when the process that started it ends.
 void watch_standard_input(CORBA::ORB_ptr orb) {
     char buffer[64];
     while (read(STDIN_FILENO, buffer, sizeof buffer) > 0) {
     }
     try {
         orb->shutdown(false);
-    } catch (const CORBA::Exception &) { // already on its way
+    } catch (const CORBA::Exception &) { // already shutting down
     }
 }
 
@@ -177,7 +177,7 @@ int serve(CORBA::ORB_ptr orb) {
     std::thread(watch_standard_input, orb).detach();
     orb->run();
     orb->destroy();
-    _exit(0); // the watcher may still sit in its read
+    _exit(0); // the watcher may still block in its read
 }
 
 void expect(bool holds, const char *what) {
@@ -376,7 +376,7 @@ int call(CORBA::ORB_ptr orb, const char *reference) {
     return failed ? 1 : 0;
 }
 
-/// In chunks omniORB writes its machine's order only: it looks for end tags in what it has written, and forgets the swapping.
+/// Chunked values work in the machine's byte order only: omniORB reads end tags in its own output without swapping.
 template <class T>
 void print(const char *name, const T &write, bool chunked = false) {
     for (bool little : {true, false}) {

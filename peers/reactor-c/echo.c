@@ -1,7 +1,7 @@
-/* What an echo server costs at least: one thread, level-triggered epoll, plain calls.
+/* The minimal cost of an echo server: one thread, level-triggered epoll, plain calls.
  *
- * Prints its port on one line, sends back whatever comes, and ends when its standard input ends. Per event it makes one
- * read and one write; what the peer does not take at once is kept for it, and nothing more is read from it meanwhile. */
+ * Prints its port on one line, echoes its input, and exits at the end of its standard input. Per event it makes one
+ * read and one write. Octets that the peer does not accept at once are queued, and nothing more is read meanwhile. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -19,12 +19,12 @@ enum { EVENTS = 256, BUFFER = 16384, BACKLOG = 4096 };
 
 struct connection {
     int fd;
-    char *rest; /* what the peer has not taken yet */
+    char *rest; /* octets that the peer has not accepted yet */
     size_t rest_len, rest_sent;
 };
 
 static int epoll_fd;
-static int spare_fd; /* given up for a moment when there are no more descriptors, so that the backlog does not wait for ever */
+static int spare_fd; /* closed for a moment when descriptors run out, so that the backlog can be emptied */
 static char buffer[BUFFER];
 
 static void die(const char *what) {
@@ -81,7 +81,7 @@ static void close_connection(struct connection *connection) {
     free(connection);
 }
 
-/* Sends; answers how much was taken, or -1 if the peer has gone. */
+/* Sends; returns the number of accepted octets, or -1 if the peer has closed. */
 static ssize_t send_some(int fd, const char *data, size_t len) {
     for (;;) {
         ssize_t sent = send(fd, data, len, MSG_NOSIGNAL);
@@ -133,7 +133,7 @@ static int parent_has_gone(void) {
 
 int main(void) {
     static struct epoll_event events[EVENTS];
-    static int listener_mark, input_mark; /* their addresses tell these two from connections */
+    static int listener_mark, input_mark; /* their addresses distinguish these two from connections */
     signal(SIGPIPE, SIG_IGN);
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -1,4 +1,4 @@
-/* What Wine 8 does that Windows does not, without any code of ours. Prints a line for each fault: its name, then
+/* Deviations of Wine 8 from Windows, without any code of ours. Prints a line for each fault: its name, then
  * `there` or `gone`. The names are those of tools/xtask/src/windows/faults.rs. */
 #include <stdio.h>
 #include <winsock2.h>
@@ -18,7 +18,7 @@ static void connect_client(void)
     connect(client, (struct sockaddr *)&addr, sizeof addr);
 }
 
-/* Ends the client's connection with RST and waits until that has surely arrived. */
+/* Ends the client's connection with RST and waits until it has arrived. */
 static void reset(void)
 {
     struct linger at_once = {1, 0};

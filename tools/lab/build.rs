@@ -11,7 +11,7 @@ fn main() -> Result<(), spandrel_build::Error> {
     plain.clone().compile(&["idl/demux.idl"])?;
     configure().compile(&["idl/soak.idl"])?;
     configure().asynchronous_server(true).compile(&["idl/growth.idl"])?;
-    // The same interfaces by each other engine, in folders of their own.
+    // The same interfaces by each other engine, in separate folders.
     let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
     for engine in ["interpretive", "adaptive"] {
         plain.clone().marshal(engine).out_dir(out.join(engine)).compile(&all)?;

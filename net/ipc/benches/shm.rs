@@ -1,8 +1,9 @@
-//! What a round trip through shared memory costs beside one over TCP and one over a UNIX-domain socket.
+//! Round-trip time through shared memory compared with TCP and a UNIX-domain socket.
 //!
-//! Two processes, pinned: both on one processor, then on two. The families take turns, so that a noisy machine treats them alike; the
-//! medians of the turns are printed, and that of the ratios to TCP. Run with `cargo bench -p spandrel-ipc --bench shm`; with
-//! `-- reactor` both sides wait with `wait_ready`, as a reactor does; with `-- 65536` messages of so many octets go there and back.
+//! Two processes, pinned: both on one processor, then on two. The families run in turn, so that a noisy
+//! machine affects them alike; the medians of the rounds are printed, and the median of the ratios to TCP.
+//! Run with `cargo bench -p spandrel-ipc --bench shm`. With `-- reactor` both sides wait with `wait_ready`,
+//! as a reactor does; with `-- 65536` messages of that many octets are exchanged.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -22,7 +23,7 @@ mod linux {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     use spandrel_ipc::{Accept, Family, Interest, Transfer, Transmit, inet, shm, unix, wait_ready};
 
-    /// How both sides wait.
+    /// The way in which both sides wait.
     #[derive(Clone, Copy)]
     enum Style {
         Blocking,
@@ -38,7 +39,7 @@ mod linux {
             let octets = octets.parse().expect("a number");
             return echo(family, addr, octets, if style == "reactor" { Style::Reactor } else { Style::Blocking });
         }
-        // `cargo test --benches` runs this too, only to see that it runs.
+        // `cargo test --benches` runs this too, as a smoke test.
         let (turns, rounds) = if env::args().any(|arg| arg == "--bench") { (31, 3_000) } else { (3, 10) };
         let style = if args.iter().any(|arg| arg == "reactor") { Style::Reactor } else { Style::Blocking };
         let octets = args.iter().find_map(|arg| arg.parse().ok()).unwrap_or(64);

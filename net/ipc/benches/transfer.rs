@@ -1,7 +1,7 @@
-//! What the typed wrappers cost: a ping-pong over the loopback interface through `inet::Stream`, and the same through
-//! the standard library's plain calls of `send` and `recv`.
+//! Overhead of the typed wrappers: a ping-pong over the loopback interface through `inet::Stream`, and the
+//! same through the standard library's plain calls of `send` and `recv`.
 //!
-//! The two take turns, so that a noisy machine treats them alike; the medians of the turns are printed.
+//! The two run in turn, so that a noisy machine affects them alike; the medians of the rounds are printed.
 //! Run with `cargo bench -p spandrel-ipc`; for quotable figures, pin it (`taskset -c 0`).
 
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ use spandrel_ipc::inet::{Acceptor, Addr, Connector, Stream};
 
 const OCTETS: usize = 64;
 
-/// Nanoseconds per round trip, with both ends in this thread: the calls themselves, and no switching.
+/// Nanoseconds per round trip with both ends in this thread: the calls themselves, without thread switches.
 fn nanoseconds(rounds: u32, mut round: impl FnMut() -> io::Result<()>) -> io::Result<f64> {
     let start = Instant::now();
     for _ in 0..rounds {
@@ -39,7 +39,7 @@ fn plain() -> io::Result<(TcpStream, TcpStream)> {
 }
 
 fn main() -> io::Result<()> {
-    // `cargo test --benches` runs this too, only to see that it runs.
+    // `cargo test --benches` runs this too, as a smoke test.
     let (turns, rounds) = if std::env::args().any(|arg| arg == "--bench") { (41, 20_000) } else { (3, 10) };
     let (a, b) = typed()?;
     let (mut c, mut d) = plain()?;

@@ -1,22 +1,23 @@
-//! What the datagram endpoints of all families have in common.
+//! Common parts of the datagram endpoints of all families.
 //!
-//! A datagram is sent and received whole or not at all, keeps its bounds, and may be lost, doubled or overtaken. There are two
-//! roles, with types of their own, since what one can do is an error for the other: an [`Unconnected`] endpoint (`Dgram`,
-//! `Broadcast`, `Multicast`) names the receiver of each datagram and learns the sender of each; a [`Connected`] one
-//! (`ConnectedDgram`) has one peer, hears nobody else, and is told when that peer does not listen.
+//! A datagram is sent and received whole or not at all, keeps its boundaries, and may be lost, duplicated or
+//! reordered. There are two roles, each with its own types, since an operation of one is an error for the
+//! other. An [`Unconnected`] endpoint (`Dgram`, `Broadcast`, `Multicast`) names the receiver of each datagram
+//! and gets the sender of each. A [`Connected`] one (`ConnectedDgram`) has one peer, receives from no other,
+//! and gets an error when that peer does not listen.
 //!
-//! As with streams, every transfer has three forms: `recv` waits as the endpoint is set up to, `try_recv` never waits, and
-//! `recv_within` waits for a time of its own; each for one buffer and for several (`_v`). Many datagrams at once go through a
-//! [`Batch`].
+//! As with streams, every transfer has three forms: `recv` waits as the endpoint is configured, `try_recv`
+//! never waits, and `recv_within` takes its own time limit; each for one buffer and for several (`_v`). A
+//! [`Batch`] transfers many datagrams at once.
 //!
-//! What a send can come to is in [`SendError`]; what a receive can come to:
+//! Errors of a send are in [`SendError`]. Results of a receive:
 //!
-//! - A datagram longer than the buffer is cut, and [`Received`] says so.
-//! - [`ConnectionRefused`](std::io::ErrorKind::ConnectionRefused), connected endpoints only: a datagram sent *earlier* found nobody
-//!   at its address. Telling it clears it; the endpoint works on.
-//! - A datagram of no octets is a datagram, not an end: nobody tells that a peer of datagrams has gone.
+//! - A datagram longer than the buffer is truncated, and [`Received`] reports it.
+//! - [`ConnectionRefused`](std::io::ErrorKind::ConnectionRefused), connected endpoints only: an *earlier*
+//!   datagram found no receiver at its address. Reporting it clears it; the endpoint stays usable.
+//! - A datagram of zero octets is a datagram, not an end: a datagram peer that closes is not reported.
 //!
-//! The endpoints themselves are [`inet`](crate::inet)'s and, on Unix, `unix`'s.
+//! The endpoints themselves are in [`inet`](crate::inet) and, on Unix, `unix`.
 
 mod address;
 mod batch;
@@ -35,6 +36,6 @@ pub(crate) use options::{common_options, given_away, taken_over};
 pub use received::Received;
 pub use roles::{Connected, Unconnected};
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use socket::within;
+pub(crate) use socket::retry_within;
 pub(crate) use socket::{Data, DgramSocket, Room, Wait};
 pub(crate) use transfers::{connected_transfers, unconnected_receives, unconnected_sends};

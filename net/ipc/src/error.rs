@@ -1,19 +1,20 @@
-//! What can go wrong in an exact transfer, and how a time-out is recognised.
+//! Errors of exact transfers, and recognition of timeouts.
 
 use std::io;
 
-/// Why an exact transfer (`send_n`, `recv_n` and their vectored forms) stopped before its end.
+/// The reason why an exact transfer (`send_n`, `recv_n` and their vectored forms) stopped before its end.
 ///
-/// The count lets a protocol say honestly what the peer may have seen. With `?`, it turns into the [`io::Error`] of
-/// the cause in functions that return that.
+/// From the count, a protocol knows how much the peer may have received. With `?`, it converts to the
+/// [`io::Error`] of the cause in functions that return that.
 #[derive(Debug, thiserror::Error)]
 #[error("transfer stopped after {transferred} octets")]
 pub struct TransferError {
-    /// How many octets were sent or received before it stopped. They are gone from, or lie in, the caller's buffer.
+    /// The number of octets sent or received before it stopped. They were taken from, or lie in, the caller's
+    /// buffer.
     pub transferred: usize,
     /// The cause: [`io::ErrorKind::UnexpectedEof`] when the peer closed before the last octet came,
     /// [`io::ErrorKind::WriteZero`] when the system accepted nothing, otherwise the system's own error; see
-    /// [`is_timeout`] for time-outs.
+    /// [`is_timeout`] for timeouts.
     #[source]
     pub cause: io::Error,
 }
@@ -25,7 +26,7 @@ impl TransferError {
         self.cause.kind()
     }
 
-    /// Whether a send or receive time-out ended the transfer.
+    /// Whether a send or receive timeout ended the transfer.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         is_timeout(&self.cause)
@@ -38,7 +39,7 @@ impl From<TransferError> for io::Error {
     }
 }
 
-/// Whether an error says that the time set with `set_recv_timeout` or `set_send_timeout` ran out.
+/// Whether an error is a timeout set with `set_recv_timeout` or `set_send_timeout`.
 ///
 /// Unix reports it as [`io::ErrorKind::WouldBlock`], as it does for an endpoint that must not block, and Windows as
 /// [`io::ErrorKind::TimedOut`].

@@ -1,4 +1,5 @@
-//! Exact transfers: the loops that turn "some octets" into "all of them", the same for every family.
+//! Exact transfers: the loops that repeat partial transfers until all octets are transferred, the same for
+//! every family.
 
 use std::io::{self, IoSlice, IoSliceMut};
 
@@ -14,7 +15,7 @@ pub(crate) fn send_n(data: &[u8], mut send: impl FnMut(&[u8]) -> io::Result<usiz
     Ok(())
 }
 
-/// Calls `send` until it has taken all of `slices`; they are advanced past what was sent.
+/// Calls `send` until it has taken all of `slices`; they are advanced past the octets sent.
 #[inline]
 pub(crate) fn send_n_v(
     mut slices: &mut [IoSlice<'_>],
@@ -43,7 +44,7 @@ pub(crate) fn recv_n(
     Ok(())
 }
 
-/// Calls `recv` until all of `slices` are full; they are advanced past what was received.
+/// Calls `recv` until all of `slices` are full; they are advanced past the octets received.
 #[inline]
 pub(crate) fn recv_n_v(
     mut slices: &mut [IoSliceMut<'_>],
@@ -59,7 +60,7 @@ pub(crate) fn recv_n_v(
     Ok(())
 }
 
-/// One step of a loop: at least one octet, or the reason why the loop ends.
+/// One step of a loop: at least one octet, or the error that ends the loop.
 #[inline]
 fn some(transferred: usize, step: io::Result<usize>, on_zero: io::ErrorKind) -> Result<usize, TransferError> {
     match step {
@@ -75,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// A peer that takes, or gives, as many octets at a time as `steps` say, and at the end nothing.
+    /// A peer that takes, or gives, the numbers of octets in `steps`, and zero after them.
     struct Peer<'a> {
         steps: std::slice::Iter<'a, usize>,
         octets: Vec<u8>,
@@ -100,7 +101,7 @@ mod tests {
         }
     }
 
-    /// Octets to transfer, how they are cut into slices, and how the peer cuts them.
+    /// Octets to transfer, their division into slices, and the peer's steps.
     fn cases() -> impl Strategy<Value = (Vec<u8>, Vec<usize>, Vec<usize>)> {
         let cuts = proptest::collection::vec(0..9_usize, 0..20);
         let steps = proptest::collection::vec(1..30_usize, 0..40);
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_takes_nothing_does_not_make_it_spin() {
+    fn a_send_of_zero_octets_does_not_spin() {
         let error = send_n(b"octets", |_| Ok(0)).unwrap_err();
         assert_eq!((error.transferred, error.kind()), (0, io::ErrorKind::WriteZero));
     }

@@ -1,4 +1,4 @@
-//! What all families of endpoints have in common, for code that is generic over them.
+//! The traits common to all families of endpoints, for code that is generic over them.
 
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
@@ -9,8 +9,9 @@ use crate::{Pollable, Transfer};
 
 /// A family of connection-oriented endpoints, such as [`inet::Inet`](crate::inet::Inet).
 ///
-/// Its types belong together: an address of one family does not fit the connector of another. Its value holds the settings with
-/// which endpoints are made; the default is right for most. A program that takes `F: Family` runs over any of them:
+/// The types of a family belong together: an address of one family does not fit the connector of another. A
+/// value of the family type holds the options of its endpoints; the default suits most. A program that takes
+/// `F: Family` runs over any of them:
 ///
 /// ```
 /// use spandrel_ipc::{Accept, Family, Transmit, inet};
@@ -26,13 +27,13 @@ use crate::{Pollable, Transfer};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait Family: Clone + Debug + Send + Sync + 'static {
-    /// Where an endpoint is.
+    /// The address type.
     type Addr: Clone + Eq + Hash + Debug + Display + Send + Sync + 'static;
-    /// Waits for connections.
+    /// The type that waits for connections.
     type Acceptor: Accept<Addr = Self::Addr, Stream = Self::Stream>;
-    /// A connection that is being made.
+    /// The type of a pending connection.
     type Connecting: Connecting<Stream = Self::Stream>;
-    /// Carries octets both ways.
+    /// The type of a connection.
     type Stream: Transfer;
 
     /// Starts to listen at `addr`.
@@ -44,7 +45,7 @@ pub trait Family: Clone + Debug + Send + Sync + 'static {
     /// Connects to `addr`, within `timeout` if there is one.
     ///
     /// # Errors
-    /// Those of the operating system; [`io::ErrorKind::TimedOut`] when the time ran out.
+    /// Those of the operating system; [`io::ErrorKind::TimedOut`] on a timeout.
     fn connect(&self, addr: &Self::Addr, timeout: Option<Duration>) -> io::Result<Self::Stream> {
         self.start(addr)?.complete(timeout)
     }
@@ -52,22 +53,23 @@ pub trait Family: Clone + Debug + Send + Sync + 'static {
     /// Starts to connect to `addr` without waiting.
     ///
     /// # Errors
-    /// Those of the operating system that are known at once; the others come when it is completed.
+    /// Those of the operating system that are known at once; the others are returned on completion.
     fn start(&self, addr: &Self::Addr) -> io::Result<Self::Connecting>;
 }
 
 /// Waits for connections at an address; carries no octets itself.
 pub trait Accept: Pollable + Debug + Send + Sync + 'static {
-    /// Where an endpoint of the family is.
+    /// The address type of the family.
     type Addr: Clone + Debug + Display + Send + Sync + 'static;
-    /// What comes of a connection.
+    /// The type of an accepted connection.
     type Stream: Transfer;
 
-    /// Waits for one connection and tells where it came from.
+    /// Waits for one connection and returns it with the peer's address.
     ///
     /// # Errors
-    /// Those of the operating system; [`io::ErrorKind::NotConnected`] after [`shutdown`](Self::shutdown); when it must not block
-    /// ([`set_nonblocking`](Self::set_nonblocking)) and nobody is there, [`io::ErrorKind::WouldBlock`].
+    /// Those of the operating system; [`io::ErrorKind::NotConnected`] after [`shutdown`](Self::shutdown);
+    /// [`io::ErrorKind::WouldBlock`] when it is nonblocking ([`set_nonblocking`](Self::set_nonblocking)) and
+    /// no connection is queued.
     fn accept(&self) -> io::Result<(Self::Stream, Self::Addr)>;
 
     /// Whether `accept` waits for a connection or fails at once with [`io::ErrorKind::WouldBlock`]. Accepted streams wait in any case.
@@ -76,37 +78,37 @@ pub trait Accept: Pollable + Debug + Send + Sync + 'static {
     /// Those of the operating system.
     fn set_nonblocking(&self, on: bool) -> io::Result<()>;
 
-    /// Makes `accept` fail from now on, also where it is already waiting.
+    /// Makes `accept` fail from now on, also in threads that already wait in it.
     ///
     /// # Errors
     /// Those of the operating system.
     fn shutdown(&self) -> io::Result<()>;
 
-    /// Where it listens.
+    /// The address at which it listens.
     ///
     /// # Errors
     /// Those of the operating system.
     fn local_addr(&self) -> io::Result<Self::Addr>;
 }
 
-/// A connection that is being made.
+/// A pending connection.
 ///
 /// A reactor registers it for [`OUTPUT`](crate::Interest::OUTPUT) and then calls [`try_complete`](Self::try_complete); others call
 /// [`complete`](Self::complete). Dropping it gives the attempt up.
 pub trait Connecting: Pollable + Debug + Send + Sync + Sized + 'static {
-    /// What comes of it.
+    /// The type of the completed connection.
     type Stream: Transfer;
 
-    /// The connection, if it is made; `None` if that is not decided yet.
+    /// The connection, once it is established; `None` while it is pending.
     ///
     /// # Errors
-    /// Why it could not be made, such as [`io::ErrorKind::ConnectionRefused`]. The attempt is over then.
+    /// The reason of the failure, such as [`io::ErrorKind::ConnectionRefused`]. The attempt has ended then.
     fn try_complete(&mut self) -> io::Result<Option<Self::Stream>>;
 
-    /// Waits until the connection is made.
+    /// Waits until the connection is established.
     ///
     /// # Errors
-    /// As [`try_complete`](Self::try_complete); [`io::ErrorKind::TimedOut`] when the time ran out.
+    /// As [`try_complete`](Self::try_complete); [`io::ErrorKind::TimedOut`] on a timeout.
     fn complete(mut self, timeout: Option<Duration>) -> io::Result<Self::Stream> {
         let deadline = crate::deadline::Deadline::after(timeout);
         loop {

@@ -1,9 +1,10 @@
 //! FIFOs: named pipes, one way, with a type for each role.
 //!
-//! A FIFO is a file; whoever opens it to read meets whoever opens it to write. All writers share one channel, and what each sends in
-//! one call of at most [`ATOMIC`] octets arrives in one piece; so FIFOs serve many senders of short messages and one receiver.
-//! There are no connections: a [`Reader`] cannot answer, and it sees the end when the last writer has gone, unless it was opened
-//! with [`open_lasting`](Reader::open_lasting).
+//! A FIFO is a file that connects the processes that open it for reading with those that open it for writing.
+//! All writers share one channel, and each call that sends at most [`ATOMIC`] octets arrives in one piece; so
+//! FIFOs serve many senders of short messages and one receiver. There are no connections: a [`Reader`] cannot
+//! answer, and it sees the end of the stream when the last writer has closed, unless it was opened with
+//! [`open_lasting`](Reader::open_lasting).
 //!
 //! ```
 //! use spandrel_ipc::fifo::{Addr, Reader, Writer, create};
@@ -14,7 +15,7 @@
 //! # let _ = std::fs::remove_file(addr.as_path());
 //! create(&addr, 0o600)?;
 //! let reader = Reader::open_lasting(&addr)?;
-//! let writer = Writer::open(&addr)?; // there is a reader already: no wait
+//! let writer = Writer::open(&addr)?; // does not wait, since there is a reader
 //! writer.send_n(b"start")?;
 //! let mut octets = [0; 5];
 //! reader.recv_n(&mut octets)?;
@@ -36,10 +37,11 @@ pub use writer::Writer;
 
 use end::End;
 
-/// How many octets, sent in one call, arrive in one piece, not mixed with those of other writers (`PIPE_BUF`).
+/// The maximum number of octets of one send that arrive in one piece, not mixed with those of other writers
+/// (`PIPE_BUF`).
 pub const ATOMIC: usize = rustix::pipe::PIPE_BUF;
 
-/// Both ends of a pipe that has no name, for threads of this process or to be passed to others.
+/// Both ends of an unnamed pipe, for threads of this process or to be passed to others.
 ///
 /// # Errors
 /// Those of the operating system, such as too many open files.

@@ -52,7 +52,7 @@ pub use stream::Stream;
 
 use crate::Family;
 
-/// The Internet family, for code that is generic over families: with which options acceptors and connections are made.
+/// The Internet family, for code that is generic over families: the options of acceptors and connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inet {
@@ -63,7 +63,7 @@ pub struct Inet {
 }
 
 impl Inet {
-    /// With these options.
+    /// A family with these options.
     #[must_use]
     pub fn new(acceptor: AcceptorOptions, connector: Connector) -> Self {
         Self { acceptor, connector }

@@ -1,6 +1,8 @@
-//! Gives an endpoint the transfer methods of its traits as methods of its own, so that its users need no trait in scope.
+//! Gives an endpoint the transfer methods of its traits as inherent methods, so that its users need no trait
+//! in scope.
 //!
-//! One list for all families: a method that is added to a trait is added here once. Other crates with families use these macros too.
+//! One list for all families: a new method of a trait is added here once. Other crates with families use
+//! these macros too.
 
 /// The methods of [`Receive`](crate::Receive), as inherent ones.
 #[doc(hidden)]
@@ -9,17 +11,19 @@ macro_rules! inherent_receive {
     ($endpoint:ty) => {
         /// Receiving; the same methods as in the trait [`Receive`](trait@$crate::Receive).
         impl $endpoint {
-            /// Receives into `buffer` what is there and says how many octets; waits while nothing is there. Zero is the end (unless
-            /// `buffer` is empty).
+            /// Receives available octets into `buffer` and returns their number; waits while none are
+            /// available. Zero is the end of the stream (unless `buffer` is empty).
             ///
             /// # Errors
-            /// Those of the operating system; a receive time-out as [`is_timeout`](fn@$crate::is_timeout) tells.
+            /// Those of the operating system; a receive timeout satisfies
+            /// [`is_timeout`](fn@$crate::is_timeout).
             #[inline]
             pub fn recv(&self, buffer: &mut [u8]) -> ::std::io::Result<usize> {
                 $crate::Receive::recv(self, buffer)
             }
 
-            /// Receives into `slices`, in order, what is there and says how many octets. Zero is the end.
+            /// Receives available octets into `slices`, in order, and returns their number. Zero is the end
+            /// of the stream.
             ///
             /// # Errors
             /// As [`recv`](Self::recv).
@@ -31,7 +35,8 @@ macro_rules! inherent_receive {
             /// Like [`recv`](Self::recv), but never waits.
             ///
             /// # Errors
-            /// [`WouldBlock`](std::io::ErrorKind::WouldBlock) when nothing is there; those of the operating system.
+            /// [`WouldBlock`](std::io::ErrorKind::WouldBlock) when nothing is queued; those of the operating
+            /// system.
             #[inline]
             pub fn try_recv(&self, buffer: &mut [u8]) -> ::std::io::Result<usize> {
                 $crate::Receive::try_recv(self, buffer)
@@ -46,7 +51,7 @@ macro_rules! inherent_receive {
                 $crate::Receive::try_recv_v(self, slices)
             }
 
-            /// How long one `recv` may wait; `None` is for ever.
+            /// The time limit of one `recv`; `None` waits for ever.
             ///
             /// # Errors
             /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) for a time of zero; others of the operating system.
@@ -58,14 +63,15 @@ macro_rules! inherent_receive {
             /// Fills `buffer`.
             ///
             /// # Errors
-            /// [`TransferError`](struct@$crate::TransferError) with the number of octets received before the end of the stream
-            /// ([`UnexpectedEof`](std::io::ErrorKind::UnexpectedEof)), a time-out or another error.
+            /// [`TransferError`](struct@$crate::TransferError) with the number of octets received before the
+            /// end of the stream ([`UnexpectedEof`](std::io::ErrorKind::UnexpectedEof)), a timeout or another
+            /// error.
             #[inline]
             pub fn recv_n(&self, buffer: &mut [u8]) -> Result<(), $crate::TransferError> {
                 $crate::Receive::recv_n(self, buffer)
             }
 
-            /// Fills all of `slices`, which are advanced past what was received.
+            /// Fills all of `slices`, which are advanced past the octets received.
             ///
             /// # Errors
             /// As [`recv_n`](Self::recv_n).
@@ -77,7 +83,7 @@ macro_rules! inherent_receive {
             /// Like [`recv`](Self::recv), but waits no longer than `timeout`.
             ///
             /// # Errors
-            /// [`TimedOut`](std::io::ErrorKind::TimedOut) when the time ran out; those of the operating system.
+            /// [`TimedOut`](std::io::ErrorKind::TimedOut) on a timeout; those of the operating system.
             #[inline]
             pub fn recv_within(&self, buffer: &mut [u8], timeout: ::std::time::Duration) -> ::std::io::Result<usize> {
                 $crate::Receive::recv_within(self, buffer, timeout)
@@ -99,7 +105,7 @@ macro_rules! inherent_receive {
             /// Like [`recv_n`](Self::recv_n), but takes no longer than `timeout` in all.
             ///
             /// # Errors
-            /// As [`recv_n`](Self::recv_n), with [`TimedOut`](std::io::ErrorKind::TimedOut) when the time ran out.
+            /// As [`recv_n`](Self::recv_n), with [`TimedOut`](std::io::ErrorKind::TimedOut) on a timeout.
             #[inline]
             pub fn recv_n_within(
                 &self,
@@ -132,18 +138,18 @@ macro_rules! inherent_transmit {
     ($endpoint:ty) => {
         /// Sending; the same methods as in the trait [`Transmit`](trait@$crate::Transmit).
         impl $endpoint {
-            /// Sends some of `data` and says how many octets; waits while none can be sent.
+            /// Sends some of `data` and returns the number of octets sent; waits while none can be sent.
             ///
             /// # Errors
-            /// Those of the operating system; a send time-out as [`is_timeout`](fn@$crate::is_timeout) tells.
+            /// Those of the operating system; a send timeout satisfies [`is_timeout`](fn@$crate::is_timeout).
             #[inline]
             pub fn send(&self, data: &[u8]) -> ::std::io::Result<usize> {
                 $crate::Transmit::send(self, data)
             }
 
-            /// Sends some of the octets of `slices`, in order, and says how many.
+            /// Sends some of the octets of `slices`, in order, and returns their number.
             ///
-            /// A call takes at most 1,024 slices; what the rest hold is for the next one.
+            /// A call takes at most 1,024 slices; the rest is for the next call.
             ///
             /// # Errors
             /// As [`send`](Self::send).
@@ -170,7 +176,7 @@ macro_rules! inherent_transmit {
                 $crate::Transmit::try_send_v(self, slices)
             }
 
-            /// How long one `send` may wait; `None` is for ever.
+            /// The time limit of one `send`; `None` waits for ever.
             ///
             /// # Errors
             /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) for a time of zero; others of the operating system.
@@ -182,13 +188,14 @@ macro_rules! inherent_transmit {
             /// Sends all of `data`.
             ///
             /// # Errors
-            /// [`TransferError`](struct@$crate::TransferError) with the number of octets sent before a time-out or another error.
+            /// [`TransferError`](struct@$crate::TransferError) with the number of octets sent before a
+            /// timeout or another error.
             #[inline]
             pub fn send_n(&self, data: &[u8]) -> Result<(), $crate::TransferError> {
                 $crate::Transmit::send_n(self, data)
             }
 
-            /// Sends all octets of `slices`, which are advanced past what was sent.
+            /// Sends all octets of `slices`, which are advanced past the octets sent.
             ///
             /// # Errors
             /// As [`send_n`](Self::send_n).
@@ -200,7 +207,7 @@ macro_rules! inherent_transmit {
             /// Like [`send`](Self::send), but waits no longer than `timeout`.
             ///
             /// # Errors
-            /// [`TimedOut`](std::io::ErrorKind::TimedOut) when the time ran out; those of the operating system.
+            /// [`TimedOut`](std::io::ErrorKind::TimedOut) on a timeout; those of the operating system.
             #[inline]
             pub fn send_within(&self, data: &[u8], timeout: ::std::time::Duration) -> ::std::io::Result<usize> {
                 $crate::Transmit::send_within(self, data, timeout)
@@ -222,7 +229,7 @@ macro_rules! inherent_transmit {
             /// Like [`send_n`](Self::send_n), but takes no longer than `timeout` in all.
             ///
             /// # Errors
-            /// As [`send_n`](Self::send_n), with [`TimedOut`](std::io::ErrorKind::TimedOut) when the time ran out.
+            /// As [`send_n`](Self::send_n), with [`TimedOut`](std::io::ErrorKind::TimedOut) on a timeout.
             #[inline]
             pub fn send_n_within(
                 &self,
@@ -276,7 +283,8 @@ macro_rules! inherent_transfer {
                 $crate::Transfer::shutdown(self, how)
             }
 
-            /// Half-close: the peer receives what was sent, then the end; this side may go on receiving.
+            /// Half-close: the peer receives the octets sent, then the end; this side may continue to
+            /// receive.
             ///
             /// # Errors
             /// As [`shutdown`](Self::shutdown).
@@ -285,7 +293,7 @@ macro_rules! inherent_transfer {
                 $crate::Transfer::close_writer(self)
             }
 
-            /// Ends receiving: every `recv` on this side returns what is queued, then the end.
+            /// Ends receiving: every `recv` on this side returns the queued octets, then the end.
             ///
             /// # Errors
             /// As [`shutdown`](Self::shutdown).

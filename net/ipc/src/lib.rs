@@ -1,9 +1,10 @@
 //! Typed endpoints over operating system handles.
 //!
-//! One module per family of transports, every family with the same names: an `Addr` says where an endpoint is, an
-//! `Acceptor` waits for connections there and can do nothing else, a `Connector` makes them, a `Stream` carries
-//! octets both ways. What an endpoint cannot do is not in its type, so a misuse that the socket interface would
-//! report at run time, such as reading from a listening socket, does not compile:
+//! One module per family of transports, with the same names in every family: an `Addr` is the address of an
+//! endpoint, an `Acceptor` waits for connections and does nothing else, a `Connector` establishes them, a
+//! `Stream` transfers octets both ways. Operations that an endpoint does not support are absent from its
+//! type. So a misuse that the socket interface would report at run time, such as reading from a listening
+//! socket, does not compile:
 //!
 //! ```compile_fail,E0599
 //! use spandrel_ipc::inet::{Acceptor, Addr};
@@ -11,13 +12,14 @@
 //! acceptor.recv(&mut [0; 16]); // no method named `recv`
 //! ```
 //!
-//! The wrappers cost nothing: [`inet::Stream::send`] and [`recv`](inet::Stream::recv) are one system call each,
-//! without allocation. The traits [`Family`], [`Transfer`] and [`Pollable`] let code be generic over families.
+//! The wrappers cost nothing: [`inet::Stream::send`] and [`recv`](inet::Stream::recv) are one system call
+//! each, without allocation. The traits [`Family`], [`Transfer`] and [`Pollable`] let code be generic over
+//! families.
 //!
-//! Families of streams: [`inet`], TCP over IPv4 and IPv6; and, where the system has them, `unix`, between processes of one
-//! host; `spipe`, STREAM pipes; `shm`, shared memory. One way only: `fifo`, named pipes. Without connections: datagrams, in [`inet`]
-//! and `unix`; see [`dgram`]. Waiting on many endpoints at once belongs to the reactor, framing to the protocols above, received
-//! data to `spandrel-message`.
+//! Families of streams: [`inet`], TCP over IPv4 and IPv6; and, where the system has them, `unix`, UNIX-domain
+//! sockets; `spipe`, STREAM pipes; `shm`, shared memory. One-way channels: `fifo`, named pipes. Datagrams: in
+//! [`inet`] and `unix`; see [`dgram`]. Event demultiplexing belongs to `spandrel-reactor`, framing to the
+//! protocols above, buffers to `spandrel-message`.
 
 mod deadline;
 mod error;

@@ -1,4 +1,4 @@
-//! What an endpoint can be waited for, and how: the part of every family that a reactor sees.
+//! Readiness of endpoints: the part of every family that a reactor uses.
 
 use std::fmt;
 use std::io;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use spandrel_sync::time::Instant;
 
-/// An operating system handle, lent for waiting.
+/// An operating system handle, borrowed for waiting.
 #[cfg(unix)]
 pub type Handle<'a> = std::os::fd::BorrowedFd<'a>;
-/// An operating system handle, lent for waiting.
+/// An operating system handle, borrowed for waiting.
 #[cfg(windows)]
 pub type Handle<'a> = std::os::windows::io::BorrowedSocket<'a>;
 
@@ -20,42 +20,42 @@ pub type Handle<'a> = std::os::windows::io::BorrowedSocket<'a>;
 pub struct Interest(u8);
 
 impl Interest {
-    /// Nothing.
+    /// The empty set.
     pub const NONE: Self = Self(0);
-    /// There are octets to receive, a connection to accept, or the end.
+    /// There are octets to receive, a connection to accept, or the end of the stream.
     pub const INPUT: Self = Self(1);
     /// Octets can be sent, or an attempt to connect has ended.
     pub const OUTPUT: Self = Self(2);
-    /// Out-of-band data has come.
+    /// Out-of-band data has arrived.
     pub const EXCEPTION: Self = Self(4);
-    /// Everything.
+    /// All events.
     pub const ALL: Self = Self(7);
 
-    /// Whether nothing is in it.
+    /// Whether it is empty.
     #[must_use]
     pub const fn is_none(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether everything in `other` is in it.
+    /// Whether it contains all of `other`.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether something in `other` is in it.
+    /// Whether it has an event in common with `other`.
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// As a number below 8, to keep in an atomic.
+    /// The set as a number below 8, for an atomic.
     #[must_use]
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// From [`bits`](Self::bits); what is not a kind of event is left out.
+    /// The inverse of [`bits`](Self::bits); unknown bits are ignored.
     #[must_use]
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits & Self::ALL.0)
@@ -98,57 +98,60 @@ impl fmt::Debug for Interest {
     }
 }
 
-/// What [`Pollable::prepare`] answers.
+/// The result of [`Pollable::prepare`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prepared {
-    /// What the handle is to be waited for, so that what is wanted will be noticed.
+    /// The events of the handle to wait for in order to notice the wanted ones.
     pub wait_for: Interest,
-    /// What is so already. If there is anything, waiting would be wrong.
+    /// The events that are ready already. If there are any, do not wait.
     pub ready: Interest,
 }
 
 /// An endpoint on which a reactor can wait.
 ///
-/// For plain sockets the handle tells everything, and the provided methods say so. A family that decodes (TLS) or moves octets
-/// past the system (shared memory) says with them what its handle does not show. Whoever waits does this:
+/// For plain sockets the handle shows everything, as the provided methods report. A family that decodes (TLS)
+/// or bypasses the system (shared memory) reports with them the state that its handle does not show. A wait
+/// consists of three steps:
 ///
-/// 1. [`prepare`](Self::prepare) for what is wanted; if something is ready, do not wait;
-/// 2. wait on [`handle`](Self::handle) for what `prepare` said;
-/// 3. ask [`interpret`](Self::interpret) what that means.
+/// 1. [`prepare`](Self::prepare) for the wanted events; if some are ready, do not wait;
+/// 2. wait on [`handle`](Self::handle) for the events that `prepare` returned;
+/// 3. call [`interpret`](Self::interpret) on the result.
 ///
-/// If [`is_plain`](Self::is_plain), 1 and 3 can be left out.
+/// If [`is_plain`](Self::is_plain), steps 1 and 3 can be omitted.
 pub trait Pollable {
     /// The handle to wait on.
     fn handle(&self) -> Handle<'_>;
 
-    /// Whether input is at hand that the handle no longer shows, so that it must be drained before waiting.
+    /// Whether input is buffered that the handle no longer shows, so that it must be drained before waiting.
     fn pending(&self) -> bool {
         false
     }
 
-    /// Whether the handle alone tells everything.
+    /// Whether the handle alone shows all events.
     fn is_plain(&self) -> bool {
         true
     }
 
-    /// Gets ready for a wait: announces to the peer, where that is needed, that we are about to wait.
+    /// Prepares for a wait: tells the peer, where needed, that this side is about to wait.
     ///
-    /// To be called again before each wait, after whatever was done with the endpoint in between.
+    /// To be called again before each wait, since any use of the endpoint in between invalidates it.
     fn prepare(&self, wanted: Interest) -> Prepared {
         Prepared { wait_for: wanted, ready: Interest::NONE }
     }
 
-    /// What it means for `wanted` that the handle showed `seen`. It may be nothing: then wait again, from `prepare` on.
+    /// The meaning of the events `seen` on the handle for `wanted`. If it is empty, wait again, starting with
+    /// `prepare`.
     fn interpret(&self, seen: Interest, wanted: Interest) -> Interest {
         let _ = wanted;
         seen
     }
 }
 
-/// Waits until `endpoint` is ready for something of `wanted`, and says for what; nothing if `timeout` ran out (`None` never does).
+/// Waits until `endpoint` is ready for some of `wanted`, and returns the ready events; none on a timeout
+/// (`None` never times out).
 ///
-/// Errors and hang-ups of the handle count as readiness for what is wanted: the next transfer will tell. Goes on after a signal
-/// with the time that is left.
+/// Errors and hang-ups of the handle count as readiness for the wanted events: the next transfer reports
+/// them. Continues after a signal with the time left.
 ///
 /// # Errors
 /// Those of the operating system.
@@ -175,7 +178,7 @@ pub fn wait_ready<P: Pollable + ?Sized>(
     }
 }
 
-/// Waits until one of several plain endpoints may be ready, the time ran out or a signal came.
+/// Waits until one of several plain endpoints may be ready, a timeout or a signal.
 pub(crate) fn wait_any<P: Pollable>(endpoints: &[P], wanted: Interest, timeout: Option<Duration>) -> io::Result<()> {
     let flags = to_flags(wanted);
     let mut handles: Vec<_> = endpoints.iter().map(|one| PollFd::from_borrowed_fd(one.handle(), flags)).collect();
@@ -185,7 +188,7 @@ pub(crate) fn wait_any<P: Pollable>(endpoints: &[P], wanted: Interest, timeout: 
     }
 }
 
-/// One system call; nothing if the time ran out or a signal came.
+/// One system call; empty after a timeout or a signal.
 fn poll_once(handle: Handle<'_>, wait_for: Interest, timeout: Option<Duration>) -> io::Result<Interest> {
     let mut handles = [PollFd::from_borrowed_fd(handle, to_flags(wait_for))];
     match poll(&mut handles, to_timespec(timeout).as_ref()) {
@@ -215,5 +218,5 @@ fn to_timespec(timeout: Option<Duration>) -> Option<Timespec> {
 const FLAGS: [(PollFlags, Interest); 3] =
     [(PollFlags::IN, Interest::INPUT), (PollFlags::OUT, Interest::OUTPUT), (PollFlags::PRI, Interest::EXCEPTION)];
 
-/// For times that the system cannot count; wakes once in many years.
+/// For times beyond the range of the system; wakes once in many years.
 const LONGEST: Timespec = Timespec { tv_sec: i32::MAX as _, tv_nsec: 0 };

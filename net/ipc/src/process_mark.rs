@@ -1,13 +1,14 @@
-//! Telling a process from its copies, which inherit its memory and its handles, and none of its threads.
+//! Distinguishes a process from its forked children, which inherit its memory and its handles, and none of
+//! its threads.
 
 #[cfg(unix)]
 use crate::sys::copies;
 
-/// Says in which process it was made, at the price of reading a number: no system call is made.
+/// Identifies the process in which it was created, for the price of one load: no system call is made.
 ///
-/// A copy of a process (`fork`) has what the original had, without being its owner: what the copy writes to a connection is mixed with
-/// what the original writes, and a lock that another thread of the original held stays locked. Whoever keeps such things keeps a mark
-/// with them, and leaves them alone where it is not [`here`](Self::is_here).
+/// The child of a `fork` inherits resources without owning them: its output on a connection would mix with
+/// that of the parent, and a lock held by another thread of the parent stays locked. The owner of such a
+/// resource keeps a mark with it, and leaves it alone where it is not [`here`](Self::is_here).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ProcessMark {
     #[cfg(unix)]
@@ -24,7 +25,8 @@ impl ProcessMark {
         }
     }
 
-    /// True in the process where it was made; false in its copies. (`vfork` makes no copy of the memory, and is not noticed.)
+    /// True in the process where it was created; false in forked children. (`vfork` does not copy the memory,
+    /// and is not detected.)
     #[inline]
     #[must_use]
     pub fn is_here(self) -> bool {
@@ -40,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_knows_itself() {
+    fn a_mark_is_valid_in_its_process() {
         let mark = ProcessMark::here();
         assert!(mark.is_here());
         assert_eq!(mark, ProcessMark::here());

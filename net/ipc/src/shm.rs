@@ -1,8 +1,9 @@
 //! Shared memory: a connection is a pair of rings of octets in memory that both processes map. Linux only.
 //!
-//! The connector makes the memory, seals it against any change of its size, and passes it over a UNIX-domain socket to the acceptor,
-//! whose [`Addr`] is that of the socket. The socket stays open: it tells of the peer's death, and it is the doorbell for reactors. A
-//! transfer is a copy into memory and one out of it; there is a system call only where somebody must be woken or must sleep.
+//! The connector creates the memory, seals it against a change of its size, and passes it over a UNIX-domain
+//! socket to the acceptor, whose [`Addr`] is that of the socket. The socket stays open: it reports the peer's
+//! death, and it is the doorbell for reactors. A transfer is a copy into memory and one out of it; a system
+//! call is made only to wake the peer or to sleep.
 //!
 //! ```
 //! use spandrel_ipc::shm::{Acceptor, Addr, Connector};
@@ -18,24 +19,27 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! *Waiting.* Who finds nothing to do watches for a few microseconds (or lets the peer run, if that is on the same processor), as long as
-//! that has paid of late, and then sleeps on a futex in the shared memory. Every fifth of a second a sleeper looks whether the peer lives.
+//! *Waiting.* A thread that can make no progress spins for a few microseconds (or yields, if the peer is on
+//! the same processor), as long as that has succeeded recently, and then sleeps on a futex in the shared
+//! memory. Every fifth of a second a sleeper checks whether the peer still exists.
 //!
-//! *Reactors.* The doorbell is an octet on the socket, sent only if the peer has announced that it is about to poll. It is not an
-//! `eventfd`: the peer could make a shared one block, and the socket is needed anyway, so that a connection costs one descriptor.
+//! *Reactors.* The doorbell is an octet on the socket, sent only if the peer has announced that it is about
+//! to poll. It is not an `eventfd`: the peer could make a shared one block, and the socket is needed anyway,
+//! so that a connection costs one descriptor.
 //!
-//! *A hostile peer* can write anything at any time where it can write at all: positions are checked, octets are copied out once, sizes
-//! come from a greeting that was copied, and sealed memory cannot vanish. What it can do is what any peer can: send nonsense, or stop.
-//! Who may connect is a question for the permissions of the socket file, and for [`any_user`](AcceptorOptions::any_user).
+//! *A hostile peer* can write anything at any time to the shared memory. Positions are checked, octets are
+//! copied out once, sizes come from a handshake that was copied, and sealed memory cannot vanish. The peer
+//! can do no more than any peer: send nonsense, or stop. The permissions of the socket file, and
+//! [`any_user`](AcceptorOptions::any_user), control which processes may connect.
 
 mod acceptor;
+mod adaptive_wait;
 mod connecting;
 mod connector;
-mod greeting;
 mod half;
+mod handshake;
 #[cfg(all(test, shuttle))]
 mod models;
-mod patience;
 mod ring;
 mod segment;
 mod stream;
@@ -57,12 +61,13 @@ use segment::{Layout, Side};
 pub use crate::unix::{Addr, Credentials};
 use crate::{Family, unix};
 
-/// What a ring holds by default, in octets.
+/// The default ring size in octets.
 const DEFAULT_RING: usize = 256 * 1024;
-/// How long a stream watches by default.
-const DEFAULT_WATCH: Duration = patience::LIMIT;
+/// The default spinning time of a stream.
+const DEFAULT_SPIN: Duration = adaptive_wait::LIMIT;
 
-/// The shared memory family, for code that is generic over families: with which options acceptors and connections are made.
+/// The shared memory family, for code that is generic over families: the options of acceptors and
+/// connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shm {
@@ -73,7 +78,7 @@ pub struct Shm {
 }
 
 impl Shm {
-    /// With these options.
+    /// A family with these options.
     #[must_use]
     pub fn new(acceptor: AcceptorOptions, connector: Connector) -> Self {
         Self { acceptor, connector }
@@ -99,7 +104,8 @@ impl Family for Shm {
     }
 }
 
-/// Two ends of one connection that has no name, for threads of this process, with at least `octets` on their way in each direction.
+/// Two ends of one unnamed connection, for threads of this process, with room for at least `octets` in flight
+/// in each direction.
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] for more than 64 MiB; those of the operating system, such as too many open files.
@@ -108,13 +114,13 @@ pub fn pair(octets: usize) -> io::Result<(Stream, Stream)> {
     let (one, other) = unix::pair()?;
     let file = segment::create(layout)?;
     let stream = |socket, side| -> io::Result<Stream> {
-        Ok(Stream::new(socket, segment::map(&file, layout)?, layout, side, DEFAULT_WATCH))
+        Ok(Stream::new(socket, segment::map(&file, layout)?, layout, side, DEFAULT_SPIN))
     };
     Ok((stream(one, Side::Connector)?, stream(other, Side::Acceptor)?))
 }
 
-/// Whether memory is shared with a process of this user without being told to: its own, and those of the superuser, who may do
-/// everything anyway.
+/// Whether memory is shared with a process of this user by default: for the same user, and for the superuser,
+/// who has all rights anyway.
 fn is_trusted(peer: &Credentials) -> bool {
     peer.uid == 0 || peer.uid == Credentials::own().uid
 }

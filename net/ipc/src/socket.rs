@@ -1,5 +1,5 @@
-//! What all families of stream sockets share: the system calls, the waiting for connections, the making of them, and one macro
-//! that makes a stream of a socket.
+//! The common part of all families of stream sockets: system calls, listening, connecting, and one macro that
+//! implements a stream over a socket.
 //!
 //! A family adds its addresses, its options and its names.
 
@@ -28,23 +28,26 @@ pub(crate) use send_file::send_file;
 use socket2::{Domain, Socket, Type};
 pub(crate) use stream::{handles, socket_stream};
 
-/// A socket whose ownership came from elsewhere.
+/// A socket made elsewhere, with its ownership.
 #[cfg(unix)]
 pub(crate) type OwnedHandle = std::os::fd::OwnedFd;
-/// A socket whose ownership came from elsewhere.
+/// A socket made elsewhere, with its ownership.
 #[cfg(windows)]
 pub(crate) type OwnedHandle = std::os::windows::io::OwnedSocket;
 
-/// What the operating system takes as a time-out: not zero, which would mean for ever.
+/// A timeout for the operating system: not zero, which would mean no limit.
 pub(crate) fn timeout(timeout: Option<Duration>) -> io::Result<Option<Duration>> {
     let least = if cfg!(windows) { Duration::from_millis(1) } else { Duration::from_micros(1) };
     match timeout {
-        Some(Duration::ZERO) => Err(io::Error::new(io::ErrorKind::InvalidInput, "a time-out of zero would never wait")),
+        Some(Duration::ZERO) => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a timeout of zero; use the `try_` methods, which never wait",
+        )),
         timeout => Ok(timeout.map(|timeout| timeout.max(least))),
     }
 }
 
-/// Sets what is given of the sizes of a socket's queues, in octets.
+/// Sets the given sizes of a socket's queues, in octets.
 pub(crate) fn set_queues(socket: &Socket, send: Option<usize>, recv: Option<usize>) -> io::Result<()> {
     if let Some(octets) = send {
         socket.set_send_buffer_size(octets)?;
@@ -52,19 +55,19 @@ pub(crate) fn set_queues(socket: &Socket, send: Option<usize>, recv: Option<usiz
     recv.map_or(Ok(()), |octets| socket.set_recv_buffer_size(octets))
 }
 
-/// What a socket that comes from elsewhere is to be.
+/// The expected properties of a socket made elsewhere.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
     /// Its domains; the IP versions count as one family.
     pub(crate) domains: &'static [Domain],
     /// Streams or datagrams.
     pub(crate) kind: Type,
-    /// Whether it listens; Windows is not asked.
+    /// Whether it listens; not checked on Windows.
     #[cfg_attr(windows, expect(dead_code))]
     pub(crate) listening: bool,
 }
 
-/// Takes over a socket that comes from elsewhere, if it is what it is said to be. If not, it is closed.
+/// Takes over a socket made elsewhere, if it has the expected properties. Otherwise it is closed.
 pub(crate) fn adopt(handle: OwnedHandle, expected: Expected) -> io::Result<Socket> {
     let wrong = |what: String| Err(io::Error::new(io::ErrorKind::InvalidInput, format!("the handle {what}")));
     let socket = Socket::from(handle);

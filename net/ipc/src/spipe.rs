@@ -1,15 +1,15 @@
 //! STREAM pipes: bidirectional pipes between processes of one host, made one for each connection.
 //!
-//! System V Release 4 attached a pipe to a path with `fattach` and gave each process that opened the path a pipe of its own (the module
-//! `connld`). Here the path is the rendezvous: an acceptor makes a socketpair for each process that comes to it, hands one end over,
-//! keeps the other, and the rendezvous is forgotten. No end has a name, and either may be passed on (`unix::Passable`). [`pair`] makes
-//! both ends in one process.
+//! System V Release 4 attached a pipe to a path with `fattach` and gave each process that opened the path its
+//! own pipe (the module `connld`). Here an acceptor listens at the path, makes a socketpair for each process
+//! that connects, passes one end to it, and keeps the other; the listening connection is closed. Neither end
+//! has a name, and either may be passed on (`unix::Passable`). [`pair`] makes both ends in one process.
 //!
-//! On Windows they are instances of a named pipe, `\\.\pipe\name`: `Acceptor`, `Connector` and `Stream` have the same methods there,
-//! wherever these have a meaning. What Windows has no form of is absent from its interface: one cannot wait for a pipe and a socket
-//! in one call, so that these endpoints are not `Pollable`, belong to no reactor, and there is no `Family` of them, nor a
-//! `Connecting`; a pipe is shut down in both directions or not at all, so that there is no `close_writer`; and an end cannot be passed
-//! on.
+//! On Windows they are instances of a named pipe, `\\.\pipe\name`: `Acceptor`, `Connector` and `Stream` have
+//! the same methods there, as far as they apply. Facilities that Windows lacks are absent from the interface.
+//! No call waits for a pipe and a socket together, so these endpoints are not `Pollable` and belong to no
+//! reactor, and there is neither a `Family` nor a `Connecting`. A pipe is shut down in both directions or not
+//! at all, so there is no `close_writer`. An end cannot be passed on.
 //!
 //! ```
 //! use spandrel_ipc::spipe;

@@ -1,6 +1,6 @@
-//! The one place of this crate with `unsafe`: system calls that neither `rustix` nor `socket2` offers safely.
+//! The `unsafe` code of this crate: system calls that neither `rustix` nor `socket2` offers safely.
 //!
-//! Each function here is safe to call with any arguments; what that rests on stands beside each `unsafe` block.
+//! Each function here is safe to call with any arguments; the reasons stand beside each `unsafe` block.
 
 #[cfg(unix)]
 pub(crate) mod copies;

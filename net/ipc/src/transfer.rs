@@ -1,8 +1,9 @@
-//! Moving octets: what the streams of all families, and the ends of one-way channels, have in common.
+//! Transfer of octets: the traits common to the streams of all families and the ends of one-way channels.
 //!
-//! Every transfer has three forms: `recv` waits as the endpoint is set up to (for ever, for the time of
-//! [`set_recv_timeout`](Receive::set_recv_timeout), or not at all), `try_recv` never waits, and `recv_within` waits for a time of its
-//! own. Each is there for one buffer and for several (`_v`: scatter and gather), for some octets and for all of them (`_n`).
+//! Every transfer has three forms: `recv` waits as the endpoint is configured (without limit, for the time of
+//! [`set_recv_timeout`](Receive::set_recv_timeout), or not at all), `try_recv` never waits, and `recv_within`
+//! takes its own time limit. Each exists for one buffer and for several (`_v`: scatter and gather), for
+//! partial transfers and for exact ones (`_n`).
 
 use std::fmt::Debug;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -14,14 +15,15 @@ use crate::{Interest, Pollable, TransferError, exact, wait_ready};
 
 /// An endpoint from which octets are received.
 pub trait Receive: Pollable {
-    /// Receives into `buffer` what is there and says how many octets; waits while nothing is there. Zero is the end (unless `buffer`
-    /// is empty).
+    /// Receives available octets into `buffer` and returns their number; waits while none are available. Zero
+    /// is the end of the stream (unless `buffer` is empty).
     ///
     /// # Errors
-    /// Those of the operating system; a receive time-out as [`is_timeout`](crate::is_timeout) tells.
+    /// Those of the operating system; a receive timeout satisfies [`is_timeout`](crate::is_timeout).
     fn recv(&self, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Receives into `slices`, in order, what is there and says how many octets. Zero is the end.
+    /// Receives available octets into `slices`, in order, and returns their number. Zero is the end of the
+    /// stream.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
@@ -30,7 +32,7 @@ pub trait Receive: Pollable {
     /// Like [`recv`](Self::recv), but never waits.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when nothing is there; those of the operating system.
+    /// [`io::ErrorKind::WouldBlock`] when nothing is queued; those of the operating system.
     fn try_recv(&self, buffer: &mut [u8]) -> io::Result<usize>;
 
     /// Like [`recv_v`](Self::recv_v), but never waits.
@@ -39,7 +41,8 @@ pub trait Receive: Pollable {
     /// As [`try_recv`](Self::try_recv).
     fn try_recv_v(&self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
 
-    /// How long one `recv` may wait; `None` is for ever. One that signals interrupt may take twice as long.
+    /// The time limit of one `recv`; `None` waits for ever. A call interrupted by signals may take twice as
+    /// long.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for a time of zero; others of the operating system.
@@ -48,14 +51,14 @@ pub trait Receive: Pollable {
     /// Fills `buffer`.
     ///
     /// # Errors
-    /// [`TransferError`] with the number of octets received before the end of the stream ([`io::ErrorKind::UnexpectedEof`]), a
-    /// time-out or another error.
+    /// [`TransferError`] with the number of octets received before the end of the stream
+    /// ([`io::ErrorKind::UnexpectedEof`]), a timeout or another error.
     #[inline]
     fn recv_n(&self, buffer: &mut [u8]) -> Result<(), TransferError> {
         exact::recv_n(buffer, |buffer| self.recv(buffer))
     }
 
-    /// Fills all of `slices`, which are advanced past what was received.
+    /// Fills all of `slices`, which are advanced past the octets received.
     ///
     /// # Errors
     /// As [`recv_n`](Self::recv_n).
@@ -67,10 +70,10 @@ pub trait Receive: Pollable {
     /// Like [`recv`](Self::recv), but waits no longer than `timeout`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when the time ran out; those of the operating system.
+    /// [`io::ErrorKind::TimedOut`] on a timeout; those of the operating system.
     #[inline]
     fn recv_within(&self, buffer: &mut [u8], timeout: Duration) -> io::Result<usize> {
-        within(self, Interest::INPUT, Deadline::after(Some(timeout)), || self.try_recv(buffer))
+        retry_within(self, Interest::INPUT, Deadline::after(Some(timeout)), || self.try_recv(buffer))
     }
 
     /// Like [`recv_v`](Self::recv_v), but waits no longer than `timeout`.
@@ -79,17 +82,17 @@ pub trait Receive: Pollable {
     /// As [`recv_within`](Self::recv_within).
     #[inline]
     fn recv_v_within(&self, slices: &mut [IoSliceMut<'_>], timeout: Duration) -> io::Result<usize> {
-        within(self, Interest::INPUT, Deadline::after(Some(timeout)), || self.try_recv_v(slices))
+        retry_within(self, Interest::INPUT, Deadline::after(Some(timeout)), || self.try_recv_v(slices))
     }
 
     /// Like [`recv_n`](Self::recv_n), but takes no longer than `timeout` in all.
     ///
     /// # Errors
-    /// As [`recv_n`](Self::recv_n), with [`io::ErrorKind::TimedOut`] when the time ran out.
+    /// As [`recv_n`](Self::recv_n), with [`io::ErrorKind::TimedOut`] on a timeout.
     #[inline]
     fn recv_n_within(&self, buffer: &mut [u8], timeout: Duration) -> Result<(), TransferError> {
         let deadline = Deadline::after(Some(timeout));
-        exact::recv_n(buffer, |buffer| within(self, Interest::INPUT, deadline, || self.try_recv(buffer)))
+        exact::recv_n(buffer, |buffer| retry_within(self, Interest::INPUT, deadline, || self.try_recv(buffer)))
     }
 
     /// Like [`recv_n_v`](Self::recv_n_v), but takes no longer than `timeout` in all.
@@ -99,19 +102,19 @@ pub trait Receive: Pollable {
     #[inline]
     fn recv_n_v_within(&self, slices: &mut [IoSliceMut<'_>], timeout: Duration) -> Result<(), TransferError> {
         let deadline = Deadline::after(Some(timeout));
-        exact::recv_n_v(slices, |slices| within(self, Interest::INPUT, deadline, || self.try_recv_v(slices)))
+        exact::recv_n_v(slices, |slices| retry_within(self, Interest::INPUT, deadline, || self.try_recv_v(slices)))
     }
 }
 
 /// An endpoint to which octets are sent.
 pub trait Transmit: Pollable {
-    /// Sends some of `data` and says how many octets; waits while none can be sent.
+    /// Sends some of `data` and returns the number of octets sent; waits while none can be sent.
     ///
     /// # Errors
-    /// Those of the operating system; a send time-out as [`is_timeout`](crate::is_timeout) tells.
+    /// Those of the operating system; a send timeout satisfies [`is_timeout`](crate::is_timeout).
     fn send(&self, data: &[u8]) -> io::Result<usize>;
 
-    /// Sends some of the octets of `slices`, in order, and says how many.
+    /// Sends some of the octets of `slices`, in order, and returns their number.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -129,7 +132,8 @@ pub trait Transmit: Pollable {
     /// As [`try_send`](Self::try_send).
     fn try_send_v(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// How long one `send` may wait; `None` is for ever. One that signals interrupt may take twice as long.
+    /// The time limit of one `send`; `None` waits for ever. A call interrupted by signals may take twice as
+    /// long.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for a time of zero; others of the operating system.
@@ -138,13 +142,13 @@ pub trait Transmit: Pollable {
     /// Sends all of `data`.
     ///
     /// # Errors
-    /// [`TransferError`] with the number of octets sent before a time-out or another error.
+    /// [`TransferError`] with the number of octets sent before a timeout or another error.
     #[inline]
     fn send_n(&self, data: &[u8]) -> Result<(), TransferError> {
         exact::send_n(data, |data| self.send(data))
     }
 
-    /// Sends all octets of `slices`, which are advanced past what was sent.
+    /// Sends all octets of `slices`, which are advanced past the octets sent.
     ///
     /// # Errors
     /// As [`send_n`](Self::send_n).
@@ -156,10 +160,10 @@ pub trait Transmit: Pollable {
     /// Like [`send`](Self::send), but waits no longer than `timeout`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when the time ran out; those of the operating system.
+    /// [`io::ErrorKind::TimedOut`] on a timeout; those of the operating system.
     #[inline]
     fn send_within(&self, data: &[u8], timeout: Duration) -> io::Result<usize> {
-        within(self, Interest::OUTPUT, Deadline::after(Some(timeout)), || self.try_send(data))
+        retry_within(self, Interest::OUTPUT, Deadline::after(Some(timeout)), || self.try_send(data))
     }
 
     /// Like [`send_v`](Self::send_v), but waits no longer than `timeout`.
@@ -168,17 +172,17 @@ pub trait Transmit: Pollable {
     /// As [`send_within`](Self::send_within).
     #[inline]
     fn send_v_within(&self, slices: &[IoSlice<'_>], timeout: Duration) -> io::Result<usize> {
-        within(self, Interest::OUTPUT, Deadline::after(Some(timeout)), || self.try_send_v(slices))
+        retry_within(self, Interest::OUTPUT, Deadline::after(Some(timeout)), || self.try_send_v(slices))
     }
 
     /// Like [`send_n`](Self::send_n), but takes no longer than `timeout` in all.
     ///
     /// # Errors
-    /// As [`send_n`](Self::send_n), with [`io::ErrorKind::TimedOut`] when the time ran out.
+    /// As [`send_n`](Self::send_n), with [`io::ErrorKind::TimedOut`] on a timeout.
     #[inline]
     fn send_n_within(&self, data: &[u8], timeout: Duration) -> Result<(), TransferError> {
         let deadline = Deadline::after(Some(timeout));
-        exact::send_n(data, |data| within(self, Interest::OUTPUT, deadline, || self.try_send(data)))
+        exact::send_n(data, |data| retry_within(self, Interest::OUTPUT, deadline, || self.try_send(data)))
     }
 
     /// Like [`send_n_v`](Self::send_n_v), but takes no longer than `timeout` in all.
@@ -188,11 +192,11 @@ pub trait Transmit: Pollable {
     #[inline]
     fn send_n_v_within(&self, slices: &mut [IoSlice<'_>], timeout: Duration) -> Result<(), TransferError> {
         let deadline = Deadline::after(Some(timeout));
-        exact::send_n_v(slices, |slices| within(self, Interest::OUTPUT, deadline, || self.try_send_v(slices)))
+        exact::send_n_v(slices, |slices| retry_within(self, Interest::OUTPUT, deadline, || self.try_send_v(slices)))
     }
 }
 
-/// A stream of octets both ways, as every family has it.
+/// A bidirectional stream of octets, in every family.
 ///
 /// All methods take `&self`: one thread may send while another receives.
 pub trait Transfer: Receive + Transmit + Debug + Send + Sync + 'static {
@@ -202,12 +206,12 @@ pub trait Transfer: Receive + Transmit + Debug + Send + Sync + 'static {
     /// Those of the operating system.
     fn set_nonblocking(&self, on: bool) -> io::Result<()>;
 
-    /// Whether both sides have agreed to talk. Only families that negotiate first, such as TLS, ever say no.
+    /// Whether the handshake is complete. False only in families with a handshake, such as TLS.
     fn is_established(&self) -> bool {
         true
     }
 
-    /// How long the handshake may still take; `None` where there is none, none any more, or no limit.
+    /// The time left for the handshake; `None` without a handshake, after it, or without a limit.
     fn handshake_left(&self) -> Option<Duration> {
         None
     }
@@ -218,7 +222,7 @@ pub trait Transfer: Receive + Transmit + Debug + Send + Sync + 'static {
     /// Those of the operating system.
     fn shutdown(&self, how: Shutdown) -> io::Result<()>;
 
-    /// Half-close: the peer receives what was sent, then the end; this side may go on receiving.
+    /// Half-close: the peer receives the octets sent, then the end; this side may continue to receive.
     ///
     /// # Errors
     /// As [`shutdown`](Self::shutdown).
@@ -226,7 +230,7 @@ pub trait Transfer: Receive + Transmit + Debug + Send + Sync + 'static {
         self.shutdown(Shutdown::Write)
     }
 
-    /// Ends receiving: every `recv` on this side returns what is queued, then the end.
+    /// Ends receiving: every `recv` on this side returns the queued octets, then the end.
     ///
     /// # Errors
     /// As [`shutdown`](Self::shutdown).
@@ -235,8 +239,8 @@ pub trait Transfer: Receive + Transmit + Debug + Send + Sync + 'static {
     }
 }
 
-/// Makes an attempt again and again, with waits in between, until it succeeds or the time runs out.
-fn within<P: Pollable + ?Sized>(
+/// Retries the attempt, with waits in between, until it succeeds or times out.
+fn retry_within<P: Pollable + ?Sized>(
     endpoint: &P,
     interest: Interest,
     deadline: Deadline,

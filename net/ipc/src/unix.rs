@@ -6,7 +6,7 @@
 //! # let folder = std::env::temp_dir().join(format!("spandrel-unix-{}", std::process::id()));
 //! # std::fs::create_dir_all(&folder)?;
 //! let addr = Addr::path(folder.join("greeter"))?;
-//! let acceptor = Acceptor::open(&addr)?; // makes the socket file; dropping the acceptor removes it
+//! let acceptor = Acceptor::open(&addr)?; // creates the socket file; dropping the acceptor removes it
 //! let client = Connector::connect(&addr)?;
 //! let (server, _from) = acceptor.accept()?;
 //!
@@ -24,9 +24,9 @@ mod addr;
 mod connecting;
 mod connector;
 mod dgram;
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) mod pace;
 mod passing;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) mod retry_timer;
 mod socket_file;
 mod stream;
 
@@ -45,7 +45,7 @@ pub use stream::{Stream, pair};
 
 use crate::Family;
 
-/// The UNIX-domain family, for code that is generic over families: with which options acceptors and connections are made.
+/// The UNIX-domain family, for code that is generic over families: the options of acceptors and connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unix {
@@ -56,7 +56,7 @@ pub struct Unix {
 }
 
 impl Unix {
-    /// With these options.
+    /// A family with these options.
     #[must_use]
     pub fn new(acceptor: AcceptorOptions, connector: Connector) -> Self {
         Self { acceptor, connector }

@@ -9,7 +9,7 @@ use spandrel_ipc::inet::Addr;
 
 proptest! {
     #[test]
-    fn what_is_displayed_is_parsed(ip: IpAddr, port: u16) {
+    fn a_displayed_address_parses_to_itself(ip: IpAddr, port: u16) {
         let addr = Addr::from(SocketAddr::new(ip, port));
         prop_assert_eq!(addr.to_string().parse::<Addr>(), Ok(addr));
         prop_assert_eq!(Addr::new(&addr.host(), port).unwrap(), addr);
@@ -27,7 +27,7 @@ proptest! {
 }
 
 #[test]
-fn both_forms_are_read() {
+fn both_address_forms_are_parsed() {
     let v4: Addr = "127.0.0.1:2809".parse().unwrap();
     let v6: Addr = "[::1]:2809".parse().unwrap();
     assert_eq!(v4, Addr::loopback(2809));
@@ -38,7 +38,7 @@ fn both_forms_are_read() {
 }
 
 #[test]
-fn what_is_not_an_address_is_refused_with_the_text() {
+fn an_invalid_address_is_quoted_in_the_error() {
     for text in ["", "localhost:1", "127.0.0.1", "::1:2809:", "[::1]", "127.0.0.1:65536", "[127.0.0.1]:1"] {
         let error = text.parse::<Addr>().unwrap_err();
         assert!(error.to_string().starts_with(&format!("`{text}` is not an address")), "{error}");
@@ -46,14 +46,14 @@ fn what_is_not_an_address_is_refused_with_the_text() {
 }
 
 #[test]
-fn numbers_need_no_lookup() {
+fn numeric_addresses_need_no_lookup() {
     assert_eq!(Addr::resolve("::1", 7).unwrap(), [Addr::loopback_v6(7)]);
     assert_eq!(Addr::resolve("[::1]", 7).unwrap(), [Addr::loopback_v6(7)]);
     assert_eq!(Addr::new("127.0.0.1", 7).unwrap(), Addr::loopback(7));
 }
 
 #[test]
-fn this_machine_is_known_by_name() {
+fn localhost_resolves() {
     let addrs = Addr::resolve("localhost", 7).unwrap();
     assert!(!addrs.is_empty());
     assert!(addrs.iter().all(|addr| addr.is_loopback() && addr.port() == 7), "{addrs:?}");

@@ -1,4 +1,4 @@
-//! What an endpoint cannot do does not compile.
+//! Operations that an endpoint does not support do not compile.
 #![cfg(not(windows))] // where the tests are run without a compiler
 
 #[test]

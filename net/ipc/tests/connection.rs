@@ -1,4 +1,4 @@
-//! How connections are made, refused and given up.
+//! Establishing, refusing and cancelling connections.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -10,7 +10,7 @@ use socket2::{Domain, Socket, Type};
 use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Connector};
 use spandrel_test_support::{PATIENCE, within_time};
 
-/// An address at which no one listens, kept so while the socket lives.
+/// An address without a listener, reserved while the socket lives.
 fn vacant() -> (Addr, Socket) {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from(Addr::loopback(0)).into()).unwrap();
@@ -18,32 +18,32 @@ fn vacant() -> (Addr, Socket) {
 }
 
 #[test]
-fn no_one_listening_is_a_refusal() {
+fn connecting_without_a_listener_is_refused() {
     let (addr, _kept) = vacant();
     assert_eq!(Connector::connect(&addr).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     assert_eq!(Connector::connect_timeout(&addr, PATIENCE).unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
 #[test]
-fn a_socket_that_meets_itself_is_a_refusal() {
-    // Bound to the address that it connects to, as can happen by chance with a port that the system chooses.
+fn a_socket_connected_to_itself_is_a_refusal() {
+    // Bound to the address that it connects to, as can happen by chance with an ephemeral port.
     let met_itself = (0..10).any(|_| {
         let (addr, socket) = vacant();
         drop(socket);
         let error = Connector::new().local(addr).open(&addr).unwrap_err();
-        error.kind() == ErrorKind::ConnectionRefused // or someone else has the address by now
+        error.kind() == ErrorKind::ConnectionRefused // or another process has the address by now
     });
     assert!(met_itself);
 }
 
 #[cfg(target_os = "linux")] // others refuse what does not fit into the queue
 #[test]
-fn a_peer_that_does_not_answer_costs_the_time_allowed() {
+fn connecting_to_a_silent_peer_times_out() {
     let options = AcceptorOptions::default().backlog(1);
     let silent = Acceptor::open_with(&Addr::loopback(0), &options).unwrap();
     let addr = silent.local_addr().unwrap();
     let limit = Duration::from_millis(100);
-    // Once its queue is full, it answers no further attempt.
+    // A full listener queue answers no further attempt.
     let mut queued = Vec::new();
     let error = loop {
         match Connector::connect_timeout(&addr, limit) {
@@ -57,13 +57,13 @@ fn a_peer_that_does_not_answer_costs_the_time_allowed() {
 }
 
 #[test]
-fn no_time_at_all_is_over_at_once() {
+fn a_timeout_of_zero_ends_at_once() {
     let error = Connector::connect_timeout(&Addr::loopback(1), Duration::ZERO).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
 }
 
 #[test]
-fn a_connector_sets_its_own_address() {
+fn a_connector_binds_its_local_address() {
     let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
     let local = Addr::new("127.0.0.2", 0).unwrap();
     let client = Connector::new().local(local).open(&acceptor.local_addr().unwrap()).unwrap();
@@ -72,7 +72,7 @@ fn a_connector_sets_its_own_address() {
 }
 
 #[test]
-fn an_address_in_use_is_said_to_be() {
+fn opening_at_an_address_in_use_fails() {
     let first = Acceptor::open(&Addr::loopback(0)).unwrap();
     let error = Acceptor::open(&first.local_addr().unwrap()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
@@ -120,17 +120,17 @@ fn shutting_down_ends_every_waiting_accept() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn shutting_down_ends_an_accept_that_surely_waits() {
+fn shutting_down_ends_a_blocked_accept() {
     let acceptor = Arc::new(Acceptor::open(&Addr::loopback(0)).unwrap());
-    let (tell, told) = std::sync::mpsc::channel();
+    let (outcome_sender, outcome) = std::sync::mpsc::channel();
     let thread = thread::spawn({
         let acceptor = Arc::clone(&acceptor);
         move || {
-            tell.send(rustix::thread::gettid().as_raw_nonzero()).unwrap();
+            outcome_sender.send(rustix::thread::gettid().as_raw_nonzero()).unwrap();
             acceptor.accept().unwrap_err().kind()
         }
     });
-    let state = format!("/proc/self/task/{}/stat", told.recv().unwrap());
+    let state = format!("/proc/self/task/{}/stat", outcome.recv().unwrap());
     let sleeps = |stat: String| stat.rsplit_once(") ").unwrap().1.starts_with('S');
     while !sleeps(std::fs::read_to_string(&state).unwrap()) {
         thread::yield_now();
@@ -140,7 +140,7 @@ fn shutting_down_ends_an_accept_that_surely_waits() {
 }
 
 #[test]
-fn a_connection_not_yet_accepted_is_reset_by_shutting_down() {
+fn shutting_down_resets_connections_not_yet_accepted() {
     let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
     let client = Connector::connect(&acceptor.local_addr().unwrap()).unwrap();
     client.set_recv_timeout(Some(PATIENCE)).unwrap();
@@ -150,7 +150,7 @@ fn a_connection_not_yet_accepted_is_reset_by_shutting_down() {
 }
 
 #[test]
-fn two_thousand_connections_opened_and_dropped_leave_the_acceptor_well() {
+fn an_acceptor_survives_two_thousand_dropped_connections() {
     let acceptor = Arc::new(Acceptor::open(&Addr::loopback(0)).unwrap());
     let addr = acceptor.local_addr().unwrap();
     let server = thread::spawn({
@@ -177,7 +177,7 @@ fn two_thousand_connections_opened_and_dropped_leave_the_acceptor_well() {
 }
 
 #[test]
-fn ipv4_enters_an_ipv6_acceptor_only_on_request() {
+fn an_ipv6_acceptor_takes_ipv4_only_if_dual_stack() {
     if let Err(e) = UdpSocket::bind("[::1]:0") {
         return eprintln!("left out, as this machine has no IPv6: {e}");
     }
@@ -190,13 +190,13 @@ fn ipv4_enters_an_ipv6_acceptor_only_on_request() {
     let ipv4_left_free = (0..10).any(|_| {
         let v6_only = Acceptor::open(&Addr::any_v6(0)).unwrap();
         let port = v6_only.local_addr().unwrap().port();
-        Acceptor::open(&Addr::any(port)).is_ok() // unless someone else has it by chance
+        Acceptor::open(&Addr::any(port)).is_ok() // unless another process has it by chance
     });
     assert!(ipv4_left_free);
 }
 
 #[test]
-fn accepting_without_waiting_says_so() {
+fn a_nonblocking_accept_would_block() {
     let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
     acceptor.set_nonblocking(true).unwrap();
     assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);

@@ -23,13 +23,13 @@ fn loopbacks() -> Vec<Addr> {
     addrs
 }
 
-/// What every unconnected endpoint does; `open` gives one with a name of its own.
+/// The behaviour of every unconnected endpoint; `open` returns one with its own name.
 fn unconnected<D: Unconnected>(open: impl Fn() -> D) {
     let (here, there) = (open(), open());
     let (our_name, their_name) = (here.local_addr().unwrap(), there.local_addr().unwrap());
     let mut octets = [0; 64];
 
-    // Bounds are kept, also of datagrams without octets, and senders told.
+    // Boundaries are kept, also of datagrams of zero octets, and senders are reported.
     for data in [&b"first"[..], b"", b"the third, and longer"] {
         here.send_to(data, &their_name).unwrap();
     }
@@ -40,7 +40,7 @@ fn unconnected<D: Unconnected>(open: impl Fn() -> D) {
         assert_eq!(received.datagram_len(), Some(data.len()));
     }
 
-    // What does not fit is cut, and told.
+    // A datagram longer than the buffer is truncated, and reported so.
     here.try_send_to(b"eleven octs", &their_name).unwrap();
     assert_eq!(wait_ready(&there, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
     let (received, from) = there.recv_from(&mut octets[..4]).unwrap();
@@ -50,14 +50,14 @@ fn unconnected<D: Unconnected>(open: impl Fn() -> D) {
     }
     assert_eq!(&octets[..4], b"elev");
 
-    // Nothing is there any more.
+    // The queue is empty now.
     assert_eq!(there.try_recv_from(&mut octets).unwrap_err().kind(), ErrorKind::WouldBlock);
     let start = Instant::now();
     assert_eq!(there.recv_from_within(&mut octets, SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
     assert!(start.elapsed() >= SHORT);
     assert!(wait_ready(&there, Interest::INPUT, Some(Duration::ZERO)).unwrap().is_none());
 
-    // A batch that was received goes back to where it came from.
+    // A received batch returns to its senders.
     let mut batch = Batch::new(8, 16);
     for word in ["some", "go", "together"] {
         batch.push_to(word.as_bytes(), &their_name).unwrap();
@@ -78,7 +78,7 @@ fn unconnected<D: Unconnected>(open: impl Fn() -> D) {
     }
 }
 
-/// What both ends of a connected pair do.
+/// The behaviour of both ends of a connected pair.
 fn connected<D: Connected>((here, there): (D, D)) {
     let mut octets = [0; 64];
     for data in [&b"first"[..], b"", b"the third, and longer"] {
@@ -117,7 +117,7 @@ fn inet_pair(loopback: &Addr) -> (ConnectedDgram, ConnectedDgram) {
 }
 
 #[test]
-fn internet_datagrams_do_what_all_do() {
+fn internet_datagrams_meet_the_contract() {
     for loopback in loopbacks() {
         unconnected(|| Dgram::open(&loopback).unwrap());
         connected(inet_pair(&loopback));
@@ -127,7 +127,7 @@ fn internet_datagrams_do_what_all_do() {
 
 #[cfg(unix)]
 #[test]
-fn unix_domain_datagrams_do_what_all_do() {
+fn unix_domain_datagrams_meet_the_contract() {
     use spandrel_ipc::unix;
     let folder = tempfile::tempdir().unwrap();
     let count = std::cell::Cell::new(0);
@@ -193,7 +193,7 @@ fn more_slices_than_one_call_takes_are_refused() {
 }
 
 #[test]
-fn a_connected_endpoint_hears_its_peer_alone() {
+fn a_connected_endpoint_receives_from_its_peer_alone() {
     let (here, there) = inet_pair(&Addr::loopback(0));
     let stranger = Dgram::open(&Addr::loopback(0)).unwrap();
     stranger.send_to(b"psst", &here.local_addr().unwrap()).unwrap();
@@ -206,7 +206,7 @@ fn a_connected_endpoint_hears_its_peer_alone() {
 
 #[cfg(unix)]
 #[test]
-fn a_peer_can_be_let_go() {
+fn a_peer_can_be_disconnected() {
     for loopback in loopbacks() {
         let (here, there) = inet_pair(&loopback);
         let addr = here.local_addr().unwrap();
@@ -219,16 +219,16 @@ fn a_peer_can_be_let_go() {
         assert_eq!(from, stranger.local_addr().unwrap());
         drop(there);
     }
-    // One that got its address from the system, too.
+    // Also an endpoint with an address chosen by the system.
     let there = Dgram::open(&Addr::loopback(0)).unwrap();
     let here = ConnectedDgram::connect(&there.local_addr().unwrap()).unwrap();
     let port = here.local_addr().unwrap().port();
     assert_eq!(here.disconnect().unwrap().local_addr().unwrap().port(), port);
 }
 
-/// The one way in which UDP tells that nobody is there, and that it ends when somebody comes.
+/// UDP reports a missing receiver in only one way, and stops when a receiver opens.
 #[test]
-fn nobody_at_the_peer_is_told_once_and_later() {
+fn an_absent_peer_is_reported_once_and_later() {
     // An address of this host that no other test uses, so that its port stays free.
     let host = if cfg!(target_os = "linux") { "127.7.7.7" } else { "127.0.0.1" };
     let taken = Dgram::open(&Addr::new(host, 0).unwrap()).unwrap();
@@ -261,9 +261,9 @@ fn nobody_at_the_peer_is_told_once_and_later() {
     assert_eq!((&octets[..received.len()], from), (&b"at last"[..], here.local_addr().unwrap()));
 }
 
-/// An unconnected endpoint goes on, whatever became of what it sent.
+/// An unconnected endpoint continues whether or not its datagrams were received.
 #[test]
-fn an_unconnected_endpoint_is_not_disturbed_by_absent_receivers() {
+fn an_unconnected_endpoint_ignores_absent_receivers() {
     let host = if cfg!(target_os = "linux") { "127.7.7.8" } else { "127.0.0.1" };
     let taken = Dgram::open(&Addr::new(host, 0).unwrap()).unwrap();
     let absent = taken.local_addr().unwrap();
@@ -278,7 +278,7 @@ fn an_unconnected_endpoint_is_not_disturbed_by_absent_receivers() {
 }
 
 #[test]
-fn what_is_too_long_is_told_with_its_length() {
+fn a_datagram_too_long_is_reported_with_its_length() {
     let (here, there) = inet_pair(&Addr::loopback(0));
     let data = vec![7; 65_508];
     for error in [
@@ -297,7 +297,7 @@ fn what_is_too_long_is_told_with_its_length() {
 }
 
 #[test]
-fn time_outs_and_non_blocking_hold_for_plain_forms() {
+fn plain_forms_respect_timeouts_and_nonblocking_mode() {
     let (here, _there) = inet_pair(&Addr::loopback(0));
     let mut octets = [0; 4];
     here.set_recv_timeout(Some(SHORT)).unwrap();
@@ -335,7 +335,7 @@ fn a_wait_ends_when_a_datagram_comes() {
 }
 
 #[test]
-fn options_are_kept() {
+fn options_are_stored() {
     for loopback in loopbacks() {
         let endpoint = Dgram::open(&loopback).unwrap();
         endpoint.set_ttl(17).unwrap();
@@ -360,7 +360,7 @@ fn options_are_kept() {
 }
 
 #[test]
-fn an_address_is_shared_only_by_those_who_say_so() {
+fn an_address_is_shared_only_with_reuse_address() {
     let first = Dgram::open(&Addr::loopback(0)).unwrap();
     let addr = first.local_addr().unwrap();
     assert_eq!(Dgram::open(&addr).unwrap_err().kind(), ErrorKind::AddrInUse);
@@ -373,7 +373,7 @@ fn an_address_is_shared_only_by_those_who_say_so() {
 }
 
 #[test]
-fn a_dual_stack_endpoint_hears_both() {
+fn a_dual_stack_endpoint_receives_from_both_versions() {
     if loopbacks().len() < 2 {
         return;
     }

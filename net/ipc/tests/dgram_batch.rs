@@ -8,14 +8,14 @@ use spandrel_ipc::dgram::{Batch, PushError, SendError};
 use spandrel_ipc::inet::{Addr, Dgram};
 use spandrel_test_support::PATIENCE;
 
-/// Two unconnected endpoints and the name of the second.
+/// Two unconnected endpoints and the address of the second.
 fn endpoints() -> (Dgram, Dgram, Addr) {
     let (here, there) = (Dgram::open(&Addr::loopback(0)).unwrap(), Dgram::open(&Addr::loopback(0)).unwrap());
     let to = there.local_addr().unwrap();
     (here, there, to)
 }
 
-/// What comes until `count` datagrams have.
+/// Receives until `count` datagrams have arrived.
 fn receive_all(there: &Dgram, count: usize, room: usize) -> Vec<(Vec<u8>, bool)> {
     let mut batch = Batch::new(64, room);
     let mut all = Vec::new();
@@ -27,7 +27,7 @@ fn receive_all(there: &Dgram, count: usize, room: usize) -> Vec<(Vec<u8>, bool)>
 }
 
 #[test]
-fn a_batch_holds_what_it_was_made_for() {
+fn a_batch_holds_its_capacity() {
     let to = Addr::loopback(9);
     let mut batch = Batch::<Addr>::new(2, 4);
     assert_eq!((batch.capacity(), batch.datagram_room(), batch.len()), (2, 4, 0));
@@ -58,7 +58,7 @@ fn an_empty_batch_sends_nothing() {
 }
 
 #[test]
-fn a_receive_replaces_what_was_there() {
+fn a_receive_replaces_the_contents_of_a_batch() {
     let (here, there, to) = endpoints();
     let mut batch = Batch::new(4, 8);
     batch.push_to(b"stale", &to).unwrap();
@@ -70,7 +70,7 @@ fn a_receive_replaces_what_was_there() {
 }
 
 #[test]
-fn cut_datagrams_are_told_one_by_one() {
+fn each_truncated_datagram_is_reported() {
     let (here, there, to) = endpoints();
     for data in [&b"fits"[..], b"does not fit", b"", b"fits too"] {
         here.send_to(data, &to).unwrap();
@@ -80,9 +80,9 @@ fn cut_datagrams_are_told_one_by_one() {
     assert!(came.iter().map(|(octets, cut)| (&octets[..], *cut)).eq(expected), "{came:?}");
 }
 
-/// Those before it go, it stays, and the next call says why.
+/// The datagrams before it are sent, it stays, and the next call returns the reason.
 #[test]
-fn one_that_cannot_be_sent_stops_a_batch() {
+fn an_unsendable_datagram_stops_a_batch() {
     let (here, there, to) = endpoints();
     let mut batch = Batch::new(8, 66_000);
     batch.push_to(b"goes", &to).unwrap();
@@ -119,7 +119,7 @@ fn different_receivers_get_their_own() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Over UDP, as many as a receive queue holds for certain.
+    /// Over UDP, at most as many as a receive queue holds for certain.
     #[test]
     fn sizes_and_order_are_preserved(sizes in proptest::collection::vec(0..1_200_usize, 1..64)) {
         let (here, there, to) = endpoints();
@@ -146,7 +146,8 @@ mod unix {
 
     use super::*;
 
-    /// Sends `sizes` in one batch to a receiver with room for `room` datagrams at once, and gives what that received.
+    /// Sends `sizes` in one batch to a receiver with room for `room` datagrams at once, and returns the
+    /// received ones.
     fn through(sizes: &[usize], room: usize) -> Vec<Vec<u8>> {
         let (here, there) = ConnectedDgram::pair().unwrap();
         let count = sizes.len();
@@ -191,7 +192,7 @@ mod unix {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
         #[test]
-        fn nothing_is_lost_whatever_the_sizes(
+        fn no_datagram_is_lost_whatever_the_sizes(
             sizes in proptest::collection::vec(0..300_usize, 1..200), room in 1..100_usize
         ) {
             check(&sizes, room);
@@ -199,7 +200,7 @@ mod unix {
     }
 
     #[test]
-    fn a_batch_that_does_not_fit_into_the_queue_goes_in_parts() {
+    fn a_batch_larger_than_the_queue_is_sent_in_parts() {
         let (here, there) = ConnectedDgram::pair().unwrap();
         let mut batch = Batch::new(1_024, 8);
         (0..1_024_u16).for_each(|number| batch.push(&number.to_ne_bytes()).unwrap());

@@ -23,7 +23,7 @@ fn member(port: u16, group: Ipv4Addr) -> Multicast {
     member
 }
 
-/// A sender over the loopback interface from `host`, and where it is to send.
+/// A sender over the loopback interface from `host`, and its destination.
 fn sender(host: &str) -> Multicast {
     let sender = Multicast::open(&Addr::new(host, 0).unwrap()).unwrap();
     sender.set_interface(Some(&loopback())).unwrap();
@@ -42,7 +42,7 @@ fn next(endpoint: &Multicast) -> (Vec<u8>, Addr) {
 }
 
 #[test]
-fn every_member_of_a_group_receives_and_nobody_else() {
+fn exactly_the_members_of_a_group_receive() {
     let (joined, other) = (group(1), group(2));
     let first = member(0, joined);
     let port = first.local_addr().unwrap().port();
@@ -54,7 +54,7 @@ fn every_member_of_a_group_receives_and_nobody_else() {
         assert_eq!(next(member), (b"to members".to_vec(), sender.local_addr().unwrap()));
     }
     if cfg!(windows) {
-        return; // Wine gives an endpoint what comes to any group that the host has joined
+        return; // Wine delivers to an endpoint the datagrams of all groups that the host has joined
     }
     for member in [&first, &second] {
         assert_eq!(member.try_recv_from(&mut [0; 8]).unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -63,7 +63,7 @@ fn every_member_of_a_group_receives_and_nobody_else() {
 }
 
 #[test]
-fn who_has_left_receives_no_more() {
+fn a_left_group_is_not_received() {
     let (left, kept) = (group(3), group(4));
     let endpoint = member(0, left);
     let port = endpoint.local_addr().unwrap().port();
@@ -78,13 +78,13 @@ fn who_has_left_receives_no_more() {
 }
 
 #[test]
-fn a_source_can_be_chosen() {
+fn a_source_specific_member_receives_from_its_source_alone() {
     let group = group(5);
     let endpoint = Multicast::open(&Addr::any(0)).unwrap();
     let port = endpoint.local_addr().unwrap().port();
     let source = Ipv4Addr::new(127, 0, 0, 9);
     if !cfg!(target_os = "linux") {
-        return; // elsewhere 127.0.0.9 is not this host's
+        return; // elsewhere 127.0.0.9 is not an address of this host
     }
     endpoint.join_source(group, source, Some(&loopback())).unwrap();
     let (wanted, unwanted) = (sender("127.0.0.9"), sender("127.0.0.1"));
@@ -95,7 +95,8 @@ fn a_source_can_be_chosen() {
     endpoint.leave_source(group, source, Some(&loopback())).unwrap_err();
 }
 
-/// An interface over which IPv6 groups can be reached: many systems have no route to them over the loopback interface.
+/// An interface over which IPv6 groups can be reached: many systems have no route to them over the loopback
+/// interface.
 fn interface_for_v6(group: Ipv6Addr) -> Option<Interface> {
     let probe = Multicast::open(&Addr::any_v6(0)).ok()?;
     probe.set_multicast_ttl(0).unwrap();
@@ -107,7 +108,7 @@ fn interface_for_v6(group: Ipv6Addr) -> Option<Interface> {
 }
 
 #[test]
-fn groups_of_ipv6_do_the_same() {
+fn ipv6_groups_work_alike() {
     let group = Ipv6Addr::new(0xff12, 0, 0, 0, 0, 0, 0x5a4d, std::process::id() as u16);
     let Some(interface) = interface_for_v6(group) else {
         eprintln!("left out, as no interface of this machine leads to groups of IPv6");
@@ -146,7 +147,7 @@ fn groups_of_ipv6_do_the_same() {
 }
 
 #[test]
-fn what_is_no_group_is_not_joined() {
+fn joining_an_address_that_is_not_a_group_fails() {
     let endpoint = Multicast::open(&Addr::any(0)).unwrap();
     for wrong in ["127.0.0.1", "ff02::1"] {
         let error = endpoint.join(wrong.parse().unwrap(), Some(&loopback())).unwrap_err();
@@ -160,7 +161,7 @@ fn what_is_no_group_is_not_joined() {
 }
 
 #[test]
-fn multicast_options_are_kept() {
+fn multicast_options_are_stored() {
     let endpoint = Multicast::open(&Addr::any(0)).unwrap();
     assert_eq!((endpoint.multicast_ttl().unwrap(), endpoint.loopback().unwrap()), (1, true));
     endpoint.set_multicast_ttl(5).unwrap();
@@ -171,7 +172,7 @@ fn multicast_options_are_kept() {
 }
 
 #[test]
-fn a_broadcast_comes_to_every_listener() {
+fn a_broadcast_reaches_every_listener() {
     let shared = DgramOptions::default().reuse_address(true);
     let first = Dgram::open_with(&Addr::any(0), &shared).unwrap();
     let port = first.local_addr().unwrap().port();
@@ -212,7 +213,7 @@ fn only_a_broadcast_endpoint_broadcasts() {
 }
 
 #[test]
-fn where_nobody_can_be_reached_is_told() {
+fn sending_without_a_broadcast_interface_fails() {
     assert_eq!(Broadcast::open(&Addr::any_v6(0)).unwrap_err().kind(), ErrorKind::InvalidInput);
     let none = Broadcast::open_with(&Addr::any(0), Vec::new(), &DgramOptions::default());
     assert_eq!(none.unwrap_err().kind(), ErrorKind::AddrNotAvailable);
@@ -223,7 +224,7 @@ fn where_nobody_can_be_reached_is_told() {
 }
 
 #[test]
-fn all_interfaces_but_the_loopback_are_meant() {
+fn a_broadcast_uses_all_interfaces_but_the_loopback() {
     let expected = Interface::all().unwrap().iter().any(|one| !one.is_loopback() && !one.broadcast_addrs().is_empty());
     match Broadcast::open(&Addr::any(0)) {
         Ok(mut endpoint) => {

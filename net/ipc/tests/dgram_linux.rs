@@ -1,4 +1,5 @@
-//! What Linux has beyond others: destinations of datagrams, segmentation, checked handles, and no allocation in batches.
+//! Datagram features of Linux: destinations of datagrams, segmentation, checked handles, and batches without
+//! allocation.
 
 #![cfg(target_os = "linux")]
 
@@ -16,11 +17,11 @@ fn loopback() -> Interface {
 }
 
 #[test]
-fn a_datagram_tells_where_it_was_sent_and_is_answered_from_there() {
+fn a_datagram_has_its_destination_and_is_answered_from_it() {
     let server = Dgram::open(&Addr::any(0)).unwrap();
     let port = server.local_addr().unwrap().port();
     let asked = Addr::new("127.1.2.3", port).unwrap();
-    let client = ConnectedDgram::connect(&asked).unwrap(); // hears only who answers from where it asked
+    let client = ConnectedDgram::connect(&asked).unwrap(); // receives only answers from the address that it sent to
     let mut octets = [0; 16];
 
     client.send(b"untold").unwrap();
@@ -45,7 +46,7 @@ fn a_datagram_tells_where_it_was_sent_and_is_answered_from_there() {
 }
 
 #[test]
-fn a_way_that_is_not_ours_is_refused() {
+fn a_foreign_source_address_is_refused() {
     let endpoint = Dgram::open(&Addr::any(0)).unwrap();
     let to = Addr::loopback(9);
     let foreign = Via::from(IpAddr::from([203, 0, 113, 5]));
@@ -78,7 +79,7 @@ fn destinations_over_ipv6_and_of_both_versions() {
 }
 
 #[test]
-fn a_member_learns_to_which_group_a_datagram_was_sent() {
+fn a_member_gets_the_group_of_a_datagram() {
     let id = std::process::id();
     let groups = [60, 61].map(|last| Ipv4Addr::new(239, 200, id as u8, last));
     let member = Multicast::open(&Addr::any(0)).unwrap();
@@ -122,7 +123,7 @@ fn one_send_of_segments_is_many_datagrams() {
 }
 
 #[test]
-fn the_path_tells_how_long_datagrams_may_be() {
+fn the_path_mtu_is_reported() {
     let mtu: u32 = std::fs::read_to_string("/sys/class/net/lo/mtu").unwrap().trim().parse().unwrap();
     let there = Dgram::open(&Addr::loopback(0)).unwrap();
     let here = ConnectedDgram::connect(&there.local_addr().unwrap()).unwrap();
@@ -130,7 +131,7 @@ fn the_path_tells_how_long_datagrams_may_be() {
 }
 
 #[test]
-fn an_endpoint_of_one_interface_hears_that_alone() {
+fn an_endpoint_bound_to_an_interface_receives_from_it_alone() {
     let endpoint = Dgram::open(&Addr::any(0)).unwrap();
     endpoint.set_device(Some(&loopback())).unwrap();
     let sender = Dgram::open(&Addr::loopback(0)).unwrap();
@@ -140,7 +141,7 @@ fn an_endpoint_of_one_interface_hears_that_alone() {
 }
 
 #[test]
-fn handles_are_taken_over_only_if_they_fit() {
+fn handles_are_taken_over_only_if_they_match() {
     let udp = || OwnedFd::from(UdpSocket::bind("127.0.0.1:0").unwrap());
     let connected = || {
         let there = UdpSocket::bind("127.0.0.1:0").unwrap();

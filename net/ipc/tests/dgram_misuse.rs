@@ -1,4 +1,4 @@
-//! What a datagram endpoint cannot do does not compile.
+//! Operations that a datagram endpoint does not support do not compile.
 
 #![cfg(not(windows))]
 

@@ -1,8 +1,8 @@
-//! Signals: waits for datagrams go on after them.
+//! Waits for datagrams continue after signals.
 //!
-//! Run without the test harness: a signal to the process goes to its main thread, which is the one that waits here.
-//! Receiving and sending with a time-out set are never restarted by Linux itself (signal(7)), so every signal that arrives during the
-//! wait is one `EINTR` that the endpoint must handle.
+//! Run without the test harness: a signal to the process goes to its main thread, and here that thread waits.
+//! Linux itself never restarts receiving and sending with a timeout set (signal(7)), so every signal that
+//! arrives during the wait is one `EINTR` that the endpoint must handle.
 
 use std::fs;
 use std::process;
@@ -19,7 +19,7 @@ use spandrel_test_support::{PATIENCE, comes_within};
 
 const SIGNALS: usize = 20;
 
-pub(crate) fn waits_go_on_after_signals() {
+pub(crate) fn waits_continue_after_signals() {
     let handled = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGUSR1, Arc::clone(&handled)).unwrap();
     receives(&handled);
@@ -80,7 +80,7 @@ fn sends(handled: &Arc<AtomicBool>) {
     }
 }
 
-/// Sends a signal to the main thread while that waits, and returns when its handler has run.
+/// Sends a signal to the main thread while that thread waits, and returns when its handler has run.
 fn interrupt(handled: &AtomicBool) {
     wait_until_main_sleeps();
     handled.store(false, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Datagrams of the UNIX-domain family: names, files, and a queue that makes senders wait.
+//! Datagrams of the UNIX-domain family: names, files, and full queues.
 
 #![cfg(unix)]
 
@@ -49,7 +49,8 @@ fn a_full_queue_makes_a_connected_sender_wait() {
     assert_eq!(wait_ready(&here, Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
 }
 
-/// An unconnected socket is ready for output whatever the receiver's queue: a wait must neither spin nor sleep past the moment.
+/// An unconnected socket is always ready for output: a wait must neither spin nor miss the moment at which
+/// the receiver's queue has room.
 #[test]
 fn a_full_queue_makes_an_unconnected_sender_wait_without_spinning() {
     let folder = tempfile::tempdir().unwrap();
@@ -85,20 +86,20 @@ fn a_full_queue_makes_an_unconnected_sender_wait_without_spinning() {
 }
 
 #[test]
-fn a_receiver_that_goes_ends_the_wait_for_it() {
+fn closing_the_receiver_ends_a_send_to_it() {
     let folder = tempfile::tempdir().unwrap();
     let to = name_in(&folder, "receiver");
     let there = Dgram::open_with(&to, &DgramOptions::default().keep_file(true)).unwrap();
     let here = Dgram::unnamed().unwrap();
     while here.try_send_to(b"octets", &to).is_ok() {}
-    let sender = thread::spawn(move || here.send_to_within(b"to whom?", &to, PATIENCE));
+    let sender = thread::spawn(move || here.send_to_within(b"unsent", &to, PATIENCE));
     drop(there);
     let error = sender.join().unwrap().unwrap_err();
     assert!(matches!(error, SendError::Refused(_)), "{error:?}");
 }
 
 #[test]
-fn a_peer_that_is_gone_is_told_to_senders() {
+fn sending_to_a_closed_peer_is_refused() {
     let (here, there) = ConnectedDgram::pair().unwrap();
     here.send(b"last words").unwrap();
     drop(here);
@@ -112,20 +113,20 @@ fn a_peer_that_is_gone_is_told_to_senders() {
 }
 
 #[test]
-fn nobody_at_a_name_is_told() {
+fn sending_to_an_absent_name_fails() {
     let folder = tempfile::tempdir().unwrap();
-    let nobody = name_in(&folder, "nobody");
+    let absent = name_in(&folder, "absent");
     let here = Dgram::unnamed().unwrap();
-    assert_eq!(here.send_to(b"hello?", &nobody).unwrap_err().kind(), ErrorKind::NotFound);
-    drop(Dgram::open_with(&nobody, &DgramOptions::default().keep_file(true)).unwrap());
-    assert!(matches!(here.send_to(b"hello?", &nobody).unwrap_err(), SendError::Refused(_)));
-    assert_eq!(ConnectedDgram::connect(&nobody).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(here.send_to(b"hello?", &absent).unwrap_err().kind(), ErrorKind::NotFound);
+    drop(Dgram::open_with(&absent, &DgramOptions::default().keep_file(true)).unwrap());
+    assert!(matches!(here.send_to(b"hello?", &absent).unwrap_err(), SendError::Refused(_)));
+    assert_eq!(ConnectedDgram::connect(&absent).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     let error = here.send_to(b"hello?", &Addr::unnamed()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
 }
 
 #[test]
-fn a_peer_that_hears_another_alone_is_not_to_be_sent_to() {
+fn sending_to_a_peer_connected_elsewhere_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = (name_in(&folder, "one"), name_in(&folder, "other"));
     let _friend = Dgram::open(&other).unwrap();
@@ -136,15 +137,15 @@ fn a_peer_that_hears_another_alone_is_not_to_be_sent_to() {
 }
 
 #[test]
-fn what_is_longer_than_the_send_queue_is_told() {
+fn a_datagram_longer_than_the_send_queue_is_too_long() {
     let (here, _there) = ConnectedDgram::pair().unwrap();
     let len = 2 * here.send_queue().unwrap();
     let error = here.send(&vec![0; len]).unwrap_err();
-    assert!(matches!(error, SendError::TooLong { len: told, .. } if told == len), "{error:?}");
+    assert!(matches!(error, SendError::TooLong { len: outcome, .. } if outcome == len), "{error:?}");
 }
 
 #[test]
-fn files_come_and_go_with_their_endpoints() {
+fn socket_files_live_as_long_as_their_endpoints() {
     let folder = tempfile::tempdir().unwrap();
     let addr = name_in(&folder, "socket");
     let path = addr.as_path().unwrap();
@@ -153,7 +154,7 @@ fn files_come_and_go_with_their_endpoints() {
     let replace = DgramOptions::default().replace_stale(true);
     for options in [DgramOptions::default(), replace] {
         let error = Dgram::open_with(&addr, &options).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::AddrInUse, "somebody receives there");
+        assert_eq!(error.kind(), ErrorKind::AddrInUse, "the endpoint has a receiver");
     }
     let connected = endpoint.connect(&addr).unwrap();
     assert!(path.exists(), "it goes on under another type");
@@ -172,7 +173,7 @@ fn files_come_and_go_with_their_endpoints() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn abstract_names_are_told_and_answered() {
+fn abstract_names_of_senders_can_be_answered() {
     let there = Dgram::open(&Addr::unnamed()).unwrap(); // the system chooses
     let to = there.local_addr().unwrap();
     assert!(to.as_abstract_name().is_some(), "{to}");
@@ -188,7 +189,7 @@ fn abstract_names_are_told_and_answered() {
 }
 
 #[test]
-fn senders_without_a_name_have_none() {
+fn unnamed_senders_have_no_address() {
     let folder = tempfile::tempdir().unwrap();
     let to = name_in(&folder, "receiver");
     let there = Dgram::open(&to).unwrap();
@@ -204,7 +205,7 @@ fn senders_without_a_name_have_none() {
 /// A name of 108 octets fills the system's structure, without room for the NUL that others end with.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_sender_with_the_longest_name_does_no_harm() {
+fn a_sender_with_the_longest_name_counts_as_unnamed() {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
     let folder = tempfile::tempdir().unwrap();
     let to = name_in(&folder, "receiver");
@@ -220,7 +221,7 @@ fn a_sender_with_the_longest_name_does_no_harm() {
 }
 
 #[test]
-fn handles_are_taken_over_only_if_they_fit() {
+fn handles_are_taken_over_only_if_they_match() {
     let stream: OwnedFd = std::os::unix::net::UnixStream::pair().unwrap().0.into();
     let inet: OwnedFd = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().into();
     for wrong in [stream, inet] {

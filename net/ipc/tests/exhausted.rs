@@ -1,6 +1,7 @@
-//! Acceptors whose process has no descriptors left: they refuse who comes instead of spinning, and recover.
+//! Acceptors in a process without free descriptors: they refuse connections instead of spinning, and recover.
 //!
-//! Each case runs this program again as a process of its own, since running out of descriptors disturbs everything in a process.
+//! Each case runs this program again as a process of its own, since running out of descriptors disturbs the
+//! whole process.
 #![cfg(target_os = "linux")]
 
 use crate::{for_every_place, support};
@@ -17,31 +18,31 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use spandrel_ipc::{Accept, Family, Receive, Transmit};
 use spandrel_test_support::{PATIENCE, this_program};
-use support::places::*;
+use support::test_families::*;
 
-/// Tells the program run again which place it is to test.
+/// Environment variable: the family that the child process is to test.
 const ROLE: &str = "SPANDREL_EXHAUSTED";
-/// How many descriptors the server may have.
+/// The descriptor limit of the server.
 const LIMIT: u64 = 64;
 
 macro_rules! at_place {
-    ($name:ident, $Place:ident) => {
+    ($name:ident, $TestFamily:ident) => {
         #[test]
         fn $name() {
-            if !$Place::is_there() {
-                return eprintln!("left out: this machine has no {}", $Place::NAME);
+            if !$TestFamily::is_available() {
+                return eprintln!("left out: this machine has no {}", $TestFamily::NAME);
             }
             match std::env::var(ROLE) {
-                Ok(_) => serve::<$Place>(),
-                Err(_) => exhaust::<$Place>(concat!("exhausted::", stringify!($name))),
+                Ok(_) => serve::<$TestFamily>(),
+                Err(_) => exhaust::<$TestFamily>(concat!("exhausted::", stringify!($name))),
             }
         }
     };
 }
 for_every_place!(at_place);
 
-/// The process under test. It takes orders on its standard input and reports on its standard output.
-fn serve<P: Place>() {
+/// The process under test. It takes commands on its standard input and reports on its standard output.
+fn serve<P: TestFamily>() {
     setrlimit(Resource::Nofile, Rlimit { current: Some(LIMIT), maximum: Some(LIMIT) }).unwrap();
     let (acceptor, fresh) = listening::<P>();
     let acceptor = Arc::new(acceptor);
@@ -60,7 +61,7 @@ fn serve<P: Place>() {
                 report(&kept.len());
             }
             "accept" => {
-                // Echoes one octet to each who is let in.
+                // Echoes one octet to each accepted client.
                 let acceptor = Arc::clone(&acceptor);
                 thread::spawn(move || {
                     loop {
@@ -87,7 +88,7 @@ fn serve<P: Place>() {
     acceptor.shutdown().unwrap();
 }
 
-/// The process under test, as the test sees it.
+/// The process under test, seen from the test.
 struct Server {
     child: Child,
     reports: Box<dyn Iterator<Item = String>>,
@@ -117,7 +118,7 @@ impl Server {
         self.report()
     }
 
-    /// Processor time that it has used, in milliseconds.
+    /// The processor time that it has used, in milliseconds.
     fn time(&mut self) -> u64 {
         self.order("time").parse().unwrap()
     }
@@ -130,7 +131,7 @@ impl Drop for Server {
     }
 }
 
-fn exhaust<P: Place>(test: &str)
+fn exhaust<P: TestFamily>(test: &str)
 where
     AddrOf<P>: FromStr<Err: std::fmt::Debug>,
 {
@@ -144,13 +145,13 @@ where
     assert!(server.order("fill").parse::<u64>().unwrap() > 8, "there were descriptors to use up");
     server.order("accept");
 
-    // Nobody comes: it waits, although the system refuses even to wait without a descriptor.
+    // Without clients it waits, although the system refuses even to wait without a descriptor.
     let before = server.time();
-    thread::sleep(Duration::from_millis(300)); // the time that is measured
+    thread::sleep(Duration::from_millis(300)); // the measured interval
     let used = server.time() - before;
     assert!(used < 100, "an idle acceptor used {used} ms of 300");
 
-    // Those who come are refused at once, not left waiting.
+    // Clients are refused at once, not left waiting.
     for _ in 0..20 {
         let start = std::time::Instant::now();
         assert!(!is_served());

@@ -1,6 +1,6 @@
-//! What every family of streams promises, tested over each of them by the same code.
+//! The contract of every family of streams, tested over each of them by the same code.
 //!
-//! What only one family has stands in that family's own test program.
+//! Features of a single family are tested in the module of that family.
 
 use crate::{for_every_place, support};
 
@@ -13,12 +13,12 @@ use spandrel_ipc::{
     Accept, Connecting, Family, Interest, Pollable, Receive, Shutdown, Transfer, Transmit, is_timeout, wait_ready,
 };
 use spandrel_test_support::{PATIENCE, pattern};
-use support::places::*;
+use support::test_families::*;
 
 /// Long enough to be noticed, short enough to be waited for.
 const SHORT: Duration = Duration::from_millis(30);
 
-/// More octets than any family keeps on their way.
+/// More octets than any family buffers.
 fn plenty() -> Vec<u8> {
     pattern(1 << 20).repeat(PLENTY >> 20)
 }
@@ -28,15 +28,15 @@ const PLENTY: usize = 32 << 20;
 macro_rules! suite {
     ($($test:ident)*) => {
         macro_rules! at_place {
-            ($name:ident, $Place:ident) => {
+            ($name:ident, $TestFamily:ident) => {
                 mod $name {
                     $(
                         #[test]
                         fn $test() {
-                            if !<super::$Place as super::Place>::is_there() {
+                            if !<super::$TestFamily as super::TestFamily>::is_available() {
                                 return eprintln!("left out: this machine has no {}", stringify!($name));
                             }
-                            super::$test::<super::$Place>();
+                            super::$test::<super::$TestFamily>();
                         }
                     )*
                 }
@@ -48,34 +48,34 @@ macro_rules! suite {
 
 suite! {
     octets_go_both_ways_in_every_form
-    what_never_waits_says_so
-    half_a_close_leaves_the_other_direction_open
-    much_goes_through_in_tiny_steps
+    try_forms_would_block
+    a_half_close_leaves_the_other_direction_open
+    a_large_transfer_in_small_steps_is_complete
     many_slices_keep_their_order
-    a_sender_of_single_octets_is_understood
+    octets_sent_singly_are_received
     both_directions_are_full_at_once
-    a_receive_time_out_ends_the_wait_and_nothing_else
-    a_send_time_out_says_how_much_was_sent
-    a_time_for_all_of_a_transfer_is_kept
-    a_peer_that_vanishes_is_noticed
+    a_receive_timeout_leaves_the_connection_usable
+    a_send_timeout_reports_the_octets_sent
+    an_exact_transfer_respects_its_timeout
+    a_closed_peer_is_noticed
     a_peer_that_leaves_octets_unread_is_noticed
-    an_early_end_says_how_much_came
+    an_early_end_reports_the_octets_received
     shutting_down_ends_a_receive_in_another_thread
     shutting_down_ends_a_send_in_another_thread
     closing_the_reader_ends_a_wait
-    readiness_tells_what_can_be_done
-    a_transfer_is_bounded_by_what_is_given
+    readiness_predicts_the_next_transfer
+    a_transfer_is_bounded_by_its_buffer
     shutting_down_ends_every_waiting_accept
-    an_acceptor_that_must_not_wait_says_so
-    an_acceptor_shows_who_comes
-    connecting_to_nobody_is_refused
-    a_connection_that_is_being_made_can_be_waited_for
+    a_nonblocking_acceptor_would_block
+    an_acceptor_becomes_readable_for_a_connection
+    connecting_without_a_listener_is_refused
+    a_pending_connection_can_be_waited_for
     many_connections_are_served_at_once
     several_threads_accept
 }
 
 /// A family with its name in messages.
-fn octets_go_both_ways_in_every_form<P: Place>() {
+fn octets_go_both_ways_in_every_form<P: TestFamily>() {
     let (a, b) = connected::<P>();
     for (from, to) in [(&a, &b), (&b, &a)] {
         let mut octets = [0; 6];
@@ -111,7 +111,7 @@ fn octets_go_both_ways_in_every_form<P: Place>() {
     }
 }
 
-fn what_never_waits_says_so<P: Place>() {
+fn try_forms_would_block<P: TestFamily>() {
     let (a, b) = connected::<P>();
     let mut octet = [0];
     assert_eq!(a.try_recv(&mut octet).unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -121,7 +121,7 @@ fn what_never_waits_says_so<P: Place>() {
     let error = a.send_n(&plenty()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
     assert!(error.transferred > 0);
-    // A little may go out meanwhile, but not without end.
+    // Some octets may be sent meanwhile, but not without end.
     let more: usize = std::iter::from_fn(|| a.try_send(&[0; 4096]).ok()).sum();
     assert!(more < PLENTY);
     a.set_nonblocking(false).unwrap();
@@ -129,7 +129,7 @@ fn what_never_waits_says_so<P: Place>() {
     assert_eq!(a.recv(&mut octet).unwrap(), 1, "it waits again");
 }
 
-fn half_a_close_leaves_the_other_direction_open<P: Place>() {
+fn a_half_close_leaves_the_other_direction_open<P: TestFamily>() {
     let (a, b) = connected::<P>();
     a.send_n(b"question").unwrap();
     a.close_writer().unwrap();
@@ -145,7 +145,7 @@ fn half_a_close_leaves_the_other_direction_open<P: Place>() {
     assert_eq!(a.recv(&mut octets).unwrap(), 0);
 }
 
-fn much_goes_through_in_tiny_steps<P: Place>() {
+fn a_large_transfer_in_small_steps_is_complete<P: TestFamily>() {
     let (a, b) = connected::<P>();
     let data = pattern(1 << 20);
     let expected = data.clone();
@@ -163,7 +163,7 @@ fn much_goes_through_in_tiny_steps<P: Place>() {
     assert!(received == expected);
 }
 
-fn many_slices_keep_their_order<P: Place>() {
+fn many_slices_keep_their_order<P: TestFamily>() {
     let (a, b) = connected::<P>();
     let data = pattern(300_000);
     let expected = data.clone();
@@ -179,7 +179,7 @@ fn many_slices_keep_their_order<P: Place>() {
     assert_eq!(b.recv(&mut [0; 1]).unwrap(), 0);
 }
 
-fn a_sender_of_single_octets_is_understood<P: Place>() {
+fn octets_sent_singly_are_received<P: TestFamily>() {
     let (a, b) = connected::<P>();
     let data = pattern(3_000);
     let expected = data.clone();
@@ -190,7 +190,7 @@ fn a_sender_of_single_octets_is_understood<P: Place>() {
     assert!(received == expected);
 }
 
-fn both_directions_are_full_at_once<P: Place>() {
+fn both_directions_are_full_at_once<P: TestFamily>() {
     let (a, b) = connected::<P>();
     let data = pattern(2 << 20);
     thread::scope(|scope| {
@@ -205,7 +205,7 @@ fn both_directions_are_full_at_once<P: Place>() {
     });
 }
 
-fn a_receive_time_out_ends_the_wait_and_nothing_else<P: Place>() {
+fn a_receive_timeout_leaves_the_connection_usable<P: TestFamily>() {
     let (a, b) = connected::<P>();
     assert_eq!(b.set_recv_timeout(Some(Duration::ZERO)).unwrap_err().kind(), ErrorKind::InvalidInput);
     b.set_recv_timeout(Some(SHORT)).unwrap();
@@ -223,7 +223,7 @@ fn a_receive_time_out_ends_the_wait_and_nothing_else<P: Place>() {
     assert_eq!(&octets, b"abcd");
 }
 
-fn a_send_time_out_says_how_much_was_sent<P: Place>() {
+fn a_send_timeout_reports_the_octets_sent<P: TestFamily>() {
     let (a, b) = connected::<P>();
     assert_eq!(a.set_send_timeout(Some(Duration::ZERO)).unwrap_err().kind(), ErrorKind::InvalidInput);
     a.set_send_timeout(Some(SHORT)).unwrap();
@@ -237,7 +237,7 @@ fn a_send_time_out_says_how_much_was_sent<P: Place>() {
     assert_eq!(b.recv(&mut [0; 1]).unwrap(), 0, "more was sent than was said");
 }
 
-fn a_time_for_all_of_a_transfer_is_kept<P: Place>() {
+fn an_exact_transfer_respects_its_timeout<P: TestFamily>() {
     let (a, b) = connected::<P>();
     assert_eq!(b.recv_within(&mut [0; 4], SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
     a.send_n(b"ab").unwrap();
@@ -252,7 +252,7 @@ fn a_time_for_all_of_a_transfer_is_kept<P: Place>() {
     assert!(received == data[..error.transferred]);
 }
 
-fn a_peer_that_vanishes_is_noticed<P: Place>() {
+fn a_closed_peer_is_noticed<P: TestFamily>() {
     let (a, b) = connected::<P>();
     let waiting = thread::spawn(move || {
         let end = b.recv(&mut [0; 4]);
@@ -266,7 +266,7 @@ fn a_peer_that_vanishes_is_noticed<P: Place>() {
     assert!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap().contains(Interest::INPUT));
 }
 
-fn a_peer_that_leaves_octets_unread_is_noticed<P: Place>() {
+fn a_peer_that_leaves_octets_unread_is_noticed<P: TestFamily>() {
     let (a, b) = connected::<P>();
     a.send_n(b"never read").unwrap();
     b.recv_n(&mut [0; 1]).unwrap(); // it has come
@@ -279,7 +279,7 @@ fn a_peer_that_leaves_octets_unread_is_noticed<P: Place>() {
     }
 }
 
-fn an_early_end_says_how_much_came<P: Place>() {
+fn an_early_end_reports_the_octets_received<P: TestFamily>() {
     let (a, b) = connected::<P>();
     a.send_n(b"half").unwrap();
     drop(a);
@@ -288,39 +288,39 @@ fn an_early_end_says_how_much_came<P: Place>() {
     assert_eq!((error.kind(), error.transferred, &octets[..4]), (ErrorKind::UnexpectedEof, 4, &b"half"[..]));
 }
 
-fn shutting_down_ends_a_receive_in_another_thread<P: Place>() {
+fn shutting_down_ends_a_receive_in_another_thread<P: TestFamily>() {
     let (a, _b) = connected::<P>();
     thread::scope(|scope| {
-        let (tell, told) = mpsc::channel();
+        let (outcome_sender, outcome) = mpsc::channel();
         let a = &a;
         scope.spawn(move || {
-            tell.send(None).unwrap();
-            tell.send(Some(a.recv(&mut [0; 1]))).unwrap();
+            outcome_sender.send(None).unwrap();
+            outcome_sender.send(Some(a.recv(&mut [0; 1]))).unwrap();
         });
-        assert!(told.recv().unwrap().is_none());
+        assert!(outcome.recv().unwrap().is_none());
         a.shutdown(Shutdown::Both).unwrap();
-        let end = told.recv_timeout(PATIENCE).expect("the wait ends").unwrap();
+        let end = outcome.recv_timeout(PATIENCE).expect("the wait ends").unwrap();
         assert!(!matches!(end, Ok(1..)), "{end:?}");
     });
     assert_eq!(a.send(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
 }
 
-fn shutting_down_ends_a_send_in_another_thread<P: Place>() {
+fn shutting_down_ends_a_send_in_another_thread<P: TestFamily>() {
     let (a, _b) = connected::<P>();
     thread::scope(|scope| {
-        let (tell, told) = mpsc::channel();
+        let (outcome_sender, outcome) = mpsc::channel();
         let a = &a;
         scope.spawn(move || {
-            tell.send(None).unwrap();
-            tell.send(Some(a.send_n(&plenty()))).unwrap();
+            outcome_sender.send(None).unwrap();
+            outcome_sender.send(Some(a.send_n(&plenty()))).unwrap();
         });
-        assert!(told.recv().unwrap().is_none());
+        assert!(outcome.recv().unwrap().is_none());
         a.shutdown(Shutdown::Both).unwrap();
-        told.recv_timeout(PATIENCE).expect("the wait ends").unwrap().unwrap_err();
+        outcome.recv_timeout(PATIENCE).expect("the wait ends").unwrap().unwrap_err();
     });
 }
 
-fn closing_the_reader_ends_a_wait<P: Place>() {
+fn closing_the_reader_ends_a_wait<P: TestFamily>() {
     let (a, b) = connected::<P>();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| a.recv_within(&mut [0; 1], PATIENCE));
@@ -331,7 +331,7 @@ fn closing_the_reader_ends_a_wait<P: Place>() {
     b.recv_n(&mut [0; 13]).unwrap();
 }
 
-fn readiness_tells_what_can_be_done<P: Place>() {
+fn readiness_predicts_the_next_transfer<P: TestFamily>() {
     let (a, b) = connected::<P>();
     let now = Some(Duration::ZERO);
     assert!(wait_ready(&b, Interest::INPUT, now).unwrap().is_none());
@@ -361,7 +361,7 @@ fn readiness_tells_what_can_be_done<P: Place>() {
     assert_eq!(b.recv(&mut [0; 1]).unwrap(), 0);
 }
 
-fn a_transfer_is_bounded_by_what_is_given<P: Place>() {
+fn a_transfer_is_bounded_by_its_buffer<P: TestFamily>() {
     let (a, b) = connected::<P>();
     a.send_n(b"").unwrap();
     b.recv_n(&mut []).unwrap();
@@ -375,33 +375,33 @@ fn a_transfer_is_bounded_by_what_is_given<P: Place>() {
     assert_eq!(&octets, b".ab.c.");
 }
 
-fn shutting_down_ends_every_waiting_accept<P: Place>() {
+fn shutting_down_ends_every_waiting_accept<P: TestFamily>() {
     for waiting in [0, 1, 3] {
         let (acceptor, _fresh) = listening::<P>();
-        let (tell, told) = mpsc::channel();
+        let (outcome_sender, outcome) = mpsc::channel();
         thread::scope(|scope| {
             for _ in 0..waiting {
-                let tell = tell.clone();
+                let outcome_sender = outcome_sender.clone();
                 let acceptor = &acceptor;
-                scope.spawn(move || tell.send(acceptor.accept().unwrap_err().kind()).unwrap());
+                scope.spawn(move || outcome_sender.send(acceptor.accept().unwrap_err().kind()).unwrap());
             }
             acceptor.shutdown().unwrap();
             acceptor.shutdown().unwrap();
             for _ in 0..waiting {
-                assert_eq!(told.recv_timeout(PATIENCE).expect("the wait ends"), ErrorKind::NotConnected);
+                assert_eq!(outcome.recv_timeout(PATIENCE).expect("the wait ends"), ErrorKind::NotConnected);
             }
         });
         assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::NotConnected);
     }
 }
 
-fn an_acceptor_that_must_not_wait_says_so<P: Place>() {
+fn a_nonblocking_acceptor_would_block<P: TestFamily>() {
     let (acceptor, fresh) = listening::<P>();
     acceptor.set_nonblocking(true).unwrap();
     assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
     let client = thread::spawn(move || P::family().connect(&fresh.addr, Some(PATIENCE)).map(|client| (client, fresh)));
     let server = loop {
-        assert!(!wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap().is_none(), "somebody comes");
+        assert!(!wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap().is_none(), "a client connects");
         match acceptor.accept() {
             Ok((server, _)) => break server,
             Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
@@ -414,7 +414,7 @@ fn an_acceptor_that_must_not_wait_says_so<P: Place>() {
     waiting.join().unwrap();
 }
 
-fn an_acceptor_shows_who_comes<P: Place>() {
+fn an_acceptor_becomes_readable_for_a_connection<P: TestFamily>() {
     let (acceptor, fresh) = listening::<P>();
     assert!(wait_ready(&acceptor, Interest::INPUT, Some(Duration::ZERO)).unwrap().is_none());
     thread::scope(|scope| {
@@ -426,7 +426,7 @@ fn an_acceptor_shows_who_comes<P: Place>() {
     });
 }
 
-fn connecting_to_nobody_is_refused<P: Place>() {
+fn connecting_without_a_listener_is_refused<P: TestFamily>() {
     let (acceptor, fresh) = listening::<P>();
     drop(acceptor);
     let refused = |kind| matches!(kind, ErrorKind::ConnectionRefused | ErrorKind::NotFound);
@@ -437,7 +437,7 @@ fn connecting_to_nobody_is_refused<P: Place>() {
     let result = P::family().start(&fresh.addr).and_then(|connecting| connecting.complete(Some(PATIENCE)));
     let error = result.unwrap_err();
     assert!(refused(error.kind()), "{error:?}");
-    // Whoever waits while the acceptor goes away learns of it, whether there was a connection already or not.
+    // A client that waits while the acceptor closes gets an error, with or without an established connection.
     let (acceptor, fresh) = listening::<P>();
     let connecting = P::family().start(&fresh.addr).unwrap();
     drop(acceptor);
@@ -446,7 +446,7 @@ fn connecting_to_nobody_is_refused<P: Place>() {
     assert!(!end.is_err_and(|error| error.kind() == ErrorKind::TimedOut));
 }
 
-fn a_connection_that_is_being_made_can_be_waited_for<P: Place>() {
+fn a_pending_connection_can_be_waited_for<P: TestFamily>() {
     let (acceptor, fresh) = listening::<P>();
     thread::scope(|scope| {
         let server = scope.spawn(|| acceptor.accept().unwrap().0);
@@ -464,13 +464,13 @@ fn a_connection_that_is_being_made_can_be_waited_for<P: Place>() {
     });
 }
 
-/// Of the families whose streams can be cloned.
+/// Families whose streams can be cloned.
 macro_rules! clones {
-    ($($name:ident, $Place:ident);*) => {$(
+    ($($name:ident, $TestFamily:ident);*) => {$(
         #[test]
         fn $name() {
-            if $Place::is_there() {
-                two_clones_are_one_connection::<$Place>(|stream| stream.try_clone().unwrap());
+            if $TestFamily::is_available() {
+                two_clones_are_one_connection::<$TestFamily>(|stream| stream.try_clone().unwrap());
             }
         }
     )*};
@@ -480,7 +480,7 @@ clones!(clones_of_inet_v4, InetV4; clones_of_inet_v6, InetV6);
 #[cfg(unix)]
 clones!(clones_of_unix, UnixPath; clones_of_spipe, Pipe);
 
-fn two_clones_are_one_connection<P: Place>(clone: fn(&StreamOf<P>) -> StreamOf<P>) {
+fn two_clones_are_one_connection<P: TestFamily>(clone: fn(&StreamOf<P>) -> StreamOf<P>) {
     let (a, b) = connected::<P>();
     let other = clone(&a);
     a.send_n(b"one, ").unwrap();
@@ -503,7 +503,7 @@ fn two_clones_are_one_connection<P: Place>(clone: fn(&StreamOf<P>) -> StreamOf<P
     assert_eq!(b.recv(&mut octets).unwrap(), 0);
 }
 
-fn many_connections_are_served_at_once<P: Place>() {
+fn many_connections_are_served_at_once<P: TestFamily>() {
     let (acceptor, fresh) = listening::<P>();
     let pairs: Vec<_> = (0..100).map(|_| join::<P>(&acceptor, &fresh.addr)).collect();
     for (i, (client, _)) in pairs.iter().enumerate() {
@@ -516,7 +516,7 @@ fn many_connections_are_served_at_once<P: Place>() {
     }
 }
 
-fn several_threads_accept<P: Place>() {
+fn several_threads_accept<P: TestFamily>() {
     let (acceptor, fresh) = listening::<P>();
     thread::scope(|scope| {
         let accepting: Vec<_> = (0..4)

@@ -22,7 +22,7 @@ fn fifo() -> (TempDir, Addr) {
 }
 
 #[test]
-fn opening_waits_for_the_other_role() {
+fn opening_waits_for_the_other_end() {
     let (_folder, addr) = fifo();
     assert_eq!(create(&addr, 0o600).unwrap_err().kind(), ErrorKind::AlreadyExists);
     let reader = thread::spawn({
@@ -40,7 +40,7 @@ fn opening_waits_for_the_other_role() {
 }
 
 #[test]
-fn opening_without_waiting_says_that_nobody_is_there() {
+fn opening_without_waiting_fails_without_a_reader() {
     let (_folder, addr) = fifo();
     assert_eq!(Writer::try_open(&addr).unwrap_err().kind(), ErrorKind::NotConnected);
     assert_eq!(Writer::open_within(&addr, SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
@@ -53,7 +53,7 @@ fn opening_without_waiting_says_that_nobody_is_there() {
 }
 
 #[test]
-fn a_lasting_reader_sees_no_end() {
+fn a_lasting_reader_waits_for_the_next_writer() {
     let (_folder, addr) = fifo();
     let reader = Reader::open_lasting(&addr).unwrap();
     for text in [b"first ", b"second"] {
@@ -68,7 +68,7 @@ fn a_lasting_reader_sees_no_end() {
 }
 
 #[test]
-fn every_form_of_transfer_is_there() {
+fn every_form_of_transfer_works() {
     let (reader, writer) = pair().unwrap();
     assert_eq!(writer.send_v(&[IoSlice::new(b"ab"), IoSlice::new(b"cd")]).unwrap(), 4);
     let (mut a, mut b) = ([0; 1], [0; 9]);

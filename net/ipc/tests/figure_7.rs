@@ -1,4 +1,4 @@
-//! The eight errors in the echo server of figure 7 (paper 000, section 3.1.1), to be held against it.
+//! The eight errors in the echo server of figure 7 (paper 000, section 3.1.1), shown to be prevented.
 //!
 //! ```text
 //! int echo_server (u_short port_num)
@@ -27,7 +27,7 @@
 //! | (1) a length not initialised for `accept` | `accept` takes no argument and returns the address | `figure_7/error_1.rs` |
 //! | (2) an address not zeroed | an address is made whole or not at all | `figure_7/error_2.rs` |
 //! | (3) an address of another family | each family has an address type of its own | `figure_7/error_3.rs` |
-//! | (4) `htons` forgotten | ports are numbers; the octets' order is not the caller's business | `error_4` below |
+//! | (4) `htons` forgotten | ports are numbers; the library handles the octet order | `error_4` below |
 //! | (5) `accept` on datagrams | datagram endpoints have no such method | `figure_7/error_5.rs` |
 //! | (6) parentheses omitted in a condition | assignments have no value, and results are not numbers | `figure_7/error_6.rs` |
 //! | (7) reading from a passive endpoint | acceptors have no such method | `figure_7/error_7.rs` |
@@ -46,7 +46,7 @@ use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Connector};
 use spandrel_test_support::pattern;
 use support::pair_from;
 
-/// Those that a type prevents.
+/// The errors that a type prevents.
 #[cfg(not(windows))] // where the tests are run on another machine than the one that built them, without a compiler
 #[test]
 fn errors_1_2_3_5_6_and_7_do_not_compile() {
@@ -90,7 +90,7 @@ fn error_8_short_writes_are_completed() {
     client.send_n(&data[first..]).unwrap();
     drop(receiver.join().unwrap());
 
-    // If it cannot, it says how far it came.
+    // If it cannot, it returns the number of octets sent.
     let (client, server) = pair_from(&acceptor, &Connector::new());
     let error = client.send_n_within(&data.repeat(8), std::time::Duration::from_millis(30)).unwrap_err();
     client.close_writer().unwrap();

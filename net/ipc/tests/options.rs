@@ -1,4 +1,4 @@
-//! Options of TCP connections are kept, urgent data overtakes, files are sent, and several addresses are tried.
+//! Options of TCP connections, urgent data, sending of files, and connecting to several addresses.
 
 use crate::support;
 
@@ -24,7 +24,7 @@ fn loopbacks() -> Vec<Addr> {
 }
 
 #[test]
-fn options_of_both_ip_versions_are_kept() {
+fn options_of_both_ip_versions_are_stored() {
     for addr in loopbacks() {
         let (client, _server) = pair_over(&addr);
         client.set_ttl(33).unwrap();
@@ -39,7 +39,7 @@ fn options_of_both_ip_versions_are_kept() {
             client.set_urgent_inline(on).unwrap();
             assert_eq!(client.urgent_inline().unwrap(), on);
         }
-        // How many probes: Windows can be told since 2017, and Wine cannot.
+        // The number of probes: settable on Windows since 2017, and not under Wine.
         let count = if cfg!(windows) { None } else { Some(4) };
         let probes = KeepAlive { idle: Some(Duration::from_secs(50)), count, ..KeepAlive::default() };
         client.set_keep_alive_probes(&probes).unwrap();
@@ -49,7 +49,7 @@ fn options_of_both_ip_versions_are_kept() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn options_of_linux_are_kept() {
+fn options_of_linux_are_stored() {
     let (client, _server) = pair();
     let seconds = Duration::from_secs;
     let probes = KeepAlive { idle: Some(seconds(50)), interval: Some(seconds(5)), count: Some(4) };
@@ -93,7 +93,7 @@ fn a_connector_sets_options_before_the_first_packet() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn acceptors_that_want_to_share_a_port() {
+fn acceptors_share_a_port_with_reuse_port() {
     let sharing = AcceptorOptions::default().reuse_port(true);
     let one = Acceptor::open_with(&Addr::loopback(0), &sharing).unwrap();
     let addr = one.local_addr().unwrap();
@@ -113,7 +113,7 @@ fn acceptors_that_want_to_share_a_port() {
 
 #[cfg(unix)]
 #[test]
-fn an_urgent_octet_overtakes() {
+fn an_urgent_octet_overtakes_earlier_ones() {
     let (client, server) = pair();
     assert_eq!(server.recv_urgent().unwrap_err().kind(), ErrorKind::WouldBlock);
     client.send_n(b"before").unwrap();
@@ -166,7 +166,7 @@ fn a_part_of_a_file_is_sent() {
 }
 
 #[test]
-fn connecting_goes_on_beside_other_work() {
+fn connecting_continues_during_other_work() {
     use spandrel_ipc::Connecting as _;
     let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
     let addr = acceptor.local_addr().unwrap();
@@ -192,7 +192,7 @@ fn connecting_goes_on_beside_other_work() {
     assert_eq!(attempt.try_complete().unwrap_err().kind(), ErrorKind::Other, "only once");
 }
 
-/// An address at which no one listens, kept so while the socket lives.
+/// An address without a listener, reserved while the socket lives.
 fn vacant() -> (Addr, Socket) {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from(Addr::loopback(0)).into()).unwrap();
@@ -200,7 +200,7 @@ fn vacant() -> (Addr, Socket) {
 }
 
 #[test]
-fn of_several_addresses_the_one_that_answers_is_taken() {
+fn the_address_that_answers_is_connected() {
     let (deaf, _kept) = vacant();
     let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
     let addr = acceptor.local_addr().unwrap();
@@ -232,17 +232,17 @@ fn a_silent_address_does_not_hold_up_the_next() {
     let addr = acceptor.local_addr().unwrap();
     let client = Connector::new().timeout(PATIENCE).stagger(Duration::from_millis(10)).open_any(&[deaf, addr]).unwrap();
     assert_eq!(client.remote_addr().unwrap(), addr);
-    // However many are silent, few attempts are under way at once.
+    // The number of concurrent attempts is bounded, even if many addresses are silent.
     let to_deaf = format!(":{:04X} 02 ", deaf.port()); // in the state SYN_SENT
     let under_way = || std::fs::read_to_string("/proc/net/tcp").unwrap().matches(&to_deaf).count();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (outcome_sender, outcome) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         let connector = Connector::new().timeout(Duration::from_secs(1)).stagger(Duration::from_micros(1));
-        tell.send(connector.open_any(&[deaf; 1_000]).unwrap_err().kind()).unwrap();
+        outcome_sender.send(connector.open_any(&[deaf; 1_000]).unwrap_err().kind()).unwrap();
     });
     let mut most = 0;
     let kind = loop {
-        match told.try_recv() {
+        match outcome.try_recv() {
             Ok(kind) => break kind,
             Err(_) => most = most.max(under_way()),
         }

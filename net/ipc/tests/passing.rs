@@ -1,4 +1,5 @@
-//! Handles that are passed between processes: what is sent as one type is received as that, and nothing else stays open.
+//! Passing handles between processes: a handle is received with the type with which it was sent, and nothing
+//! else stays open.
 #![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
@@ -12,7 +13,7 @@ use spandrel_ipc::unix::{MAX_HANDLES, Passable, PassingError, Stream, pair};
 use spandrel_ipc::{fifo, inet, spipe, unix};
 use spandrel_test_support::PATIENCE;
 
-/// An end of a pipe whose peer tells whether it is open anywhere.
+/// An end of a pipe that shows whether the other end is open anywhere.
 fn probe() -> (fifo::Reader, fifo::Writer) {
     fifo::pair().unwrap()
 }
@@ -38,10 +39,10 @@ fn a_stream_arrives_as_a_stream() {
     here.send_handle(&server).unwrap();
     let passed: inet::Stream = there.recv_handle().unwrap();
     drop(server);
-    client.send_n(b"to whoever has it").unwrap();
-    let mut octets = [0; 17];
+    client.send_n(b"to the new owner").unwrap();
+    let mut octets = [0; 16];
     passed.recv_n(&mut octets).unwrap();
-    assert_eq!(&octets, b"to whoever has it");
+    assert_eq!(&octets, b"to the new owner");
     assert!(
         fcntl_getfd(passed.as_fd()).unwrap().contains(FdFlags::CLOEXEC),
         "programs started later do not inherit it"
@@ -98,8 +99,8 @@ fn another_type_is_an_error_and_closed() {
 }
 
 #[test]
-fn a_sender_that_lies_about_the_type_is_found_out() {
-    /// Says that it is a TCP connection.
+fn a_false_type_tag_is_detected() {
+    /// Claims to be a TCP connection.
     struct Liar(OwnedFd);
     impl AsFd for Liar {
         fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
@@ -123,7 +124,7 @@ fn a_sender_that_lies_about_the_type_is_found_out() {
 }
 
 #[test]
-fn several_are_passed_at_once_and_no_more_than_asked_for_stay_open() {
+fn several_handles_are_passed_at_once_and_excess_ones_closed() {
     let (here, there) = pair().unwrap();
     let (reader, writer) = probe();
     let many: Vec<_> = (0..MAX_HANDLES).map(|_| writer.try_clone().unwrap()).collect();
@@ -150,11 +151,11 @@ fn several_are_passed_at_once_and_no_more_than_asked_for_stay_open() {
 }
 
 #[test]
-fn more_than_anyone_may_send_is_closed_too() {
+fn too_many_handles_are_closed() {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
     let (here, there) = pair().unwrap();
     let (reader, writer) = probe();
-    // Without this library: as many as the system takes.
+    // Without this library: as many handles as the system takes.
     let handles = [writer.as_fd(); 253];
     let mut space = vec![std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(253))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
@@ -167,7 +168,7 @@ fn more_than_anyone_may_send_is_closed_too() {
 }
 
 #[test]
-fn octets_are_no_handle() {
+fn octets_without_a_handle_are_an_error() {
     let (here, there) = pair().unwrap();
     here.send_n(b"x").unwrap();
     assert_eq!(failure::<inet::Stream>(&there), PassingError::NoHandle { octet: b'x' });
@@ -179,7 +180,7 @@ fn octets_are_no_handle() {
 }
 
 #[test]
-fn a_handle_that_nobody_receives_is_closed_with_the_stream() {
+fn an_unreceived_handle_is_closed_with_the_stream() {
     let (reader, writer) = probe();
     let (here, there) = pair().unwrap();
     here.send_handle(&writer).unwrap();
@@ -192,14 +193,14 @@ fn a_handle_that_nobody_receives_is_closed_with_the_stream() {
 
 /// The test program runs itself with so few descriptors that passing a handle to it cannot succeed.
 #[test]
-fn a_receiver_without_descriptors_loses_them_and_says_so() {
+fn a_receiver_without_descriptors_reports_lost_handles() {
     const ROLE: &str = "SPANDREL_PASSING_ADDR";
     if let Ok(addr) = std::env::var(ROLE) {
         return receive_without_descriptors(&addr.parse().unwrap());
     }
     let acceptor = unix::Acceptor::open(&unix::Addr::unnamed()).unwrap();
     let addr = acceptor.local_addr().unwrap().to_string();
-    let name = "passing::a_receiver_without_descriptors_loses_them_and_says_so";
+    let name = "passing::a_receiver_without_descriptors_reports_lost_handles";
     let mut child =
         Command::new(std::env::current_exe().unwrap()).args(["--exact", name]).env(ROLE, addr).spawn().unwrap();
     let (stream, _) = acceptor.accept().unwrap();

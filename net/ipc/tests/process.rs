@@ -1,5 +1,6 @@
-//! Tests that need the whole process, without the test harness: signals go to the main thread, which must be the one that waits;
-//! allocations, descriptors and mappings are counted; and the program runs itself as a peer that is killed.
+//! Tests that need the whole process, without the test harness: signals go to the main thread, so that thread
+//! must be the one that waits; allocations, descriptors and mappings are counted; and the program runs itself
+//! as a peer that is killed.
 
 mod dgram_alloc;
 #[cfg(target_os = "linux")]
@@ -35,17 +36,14 @@ fn main() {
     run("sending_and_receiving_allocate_nothing", &|| dgram_alloc::sending_and_receiving_allocate_nothing(ALLOCATOR));
     #[cfg(target_os = "linux")]
     for (name, test) in [
-        (
-            "a_peer_that_dies_while_it_writes_is_noticed",
-            shm_killed::a_peer_that_dies_while_it_writes_is_noticed as fn(),
-        ),
-        ("who_waits_for_octets_learns_of_the_death", shm_killed::who_waits_for_octets_learns_of_the_death),
-        ("who_waits_for_space_learns_of_the_death", shm_killed::who_waits_for_space_learns_of_the_death),
-        ("who_polls_learns_of_the_death", shm_killed::who_polls_learns_of_the_death),
-        ("who_only_tries_learns_of_the_death", shm_killed::who_only_tries_learns_of_the_death),
-        ("connections_leave_nothing_behind", shm_killed::connections_leave_nothing_behind),
-        ("waits_for_datagrams_go_on_after_signals", dgram_signals::waits_go_on_after_signals),
-        ("every_wait_goes_on_after_signals", signals::every_wait_goes_on_after_signals),
+        ("the_death_of_a_writing_peer_is_noticed", shm_killed::the_death_of_a_writing_peer_is_noticed as fn()),
+        ("a_receive_reports_the_peers_death", shm_killed::a_receive_reports_the_peers_death),
+        ("a_send_reports_the_peers_death", shm_killed::a_send_reports_the_peers_death),
+        ("a_poll_reports_the_peers_death", shm_killed::a_poll_reports_the_peers_death),
+        ("a_try_reports_the_peers_death", shm_killed::a_try_reports_the_peers_death),
+        ("connections_leave_no_descriptors_or_mappings", shm_killed::connections_leave_no_descriptors_or_mappings),
+        ("waits_for_datagrams_go_on_after_signals", dgram_signals::waits_continue_after_signals),
+        ("every_wait_continues_after_signals", signals::every_wait_continues_after_signals),
     ] {
         run(name, &test);
     }

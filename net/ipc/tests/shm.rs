@@ -1,4 +1,4 @@
-//! What is particular to connections through shared memory; what all families do is in `families`.
+//! Features of connections through shared memory; the contract of all families is tested in `families`.
 #![cfg(target_os = "linux")]
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
@@ -45,7 +45,7 @@ fn queues_are_powers_of_two_within_bounds() {
 }
 
 #[test]
-fn each_side_knows_the_other() {
+fn each_side_has_the_credentials_of_the_other() {
     let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
     let addr = acceptor.local_addr().unwrap();
     let client = Connector::connect(&addr).unwrap();
@@ -58,7 +58,7 @@ fn each_side_knows_the_other() {
 }
 
 #[test]
-fn a_ring_takes_what_it_holds_and_no_more() {
+fn a_ring_takes_up_to_its_capacity() {
     let (one, other) = small();
     one.set_nonblocking(true).unwrap();
     let data = pattern(3 * RING);
@@ -94,7 +94,7 @@ fn pieces_are_gathered_and_scattered_across_the_edge_of_the_ring() {
 }
 
 #[test]
-fn megabytes_pass_both_ways_at_once_through_the_smallest_rings() {
+fn megabytes_pass_both_ways_through_the_smallest_rings() {
     let data = pattern(3 << 20);
     let (one, other) = small();
     let exchange = |stream: &Stream| {
@@ -143,7 +143,7 @@ fn several_threads_may_send_and_receive() {
 }
 
 #[test]
-fn what_was_sent_before_closing_is_received_and_then_the_end() {
+fn octets_sent_before_closing_are_received_and_then_the_end() {
     let (one, other) = small();
     one.send_n(b"last words").unwrap();
     drop(one);
@@ -153,12 +153,12 @@ fn what_was_sent_before_closing_is_received_and_then_the_end() {
     for _ in 0..3 {
         assert_eq!(other.recv(&mut octets).unwrap(), 0);
     }
-    assert_eq!(other.send(b"nobody").unwrap_err().kind(), ErrorKind::BrokenPipe);
-    assert_eq!(other.try_send(b"nobody").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert_eq!(other.send(b"closed").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert_eq!(other.try_send(b"closed").unwrap_err().kind(), ErrorKind::BrokenPipe);
 }
 
 #[test]
-fn who_closes_its_reader_is_sent_nothing_more() {
+fn a_side_with_a_closed_reader_gets_no_more_octets() {
     let (one, other) = small();
     other.send_n(b"queued").unwrap();
     one.close_reader().unwrap();
@@ -207,7 +207,7 @@ fn shutting_down_ends_the_waits_of_both_sides() {
 }
 
 #[test]
-fn shutting_down_wakes_who_waits_for_space() {
+fn shutting_down_wakes_a_thread_that_waits_for_space() {
     let (one, other) = small();
     while one.try_send(&[0; RING]).is_ok() {}
     thread::scope(|scope| {
@@ -220,7 +220,7 @@ fn shutting_down_wakes_who_waits_for_space() {
 }
 
 #[test]
-fn times_are_kept() {
+fn timeouts_are_respected() {
     let (one, other) = small();
     const TIME: Duration = Duration::from_millis(30);
     one.set_recv_timeout(Some(TIME)).unwrap();
@@ -237,7 +237,7 @@ fn times_are_kept() {
     assert_eq!(other.recv_within(&mut [0], TIME).unwrap_err().kind(), ErrorKind::TimedOut);
     assert_eq!(one.set_recv_timeout(Some(Duration::ZERO)).unwrap_err().kind(), ErrorKind::InvalidInput);
 
-    // Longer than a sleeper's slice.
+    // Longer than a sleeper's time slice.
     let start = Instant::now();
     assert!(other.recv_within(&mut [0], Duration::from_millis(450)).is_err());
     assert!((450..20_000).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
@@ -245,9 +245,9 @@ fn times_are_kept() {
 
 #[test]
 fn a_sleeper_is_woken_by_the_peer() {
-    for watch in [Duration::ZERO, Duration::from_micros(50), Duration::from_secs(1)] {
-        let acceptor = Acceptor::open_with(&Addr::unnamed(), &AcceptorOptions::default().watch(watch)).unwrap();
-        let client = Connector::new().watch(watch).open(&acceptor.local_addr().unwrap()).unwrap();
+    for spin in [Duration::ZERO, Duration::from_micros(50), Duration::from_secs(1)] {
+        let acceptor = Acceptor::open_with(&Addr::unnamed(), &AcceptorOptions::default().spin(spin)).unwrap();
+        let client = Connector::new().spin(spin).open(&acceptor.local_addr().unwrap()).unwrap();
         let (server, _) = acceptor.accept().unwrap();
         let echo = thread::spawn(move || {
             let mut buffer = [0; 64];
@@ -269,7 +269,7 @@ fn a_sleeper_is_woken_by_the_peer() {
 }
 
 #[test]
-fn readiness_is_that_of_the_rings() {
+fn readiness_follows_the_rings() {
     let (one, other) = small();
     let now = Some(Duration::ZERO);
     assert_eq!(wait_ready(&one, BOTH, now).unwrap(), Interest::OUTPUT);
@@ -290,7 +290,7 @@ fn readiness_is_that_of_the_rings() {
 }
 
 #[test]
-fn the_doorbell_rings_for_those_alone_who_have_announced_that_they_poll() {
+fn the_doorbell_rings_only_after_an_announcement() {
     let (one, other) = small();
     other.send_n(b"unannounced").unwrap();
     assert!(!shows_input(&one));
@@ -333,7 +333,7 @@ fn exchange_by_waiting(stream: &Stream, data: &[u8]) {
 }
 
 #[test]
-fn two_reactors_exchange_much_through_little() {
+fn two_reactors_exchange_much_through_small_rings() {
     let (one, other) = small();
     let data = pattern(1 << 20);
     thread::scope(|scope| {
@@ -343,7 +343,7 @@ fn two_reactors_exchange_much_through_little() {
 }
 
 #[test]
-fn a_reactor_and_a_blocking_peer_understand_each_other() {
+fn a_reactor_and_a_blocking_peer_exchange_octets() {
     let (one, other) = small();
     let data = pattern(1 << 20);
     thread::scope(|scope| {
@@ -356,7 +356,7 @@ fn a_reactor_and_a_blocking_peer_understand_each_other() {
 }
 
 #[test]
-fn who_waits_on_the_handle_learns_of_the_end() {
+fn a_wait_on_the_handle_reports_the_end() {
     let (one, other) = small();
     thread::scope(|scope| {
         let waiter = scope.spawn(|| wait_ready(&one, Interest::INPUT, Some(PATIENCE)).unwrap());
@@ -366,7 +366,7 @@ fn who_waits_on_the_handle_learns_of_the_end() {
     assert_eq!(one.try_recv(&mut [0]).unwrap(), 0);
     assert_eq!(wait_ready(&one, BOTH, Some(PATIENCE)).unwrap(), BOTH);
 
-    // Half a close is no end of the connection: the doorbell tells of it.
+    // A half-close does not end the connection: the doorbell signals it.
     let (one, other) = small();
     assert!(one.prepare(Interest::INPUT).ready.is_none());
     other.close_writer().unwrap();
@@ -404,13 +404,13 @@ fn many_connections_are_served_at_once() {
 }
 
 #[test]
-fn who_says_nothing_keeps_nobody_waiting() {
+fn a_silent_connection_does_not_delay_others() {
     let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
     let addr = acceptor.local_addr().unwrap();
     let silent: Vec<_> = (0..3).map(|_| unix::Connector::connect(&addr).unwrap()).collect();
     acceptor.set_nonblocking(true).unwrap();
     assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
-    assert!(!shows_input(&acceptor), "they are known, and nothing is to be done for them");
+    assert!(!shows_input(&acceptor), "they are pending, without an event");
 
     let client = Connector::connect(&addr).unwrap();
     assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
@@ -418,7 +418,7 @@ fn who_says_nothing_keeps_nobody_waiting() {
     client.send_n(b"served").unwrap();
     server.recv_n(&mut [0; 6]).unwrap();
 
-    // Those who leave are forgotten.
+    // Closed connections are removed.
     drop(silent);
     assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
     assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -426,7 +426,7 @@ fn who_says_nothing_keeps_nobody_waiting() {
 }
 
 #[test]
-fn of_those_who_say_nothing_only_so_many_are_kept() {
+fn the_number_of_pending_connections_is_limited() {
     let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
     acceptor.set_nonblocking(true).unwrap();
     let addr = acceptor.local_addr().unwrap();
@@ -438,9 +438,9 @@ fn of_those_who_say_nothing_only_so_many_are_kept() {
 }
 
 #[test]
-fn shutting_down_ends_a_watch() {
+fn shutting_down_ends_spinning() {
     let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
-    let client = Connector::new().watch(10 * PATIENCE).open(&acceptor.local_addr().unwrap()).unwrap();
+    let client = Connector::new().spin(10 * PATIENCE).open(&acceptor.local_addr().unwrap()).unwrap();
     let (_server, _) = acceptor.accept().unwrap();
     within_time(move || {
         thread::scope(|scope| {

@@ -1,6 +1,6 @@
-//! Peers of a shared memory connection that do not keep to the rules: what they say first, and what they write afterwards.
+//! Peers that violate the shared memory protocol: in the handshake, and in later writes.
 //!
-//! They are made of plain system calls. What lies in a memory file can be written by write(2) too, so no memory is mapped here.
+//! They use plain system calls. A memory file can also be written by write(2), so no memory is mapped here.
 #![cfg(target_os = "linux")]
 
 use std::io::{ErrorKind, IoSlice};
@@ -14,19 +14,20 @@ use spandrel_ipc::shm::{Acceptor, AcceptorOptions, Addr, Connector, Stream};
 use spandrel_ipc::{Interest, unix, wait_ready};
 use spandrel_test_support::{PATIENCE, alone};
 
-/// The words and the octets in the memory, as `shm::segment` lays them out; both rings hold 4,096 octets here.
+/// The offsets of the words and octets in the memory, as in `shm::segment`; both rings hold 4,096 octets
+/// here.
 const FORWARD_TAIL: u64 = 0;
 const FORWARD_HEAD: u64 = 128;
 const BACKWARD_TAIL: u64 = 256;
 const BACKWARD_HEAD: u64 = 384;
 const RING: u32 = 4096;
 const SIZE: u64 = 3 * 4096;
-/// Below the position.
+/// The flags below the position.
 const FLAGS: u32 = 4;
 const END: u32 = 8;
 const QUIT: u32 = 4;
 
-const GREETING: [u8; 16] = *b"SPNDLshm\x01\x0c\x0c\0\0\0\0\0";
+const HANDSHAKE: [u8; 16] = *b"SPNDLshm\x01\x0c\x0c\0\0\0\0\0";
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 fn memory(size: u64, seals: SealFlags) -> OwnedFd {
@@ -36,7 +37,7 @@ fn memory(size: u64, seals: SealFlags) -> OwnedFd {
     file
 }
 
-fn greet(socket: &unix::Stream, octets: &[u8], files: &[BorrowedFd<'_>]) {
+fn send_handshake(socket: &unix::Stream, octets: &[u8], files: &[BorrowedFd<'_>]) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !files.is_empty() {
@@ -45,13 +46,13 @@ fn greet(socket: &unix::Stream, octets: &[u8], files: &[BorrowedFd<'_>]) {
     sendmsg(socket, &[IoSlice::new(octets)], &mut control, SendFlags::NOSIGNAL).unwrap();
 }
 
-/// A connector that says this is refused, and the next one who says the right thing is not.
+/// A connector with this handshake is refused, and the next one, with a correct handshake, is not.
 #[track_caller]
 fn refused(octets: &[u8], files: &[BorrowedFd<'_>]) {
     let acceptor = Acceptor::open_with(&Addr::unnamed(), &AcceptorOptions::default().max_queue(1 << 20)).unwrap();
     let addr = acceptor.local_addr().unwrap();
     let hostile = unix::Connector::connect(&addr).unwrap();
-    greet(&hostile, octets, files);
+    send_handshake(&hostile, octets, files);
     let _client = Connector::connect(&addr).unwrap();
     let descriptors = descriptors();
     let (stream, _) = acceptor.accept().unwrap();
@@ -59,7 +60,7 @@ fn refused(octets: &[u8], files: &[BorrowedFd<'_>]) {
     stream.send_n(b"served").unwrap();
     assert_eq!(hostile.recv_within(&mut [0], PATIENCE).unwrap_or(0), 0, "the connection is closed");
     drop((stream, hostile));
-    assert!(self::descriptors() <= descriptors, "what came with the greeting is closed");
+    assert!(self::descriptors() <= descriptors, "descriptors of the handshake are closed");
 }
 
 fn descriptors() -> usize {
@@ -67,13 +68,13 @@ fn descriptors() -> usize {
 }
 
 #[test]
-fn greetings_that_are_wrong_are_refused() {
+fn wrong_handshakes_are_refused() {
     alone(|| {
         let good = memory(SIZE, SEALS);
         let changed = |at: usize, octet: u8| {
-            let mut greeting = GREETING;
-            greeting[at] = octet;
-            greeting
+            let mut handshake = HANDSHAKE;
+            handshake[at] = octet;
+            handshake
         };
         refused(&changed(0, b'X'), &[good.as_fd()]); // another magic number
         refused(&changed(8, 2), &[good.as_fd()]); // another version
@@ -81,8 +82,8 @@ fn greetings_that_are_wrong_are_refused() {
         refused(&changed(10, 21), &[good.as_fd()]); // larger than the acceptor allows
         refused(&changed(10, 32), &[good.as_fd()]);
         refused(&changed(10, 255), &[good.as_fd()]);
-        refused(&GREETING[..15], &[good.as_fd()]);
-        refused(&[GREETING[0]], &[good.as_fd()]);
+        refused(&HANDSHAKE[..15], &[good.as_fd()]);
+        refused(&[HANDSHAKE[0]], &[good.as_fd()]);
     });
 }
 
@@ -90,42 +91,42 @@ fn greetings_that_are_wrong_are_refused() {
 fn descriptors_that_are_too_many_or_too_few_are_refused() {
     alone(|| {
         let good = memory(SIZE, SEALS);
-        refused(&GREETING, &[]);
-        refused(&GREETING, &[good.as_fd(), good.as_fd()]);
-        refused(&GREETING, &[good.as_fd(); 8]);
+        refused(&HANDSHAKE, &[]);
+        refused(&HANDSHAKE, &[good.as_fd(), good.as_fd()]);
+        refused(&HANDSHAKE, &[good.as_fd(); 8]);
     });
 }
 
 #[test]
-fn memory_that_could_vanish_is_refused() {
+fn unsealed_memory_is_refused() {
     alone(|| {
-        refused(&GREETING, &[memory(SIZE, SealFlags::empty()).as_fd()]);
-        refused(&GREETING, &[memory(SIZE, SealFlags::SHRINK).as_fd()]);
-        refused(&GREETING, &[memory(SIZE, SealFlags::SHRINK | SealFlags::GROW).as_fd()]); // more could be forbidden later
-        refused(&GREETING, &[memory(SIZE, SealFlags::GROW | SealFlags::SEAL).as_fd()]);
-        refused(&GREETING, &[memory(SIZE - 1, SEALS).as_fd()]); // truncated
-        refused(&GREETING, &[memory(0, SEALS).as_fd()]);
-        refused(&GREETING, &[memory(SIZE + 4096, SEALS).as_fd()]); // not what was said
-        refused(&GREETING, &[memory(SIZE, SEALS | SealFlags::WRITE).as_fd()]); // cannot be mapped for writing
+        refused(&HANDSHAKE, &[memory(SIZE, SealFlags::empty()).as_fd()]);
+        refused(&HANDSHAKE, &[memory(SIZE, SealFlags::SHRINK).as_fd()]);
+        refused(&HANDSHAKE, &[memory(SIZE, SealFlags::SHRINK | SealFlags::GROW).as_fd()]); // more seals could be added later
+        refused(&HANDSHAKE, &[memory(SIZE, SealFlags::GROW | SealFlags::SEAL).as_fd()]);
+        refused(&HANDSHAKE, &[memory(SIZE - 1, SEALS).as_fd()]); // truncated
+        refused(&HANDSHAKE, &[memory(0, SEALS).as_fd()]);
+        refused(&HANDSHAKE, &[memory(SIZE + 4096, SEALS).as_fd()]); // not the size in the handshake
+        refused(&HANDSHAKE, &[memory(SIZE, SEALS | SealFlags::WRITE).as_fd()]); // cannot be mapped for writing
     });
 }
 
 #[test]
-fn what_is_no_memory_is_refused() {
+fn a_descriptor_that_is_not_memory_is_refused() {
     alone(|| {
         let file = tempfile::tempfile().unwrap();
         file.set_len(SIZE).unwrap();
-        refused(&GREETING, &[file.as_fd()]);
+        refused(&HANDSHAKE, &[file.as_fd()]);
         let (reader, writer) = std::io::pipe().unwrap();
-        refused(&GREETING, &[reader.as_fd()]);
-        refused(&GREETING, &[writer.as_fd()]);
+        refused(&HANDSHAKE, &[reader.as_fd()]);
+        refused(&HANDSHAKE, &[writer.as_fd()]);
         let (one, _other) = unix::pair().unwrap();
-        refused(&GREETING, &[one.as_fd()]);
-        refused(&GREETING, &[std::fs::File::open("/").unwrap().as_fd()]);
+        refused(&HANDSHAKE, &[one.as_fd()]);
+        refused(&HANDSHAKE, &[std::fs::File::open("/").unwrap().as_fd()]);
     });
 }
 
-/// An accepted stream, and what its hostile connector has in its hands.
+/// An accepted stream, and the resources of its hostile connector.
 struct Attack {
     victim: Stream,
     socket: unix::Stream,
@@ -137,7 +138,7 @@ impl Attack {
         let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
         let socket = unix::Connector::connect(&acceptor.local_addr().unwrap()).unwrap();
         let file = memory(SIZE, SEALS);
-        greet(&socket, &GREETING, &[file.as_fd()]);
+        send_handshake(&socket, &HANDSHAKE, &[file.as_fd()]);
         let (victim, _) = acceptor.accept().unwrap();
         victim.set_recv_timeout(Some(PATIENCE)).unwrap();
         victim.set_send_timeout(Some(PATIENCE)).unwrap();
@@ -150,7 +151,7 @@ impl Attack {
 }
 
 #[test]
-fn a_tail_that_cannot_be_ends_the_connection() {
+fn an_impossible_tail_ends_the_connection() {
     for position in [RING + 1, RING * 2, 1 << 27, (1 << 28) - 1] {
         let attack = Attack::new();
         attack.write(FORWARD_TAIL, position << FLAGS);
@@ -160,12 +161,12 @@ fn a_tail_that_cannot_be_ends_the_connection() {
         }
         assert_eq!(attack.victim.send(b"more").unwrap_err().kind(), ErrorKind::InvalidData);
         assert_eq!(wait_ready(&attack.victim, Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
-        assert_eq!(attack.socket.recv_within(&mut [0], PATIENCE).unwrap(), 0, "the other side is told");
+        assert_eq!(attack.socket.recv_within(&mut [0], PATIENCE).unwrap(), 0, "the other side is notified");
     }
 }
 
 #[test]
-fn a_head_that_cannot_be_ends_the_connection() {
+fn an_impossible_head_ends_the_connection() {
     for position in [RING + 1, RING * 2, 1 << 27, (1 << 28) - 1] {
         let attack = Attack::new();
         attack.victim.send_n(&[7; RING as usize]).unwrap();
@@ -177,7 +178,7 @@ fn a_head_that_cannot_be_ends_the_connection() {
 }
 
 #[test]
-fn what_is_written_over_ones_own_words_does_no_harm() {
+fn overwriting_ones_own_words_does_no_harm() {
     let attack = Attack::new();
     attack.victim.send_n(b"sent").unwrap();
     for garbage in [0, !QUIT, 0x5555_5550, 1 << 31] {
@@ -186,7 +187,7 @@ fn what_is_written_over_ones_own_words_does_no_harm() {
         attack.victim.send_n(b"more").unwrap();
         assert_eq!(attack.victim.try_recv(&mut [0; 4]).unwrap_err().kind(), ErrorKind::WouldBlock);
     }
-    // It may say that it takes nothing more, as anybody may.
+    // It may announce that it takes nothing more, as any peer may.
     attack.write(BACKWARD_TAIL, QUIT);
     assert_eq!(attack.victim.send(b"more").unwrap_err().kind(), ErrorKind::BrokenPipe);
     attack.write(FORWARD_TAIL, 3 << FLAGS | END);
@@ -195,7 +196,7 @@ fn what_is_written_over_ones_own_words_does_no_harm() {
 }
 
 #[test]
-fn positions_that_move_while_they_are_used_do_no_harm() {
+fn positions_that_change_during_use_do_no_harm() {
     let attack = Attack::new();
     let end = Instant::now() + Duration::from_millis(300);
     std::thread::scope(|scope| {
@@ -223,7 +224,7 @@ fn positions_that_move_while_they_are_used_do_no_harm() {
 }
 
 #[test]
-fn wake_ups_and_doorbells_without_a_reason_wake_nobody_for_good() {
+fn spurious_wake_ups_do_no_harm() {
     let attack = Attack::new();
     let end = Instant::now() + Duration::from_millis(300);
     std::thread::scope(|scope| {
@@ -241,7 +242,7 @@ fn wake_ups_and_doorbells_without_a_reason_wake_nobody_for_good() {
 }
 
 #[test]
-fn an_acceptor_that_goes_away_resets_those_it_has_not_accepted() {
+fn dropping_an_acceptor_resets_pending_connections() {
     let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
     let client = Connector::connect(&acceptor.local_addr().unwrap()).unwrap();
     client.send_n(b"is anybody there").unwrap();
@@ -253,7 +254,7 @@ fn an_acceptor_that_goes_away_resets_those_it_has_not_accepted() {
 }
 
 #[test]
-fn another_user_is_refused_unless_all_are_welcome() {
+fn another_user_is_refused_unless_any_user_is_set() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("left out: only the superuser can be another user");
         return;
@@ -269,15 +270,15 @@ fn another_user_is_refused_unless_all_are_welcome() {
         acceptor.set_nonblocking(true).unwrap();
         acceptor
     };
-    // A thread of Linux can be another user than its process.
-    let connect_as_nobody = || {
-        let nobody = rustix::process::Uid::from_raw(65_534);
-        rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+    // A thread of Linux can have another user ID than its process.
+    let connect_as_other_user = || {
+        let absent = rustix::process::Uid::from_raw(65_534);
+        rustix::thread::set_thread_res_uid(absent, absent, absent).unwrap();
         Connector::new().any_user(true).open(&addr).unwrap()
     };
     std::thread::scope(|scope| {
         let acceptor = open(AcceptorOptions::default());
-        let client = scope.spawn(connect_as_nobody).join().unwrap();
+        let client = scope.spawn(connect_as_other_user).join().unwrap();
         assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
         assert_eq!(acceptor.refused(), 1);
         client.set_recv_timeout(Some(PATIENCE)).unwrap();
@@ -285,7 +286,7 @@ fn another_user_is_refused_unless_all_are_welcome() {
         drop(acceptor);
 
         let acceptor = open(AcceptorOptions::default().any_user(true));
-        let client = scope.spawn(connect_as_nobody).join().unwrap();
+        let client = scope.spawn(connect_as_other_user).join().unwrap();
         let (server, _) = acceptor.accept().unwrap();
         assert_eq!(server.peer_credentials().unwrap().uid, 65_534);
         client.send_n(b"welcome").unwrap();

@@ -1,7 +1,8 @@
-//! A peer whose process is killed: the other side receives what was published and learns of the end within half a second, wherever it
-//! waits; and connections leave no descriptors and no mappings behind.
+//! A peer whose process is killed: the other side receives the published octets and learns of the end within
+//! half a second, in every wait; and connections leave no descriptors and no mappings behind.
 //!
-//! Run without the test harness: the program runs itself as the peer, and counts what the whole process has open.
+//! Run without the test harness: the program runs itself as the peer, and counts the descriptors and mappings
+//! of the whole process.
 
 use std::env;
 use std::fs;
@@ -14,14 +15,15 @@ use spandrel_ipc::shm::{Acceptor, Addr, Connector, Stream};
 use spandrel_ipc::{Interest, wait_ready};
 use spandrel_test_support::PATIENCE;
 
-/// How soon a death must be known: at once, but for what a busy machine adds. Who does not notice it waits for [`PATIENCE`].
+/// Time limit for noticing a death: it is immediate, except for delays of a busy machine. A missed one waits
+/// for [`PATIENCE`].
 const SOON: Duration = Duration::from_secs(5);
-/// What the peer is asked to do.
+/// The tasks of the peer.
 const WRITE: u8 = 1;
 const BE_SILENT: u8 = 2;
 const RING: usize = 65_536;
 
-/// The octets that a peer writes, for ever.
+/// The octets that a peer writes, without end.
 fn octet(i: usize) -> u8 {
     (i ^ (i >> 8)) as u8
 }
@@ -45,7 +47,7 @@ pub(crate) fn peer(addr: &Addr) {
     }
 }
 
-/// A peer with its task, which it has begun.
+/// A peer that has begun its task.
 fn start(task: u8) -> (Child, Stream) {
     let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
     let mut peer = Command::new(env::current_exe().unwrap());
@@ -61,8 +63,8 @@ fn start(task: u8) -> (Child, Stream) {
     (child, stream)
 }
 
-/// Kills the peer while `wait` waits for it, and checks how soon that ends after the death.
-fn noticed_soon<T: Send>(mut child: Child, wait: impl FnOnce() -> T + Send) -> T {
+/// Kills the peer while `wait` waits for it, and checks the time from the death to the end of the wait.
+fn assert_noticed_soon<T: Send>(mut child: Child, wait: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let waiter = scope.spawn(|| (wait(), Instant::now()));
         // It may begin to wait before or after the death, and has to notice in either case.
@@ -77,7 +79,7 @@ fn noticed_soon<T: Send>(mut child: Child, wait: impl FnOnce() -> T + Send) -> T
     })
 }
 
-pub(crate) fn a_peer_that_dies_while_it_writes_is_noticed() {
+pub(crate) fn the_death_of_a_writing_peer_is_noticed() {
     for round in 0..20 {
         let (mut child, stream) = start(WRITE);
         let mut received = 0;
@@ -104,32 +106,32 @@ pub(crate) fn a_peer_that_dies_while_it_writes_is_noticed() {
     }
 }
 
-pub(crate) fn who_waits_for_octets_learns_of_the_death() {
+pub(crate) fn a_receive_reports_the_peers_death() {
     let (child, stream) = start(BE_SILENT);
-    assert_eq!(noticed_soon(child, || stream.recv(&mut [0])).unwrap(), 0);
+    assert_eq!(assert_noticed_soon(child, || stream.recv(&mut [0])).unwrap(), 0);
 
-    // It had not received this, as a socket would tell too.
+    // It had not received this octet, so the end is a reset, as with a socket.
     let (child, stream) = start(BE_SILENT);
     stream.send_n(b"unread").unwrap();
-    assert_eq!(noticed_soon(child, || stream.recv(&mut [0])).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!(assert_noticed_soon(child, || stream.recv(&mut [0])).unwrap_err().kind(), ErrorKind::ConnectionReset);
 }
 
-pub(crate) fn who_waits_for_space_learns_of_the_death() {
+pub(crate) fn a_send_reports_the_peers_death() {
     let (child, stream) = start(BE_SILENT);
-    let error = noticed_soon(child, || stream.send_n(&vec![0; 2 * RING])).unwrap_err();
+    let error = assert_noticed_soon(child, || stream.send_n(&vec![0; 2 * RING])).unwrap_err();
     assert_eq!((error.transferred, error.kind()), (RING, ErrorKind::BrokenPipe));
 }
 
-pub(crate) fn who_polls_learns_of_the_death() {
+pub(crate) fn a_poll_reports_the_peers_death() {
     let (child, stream) = start(BE_SILENT);
-    let ready = noticed_soon(child, || wait_ready(&stream, Interest::INPUT, Some(PATIENCE))).unwrap();
+    let ready = assert_noticed_soon(child, || wait_ready(&stream, Interest::INPUT, Some(PATIENCE))).unwrap();
     assert_eq!(ready, Interest::INPUT);
     assert_eq!(stream.try_recv(&mut [0]).unwrap(), 0);
 }
 
-pub(crate) fn who_only_tries_learns_of_the_death() {
+pub(crate) fn a_try_reports_the_peers_death() {
     let (child, stream) = start(BE_SILENT);
-    let end = noticed_soon(child, || {
+    let end = assert_noticed_soon(child, || {
         loop {
             match stream.try_recv(&mut [0]) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => thread::yield_now(),
@@ -140,7 +142,7 @@ pub(crate) fn who_only_tries_learns_of_the_death() {
     assert_eq!(end.unwrap(), 0);
 }
 
-pub(crate) fn connections_leave_nothing_behind() {
+pub(crate) fn connections_leave_no_descriptors_or_mappings() {
     let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
     let addr = acceptor.local_addr().unwrap();
     let count = || -> io::Result<_> {

@@ -1,8 +1,8 @@
-//! Signals: every wait of every family goes on after them, and sending to a peer that is gone raises none.
+//! Every wait of every family continues after signals, and sending to a closed peer raises none.
 //!
-//! Run without the test harness: a signal to the process goes to its main thread, which is the
-//! one that waits here. Receiving with a time-out set is never restarted by Linux itself (signal(7)), so every
-//! signal that arrives during such a wait is one `EINTR` that the stream must handle.
+//! Run without the test harness: a signal to the process goes to its main thread, and here that thread waits.
+//! Linux itself never restarts receiving with a timeout set (signal(7)), so every signal that arrives during
+//! such a wait is one `EINTR` that the stream must handle.
 
 use std::fs;
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
@@ -19,17 +19,17 @@ use spandrel_ipc::{Accept, Family, Interest, Receive, Transmit, fifo, inet, is_t
 
 use crate::for_every_place;
 use crate::support::pair;
-use crate::support::places::*;
+use crate::support::test_families::*;
 use spandrel_test_support::{PATIENCE, comes_within};
 
-pub(crate) fn every_wait_goes_on_after_signals() {
+pub(crate) fn every_wait_continues_after_signals() {
     let waits = Waits::new();
     macro_rules! at_place {
-        ($name:ident, $Place:ident) => {
-            if $Place::is_there() {
-                waits.receiving::<$Place>();
-                waits.sending::<$Place>();
-                waits.accepting::<$Place>();
+        ($name:ident, $TestFamily:ident) => {
+            if $TestFamily::is_available() {
+                waits.receiving::<$TestFamily>();
+                waits.sending::<$TestFamily>();
+                waits.accepting::<$TestFamily>();
             }
         };
     }
@@ -40,11 +40,11 @@ pub(crate) fn every_wait_goes_on_after_signals() {
     waits.ending_in_time();
     let ended = waits.ended.get();
     assert!(ended > 80, "{ended} waits were interrupted");
-    sending_to_a_peer_that_is_gone_is_an_error_only();
+    sending_to_a_closed_peer_raises_no_signal();
     println!("signals: {ended} kinds of waits went on after {EACH} signals each; no SIGPIPE");
 }
 
-/// How many signals each wait has to bear.
+/// The number of signals during each wait.
 const EACH: usize = 5;
 
 /// Interrupts the waits of the main thread.
@@ -60,7 +60,7 @@ impl Waits {
         Self { handled, ended: 0.into() }
     }
 
-    /// Runs `wait` in the main thread; another interrupts it and at last ends it with `release`.
+    /// Runs `wait` in the main thread; another thread interrupts it and at last ends it with `release`.
     fn interrupted<T, R: Send>(
         &self,
         what: &str,
@@ -85,7 +85,7 @@ impl Waits {
         })
     }
 
-    fn receiving<P: Place>(&self) {
+    fn receiving<P: TestFamily>(&self) {
         let (client, server) = connected::<P>();
         let octet = || client.send_n(b"x").unwrap();
         let mut buffer = [0; 1];
@@ -102,10 +102,10 @@ impl Waits {
         self.interrupted(P::NAME, readable, octet);
     }
 
-    fn sending<P: Place>(&self) {
+    fn sending<P: TestFamily>(&self) {
         let (client, server) = connected::<P>();
         let data = vec![7; 1 << 16];
-        // What went in while nobody read, and must come out before more can go in.
+        // The octets sent without a receiver, which must be received before more can be sent.
         let fill = || -> usize { std::iter::from_fn(|| client.try_send(&data).ok()).sum() };
         let drain = |octets: usize| server.recv_n(&mut vec![0; octets]).unwrap();
         for timeout in [None, Some(PATIENCE)] {
@@ -125,7 +125,7 @@ impl Waits {
         self.interrupted(P::NAME, send, || drain(all));
     }
 
-    fn accepting<P: Place>(&self) {
+    fn accepting<P: TestFamily>(&self) {
         let (acceptor, fresh) = listening::<P>();
         let connect = || P::family().connect(&fresh.addr, Some(PATIENCE)).unwrap();
         self.interrupted(P::NAME, || acceptor.accept().expect("accept goes on"), connect);
@@ -136,7 +136,7 @@ impl Waits {
         self.interrupted(P::NAME, waiting, connect);
     }
 
-    /// Where connecting waits: for room in a queue, for the answer to a first packet, for a pipe.
+    /// The places where connecting waits: room in a queue, the answer to a first packet, a pipe.
     fn connecting(&self) {
         let short = unix::AcceptorOptions::default().backlog(0);
         let full = unix::Acceptor::open_with(&unix::Addr::unnamed(), &short).unwrap();
@@ -207,20 +207,20 @@ impl Waits {
 }
 
 impl Waits {
-    /// However many signals come, a time-out that is set ends the wait.
+    /// A timeout ends the wait, however many signals arrive.
     fn ending_in_time(&self) {
         const BRIEF: Duration = Duration::from_millis(100);
         macro_rules! at_place {
-            ($name:ident, $Place:ident) => {
-                if $Place::is_there() {
-                    let (client, server) = connected::<$Place>();
+            ($name:ident, $TestFamily:ident) => {
+                if $TestFamily::is_available() {
+                    let (client, server) = connected::<$TestFamily>();
                     server.set_recv_timeout(Some(BRIEF)).unwrap();
-                    let error = self.bombarded($Place::NAME, || server.recv(&mut [0; 1]).unwrap_err());
+                    let error = self.bombarded($TestFamily::NAME, || server.recv(&mut [0; 1]).unwrap_err());
                     assert!(is_timeout(&error), "{error}");
                     client.set_send_timeout(Some(BRIEF)).unwrap();
                     let data = vec![7; 1 << 16];
                     let full = || std::iter::repeat_with(|| client.send(&data)).find_map(Result::err).unwrap();
-                    let error = self.bombarded($Place::NAME, full);
+                    let error = self.bombarded($TestFamily::NAME, full);
                     assert!(is_timeout(&error), "{error}");
                 }
             };
@@ -232,7 +232,7 @@ impl Waits {
         assert!(is_timeout(&error), "{error}");
     }
 
-    /// Runs `wait` in the main thread, which another interrupts again and again until that has ended.
+    /// Runs `wait` in the main thread, and interrupts it repeatedly until it has ended.
     fn bombarded<T>(&self, what: &str, wait: impl FnOnce() -> T) -> T {
         self.ended.set(self.ended.get() + 1);
         let has_ended = AtomicBool::new(false);
@@ -245,7 +245,7 @@ impl Waits {
                         process::exit(1);
                     }
                     kill_process(getpid(), Signal::USR1).unwrap();
-                    // More often than the time is up.
+                    // More often than the timeout.
                     thread::park_timeout(Duration::from_millis(5));
                 }
             });
@@ -269,17 +269,17 @@ fn bounded(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-fn sending_to_a_peer_that_is_gone_is_an_error_only() {
+fn sending_to_a_closed_peer_raises_no_signal() {
     let raised = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGPIPE, Arc::clone(&raised)).unwrap();
     macro_rules! at_place {
-        ($name:ident, $Place:ident) => {
-            if $Place::is_there() {
-                let (client, server) = connected::<$Place>();
+        ($name:ident, $TestFamily:ident) => {
+            if $TestFamily::is_available() {
+                let (client, server) = connected::<$TestFamily>();
                 drop(server);
                 let error = loop {
                     if let Err(error) = client.send(b"to no one") {
-                        break error; // a reset may come first, then the pipe is known to be broken
+                        break error; // a reset may come first, then the pipe is broken
                     }
                 };
                 assert!(matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error}");

@@ -1,4 +1,4 @@
-//! STREAM pipes: a rendezvous, and then a pipe of one's own.
+//! STREAM pipes: a listening path, and one pipe for each client.
 #![cfg(unix)]
 
 use std::io::ErrorKind;
@@ -18,7 +18,7 @@ fn folder_and_addr() -> (TempDir, Addr) {
 }
 
 #[test]
-fn whoever_comes_is_given_a_pipe() {
+fn each_client_gets_a_pipe() {
     let (_folder, addr) = folder_and_addr();
     let acceptor = Arc::new(Acceptor::open(&addr).unwrap());
     assert_eq!(acceptor.local_addr().unwrap(), addr);
@@ -45,7 +45,7 @@ fn whoever_comes_is_given_a_pipe() {
 }
 
 #[test]
-fn until_it_is_accepted_there_is_no_pipe() {
+fn there_is_no_pipe_before_the_accept() {
     let (_folder, addr) = folder_and_addr();
     let acceptor = Acceptor::open(&addr).unwrap();
     let error = Connector::connect_timeout(&addr, Duration::from_millis(20)).unwrap_err();
@@ -54,7 +54,7 @@ fn until_it_is_accepted_there_is_no_pipe() {
     let mut connecting = Connector::start(&addr).unwrap();
     assert!(connecting.try_complete().unwrap().is_none());
     assert!(wait_ready(&connecting, Interest::OUTPUT, Some(Duration::ZERO)).unwrap().is_none());
-    // The one that gave up has left a visit behind; it concerns nobody.
+    // The client that gave up has left a queued connection; it is ignored.
     let (first, _) = acceptor.accept().unwrap();
     let server = match first.recv_within(&mut [0; 1], Duration::from_millis(1)) {
         Ok(0) => acceptor.accept().unwrap().0,
@@ -62,13 +62,13 @@ fn until_it_is_accepted_there_is_no_pipe() {
     };
     assert_eq!(wait_ready(&connecting, Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
     let client = connecting.try_complete().unwrap().expect("there is a pipe now");
-    connecting.try_complete().expect_err("there was only one");
+    connecting.try_complete().expect_err("there is one result only");
     server.send_n(b"x").unwrap();
     client.recv_n(&mut [0; 1]).unwrap();
 }
 
 #[test]
-fn an_acceptor_that_goes_away_refuses_those_who_wait() {
+fn dropping_an_acceptor_refuses_waiting_clients() {
     let (_folder, addr) = folder_and_addr();
     let acceptor = Acceptor::open(&addr).unwrap();
     let waiting = Connector::start(&addr).unwrap();
@@ -80,7 +80,7 @@ fn an_acceptor_that_goes_away_refuses_those_who_wait() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_handle_to_wait_on_stays_the_same_on_the_way() {
+fn the_handle_of_a_pending_connection_stays_the_same() {
     use spandrel_ipc::{Pollable, unix::AcceptorOptions};
     use std::os::fd::AsRawFd;
     let (_folder, addr) = folder_and_addr();
@@ -93,7 +93,7 @@ fn the_handle_to_wait_on_stays_the_same_on_the_way() {
     first.complete(Some(PATIENCE)).unwrap();
     while acceptor.set_nonblocking(true).is_ok() && acceptor.accept().is_err() {
         assert!(second.try_complete().unwrap().is_none());
-        assert!(!wait_ready(&second, Interest::OUTPUT, Some(PATIENCE)).unwrap().is_none(), "time to look again");
+        assert!(!wait_ready(&second, Interest::OUTPUT, Some(PATIENCE)).unwrap().is_none(), "time for a retry");
         assert_eq!(second.handle().as_raw_fd(), handle);
     }
     second.complete(Some(PATIENCE)).unwrap();
@@ -101,7 +101,7 @@ fn the_handle_to_wait_on_stays_the_same_on_the_way() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn who_came_is_known() {
+fn the_peers_credentials_are_known() {
     let (_folder, addr) = folder_and_addr();
     let acceptor = Acceptor::open(&addr).unwrap();
     let client = thread::spawn(move || Connector::connect(&addr).unwrap());
@@ -114,7 +114,7 @@ fn who_came_is_known() {
 }
 
 #[test]
-fn visitors_who_have_nothing_to_say_keep_nobody_waiting() {
+fn silent_clients_do_not_delay_others() {
     let (_folder, addr) = folder_and_addr();
     let acceptor = Acceptor::open(&addr).unwrap();
     let rendezvous = unix::Addr::path(addr.as_path().unwrap()).unwrap();
@@ -129,21 +129,21 @@ fn visitors_who_have_nothing_to_say_keep_nobody_waiting() {
         let client = Connector::connect(&addr).unwrap();
         client.send_n(b"!").unwrap();
     });
-    let (tell, told) = std::sync::mpsc::channel();
+    let (outcome_sender, outcome) = std::sync::mpsc::channel();
     for _ in 0..silent.len() + 1 {
         let (server, _) = acceptor.accept().unwrap();
-        let tell = tell.clone();
+        let outcome_sender = outcome_sender.clone();
         thread::spawn(move || {
             let mut octet = [0];
             let received = server.recv_within(&mut octet, PATIENCE).unwrap();
-            tell.send(octet[..received].to_vec()).unwrap();
+            outcome_sender.send(octet[..received].to_vec()).unwrap();
         });
     }
-    assert_eq!(told.recv_timeout(PATIENCE).unwrap(), b"!");
+    assert_eq!(outcome.recv_timeout(PATIENCE).unwrap(), b"!");
     client.join().unwrap();
-    for _ in silent.drain(..) {} // and so the ends that they never took are closed
-    drop(tell);
-    assert!(told.iter().all(|end| end.is_empty()));
+    for _ in silent.drain(..) {} // which closes the ends that they never received
+    drop(outcome_sender);
+    assert!(outcome.iter().all(|end| end.is_empty()));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use spandrel_test_support::{PATIENCE, pattern, within_time};
 
 const SHORT: Duration = Duration::from_millis(30);
 
-/// Wine does not know `FILE_FLAG_FIRST_PIPE_INSTANCE`, and takes no notice of it (up to release 8 at least).
+/// Wine ignores `FILE_FLAG_FIRST_PIPE_INSTANCE` (up to release 8 at least).
 fn is_wine() -> bool {
     Path::new(r"C:\windows\system32\winecfg.exe").exists()
 }
@@ -28,8 +28,8 @@ fn fresh() -> Addr {
     Addr::name(&format!("spandrel-test-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed))).unwrap()
 }
 
-/// Both ends of a pipe that was accepted, and whoever accepted it.
-fn met() -> (Acceptor, Stream, Stream) {
+/// Both ends of an accepted pipe, and the acceptor.
+fn accepted_pair() -> (Acceptor, Stream, Stream) {
     let addr = fresh();
     let acceptor = Acceptor::open(&addr).unwrap();
     let client = Connector::connect_timeout(&addr, PATIENCE).unwrap();
@@ -37,7 +37,7 @@ fn met() -> (Acceptor, Stream, Stream) {
     (acceptor, client, server)
 }
 
-/// Sends until the peer, which does not receive, has room for no more: how many octets.
+/// Sends until the queue to the peer, which does not receive, is full; returns the number of octets.
 fn fill(stream: &Stream) -> usize {
     let data = pattern(50_000);
     let mut sent = 0;
@@ -52,7 +52,7 @@ fn fill(stream: &Stream) -> usize {
     }
 }
 
-/// Receives so many octets, which must be those of [`fill`].
+/// Receives that many octets, which must be those of [`fill`].
 fn drain(stream: &Stream, octets: usize) {
     let mut received = vec![0; octets];
     stream.recv_n_within(&mut received, PATIENCE).unwrap();
@@ -79,7 +79,7 @@ fn an_address_is_the_path_of_a_pipe() {
 }
 
 #[test]
-fn whoever_comes_is_given_a_pipe() {
+fn each_client_gets_a_pipe() {
     let addr = fresh();
     let acceptor = Arc::new(Acceptor::open(&addr).unwrap());
     assert_eq!(acceptor.local_addr().unwrap(), addr);
@@ -126,7 +126,7 @@ fn a_name_belongs_to_one_acceptor() {
 }
 
 #[test]
-fn there_are_no_more_streams_than_there_may_be() {
+fn the_number_of_accepted_streams_is_limited() {
     let addr = fresh();
     let acceptor = Acceptor::open_with(&addr, &AcceptorOptions::default().connections(2)).unwrap();
     let clients = [(); 3].map(|()| {
@@ -136,7 +136,7 @@ fn there_are_no_more_streams_than_there_may_be() {
     let [(_, Ok((first, _))), (_, Ok(_second)), (third, Err(refused))] = clients else { panic!("two are accepted") };
     assert_eq!(refused.kind(), ErrorKind::WouldBlock);
     assert_eq!(acceptor.accept_within(SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
-    // All instances are taken, and the name is nobody else's all the same.
+    // All instances are taken, and still no other process can take the name.
     assert_eq!(Acceptor::open(&addr).unwrap_err().kind(), ErrorKind::AddrInUse);
     assert_eq!(Connector::connect_timeout(&addr, SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
     drop(first);
@@ -150,7 +150,7 @@ fn there_are_no_more_streams_than_there_may_be() {
 }
 
 #[test]
-fn an_acceptor_waits_as_it_is_told() {
+fn an_acceptor_respects_its_time_limits() {
     let addr = fresh();
     let acceptor = Acceptor::open(&addr).unwrap();
     assert_eq!(acceptor.try_accept().unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -164,24 +164,24 @@ fn an_acceptor_waits_as_it_is_told() {
 }
 
 #[test]
-fn shutting_an_acceptor_down_ends_its_waits() {
+fn shutting_down_an_acceptor_ends_its_waits() {
     let addr = fresh();
     let acceptor = Arc::new(Acceptor::open(&addr).unwrap());
     let early = Connector::connect_timeout(&addr, PATIENCE).unwrap();
     acceptor.accept_within(PATIENCE).unwrap();
     let unaccepted = Connector::connect_timeout(&addr, PATIENCE).unwrap();
     drop(acceptor.accept_within(PATIENCE).unwrap());
-    let (tell, told) = mpsc::channel();
+    let (outcome_sender, outcome) = mpsc::channel();
     for _ in 0..3 {
-        let (acceptor, tell) = (Arc::clone(&acceptor), tell.clone());
-        thread::spawn(move || tell.send(acceptor.accept().map(drop).unwrap_err().kind()).unwrap());
+        let (acceptor, outcome_sender) = (Arc::clone(&acceptor), outcome_sender.clone());
+        thread::spawn(move || outcome_sender.send(acceptor.accept().map(drop).unwrap_err().kind()).unwrap());
     }
-    told.recv_timeout(SHORT).unwrap_err(); // likely they wait by now; either way they end
+    outcome.recv_timeout(SHORT).unwrap_err(); // likely they wait by now; either way they end
     acceptor.shutdown().unwrap();
     acceptor.shutdown().unwrap();
     assert!(acceptor.is_shut_down());
     for _ in 0..3 {
-        assert_eq!(told.recv_timeout(PATIENCE).unwrap(), ErrorKind::NotConnected);
+        assert_eq!(outcome.recv_timeout(PATIENCE).unwrap(), ErrorKind::NotConnected);
     }
     assert_eq!(acceptor.try_accept().unwrap_err().kind(), ErrorKind::NotConnected);
     assert_eq!(Connector::connect(&addr).unwrap_err().kind(), ErrorKind::NotFound);
@@ -191,7 +191,7 @@ fn shutting_an_acceptor_down_ends_its_waits() {
 }
 
 #[test]
-fn whoever_has_come_and_gone_is_accepted_with_what_they_sent() {
+fn a_closed_client_is_accepted_with_its_octets() {
     let addr = fresh();
     let acceptor = Acceptor::open(&addr).unwrap();
     for words in ["first", "again"] {
@@ -207,7 +207,7 @@ fn whoever_has_come_and_gone_is_accepted_with_what_they_sent() {
 }
 
 #[test]
-fn a_thread_that_waited_to_accept_and_has_ended_takes_nothing_with_it() {
+fn the_end_of_an_accepting_thread_loses_no_connection() {
     let addr = fresh();
     let acceptor = Arc::new(
         thread::spawn({
@@ -225,7 +225,7 @@ fn a_thread_that_waited_to_accept_and_has_ended_takes_nothing_with_it() {
 
 #[test]
 fn every_form_of_transfer_brings_the_same_octets() {
-    let (_acceptor, client, server) = met();
+    let (_acceptor, client, server) = accepted_pair();
     let mut octets = [0; 6];
     for (one, other) in [(&client, &server), (&server, &client)] {
         assert_eq!(one.send(b"abcdef").unwrap(), 6);
@@ -254,8 +254,8 @@ fn every_form_of_transfer_brings_the_same_octets() {
 }
 
 #[test]
-fn much_goes_both_ways_at_once() {
-    let (_acceptor, client, server) = met();
+fn large_transfers_run_both_ways_at_once() {
+    let (_acceptor, client, server) = accepted_pair();
     let data = Arc::new(pattern(3_000_000));
     let ends: Vec<_> = [client, server]
         .into_iter()
@@ -275,8 +275,8 @@ fn much_goes_both_ways_at_once() {
 }
 
 #[test]
-fn receiving_waits_as_it_is_told() {
-    let (_acceptor, client, server) = met();
+fn receiving_respects_its_time_limits() {
+    let (_acceptor, client, server) = accepted_pair();
     let mut octet = [0];
     assert_eq!(client.try_recv(&mut octet).unwrap_err().kind(), ErrorKind::WouldBlock);
     let start = Instant::now();
@@ -292,7 +292,7 @@ fn receiving_waits_as_it_is_told() {
     assert_eq!(client.recv(&mut octet).unwrap_err().kind(), ErrorKind::WouldBlock);
     client.set_nonblocking(false).unwrap();
     client.set_recv_timeout(None).unwrap();
-    // None of the waits that ended early took anything with it.
+    // None of the waits that ended early consumed an octet.
     let reader = thread::spawn(move || client.recv(&mut octet).map(|n| (n, octet[0])).unwrap());
     server.send_n(b"z").unwrap();
     assert_eq!(within_time(|| reader.join().unwrap()), (1, b'z'));
@@ -301,8 +301,8 @@ fn receiving_waits_as_it_is_told() {
 }
 
 #[test]
-fn a_send_that_runs_out_of_time_says_how_much_was_sent() {
-    let (_acceptor, client, server) = met();
+fn a_send_timeout_reports_the_octets_sent() {
+    let (_acceptor, client, server) = accepted_pair();
     let sent = fill(&client);
     assert!(sent > 0);
     assert_eq!(client.send_within(b"more", SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
@@ -332,15 +332,15 @@ fn a_send_that_runs_out_of_time_says_how_much_was_sent() {
 }
 
 #[test]
-fn what_counts_as_sent_survives_the_thread_and_the_end_that_sent_it() {
-    let (_acceptor, client, server) = met();
+fn sent_octets_survive_their_thread_and_their_end() {
+    let (_acceptor, client, server) = accepted_pair();
     let sent = thread::spawn(move || fill(&client)).join().unwrap(); // and with it the end is closed
     drain(&server, sent);
     assert_eq!(server.recv_within(&mut [0; 1], PATIENCE).unwrap(), 0);
 }
 
 #[test]
-fn a_peer_that_never_receives_holds_an_end_that_is_closed_for_a_while_only() {
+fn a_silent_peer_delays_closing_for_a_limited_time() {
     let addr = fresh();
     let acceptor = Acceptor::open_with(&addr, &AcceptorOptions::default().connections(1)).unwrap();
     let idle = Connector::connect_timeout(&addr, PATIENCE).unwrap();
@@ -354,20 +354,21 @@ fn a_peer_that_never_receives_holds_an_end_that_is_closed_for_a_while_only() {
 }
 
 #[test]
-fn shutting_an_end_down_ends_all_waits_and_leaves_what_was_sent() {
-    let (_acceptor, client, server) = met();
+fn shutting_down_an_end_ends_all_waits_and_keeps_sent_octets() {
+    let (_acceptor, client, server) = accepted_pair();
     let client = Arc::new(client);
     let sent = fill(&client);
-    let (tell, told) = mpsc::channel();
+    let (outcome_sender, outcome) = mpsc::channel();
     for _ in 0..2 {
         let (receiver, sender) = (client.try_clone().unwrap(), Arc::clone(&client));
-        let (one, other) = (tell.clone(), tell.clone());
+        let (one, other) = (outcome_sender.clone(), outcome_sender.clone());
         thread::spawn(move || one.send(receiver.recv(&mut [0; 9])).unwrap());
         thread::spawn(move || other.send(sender.send(b"more")).unwrap());
     }
-    told.recv_timeout(SHORT).unwrap_err(); // likely they wait by now
+    outcome.recv_timeout(SHORT).unwrap_err(); // likely they wait by now
     client.shutdown().unwrap();
-    let mut ends: Vec<_> = (0..4).map(|_| told.recv_timeout(PATIENCE).unwrap().map_err(|error| error.kind())).collect();
+    let mut ends: Vec<_> =
+        (0..4).map(|_| outcome.recv_timeout(PATIENCE).unwrap().map_err(|error| error.kind())).collect();
     ends.sort_by_key(Result::is_err);
     assert_eq!(ends, [Ok(0), Ok(0), Err(ErrorKind::BrokenPipe), Err(ErrorKind::BrokenPipe)]);
     assert_eq!(client.recv(&mut [0; 9]).unwrap(), 0);
@@ -378,8 +379,8 @@ fn shutting_an_end_down_ends_all_waits_and_leaves_what_was_sent() {
 }
 
 #[test]
-fn a_peer_that_goes_is_the_end_and_then_a_broken_pipe() {
-    let (_acceptor, client, server) = met();
+fn a_closed_peer_is_the_end_and_then_a_broken_pipe() {
+    let (_acceptor, client, server) = accepted_pair();
     server.send_n(b"last").unwrap();
     drop(server);
     client.recv_n_within(&mut [0; 4], PATIENCE).unwrap();
@@ -390,22 +391,22 @@ fn a_peer_that_goes_is_the_end_and_then_a_broken_pipe() {
     assert_eq!((stopped.transferred, stopped.kind()), (0, ErrorKind::UnexpectedEof));
     assert_eq!(client.send(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
 
-    // Also where somebody waits.
-    let (_acceptor, client, server) = met();
+    // Also in a waiting thread.
+    let (_acceptor, client, server) = accepted_pair();
     let client = Arc::new(client);
     fill(&client);
-    let (tell, told) = mpsc::channel();
-    let (other, told_other) = (Arc::clone(&client), tell.clone());
-    thread::spawn(move || tell.send(client.send(b"more").map_err(|error| error.kind())).unwrap());
+    let (outcome_sender, outcome) = mpsc::channel();
+    let (other, told_other) = (Arc::clone(&client), outcome_sender.clone());
+    thread::spawn(move || outcome_sender.send(client.send(b"more").map_err(|error| error.kind())).unwrap());
     thread::spawn(move || told_other.send(other.recv(&mut [0; 1]).map_err(|error| error.kind())).unwrap());
-    told.recv_timeout(SHORT).unwrap_err();
+    outcome.recv_timeout(SHORT).unwrap_err();
     drop(server);
-    let ends = [told.recv_timeout(PATIENCE).unwrap(), told.recv_timeout(PATIENCE).unwrap()];
+    let ends = [outcome.recv_timeout(PATIENCE).unwrap(), outcome.recv_timeout(PATIENCE).unwrap()];
     assert!(ends.contains(&Ok(0)) && ends.contains(&Err(ErrorKind::BrokenPipe)), "{ends:?}");
 }
 
 #[test]
-fn a_peer_that_sends_nothing_with_much_ado_has_not_ended() {
+fn a_write_of_zero_octets_is_not_the_end() {
     let addr = fresh();
     let acceptor = Acceptor::open(&addr).unwrap();
     let mut client = File::options().read(true).write(true).open(addr.as_path().unwrap()).unwrap();
@@ -417,10 +418,10 @@ fn a_peer_that_sends_nothing_with_much_ado_has_not_ended() {
 }
 
 #[test]
-fn waits_that_end_early_lose_no_octet_and_send_none_twice() {
+fn waits_that_end_early_neither_lose_nor_repeat_octets() {
     const MOMENT: Duration = Duration::from_micros(200);
     const ALL: usize = 2_000_000;
-    let (_acceptor, client, server) = met();
+    let (_acceptor, client, server) = accepted_pair();
     let data = pattern(ALL);
     let sender = thread::spawn(move || {
         let mut sent = 0;
@@ -441,7 +442,7 @@ fn waits_that_end_early_lose_no_octet_and_send_none_twice() {
             Err(error) => assert_eq!(error.kind(), ErrorKind::TimedOut),
         }
         if received.len() % 7 == 0 {
-            thread::yield_now(); // now one side is quicker, now the other
+            thread::yield_now(); // varies which side is quicker
         }
     }
     assert!(received == pattern(ALL));
@@ -452,7 +453,7 @@ fn waits_that_end_early_lose_no_octet_and_send_none_twice() {
 }
 
 #[test]
-fn a_process_that_is_killed_is_a_peer_that_goes() {
+fn killing_the_peer_process_closes_the_connection() {
     const ROLE: &str = "SPANDREL_TEST_PIPE";
     if let Ok(addr) = env::var(ROLE) {
         let client = Connector::connect_timeout(&addr.parse().unwrap(), PATIENCE).unwrap();
@@ -463,7 +464,7 @@ fn a_process_that_is_killed_is_a_peer_that_goes() {
     let addr = fresh();
     let acceptor = Acceptor::open(&addr).unwrap();
     let mut child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "a_process_that_is_killed_is_a_peer_that_goes"])
+        .args(["--exact", "killing_the_peer_process_closes_the_connection"])
         .env(ROLE, addr.to_string())
         .stdout(Stdio::null())
         .spawn()
@@ -512,8 +513,8 @@ fn several_threads_may_send_and_receive_at_one_end() {
 }
 
 #[test]
-fn who_came_is_known() {
-    let (_acceptor, client, server) = met();
+fn the_peers_credentials_are_known() {
+    let (_acceptor, client, server) = accepted_pair();
     let (one, other) = pair().unwrap();
     for stream in [client, server, one, other] {
         assert_eq!(stream.peer_process_id(), Some(process::id()));

@@ -40,7 +40,7 @@ fn both_ip_versions_carry_octets_both_ways() {
     }
 }
 
-/// Code that knows no family.
+/// Code generic over the family.
 fn echo_once<F: Family>(family: &F, addr: &F::Addr) -> Vec<u8> {
     let acceptor = family.open(addr).unwrap();
     let client = family.connect(&acceptor.local_addr().unwrap(), Some(PATIENCE)).unwrap();
@@ -62,13 +62,13 @@ fn the_family_serves_generic_code() {
 }
 
 #[test]
-fn a_send_cut_short_by_its_time_out_is_completed_by_the_next() {
+fn a_send_cut_short_by_its_timeout_is_completed_by_the_next() {
     let options = AcceptorOptions::default().recv_queue(16_384);
     let acceptor = Acceptor::open_with(&Addr::loopback(0), &options).unwrap();
     let (client, server) = pair_from(&acceptor, &Connector::new().send_queue(16_384));
     client.set_send_timeout(Some(Duration::from_millis(30))).unwrap();
     let data = pattern(1 << 20);
-    // No one reads: what does not fit into the queues is not sent.
+    // Without a receiver, the octets beyond the queues are not sent.
     let first = client.send(&data).unwrap();
     assert!(0 < first && first < data.len(), "{first} octets were sent");
 
@@ -89,7 +89,7 @@ fn a_send_cut_short_by_its_time_out_is_completed_by_the_next() {
 }
 
 #[test]
-fn a_send_that_must_not_wait_says_how_much_was_sent() {
+fn a_nonblocking_send_reports_the_octets_sent() {
     let (client, server) = pair();
     client.set_nonblocking(true).unwrap();
     let data = pattern(32 << 20);
@@ -105,7 +105,7 @@ fn a_send_that_must_not_wait_says_how_much_was_sent() {
 }
 
 #[test]
-fn a_send_time_out_says_how_much_was_sent() {
+fn a_send_timeout_reports_the_octets_sent() {
     let (client, server) = pair();
     client.set_send_timeout(Some(Duration::from_millis(30))).unwrap();
     let data = pattern(32 << 20);
@@ -152,7 +152,7 @@ fn vectored_transfers_keep_the_order() {
 }
 
 #[test]
-fn a_receive_time_out_ends_the_wait_and_nothing_else() {
+fn a_receive_timeout_leaves_the_connection_usable() {
     let (client, server) = pair();
     let limit = Duration::from_millis(30);
     server.set_recv_timeout(Some(limit)).unwrap();
@@ -175,7 +175,7 @@ fn a_receive_time_out_ends_the_wait_and_nothing_else() {
 }
 
 #[test]
-fn half_a_close_leaves_the_other_direction_open() {
+fn a_half_close_leaves_the_other_direction_open() {
     let (client, server) = pair();
     client.send_n(b"question").unwrap();
     client.close_writer().unwrap();
@@ -200,7 +200,7 @@ fn closing_the_reader_ends_a_wait_in_another_thread() {
 }
 
 #[test]
-fn an_early_end_says_how_much_came() {
+fn an_early_end_reports_the_octets_received() {
     let (client, server) = pair();
     client.send_n(b"half").unwrap();
     drop(client);
@@ -213,7 +213,7 @@ fn an_early_end_says_how_much_came() {
 }
 
 #[test]
-fn peeking_leaves_the_octets() {
+fn peeking_leaves_octets_queued() {
     let (client, server) = pair();
     client.send_n(b"once").unwrap();
     let mut octets = [0; 4];
@@ -233,7 +233,7 @@ fn a_reset_is_an_error_and_not_an_end() {
 }
 
 #[test]
-fn options_are_kept() {
+fn options_are_stored() {
     let (client, _server) = pair();
     for on in [true, false] {
         client.set_no_delay(on).unwrap();
@@ -283,7 +283,7 @@ fn a_stream_is_shared_between_threads() {
 
 #[cfg(unix)]
 #[test]
-fn a_handle_goes_out_and_comes_back() {
+fn a_stream_converts_to_a_handle_and_back() {
     use std::os::fd::{AsFd, AsRawFd, OwnedFd};
     let (client, server) = pair();
     assert_eq!(client.handle().as_raw_fd(), client.as_fd().as_raw_fd());

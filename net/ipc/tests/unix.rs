@@ -1,4 +1,4 @@
-//! The UNIX-domain family: addresses, socket files, who the peer is.
+//! The UNIX-domain family: addresses, socket files, peer credentials.
 #![cfg(unix)]
 
 use std::fs;
@@ -45,7 +45,7 @@ fn the_ends_of_a_pair_are_connected() {
 }
 
 #[test]
-fn the_socket_file_comes_and_goes_with_the_acceptor() {
+fn the_socket_file_lives_as_long_as_the_acceptor() {
     let (_folder, addr) = folder_and_addr();
     let path = addr.as_path().unwrap();
     let acceptor = Acceptor::open_with(&addr, &AcceptorOptions::default().mode(0o600)).unwrap();
@@ -55,7 +55,7 @@ fn the_socket_file_comes_and_goes_with_the_acceptor() {
     assert!(!path.exists());
     assert_eq!(Connector::connect(&addr).unwrap_err().kind(), ErrorKind::NotFound);
 
-    // A file that somebody else has put there meanwhile is not ours to remove.
+    // A file that was put there meanwhile by another program is not removed.
     let acceptor = Acceptor::open(&addr).unwrap();
     fs::remove_file(path).unwrap();
     fs::write(path, "somebody else's").unwrap();
@@ -64,7 +64,7 @@ fn the_socket_file_comes_and_goes_with_the_acceptor() {
 }
 
 #[test]
-fn a_stale_file_is_replaced_only_by_choice_and_only_if_it_is_stale() {
+fn only_a_stale_file_is_replaced_and_only_on_request() {
     let (_folder, addr) = folder_and_addr();
     let replacing = AcceptorOptions::default().replace_stale(true);
     drop(Acceptor::open_with(&addr, &AcceptorOptions::default().keep_file(true)).unwrap());
@@ -82,7 +82,7 @@ fn a_stale_file_is_replaced_only_by_choice_and_only_if_it_is_stale() {
 }
 
 #[test]
-fn of_many_that_replace_a_stale_file_at_once_one_listens() {
+fn concurrent_replacement_of_a_stale_file_leaves_one_listener() {
     let (_folder, addr) = folder_and_addr();
     for _ in 0..20 {
         drop(Acceptor::open_with(&addr, &AcceptorOptions::default().keep_file(true)).unwrap());
@@ -97,7 +97,7 @@ fn of_many_that_replace_a_stale_file_at_once_one_listens() {
 }
 
 #[test]
-fn what_is_no_address_is_refused() {
+fn an_invalid_address_is_refused() {
     let long = "x".repeat(200);
     for text in ["", "nul\0inside", &long] {
         assert_eq!(Addr::path(text).unwrap_err().kind(), ErrorKind::InvalidInput);
@@ -125,7 +125,7 @@ fn an_abstract_name_needs_no_file() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_system_says_who_the_peer_is() {
+fn the_system_reports_peer_credentials() {
     use spandrel_ipc::unix::Credentials;
     let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
     let client = Connector::connect(&acceptor.local_addr().unwrap()).unwrap();
@@ -139,7 +139,7 @@ fn the_system_says_who_the_peer_is() {
 
 #[cfg(target_os = "linux")] // others refuse what does not fit into the queue
 #[test]
-fn a_full_queue_is_waited_for() {
+fn connecting_waits_for_a_full_queue() {
     let acceptor = Acceptor::open_with(&Addr::unnamed(), &AcceptorOptions::default().backlog(0)).unwrap();
     let addr = acceptor.local_addr().unwrap();
     let queued = Connector::connect(&addr).unwrap();
@@ -160,7 +160,7 @@ fn a_full_queue_is_waited_for() {
 }
 
 #[test]
-fn a_handle_comes_back_only_as_what_it_is() {
+fn a_handle_converts_back_only_to_its_type() {
     use spandrel_ipc::{inet, unix};
     use std::os::fd::OwnedFd;
     let (one, other) = pair().unwrap();

@@ -1,4 +1,4 @@
-//! The memory under message blocks: aligned, initialised once, shared by counting.
+//! The memory of message blocks: aligned, initialised once, reference counted.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 use spandrel_sync::Arc;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-/// Every block of memory starts at a multiple of this many octets.
+/// The alignment of every block of memory, in octets.
 pub const ALIGNMENT: usize = 16;
 
-/// The unit of allocation, from which a block has its alignment.
+/// The unit of allocation, which gives a block its alignment.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C, align(16))]
 struct Chunk([u8; ALIGNMENT]);
@@ -24,28 +24,28 @@ pub(crate) struct Block {
 impl Block {
     /// At least `octets` zeros.
     ///
-    /// The system gives large blocks as pages that cost no memory before they are written, so that the mere
-    /// announcement of a large message does not cost its length.
+    /// The system provides large blocks as pages that use no memory before they are written, so an announced
+    /// message length alone costs nothing.
     ///
     /// # Panics
-    /// Panics if the memory cannot be had.
+    /// Panics if the memory cannot be allocated.
     pub(crate) fn new(octets: usize) -> Arc<Self> {
         #[cfg(test)]
         counter::count();
         let chunks = Chunk::new_vec_zeroed(octets.div_ceil(ALIGNMENT));
-        Arc::new(Self { chunks: chunks.unwrap_or_else(|_| panic!("no memory for a block of {octets} octets")) })
+        Arc::new(Self { chunks: chunks.unwrap_or_else(|_| panic!("cannot allocate a block of {octets} octets")) })
     }
 
-    /// A block without memory; all that are made share one.
-    pub(crate) fn none() -> Arc<Self> {
+    /// The block without memory, which is shared.
+    pub(crate) fn empty() -> Arc<Self> {
         static NONE: LazyLock<Arc<Block>> = LazyLock::new(|| Arc::new(Block { chunks: Vec::new() }));
         Arc::clone(&NONE)
     }
 
-    /// A block that starts with `headroom` zeros and goes on with `data`.
+    /// A block of `headroom` zeros followed by `data`.
     pub(crate) fn copied(headroom: usize, data: &[u8]) -> Arc<Self> {
         let mut block = Self::new(headroom.checked_add(data.len()).expect("headroom and data fit into memory"));
-        Self::unique(&mut block)[headroom..][..data.len()].copy_from_slice(data);
+        Self::octets_mut(&mut block)[headroom..][..data.len()].copy_from_slice(data);
         block
     }
 
@@ -59,16 +59,16 @@ impl Block {
         self.chunks.as_slice().as_bytes()
     }
 
-    /// Whether `block` is held by no one else. There are no weak references, so to a holder with `&mut` it then stays
-    /// true; [`unique`](Self::unique) orders what follows after the other holders' last use.
+    /// Whether the caller holds the only reference to `block`. There are no weak references, so with `&mut`
+    /// it stays true; [`octets_mut`](Self::octets_mut) orders later accesses after the last use by other holders.
     #[inline]
     pub(crate) fn is_unique(block: &Arc<Self>) -> bool {
         Arc::strong_count(block) == 1
     }
 
-    /// The octets of a block that was found to be unique.
+    /// The octets of a block that is unique.
     #[inline]
-    pub(crate) fn unique(block: &mut Arc<Self>) -> &mut [u8] {
+    pub(crate) fn octets_mut(block: &mut Arc<Self>) -> &mut [u8] {
         Arc::get_mut(block).expect("the block is unique").chunks.as_mut_slice().as_mut_bytes()
     }
 }
@@ -79,7 +79,7 @@ impl fmt::Debug for Block {
     }
 }
 
-/// How many blocks the current thread has allocated, for tests that say when there must be none.
+/// The number of blocks that the current thread has allocated, for tests.
 #[cfg(test)]
 pub(crate) mod counter {
     use std::cell::Cell;

@@ -1,8 +1,9 @@
 //! Received data: reference counted, aligned, chainable blocks.
 //!
-//! A connection reads into a [`ReceiveBuffer`] and takes each message from it as a [`MessageBlock`], which may be
-//! cloned, cut and handed to other threads without copying an octet. When the last of them is gone, the buffer reads
-//! into the same memory again: in the steady state nothing is allocated and nothing is zeroed.
+//! A connection reads into a [`ReceiveBuffer`] and takes each message from it as a [`MessageBlock`], which
+//! can be cloned, split and passed to other threads without copying an octet. When the last of them is
+//! dropped, the buffer reads into the same memory again: in the steady state nothing is allocated and nothing
+//! is zeroed.
 //!
 //! ```
 //! use spandrel_message::ReceiveBuffer;
@@ -19,16 +20,14 @@
 //!
 //! # Why not `BytesMut`
 //!
-//! `bytes::BytesMut` was made for the same purpose and lacks two things that the object request broker's short path
-//! needs. What was read once becomes uninitialised memory again when it is refilled, so safe code must zero it before
-//! every read (64 KiB cost more than the call that fills them) and code that does not is `unsafe`. And it promises no
-//! alignment, while messages here start on a multiple of 16, so that the doubles in them can be lent to a
-//! servant as `&[f64]`. Both follow from `bytes` owning plain octets; here a block is an array of aligned chunks that is
-//! initialised once, for its whole life. Where the ecosystem wants [`bytes::Bytes`], a block turns into one without
-//! copying.
+//! `bytes::BytesMut` serves the same purpose and lacks two properties that the short path of a call needs.
+//! First, refilled memory counts as uninitialised again, so safe code must zero it before every read; for 64
+//! KiB that costs more than the system call that fills it. Second, it promises no alignment, while messages
+//! here start at a multiple of 16, so that a servant can borrow their doubles as `&[f64]`. Both follow from
+//! plain octets as the storage of `bytes`; a block here is an array of aligned chunks that is initialised
+//! once for its lifetime. A block converts to [`bytes::Bytes`] without copying.
 //!
-//! Reading from a socket belongs to `spandrel-ipc`, finding messages in the octets to `spandrel-giop`; queues of
-//! messages come to this crate with the concurrency framework.
+//! Reading from a socket belongs to `spandrel-ipc`, message framing to `spandrel-giop`.
 
 #![forbid(unsafe_code)]
 

@@ -8,11 +8,11 @@ use spandrel_sync::Arc;
 
 use crate::block::Block;
 
-/// A range of a shared, aligned block of memory, which may be followed by further ones in a chain.
+/// A range of a shared, aligned block of memory, optionally followed by further ranges in a chain.
 ///
-/// Cloning and cutting share the memory. It dereferences to the octets of its own range; those of the chain behind it
-/// are reached by [`next`](Self::next) and [`links`](Self::links). Two are equal if their chains hold the same octets,
-/// however they are cut.
+/// Cloning and splitting share the memory. The block dereferences to the octets of its own range;
+/// [`next`](Self::next) and [`links`](Self::links) reach the rest of the chain. Two blocks are equal if their
+/// chains hold the same octets, however they are split.
 ///
 /// The memory starts at a multiple of [`ALIGNMENT`](crate::ALIGNMENT); the range starts anywhere in it.
 #[derive(Clone)]
@@ -23,8 +23,8 @@ pub struct MessageBlock {
     next: Next,
 }
 
-/// What follows a message block in its chain. Dropping and cloning go along the chain without recursion, so that a
-/// long chain does not overflow the stack.
+/// The rest of a chain. Dropping and cloning iterate along the chain, so that a long chain does not overflow
+/// the stack.
 #[derive(Default)]
 struct Next(Option<Box<MessageBlock>>);
 
@@ -73,7 +73,7 @@ impl MessageBlock {
         Self::range(Arc::clone(&self.block), self.start + from, self.start + to)
     }
 
-    /// Cuts off and returns the first `n` octets of this range; what remains keeps the chain.
+    /// Splits off and returns the first `n` octets of this range; the remainder keeps the chain.
     ///
     /// # Panics
     /// Panics if `n` is more than this range has.
@@ -84,7 +84,7 @@ impl MessageBlock {
         head
     }
 
-    /// Cuts off and returns what comes after the first `n` octets of this range, with the chain.
+    /// Splits off and returns the octets after the first `n` octets of this range, with the chain.
     ///
     /// # Panics
     /// Panics if `n` is more than this range has.
@@ -105,8 +105,8 @@ impl MessageBlock {
         self.start += n;
     }
 
-    /// How many octets [`prepend`](Self::prepend) can place before this range without copying it: none while the
-    /// memory is shared.
+    /// The number of octets that [`prepend`](Self::prepend) can place before this range without copying it;
+    /// zero while the memory is shared.
     #[must_use]
     pub fn headroom(&self) -> usize {
         if Block::is_unique(&self.block) { self.start } else { 0 }
@@ -115,12 +115,12 @@ impl MessageBlock {
     /// Places `data` before this range: in its headroom if that suffices, otherwise by copying both to new memory.
     pub fn prepend(&mut self, data: &[u8]) {
         if data.len() > self.headroom() {
-            let total = data.len().checked_add(self.len()).expect("what is prepended fits into memory");
+            let total = data.len().checked_add(self.len()).expect("the combined length fits into memory");
             let block = Block::copied(data.len(), self);
             *self = Self { block, start: data.len(), end: total, next: std::mem::take(&mut self.next) };
         }
         self.start -= data.len();
-        Block::unique(&mut self.block)[self.start..][..data.len()].copy_from_slice(data);
+        Block::octets_mut(&mut self.block)[self.start..][..data.len()].copy_from_slice(data);
     }
 
     /// Adds `next`, with its own chain, at the end of this chain. Takes as many steps as this chain has links.
@@ -132,13 +132,13 @@ impl MessageBlock {
         end.0 = Some(Box::new(next));
     }
 
-    /// What follows in the chain.
+    /// The next block of the chain.
     #[must_use]
     pub fn next(&self) -> Option<&Self> {
         self.next.0.as_deref()
     }
 
-    /// Takes off what follows in the chain.
+    /// Removes and returns the rest of the chain.
     #[must_use]
     pub fn take_next(&mut self) -> Option<Self> {
         self.next.0.take().map(|next| *next)
@@ -150,7 +150,7 @@ impl MessageBlock {
         self.links().map(|link| link.len()).sum()
     }
 
-    /// This message block and those that follow in its chain.
+    /// This message block and the rest of its chain.
     #[must_use]
     pub fn links(&self) -> Links<'_> {
         Links(Some(self))
@@ -225,14 +225,14 @@ impl<const N: usize> From<&[u8; N]> for MessageBlock {
     }
 }
 
-/// A copy: what lies in `Bytes` is not aligned.
+/// A copy, since `Bytes` are not aligned.
 impl From<Bytes> for MessageBlock {
     fn from(data: Bytes) -> Self {
         Self::with_headroom(0, &data)
     }
 }
 
-/// Shares the memory, unless this is a chain: the octets of a chain of several are copied together.
+/// Shares the memory of a single block; the octets of a longer chain are copied into one.
 impl From<MessageBlock> for Bytes {
     fn from(block: MessageBlock) -> Self {
         if block.next().is_none() {

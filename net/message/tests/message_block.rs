@@ -1,4 +1,4 @@
-//! Message blocks: what shares memory and what does not, and chains.
+//! Message blocks: sharing of memory, and chains.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -38,7 +38,7 @@ fn a_block_starts_aligned_and_its_slices_share_it() {
 }
 
 #[test]
-fn cutting_moves_the_border_and_no_octet() {
+fn splitting_copies_no_octet() {
     let mut tail = MessageBlock::from(b"head and tail");
     let whole = tail.clone();
     let head = tail.split_to(5);
@@ -49,7 +49,7 @@ fn cutting_moves_the_border_and_no_octet() {
 }
 
 #[test]
-fn what_lies_outside_cannot_be_had() {
+fn a_slice_outside_of_the_range_panics() {
     let block = MessageBlock::from(b"four").slice(1..3); // there is more memory on both sides
     for wrong in [0..3, 3..3, 0..usize::MAX] {
         assert!(std::panic::catch_unwind(|| block.slice(wrong.clone())).is_err(), "{wrong:?}");
@@ -145,7 +145,7 @@ fn bytes_share_a_block_and_copy_a_chain() {
 }
 
 #[test]
-fn blocks_go_to_other_threads() {
+fn blocks_move_to_other_threads() {
     let block = MessageBlock::from(b"here and there");
     let part = block.slice(9..);
     let sum = std::thread::spawn(move || part.iter().map(|&b| u32::from(b)).sum::<u32>()).join().unwrap();
@@ -157,7 +157,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn equality_is_of_octets_and_not_of_cuts(octets: Vec<u8>, cuts: [prop::sample::Index; 3], at: prop::sample::Index) {
+    fn equality_ignores_splits(octets: Vec<u8>, cuts: [prop::sample::Index; 3], at: prop::sample::Index) {
         let mut cuts = cuts.map(|cut| cut.index(octets.len() + 1));
         cuts.sort_unstable();
         let [a, b, c] = cuts;

@@ -10,18 +10,19 @@ fn config() -> ProptestConfig {
     ProptestConfig { cases: if cfg!(miri) { 12 } else { 1024 }, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// What a reader may do.
+/// The operations of a reader.
 #[derive(Clone, Debug)]
 enum Step {
     /// Receives as many octets as fit, up to this many, into room for at least `min`.
     Receive { min: usize, most: usize },
-    /// Takes so much of what is filled as a message, and keeps that.
+    /// Takes that much of the filled octets as a message, and keeps it.
     Take(Index),
-    /// Drops so much of what is filled.
+    /// Drops that much of the filled octets.
     Consume(Index),
-    /// Announces a message so much longer (or, if negative, shorter) than what is filled, and receives it whole.
+    /// Announces a message that much longer (or, if negative, shorter) than the filled octets, and receives
+    /// it whole.
     Message { more: isize, pieces: usize },
-    /// Forgets a message.
+    /// Drops a message.
     Forget(Index),
 }
 
@@ -35,7 +36,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A reader whose peer sends an endless count, so that every octet can be told from its neighbours.
+/// A reader whose peer sends consecutive numbers, so that every octet differs from its neighbours.
 struct Reader {
     buffer: ReceiveBuffer,
     model: VecDeque<u8>,
@@ -50,7 +51,7 @@ impl Reader {
 
     fn receive(&mut self, min: usize, most: usize) {
         let room = self.buffer.spare(min);
-        assert!(room.len() >= min.max(1), "room for {} where {min} were asked for", room.len());
+        assert!(room.len() >= min.max(1), "room for {} octets, {min} requested", room.len());
         let n = most.min(room.len());
         for octet in &mut room[..n] {
             self.sent += 1;
@@ -65,7 +66,7 @@ impl Reader {
         self.taken.push((self.buffer.take(n), expected));
     }
 
-    /// As the reader of a large message works: it lies aligned and in one piece, whatever came before.
+    /// Reads a large message: it lies aligned and contiguous, whatever came before.
     fn message(&mut self, total: usize, pieces: usize) {
         self.buffer.reserve_message(total);
         let start = self.buffer.filled().as_ptr();
@@ -107,7 +108,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn it_holds_what_a_vector_would(capacity in 0..600_usize, steps in prop::collection::vec(step(), 1..60)) {
+    fn it_agrees_with_a_vector(capacity in 0..600_usize, steps in prop::collection::vec(step(), 1..60)) {
         let mut reader = Reader::new(capacity);
         for step in &steps {
             reader.run(step);
@@ -117,9 +118,9 @@ proptest! {
 }
 
 #[test]
-fn room_is_all_that_the_block_has() {
+fn room_extends_to_the_end_of_the_block() {
     let mut buffer = ReceiveBuffer::new(100);
-    assert_eq!(buffer.capacity(), 0, "it was never read into");
+    assert_eq!(buffer.capacity(), 0, "no read yet");
     assert_eq!(buffer.spare(1).len(), 112, "whole chunks");
     buffer.commit(40);
     assert_eq!(buffer.spare(1).len(), 72);
@@ -131,7 +132,7 @@ fn room_is_all_that_the_block_has() {
 }
 
 #[test]
-fn what_was_taken_last_outlives_the_buffer() {
+fn a_message_outlives_the_buffer() {
     let mut buffer = ReceiveBuffer::new(64);
     buffer.spare(4)[..4].copy_from_slice(b"last");
     buffer.commit(4);
@@ -141,7 +142,7 @@ fn what_was_taken_last_outlives_the_buffer() {
 }
 
 #[test]
-fn more_than_there_is_cannot_be_had() {
+fn taking_more_than_filled_panics() {
     let refused = |work: fn(&mut ReceiveBuffer)| {
         let mut buffer = ReceiveBuffer::new(64);
         buffer.spare(8)[..8].copy_from_slice(b"8 octets");

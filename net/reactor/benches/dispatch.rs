@@ -1,8 +1,9 @@
-//! What one dispatch costs beside a plain loop over `epoll_wait`: two ends of a connection in one process send each other an octet.
+//! Cost of one dispatch compared with a plain loop over `epoll_wait`: two ends of a connection in one process
+//! send each other an octet.
 //!
-//! Without arguments: a table of times, over every back end. `dispatch epoll 10000` runs only that many rounds of one of them
-//! (`plain` is the loop without a reactor), to be counted with `valgrind --tool=callgrind` or `strace -c`; a third argument is the
-//! number of threads, a fourth that of connections.
+//! Without arguments: a table of times, over every back end. `dispatch epoll 10000` runs only that many
+//! rounds over one of them (`plain` is the loop without a reactor), for counting with `valgrind
+//! --tool=callgrind` or `strace -c`; a third argument is the number of threads, a fourth that of connections.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -37,7 +38,7 @@ mod linux {
             run(name, rounds, threads, pairs);
             return;
         }
-        // Run by `cargo test`, it only shows that it works.
+        // Under `cargo test` this is a smoke test.
         let rounds = if env::args().any(|argument| argument == "--bench") { ROUNDS } else { 100 };
         let names = Backend::available().into_iter().map(Backend::name);
         println!("{:10} {:>10}", "", "ns/round");

@@ -1,10 +1,11 @@
-//! What timers cost by strategy and number: nanoseconds to schedule, cancel, reschedule and expire one.
+//! Cost of timers by strategy and number: nanoseconds to schedule, cancel, reschedule and expire one.
 //!
-//! Delays are random up to five minutes and timers are touched in random order, so that a million of them is a matter
-//! of cache misses. The queue was full and empty once before, so that its memory is there, and its free places lie
-//! scattered as in a server that has run for long. Strategies take turns, so that a noisy machine treats them alike;
-//! medians are printed, and the fastest and slowest turn. Run with `cargo bench -p spandrel-reactor --bench timers`;
-//! for quotable figures, pin it (`taskset -c 0`). `-- wheel 1000000` is for one strategy and one number.
+//! Delays are random up to five minutes and timers are touched in random order, so that a million of them is
+//! a matter of cache misses. The queue was full and empty once before, so that its memory is allocated, and
+//! its free entries are scattered as in a server that has run for long. Strategies run in turn, so that a
+//! noisy machine affects them alike; medians are printed, and the fastest and slowest round. Run with `cargo
+//! bench -p spandrel-reactor --bench timers`; for quotable figures, pin it (`taskset -c 0`). `-- wheel
+//! 1000000` runs one strategy and one number.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -43,7 +44,7 @@ fn cancel_all(queue: &mut dyn TimerQueue<u64>, ids: &mut Vec<TimerId>) {
     }
 }
 
-/// As a reactor does: sleeps until the earliest, and takes what is due.
+/// As a reactor does: sleeps until the earliest timer, and takes the timers that are due.
 fn expire_all(queue: &mut dyn TimerQueue<u64>) -> usize {
     let mut count = 0;
     while let Some(now) = queue.earliest() {
@@ -56,7 +57,7 @@ fn turn(strategy: TimerStrategy, count: usize, random: &mut fastrand::Rng) -> Fi
     let mut queue = strategy.queue_with(&TimerOptions::new().limit(count).capacity(count));
     let queue = &mut *queue;
     let mut ids = Vec::with_capacity(count);
-    // An ordinary day, not the epoch.
+    // An ordinary date, not the epoch.
     let now = Time::ZERO + Duration::from_secs(100_000) + Duration::from_nanos(random.u64(..HORIZON));
     assert!(queue.pop_expired(now).is_none());
 
@@ -111,7 +112,7 @@ fn table(count: usize, turns: usize, strategies: &[TimerStrategy]) {
 
 fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    // `cargo test --benches` runs this too, only to see that it runs.
+    // `cargo test --benches` runs this too, as a smoke test.
     let is_bench = arguments.iter().any(|argument| argument == "--bench");
     let wanted: Option<TimerStrategy> = arguments.iter().find_map(|argument| argument.parse().ok());
     let number: Option<usize> = arguments.iter().find_map(|argument| argument.parse().ok());

@@ -1,4 +1,4 @@
-//! The Acceptor pattern: turns each connection that comes into a service that runs.
+//! The Acceptor pattern: turns each accepted connection into a running service.
 
 use std::fmt;
 use std::io;
@@ -9,21 +9,21 @@ use spandrel_ipc::{Accept, Family, Interest, Pollable};
 use spandrel_sync::Arc;
 
 use crate::service::Service;
-use crate::service::population::Population;
+use crate::service::open_connections::OpenConnections;
 use crate::strategy::{AcceptAll, Acceptance, Concurrency, Creation, Reactive};
 use crate::{CloseReason, Context, EventHandler, Expired, HandlerId, LogLimit, Registry, Unlogged};
 
-/// How many connections are accepted before other handlers have their turn.
+/// The number of connections accepted before other handlers are dispatched.
 const BATCH: usize = 64;
-/// How many connections may fail among those before it is taken for the system's fault.
+/// The number of failures in a batch that counts as a failure of the system.
 const FAILURES: usize = 8;
-/// How long nothing is accepted then.
-const BREATH: Duration = Duration::from_millis(20);
+/// The pause after that.
+const FAILURE_PAUSE: Duration = Duration::from_millis(20);
 
-/// Listens at an address and serves whoever connects.
+/// Listens at an address and serves the connections.
 ///
-/// The three decisions that servers differ in are type parameters: how a handler is made (`C`: [`Creation`]), who is let in (`A`:
-/// [`Acceptance`]), and who runs the handlers (`K`: [`Concurrency`]).
+/// Three decisions are type parameters: how a handler is made (`C`: [`Creation`]), which connections are
+/// admitted (`A`: [`Acceptance`]), and which threads run the handlers (`K`: [`Concurrency`]).
 ///
 /// ```
 /// use std::io;
@@ -61,12 +61,12 @@ impl<F: Family, C: Creation<F>> Acceptor<F, C> {
 }
 
 impl<F: Family, C: Creation<F>, A: Acceptance<F>, K: Concurrency<F, C::Handler>> Acceptor<F, C, A, K> {
-    /// Lets in whom this strategy admits.
+    /// Sets the strategy that admits connections.
     pub fn acceptance<B: Acceptance<F>>(self, acceptance: B) -> Acceptor<F, C, B, K> {
         Acceptor { family: self.family, creation: self.creation, acceptance, concurrency: self.concurrency }
     }
 
-    /// Has the services run by this strategy.
+    /// Sets the strategy that runs the services.
     pub fn concurrency<L: Concurrency<F, C::Handler>>(self, concurrency: L) -> Acceptor<F, C, A, L> {
         Acceptor { family: self.family, creation: self.creation, acceptance: self.acceptance, concurrency }
     }
@@ -87,28 +87,29 @@ impl<F: Family, C: Creation<F>, A: Acceptance<F>, K: Concurrency<F, C::Handler>>
     pub fn adopt(self, registry: &Registry, acceptor: F::Acceptor) -> io::Result<Server<F>> {
         acceptor.set_nonblocking(true)?;
         let addr = acceptor.local_addr()?;
-        let population = Arc::new(Population::default());
-        let guests = Arc::clone(&population);
+        let open_connections = Arc::new(OpenConnections::default());
+        let open = Arc::clone(&open_connections);
         let (mut creation, mut acceptance, mut concurrency) = (self.creation, self.acceptance, self.concurrency);
-        let welcome = move |context: &Context<'_>, stream: F::Stream, remote: F::Addr| {
-            if !acceptance.admits(&stream, &remote, guests.len()) {
+        let on_accept = move |context: &Context<'_>, stream: F::Stream, remote: F::Addr| {
+            if !acceptance.admits(&stream, &remote, open.len()) {
                 return Ok(());
             }
             let stream = Arc::new(stream);
-            let Some(guest) = guests.enter(Arc::downgrade(&stream)) else { return Ok(()) };
+            let Some(entry) = open.add(Arc::downgrade(&stream)) else { return Ok(()) };
             let handler = creation.make(&remote)?;
-            concurrency.activate(context, Service::new(stream, remote, handler, guest))
+            concurrency.activate(context, Service::new(stream, remote, handler, entry))
         };
-        let id = registry.register(Listening::<F, _>::new(acceptor, welcome), Interest::INPUT)?;
-        Ok(Server { id, registry: registry.clone(), addr, population })
+        let id = registry.register(Listening::<F, _>::new(acceptor, on_accept), Interest::INPUT)?;
+        Ok(Server { id, registry: registry.clone(), addr, open_connections })
     }
 }
 
-/// Where an [`AcceptLoop`] takes connections from: any [`Accept`], or a stand-in for the acceptors of several families.
+/// The source of connections of an [`AcceptLoop`]: any [`Accept`], or a wrapper of the acceptors of several
+/// families.
 pub trait ConnectionSource: Send + 'static {
-    /// A connection.
+    /// The type of a connection.
     type Stream;
-    /// The name of its other side.
+    /// The address type of the peer.
     type Remote: Clone + fmt::Display;
 
     /// The handle of the acceptor.
@@ -137,13 +138,13 @@ impl<A: Accept> ConnectionSource for A {
 /// The [`AcceptLoop`] of an acceptor of one family.
 pub type Listening<F, W> = AcceptLoop<<F as Family>::Acceptor, W>;
 
-/// The event handler that accepts, for users that decide alone what becomes of a connection.
+/// The event handler that accepts, for users that handle accepted connections themselves.
 ///
-/// It accepts a bounded number of connections at a time, goes on when the system refuses one, and pauses when the system refuses them
-/// all, so that it never spins.
+/// It accepts a bounded number of connections at a time, continues when a single one fails, and pauses when
+/// all fail, so that it never spins.
 pub struct AcceptLoop<S, W> {
     acceptor: S,
-    welcome: W,
+    on_accept: W,
     log_limit: LogLimit,
 }
 
@@ -157,17 +158,18 @@ impl<S: ConnectionSource, W> AcceptLoop<S, W>
 where
     W: FnMut(&Context<'_>, S::Stream, S::Remote) -> io::Result<()> + Send + 'static,
 {
-    /// Gives each connection to `welcome`; an error or a panic of it concerns that connection only. `acceptor` must not block
-    /// ([`Accept::set_nonblocking`]). To be registered for [`Interest::INPUT`].
-    pub fn new(acceptor: S, welcome: W) -> Self {
-        Self { acceptor, welcome, log_limit: LogLimit::default() }
+    /// Passes each connection to `on_accept`; an error or a panic of it concerns that connection only.
+    /// `acceptor` must be nonblocking ([`Accept::set_nonblocking`]). To be registered for
+    /// [`Interest::INPUT`].
+    pub fn new(acceptor: S, on_accept: W) -> Self {
+        Self { acceptor, on_accept, log_limit: LogLimit::default() }
     }
 
     /// An error or a panic concerns this connection only.
     fn receive(&mut self, context: &Context<'_>, stream: S::Stream, remote: S::Remote) {
         let from = remote.clone();
-        let welcome = AssertUnwindSafe(|| (self.welcome)(context, stream, remote));
-        match catch_unwind(welcome) {
+        let on_accept = AssertUnwindSafe(|| (self.on_accept)(context, stream, remote));
+        match catch_unwind(on_accept) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 if let Some(Unlogged(unlogged)) = self.log_limit.admit("service") {
@@ -182,7 +184,8 @@ where
     }
 }
 
-/// Whether nothing will be accepted any more. (The system has an error of that name too, which means one connection.)
+/// Whether the acceptor has been shut down. (The system has an error of the same kind that concerns one
+/// connection.)
 fn is_shut_down(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotConnected && error.raw_os_error().is_none()
 }
@@ -205,17 +208,18 @@ where
                     context.close();
                     return Ok(());
                 }
-                // The connection's own, such as of a peer that does not speak as it should; or the system's.
+                // The connection's own failure, for example a failed handshake; or the system's.
                 Err(error) if failures < FAILURES => {
                     tracing::debug!(%error, "a connection cannot be accepted");
                     failures += 1;
                 }
                 Err(error) => {
-                    // No memory, or a network that is down: what is connected goes on, the rest waits in the backlog.
+                    // No memory, or a network failure: open connections continue, further ones wait in the
+                    // backlog.
                     if let Some(Unlogged(unlogged)) = self.log_limit.admit("accept") {
                         tracing::warn!(%error, unlogged, "cannot accept");
                     }
-                    match context.schedule(BREATH, None, 0) {
+                    match context.schedule(FAILURE_PAUSE, None, 0) {
                         Ok(_) => context.set_interest(Interest::NONE),
                         Err(error) => tracing::error!(%error, "cannot pause"),
                     }
@@ -238,46 +242,50 @@ where
     }
 }
 
-/// What an [`Acceptor`] has opened. Dropping it changes nothing: it goes on as long as its reactor does.
+/// A running [`Acceptor`]. Dropping this handle changes nothing: the acceptor runs as long as its reactor
+/// does.
 #[derive(Clone, Debug)]
 pub struct Server<F: Family> {
     id: HandlerId,
     registry: Registry,
     addr: F::Addr,
-    population: Arc<Population>,
+    open_connections: Arc<OpenConnections>,
 }
 
 impl<F: Family> Server<F> {
-    /// Where it listens.
+    /// The address at which it listens.
     #[must_use]
     pub fn addr(&self) -> &F::Addr {
         &self.addr
     }
 
-    /// How many of its connections are open.
+    /// The number of its open connections.
     #[must_use]
     pub fn connections(&self) -> usize {
-        self.population.len()
+        self.open_connections.len()
     }
 
-    /// Stops accepting. Open connections go on.
+    /// Stops accepting. Open connections continue.
     pub fn close(&self) {
         self.registry.remove(self.id);
     }
 
-    /// Stops accepting, and lets every service end what it has begun, without waiting: what [`drain`](Self::drain) does first.
+    /// Stops accepting, and lets every service finish, without waiting: the first step of
+    /// [`drain`](Self::drain).
     pub fn begin_drain(&self) {
         self.close();
-        self.population.begin_drain();
+        self.open_connections.begin_drain();
     }
 
-    /// Stops accepting, lets every service end what it has begun (it receives what has come, and then the end), and waits until all
-    /// connections are closed, `timeout` at most; then cuts the rest and says how many that were. Those may take a moment to close, as
-    /// [`connections`](Self::connections) shows: a handler that computes is not interrupted.
+    /// Stops accepting and lets every service finish: its handler receives the octets that have arrived, and
+    /// then the end. Waits until all connections are closed, at most for `timeout`; then closes the rest and
+    /// returns their number. Those may take a moment to close, as [`connections`](Self::connections) shows: a
+    /// running handler is not interrupted.
     ///
-    /// Not to be called in a reactor's thread, which would wait for itself.
+    /// Not to be called in a thread of the reactor, which would deadlock.
     ///
-    /// Several servers, of one reactor or of many, are asked all before any is waited for, and a program ends gracefully like this:
+    /// To drain several servers, of one reactor or of many, begin with all before waiting for any. A program
+    /// shuts down gracefully like this:
     /// ```
     /// # use std::time::{Duration, Instant};
     /// # use spandrel_ipc::inet::Inet;
@@ -297,6 +305,6 @@ impl<F: Family> Server<F> {
     #[must_use = "how many connections were cut"]
     pub fn drain(&self, timeout: Duration) -> usize {
         self.close();
-        self.population.drain(timeout)
+        self.open_connections.drain(timeout)
     }
 }

@@ -1,4 +1,5 @@
-//! The Connector pattern: makes a connection without waiting for it, turns it into a service that runs, and makes it again when it is lost.
+//! The Connector pattern: connects without waiting, turns the connection into a running service, and
+//! reconnects when it is lost.
 
 mod attempt;
 mod backoff;
@@ -16,27 +17,27 @@ pub use backoff::Backoff;
 pub use cache::{CacheLimits, Cached, ConnectionCache};
 
 use crate::service::Service;
-use crate::service::population::Population;
+use crate::service::open_connections::OpenConnections;
 use crate::strategy::{Concurrency, Creation, Reactive};
 use crate::timer::{Time, TimerId};
 use crate::{CloseReason, Context, EventHandler, Expired, HandlerId, Registry};
-use attempt::{Attempt, Outcome, tell};
+use attempt::{Attempt, Outcome, notify};
 
-/// How long an attempt may take unless it is set otherwise.
+/// The default timeout of an attempt.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Notice: the attempt has ended, see its outcome.
-const DONE: u64 = 0;
+/// Notice: the attempt has ended, see its result.
+const ATTEMPT_ENDED: u64 = 0;
 /// Notice: the connection has ended.
-const ENDED: u64 = 1;
-/// Timer: the attempt takes too long. (Timers may also stand for notices.)
-const LATE: u64 = 2;
+const CONNECTION_ENDED: u64 = 1;
+/// Timer: the attempt has timed out. (Timers may also stand for notices.)
+const ATTEMPT_TIMEOUT: u64 = 2;
 /// Timer: the wait before the next attempt is over.
 const RETRY: u64 = 3;
 
-/// Connects to an address and serves the connection: what an [`Acceptor`](crate::Acceptor) is on the other side.
+/// Connects to an address and serves the connection: the counterpart of an [`Acceptor`](crate::Acceptor).
 ///
-/// How the handler is made (`C`) and who runs it (`K`) are strategies, as they are there.
+/// The creation of the handler (`C`) and the thread that runs it (`K`) are strategies, as there.
 #[must_use = "it does nothing until it connects"]
 pub struct Connector<F, C, K = Reactive> {
     family: F,
@@ -64,25 +65,26 @@ impl<F: Family, C: Creation<F>> Connector<F, C> {
 }
 
 impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Connector<F, C, K> {
-    /// Has the service run by this strategy.
+    /// Sets the strategy that runs the service.
     pub fn concurrency<L: Concurrency<F, C::Handler>>(self, concurrency: L) -> Connector<F, C, L> {
         let Self { family, creation, timeout, backoff, on_failure, .. } = self;
         Connector { family, creation, concurrency, timeout, backoff, on_failure }
     }
 
-    /// Gives an attempt up after this time. Default 30 s.
+    /// The timeout of an attempt. Default 30 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Tries again when an attempt fails and when the connection ends, until the [`Client`] is closed or the backoff gives up.
+    /// Reconnects when an attempt fails and when the connection ends, until the [`Client`] is closed or the
+    /// backoff gives up.
     pub fn reconnect(mut self, backoff: Backoff) -> Self {
         self.backoff = Some(backoff);
         self
     }
 
-    /// Is told of each attempt that failed, in a reactor's thread.
+    /// Called with the error of each failed attempt, in a thread of the reactor.
     pub fn on_failure(mut self, call: impl FnMut(&io::Error) + Send + 'static) -> Self {
         self.on_failure = Box::new(call);
         self
@@ -91,67 +93,71 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Connector<F, C, K
     /// Starts to connect to `addr`, without waiting.
     ///
     /// # Errors
-    /// Those of [`Registry::register`]. Why an attempt failed is told to [`on_failure`](Self::on_failure).
+    /// Those of [`Registry::register`]. [`on_failure`](Self::on_failure) gets the reason of a failed attempt.
     pub fn connect(self, registry: &Registry, addr: &F::Addr) -> io::Result<Client> {
-        let population = Arc::new(Population::default());
+        let open_connections = Arc::new(OpenConnections::default());
         let connecting = Supervisor {
             connector: self,
             addr: addr.clone(),
-            population: Arc::clone(&population),
+            open_connections: Arc::clone(&open_connections),
             attempt: None,
             timer: None,
             since: Time::ZERO,
         };
         let id = registry.register(connecting, Interest::NONE)?;
-        Ok(Client { id, registry: registry.clone(), population })
+        Ok(Client { id, registry: registry.clone(), open_connections })
     }
 }
 
-/// What a [`Connector`] keeps connected. Dropping it changes nothing: it goes on as long as its reactor does.
+/// A running [`Connector`]. Dropping this handle changes nothing: the connector runs as long as its reactor
+/// does.
 #[derive(Clone, Debug)]
 pub struct Client {
     id: HandlerId,
     registry: Registry,
-    population: Arc<Population>,
+    open_connections: Arc<OpenConnections>,
 }
 
 impl Client {
-    /// Whether the connection is there now.
+    /// Whether there is a connection now.
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        self.population.len() != 0
+        self.open_connections.len() != 0
     }
 
-    /// Gives up an attempt that is under way, and connects no more. An open connection goes on.
+    /// Cancels a pending attempt, and connects no more. An open connection continues.
     pub fn close(&self) {
         self.registry.remove(self.id);
     }
 
-    /// Connects no more, and lets the service end what it has begun, without waiting: what [`drain`](Self::drain) does first.
+    /// Connects no more, and lets the service finish, without waiting: the first step of
+    /// [`drain`](Self::drain).
     pub fn begin_drain(&self) {
         self.close();
-        self.population.begin_drain();
+        self.open_connections.begin_drain();
     }
 
-    /// Connects no more, lets the service end what it has begun, and waits for it, `timeout` at most; then cuts the connection and says
-    /// so (1, otherwise 0). Not to be called in a reactor's thread.
+    /// Connects no more, lets the service finish, and waits for it, at most for `timeout`; then closes the
+    /// connection. Returns the number of connections closed so (0 or 1). Not to be called in a thread of the
+    /// reactor.
     #[must_use = "how many connections were cut"]
     pub fn drain(&self, timeout: Duration) -> usize {
         self.close();
-        self.population.drain(timeout)
+        self.open_connections.drain(timeout)
     }
 }
 
-/// Sees to it that there is a connection. It has no handle: attempts and services have theirs.
+/// Keeps up the connection. It has no handle: attempts and services have theirs.
 struct Supervisor<F: Family, C, K> {
     connector: Connector<F, C, K>,
     addr: F::Addr,
-    population: Arc<Population>,
-    /// What is under way. Each has an outcome of its own, so that one that was given up and succeeds all the same is not heard.
+    open_connections: Arc<OpenConnections>,
+    /// The pending attempt. Each has its own result, so that a cancelled attempt that succeeds after all is
+    /// ignored.
     attempt: Option<(HandlerId, Outcome<F>)>,
     /// Of the attempt, or of the wait before the next.
     timer: Option<TimerId>,
-    /// When the connection was made.
+    /// The time at which the connection was made.
     since: Time,
 }
 
@@ -159,15 +165,15 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Supervisor<F, C, 
     fn start(&mut self, context: &Context<'_>) -> io::Result<()> {
         match self.try_start(context) {
             Ok(()) => Ok(()),
-            Err(error) => self.failed(context, &error),
+            Err(error) => self.attempt_failed(context, &error),
         }
     }
 
     fn try_start(&mut self, context: &Context<'_>) -> io::Result<()> {
         let connecting = self.connector.family.start(&self.addr)?;
         let outcome = Outcome::<F>::default();
-        let attempt = Attempt::<F>::new(connecting, Arc::clone(&outcome), context.id(), DONE);
-        let timer = context.schedule(self.connector.timeout, None, LATE)?;
+        let attempt = Attempt::<F>::new(connecting, Arc::clone(&outcome), context.id(), ATTEMPT_ENDED);
+        let timer = context.schedule(self.connector.timeout, None, ATTEMPT_TIMEOUT)?;
         match context.register(attempt, Interest::OUTPUT) {
             Ok(attempt) => (self.attempt, self.timer) = (Some((attempt, outcome)), Some(timer)),
             Err(error) => {
@@ -178,13 +184,13 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Supervisor<F, C, 
         Ok(())
     }
 
-    fn failed(&mut self, context: &Context<'_>, error: &io::Error) -> io::Result<()> {
+    fn attempt_failed(&mut self, context: &Context<'_>, error: &io::Error) -> io::Result<()> {
         tracing::debug!(addr = %self.addr, %error, "an attempt to connect failed");
         (self.connector.on_failure)(error);
         self.wait_or_end(context, |backoff| backoff.after_failure(fastrand::u32(..)))
     }
 
-    fn ended(&mut self, context: &Context<'_>) -> io::Result<()> {
+    fn connection_ended(&mut self, context: &Context<'_>) -> io::Result<()> {
         let lasted = context.now().saturating_since(self.since);
         self.wait_or_end(context, |backoff| backoff.after_end(lasted, fastrand::u32(..)))
     }
@@ -201,17 +207,17 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Supervisor<F, C, 
         Ok(())
     }
 
-    /// The attempt has ended, if it has an outcome.
-    fn done(&mut self, context: &Context<'_>) -> io::Result<()> {
+    /// Handles the result of the attempt, if there is one.
+    fn attempt_ended(&mut self, context: &Context<'_>) -> io::Result<()> {
         let Some(outcome) = self.attempt.as_ref().and_then(|(_, outcome)| outcome.lock().take()) else { return Ok(()) };
         self.attempt = None;
         self.cancel_timer(context);
         let stream = match outcome {
             Ok(stream) => stream,
-            Err(error) => return self.failed(context, &error),
+            Err(error) => return self.attempt_failed(context, &error),
         };
         self.since = context.now();
-        // Whether it fails or panics, its guest has left then, which is heard as `ENDED`.
+        // On an error or a panic its entry has been dropped, which arrives as `CONNECTION_ENDED`.
         let error = match catch_unwind(AssertUnwindSafe(|| self.connected(context, stream))) {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) => error,
@@ -225,22 +231,22 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Supervisor<F, C, 
 
     fn connected(&mut self, context: &Context<'_>, stream: F::Stream) -> io::Result<()> {
         let stream = Arc::new(stream);
-        let Some(mut guest) = self.population.enter(Arc::downgrade(&stream)) else {
+        let Some(mut entry) = self.open_connections.add(Arc::downgrade(&stream)) else {
             context.close();
             return Ok(());
         };
         let (registry, id) = (Registry::clone(context), context.id());
-        guest.on_leave(move || tell(&registry, id, ENDED));
+        entry.on_remove(move || notify(&registry, id, CONNECTION_ENDED));
         let handler = self.connector.creation.make(&self.addr)?;
-        self.connector.concurrency.activate(context, Service::new(stream, self.addr.clone(), handler, guest))
+        self.connector.concurrency.activate(context, Service::new(stream, self.addr.clone(), handler, entry))
     }
 
-    fn late(&mut self, context: &Context<'_>) -> io::Result<()> {
+    fn attempt_timed_out(&mut self, context: &Context<'_>) -> io::Result<()> {
         if self.attempt.as_ref().is_some_and(|(_, outcome)| outcome.lock().is_some()) {
-            return self.done(context); // it has ended just now
+            return self.attempt_ended(context); // it has just ended
         }
         self.give_up(context);
-        self.failed(context, &io::ErrorKind::TimedOut.into())
+        self.attempt_failed(context, &io::ErrorKind::TimedOut.into())
     }
 
     fn give_up(&mut self, context: &Context<'_>) {
@@ -267,22 +273,22 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> EventHandler for 
 
     fn handle_notice(&mut self, context: &Context<'_>, notice: u64) -> io::Result<()> {
         match notice {
-            ENDED => self.ended(context),
-            _ => self.done(context),
+            CONNECTION_ENDED => self.connection_ended(context),
+            _ => self.attempt_ended(context),
         }
     }
 
     fn handle_timeout(&mut self, context: &Context<'_>, timer: Expired) -> io::Result<()> {
-        if matches!(timer.argument, DONE | ENDED) {
+        if matches!(timer.argument, ATTEMPT_ENDED | CONNECTION_ENDED) {
             return self.handle_notice(context, timer.argument);
         }
         if self.timer != Some(timer.id) {
-            return Ok(()); // it had expired already when it was cancelled
+            return Ok(()); // it had expired before it was cancelled
         }
         self.timer = None;
         match timer.argument {
             RETRY => self.start(context),
-            _ => self.late(context),
+            _ => self.attempt_timed_out(context),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a reactor consists of, and one round of its leader: wait, and gather what there is to dispatch.
+//! The components of a reactor, and one round of its leader: wait, and gather the items to dispatch.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,10 +9,10 @@ use spandrel_ipc::Interest;
 use spandrel_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use spandrel_sync::{Arc, Mutex};
 
-use crate::demux::{Demultiplexer, Shown};
+use crate::demux::{Demultiplexer, ReadyHandle};
 use crate::key::Key;
 use crate::lead::Leadership;
-use crate::queue::{Expired, Item, Listed, Mail, Queue, What};
+use crate::queue::{Expired, Item, ItemKind, ListedReady, Mail, Queue};
 use crate::table::Table;
 use crate::timer::{Clock, Time, TimerQueue};
 use crate::wakeup::Wakeup;
@@ -21,7 +21,7 @@ use crate::{Options, ThreadStrategy};
 /// No timer is scheduled.
 const NEVER: u64 = u64::MAX;
 
-/// A reactor of handlers of type `H` and jobs of type `J`; what they do is not known here.
+/// A reactor of handlers of type `H` and jobs of type `J`; their behaviour is not known here.
 pub(crate) struct Core<H: ?Sized, J> {
     pub(crate) table: Table<H>,
     pub(crate) demux: Box<dyn Demultiplexer>,
@@ -30,68 +30,71 @@ pub(crate) struct Core<H: ?Sized, J> {
     pub(crate) queue: Queue<J>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) threads: ThreadStrategy,
-    /// Threads inside of `run` and its kin.
+    /// The number of threads inside of `run` and its variants.
     pub(crate) running: AtomicUsize,
     /// Counts the waits.
     round: AtomicU64,
-    /// How much of each kind is dispatched between two waits.
-    most: usize,
+    /// The maximum number of items of each kind dispatched between two waits.
+    max_events: usize,
     timers: Mutex<Box<dyn TimerQueue<(Key, u64)>>>,
-    /// Of the timers, in nanoseconds, to be looked at without the lock; [`NEVER`] if there are none.
+    /// The earliest timer in nanoseconds, readable without the lock; [`NEVER`] if there is none.
     earliest: AtomicU64,
-    /// Of a thread that has left, for the next to lead.
+    /// The buffers of a thread that has left, for the next leader.
     spare: Mutex<Option<Scratch<J>>>,
-    listed: Mutex<VecDeque<(Key, Listed)>>,
-    /// Length of `listed`, to be looked at without the lock.
-    listed_len: AtomicUsize,
+    ready_list: Mutex<VecDeque<(Key, ListedReady)>>,
+    /// Length of `ready_list`, readable without the lock.
+    ready_list_len: AtomicUsize,
     #[cfg(unix)]
     pub(crate) signals: crate::signal::Signals,
 }
 
-/// What became of something that was put into a mailbox.
+/// The result of putting something into a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Posted {
-    /// It is the only thing there: somebody has to deliver it.
-    First,
-    /// Somebody is about to deliver.
-    Behind,
-    /// The handler is gone.
+pub(crate) enum PostResult {
+    /// The mailbox was empty: the caller must arrange its delivery.
+    NeedsDelivery,
+    /// Delivery is arranged already.
+    DeliveryPending,
+    /// The handler has been removed.
     Refused,
 }
 
 /// Buffers of one thread that leads.
 pub(crate) struct Scratch<J> {
-    /// What the wait has shown.
-    shown: Vec<Shown>,
-    /// Everything else.
+    /// The ready handles of the wait.
+    ready_handles: Vec<ReadyHandle>,
+    /// All other items.
     items: Vec<Item<J>>,
 }
 
 impl<J> Default for Scratch<J> {
     fn default() -> Self {
-        Self { shown: Vec::new(), items: Vec::new() }
+        Self { ready_handles: Vec::new(), items: Vec::new() }
     }
 }
 
 impl<J> Scratch<J> {
-    /// If all there is to dispatch is one ready handle, takes it out.
+    /// Takes out the only item, if it is a ready handle.
     #[inline]
     pub(crate) fn take_single(&mut self) -> Option<(Key, Interest)> {
-        if self.shown.len() != 1 || !self.items.is_empty() {
+        if self.ready_handles.len() != 1 || !self.items.is_empty() {
             return None;
         }
-        self.shown.pop().map(|Shown { key, ready }| (Key(key), ready))
+        self.ready_handles.pop().map(|ReadyHandle { key, ready }| (Key(key), ready))
     }
 
-    /// Takes everything out: timers before notices and jobs, then those that are ready by themselves, then what was shown.
+    /// Takes all items out: timers before notices and jobs, then handlers that are ready by themselves, then
+    /// ready handles.
     pub(crate) fn drain(&mut self) -> std::vec::Drain<'_, Item<J>> {
-        let shown = self.shown.drain(..);
-        self.items.extend(shown.map(|Shown { key, ready }| Item { key: Key(key), what: What::Shown(ready) }));
+        let ready_handles = self.ready_handles.drain(..);
+        self.items.extend(
+            ready_handles.map(|ReadyHandle { key, ready }| Item { key: Key(key), kind: ItemKind::ReadyHandle(ready) }),
+        );
         self.items.drain(..)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.shown.len() + self.items.len()
+        self.ready_handles.len() + self.items.len()
     }
 }
 
@@ -104,48 +107,49 @@ impl<H: ?Sized, J> Core<H, J> {
         Self {
             table: Table::new(options.max_handlers),
             demux,
-            lead: Leadership::new(options.patience, bound),
+            lead: Leadership::new(options.takeover_after, bound),
             wakeup: Wakeup::new(),
             queue: Queue::new(options.max_notices),
             clock: Arc::clone(&options.clock),
             threads: options.threads,
             running: AtomicUsize::new(0),
             round: AtomicU64::new(0),
-            most: options.max_events_per_wait,
+            max_events: options.max_events_per_wait,
             timers: Mutex::new(options.timers.queue_with(&options.timer_options)),
             earliest: AtomicU64::new(NEVER),
             spare: Mutex::new(None),
-            listed: Mutex::new(VecDeque::new()),
-            listed_len: AtomicUsize::new(0),
+            ready_list: Mutex::new(VecDeque::new()),
+            ready_list_len: AtomicUsize::new(0),
             #[cfg(unix)]
             signals: crate::signal::Signals::default(),
         }
     }
 
-    /// For the leader: waits, and gathers into `scratch`, which is empty, what there is to dispatch, a limited number of each kind.
+    /// For the leader: waits, and gathers the items to dispatch into `scratch`, which is empty, a limited
+    /// number of each kind.
     #[inline]
     pub(crate) fn gather(&self, scratch: &mut Scratch<J>, timeout: Option<Duration>) -> io::Result<()> {
-        // In this order: who leaves something while we look finds us asleep.
+        // In this order: a thread that adds an item while we check finds us asleep.
         let sleeps = self.wakeup.fall_asleep();
         let timeout = if sleeps && !self.is_ready() { self.shorten(timeout) } else { Some(Duration::ZERO) };
-        // Before the wait: who releases a handler during it or after says so.
+        // Before the wait: a thread that releases a handler during the wait or later records this round.
         self.round.store(self.round.load(Ordering::Relaxed) + 1, Ordering::SeqCst);
-        let waited = self.demux.wait(&mut scratch.shown, self.most, timeout);
+        let waited = self.demux.wait(&mut scratch.ready_handles, self.max_events, timeout);
         self.wakeup.woke();
         waited?;
         if self.earliest.load(Ordering::SeqCst) != NEVER {
             self.expire(&mut scratch.items);
         }
         if !self.queue.is_empty() {
-            self.queue.take(self.most, &mut scratch.items);
+            self.queue.take(self.max_events, &mut scratch.items);
         }
-        if self.listed_len.load(Ordering::SeqCst) > 0 {
-            self.take_listed(&mut scratch.items);
+        if self.ready_list_len.load(Ordering::SeqCst) > 0 {
+            self.take_ready_list(&mut scratch.items);
         }
         Ok(())
     }
 
-    /// Which wait is under way, or was the last.
+    /// The number of the present or last wait.
     #[inline]
     pub(crate) fn round(&self) -> u64 {
         self.round.load(Ordering::SeqCst)
@@ -157,7 +161,7 @@ impl<H: ?Sized, J> Core<H, J> {
         matches!(self.threads, ThreadStrategy::HalfSyncHalfAsync { .. })
     }
 
-    /// Buffers for a thread that may lead, so that `run_once` allocates none each time.
+    /// Buffers for a thread that may lead, so that `run_once` does not allocate each time.
     pub(crate) fn borrow_scratch(&self) -> Scratch<J> {
         self.spare.lock().take().unwrap_or_default()
     }
@@ -168,10 +172,10 @@ impl<H: ?Sized, J> Core<H, J> {
 
     /// Whether there is something to dispatch already.
     fn is_ready(&self) -> bool {
-        !self.queue.is_empty() || self.listed_len.load(Ordering::SeqCst) > 0 || self.lead.is_stopped()
+        !self.queue.is_empty() || self.ready_list_len.load(Ordering::SeqCst) > 0 || self.lead.is_stopped()
     }
 
-    /// Until the next timer, if that comes first. No clock is read if there is none.
+    /// Shortens the timeout to the next timer. No clock is read without timers.
     fn shorten(&self, timeout: Option<Duration>) -> Option<Duration> {
         let earliest = self.earliest.load(Ordering::SeqCst);
         if earliest == NEVER {
@@ -188,14 +192,14 @@ impl<H: ?Sized, J> Core<H, J> {
             return;
         }
         let mut timers = self.timers.lock();
-        for _ in 0..self.most {
+        for _ in 0..self.max_events {
             let Some(expired) = timers.pop_expired(now) else { break };
             let (key, argument) = expired.payload;
             match self.post(key, Mail::Timeout(Expired { id: expired.id, argument, missed: expired.missed })) {
-                Posted::First => items.push(Item { key, what: What::Mail }),
-                Posted::Behind => {}
-                // An interval timer of a handler that is gone.
-                Posted::Refused => drop(timers.cancel(expired.id)),
+                PostResult::NeedsDelivery => items.push(Item { key, kind: ItemKind::Mail }),
+                PostResult::DeliveryPending => {}
+                // An interval timer of a removed handler.
+                PostResult::Refused => drop(timers.cancel(expired.id)),
             }
         }
         self.publish_earliest(timers.as_ref());
@@ -206,7 +210,7 @@ impl<H: ?Sized, J> Core<H, J> {
         self.earliest.store(earliest, Ordering::SeqCst);
     }
 
-    /// Works at the timers, and wakes the leader if it would sleep too long.
+    /// Changes the timers, and wakes the leader if it would sleep too long.
     pub(crate) fn with_timers<R>(&self, work: impl FnOnce(&mut dyn TimerQueue<(Key, u64)>) -> R) -> R {
         let mut timers = self.timers.lock();
         let before = self.earliest.load(Ordering::Relaxed);
@@ -221,56 +225,56 @@ impl<H: ?Sized, J> Core<H, J> {
     }
 
     /// Puts something into a handler's mailbox.
-    pub(crate) fn post(&self, key: Key, mail: Mail) -> Posted {
-        let Some(slot) = self.table.slot(key) else { return Posted::Refused };
+    pub(crate) fn post(&self, key: Key, mail: Mail) -> PostResult {
+        let Some(slot) = self.table.slot(key) else { return PostResult::Refused };
         let mut mailbox = slot.mailbox.lock();
-        // Under the lock: who closes a handler first says so, and then empties the mailbox.
+        // Under the lock: closing a handler first marks it, and then empties the mailbox.
         if !slot.state.load().is(key.generation()) {
-            return Posted::Refused;
+            return PostResult::Refused;
         }
-        if mailbox.put(mail) { Posted::First } else { Posted::Behind }
+        if mailbox.put(mail) { PostResult::NeedsDelivery } else { PostResult::DeliveryPending }
     }
 
-    /// As [`post`](Self::post), and sees to it that it is delivered. False if the handler is gone.
+    /// As [`post`](Self::post), and arranges the delivery. False if the handler has been removed.
     pub(crate) fn send(&self, key: Key, mail: Mail) -> bool {
         let posted = self.post(key, mail);
-        if posted == Posted::First {
-            self.queue.push(Item { key, what: What::Mail });
+        if posted == PostResult::NeedsDelivery {
+            self.queue.push(Item { key, kind: ItemKind::Mail });
             self.nudge();
         }
-        posted != Posted::Refused
+        posted != PostResult::Refused
     }
 
-    fn take_listed(&self, items: &mut Vec<Item<J>>) {
-        let mut listed = self.listed.lock();
-        let most = self.most.min(listed.len());
-        items.extend(listed.drain(..most).map(|(key, how)| Item { key, what: What::Ready(how) }));
-        self.listed_len.store(listed.len(), Ordering::SeqCst);
+    fn take_ready_list(&self, items: &mut Vec<Item<J>>) {
+        let mut ready_list = self.ready_list.lock();
+        let max_events = self.max_events.min(ready_list.len());
+        items.extend(ready_list.drain(..max_events).map(|(key, entry)| Item { key, kind: ItemKind::Ready(entry) }));
+        self.ready_list_len.store(ready_list.len(), Ordering::SeqCst);
     }
 
-    /// Lists a handler that is ready whatever its handle shows; once, if it says that it `is_listed` already.
-    pub(crate) fn list(&self, key: Key, how: Listed, is_listed: bool) {
-        let mut listed = self.listed.lock();
-        match listed.iter_mut().find(|(there, _)| is_listed && *there == key) {
+    /// Lists a handler that is ready although its handle does not show it; not again if `is_listed`.
+    pub(crate) fn list(&self, key: Key, entry: ListedReady, is_listed: bool) {
+        let mut ready_list = self.ready_list.lock();
+        match ready_list.iter_mut().find(|(there, _)| is_listed && *there == key) {
             Some((_, there)) => {
-                there.ready |= how.ready;
-                there.marked |= how.marked;
+                there.ready |= entry.ready;
+                there.marked |= entry.marked;
             }
-            None => listed.push_back((key, how)),
+            None => ready_list.push_back((key, entry)),
         }
-        self.listed_len.store(listed.len(), Ordering::SeqCst);
-        drop(listed);
+        self.ready_list_len.store(ready_list.len(), Ordering::SeqCst);
+        drop(ready_list);
         self.nudge();
     }
 
-    /// Something was left to do that the leader can see.
+    /// Wakes the leader for work that it can see when it checks.
     pub(crate) fn nudge(&self) {
         if self.wakeup.nudge() {
             self.ring();
         }
     }
 
-    /// Something has happened that the leader cannot see.
+    /// Wakes the leader for something that it cannot see when it checks.
     pub(crate) fn raise(&self) {
         if self.wakeup.raise() {
             self.ring();

@@ -1,4 +1,4 @@
-//! Calling handlers: claim, call, release; and what is done with what happened meanwhile.
+//! Dispatch: claim a handler, call it, release it, and handle the notes left meanwhile.
 
 use std::any::Any;
 use std::io;
@@ -8,69 +8,69 @@ use spandrel_ipc::{Interest, Pollable, Prepared};
 use spandrel_sync::MutexGuard;
 
 use crate::key::Key;
-use crate::lead::Turn;
-use crate::queue::{Listed, Mail, What};
+use crate::lead::DispatchId;
+use crate::queue::{ItemKind, ListedReady, Mail};
 use crate::registry::{Item, Job, Slot};
 use crate::state::{BUSY, Claim, DECODES, DISARMED, LISTED, MAIL, REMOVED, UNOPENED, Word};
 use crate::table::{Arming, Owned};
 use crate::{CloseReason, Context, EventHandler, HandlerId, Registry, sys};
 
-/// How a call of a handler ended.
+/// The result of a call of a handler.
 type Outcome = Result<(), CloseReason>;
 
 impl Registry {
-    /// Dispatches one item and returns how many methods of handlers that called.
-    pub(crate) fn dispatch(&self, item: Item, turn: Turn) -> usize {
-        let Item { key, what } = item;
-        match what {
-            What::Shown(ready) => match self.claim_shown(key, ready) {
-                Some((slot, word)) => self.call_ready(slot, key, word, ready, turn),
+    /// Dispatches one item and returns the number of handler methods called.
+    pub(crate) fn dispatch(&self, item: Item, dispatch_id: DispatchId) -> usize {
+        let Item { key, kind } = item;
+        match kind {
+            ItemKind::ReadyHandle(ready) => match self.claim_ready_handle(key, ready) {
+                Some((slot, word)) => self.call_ready(slot, key, word, ready, dispatch_id),
                 None => 0,
             },
-            other => self.dispatch_other(key, other, turn),
+            other => self.dispatch_other(key, other, dispatch_id),
         }
     }
 
-    /// Claims a handler for which `ready` was shown, if that is to be dispatched.
+    /// Claims a handler whose handle was reported `ready`, if it is to be dispatched.
     ///
-    /// Who leads does this before anybody else may lead: otherwise the handle could be shown again, dispatched, and drained, and
-    /// then be dispatched once more for nothing.
+    /// The leader does this before another thread may lead. Otherwise the next leader could report the handle
+    /// again and drain it, and this dispatch would find nothing.
     #[inline]
-    pub(crate) fn claim_shown(&self, key: Key, ready: Interest) -> Option<(&Slot, Word)> {
+    pub(crate) fn claim_ready_handle(&self, key: Key, ready: Interest) -> Option<(&Slot, Word)> {
         let slot = self.core().table.slot(key)?;
         match slot.state.claim_ready(key.generation(), ready, Some(self.core().round())) {
             Claim::Claimed(word) => Some((slot, word)),
-            Claim::Spinning => {
+            Claim::MustDisarm => {
                 self.disarm_busy(slot, key);
                 None
             }
-            Claim::Noted | Claim::Moot => None,
+            Claim::Deferred | Claim::NotNeeded => None,
         }
     }
 
-    fn dispatch_other(&self, key: Key, what: What<Job>, turn: Turn) -> usize {
-        let what = match what {
-            What::Job(job) => return self.run_job(job),
-            what => what,
+    fn dispatch_other(&self, key: Key, kind: ItemKind<Job>, dispatch_id: DispatchId) -> usize {
+        let kind = match kind {
+            ItemKind::Job(job) => return self.run_job(job),
+            kind => kind,
         };
         let Some(slot) = self.core().table.slot(key) else { return 0 };
-        match what {
-            What::Claimed(ready) => {
+        match kind {
+            ItemKind::Claimed(ready) => {
                 let word = slot.state.load();
-                self.call_ready(slot, key, word, ready, turn)
+                self.call_ready(slot, key, word, ready, dispatch_id)
             }
-            What::Ready(how) => {
+            ItemKind::Ready(entry) => {
                 slot.state.unlist(key.generation());
-                self.dispatch_listed(slot, key, how, turn)
+                self.dispatch_ready_list(slot, key, entry, dispatch_id)
             }
-            _ => self.dispatch_mail(slot, key, turn),
+            _ => self.dispatch_mail(slot, key, dispatch_id),
         }
     }
 
-    fn dispatch_listed(&self, slot: &Slot, key: Key, how: Listed, turn: Turn) -> usize {
-        let Listed { ready, marked } = how;
+    fn dispatch_ready_list(&self, slot: &Slot, key: Key, entry: ListedReady, dispatch_id: DispatchId) -> usize {
+        let ListedReady { ready, marked } = entry;
         match slot.state.claim_ready(key.generation(), ready | marked, None) {
-            Claim::Claimed(word) => self.call(slot, key, word, turn, |handler, cx, calls| {
+            Claim::Claimed(word) => self.call(slot, key, word, dispatch_id, |handler, cx, calls| {
                 let mut ready = ready & word.wanted();
                 if word.has(DECODES) {
                     // It may have been dispatched since it was listed.
@@ -78,23 +78,23 @@ impl Registry {
                 }
                 call_kinds(slot, handler, cx, ready | marked & word.wanted(), calls)
             }),
-            // Whoever has claimed it asks again whether it is ready, but would not learn of what was marked.
-            Claim::Noted | Claim::Spinning if !marked.is_none() => {
+            // The claiming thread checks again for readiness, but would not find the marked events.
+            Claim::Deferred | Claim::MustDisarm if !marked.is_none() => {
                 self.mark_ready(HandlerId(key), marked);
                 0
             }
-            Claim::Noted | Claim::Spinning | Claim::Moot => 0,
+            Claim::Deferred | Claim::MustDisarm | Claim::NotNeeded => 0,
         }
     }
 
-    fn dispatch_mail(&self, slot: &Slot, key: Key, turn: Turn) -> usize {
+    fn dispatch_mail(&self, slot: &Slot, key: Key, dispatch_id: DispatchId) -> usize {
         const AT_ONCE: usize = 16;
-        // Whoever has claimed it says again that there is mail, when it releases.
+        // The claiming thread finds the note about mail when it releases.
         let Claim::Claimed(word) = slot.state.claim(key.generation(), MAIL) else { return 0 };
-        self.call(slot, key, word, turn, |handler, cx, calls| {
+        self.call(slot, key, word, dispatch_id, |handler, cx, calls| {
             let mut batch = [None; AT_ONCE];
             if slot.mailbox.lock().take(&mut batch) {
-                // There is more, for which somebody else gets a turn first.
+                // There is more mail, and other handlers are dispatched first.
                 slot.state.note(MAIL);
             }
             let notices = batch.iter().filter(|mail| matches!(mail, Some(Mail::Notice(_)))).count();
@@ -123,32 +123,39 @@ impl Registry {
         1
     }
 
-    /// Calls a handler that was claimed for what its handle showed.
+    /// Calls a claimed handler for the events of its handle.
     #[inline]
-    pub(crate) fn call_ready(&self, slot: &Slot, key: Key, word: Word, shown: Interest, turn: Turn) -> usize {
-        self.call(slot, key, word, turn, |handler, cx, calls| {
-            let mut ready = shown & word.wanted();
+    pub(crate) fn call_ready(
+        &self,
+        slot: &Slot,
+        key: Key,
+        word: Word,
+        handle_events: Interest,
+        dispatch_id: DispatchId,
+    ) -> usize {
+        self.call(slot, key, word, dispatch_id, |handler, cx, calls| {
+            let mut ready = handle_events & word.wanted();
             if word.has(DECODES) {
-                ready = handler.pollable().map_or(ready, |pollable| pollable.interpret(shown, word.wanted()));
+                ready = handler.pollable().map_or(ready, |pollable| pollable.interpret(handle_events, word.wanted()));
                 ready = ready & word.wanted();
             }
             call_kinds(slot, handler, cx, ready, calls)
         })
     }
 
-    /// Calls a claimed handler, and releases it. Returns how many methods were called.
+    /// Calls a claimed handler, and releases it. Returns the number of methods called.
     #[inline]
     fn call(
         &self,
         slot: &Slot,
         key: Key,
         word: Word,
-        turn: Turn,
+        dispatch_id: DispatchId,
         call: impl FnOnce(&mut dyn EventHandler, &Context<'_>, &mut usize) -> io::Result<()>,
     ) -> usize {
         let mut calls = 0;
-        let cx = Context::new(self, HandlerId(key), turn);
-        // Claimed, so that nobody waits for it; the handler may be called for long.
+        let cx = Context::new(self, HandlerId(key), dispatch_id);
+        // Claimed, so that no thread waits for it; the call may take long.
         let mut body = slot.handler.lock_claimed();
         let outcome = match body.as_mut() {
             Some(Owned(handler)) if !word.has(REMOVED) => {
@@ -168,7 +175,7 @@ impl Registry {
             _ => Ok(()),
         };
         drop(body);
-        // The usual case: nothing happened meanwhile, and the handle tells everything.
+        // The usual case: no notes, and the handle shows everything.
         if outcome.is_ok() && word.is_clean() && slot.state.swap(word, word.released(self.core().round())) {
             return calls;
         }
@@ -184,16 +191,17 @@ impl Registry {
                     self.close_claimed(slot, key, CloseReason::Failed(error));
                 }
             }
-            Err(why) => self.close_claimed(slot, key, why),
+            Err(reason) => self.close_claimed(slot, key, reason),
         }
     }
 
-    /// Opens a handler that the caller has claimed at its registration, and releases it.
+    /// Opens a handler that the caller claimed at its registration, and releases it.
     pub(crate) fn open_claimed(&self, slot: &Slot, key: Key) {
-        self.call(slot, key, slot.state.load(), Turn::NONE, |_, _, _| Ok(()));
+        self.call(slot, key, slot.state.load(), DispatchId::NONE, |_, _, _| Ok(()));
     }
 
-    /// Releases a claimed slot, after doing what notes say. If the handle cannot be armed as wanted, the slot stays claimed.
+    /// Releases a claimed slot, after handling its notes. If the handle cannot be armed as wanted, the slot
+    /// stays claimed.
     pub(crate) fn release(&self, slot: &Slot, key: Key) -> io::Result<()> {
         loop {
             let word = slot.state.load();
@@ -208,7 +216,7 @@ impl Registry {
             };
             if is_released {
                 if word.has(MAIL) {
-                    self.core().queue.push(Item { key, what: What::Mail });
+                    self.core().queue.push(Item { key, kind: ItemKind::Mail });
                     self.core().nudge();
                 }
                 return Ok(());
@@ -216,25 +224,27 @@ impl Registry {
         }
     }
 
-    /// Under the lock of the arming, so that a leader who disarms a busy handle does it before or after, but not meanwhile.
+    /// Under the lock of the arming, so that a leader disarms a busy handle before or after this, but not
+    /// meanwhile.
     fn arm_and_release(&self, slot: &Slot, key: Key, word: Word) -> io::Result<bool> {
         let mut arming = slot.arming.lock();
         let body = slot.handler.lock();
         let ready = self.arm(&mut arming, &body, key, word)?;
         drop(body);
         let marked = word.missed() & word.awaited();
-        // One that is listed already is asked again after its dispatch; but what was missed nobody shows again.
+        // A handler on the list is checked again after its dispatch; but missed events are not reported
+        // again.
         let lists = !marked.is_none() || !ready.is_none() && !word.has(LISTED);
         let released = word.armed().released(self.core().round());
         let is_released = slot.state.swap(word, if lists { released.with(LISTED) } else { released });
         drop(arming);
         if is_released && lists {
-            self.core().list(key, Listed { ready, marked }, word.has(LISTED));
+            self.core().list(key, ListedReady { ready, marked }, word.has(LISTED));
         }
         Ok(is_released)
     }
 
-    /// Tells the demultiplexer what to wait for, and says what is ready without waiting.
+    /// Arms the handle in the demultiplexer, and returns the events that are ready without waiting.
     pub(crate) fn arm(
         &self,
         arming: &mut Arming,
@@ -255,7 +265,7 @@ impl Registry {
         if arming.armed().is_some_and(|(armed, _)| armed != handle)
             && let Some(armed) = arming.take()
         {
-            // It exchanged its handle, and the old one may be closed and gone already.
+            // The handler replaced its handle, and the old one may be closed already.
             let _ = demux.remove(armed);
         }
         let again = word.has(crate::state::DIRTY) && word.trigger() != crate::Trigger::Level;
@@ -270,7 +280,7 @@ impl Registry {
         Ok(ready)
     }
 
-    /// Takes a handle out of the demultiplexer that shows up again and again while its handler is busy.
+    /// Removes a handle from the demultiplexer that is reported again and again while its handler is busy.
     #[cold]
     fn disarm_busy(&self, slot: &Slot, key: Key) {
         let mut arming = slot.arming.lock();
@@ -279,7 +289,8 @@ impl Registry {
             if word.generation() != key.generation() || !word.has(BUSY) {
                 return;
             }
-            // The claimer finds this note when it releases, and waits for the lock of the arming then.
+            // The claiming thread finds this note when it releases, and then waits for the lock of the
+            // arming.
             if slot.state.swap(word, word.with(DISARMED)) {
                 if let Some(handle) = arming.take() {
                     let _ = self.core().demux.remove(handle);
@@ -290,19 +301,19 @@ impl Registry {
     }
 
     /// Closes a handler whose slot is claimed.
-    pub(crate) fn close_claimed(&self, slot: &Slot, key: Key, why: CloseReason) {
+    pub(crate) fn close_claimed(&self, slot: &Slot, key: Key, reason: CloseReason) {
         slot.state.note(REMOVED);
         if let Some(handle) = slot.arming.lock().take() {
             let _ = self.core().demux.remove(handle);
         }
         let body = slot.handler.lock().take();
-        if let CloseReason::Failed(_) | CloseReason::Panicked(_) = why {
-            tracing::debug!(handler = ?HandlerId(key), %why, "a handler is closed");
+        if let CloseReason::Failed(_) | CloseReason::Panicked(_) = reason {
+            tracing::debug!(handler = ?HandlerId(key), %reason, "a handler is closed");
         }
-        let cx = Context::new(self, HandlerId(key), Turn::NONE);
+        let cx = Context::new(self, HandlerId(key), DispatchId::NONE);
         let closed = catch_unwind(AssertUnwindSafe(|| {
             if let Some(Owned(mut handler)) = body {
-                handler.handle_close(&cx, why);
+                handler.handle_close(&cx, reason);
             }
         }));
         if let Err(panic) = closed {
@@ -313,13 +324,14 @@ impl Registry {
         self.core().table.give_back(key, slot);
     }
 
-    /// Why a handler is closed that did nothing wrong.
+    /// The reason of closing a handler that did not fail.
     pub(crate) fn reason(&self) -> CloseReason {
         if self.core().table.is_closed() { CloseReason::Stopped } else { CloseReason::Removed }
     }
 }
 
-/// Readies an endpoint that decodes for a wait, and says what it is to be waited for, and what is so already.
+/// Prepares a decoding endpoint for a wait, and returns the events to wait for and those that are ready
+/// already.
 fn prepare(pollable: &dyn Pollable, wanted: Interest) -> Prepared {
     let mut prepared = pollable.prepare(wanted);
     if pollable.pending() {
@@ -370,7 +382,7 @@ fn in_span<R>(key: Key, call: impl FnOnce() -> R) -> R {
     span.in_scope(call)
 }
 
-/// Turns errors and panics of a handler into the reason why it is closed.
+/// Converts errors and panics of a handler to the reason for closing it.
 #[inline]
 fn guarded(call: impl FnOnce() -> io::Result<()>) -> Outcome {
     match catch_unwind(AssertUnwindSafe(call)) {
@@ -380,7 +392,7 @@ fn guarded(call: impl FnOnce() -> io::Result<()>) -> Outcome {
     }
 }
 
-/// Two errors only say that there was nothing to do.
+/// Ignores the two errors that mean that there was nothing to do.
 fn passing_over(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(()),

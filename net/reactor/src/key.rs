@@ -1,8 +1,8 @@
-//! How a handler is named: where it lies, and which of those that lay there it is.
+//! Keys of handlers: index and generation.
 
 use std::fmt;
 
-/// Names a handler in its reactor. Never given again to another, so a stale one does nothing to anybody.
+/// Identifies a handler in its reactor. Never reused, so a stale identifier has no effect.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HandlerId(pub(crate) Key);
 

@@ -1,14 +1,15 @@
-//! Who leads: the leader/followers protocol, without the operating system.
+//! The leader/followers protocol, without the operating system.
 //!
-//! Of the threads in a reactor at most one leads: it waits for the handles. What the wait brings is dispatched in one of two ways.
-//! A single event is dispatched *in place*: the leader goes on to lead, and if nobody interferes, a round costs two atomic
-//! operations and no system call. Several are *shared*: the leader puts them into a queue and resigns; each thread takes one item
-//! after the other, and leads only when none is left, so that no handle whose event still waits in the queue is waited for.
+//! Of the threads in a reactor at most one leads: it waits for the handles. The events of a wait are
+//! dispatched in one of two ways. A single event is dispatched *in place*: the leader stays leader, and
+//! without interference a round costs two atomic operations and no system call. Several are *shared*: the
+//! leader puts them into a queue and resigns. Each thread takes one item after the other, and leads only when
+//! none is left, so that no handle with an event in the queue is waited for.
 //!
-//! A dispatch in place may turn out to be long. The `turn` says in which phase the leader is and counts the dispatches, so that
-//! another can take the leadership away by a compare-and-swap: the handler itself, by [`promote`](Leadership::promote), or the
-//! follower that looks about every millisecond and sees the same dispatch twice. That one sleeps when there has been nothing to
-//! see for a while; the next dispatch wakes it.
+//! A dispatch in place may turn out to be long. The `state` word holds the phase of the leader and counts the
+//! dispatches, so that another thread can take the leadership away by a compare-and-swap: the handler itself,
+//! through [`promote`](Leadership::promote), or the follower that checks every millisecond and finds the same
+//! dispatch twice. That follower sleeps when nothing has happened for a while; the next dispatch wakes it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,58 +18,59 @@ use spandrel_sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Orderi
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Condition, Mutex, MutexGuard};
 
-/// Looks without anything to see before the watching follower sleeps. (Models would only be longer for more of them.)
+/// Checks without a dispatch before the watching follower sleeps. (Fewer in models, which would only take
+/// longer.)
 const IDLE_TICKS: u32 = if cfg!(shuttle) { 2 } else { 32 };
 
-/// Phases, in the low two bits of the turn.
+/// Phases, in the low two bits of the word.
 const FREE: u64 = 0;
 const LEADING: u64 = 1;
 const DISPATCHING: u64 = 2;
 const PHASE: u64 = 3;
 const ONE_MORE: u64 = 4;
 
-/// What the leader has to know of the followers before it dispatches: whether it must wake one to watch it.
-const NOBODY_WAITS: u8 = 0;
-const NOBODY_WATCHES: u8 = 1;
+/// The state of the followers as the leader needs it before a dispatch: whether it must wake one to watch.
+const NO_FOLLOWERS: u8 = 0;
+const NO_WATCHER: u8 = 1;
 const WATCHED: u8 = 2;
 
-/// Which dispatch in place; zero is none.
+/// Identifies a dispatch in place; zero is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Turn(u64);
+pub(crate) struct DispatchId(u64);
 
-impl Turn {
-    /// For what is not dispatched in place.
+impl DispatchId {
+    /// For items that are not dispatched in place.
     pub(crate) const NONE: Self = Self(0);
 }
 
-/// What a thread is to do next.
+/// The next action of a thread.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Part<I> {
+pub(crate) enum Action<I> {
     /// Lead: wait for the handles, then share, dispatch in place, or resign.
     Lead,
     /// Dispatch this.
     Work(I),
-    /// Look whether what it runs for has come true.
-    Look,
-    /// Go: the time is up.
+    /// Check the condition of its run.
+    CheckCondition,
+    /// Return: timed out.
     TimedOut,
-    /// Go: the reactor was stopped.
+    /// Return: the reactor was stopped.
     Stopped,
 }
 
 #[derive(Debug)]
 pub(crate) struct Leadership<I> {
-    turn: AtomicU64,
-    watch: AtomicU8,
+    state: AtomicU64,
+    watch_state: AtomicU8,
     stopped: AtomicBool,
-    /// Threads that run until something comes true.
-    lookers: AtomicUsize,
+    /// Threads that run until a condition holds.
+    conditional_runs: AtomicUsize,
     tick: Duration,
-    /// How many items the leader may put before it waits for room.
+    /// The number of items that the leader may queue before it waits for room.
     bound: usize,
     shared: Mutex<Shared<I>>,
     followers: Condition,
-    /// Workers of a half-sync/half-async reactor, who never lead.
+    /// Workers of a half-sync/half-async reactor, which never lead.
     workers: Condition,
     room: Condition,
 }
@@ -77,16 +79,16 @@ pub(crate) struct Leadership<I> {
 struct Shared<I> {
     items: VecDeque<I>,
     waiting: usize,
-    /// A follower was told to wake and has not yet said that it did.
+    /// A follower was notified and has not yet woken.
     is_waking: bool,
     idle_workers: usize,
     leader_waits_for_room: bool,
     is_watched: bool,
-    /// The leader asked for a follower to watch.
+    /// The leader has requested a watching follower.
     watcher_wanted: bool,
-    /// How often everybody was told to look.
-    looks: u64,
-    /// The workers are to finish what is there and end.
+    /// Counts the calls of [`check_conditions`](Leadership::look).
+    condition_checks: u64,
+    /// The workers are to finish the queued items and end.
     ends: bool,
 }
 
@@ -100,14 +102,14 @@ impl<I> Leadership<I> {
             leader_waits_for_room: false,
             is_watched: false,
             watcher_wanted: false,
-            looks: 0,
+            condition_checks: 0,
             ends: false,
         };
         Self {
-            turn: AtomicU64::new(ONE_MORE),
-            watch: AtomicU8::new(NOBODY_WAITS),
+            state: AtomicU64::new(ONE_MORE),
+            watch_state: AtomicU8::new(NO_FOLLOWERS),
             stopped: AtomicBool::new(false),
-            lookers: AtomicUsize::new(0),
+            conditional_runs: AtomicUsize::new(0),
             tick,
             bound,
             shared: Mutex::new(shared),
@@ -117,35 +119,37 @@ impl<I> Leadership<I> {
         }
     }
 
-    /// Waits until there is something to do. `claim` is asked, under the lock, whether an item is still worth doing.
+    /// Waits until there is something to do. `claim` is called, under the lock, to check that an item is
+    /// still to be dispatched.
     ///
-    /// `looks` is what [`looks`](Self::looks) was before the caller looked whether to go on; `None` if it runs until stopped.
+    /// `condition_checks` is the value of [`condition_checks`](Self::looks) before the caller checked its condition; `None` if it
+    /// runs until stopped.
     pub(crate) fn next(
         &self,
         until: Option<Instant>,
-        looks: Option<u64>,
+        condition_checks: Option<u64>,
         mut claim: impl FnMut(&mut I) -> bool,
-    ) -> Part<I> {
+    ) -> Action<I> {
         let mut shared = self.shared.lock();
         let mut watcher = Watcher::default();
         let part = loop {
             if self.is_stopped() {
-                break Part::Stopped;
+                break Action::Stopped;
             }
             if let Some(item) = shared.take(&mut claim) {
                 self.make_room(&mut shared);
-                break Part::Work(item);
+                break Action::Work(item);
             }
-            // Before leading, for a leader sleeps without looking again.
-            if looks.is_some_and(|looks| looks != shared.looks) {
-                break Part::Look;
+            // Before leading, since a leader sleeps without checking again.
+            if condition_checks.is_some_and(|condition_checks| condition_checks != shared.condition_checks) {
+                break Action::CheckCondition;
             }
             if self.lead_if_free() || watcher.takes_over && self.take_over(&watcher) {
-                break Part::Lead;
+                break Action::Lead;
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
-                break Part::TimedOut;
+                break Action::TimedOut;
             }
             self.follow(&mut shared, &mut watcher, left);
         };
@@ -153,18 +157,19 @@ impl<I> Leadership<I> {
             shared.is_watched = false;
         }
         self.publish_watch(&shared);
-        // Whoever leaves with one thing wakes another for the next.
+        // A thread that leaves with one item wakes another for the next.
         if !shared.items.is_empty() || self.phase() == FREE {
             self.wake_one(&mut shared);
         }
         part
     }
 
-    /// One wait of a follower, and if it watches, one look at the leader.
+    /// One wait of a follower, and if it watches, one check of the leader.
     fn follow(&self, shared: &mut MutexGuard<'_, Shared<I>>, watcher: &mut Watcher, left: Option<Duration>) {
         let begins = !shared.is_watched && (shared.watcher_wanted || !watcher.has_slept);
         if begins {
-            *watcher = Watcher { is_watching: true, seen: self.turn.load(Ordering::SeqCst), ..Watcher::default() };
+            *watcher =
+                Watcher { is_watching: true, last_state: self.state.load(Ordering::SeqCst), ..Watcher::default() };
             shared.is_watched = true;
             shared.watcher_wanted = false;
         }
@@ -181,13 +186,14 @@ impl<I> Leadership<I> {
         shared.waiting -= 1;
         shared.is_waking = false;
         if watcher.is_watching {
-            watcher.look(self.turn.load(Ordering::SeqCst));
+            watcher.check(self.state.load(Ordering::SeqCst));
         }
     }
 
     /// Goes to sleep, unless a dispatch has begun meanwhile.
     ///
-    /// Sequentially consistent on both sides: either the leader's load sees that nobody watches, or this load sees its dispatch.
+    /// Sequentially consistent on both sides: either the leader's load finds no watcher, or this load finds
+    /// its dispatch.
     fn stop_watching(&self, shared: &mut Shared<I>, watcher: &mut Watcher) {
         shared.is_watched = false;
         self.publish_watch(shared);
@@ -202,48 +208,48 @@ impl<I> Leadership<I> {
     }
 
     fn publish_watch(&self, shared: &Shared<I>) {
-        let watch = match shared.waiting {
-            0 => NOBODY_WAITS,
+        let watch_state = match shared.waiting {
+            0 => NO_FOLLOWERS,
             _ if shared.is_watched || shared.watcher_wanted => WATCHED,
-            _ => NOBODY_WATCHES,
+            _ => NO_WATCHER,
         };
-        if self.watch.load(Ordering::Relaxed) != watch {
-            self.watch.store(watch, Ordering::SeqCst);
+        if self.watch_state.load(Ordering::Relaxed) != watch_state {
+            self.watch_state.store(watch_state, Ordering::SeqCst);
         }
     }
 
     fn phase(&self) -> u64 {
-        self.turn.load(Ordering::SeqCst) & PHASE
+        self.state.load(Ordering::SeqCst) & PHASE
     }
 
     fn lead_if_free(&self) -> bool {
-        let turn = self.turn.load(Ordering::SeqCst);
-        turn & PHASE == FREE && self.swap(turn, turn + ONE_MORE + LEADING)
+        let state = self.state.load(Ordering::SeqCst);
+        state & PHASE == FREE && self.swap(state, state + ONE_MORE + LEADING)
     }
 
-    /// Takes the leadership of a dispatch that was seen twice.
+    /// Takes the leadership from a dispatch that was found twice.
     fn take_over(&self, watcher: &Watcher) -> bool {
-        self.swap(watcher.seen, (watcher.seen & !PHASE) + ONE_MORE + LEADING)
+        self.swap(watcher.last_state, (watcher.last_state & !PHASE) + ONE_MORE + LEADING)
     }
 
     fn swap(&self, old: u64, new: u64) -> bool {
-        self.turn.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        self.state.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// The leader begins to dispatch in place.
+    /// Begins a dispatch in place.
     #[inline]
-    pub(crate) fn begin(&self) -> Turn {
-        // Only the leader changes the turn while it leads.
-        let turn = (self.turn.load(Ordering::Relaxed) & !PHASE) + ONE_MORE + DISPATCHING;
-        self.turn.swap(turn, Ordering::SeqCst);
-        if self.watch.load(Ordering::SeqCst) == NOBODY_WATCHES {
-            self.rouse();
+    pub(crate) fn begin(&self) -> DispatchId {
+        // Only the leader changes the word while it leads.
+        let state = (self.state.load(Ordering::Relaxed) & !PHASE) + ONE_MORE + DISPATCHING;
+        self.state.swap(state, Ordering::SeqCst);
+        if self.watch_state.load(Ordering::SeqCst) == NO_WATCHER {
+            self.wake_watcher();
         }
-        Turn(turn)
+        DispatchId(state)
     }
 
     #[cold]
-    fn rouse(&self) {
+    fn wake_watcher(&self) {
         let mut shared = self.shared.lock();
         if shared.waiting > 0 && !shared.is_watched {
             shared.watcher_wanted = true;
@@ -252,30 +258,31 @@ impl<I> Leadership<I> {
         self.publish_watch(&shared);
     }
 
-    /// The leader has dispatched in place. False: it leads no longer.
+    /// Ends a dispatch in place. False: the thread is no longer the leader.
     #[inline]
-    pub(crate) fn end(&self, turn: Turn) -> bool {
-        self.swap(turn.0, (turn.0 & !PHASE) + LEADING)
+    pub(crate) fn end(&self, dispatch_id: DispatchId) -> bool {
+        self.swap(dispatch_id.0, (dispatch_id.0 & !PHASE) + LEADING)
     }
 
-    /// Lets another lead while this dispatch in place goes on.
-    pub(crate) fn promote(&self, turn: Turn) {
-        if turn.0 & PHASE == DISPATCHING && self.swap(turn.0, (turn.0 & !PHASE) + FREE) {
-            self.appoint();
+    /// Lets another thread lead while this dispatch in place continues.
+    pub(crate) fn promote(&self, dispatch_id: DispatchId) {
+        if dispatch_id.0 & PHASE == DISPATCHING && self.swap(dispatch_id.0, (dispatch_id.0 & !PHASE) + FREE) {
+            self.promote_follower();
         }
     }
 
-    /// As [`promote`](Self::promote), for whatever dispatch in place there is: for a thread that runs the reactor inside of a
-    /// handler, which cannot tell whether it leads. Where it does not, the leader merely has to lead anew.
+    /// As [`promote`](Self::promote), for any dispatch in place: for a thread that runs the reactor inside of
+    /// a handler, and does not know whether it leads. If it does not, the leader merely has to start leading
+    /// again.
     pub(crate) fn promote_any(&self) {
-        self.promote(Turn(self.turn.load(Ordering::SeqCst)));
+        self.promote(DispatchId(self.state.load(Ordering::SeqCst)));
     }
 
-    fn appoint(&self) {
+    fn promote_follower(&self) {
         self.wake_one(&mut self.shared.lock());
     }
 
-    /// Wakes a follower, unless one is on its way: that one wakes the next if there is more to do than it takes.
+    /// Wakes a follower, unless one is waking: that one wakes the next if there is more to do than it takes.
     fn wake_one(&self, shared: &mut Shared<I>) {
         if shared.waiting > 0 && !shared.is_waking {
             shared.is_waking = true;
@@ -283,17 +290,17 @@ impl<I> Leadership<I> {
         }
     }
 
-    /// The leader leads no longer.
+    /// The leader gives up the leadership.
     pub(crate) fn resign(&self) {
         self.leave();
-        self.appoint();
+        self.promote_follower();
     }
 
     fn leave(&self) {
-        self.turn.store((self.turn.load(Ordering::Relaxed) & !PHASE) + FREE, Ordering::SeqCst);
+        self.state.store((self.state.load(Ordering::Relaxed) & !PHASE) + FREE, Ordering::SeqCst);
     }
 
-    /// The leader shares what the wait brought, and resigns.
+    /// The leader shares the items of a wait, and resigns.
     pub(crate) fn share(&self, items: impl IntoIterator<Item = I>) {
         let mut shared = self.shared.lock();
         shared.items.extend(items);
@@ -301,13 +308,13 @@ impl<I> Leadership<I> {
         self.wake_one(&mut shared);
     }
 
-    /// Takes one of the items that are shared, if there is one.
+    /// Takes one of the shared items, if any.
     pub(crate) fn take(&self, mut claim: impl FnMut(&mut I) -> bool) -> Option<I> {
         self.shared.lock().take(&mut claim)
     }
 
-    /// The leader hands something to the workers, and waits while their queue is full. It goes on to lead. Gives it back if there
-    /// are no workers any more.
+    /// The leader passes an item to the workers, and waits while their queue is full. It stays leader.
+    /// Returns the item if the workers have ended.
     pub(crate) fn hand_over(&self, item: I) -> Result<(), I> {
         let mut shared = self.shared.lock();
         while shared.items.len() >= self.bound && !shared.ends {
@@ -331,7 +338,7 @@ impl<I> Leadership<I> {
         }
     }
 
-    /// A worker waits for something to dispatch; `None` at the end.
+    /// A worker waits for an item to dispatch; `None` at the end.
     pub(crate) fn next_work(&self) -> Option<I> {
         let mut shared = self.shared.lock();
         loop {
@@ -348,7 +355,7 @@ impl<I> Leadership<I> {
         }
     }
 
-    /// The workers end when they have done what is there.
+    /// Makes the workers end after the queued items.
     pub(crate) fn end_workers(&self) {
         let mut shared = self.shared.lock();
         shared.ends = true;
@@ -356,25 +363,25 @@ impl<I> Leadership<I> {
         self.room.notify_all();
     }
 
-    /// How often [`look`](Self::look) was called.
-    pub(crate) fn looks(&self) -> u64 {
-        self.shared.lock().looks
+    /// The number of calls of [`check_conditions`](Self::look).
+    pub(crate) fn condition_checks(&self) -> u64 {
+        self.shared.lock().condition_checks
     }
 
-    /// Counts a thread that runs until something comes true, or no longer does.
-    pub(crate) fn looker(&self, comes: bool) {
+    /// Counts a thread that begins or ends a run with a condition.
+    pub(crate) fn count_conditional(&self, comes: bool) {
         if comes {
-            self.lookers.fetch_add(1, Ordering::SeqCst);
+            self.conditional_runs.fetch_add(1, Ordering::SeqCst);
         } else {
-            self.lookers.fetch_sub(1, Ordering::SeqCst);
+            self.conditional_runs.fetch_sub(1, Ordering::SeqCst);
         }
     }
 
-    /// Tells the followers among those threads to look.
-    pub(crate) fn look(&self) {
-        if self.lookers.load(Ordering::SeqCst) > 0 {
+    /// Makes the followers among those threads check their conditions.
+    pub(crate) fn check_conditions(&self) {
+        if self.conditional_runs.load(Ordering::SeqCst) > 0 {
             let mut shared = self.shared.lock();
-            shared.looks += 1;
+            shared.condition_checks += 1;
             self.followers.notify_all();
         }
     }
@@ -383,7 +390,7 @@ impl<I> Leadership<I> {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Sends everybody home; the leader has to be woken besides.
+    /// Makes all threads return; the leader has to be woken separately.
     pub(crate) fn stop(&self) {
         let _shared = self.shared.lock();
         self.stopped.store(true, Ordering::SeqCst);
@@ -395,7 +402,7 @@ impl<I> Leadership<I> {
         self.stopped.store(false, Ordering::SeqCst);
     }
 
-    /// Takes out all that is shared and not yet begun.
+    /// Takes out all shared items that were not started.
     pub(crate) fn drain(&self) -> VecDeque<I> {
         std::mem::take(&mut self.shared.lock().items)
     }
@@ -412,23 +419,23 @@ impl<I> Shared<I> {
     }
 }
 
-/// What a follower knows of the leader.
+/// The state of a follower that watches the leader.
 #[derive(Default)]
 struct Watcher {
     is_watching: bool,
     /// It watched before, and stopped because nothing happened.
     has_slept: bool,
-    seen: u64,
+    last_state: u64,
     idle: u32,
     takes_over: bool,
 }
 
 impl Watcher {
-    fn look(&mut self, turn: u64) {
-        let is_same = turn == self.seen;
-        let in_dispatch = turn & PHASE == DISPATCHING;
+    fn check(&mut self, state: u64) {
+        let is_same = state == self.last_state;
+        let in_dispatch = state & PHASE == DISPATCHING;
         self.takes_over = is_same && in_dispatch;
         self.idle = if is_same && !in_dispatch { self.idle + 1 } else { 0 };
-        self.seen = turn;
+        self.last_state = state;
     }
 }

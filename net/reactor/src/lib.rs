@@ -1,8 +1,8 @@
-//! Demultiplexing of input and output, timers, signals and notifications, and dispatch to handlers.
+//! Demultiplexing of input and output, timers, signals and notifications, and their dispatch to handlers.
 //!
-//! A [`Reactor`] waits for all of these at one place and calls the [`EventHandler`]s that are registered for them (paper 002,
-//! section 2.4; paper 004, section 4.2). Handlers belong to it; everybody else has a [`Registry`], through which handlers are
-//! registered, removed, suspended and notified from any thread.
+//! A [`Reactor`] waits for all of these in one place and calls the [`EventHandler`]s that are registered for
+//! them (paper 002, section 2.4; paper 004, section 4.2). It owns the handlers. Other code uses a
+//! [`Registry`] to register, remove, suspend and notify handlers from any thread.
 //!
 //! ```
 //! use std::io;
@@ -32,19 +32,19 @@
 //! # Ok::<(), io::Error>(())
 //! ```
 //!
-//! Strategies are chosen once, in [`Options`]: what waits ([`Backend`]), how timers are kept
-//! ([`TimerStrategy`](timer::TimerStrategy)), who dispatches ([`ThreadStrategy`]).
+//! [`Options`] selects the strategies once: the mechanism that waits ([`Backend`]), the timer queue
+//! ([`TimerStrategy`](timer::TimerStrategy)), and the threads that dispatch ([`ThreadStrategy`]).
 //!
-//! # What it costs
-//! In the steady state an event costs its share of one wait and what its handler does: no other system call, no allocation, no
-//! lock that anybody waits for, and no clock unless there are timers.
+//! # Cost
+//! In the steady state an event costs its share of one wait and the work of its handler: no other system
+//! call, no allocation, no contended lock, and no reading of a clock without timers.
 
 mod acceptor;
 mod connector;
 mod core;
+mod current;
 mod demux;
 mod dispatch;
-mod inside;
 mod key;
 mod lead;
 mod log_limit;

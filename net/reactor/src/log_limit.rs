@@ -1,4 +1,4 @@
-//! How often a program logs what its peers can bring about.
+//! Rate limit for log lines that peers can cause.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -21,7 +21,7 @@ const PERIOD: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct LogLimit(Mutex<HashMap<&'static str, Period>>);
 
-/// Lines of the same cause that were not logged since the last one that was; `None` for none of them.
+/// The number of suppressed lines of the same cause since the last logged one; `None` if there are none.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Unlogged(pub Option<u64>);
 
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ten_lines_of_a_cause_are_logged_in_a_minute_and_the_others_are_counted() {
+    fn ten_lines_per_cause_and_minute_are_logged_and_others_counted() {
         let (limit, begin) = (LogLimit::default(), Instant::now());
         let admitted = (0..1000).filter(|_| limit.admit_at("one", begin).is_some()).count();
         assert_eq!(admitted, 10);

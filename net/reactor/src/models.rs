@@ -1,9 +1,9 @@
-//! Models of threads that share a reactor, over a pretend demultiplexer.
+//! Models of threads that share a reactor, over a simulated demultiplexer.
 //!
-//! The reactor is the real one; only the system is not. A wake-up that is lost, or a lead that nobody takes, leaves every thread
-//! waiting, which the checker reports.
+//! The reactor is the real one; only the system is simulated. A lost wake-up, or a vacant leadership, leaves
+//! every thread waiting, which the checker reports.
 
-mod pretend;
+mod simulated;
 
 use std::io;
 use std::time::Duration;
@@ -14,34 +14,35 @@ use spandrel_sync::models::{below, check, one_in};
 use spandrel_sync::{Arc, thread};
 
 use crate::{CloseReason, Context, EventHandler, HandlerId, Options, Reactor, Registry, ThreadStrategy};
-use pretend::{Endpoint, Pretend, System};
+use simulated::{Endpoint, SimulatedDemultiplexer, System};
 
-/// Never runs out: only a hand-over ends it.
+/// Never times out: only a hand-over ends it.
 const FOR_EVER: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// What all threads of one execution see.
+/// The state shared by all threads of one execution.
 #[derive(Clone)]
 struct Stage {
     reactor: Reactor,
     system: System,
-    seen: Arc<Seen>,
+    observed: Arc<Observations>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct Observations {
     opened: AtomicUsize,
     consumed: AtomicUsize,
     notices: AtomicUsize,
     closed: AtomicUsize,
-    went_wrong: AtomicBool,
+    is_violated: AtomicBool,
 }
 
 impl Stage {
-    fn new(strategy: ThreadStrategy, patience: Duration) -> Self {
+    fn new(strategy: ThreadStrategy, takeover_after: Duration) -> Self {
         let system = System::default();
-        let options = Options::default().threads(strategy).patience(patience).max_events_per_wait(2);
-        let reactor = Reactor::over(&options, Box::new(Pretend::new(&system))).expect("nothing can fail");
-        Self { reactor, system, seen: Arc::default() }
+        let options = Options::default().threads(strategy).takeover_after(takeover_after).max_events_per_wait(2);
+        let reactor =
+            Reactor::over(&options, Box::new(SimulatedDemultiplexer::new(&system))).expect("nothing can fail");
+        Self { reactor, system, observed: Arc::default() }
     }
 
     fn registry(&self) -> &Registry {
@@ -52,10 +53,10 @@ impl Stage {
     fn reader(&self, number: usize) -> Reader {
         Reader {
             endpoint: Endpoint::new(number, &self.system),
-            seen: Arc::clone(&self.seen),
+            observed: Arc::clone(&self.observed),
             is_inside: AtomicBool::new(false),
             is_closed: false,
-            then: Box::new(|_| {}),
+            on_input: Box::new(|_| {}),
         }
     }
 
@@ -63,7 +64,7 @@ impl Stage {
         self.registry().register(reader, Interest::INPUT).expect("there is room")
     }
 
-    /// So many threads that run it until stopped.
+    /// Starts that many threads that run it until stopped.
     fn run(&self, threads: usize) -> Vec<thread::JoinHandle<()>> {
         let start = |_| {
             let reactor = self.reactor.clone();
@@ -73,17 +74,17 @@ impl Stage {
     }
 
     /// Waits, without a clock.
-    fn wait_until(&self, done: impl Fn(&Seen) -> bool) {
-        self.system.wait_until(|| done(&self.seen));
+    fn wait_until(&self, done: impl Fn(&Observations) -> bool) {
+        self.system.wait_until(|| done(&self.observed));
     }
 
     fn end(self, runs: Vec<thread::JoinHandle<()>>, handlers: usize) {
         self.reactor.stop();
         runs.into_iter().for_each(|run| run.join().expect("no panic"));
         self.reactor.close();
-        assert_eq!(self.seen.closed.load(Ordering::SeqCst), handlers, "each handler is closed once");
+        assert_eq!(self.observed.closed.load(Ordering::SeqCst), handlers, "each handler is closed once");
         assert!(
-            !self.seen.went_wrong.load(Ordering::SeqCst),
+            !self.observed.is_violated.load(Ordering::SeqCst),
             "two threads in a handler, or one after its end, or called for nothing"
         );
     }
@@ -91,27 +92,27 @@ impl Stage {
 
 struct Reader {
     endpoint: Endpoint,
-    seen: Arc<Seen>,
+    observed: Arc<Observations>,
     is_inside: AtomicBool,
     is_closed: bool,
-    then: Box<dyn FnMut(&Context<'_>) + Send>,
+    on_input: Box<dyn FnMut(&Context<'_>) + Send>,
 }
 
 impl Reader {
-    fn then(mut self, then: impl FnMut(&Context<'_>) + Send + 'static) -> Self {
-        self.then = Box::new(then);
+    fn on_input(mut self, on_input: impl FnMut(&Context<'_>) + Send + 'static) -> Self {
+        self.on_input = Box::new(on_input);
         self
     }
 
-    /// Notices when two threads are in the handler at once, or one after it was closed.
+    /// Detects two threads in the handler at once, or one after it was closed.
     fn inside(&mut self, call: impl FnOnce(&mut Self)) -> io::Result<()> {
         if self.is_inside.swap(true, Ordering::SeqCst) || self.is_closed {
-            self.seen.went_wrong.store(true, Ordering::SeqCst);
+            self.observed.is_violated.store(true, Ordering::SeqCst);
         }
         thread::yield_now();
         call(self);
         self.is_inside.store(false, Ordering::SeqCst);
-        self.endpoint.tell();
+        self.endpoint.signal_change();
         Ok(())
     }
 }
@@ -123,41 +124,42 @@ impl EventHandler for Reader {
 
     fn handle_open(&mut self, _cx: &Context<'_>) -> io::Result<()> {
         self.inside(|this| {
-            this.seen.opened.fetch_add(1, Ordering::SeqCst);
+            this.observed.opened.fetch_add(1, Ordering::SeqCst);
         })
     }
 
     fn handle_input(&mut self, cx: &Context<'_>) -> io::Result<()> {
         self.inside(|this| {
-            // Nobody else takes them: a handler that was told for nothing would wait for ever, where its handle makes it wait.
+            // No other thread takes them: a handler that is called without input would wait for ever if its
+            // handle blocked.
             if this.endpoint.take() {
-                this.seen.consumed.fetch_add(1, Ordering::SeqCst);
+                this.observed.consumed.fetch_add(1, Ordering::SeqCst);
             } else {
-                this.seen.went_wrong.store(true, Ordering::SeqCst);
+                this.observed.is_violated.store(true, Ordering::SeqCst);
             }
-            this.endpoint.tell();
-            (this.then)(cx);
+            this.endpoint.signal_change();
+            (this.on_input)(cx);
         })
     }
 
     fn handle_notice(&mut self, _cx: &Context<'_>, _notice: u64) -> io::Result<()> {
         self.inside(|this| {
-            this.seen.notices.fetch_add(1, Ordering::SeqCst);
+            this.observed.notices.fetch_add(1, Ordering::SeqCst);
         })
     }
 
-    fn handle_close(&mut self, _cx: &Context<'_>, why: CloseReason) {
-        let went_wrong = matches!(why, CloseReason::Failed(_) | CloseReason::Panicked(_));
-        self.seen.went_wrong.fetch_or(went_wrong, Ordering::SeqCst);
+    fn handle_close(&mut self, _cx: &Context<'_>, reason: CloseReason) {
+        let is_violated = matches!(reason, CloseReason::Failed(_) | CloseReason::Panicked(_));
+        self.observed.is_violated.fetch_or(is_violated, Ordering::SeqCst);
         drop(self.inside(|this| {
             this.is_closed = true;
-            this.seen.closed.fetch_add(1, Ordering::SeqCst);
+            this.observed.closed.fetch_add(1, Ordering::SeqCst);
         }));
     }
 }
 
 #[test]
-fn every_octet_is_consumed_whoever_leads() {
+fn every_octet_is_consumed_under_any_leader() {
     check(2000, || {
         let stage = Stage::new(ThreadStrategy::LeaderFollowers, Duration::from_millis(1));
         stage.register(stage.reader(0));
@@ -167,54 +169,56 @@ fn every_octet_is_consumed_whoever_leads() {
             stage.system.send(0, octets);
             stage.system.send(1, 1);
         }
-        stage.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) == 5);
+        stage.wait_until(|observed| observed.consumed.load(Ordering::SeqCst) == 5);
         stage.end(runs, 2);
     });
 }
 
-/// One handler waits, inside of its call, for what another does: some follower must come to lead.
+/// One handler waits, inside of its call, for an effect of another: some follower must come to lead.
 #[test]
-fn a_long_dispatch_loses_the_lead() {
+fn a_long_dispatch_loses_the_leadership() {
     check(2000, || {
         let stage = Stage::new(ThreadStrategy::LeaderFollowers, Duration::from_millis(1));
         let others = stage.clone();
         // It took one octet itself.
         stage.register(
-            stage.reader(0).then(move |_| others.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) > 1)),
+            stage
+                .reader(0)
+                .on_input(move |_| others.wait_until(|observed| observed.consumed.load(Ordering::SeqCst) > 1)),
         );
         stage.register(stage.reader(1));
         let runs = stage.run(2);
         stage.system.send(0, 1);
         if one_in(2) {
-            stage.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) == 1);
+            stage.wait_until(|observed| observed.consumed.load(Ordering::SeqCst) == 1);
         }
         stage.system.send(1, 1);
-        stage.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) == 2);
+        stage.wait_until(|observed| observed.consumed.load(Ordering::SeqCst) == 2);
         stage.end(runs, 2);
     });
 }
 
-/// The same where nobody looks: the handler itself hands the lead on.
+/// The same without a watching follower: the handler itself passes on the leadership.
 #[test]
 fn a_promoted_follower_leads() {
     check(2000, || {
         let stage = Stage::new(ThreadStrategy::LeaderFollowers, FOR_EVER);
         let others = stage.clone();
-        stage.register(stage.reader(0).then(move |cx| {
+        stage.register(stage.reader(0).on_input(move |cx| {
             cx.promote();
-            others.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) > 1);
+            others.wait_until(|observed| observed.consumed.load(Ordering::SeqCst) > 1);
         }));
         stage.register(stage.reader(1));
         let runs = stage.run(2);
         stage.system.send(0, 1);
         stage.system.send(1, 1);
-        stage.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) == 2);
+        stage.wait_until(|observed| observed.consumed.load(Ordering::SeqCst) == 2);
         stage.end(runs, 2);
     });
 }
 
 #[test]
-fn no_notice_sleeps() {
+fn no_notice_is_lost() {
     check(3000, || {
         let stage = Stage::new(ThreadStrategy::LeaderFollowers, FOR_EVER);
         let id = stage.register(stage.reader(0));
@@ -228,14 +232,14 @@ fn no_notice_sleeps() {
                 })
             })
             .collect();
-        stage.wait_until(|seen| seen.notices.load(Ordering::SeqCst) == 4);
+        stage.wait_until(|observed| observed.notices.load(Ordering::SeqCst) == 4);
         senders.into_iter().for_each(|sender| sender.join().expect("no panic"));
         stage.end(runs, 1);
     });
 }
 
 #[test]
-fn a_wake_up_reaches_whoever_runs_until_something() {
+fn a_wake_up_reaches_conditional_runs() {
     check(3000, || {
         let stage = Stage::new(ThreadStrategy::LeaderFollowers, FOR_EVER);
         let flags: Arc<[AtomicBool; 2]> = Arc::default();
@@ -258,7 +262,7 @@ fn a_wake_up_reaches_whoever_runs_until_something() {
 }
 
 #[test]
-fn stopping_wakes_everybody() {
+fn stopping_wakes_all_threads() {
     check(2000, || {
         let stage = Stage::new(ThreadStrategy::LeaderFollowers, FOR_EVER);
         let runs = stage.run(3);
@@ -270,7 +274,7 @@ fn stopping_wakes_everybody() {
 fn a_removed_handler_is_closed_once_and_never_called_again() {
     check(3000, || {
         let stage = Stage::new(ThreadStrategy::LeaderFollowers, Duration::from_millis(1));
-        let id = stage.register(stage.reader(0).then(|cx| {
+        let id = stage.register(stage.reader(0).on_input(|cx| {
             if one_in(3) {
                 cx.close();
             }
@@ -292,21 +296,21 @@ fn a_removed_handler_is_closed_once_and_never_called_again() {
         for remover in removers {
             remover.join().expect("no panic");
         }
-        stage.wait_until(|seen| seen.closed.load(Ordering::SeqCst) == 1);
-        // The slot is another's now.
+        stage.wait_until(|observed| observed.closed.load(Ordering::SeqCst) == 1);
+        // The slot has been reused.
         let new = stage.register(stage.reader(1));
         assert_ne!(id, new);
         assert!(!stage.registry().remove(id));
-        let before = stage.seen.consumed.load(Ordering::SeqCst);
+        let before = stage.observed.consumed.load(Ordering::SeqCst);
         stage.system.send(1, 1);
-        stage.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) > before);
+        stage.wait_until(|observed| observed.consumed.load(Ordering::SeqCst) > before);
         stage.end(runs, 2);
     });
 }
 
-/// Whatever is done to a handler while it is called, its octets are consumed in the end.
+/// After any change to a handler during its call, its octets are consumed in the end.
 #[test]
-fn what_was_changed_meanwhile_is_not_forgotten() {
+fn changes_during_a_call_take_effect() {
     check(3000, || {
         let stage = Stage::new(ThreadStrategy::LeaderFollowers, Duration::from_millis(1));
         let id = stage.register(stage.reader(0));
@@ -323,13 +327,15 @@ fn what_was_changed_meanwhile_is_not_forgotten() {
         };
         stage.system.send(0, 2);
         changer.join().expect("no panic");
-        stage.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) == 2 && seen.notices.load(Ordering::SeqCst) == 1);
+        stage.wait_until(|observed| {
+            observed.consumed.load(Ordering::SeqCst) == 2 && observed.notices.load(Ordering::SeqCst) == 1
+        });
         stage.end(runs, 1);
     });
 }
 
 #[test]
-fn workers_finish_what_they_were_given() {
+fn workers_finish_queued_items() {
     check(2000, || {
         let strategy = ThreadStrategy::HalfSyncHalfAsync { workers: 2, queue: 1 };
         let stage = Stage::new(strategy, FOR_EVER);
@@ -339,7 +345,7 @@ fn workers_finish_what_they_were_given() {
         stage.system.send(0, 2);
         stage.system.send(1, 1);
         if one_in(2) {
-            stage.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) == 3);
+            stage.wait_until(|observed| observed.consumed.load(Ordering::SeqCst) == 3);
         }
         let stopper = {
             let reactor = stage.reactor.clone();
@@ -361,7 +367,9 @@ fn a_handler_registered_while_others_lead_is_opened() {
         };
         stage.register(stage.reader(1));
         stage.system.send(0, 1);
-        stage.wait_until(|seen| seen.opened.load(Ordering::SeqCst) == 2 && seen.consumed.load(Ordering::SeqCst) == 1);
+        stage.wait_until(|observed| {
+            observed.opened.load(Ordering::SeqCst) == 2 && observed.consumed.load(Ordering::SeqCst) == 1
+        });
         other.join().expect("no panic");
         stage.end(runs, 2);
     });

@@ -1,4 +1,4 @@
-//! The choices that a reactor is made with.
+//! The options of a reactor.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use spandrel_sync::Arc;
 use crate::demux::Backend;
 use crate::timer::{Clock, MonotonicClock, TimerOptions, TimerStrategy};
 
-/// How a [`Reactor`](crate::Reactor) is made.
+/// Options of a [`Reactor`](crate::Reactor).
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) backend: Backend,
@@ -18,11 +18,11 @@ pub struct Options {
     pub(crate) max_handlers: usize,
     pub(crate) max_events_per_wait: usize,
     pub(crate) max_notices: usize,
-    pub(crate) patience: Duration,
+    pub(crate) takeover_after: Duration,
 }
 
 impl Options {
-    /// The defaults, which each of the other methods names.
+    /// The default options, which the other methods document.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -34,18 +34,18 @@ impl Options {
             max_handlers: 65_536,
             max_events_per_wait: 64,
             max_notices: 65_536,
-            patience: Duration::from_millis(1),
+            takeover_after: Duration::from_millis(1),
         }
     }
 
-    /// What waits for the handles; [`Backend::Auto`] by default.
+    /// The mechanism that waits for the handles; [`Backend::Auto`] by default.
     #[must_use]
     pub fn backend(mut self, backend: Backend) -> Self {
         self.backend = backend;
         self
     }
 
-    /// How timers are kept; a hierarchical wheel by default.
+    /// The timer queue; a hierarchical wheel by default.
     #[must_use]
     pub fn timers(mut self, strategy: TimerStrategy) -> Self {
         self.timers = strategy;
@@ -61,46 +61,49 @@ impl Options {
 
     /// The clock of the timers: the monotonic clock by default, for tests a [`TestClock`](crate::timer::TestClock).
     ///
-    /// With a clock of another kind than the monotonic one, a reactor that waits does not see it move: whoever moves it calls
-    /// [`wake`](crate::Registry::wake) or [`run_once`](crate::Reactor::run_once) with a time of zero.
+    /// With a clock other than the monotonic one, a waiting reactor does not notice its changes: code that
+    /// advances it calls [`wake`](crate::Registry::wake) or [`run_once`](crate::Reactor::run_once) with a
+    /// timeout of zero.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Who dispatches; leader/followers by default.
+    /// The threads that dispatch; leader/followers by default.
     #[must_use]
     pub fn threads(mut self, strategy: ThreadStrategy) -> Self {
         self.threads = strategy;
         self
     }
 
-    /// How many handlers there can be: 65,536 by default, and never more than 2^31.
+    /// The maximum number of handlers: 65,536 by default, at most 2^31.
     #[must_use]
     pub fn max_handlers(mut self, handlers: usize) -> Self {
         self.max_handlers = handlers.clamp(1, 1 << 31);
         self
     }
 
-    /// How many ready handles, and again as many expired timers, notices and jobs, are dispatched between two waits: 64 by default.
+    /// The maximum number of ready handles, and again of expired timers, notices and jobs, dispatched between
+    /// two waits: 64 by default.
     #[must_use]
     pub fn max_events_per_wait(mut self, events: usize) -> Self {
         self.max_events_per_wait = events.clamp(1, 65_536);
         self
     }
 
-    /// How many notices and jobs can be under way: 65,536 by default.
+    /// The maximum number of pending notices and jobs: 65,536 by default.
     #[must_use]
     pub fn max_notices(mut self, notices: usize) -> Self {
         self.max_notices = notices.max(1);
         self
     }
 
-    /// How long a dispatch may keep the leadership before a follower takes it over: 1 ms by default, which is also the least.
+    /// The time after which a follower takes over the leadership from a long dispatch: 1 ms by default and at
+    /// least.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience.max(Duration::from_millis(1));
+    pub fn takeover_after(mut self, takeover_after: Duration) -> Self {
+        self.takeover_after = takeover_after.max(Duration::from_millis(1));
         self
     }
 }
@@ -111,22 +114,22 @@ impl Default for Options {
     }
 }
 
-/// Which threads dispatch.
+/// The threads that dispatch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ThreadStrategy {
-    /// The one thread in [`run`](crate::Reactor::run), and no other may join it.
+    /// The one thread in [`run`](crate::Reactor::run); no other may run it.
     Reactive,
-    /// Any number of threads call [`run`](crate::Reactor::run). One of them, the leader, waits; it dispatches a single event in
-    /// place, and shares several with the followers, of whom another then leads.
+    /// Any number of threads call [`run`](crate::Reactor::run). One of them, the leader, waits. It dispatches
+    /// a single event in place, and shares several with the followers, of which another then leads.
     #[default]
     LeaderFollowers,
-    /// The thread in [`run`](crate::Reactor::run) only waits, and hands what is ready through a bounded queue to workers of the
-    /// reactor's own, which dispatch (paper 002, half-sync/half-async).
+    /// The thread in [`run`](crate::Reactor::run) only waits, and passes events through a bounded queue to
+    /// the reactor's own worker threads, which dispatch (paper 002, half-sync/half-async).
     HalfSyncHalfAsync {
-        /// How many threads dispatch.
+        /// The number of worker threads.
         workers: usize,
-        /// How many events the queue holds; when it is full, the waiting thread waits for room.
+        /// The capacity of the queue; when it is full, the waiting thread waits for room.
         queue: usize,
     },
 }

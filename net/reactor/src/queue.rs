@@ -1,7 +1,8 @@
-//! What is to be dispatched besides what the demultiplexer shows: jobs, and the mail of handlers.
+//! Items to dispatch besides ready handles: jobs, and the mail of handlers.
 //!
-//! A handler's notices, timers and signals lie in its mailbox, in its slot. While there is mail, one item of the queue (or one
-//! thread) says so; whoever claims the handler then takes the mail out in order. So order is kept whatever the number of threads.
+//! The notices, timers and signals of a handler are in the mailbox of its slot. While there is mail, one item
+//! of the queue (or one thread) stands for it; the thread that claims the handler then takes the mail out in
+//! order. So the order does not depend on the number of threads.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,37 +19,37 @@ use crate::timer::TimerId;
 /// One thing to dispatch; `J` are jobs.
 pub(crate) struct Item<J> {
     pub(crate) key: Key,
-    pub(crate) what: What<J>,
+    pub(crate) kind: ItemKind<J>,
 }
 
-/// What a handler is ready for though its handle does not show it.
+/// The events for which a handler is ready although its handle does not show them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Listed {
-    /// It said so itself, and is asked again: somebody may have been quicker.
+pub(crate) struct ListedReady {
+    /// Reported by the endpoint, which is checked again: another thread may have consumed them.
     pub(crate) ready: Interest,
-    /// Somebody else said so, or it was shown while it was busy: nobody will say it again.
+    /// Marked by other code, or reported while it was busy: they will not be reported again.
     pub(crate) marked: Interest,
 }
 
-/// What to dispatch.
-pub(crate) enum What<J> {
-    /// The handle showed this.
-    Shown(Interest),
-    /// As above, and the slot was claimed already.
+/// The kind of an item.
+pub(crate) enum ItemKind<J> {
+    /// The handle is ready for these events.
+    ReadyHandle(Interest),
+    /// As above, and the slot is claimed already.
     Claimed(Interest),
-    /// The handler is ready, whatever its handle shows.
-    Ready(Listed),
+    /// The handler is ready although its handle does not show it.
+    Ready(ListedReady),
     /// There is mail, or the handler is to be opened.
     Mail,
-    /// Something to run in a thread of the reactor.
+    /// A job to run in a thread of the reactor.
     Job(J),
 }
 
 /// Jobs, and tokens of mail, in order.
 pub(crate) struct Queue<J> {
-    /// Length of `items`, to be looked at without the lock.
+    /// Length of `items`, readable without the lock.
     len: AtomicUsize,
-    /// Notices and jobs that were accepted and not yet dispatched.
+    /// The number of notices and jobs that were accepted and not yet dispatched.
     under_way: AtomicUsize,
     limit: usize,
     items: Mutex<VecDeque<Item<J>>>,
@@ -59,22 +60,26 @@ impl<J> Queue<J> {
         Self { len: AtomicUsize::new(0), under_way: AtomicUsize::new(0), limit, items: Mutex::new(VecDeque::new()) }
     }
 
-    /// Makes room for a notice or a job, unless there are too many.
+    /// Reserves room for a notice or a job, unless there are too many.
     pub(crate) fn admit(&self) -> io::Result<()> {
         if self.under_way.fetch_add(1, Ordering::Relaxed) >= self.limit {
             self.dismiss(1);
-            let text = format!("{} notices and jobs are under way already", self.limit);
+            let text = format!(
+                "{} notices and jobs are pending, the limit of the reactor's options (max_notices)",
+                self.limit
+            );
             return Err(io::Error::new(io::ErrorKind::WouldBlock, text));
         }
         Ok(())
     }
 
-    /// So many notices or jobs were dispatched, or are moot.
+    /// Releases the room of notices or jobs that were dispatched or dropped.
     pub(crate) fn dismiss(&self, count: usize) {
         self.under_way.fetch_sub(count, Ordering::Relaxed);
     }
 
-    /// Takes an admitted job; or a token of mail, of which there is one for each handler, apart from that for its opening.
+    /// Adds an admitted job; or the token for a handler's mail, of which there is at most one, besides that
+    /// for its opening.
     pub(crate) fn push(&self, item: Item<J>) {
         let mut items = self.items.lock();
         items.push_back(item);
@@ -86,11 +91,11 @@ impl<J> Queue<J> {
         self.len.load(Ordering::SeqCst) == 0
     }
 
-    /// Moves up to `most` items over.
-    pub(crate) fn take(&self, most: usize, into: &mut Vec<Item<J>>) {
+    /// Moves up to `max_events` items over.
+    pub(crate) fn take(&self, max_events: usize, into: &mut Vec<Item<J>>) {
         let mut items = self.items.lock();
-        let most = most.min(items.len());
-        into.extend(items.drain(..most));
+        let max_events = max_events.min(items.len());
+        into.extend(items.drain(..max_events));
         self.len.store(items.len(), Ordering::SeqCst);
     }
 
@@ -102,15 +107,16 @@ impl<J> Queue<J> {
     }
 }
 
-/// A timer that has expired, as [`EventHandler::handle_timeout`](crate::EventHandler::handle_timeout) is told.
+/// An expired timer, the argument of [`EventHandler::handle_timeout`](crate::EventHandler::handle_timeout).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Expired {
-    /// Which timer.
+    /// The timer.
     pub id: TimerId,
-    /// What it was scheduled with.
+    /// The argument with which it was scheduled.
     pub argument: u64,
-    /// How many more expiries of an interval timer this one stands for, because they could not be told in time.
+    /// The number of further expiries of an interval timer that this call stands for, because they were not
+    /// dispatched in time.
     pub missed: u64,
 }
 
@@ -123,13 +129,13 @@ pub(crate) enum Mail {
     Notice(u64),
 }
 
-/// A handler's mail, in order. Made when the first comes; boxed, because most handlers never get any.
+/// A handler's mail, in order. Allocated on first use; boxed, because most handlers never get any.
 #[derive(Debug, Default)]
 #[allow(clippy::box_collection, reason = "a slot has room for one word")]
 pub(crate) struct Mailbox(Option<Box<VecDeque<Mail>>>);
 
 impl Mailbox {
-    /// Whether it was empty, so that it takes a token.
+    /// Adds mail; returns whether it was empty, so that it needs a token.
     pub(crate) fn put(&mut self, mail: Mail) -> bool {
         let letters = self.0.get_or_insert_default();
         let was_empty = letters.is_empty();
@@ -139,7 +145,7 @@ impl Mailbox {
         was_empty
     }
 
-    /// Moves as much over as there is room for, and says whether there is more.
+    /// Moves mail over up to the given room, and returns whether there is more.
     pub(crate) fn take(&mut self, room: &mut [Option<Mail>]) -> bool {
         let Some(letters) = self.0.as_mut() else { return false };
         for place in room {
@@ -148,14 +154,15 @@ impl Mailbox {
         !letters.is_empty()
     }
 
-    /// Empties it, and says how many notices there were.
+    /// Empties it, and returns the number of notices.
     pub(crate) fn clear(&mut self) -> usize {
         let mail = self.0.take().unwrap_or_default();
         mail.iter().filter(|mail| matches!(mail, Mail::Notice(_))).count()
     }
 }
 
-/// Counts what is there already, so that a handler that is busy for long is not buried by its own interval timers and signals.
+/// Merges with equal mail that is queued already, so that interval timers and signals do not fill the mailbox
+/// of a busy handler.
 fn merges(there: &mut VecDeque<Mail>, mail: &Mail) -> bool {
     match mail {
         Mail::Notice(_) => false,

@@ -1,4 +1,4 @@
-//! The loop: threads that wait, dispatch, and take turns at it.
+//! The event loop: threads that wait, dispatch, and take turns.
 
 use std::io;
 use std::time::Duration;
@@ -8,27 +8,27 @@ use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Mutex, thread};
 
 use crate::core::Scratch;
+use crate::current::CurrentReactor;
 use crate::demux::{self, Demultiplexer};
-use crate::inside::Inside;
-use crate::lead::{Leadership, Part, Turn};
-use crate::queue::What;
+use crate::lead::{Action, DispatchId, Leadership};
+use crate::queue::ItemKind;
 use crate::registry::{Core, Item, Job};
 use crate::{HandlerId, Options, Registry, ThreadStrategy};
 
-/// Waits for what its handlers wait for, and calls them (paper 002, section 2.4).
+/// Waits for the events of its handlers, and dispatches them (paper 002, section 2.4).
 ///
-/// Cheap to clone; with the last clone it is [closed](Self::close).
+/// Cheap to clone; dropping the last clone [closes](Self::close) it.
 #[derive(Clone, Debug)]
 pub struct Reactor(Arc<Owner>);
 
-/// What the reactors' clones share, and registries do not keep alive.
+/// The state that the clones of a reactor share, and that registries do not keep alive.
 #[derive(Debug)]
 struct Owner {
     registry: Registry,
     workers: Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
-/// Why a run goes on, and how far it has come.
+/// The end condition of a run, and its progress.
 struct Run<'a> {
     until: Option<Instant>,
     done: Option<&'a mut dyn FnMut() -> bool>,
@@ -105,24 +105,24 @@ impl Reactor {
         self.go(&mut Run { until: deadline(Some(span)), done: None, once: false, calls: 0 })
     }
 
-    /// As [`run`](Self::run), until `done` says that what it runs for has come true, or the time is up; says whether it has.
+    /// As [`run`](Self::run), until `done` returns true or the timeout passes; returns whether it did.
     ///
-    /// `done` is asked first, and after each round of this thread. When another thread makes it come true, that one calls
+    /// `done` is called first, and after each round of this thread. Another thread that makes it true calls
     /// [`Registry::wake`].
     ///
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_until(&self, timeout: Option<Duration>, mut done: impl FnMut() -> bool) -> io::Result<bool> {
-        self.registry().core().lead.looker(true);
+        self.registry().core().lead.count_conditional(true);
         let result = self.go(&mut Run { until: deadline(timeout), done: Some(&mut done), once: false, calls: 0 });
-        self.registry().core().lead.looker(false);
+        self.registry().core().lead.count_conditional(false);
         result.map(|()| done())
     }
 
-    /// Waits once, for `timeout` at most, dispatches what that brought, and returns how many methods of handlers (and jobs) that
-    /// called. A call for which another thread's wait brought something counts as well.
+    /// Waits once, at most for `timeout`, dispatches the events, and returns the number of handler methods
+    /// (and jobs) called. Calls for events of another thread's wait count as well.
     ///
-    /// It may return early with nothing called, for instance after a signal or [`Registry::wake`].
+    /// It may return early without a call, for instance after a signal or [`Registry::wake`].
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -131,8 +131,8 @@ impl Reactor {
         self.go(&mut run).map(|()| run.calls)
     }
 
-    /// Has every [`run`](Self::run) return, also those that are called later, until [`restart`](Self::restart). Calls of handlers
-    /// that are under way end first.
+    /// Makes every [`run`](Self::run) return, also later ones, until [`restart`](Self::restart). Running
+    /// calls of handlers end first.
     pub fn stop(&self) {
         self.registry().stop();
     }
@@ -144,23 +144,23 @@ impl Reactor {
         }
     }
 
-    /// Stops it for good, and closes all handlers with [`CloseReason::Stopped`](crate::CloseReason::Stopped): those that are being
-    /// called, as soon as that call has returned. Jobs and notices that are still under way are dropped.
+    /// Stops it for good, and closes all handlers with [`CloseReason::Stopped`](crate::CloseReason::Stopped);
+    /// a handler that is being called is closed when the call returns. Pending jobs and notices are dropped.
     pub fn close(&self) {
         self.0.close();
     }
 
     fn go(&self, run: &mut Run<'_>) -> io::Result<()> {
         let core = self.registry().core();
-        let inside = Inside::enter(core);
+        let current = CurrentReactor::enter(core);
         let others = core.running.fetch_add(1, Ordering::SeqCst);
-        let result = if inside.is_nested {
+        let result = if current.is_nested {
             core.lead.promote_any();
             self.take_part(run)
         } else if core.threads == ThreadStrategy::Reactive && others > 0 {
             Err(io::Error::new(
                 io::ErrorKind::ResourceBusy,
-                "another thread runs this reactor, whose strategy is Reactive",
+                "another thread runs this reactor; only one may with the strategy Reactive",
             ))
         } else {
             self.take_part(run)
@@ -174,35 +174,35 @@ impl Reactor {
         let lead = &registry.core().lead;
         let mut scratch = registry.core().borrow_scratch();
         let result = loop {
-            let looks = run.done.is_some().then(|| lead.looks());
+            let condition_checks = run.done.is_some().then(|| lead.condition_checks());
             if run.is_done() {
                 break Ok(());
             }
-            match lead.next(run.until, looks, |item| registry.claim_shared(item)) {
-                Part::Lead => match self.lead(run, &mut scratch) {
+            match lead.next(run.until, condition_checks, |item| registry.claim_shared(item)) {
+                Action::Lead => match self.lead(run, &mut scratch) {
                     Ok(true) => {}
                     Ok(false) => break Ok(()),
                     Err(error) => break Err(error),
                 },
-                Part::Work(item) => {
-                    run.calls += registry.dispatch(item, Turn::NONE);
+                Action::Work(item) => {
+                    run.calls += registry.dispatch(item, DispatchId::NONE);
                     if run.once {
                         break Ok(());
                     }
                 }
-                Part::Look => {}
-                Part::TimedOut | Part::Stopped => break Ok(()),
+                Action::CheckCondition => {}
+                Action::TimedOut | Action::Stopped => break Ok(()),
             }
         };
         registry.core().return_scratch(scratch);
         result
     }
 
-    /// Leads for as long as it pays. False: the run is over.
+    /// Leads as long as possible. False: the run has ended.
     fn lead(&self, run: &mut Run<'_>, scratch: &mut Scratch<Job>) -> io::Result<bool> {
         let registry = self.registry();
         let core = registry.core();
-        let mut leading = Leading { lead: &core.lead, phase: Some(Turn::NONE) };
+        let mut leading = Leading { lead: &core.lead, phase: Some(DispatchId::NONE) };
         loop {
             core.gather(scratch, run.left())?;
             if core.has_workers() {
@@ -212,14 +212,15 @@ impl Reactor {
                 core.lead.share(scratch.drain());
                 return Ok(self.finish_shared(run));
             } else if let Some((key, ready)) = scratch.take_single() {
-                if let Some((slot, word)) = registry.claim_shown(key, ready)
-                    && !leading.in_place(|turn| run.calls += registry.call_ready(slot, key, word, ready, turn))
+                if let Some((slot, word)) = registry.claim_ready_handle(key, ready)
+                    && !leading
+                        .in_place(|dispatch_id| run.calls += registry.call_ready(slot, key, word, ready, dispatch_id))
                 {
                     return Ok(!run.once);
                 }
             } else if scratch.len() == 1
-                && !leading.in_place(|turn| {
-                    run.calls += scratch.drain().map(|item| registry.dispatch(item, turn)).sum::<usize>();
+                && !leading.in_place(|dispatch_id| {
+                    run.calls += scratch.drain().map(|item| registry.dispatch(item, dispatch_id)).sum::<usize>();
                 })
             {
                 return Ok(!run.once);
@@ -231,26 +232,26 @@ impl Reactor {
         }
     }
 
-    /// Where a run ends after one wait, it also dispatches what that brought, as far as others do not.
+    /// A run of one wait also dispatches its events, unless other threads do.
     fn finish_shared(&self, run: &mut Run<'_>) -> bool {
         let registry = self.registry();
         while run.once
             && let Some(item) = registry.core().lead.take(|item| registry.claim_shared(item))
         {
-            run.calls += registry.dispatch(item, Turn::NONE);
+            run.calls += registry.dispatch(item, DispatchId::NONE);
         }
         !run.once
     }
 
-    /// Gives everything to the workers; says how many items that were. What they take no more, because they have been told to end,
-    /// is dispatched here, so that nothing stays claimed.
+    /// Passes all items to the workers; returns their number. Items that the workers refuse, because they
+    /// have ended, are dispatched here, so that no handler stays claimed.
     fn hand_over(&self, scratch: &mut Scratch<Job>) -> usize {
         let registry = self.registry();
         let mut count = 0;
         for mut item in scratch.drain() {
             if registry.claim_shared(&mut item) {
                 if let Err(item) = registry.core().lead.hand_over(item) {
-                    registry.dispatch(item, Turn::NONE);
+                    registry.dispatch(item, DispatchId::NONE);
                 }
                 count += 1;
             }
@@ -260,31 +261,32 @@ impl Reactor {
 }
 
 impl Registry {
-    /// Claims the handler of a shared item, so that it is not shown anew to the next leader. False: there is nothing to do.
+    /// Claims the handler of a shared item, so that the next leader does not report it again. False: there is
+    /// nothing to do.
     fn claim_shared(&self, item: &mut Item) -> bool {
-        let What::Shown(ready) = item.what else { return true };
-        let is_claimed = self.claim_shown(item.key, ready).is_some();
-        item.what = What::Claimed(ready);
+        let ItemKind::ReadyHandle(ready) = item.kind else { return true };
+        let is_claimed = self.claim_ready_handle(item.key, ready).is_some();
+        item.kind = ItemKind::Claimed(ready);
         is_claimed
     }
 }
 
-/// Gives the leadership back however a leader ends.
+/// Gives up the leadership when a leader returns or panics.
 struct Leading<'a> {
     lead: &'a Leadership<Item>,
-    /// In which dispatch in place; `None` if it leads no longer.
-    phase: Option<Turn>,
+    /// The present dispatch in place; `None` if it no longer leads.
+    phase: Option<DispatchId>,
 }
 
 impl Leading<'_> {
-    /// Dispatches in place. False: it leads no longer.
+    /// Dispatches in place. False: it no longer leads.
     #[inline]
-    fn in_place(&mut self, dispatch: impl FnOnce(Turn)) -> bool {
-        let turn = self.lead.begin();
-        self.phase = Some(turn);
-        dispatch(turn);
-        let leads = self.lead.end(turn);
-        self.phase = leads.then_some(Turn::NONE);
+    fn in_place(&mut self, dispatch: impl FnOnce(DispatchId)) -> bool {
+        let dispatch_id = self.lead.begin();
+        self.phase = Some(dispatch_id);
+        dispatch(dispatch_id);
+        let leads = self.lead.end(dispatch_id);
+        self.phase = leads.then_some(DispatchId::NONE);
         leads
     }
 }
@@ -292,8 +294,8 @@ impl Leading<'_> {
 impl Drop for Leading<'_> {
     fn drop(&mut self) {
         match self.phase {
-            Some(Turn::NONE) => self.lead.resign(),
-            Some(turn) => self.lead.promote(turn),
+            Some(DispatchId::NONE) => self.lead.resign(),
+            Some(dispatch_id) => self.lead.promote(dispatch_id),
             None => {}
         }
     }
@@ -317,7 +319,7 @@ impl Owner {
             self.registry.remove(HandlerId(key));
         }
         let jobs = core.lead.drain().into_iter().chain(core.queue.drain());
-        core.queue.dismiss(jobs.filter(|item| matches!(item.what, What::Job(_))).count());
+        core.queue.dismiss(jobs.filter(|item| matches!(item.kind, ItemKind::Job(_))).count());
         core.with_timers(|timers| timers.clear());
     }
 }
@@ -328,15 +330,15 @@ impl Drop for Owner {
     }
 }
 
-/// What a worker of a half-sync/half-async reactor does.
+/// The loop of a worker of a half-sync/half-async reactor.
 fn work(registry: &Registry) {
-    let _inside = Inside::enter(registry.core());
+    let _current = CurrentReactor::enter(registry.core());
     while let Some(item) = registry.core().lead.next_work() {
-        registry.dispatch(item, Turn::NONE);
+        registry.dispatch(item, DispatchId::NONE);
     }
 }
 
-/// Times beyond what a clock can show are for ever.
+/// Times beyond the range of the clock count as unlimited.
 fn deadline(timeout: Option<Duration>) -> Option<Instant> {
     const AGES: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     timeout.filter(|timeout| *timeout < AGES).map(|timeout| Instant::now() + timeout)

@@ -1,13 +1,13 @@
-//! Serving one connection, whatever thread or process does it.
+//! Serving one connection, in any thread or process.
 //!
-//! A [`ServiceHandler`] (the papers' service handler, `Svc_Handler`) holds the state of one connection and is told what happens on it.
-//! It sees its connection as a [`Peer`], which behaves the same whether a reactor, a thread of its own, a pool or a process of its own
-//! runs it; which of them does is a [strategy](crate::strategy) of the [`Acceptor`](crate::Acceptor) or
-//! [`Connector`](crate::Connector) that made it.
+//! A [`ServiceHandler`] (the papers' service handler, `Svc_Handler`) holds the state of one connection and
+//! handles its events. It uses the connection through a [`Peer`], which behaves the same in a reactor, in a
+//! thread of its own, in a pool or in a process of its own. A [strategy](crate::strategy) of the
+//! [`Acceptor`](crate::Acceptor) or [`Connector`](crate::Connector) chooses between these.
 
 pub(crate) mod blocking;
+pub(crate) mod open_connections;
 pub(crate) mod outbox;
-pub(crate) mod population;
 pub(crate) mod reactive;
 
 use std::cell::Cell;
@@ -20,17 +20,17 @@ use spandrel_sync::Arc;
 use crate::timer::TimerId;
 use crate::{CloseReason, Context, Expired, HandlerId};
 
-use blocking::Seat;
+use blocking::ThreadTimers;
+use open_connections::ConnectionEntry;
 use outbox::Outbox;
-use population::Guest;
 
-/// How many octets may wait for a peer that does not read, unless it is set otherwise: 16 MiB.
+/// The default limit on octets queued for a peer that does not read: 16 MiB.
 pub const MAX_WAITING: usize = 16 << 20;
 
 /// Serves one connection of a family.
 ///
-/// An error or a panic closes the connection, and concerns no other; but [`io::ErrorKind::WouldBlock`] says that nothing more is to be
-/// done now, and is no failure.
+/// An error or a panic closes the connection, and concerns no other; but [`io::ErrorKind::WouldBlock`] means
+/// that there is nothing more to do now, and is no failure.
 ///
 /// ```
 /// use std::io;
@@ -51,7 +51,7 @@ pub const MAX_WAITING: usize = 16 << 20;
 /// }
 /// ```
 pub trait ServiceHandler<F: Family>: Send + 'static {
-    /// The connection has been made. Called once, before anything else.
+    /// The connection has been established. Called once, before any other method.
     ///
     /// # Errors
     /// Any; the connection is closed then.
@@ -60,14 +60,14 @@ pub trait ServiceHandler<F: Family>: Send + 'static {
         Ok(())
     }
 
-    /// There is something to receive, or the end. It must receive: a thread that serves nothing else calls this without looking first,
-    /// and `recv` waits there.
+    /// There are octets to receive, or the end. It must receive: a thread that serves only this connection
+    /// calls it without checking first, and `recv` waits there.
     ///
     /// # Errors
     /// Any; the connection is closed then.
     fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()>;
 
-    /// All that was [put](Peer::put) and had to wait has been sent.
+    /// All queued octets of [`put`](Peer::put) have been sent.
     ///
     /// # Errors
     /// Any; the connection is closed then.
@@ -76,7 +76,7 @@ pub trait ServiceHandler<F: Family>: Send + 'static {
         Ok(())
     }
 
-    /// A timer of this connection has run out.
+    /// A timer of this connection has expired.
     ///
     /// # Errors
     /// Any; the connection is closed then.
@@ -85,43 +85,43 @@ pub trait ServiceHandler<F: Family>: Send + 'static {
         Ok(())
     }
 
-    /// The connection ends. Called once, after everything else, also when it failed.
+    /// The connection ends. Called once, after all other methods, also when the connection failed.
     fn close(&mut self, peer: &mut Peer<'_, F>, reason: &CloseReason) {
         let _ = (peer, reason);
     }
 }
 
-/// A connection with its handler: what a concurrency strategy is given to run.
+/// A connection with its handler, to be run by a concurrency strategy.
 #[derive(Debug)]
 pub struct Service<F: Family, H> {
     pub(crate) connection: Connection<F>,
     pub(crate) handler: H,
 }
 
-/// One connection and what goes with it.
+/// One connection and its state.
 #[derive(Debug)]
 pub(crate) struct Connection<F: Family> {
     pub(crate) stream: Arc<F::Stream>,
     pub(crate) remote: F::Addr,
     pub(crate) outbox: Outbox,
-    /// Leaves the acceptor's or connector's count when it is dropped.
-    pub(crate) guest: Guest,
-    /// To be closed once nothing waits to be sent.
+    /// Dropping it removes the connection from the count of its acceptor or connector.
+    pub(crate) entry: ConnectionEntry,
+    /// To be closed once the queue is empty.
     pub(crate) is_closing: bool,
     /// The handler has received the end.
     pub(crate) has_ended: Cell<bool>,
-    /// The handler has made use of timers.
+    /// The handler has used timers.
     pub(crate) has_timers: bool,
 }
 
 impl<F: Family> Connection<F> {
-    /// Whether the handler is called no more, once nothing waits to be sent.
+    /// Whether the handler is not called any more, once the queue is empty.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.is_closing || self.has_ended.get() && !self.has_timers
     }
 
-    /// Notes what was received into `room` octets.
+    /// Records the result of a receive into `room` octets.
     #[inline]
     fn note(&self, received: io::Result<usize>, room: impl FnOnce() -> bool) -> io::Result<usize> {
         if matches!(received, Ok(0)) && room() {
@@ -132,10 +132,10 @@ impl<F: Family> Connection<F> {
 }
 
 impl<F: Family, H> Service<F, H> {
-    pub(crate) fn new(stream: Arc<F::Stream>, remote: F::Addr, handler: H, guest: Guest) -> Self {
+    pub(crate) fn new(stream: Arc<F::Stream>, remote: F::Addr, handler: H, entry: ConnectionEntry) -> Self {
         let outbox = Outbox::new(MAX_WAITING);
         let has_ended = Cell::new(false);
-        let connection = Connection { stream, remote, outbox, guest, is_closing: false, has_ended, has_timers: false };
+        let connection = Connection { stream, remote, outbox, entry, is_closing: false, has_ended, has_timers: false };
         Self { connection, handler }
     }
 
@@ -145,7 +145,7 @@ impl<F: Family, H> Service<F, H> {
         &self.connection.stream
     }
 
-    /// Where the connection comes from or leads to.
+    /// The address of the peer.
     #[must_use]
     pub fn remote(&self) -> &F::Addr {
         &self.connection.remote
@@ -159,23 +159,26 @@ pub struct Peer<'a, F: Family> {
     pub(crate) runner: Runner<'a>,
 }
 
-/// Who runs the handler.
+/// The thread type that runs the handler.
 #[derive(Debug)]
 pub(crate) enum Runner<'a> {
     /// A reactor, which must never wait for one connection.
     Reactor(&'a Context<'a>),
-    /// A thread that does nothing else.
-    Thread(&'a mut Seat),
+    /// A thread for this connection alone.
+    Thread(&'a mut ThreadTimers),
 }
 
 impl<F: Family> Peer<'_, F> {
-    /// Receives into `buffer` what is there and says how many octets. Zero is the end. Run by a thread of its own it waits.
+    /// Receives available octets into `buffer` and returns their number. Zero is the end. It waits if a
+    /// thread of its own runs the handler.
     ///
-    /// After the end the handler is given no further input. What was put is still sent; then the connection is closed, unless the handler
-    /// has [scheduled](Self::schedule) a timer: then it is closed when the handler says so.
+    /// After the end the handler gets no further input. Queued octets are still sent. Then the connection is
+    /// closed, unless the handler has [scheduled](Self::schedule) a timer: in that case the handler closes
+    /// it.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if a reactor runs the handler and nothing is there: pass it on with `?`. Others of the system.
+    /// [`io::ErrorKind::WouldBlock`] if a reactor runs the handler and nothing is queued: pass it on with
+    /// `?`. Others of the system.
     #[inline]
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let received = match self.runner {
@@ -197,12 +200,13 @@ impl<F: Family> Peer<'_, F> {
         self.connection.note(received, || slices.iter().any(|slice| !slice.is_empty()))
     }
 
-    /// Sends all of `data`. Run by a reactor, what the peer does not take now is kept and sent when it does; until then the handler is
-    /// given no further input, so that a peer that does not read is not worked for.
+    /// Sends all of `data`. In a reactor, octets that the peer does not take now are queued; until they are
+    /// sent the handler gets no further input, so that a peer that does not read causes no work.
     ///
     /// # Errors
-    /// [`io::ErrorKind::QuotaExceeded`] when more than [`MAX_WAITING`] octets would wait; those of the system. After an error nobody knows
-    /// how much was sent: pass it on, so that the connection is closed.
+    /// [`io::ErrorKind::QuotaExceeded`] when more than [`MAX_WAITING`] octets would be queued; those of the
+    /// system. After an error the number of octets sent is unknown: pass it on, so that the connection is
+    /// closed.
     #[inline]
     pub fn put(&mut self, data: &[u8]) -> io::Result<()> {
         let connection = &mut *self.connection;
@@ -210,41 +214,41 @@ impl<F: Family> Peer<'_, F> {
             Runner::Reactor(_) => connection.outbox.put(&*connection.stream, data),
             Runner::Thread(_) => connection.stream.send_n(data).map_err(|error| {
                 let error = io::Error::from(error);
-                // Some systems call it so that the stream's time-out is over; but octets of this would be missing in what comes next.
+                // Some systems report a timeout so; but the next call would then miss octets of this one.
                 if error.kind() == io::ErrorKind::WouldBlock { io::ErrorKind::TimedOut.into() } else { error }
             }),
         }
     }
 
-    /// From now on at most so many octets may wait for the peer to take them, instead of [`MAX_WAITING`].
+    /// Sets the limit on queued octets, instead of [`MAX_WAITING`].
     pub fn limit_waiting(&mut self, octets: usize) {
         self.connection.outbox.limit(octets);
     }
 
-    /// How many octets wait for the peer to take them.
+    /// The number of octets queued for the peer.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.connection.outbox.len()
     }
 
-    /// Closes the connection once the handler has returned and what was put has been sent.
+    /// Closes the connection once the handler has returned and the queued octets have been sent.
     pub fn close(&mut self) {
         self.connection.is_closing = true;
     }
 
-    /// The stream itself, for options and addresses. Its transfers do not know of what waits to be sent.
+    /// The stream itself, for options and addresses. Its transfers bypass the queue.
     #[must_use]
     pub fn stream(&self) -> &F::Stream {
         &self.connection.stream
     }
 
-    /// Where the connection comes from or leads to.
+    /// The address of the peer.
     #[must_use]
     pub fn remote(&self) -> &F::Addr {
         &self.connection.remote
     }
 
-    /// This handler in its reactor, if a reactor runs it.
+    /// The identifier of this handler in its reactor, if a reactor runs it.
     #[must_use]
     pub fn id(&self) -> Option<HandlerId> {
         match self.runner {
@@ -260,17 +264,17 @@ impl<F: Family> Peer<'_, F> {
     pub fn schedule(&mut self, delay: Duration, interval: Option<Duration>, argument: u64) -> io::Result<TimerId> {
         let timer = match &mut self.runner {
             Runner::Reactor(context) => context.schedule(delay, interval, argument),
-            Runner::Thread(seat) => seat.schedule(delay, interval, argument),
+            Runner::Thread(thread_timers) => thread_timers.schedule(delay, interval, argument),
         }?;
         self.connection.has_timers = true;
         Ok(timer)
     }
 
-    /// Cancels a timer; false if it is gone already.
+    /// Cancels a timer; false if it has expired or was cancelled.
     pub fn cancel(&mut self, timer: TimerId) -> bool {
         match &mut self.runner {
             Runner::Reactor(context) => context.cancel(timer),
-            Runner::Thread(seat) => seat.cancel(timer),
+            Runner::Thread(thread_timers) => thread_timers.cancel(timer),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Several reactors, each with a thread of its own, that share the work of one address.
+//! Several reactors, each with its own thread, that serve one address together.
 
 use std::io;
 
@@ -8,11 +8,11 @@ use spandrel_sync::thread;
 use crate::strategy::{Acceptance, Concurrency, Creation};
 use crate::{Acceptor, Options, Reactor, Server};
 
-/// Reactors that know nothing of each other, each run by its own thread.
+/// Independent reactors, each run by its own thread.
 ///
-/// A connection belongs to the reactor that accepted it, so that nothing of it is ever shared between threads. The system spreads
-/// connections over acceptors that share an address (`SO_REUSEPORT`): open the family with that option
-/// ([`AcceptorOptions::reuse_port`](spandrel_ipc::inet::AcceptorOptions)).
+/// A connection belongs to the reactor that accepted it, so that none of its state is shared between threads.
+/// The system distributes connections over acceptors that share an address (`SO_REUSEPORT`): open the family
+/// with that option ([`AcceptorOptions::reuse_port`](spandrel_ipc::inet::AcceptorOptions)).
 #[derive(Debug)]
 pub struct Shards {
     reactors: Vec<Reactor>,
@@ -22,14 +22,14 @@ pub struct Shards {
 impl Shards {
     /// Starts `count` reactors.
     ///
-    /// A reactor that cannot go on is closed, with its connections and the acceptors in it, so that the system gives what comes to the
-    /// others; [`stop`](Self::stop) tells why.
+    /// A reactor that fails is closed, with its connections and acceptors, so that the system gives new
+    /// connections to the others; [`stop`](Self::stop) returns the error.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for none; those of [`Reactor::with`], and when a thread cannot be started.
     pub fn start(count: usize, options: &Options) -> io::Result<Self> {
         if count == 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no reactors would serve nobody"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the number of reactors must be at least 1"));
         }
         let mut shards = Self { reactors: Vec::new(), threads: Vec::new() };
         for number in 0..count {
@@ -48,8 +48,8 @@ impl Shards {
         &self.reactors
     }
 
-    /// Listens at `addr` once in each reactor, with the acceptor that `make` makes for its number. If the first finds a port of its
-    /// own, the others share it.
+    /// Listens at `addr` once in each reactor, with the acceptor that `make` returns for its index. If the
+    /// system chooses a port for the first, the others share it.
     ///
     /// # Errors
     /// Those of [`Acceptor::open`]; [`io::ErrorKind::AddrInUse`] if the family does not share addresses.
@@ -78,7 +78,8 @@ impl Shards {
         Ok(servers)
     }
 
-    /// Stops all reactors, waits for their threads, and closes what is open. ([`Server::drain`] shows how to let it end before.)
+    /// Stops all reactors, waits for their threads, and closes all connections. ([`Server::drain`] shows how
+    /// to let them finish before.)
     ///
     /// # Errors
     /// The first error with which a reactor ended.

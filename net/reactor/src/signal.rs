@@ -1,4 +1,4 @@
-//! Signals, and which of a reactor's handlers asked for them.
+//! Signals, and their subscriptions by handlers of a reactor.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::key::Key;
 pub struct Signal(i32);
 
 impl Signal {
-    /// The terminal is gone; for servers by custom: read the configuration again.
+    /// The terminal has hung up; by convention, servers reread their configuration.
     pub const HUP: Self = Self(consts::SIGHUP);
     /// Interrupt from the keyboard.
     pub const INT: Self = Self(consts::SIGINT);
@@ -23,13 +23,13 @@ impl Signal {
     pub const QUIT: Self = Self(consts::SIGQUIT);
     /// Termination.
     pub const TERM: Self = Self(consts::SIGTERM);
-    /// For programs to use as they like.
+    /// User-defined signal 1.
     pub const USR1: Self = Self(consts::SIGUSR1);
-    /// For programs to use as they like.
+    /// User-defined signal 2.
     pub const USR2: Self = Self(consts::SIGUSR2);
     /// A child process has ended or stopped.
     pub const CHLD: Self = Self(consts::SIGCHLD);
-    /// Go on after a stop.
+    /// Continue after a stop.
     pub const CONT: Self = Self(consts::SIGCONT);
     /// The window's size has changed.
     pub const WINCH: Self = Self(consts::SIGWINCH);
@@ -37,8 +37,8 @@ impl Signal {
     /// The signal with this number.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for signals that cannot be events: those that cannot be caught, and those that report a
-    /// fault of the program, after which it could not go on.
+    /// [`io::ErrorKind::InvalidInput`] for signals that cannot be events: those that cannot be caught, and
+    /// those that report a fatal fault of the program.
     pub fn new(number: i32) -> io::Result<Self> {
         if number <= 0 || consts::FORBIDDEN.contains(&number) {
             let text = format!("signal {number} cannot be delivered as an event");
@@ -69,16 +69,16 @@ impl fmt::Debug for Signal {
     }
 }
 
-/// Who of a reactor's handlers asked for which signal.
+/// The handlers of a reactor by subscribed signal.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
     pub(crate) wanted: Mutex<BTreeMap<Signal, Vec<Key>>>,
-    /// Held by who subscribes, so that there is one source for each signal.
+    /// Held while subscribing, so that there is one source for each signal.
     pub(crate) subscribing: Mutex<()>,
 }
 
 impl Signals {
-    /// How many handlers of the reactor are ours.
+    /// The number of the reactor's own handlers.
     pub(crate) fn len(&self) -> usize {
         self.wanted.lock().len()
     }

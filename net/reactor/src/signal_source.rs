@@ -1,7 +1,8 @@
-//! Signals as events: what a signal handler must not do, an event handler may.
+//! Signals as events, free of the restrictions of signal handlers.
 //!
-//! Each signal that somebody asked for has a socket pair, into which the process's signal handler writes an octet (the self-pipe of
-//! D. J. Bernstein). The receiving end is a handler of the reactor like any other, which passes the signal on.
+//! Each subscribed signal has a socket pair, into which the process's signal handler writes an octet (the
+//! self-pipe of D. J. Bernstein). The receiving end is a handler of the reactor like any other, which passes
+//! the signal on.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -17,9 +18,9 @@ use crate::registry::{CloseReason, Context, EventHandler, Registry};
 use crate::signal::{Signal, Signals};
 
 impl Registry {
-    /// Has [`handle_signal`](EventHandler::handle_signal) called when a signal comes, for each handler that asked for it. What was
-    /// done on this signal before, by other handlers of the process, is done as well; but the system's default action is not, from
-    /// now on and for good.
+    /// Calls [`handle_signal`](EventHandler::handle_signal) of each subscribed handler when the signal
+    /// arrives. Earlier signal handlers of the process are still called; the system's default action is
+    /// disabled from now on and for good.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotFound`] if the handler was removed; those of the system.
@@ -29,7 +30,7 @@ impl Registry {
     }
 }
 
-/// Has `key` told of `signal`.
+/// Subscribes `key` to `signal`.
 fn subscribe(registry: &Registry, key: Key, signal: Signal) -> io::Result<()> {
     let Signals { wanted, subscribing } = &registry.core().signals;
     let _subscribing = subscribing.lock();
@@ -76,7 +77,7 @@ impl EventHandler for Source {
     }
 
     fn handle_input(&mut self, cx: &Context<'_>) -> io::Result<()> {
-        // First the octets, then the signal: one that comes in between is told twice rather than not at all.
+        // First the octets, then the signal: a signal in between is reported twice rather than not at all.
         while (&self.receiver).read(&mut [0; 64])? == 64 {}
         let core = cx.core();
         if let Some(keys) = core.signals.wanted.lock().get_mut(&self.signal) {

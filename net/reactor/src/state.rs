@@ -1,8 +1,10 @@
-//! What may be done with a slot of the handler table, and who may do it: one atomic word, without the operating system.
+//! The state of a slot of the handler table, and the right to use it: one atomic word, without the operating
+//! system.
 //!
-//! Whoever sets `BUSY` by compare-and-swap has *claimed* the slot: that thread alone calls the handler, arms its handle in the
-//! demultiplexer, and closes it. Others leave a note in the word, which the claimer finds when it releases, because its
-//! compare-and-swap then fails. So nobody waits for a handler, and a note is never lost.
+//! The thread that sets `BUSY` by compare-and-swap has *claimed* the slot: it alone calls the handler, arms
+//! its handle in the demultiplexer, and closes it. Other threads leave a note in the word, which the claiming
+//! thread finds when it releases, because its compare-and-swap then fails. So no thread waits for a handler,
+//! and a note is never lost.
 
 use std::fmt;
 
@@ -11,7 +13,8 @@ use spandrel_sync::atomic::{AtomicU64, Ordering};
 
 use crate::Trigger;
 
-/// Bits 0 to 2: what the handler wants to be told. Bits 3 to 5: what was shown while it was busy, and will not be again.
+/// Bits 0 to 2: the interest of the handler. Bits 3 to 5: events reported while it was busy, which will not
+/// be repeated.
 const MISSED_SHIFT: u32 = 3;
 const MISSED: u64 = 7 << MISSED_SHIFT;
 /// Holds a handler.
@@ -22,27 +25,27 @@ pub(crate) const BUSY: u64 = 1 << 7;
 pub(crate) const REMOVED: u64 = 1 << 8;
 /// Not to be waited for.
 pub(crate) const SUSPENDED: u64 = 1 << 9;
-/// Note: what to wait for has changed.
+/// Note: the interest has changed.
 pub(crate) const DIRTY: u64 = 1 << 10;
-/// Note: was shown while it was busy.
+/// Note: its handle was reported while it was busy.
 const SHOWN: u64 = 1 << 11;
-/// Note: was taken out of the demultiplexer, because it was shown again and again while it was busy.
+/// Note: removed from the demultiplexer, because its handle was reported again and again while it was busy.
 pub(crate) const DISARMED: u64 = 1 << 12;
 /// `handle_open` is still to be called.
 pub(crate) const UNOPENED: u64 = 1 << 13;
-/// Its handle alone does not tell everything.
+/// Its handle alone does not show all events.
 pub(crate) const DECODES: u64 = 1 << 14;
 const EDGE: u64 = 1 << 15;
 const ONE_SHOT: u64 = 1 << 16;
 /// Note: its mail could not be delivered.
 pub(crate) const MAIL: u64 = 1 << 17;
-/// On the list of those that are ready without being shown.
+/// On the list of handlers that are ready although their handles do not show it.
 pub(crate) const LISTED: u64 = 1 << 18;
-/// Bits 19 to 31: in which round of waiting it was last released.
+/// Bits 19 to 31: the round of waiting in which it was last released.
 const ROUND_SHIFT: u32 = 19;
 const ROUND: u64 = 0x1fff << ROUND_SHIFT;
 const GENERATION_SHIFT: u32 = 32;
-/// What a releasing thread has to look at.
+/// The bits that a releasing thread has to check.
 const NOTES: u64 = MISSED | REMOVED | DIRTY | SHOWN | DISARMED | MAIL;
 
 /// A value of the word.
@@ -50,7 +53,7 @@ const NOTES: u64 = MISSED | REMOVED | DIRTY | SHOWN | DISARMED | MAIL;
 pub(crate) struct Word(pub(crate) u64);
 
 impl Word {
-    /// Of a new handler that its registrar has claimed.
+    /// The word of a new handler, claimed by the registering thread.
     pub(crate) fn new(generation: u32, interest: Interest, trigger: Trigger, decodes: bool) -> Self {
         let trigger = match trigger {
             Trigger::Level => 0,
@@ -78,7 +81,7 @@ impl Word {
         Interest::from_bits(self.0 as u8)
     }
 
-    /// What is to be waited for.
+    /// The events to wait for.
     pub(crate) fn awaited(self) -> Interest {
         if self.has(SUSPENDED) { Interest::NONE } else { self.wanted() }
     }
@@ -88,7 +91,7 @@ impl Word {
         Interest::from_bits((self.0 >> MISSED_SHIFT) as u8)
     }
 
-    /// With a note of what is ready though it will not be shown.
+    /// With a note of events that will not be reported again.
     pub(crate) fn missing(self, ready: Interest) -> Self {
         Self(self.0 | u64::from(ready.bits()) << MISSED_SHIFT)
     }
@@ -114,38 +117,39 @@ impl Word {
         Self(self.0 & !flags)
     }
 
-    /// Whether it holds the handler of that generation, and that is not about to be closed.
+    /// Whether it holds the handler of that generation, and that one is not about to be closed.
     #[inline]
     pub(crate) fn is(self, generation: u32) -> bool {
         self.generation() == generation && self.0 & (LIVE | REMOVED) == LIVE
     }
 
-    /// As it is when the arming has been brought up to date, and it is known that there is mail.
+    /// The word once the arming is up to date, and mail is noted.
     pub(crate) fn armed(self) -> Self {
         self.without(DIRTY | SHOWN | DISARMED | MISSED | MAIL)
     }
 
-    /// As it is when it has been released in that round.
+    /// The word after a release in that round.
     #[inline]
     pub(crate) fn released(self, round: u64) -> Self {
         Self(self.0 & !(BUSY | ROUND) | (round << ROUND_SHIFT) & ROUND)
     }
 
-    /// Whether what a wait of that round has shown may have been dispatched meanwhile by another thread: whoever was in the handler
-    /// when the wait began has left it since. A level is shown again if not. (Rounds are told apart only so far, and once in a great
-    /// many times this is true for nothing, which costs a wait.)
+    /// Whether events of that round's wait may have been dispatched meanwhile by another thread: the thread
+    /// that was in the handler when the wait began has left it since. If they were not, a level-triggered
+    /// event is reported again. (Round numbers wrap around, so rarely this is true without a reason, which
+    /// costs a wait.)
     #[inline]
     fn is_stale(self, round: u64) -> bool {
         (self.0 ^ round << ROUND_SHIFT) & ROUND == 0 && self.0 & (EDGE | ONE_SHOT) == 0
     }
 
-    /// Whether all there is to do to release it is to clear `BUSY`, as far as this value tells.
+    /// Whether releasing it only has to clear `BUSY`, as far as this value shows.
     #[inline]
     pub(crate) fn is_clean(self) -> bool {
         !self.has(NOTES | DECODES | UNOPENED)
     }
 
-    /// Whether a releasing thread has to look at the arming.
+    /// Whether a releasing thread has to update the arming.
     pub(crate) fn is_to_arm(self) -> bool {
         self.has(DIRTY | DISARMED | DECODES | MISSED)
     }
@@ -157,18 +161,19 @@ impl fmt::Debug for Word {
     }
 }
 
-/// What came of an attempt to claim.
+/// The result of an attempt to claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// It succeeded; this is the word now.
+    /// It succeeded, with this word.
     Claimed(Word),
-    /// Another thread has claimed it, and finds a note.
-    Noted,
-    /// Another thread has claimed it, and it was shown before since then: it is to be disarmed, or we spin. That thread may be
-    /// about to disarm it itself.
-    Spinning,
-    /// There is nothing to do: the handler is gone, suspended, does not want this, or may have been called for it already.
-    Moot,
+    /// Another thread has claimed it, and will find a note.
+    Deferred,
+    /// Another thread has claimed it, and the handle was reported again since then: it must be disarmed, or
+    /// the leader spins. That thread may be about to disarm it itself.
+    MustDisarm,
+    /// There is nothing to do: the handler was removed, is suspended, does not want this, or may have been
+    /// called for it already.
+    NotNeeded,
 }
 
 /// The word of one slot.
@@ -190,12 +195,13 @@ impl State {
         self.0.compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Without regard to what was there: for who has claimed a slot that nobody else knows.
+    /// Without a comparison: for a thread that has claimed a slot unknown to others.
     pub(crate) fn store(&self, word: Word) {
         self.0.store(word.0, Ordering::Release);
     }
 
-    /// Claims the slot of a handler that is ready: as shown in that round of waiting, or for `None` as it said itself.
+    /// Claims the slot of a ready handler: for a handle reported in that round of waiting, or, for `None`,
+    /// for an endpoint that is ready by itself.
     #[inline]
     pub(crate) fn claim_ready(&self, generation: u32, ready: Interest, round: Option<u64>) -> Claim {
         let word = self.load();
@@ -213,22 +219,22 @@ impl State {
         loop {
             let word = self.load();
             if word.generation() != generation || !word.has(LIVE) {
-                return Claim::Moot;
+                return Claim::NotNeeded;
             }
             let (new, claim) = if !word.has(BUSY) {
-                // What a handle of one that decodes shows need not be what that wants.
+                // The events of a decoding endpoint's handle need not be the wanted ones.
                 let is_wanted = word.has(DECODES) || word.wanted().intersects(ready);
                 if word.has(SUSPENDED) || !is_wanted || round.is_some_and(|round| word.is_stale(round)) {
-                    return Claim::Moot;
+                    return Claim::NotNeeded;
                 }
                 let new = word.with(if word.has(ONE_SHOT) { BUSY | SUSPENDED } else { BUSY });
                 (new, Claim::Claimed(new))
             } else if word.has(EDGE | ONE_SHOT) {
-                (word.missing(ready), Claim::Noted)
+                (word.missing(ready), Claim::Deferred)
             } else if word.has(SHOWN) {
-                return Claim::Spinning;
+                return Claim::MustDisarm;
             } else {
-                (word.with(SHOWN), Claim::Noted)
+                (word.with(SHOWN), Claim::Deferred)
             };
             if self.swap(word, new) {
                 return claim;
@@ -236,15 +242,15 @@ impl State {
         }
     }
 
-    /// Claims the slot for something that is not input or output. Suspension does not matter for that.
+    /// Claims the slot for something other than input or output, also while it is suspended.
     pub(crate) fn claim(&self, generation: u32, note: u64) -> Claim {
         loop {
             let word = self.load();
             if !word.is(generation) {
-                return Claim::Moot;
+                return Claim::NotNeeded;
             }
             let (new, claim) = if word.has(BUSY) {
-                (word.with(note), Claim::Noted)
+                (word.with(note), Claim::Deferred)
             } else {
                 (word.with(BUSY), Claim::Claimed(word.with(BUSY)))
             };
@@ -254,35 +260,37 @@ impl State {
         }
     }
 
-    /// Changes what is to be waited for. If nobody has claimed the slot, the caller has now, and brings the arming up to date.
+    /// Changes the events to wait for. If the slot was not claimed, the caller has claimed it now, and
+    /// updates the arming.
     pub(crate) fn alter(&self, generation: u32, change: impl Fn(Word) -> Word) -> Claim {
         loop {
             let word = self.load();
             if !word.is(generation) {
-                return Claim::Moot;
+                return Claim::NotNeeded;
             }
             let new = change(word).with(BUSY | DIRTY);
             if self.swap(word, new) {
-                return if word.has(BUSY) { Claim::Noted } else { Claim::Claimed(new) };
+                return if word.has(BUSY) { Claim::Deferred } else { Claim::Claimed(new) };
             }
         }
     }
 
-    /// Notes that the handler is to be closed. If nobody has claimed the slot, the caller has now, and closes it.
+    /// Notes that the handler is to be closed. If the slot was not claimed, the caller has claimed it now,
+    /// and closes the handler.
     pub(crate) fn remove(&self, generation: u32) -> Claim {
         loop {
             let word = self.load();
             if !word.is(generation) {
-                return Claim::Moot;
+                return Claim::NotNeeded;
             }
             let new = word.with(BUSY | REMOVED);
             if self.swap(word, new) {
-                return if word.has(BUSY) { Claim::Noted } else { Claim::Claimed(new) };
+                return if word.has(BUSY) { Claim::Deferred } else { Claim::Claimed(new) };
             }
         }
     }
 
-    /// For a claimer: leaves itself a note.
+    /// For the claiming thread: leaves itself a note.
     pub(crate) fn note(&self, note: u64) {
         self.0.fetch_or(note, Ordering::AcqRel);
     }
@@ -292,7 +300,7 @@ impl State {
         self.0.fetch_and(!flag, Ordering::AcqRel);
     }
 
-    /// The handler of that generation was taken off the list of those that are ready.
+    /// Removes the mark that the handler of that generation is on the list of ready ones.
     pub(crate) fn unlist(&self, generation: u32) {
         loop {
             let word = self.load();

@@ -1,7 +1,8 @@
-//! How an [`Acceptor`](crate::Acceptor) or [`Connector`](crate::Connector) makes handlers, whom it lets in, and who runs what it made.
+//! Strategies of an [`Acceptor`](crate::Acceptor) or [`Connector`](crate::Connector): creation of handlers,
+//! admission of connections, and the threads that run the services.
 //!
-//! Each is a type parameter with a default that is right for most: a new handler for each connection, everybody is let in, the reactor
-//! runs them all.
+//! Each is a type parameter with a default that suits most: a new handler for each connection, all
+//! connections are admitted, the reactor runs all services.
 
 mod acceptance;
 mod concurrency;

@@ -1,9 +1,9 @@
-//! The table of handlers: slots with generations, found without a lock.
+//! The table of handlers: slots with generations, looked up without a lock.
 //!
-//! A slot never moves: the table grows by chunks, each twice as long as the one before, and finding a slot is a shift and two
-//! loads. Freed slots are used again, last freed first, with the next generation.
+//! A slot never moves: the table grows by chunks, each twice as long as the one before, and a lookup is a
+//! shift and two loads. Freed slots are reused, last freed first, with the next generation.
 
-use std::sync::OnceLock; // set under the lock of `Free` alone, so that nobody ever waits in it
+use std::sync::OnceLock; // set only under the lock of `Free`, so that no thread ever waits in it
 
 use spandrel_ipc::Interest;
 use spandrel_sync::Mutex;
@@ -13,11 +13,11 @@ use crate::queue::Mailbox;
 use crate::state::{State, Word};
 use crate::sys::RawHandle;
 
-/// The place of one handler of type `H`. On cache lines of its own, since several threads work at neighbours.
+/// The slot of one handler of type `H`. On its own cache lines, since several threads use neighbouring slots.
 #[repr(align(64))]
 pub(crate) struct Slot<H: ?Sized> {
     pub(crate) state: State,
-    /// Locked by who has claimed the slot, so never for long by anybody else.
+    /// Locked by the thread that has claimed the slot, so never for long by another.
     pub(crate) handler: Mutex<Option<Owned<H>>>,
     pub(crate) arming: Mutex<Arming>,
     pub(crate) mailbox: Mutex<Mailbox>,
@@ -26,7 +26,8 @@ pub(crate) struct Slot<H: ?Sized> {
 /// A handler.
 pub(crate) struct Owned<H: ?Sized>(pub(crate) Box<H>);
 
-/// What the demultiplexer has been told of a handler: with what number it is armed, and for what; it is not, if that is nothing.
+/// The registration of a handler's handle with the demultiplexer: the raw handle and its interest; unarmed if
+/// that is empty.
 #[derive(Debug, Default)]
 pub(crate) struct Arming {
     handle: RawHandle,
@@ -42,7 +43,7 @@ impl Arming {
         *self = Self { handle, interest };
     }
 
-    /// The number that it was armed with; it is armed no longer.
+    /// Disarms it and returns the raw handle that was armed.
     pub(crate) fn take(&mut self) -> Option<RawHandle> {
         let armed = self.armed().map(|(handle, _)| handle);
         self.interest = Interest::NONE;
@@ -56,7 +57,7 @@ impl<H: ?Sized> Slot<H> {
     }
 }
 
-/// The first chunk has so many slots.
+/// The number of slots of the first chunk.
 const FIRST: usize = if cfg!(shuttle) { 4 } else { 64 };
 /// Enough for 2^31.
 const CHUNKS: usize = 28;
@@ -77,7 +78,7 @@ struct Free {
     is_closed: bool,
 }
 
-/// Why there is no slot.
+/// The reason why there is no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoSlot {
     Full,
@@ -90,14 +91,14 @@ impl<H: ?Sized> Table<H> {
         Self { chunks: [const { OnceLock::new() }; CHUNKS], free: Mutex::new(free), limit }
     }
 
-    /// The slot of that key; whether it still holds that handler its state tells.
+    /// The slot of that key; its state shows whether it still holds that handler.
     #[inline]
     pub(crate) fn slot(&self, key: Key) -> Option<&Slot<H>> {
-        let (chunk, place) = place(key.index() as usize);
-        self.chunks.get(chunk)?.get()?.get(place)
+        let (chunk, locate) = locate(key.index() as usize);
+        self.chunks.get(chunk)?.get()?.get(locate)
     }
 
-    /// Takes a free slot. Nobody else knows its key until the caller tells.
+    /// Takes a free slot. Its key is private until the caller publishes it.
     pub(crate) fn take(&self) -> Result<(Key, &Slot<H>), NoSlot> {
         let mut free = self.free.lock();
         if free.is_closed {
@@ -112,12 +113,12 @@ impl<H: ?Sized> Table<H> {
             (index, 1)
         });
         free.len += 1;
-        let (chunk, place) = place(index as usize);
+        let (chunk, locate) = locate(index as usize);
         let slots = self.chunks[chunk].get_or_init(|| (0..FIRST << chunk).map(|_| Slot::new()).collect());
-        Ok((Key::new(index, generation), &slots[place]))
+        Ok((Key::new(index, generation), &slots[locate]))
     }
 
-    /// Gives a slot back, which the caller has claimed and emptied. Its key is stale from now on.
+    /// Returns a slot that the caller has claimed and emptied. Its key is stale from now on.
     pub(crate) fn give_back(&self, key: Key, slot: &Slot<H>) {
         let mut free = self.free.lock();
         slot.state.store(Word(0));
@@ -133,7 +134,7 @@ impl<H: ?Sized> Table<H> {
         self.free.lock().len
     }
 
-    /// Takes no more handlers.
+    /// Makes the table refuse further handlers.
     pub(crate) fn close(&self) {
         self.free.lock().is_closed = true;
     }
@@ -142,7 +143,7 @@ impl<H: ?Sized> Table<H> {
         self.free.lock().is_closed
     }
 
-    /// The keys of all slots that were ever used, with their present generation.
+    /// The keys of all slots used so far, with their present generation.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> + '_ {
         let unused = self.free.lock().unused;
         (0..unused).filter_map(|index| {
@@ -153,7 +154,7 @@ impl<H: ?Sized> Table<H> {
 }
 
 #[inline]
-fn place(index: usize) -> (usize, usize) {
+fn locate(index: usize) -> (usize, usize) {
     let index = index + FIRST;
     let chunk = (index / FIRST).ilog2() as usize;
     (chunk, index - (FIRST << chunk))
@@ -167,7 +168,7 @@ mod tests {
     fn each_index_has_one_place() {
         let mut chunk_and_place = (0, 0);
         for index in 0..FIRST * 7 {
-            assert_eq!(place(index), chunk_and_place, "of {index}");
+            assert_eq!(locate(index), chunk_and_place, "of {index}");
             chunk_and_place.1 += 1;
             if chunk_and_place.1 == FIRST << chunk_and_place.0 {
                 chunk_and_place = (chunk_and_place.0 + 1, 0);
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_takes_one_cache_line() {
+    fn a_slot_fits_a_cache_line() {
         let most = if cfg!(windows) { 128 } else { 64 };
         assert!(size_of::<Slot<dyn Send>>() <= most, "{}", size_of::<Slot<dyn Send>>());
     }

@@ -1,17 +1,19 @@
-//! Waking the thread that waits for the handles: at one system call at most while it sleeps, and none while it is awake.
+//! Waking the thread that waits for the handles: with at most one system call while it sleeps, and none while
+//! it is awake.
 
 use spandrel_sync::atomic::{AtomicU8, Ordering};
 
 const AWAKE: u8 = 0;
 const ASLEEP: u8 = 1;
-/// Somebody has woken the sleeper, or does so now, or wants it not to fall asleep.
+/// The sleeper was woken, is being woken, or must not fall asleep.
 const RAISED: u8 = 2;
 
-/// Between those who leave something to do and the one who sleeps until there is something.
+/// Coordinates threads that add work with the one that sleeps until there is work.
 ///
-/// The sleeper [falls asleep](Self::fall_asleep), looks then whether there is something to do and if not waits, and says that it
-/// [woke](Self::woke). Whoever leaves something does so first and [nudges](Self::nudge) then. All of it is sequentially consistent:
-/// either the sleeper sees what was left, or the other sees it asleep.
+/// The sleeper [falls asleep](Self::fall_asleep), then checks for work, waits if there is none, and records
+/// that it [woke](Self::woke). A thread that adds work does so first and [nudges](Self::nudge) then. All
+/// operations are sequentially consistent: either the sleeper finds the work, or the other thread finds it
+/// asleep.
 #[derive(Debug)]
 pub(crate) struct Wakeup(AtomicU8);
 
@@ -20,14 +22,15 @@ impl Wakeup {
         Self(AtomicU8::new(AWAKE))
     }
 
-    /// True: the caller must wake the sleeper, for nobody else does.
+    /// True: the caller must wake the sleeper, since no other thread does.
     #[must_use]
     pub(crate) fn nudge(&self) -> bool {
         self.0.load(Ordering::SeqCst) == ASLEEP
             && self.0.compare_exchange(ASLEEP, RAISED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// As [`nudge`](Self::nudge), for what the sleeper cannot see when it looks: if it is awake, it does not fall asleep next time.
+    /// As [`nudge`](Self::nudge), for work that the sleeper cannot find when it checks: if it is awake, it
+    /// does not fall asleep next time.
     #[must_use]
     pub(crate) fn raise(&self) -> bool {
         self.0.swap(RAISED, Ordering::SeqCst) == ASLEEP
@@ -49,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sleeper_is_woken_once_however_many_come() {
+    fn a_sleeper_is_woken_once_by_many_nudges() {
         let wakeup = Wakeup::new();
         assert!(!wakeup.nudge(), "it is awake, and looks before it sleeps");
         assert!(wakeup.fall_asleep());

@@ -14,7 +14,7 @@ use spandrel_reactor::strategy::{AtMost, Concurrency, Pooled, Reactive, Singleto
 use spandrel_reactor::{Acceptor, CloseReason, Expired, Peer, Server, ServiceHandler};
 
 use spandrel_test_support::{PATIENCE, eventually};
-use support::places::*;
+use support::test_families::*;
 use support::{Echo, Running, client, expect_echo, expect_end};
 
 fn serve(running: &Running, concurrency: impl Concurrency<Inet, Echo>) -> Server<Inet> {
@@ -22,8 +22,8 @@ fn serve(running: &Running, concurrency: impl Concurrency<Inet, Echo>) -> Server
     acceptor.open(running.reactor.registry(), &Addr::loopback(0)).unwrap()
 }
 
-/// What must hold whoever runs the handlers, over whatever family.
-fn conforms<P: Place>(concurrency: impl Concurrency<P::Family, Echo>) {
+/// The contract under every concurrency strategy, over every family.
+fn assert_contract<P: TestFamily>(concurrency: impl Concurrency<P::Family, Echo>) {
     let running = Running::start(2);
     let (addr, _folder) = P::fresh();
     let acceptor = Acceptor::new(P::family(), || Echo).concurrency(concurrency);
@@ -36,12 +36,12 @@ fn conforms<P: Place>(concurrency: impl Concurrency<P::Family, Echo>) {
     }
     eventually(|| server.connections() == 8);
 
-    // One that panics, one that fails and one that goes concern no other.
+    // A handler that panics, one that fails and one whose peer closes concern no other.
     clients[0].send_n(b"!").unwrap();
     expect_end(&clients[0]);
     clients[1].send_n(b"?").unwrap();
     expect_end(&clients[1]);
-    let _ = clients[2].shutdown(Shutdown::Both); // in two steps where there are two layers, and the peer may be gone after the first
+    let _ = clients[2].shutdown(Shutdown::Both); // in two steps where there are two layers, and the peer may have closed after the first
     eventually(|| server.connections() == 5);
     clients[3..].iter().for_each(|client| expect_echo(client, "still there"));
 
@@ -55,48 +55,48 @@ fn conforms<P: Place>(concurrency: impl Concurrency<P::Family, Echo>) {
 
     assert_eq!(server.drain(PATIENCE), 0, "idle connections end by themselves");
     clients[4..].iter().for_each(expect_end);
-    assert!(P::family().connect(server.addr(), Some(PATIENCE)).is_err(), "nobody listens any more");
+    assert!(P::family().connect(server.addr(), Some(PATIENCE)).is_err(), "the listener is closed");
 }
 
 macro_rules! conforming {
-    ($name:ident, $Place:ident) => {
+    ($name:ident, $TestFamily:ident) => {
         mod $name {
             use super::*;
 
             #[test]
             fn a_reactor_runs_the_services() {
-                conforms::<$Place>(Reactive);
+                assert_contract::<$TestFamily>(Reactive);
             }
 
             #[test]
             fn a_thread_runs_each_service() {
-                conforms::<$Place>(ThreadPerConnection::new(64));
+                assert_contract::<$TestFamily>(ThreadPerConnection::new(64));
             }
 
             #[test]
-            fn threads_run_some_services_and_the_reactor_the_rest() {
-                conforms::<$Place>(ThreadPerConnection::new(3).or_reactive());
+            fn threads_run_up_to_the_limit_and_the_reactor_the_rest() {
+                assert_contract::<$TestFamily>(ThreadPerConnection::new(3).or_reactive());
             }
 
             #[test]
             fn a_pool_runs_the_services() {
-                conforms::<$Place>(ThreadPool::new(8, 8).unwrap());
+                assert_contract::<$TestFamily>(ThreadPool::new(8, 8).unwrap());
             }
 
             #[test]
-            fn what_a_peer_does_not_take_waits_and_is_sent_when_it_does() {
-                unread_output_waits::<$Place>();
+            fn untaken_output_is_queued_and_sent_later() {
+                unread_output_is_queued::<$TestFamily>();
             }
 
             #[test]
-            fn what_is_put_before_the_end_arrives() {
-                everything_arrives_before_the_end::<$Place>();
+            fn octets_put_before_the_end_arrive() {
+                all_octets_arrive_before_the_end::<$TestFamily>();
             }
 
             #[test]
-            fn what_does_not_end_in_time_is_cut() {
-                stubborn_connections_are_cut::<$Place>(Reactive);
-                stubborn_connections_are_cut::<$Place>(ThreadPerConnection::new(8));
+            fn connections_are_closed_after_the_drain_timeout() {
+                unread_connections_are_closed::<$TestFamily>(Reactive);
+                unread_connections_are_closed::<$TestFamily>(ThreadPerConnection::new(8));
             }
         }
     };
@@ -118,7 +118,7 @@ fn connections_beyond_the_threads_are_refused() {
 }
 
 #[test]
-fn a_pool_serves_those_who_wait_and_refuses_those_for_whom_there_is_no_room() {
+fn a_pool_serves_queued_connections_and_refuses_more() {
     let running = Running::start(1);
     let server = serve(&running, ThreadPool::new(1, 1).unwrap());
     let served = client(server.addr());
@@ -131,7 +131,7 @@ fn a_pool_serves_those_who_wait_and_refuses_those_for_whom_there_is_no_room() {
 }
 
 #[test]
-fn only_so_many_are_let_in() {
+fn only_the_limit_is_admitted() {
     let running = Running::start(1);
     let acceptor = Acceptor::new(Inet::default(), || Echo).acceptance(AtMost(1));
     let server = acceptor.open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
@@ -144,7 +144,7 @@ fn only_so_many_are_let_in() {
 }
 
 #[test]
-fn a_closure_decides_who_is_let_in() {
+fn a_closure_admits_connections() {
     let running = Running::start(1);
     let mut came = 0;
     let every_other = move |_: &Addr| {
@@ -157,7 +157,7 @@ fn a_closure_decides_who_is_let_in() {
     expect_echo(&client(server.addr()), "let in");
 }
 
-/// Counts what it is told, over all its connections.
+/// Counts its calls, over all its connections.
 #[derive(Default)]
 struct Count {
     opened: usize,
@@ -201,7 +201,7 @@ fn one_handler_serves_all_connections() {
 }
 
 #[test]
-fn handlers_are_used_again_unless_they_panicked() {
+fn handlers_are_reused_unless_they_panicked() {
     let running = Running::start(1);
     let made = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&made);
@@ -222,7 +222,7 @@ fn handlers_are_used_again_unless_they_panicked() {
     eventually(|| made.load(Ordering::SeqCst) == 2);
 }
 
-/// Sends a lot to whoever comes, and says how its connections ended.
+/// Sends many octets to each client, and reports how its connections ended.
 struct Flood {
     octets: usize,
     sent: mpsc::Sender<&'static str>,
@@ -253,26 +253,26 @@ impl<F: Family> ServiceHandler<F> for Flood {
     }
 }
 
-fn unread_output_waits<P: Place>() {
+fn unread_output_is_queued<P: TestFamily>() {
     const OCTETS: usize = 12 << 20;
     let running = Running::start(1);
     let (addr, _folder) = P::fresh();
-    let (sent, told) = mpsc::channel();
+    let (sent, reports) = mpsc::channel();
     let make = move || Flood { octets: OCTETS, sent: sent.clone() };
     let server = Acceptor::new(P::family(), make).open(running.reactor.registry(), &addr).unwrap();
     let client = client_of::<P>(server.addr());
     client.send_n(b"input that has to wait").unwrap();
-    assert_eq!(told.recv_timeout(PATIENCE).unwrap(), "timer", "timers go on while output waits");
+    assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), "timer", "timers continue while output waits");
     let mut octets = vec![0; OCTETS];
     client.recv_n(&mut octets).unwrap();
     assert!(octets.iter().all(|octet| *octet == 7));
-    assert_eq!(told.recv_timeout(PATIENCE).unwrap(), "sent");
+    assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), "sent");
 }
 
-/// Says much and goes, as soon as it is asked.
-struct Parting(Vec<u8>);
+/// Sends many octets and closes at the first input.
+struct SendsAndCloses(Vec<u8>);
 
-impl<F: Family> ServiceHandler<F> for Parting {
+impl<F: Family> ServiceHandler<F> for SendsAndCloses {
     fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
         peer.recv(&mut [0; 64])?;
         peer.put(&self.0)?;
@@ -281,27 +281,27 @@ impl<F: Family> ServiceHandler<F> for Parting {
     }
 }
 
-fn everything_arrives_before_the_end<P: Place>() {
+fn all_octets_arrive_before_the_end<P: TestFamily>() {
     let running = Running::start(1);
     for octets in [1, 70_000, 4 << 20] {
         let (addr, _folder) = P::fresh();
         let words: Vec<u8> = (0..octets).map(|number: usize| (number ^ (number >> 8)) as u8).collect();
-        let said = words.clone();
-        let make = move || Parting(said.clone());
+        let sent_words = words.clone();
+        let make = move || SendsAndCloses(sent_words.clone());
         let server = Acceptor::new(P::family(), make).open(running.reactor.registry(), &addr).unwrap();
         let client = client_of::<P>(server.addr());
         client.send_n(b"speak").unwrap();
-        let mut heard = vec![0; octets];
-        client.recv_n(&mut heard).unwrap();
-        assert!(heard == words, "{octets} octets");
+        let mut received = vec![0; octets];
+        client.recv_n(&mut received).unwrap();
+        assert!(received == words, "{octets} octets");
         expect_end(&client);
     }
 }
 
-/// Sends without an end and never looks at what comes.
-struct Stubborn;
+/// Sends without end and never reads.
+struct NeverReads;
 
-impl<F: Family> ServiceHandler<F> for Stubborn {
+impl<F: Family> ServiceHandler<F> for NeverReads {
     fn open(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
         peer.put(&vec![1; 12 << 20])
     }
@@ -311,10 +311,10 @@ impl<F: Family> ServiceHandler<F> for Stubborn {
     }
 }
 
-fn stubborn_connections_are_cut<P: Place>(concurrency: impl Concurrency<P::Family, Stubborn>) {
+fn unread_connections_are_closed<P: TestFamily>(concurrency: impl Concurrency<P::Family, NeverReads>) {
     let running = Running::start(1);
     let (addr, _folder) = P::fresh();
-    let acceptor = Acceptor::new(P::family(), || Stubborn).concurrency(concurrency);
+    let acceptor = Acceptor::new(P::family(), || NeverReads).concurrency(concurrency);
     let server = acceptor.open(running.reactor.registry(), &addr).unwrap();
     let client = client_of::<P>(server.addr());
     client.recv_n(&mut [0; 64]).unwrap();
@@ -324,7 +324,7 @@ fn stubborn_connections_are_cut<P: Place>(concurrency: impl Concurrency<P::Famil
 }
 
 #[test]
-fn a_peer_that_never_reads_is_given_up() {
+fn a_peer_that_never_reads_is_closed() {
     let running = Running::start(1);
     let (sent, _told) = mpsc::channel();
     let make = move || Flood { octets: 64 << 20, sent: sent.clone() };
@@ -336,22 +336,22 @@ fn a_peer_that_never_reads_is_given_up() {
 #[test]
 fn a_thread_that_serves_one_connection_serves_its_timers() {
     let running = Running::start(1);
-    let (sent, told) = mpsc::channel();
+    let (sent, reports) = mpsc::channel();
     let make = move || Flood { octets: 1, sent: sent.clone() };
     let server = Acceptor::new(Inet::default(), make)
         .concurrency(ThreadPerConnection::new(1))
         .open(running.reactor.registry(), &Addr::loopback(0))
         .unwrap();
     let client = client(server.addr());
-    assert_eq!(told.recv_timeout(PATIENCE).unwrap(), "timer");
+    assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), "timer");
     drop(client);
     eventually(|| server.connections() == 0);
 }
 
-/// Waits in its handler until it is told to go on.
-struct Held(Arc<std::sync::Mutex<mpsc::Receiver<()>>>);
+/// Waits in its handler until the test lets it continue.
+struct Blocked(Arc<std::sync::Mutex<mpsc::Receiver<()>>>);
 
-impl<F: Family> ServiceHandler<F> for Held {
+impl<F: Family> ServiceHandler<F> for Blocked {
     fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
         if peer.recv(&mut [0; 64])? == 0 {
             peer.close();
@@ -363,11 +363,11 @@ impl<F: Family> ServiceHandler<F> for Held {
 }
 
 #[test]
-fn draining_lets_what_has_begun_end() {
+fn draining_lets_connections_finish() {
     let running = Running::start(1);
     let (go, held) = mpsc::channel();
     let held = Arc::new(std::sync::Mutex::new(held));
-    let server = Acceptor::new(Inet::default(), move || Held(Arc::clone(&held)))
+    let server = Acceptor::new(Inet::default(), move || Blocked(Arc::clone(&held)))
         .concurrency(ThreadPerConnection::new(4))
         .open(running.reactor.registry(), &Addr::loopback(0))
         .unwrap();
@@ -375,21 +375,21 @@ fn draining_lets_what_has_begun_end() {
     client.send_n(b"begin").unwrap();
     eventually(|| server.connections() == 1);
     let draining = server.clone();
-    let drained = thread::spawn(move || draining.drain(PATIENCE));
+    let drained_processes_end = thread::spawn(move || draining.drain(PATIENCE));
     go.send(()).unwrap();
     let mut answer = [0; 4];
     client.recv_n(&mut answer).unwrap();
     assert_eq!(&answer, b"done");
     expect_end(&client);
-    assert_eq!(drained.join().unwrap(), 0);
+    assert_eq!(drained_processes_end.join().unwrap(), 0);
 }
 
 #[test]
-fn draining_cuts_what_does_not_end_in_time() {
+fn draining_closes_connections_after_the_timeout() {
     let running = Running::start(1);
     let (_go, held) = mpsc::channel();
     let held = Arc::new(std::sync::Mutex::new(held));
-    let server = Acceptor::new(Inet::default(), move || Held(Arc::clone(&held)))
+    let server = Acceptor::new(Inet::default(), move || Blocked(Arc::clone(&held)))
         .concurrency(ThreadPerConnection::new(4))
         .open(running.reactor.registry(), &Addr::loopback(0))
         .unwrap();

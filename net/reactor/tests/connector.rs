@@ -14,7 +14,7 @@ use spandrel_reactor::{Acceptor, Backoff, CacheLimits, CloseReason, ConnectionCa
 use spandrel_test_support::{PATIENCE, eventually};
 use support::{Echo, Running, expect_echo};
 
-/// Greets whom it is connected to, and says what comes back.
+/// Sends a greeting to its peer, and reports the answer.
 struct Greeter(mpsc::Sender<String>);
 
 impl<F: Family> ServiceHandler<F> for Greeter {
@@ -36,44 +36,44 @@ impl<F: Family> ServiceHandler<F> for Greeter {
     }
 }
 
-/// Connects to an echo server and is served, whoever runs the service.
-fn conforms(concurrency: impl Concurrency<Inet, Greeter>) {
+/// Connects to an echo server and is served under any concurrency strategy.
+fn assert_contract(concurrency: impl Concurrency<Inet, Greeter>) {
     let running = Running::start(2);
     let registry = running.reactor.registry();
     let server = Acceptor::new(Inet::default(), || Echo).open(registry, &Addr::loopback(0)).unwrap();
-    let (say, said) = mpsc::channel();
+    let (say, reports) = mpsc::channel();
     let connector = Connector::new(Inet::default(), move || Greeter(say.clone())).concurrency(concurrency);
     let client = connector.connect(registry, server.addr()).unwrap();
-    assert_eq!(said.recv_timeout(PATIENCE).unwrap(), "greetings");
+    assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), "greetings");
     assert!(client.is_connected());
     assert_eq!(client.drain(PATIENCE), 0);
-    assert_eq!(said.recv_timeout(PATIENCE).unwrap(), "closed");
+    assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), "closed");
     eventually(|| server.connections() == 0);
 }
 
 #[test]
 fn a_reactor_runs_what_was_connected() {
-    conforms(Reactive);
+    assert_contract(Reactive);
 }
 
 #[test]
 fn a_thread_runs_what_was_connected() {
-    conforms(ThreadPerConnection::new(1));
+    assert_contract(ThreadPerConnection::new(1));
 }
 
-/// An address at which nobody listens, and which nobody else will be given soon.
-fn nobody() -> Addr {
+/// An address without a listener, which no other socket will get soon.
+fn vacant() -> Addr {
     Listener::open(&Addr::loopback(0)).unwrap().local_addr().unwrap()
 }
 
 #[test]
-fn a_refusal_is_told_and_ends_it() {
+fn a_refusal_is_reported_and_ends_the_connector() {
     let running = Running::start(1);
     let (fail, failed) = mpsc::channel();
     let (say, _said) = mpsc::channel();
     let connector = Connector::new(Inet::default(), move || Greeter(say.clone()))
         .on_failure(move |error| fail.send(error.kind()).unwrap());
-    let client = connector.connect(running.reactor.registry(), &nobody()).unwrap();
+    let client = connector.connect(running.reactor.registry(), &vacant()).unwrap();
     assert_eq!(failed.recv_timeout(PATIENCE).unwrap(), io::ErrorKind::ConnectionRefused);
     assert!(!client.is_connected());
     // Its failure handler is dropped with it: there is no further attempt.
@@ -81,11 +81,11 @@ fn a_refusal_is_told_and_ends_it() {
 }
 
 #[test]
-fn it_tries_again_until_somebody_listens_and_again_when_the_connection_is_lost() {
+fn a_connector_retries_until_connected_and_after_a_loss() {
     let running = Running::start(1);
-    let addr = nobody();
+    let addr = vacant();
     let (fail, failed) = mpsc::channel();
-    let (say, said) = mpsc::channel();
+    let (say, reports) = mpsc::channel();
     let client = Connector::new(Inet::default(), move || Greeter(say.clone()))
         .reconnect(Backoff::new(Duration::from_millis(1), Duration::from_millis(10)))
         .on_failure(move |_| fail.send(()).unwrap_or_default())
@@ -102,17 +102,17 @@ fn it_tries_again_until_somebody_listens_and_again_when_the_connection_is_lost()
         stream.recv_n(&mut greeting).unwrap();
         assert_eq!(&greeting, b"greetings");
         drop(stream);
-        assert_eq!(said.recv_timeout(PATIENCE).unwrap(), "closed");
+        assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), "closed");
     }
     client.close();
 }
 
 #[test]
-fn an_attempt_that_takes_too_long_is_given_up() {
+fn an_attempt_times_out() {
     let running = Running::start(1);
     let (fail, failed) = mpsc::channel();
     let (say, _said) = mpsc::channel();
-    // A backlog that is full: the system leaves the next attempt unanswered, or (some systems) refuses it.
+    // A full backlog: the system leaves the next attempt unanswered, or (some systems) refuses it.
     let options = spandrel_ipc::inet::AcceptorOptions::default().backlog(0);
     let listener = Listener::open_with(&Addr::loopback(0), &options).unwrap();
     let addr = listener.local_addr().unwrap();
@@ -127,13 +127,13 @@ fn an_attempt_that_takes_too_long_is_given_up() {
     drop(attempts);
 }
 
-/// An echo server that knows how many connections it has.
+/// An echo server that counts its connections.
 fn echo(running: &Running) -> spandrel_reactor::Server<Inet> {
     Acceptor::new(Inet::default(), || Echo).open(running.reactor.registry(), &Addr::loopback(0)).unwrap()
 }
 
 #[test]
-fn a_connection_is_used_again() {
+fn a_connection_is_reused() {
     let running = Running::start(1);
     let server = echo(&running);
     let cache = ConnectionCache::new(Inet::default(), CacheLimits::default());
@@ -150,7 +150,7 @@ fn a_connection_is_used_again() {
 }
 
 #[test]
-fn a_connection_that_died_while_idle_is_not_used_again() {
+fn a_connection_closed_while_idle_is_not_reused() {
     let running = Running::start(1);
     let server = echo(&running);
     let cache = ConnectionCache::new(Inet::default(), CacheLimits::default());

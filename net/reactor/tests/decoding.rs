@@ -1,4 +1,4 @@
-//! Endpoints whose handle alone does not tell everything, as those of TLS and of shared memory.
+//! Endpoints whose handle alone does not show all events, such as those of TLS and of shared memory.
 
 use crate::scripted;
 
@@ -10,8 +10,8 @@ use scripted::{Log, pair, reactor, run_until};
 use spandrel_ipc::{Handle, Interest, Pollable, Prepared, inet};
 use spandrel_reactor::{Backend, CloseReason, Context, EventHandler, Trigger};
 
-/// Takes octets in from the system in chunks, and gives them out one by one; and wants the system's output where it is asked for
-/// exceptions, as a protocol may that has to send before it can receive.
+/// Receives octets from the system in chunks, and returns them one by one. It needs output events where
+/// exceptions are wanted, like a protocol that has to send before it can receive.
 struct Buffered {
     stream: inet::Stream,
     held: RefCell<VecDeque<u8>>,
@@ -85,7 +85,7 @@ impl EventHandler for Reader {
 }
 
 #[test]
-fn what_is_held_is_dispatched_though_the_handle_is_silent() {
+fn buffered_input_is_dispatched_without_handle_events() {
     for backend in Backend::available() {
         let reactor = reactor(backend);
         let log = Log::default();
@@ -103,14 +103,16 @@ fn what_is_held_is_dispatched_though_the_handle_is_silent() {
     }
 }
 
-/// What lies above the endpoint knows more than that, as a connection whose messages were read ahead by another thread.
+/// The layer above the endpoint has input that the endpoint does not show, such as messages read ahead by
+/// another thread.
 #[test]
-fn what_neither_the_handle_nor_the_endpoint_shows_can_be_said() {
+fn hidden_readiness_of_an_endpoint_can_be_marked() {
     for backend in Backend::available() {
         let reactor = reactor(backend);
         let log = Log::default();
         let (_near, far) = pair();
-        let handler = Box::new(Told { source: Buffered { stream: far, held: RefCell::default() }, log: log.clone() });
+        let handler =
+            Box::new(Recorder { source: Buffered { stream: far, held: RefCell::default() }, log: log.clone() });
         let id = reactor.registry().register_with(handler, Interest::INPUT, Trigger::Level).expect("registered");
         for _ in 0..10 {
             assert!(reactor.registry().mark_ready(id, Interest::INPUT));
@@ -120,13 +122,13 @@ fn what_neither_the_handle_nor_the_endpoint_shows_can_be_said() {
     }
 }
 
-/// Notes that it was called, and takes nothing.
-struct Told {
+/// Records its calls, and takes nothing.
+struct Recorder {
     source: Buffered,
     log: Log,
 }
 
-impl EventHandler for Told {
+impl EventHandler for Recorder {
     fn pollable(&self) -> Option<&dyn Pollable> {
         Some(&self.source)
     }
@@ -137,7 +139,7 @@ impl EventHandler for Told {
 }
 
 #[test]
-fn one_that_holds_much_does_not_starve_another() {
+fn much_buffered_input_does_not_starve_another_handler() {
     for backend in Backend::available() {
         let reactor = reactor(backend);
         let log = Log::default();
@@ -150,13 +152,13 @@ fn one_that_holds_much_does_not_starve_another() {
         let other = Reader::new(other_far, &log);
         reactor.registry().register_with(other, Interest::INPUT, Trigger::Level).expect("registered");
         run_until(&reactor, || log.has("o"));
-        assert!(log.count("m") < 60, "the other had its turn before all was read");
+        assert!(log.count("m") < 60, "the other was called before all was read");
         run_until(&reactor, || log.count("m") == 60);
     }
 }
 
 #[test]
-fn what_is_waited_for_is_what_the_endpoint_says() {
+fn the_endpoint_chooses_the_awaited_events() {
     for backend in Backend::available() {
         let reactor = reactor(backend);
         let log = Log::default();
@@ -171,7 +173,7 @@ fn what_is_waited_for_is_what_the_endpoint_says() {
 }
 
 #[test]
-fn what_is_held_waits_while_suspended() {
+fn buffered_input_waits_while_suspended() {
     for backend in Backend::available() {
         let reactor = reactor(backend);
         let registry = reactor.registry();

@@ -13,10 +13,10 @@ use spandrel_test_support::alone;
 
 const CONNECTIONS: usize = 10_000;
 const AT_LEAST: usize = 2_000;
-/// For everything else in this process.
+/// Handles reserved for everything else in this process.
 const SPARE: u64 = 200;
 
-/// Raises the limit as far as is wanted and possible, and says how many connections fit.
+/// Raises the limit as far as needed and possible, and returns the number of connections that fit.
 fn connections_that_fit() -> usize {
     let wanted = 2 * CONNECTIONS as u64 + SPARE;
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
@@ -53,7 +53,7 @@ fn ten_thousand_connections_on_one_reactor() {
             assert_eq!(reactor.registry().len(), connections);
             run_until(&reactor, || log.count("a open") == connections);
             log.take();
-            // Every one of them, all at once, twice.
+            // All of them, all at once, twice.
             for round in 1..=2 {
                 near.iter().for_each(|one| one.send_n(b"x").expect("sent"));
                 let mut seen = 0;
@@ -68,12 +68,12 @@ fn ten_thousand_connections_on_one_reactor() {
             run_until(&reactor, || reactor.registry().is_empty());
             eprintln!("{connections} connections over {backend}");
         }
-        select_refuses_what_it_cannot_hold();
+        select_refuses_handles_beyond_its_set();
     });
 }
 
 /// After the others, in the same test, because it needs handles with large numbers.
-fn select_refuses_what_it_cannot_hold() {
+fn select_refuses_handles_beyond_its_set() {
     let reactor = reactor(Backend::Select);
     let log = Log::default();
     let mut kept = Vec::new();

@@ -1,4 +1,4 @@
-//! The reactor, its timers, and the strategies that stand on it.
+//! The reactor, its timers, and the strategies over it.
 
 mod acceptor;
 mod connector;
@@ -21,6 +21,6 @@ use std::alloc::System;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-/// Counts for the tests that run alone.
+/// Counts allocations for the tests that run alone.
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

@@ -1,4 +1,5 @@
-//! Tests that need the whole process, without the test harness: processes that are this program again, and signals.
+//! Tests that need the whole process, without the test harness: processes that run this program again, and
+//! signals.
 
 #[cfg(target_os = "linux")]
 mod processes;
@@ -13,6 +14,6 @@ fn main() {
     #[cfg(target_os = "linux")]
     processes::a_process_serves_each_connection();
     #[cfg(unix)]
-    signals::signals_are_told_to_all_who_asked();
+    signals::signals_reach_all_subscribers();
     println!("process: passed");
 }

@@ -1,4 +1,4 @@
-//! A process for each connection. Run without the test harness, because the processes are this program again.
+//! A process for each connection. Run without the test harness, because the processes run this program again.
 
 use std::io;
 
@@ -10,11 +10,11 @@ use spandrel_reactor::{Acceptor, Peer, Reactor, ServiceHandler};
 use crate::support::{Running, client, expect_end};
 use spandrel_test_support::{PATIENCE, eventually};
 
-/// Says in which process it is; a `!` kills that, a `~` keeps it busy for ever, a `#` asks which handles it has, a `>` what a process sees
-/// that it starts.
-struct WhoAmI;
+/// Sends its process ID; a `!` kills the process, a `~` keeps it busy for ever, a `#` requests its number of
+/// handles, a `>` the view of a process that it starts.
+struct ReportsProcess;
 
-impl<F: Family> ServiceHandler<F> for WhoAmI {
+impl<F: Family> ServiceHandler<F> for ReportsProcess {
     fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
         let mut buffer = [0; 64];
         match peer.recv(&mut buffer)? {
@@ -31,12 +31,12 @@ impl<F: Family> ServiceHandler<F> for WhoAmI {
     }
 }
 
-/// How many handles are open, apart from the one that looks.
+/// The number of open handles, apart from that of the check.
 fn handles() -> u32 {
     std::fs::read_dir("/proc/self/fd").unwrap().count() as u32 - 1
 }
 
-/// Set for a process that only says whether it takes itself for one that serves a connection.
+/// Environment variable of a process that only reports whether it serves a connection.
 const PROBE: &str = "SPANDREL_TEST_PROBE";
 
 fn grandchild() -> u8 {
@@ -56,7 +56,7 @@ fn children() -> usize {
 
 fn ask(addr: &Addr) -> u32 {
     let stream = client(addr);
-    stream.send_n(b"who").unwrap();
+    stream.send_n(b"pid").unwrap();
     let mut id = [0; 4];
     stream.recv_n(&mut id).unwrap();
     u32::from_le_bytes(id)
@@ -68,26 +68,26 @@ pub(crate) fn a_process_serves_each_connection() {
         std::process::exit(if handed.is_some() { 7 } else { 5 });
     }
     let inherited = handles();
-    if serve_handed::<Inet, _>(WhoAmI).expect("a connection that was handed over is served") {
+    if serve_handed::<Inet, _>(ReportsProcess).expect("a connection that was handed over is served") {
         return;
     }
     // First of all, while this process has one thread.
     forked();
     executed(inherited);
-    drained();
+    drained_processes_end();
     closed_with_the_reactor();
-    refused_to_watch();
-    starved(Reactive);
-    starved(ThreadPerConnection::new(30));
-    starved(ThreadPool::new(30, 0).unwrap());
-    starved(ProcessPerConnection::new(30).unwrap());
+    unsupervised_processes_are_killed();
+    without_descriptors(Reactive);
+    without_descriptors(ThreadPerConnection::new(30));
+    without_descriptors(ThreadPool::new(30, 0).unwrap());
+    without_descriptors(ProcessPerConnection::new(30).unwrap());
     refused_to_fork();
     println!("test result: ok. processes serve connections");
 }
 
 fn executed(inherited: u32) {
     let running = Running::start(1);
-    let server = Acceptor::new(Inet::default(), || WhoAmI)
+    let server = Acceptor::new(Inet::default(), || ReportsProcess)
         .concurrency(ProcessPerConnection::new(2).unwrap())
         .open(running.reactor.registry(), &Addr::loopback(0))
         .unwrap();
@@ -96,16 +96,16 @@ fn executed(inherited: u32) {
     eventually(|| server.connections() == 0);
 
     let (hurt, well) = (client(server.addr()), client(server.addr()));
-    well.send_n(b"who").unwrap();
+    well.send_n(b"pid").unwrap();
     well.recv_n(&mut [0; 4]).unwrap();
     eventually(|| server.connections() == 2);
     expect_end(&client(server.addr())); // beyond the limit
     hurt.send_n(b"!").unwrap();
     expect_end(&hurt);
-    well.send_n(b"who").unwrap();
+    well.send_n(b"pid").unwrap();
     well.recv_n(&mut [0; 4]).unwrap();
     eventually(|| server.connections() == 1);
-    // What this process was started with, and the connection once more.
+    // The handles that this process inherited, and the connection once more.
     well.send_n(b"#").unwrap();
     let mut count = [0; 4];
     well.recv_n(&mut count).unwrap();
@@ -113,27 +113,27 @@ fn executed(inherited: u32) {
     well.send_n(b">").unwrap();
     let mut code = [0];
     well.recv_n(&mut code).unwrap();
-    assert_eq!(code, [5], "the connection is handed to one process only");
+    assert_eq!(code, [5], "the connection is passed to one process only");
     drop(well);
     eventually(|| server.connections() == 0);
     assert_eq!(children(), 0, "all are reaped");
 }
 
-/// Processes are asked to end like other services; who has not come to it in time is cut.
-fn drained() {
+/// Processes are drained like other services; one that does not end in time is killed.
+fn drained_processes_end() {
     let running = Running::start(1);
     let server = executing(&running);
     let idle = client(server.addr());
-    idle.send_n(b"who").unwrap();
+    idle.send_n(b"pid").unwrap();
     idle.recv_n(&mut [0; 4]).unwrap();
     assert_eq!(server.drain(PATIENCE), 0);
     expect_end(&idle);
 
     let server = executing(&running);
     let busy = client(server.addr());
-    busy.send_n(b"who").unwrap();
+    busy.send_n(b"pid").unwrap();
     busy.recv_n(&mut [0; 4]).unwrap();
-    // It reads this before it reads that it is to end.
+    // It reads this before the end of its input.
     busy.send_n(b"~").unwrap();
     assert_eq!(server.drain(std::time::Duration::ZERO), 1);
     expect_end(&busy);
@@ -142,7 +142,7 @@ fn drained() {
 }
 
 fn executing(running: &Running) -> spandrel_reactor::Server<Inet> {
-    Acceptor::new(Inet::default(), || WhoAmI)
+    Acceptor::new(Inet::default(), || ReportsProcess)
         .concurrency(ProcessPerConnection::new(2).unwrap())
         .open(running.reactor.registry(), &Addr::loopback(0))
         .unwrap()
@@ -152,27 +152,28 @@ fn closed_with_the_reactor() {
     let running = Running::start(1);
     let server = executing(&running);
     let stream = client(server.addr());
-    stream.send_n(b"who").unwrap();
+    stream.send_n(b"pid").unwrap();
     stream.recv_n(&mut [0; 4]).unwrap();
     drop(running);
     expect_end(&stream);
     assert_eq!((children(), server.connections()), (0, 0));
 }
 
-/// Runs a reactor on this thread until something is so, which others bring about without waking it.
+/// Runs a reactor on this thread until a condition holds that other threads bring about without waking it.
 fn run(reactor: &Reactor, mut is_so: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "it never became so");
+        assert!(start.elapsed() < PATIENCE, "the condition never held");
         reactor.run_once(Some(std::time::Duration::from_millis(1))).unwrap();
     }
 }
 
-/// Whoever runs the services, without descriptors the server sheds load, and goes on when there are some again.
-fn starved(concurrency: impl spandrel_reactor::strategy::Concurrency<Inet, WhoAmI>) {
+/// Under any concurrency strategy, a server without descriptors sheds load, and continues when there are some
+/// again.
+fn without_descriptors(concurrency: impl spandrel_reactor::strategy::Concurrency<Inet, ReportsProcess>) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let reactor = Reactor::new().unwrap();
-    let server = Acceptor::new(Inet::default(), || WhoAmI)
+    let server = Acceptor::new(Inet::default(), || ReportsProcess)
         .concurrency(concurrency)
         .open(reactor.registry(), &Addr::loopback(0))
         .unwrap();
@@ -190,17 +191,17 @@ fn starved(concurrency: impl spandrel_reactor::strategy::Concurrency<Inet, WhoAm
     drop(crowd);
     run(&reactor, || server.connections() == 0);
     let late = client(server.addr());
-    late.send_n(b"who").unwrap();
+    late.send_n(b"pid").unwrap();
     let is_served = || late.try_recv(&mut [0; 4]).is_ok_and(|count| count == 4);
     run(&reactor, is_served);
     drop(late);
     run(&reactor, || server.connections() == 0 && children() == 0);
 }
 
-/// A process that cannot be looked after is not left alone: there is room for the listening handler only.
-fn refused_to_watch() {
+/// A process that cannot be supervised is not left running: there is room for the listening handler only.
+fn unsupervised_processes_are_killed() {
     let reactor = Reactor::with(&spandrel_reactor::Options::default().max_handlers(1)).unwrap();
-    let server = Acceptor::new(Inet::default(), || WhoAmI)
+    let server = Acceptor::new(Inet::default(), || ReportsProcess)
         .concurrency(ProcessPerConnection::new(2).unwrap())
         .open(reactor.registry(), &Addr::loopback(0))
         .unwrap();
@@ -212,18 +213,18 @@ fn refused_to_watch() {
     }
 }
 
-/// The reactor runs on this, the only thread; the client is a copy of this process made before.
+/// The reactor runs on this, the only thread; the client is a child forked before.
 fn forked() {
     let listener = Inet::default().open(&Addr::loopback(0)).unwrap();
     let addr = listener.local_addr().unwrap();
     let reactor = Reactor::new().unwrap();
-    let server = Acceptor::new(Inet::default(), || WhoAmI)
+    let server = Acceptor::new(Inet::default(), || ReportsProcess)
         .concurrency(ProcessPerConnection::forking(4))
         .adopt(reactor.registry(), listener)
         .unwrap();
     let start = std::time::Instant::now();
     let stream = client(&addr);
-    stream.send_n(b"who").unwrap();
+    stream.send_n(b"pid").unwrap();
     let mut id = [0; 4];
     let mut filled = 0;
     while filled < 4 {
@@ -237,14 +238,14 @@ fn forked() {
     assert_ne!(u32::from_le_bytes(id), std::process::id());
     drop(stream);
     while server.connections() != 0 {
-        assert!(start.elapsed() < PATIENCE, "the copy is reaped");
+        assert!(start.elapsed() < PATIENCE, "the child is reaped");
         reactor.run_once(Some(std::time::Duration::from_millis(1))).unwrap();
     }
 }
 
 fn refused_to_fork() {
     let running = Running::start(1);
-    let server = Acceptor::new(Inet::default(), || WhoAmI)
+    let server = Acceptor::new(Inet::default(), || ReportsProcess)
         .concurrency(ProcessPerConnection::forking(4))
         .open(running.reactor.registry(), &Addr::loopback(0))
         .unwrap();

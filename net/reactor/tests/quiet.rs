@@ -1,4 +1,5 @@
-//! A reactor that has nothing to do uses no processor time. In a program of its own, since that of the whole process is measured.
+//! An idle reactor uses no processor time. In a program of its own, since the time of the whole process is
+//! measured.
 #![cfg(unix)]
 
 use crate::scripted;
@@ -14,14 +15,14 @@ use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, thread};
 use spandrel_test_support::eventually;
 
-/// How long each case is looked at.
+/// The duration of each case.
 const WHILE: Duration = Duration::from_millis(150);
 
 fn processor_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).expect("it goes forward")
 }
 
-/// Of `WHILE`, and the time that the system adds to it.
+/// Of `WHILE`, and the system's overhead.
 fn assert_quiet(case: &str) {
     let (used, start) = (processor_time(), Instant::now());
     thread::park_timeout(WHILE);
@@ -30,7 +31,7 @@ fn assert_quiet(case: &str) {
 }
 
 #[test]
-fn nobody_spins() {
+fn no_idle_thread_spins() {
     for backend in Backend::available() {
         for strategy in [ThreadStrategy::LeaderFollowers, ThreadStrategy::HalfSyncHalfAsync { workers: 2, queue: 8 }] {
             busy_handles_that_stay_ready(backend, strategy);
@@ -39,7 +40,7 @@ fn nobody_spins() {
     }
 }
 
-/// While a handler is busy, its handle stays ready; the leader must not be shown it again and again.
+/// While a handler is busy, its handle stays ready; the leader must not get it again and again.
 fn busy_handles_that_stay_ready(backend: Backend, strategy: ThreadStrategy) {
     let case = format!("a busy handle that stays ready, {backend}, {strategy:?}");
     let reactor = Reactor::with(&Options::default().backend(backend).threads(strategy)).expect("a reactor");
@@ -73,7 +74,8 @@ fn busy_handles_that_stay_ready(backend: Backend, strategy: ThreadStrategy) {
     runs.into_iter().for_each(|run| run.join().expect("no panic").expect("runs"));
 }
 
-/// A handle that nobody waits for, or that has had its one shot, is not shown even when its peer is gone.
+/// A handle that is not waited for, or whose one shot has fired, is not reported even when its peer has
+/// closed.
 fn suspended_handles_that_are_closed(backend: Backend, strategy: ThreadStrategy) {
     let case = format!("a suspended handle that is closed, {backend}, {strategy:?}");
     let reactor = Reactor::with(&Options::default().backend(backend).threads(strategy)).expect("a reactor");

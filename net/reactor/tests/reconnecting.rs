@@ -1,4 +1,4 @@
-//! What keeps a connection up, when attempts fail in every way.
+//! A connector that keeps a connection up, with attempts that fail in every way.
 
 use crate::{for_every_place, support};
 
@@ -14,10 +14,10 @@ use spandrel_reactor::strategy::{Concurrency, Creation, Reactive, ThreadPerConne
 use spandrel_reactor::{Acceptor, Backoff, Connector, Options, Peer, Reactor, ServiceHandler};
 
 use spandrel_test_support::{PATIENCE, eventually};
-use support::places::*;
+use support::test_families::*;
 use support::{Echo, Running};
 
-/// Says `hello`, and ends when it has come back.
+/// Sends `hello`, and closes when it has come back.
 struct Hello(mpsc::Sender<&'static str>);
 
 impl<F: Family> ServiceHandler<F> for Hello {
@@ -37,30 +37,30 @@ fn quick() -> Backoff {
     Backoff::new(Duration::from_millis(1), Duration::from_millis(2))
 }
 
-fn it_connects_again_and_again<P: Place>(concurrency: impl Concurrency<P::Family, Hello>) {
+fn a_connector_reconnects_repeatedly<P: TestFamily>(concurrency: impl Concurrency<P::Family, Hello>) {
     let running = Running::start(2);
     let registry = running.reactor.registry();
     let (addr, _folder) = P::fresh();
     let server = Acceptor::new(P::family(), || Echo).open(registry, &addr).unwrap();
-    let (say, said) = mpsc::channel();
+    let (say, reports) = mpsc::channel();
     let connector = Connector::new(P::family(), move || Hello(say.clone())).concurrency(concurrency).reconnect(quick());
     let client = connector.connect(registry, server.addr()).unwrap();
     for _ in 0..5 {
-        assert_eq!(said.recv_timeout(PATIENCE).unwrap(), "hello");
+        assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), "hello");
     }
     let _ = client.drain(PATIENCE);
     assert!(!client.is_connected());
     eventually(|| server.connections() == 0);
 }
 
-fn who_does_not_answer_is_given_up<P: Place>() {
+fn a_silent_peer_times_out<P: TestFamily>() {
     let running = Running::start(1);
     let (addr, _folder) = P::fresh();
     let listener = P::family().open(&addr).unwrap();
     let addr = listener.local_addr().unwrap();
     let (fail, failed) = mpsc::channel();
     let (say, _said) = mpsc::channel();
-    // Nobody accepts: some families are connected all the same.
+    // No accept: some families are connected all the same.
     let client = Connector::new(P::family(), move || Hello(say.clone()))
         .timeout(Duration::from_millis(10))
         .reconnect(quick())
@@ -72,19 +72,19 @@ fn who_does_not_answer_is_given_up<P: Place>() {
 }
 
 macro_rules! connecting {
-    ($name:ident, $Place:ident) => {
+    ($name:ident, $TestFamily:ident) => {
         mod $name {
             use super::*;
 
             #[test]
-            fn a_connection_that_ends_is_made_again() {
-                it_connects_again_and_again::<$Place>(Reactive);
-                it_connects_again_and_again::<$Place>(ThreadPerConnection::new(2));
+            fn a_connector_reconnects_when_the_connection_ends() {
+                a_connector_reconnects_repeatedly::<$TestFamily>(Reactive);
+                a_connector_reconnects_repeatedly::<$TestFamily>(ThreadPerConnection::new(2));
             }
 
             #[test]
-            fn an_attempt_that_takes_too_long_is_given_up() {
-                who_does_not_answer_is_given_up::<$Place>();
+            fn an_attempt_times_out() {
+                a_silent_peer_times_out::<$TestFamily>();
             }
         }
     };
@@ -102,13 +102,13 @@ impl Creation<Inet> for Never {
 
     fn make(&mut self, _: &Addr) -> io::Result<Echo> {
         self.made.fetch_add(1, Ordering::SeqCst);
-        assert!(!self.panics, "as asked");
-        Err(io::Error::other("as asked"))
+        assert!(!self.panics, "on purpose");
+        Err(io::Error::other("on purpose"))
     }
 }
 
 #[test]
-fn a_handler_that_cannot_be_made_is_a_failure_that_is_waited_after() {
+fn a_failed_creation_counts_as_a_failed_attempt() {
     for panics in [false, true] {
         let running = Running::start(1);
         let registry = running.reactor.registry();
@@ -121,18 +121,18 @@ fn a_handler_that_cannot_be_made_is_a_failure_that_is_waited_after() {
             .on_failure(move |_| fail.send(()).unwrap_or_default())
             .connect(registry, server.addr())
             .unwrap();
-        // The fifth is the last: then the sender is dropped.
+        // The fifth attempt is the last: then the sender is dropped.
         (0..5).for_each(|_| failed.recv_timeout(PATIENCE).unwrap());
         assert_eq!(failed.recv_timeout(PATIENCE), Err(mpsc::RecvTimeoutError::Disconnected), "panics: {panics}");
         assert_eq!(made.load(Ordering::SeqCst), 5);
         // At least half of 8, 16, 32 and 64 milliseconds.
-        assert!(start.elapsed() >= Duration::from_millis(60), "it waits longer each time: {:?}", start.elapsed());
+        assert!(start.elapsed() >= Duration::from_millis(60), "the waits grow: {:?}", start.elapsed());
         client.close();
     }
 }
 
 #[test]
-fn a_peer_that_hangs_up_at_once_is_not_called_faster_and_faster() {
+fn a_peer_that_closes_at_once_counts_as_a_failure() {
     let running = Running::start(1);
     let listener = Listener::open(&Addr::loopback(0)).unwrap();
     let addr = listener.local_addr().unwrap();
@@ -145,13 +145,13 @@ fn a_peer_that_hangs_up_at_once_is_not_called_faster_and_faster() {
     for _ in 0..5 {
         drop(listener.accept().unwrap());
     }
-    // 4, 8, 16 and 32 milliseconds at least, if each connection ends at once; without that, 4 each.
+    // 4, 8, 16 and 32 milliseconds at least, if each connection ends at once; otherwise 4 each.
     assert!(start.elapsed() >= Duration::from_millis(40), "{:?}", start.elapsed());
     client.close();
 }
 
 #[test]
-fn without_room_for_handlers_it_tries_again() {
+fn a_connector_retries_without_room_for_handlers() {
     let reactor = Reactor::with(&Options::default().max_handlers(1)).unwrap();
     let listener = Listener::open(&Addr::loopback(0)).unwrap();
     let (fail, failed) = mpsc::channel();
@@ -173,13 +173,13 @@ fn without_room_for_handlers_it_tries_again() {
 }
 
 #[test]
-fn it_hears_of_the_end_where_no_notice_is_free() {
+fn the_end_is_noticed_without_room_for_a_notice() {
     let reactor = Reactor::with(&Options::default().max_notices(1)).unwrap();
     let listener = Listener::open(&Addr::loopback(0)).unwrap();
     let (say, _said) = mpsc::channel();
     let connector = Connector::new(Inet::default(), move || Hello(say.clone())).reconnect(quick());
     let client = connector.connect(reactor.registry(), &listener.local_addr().unwrap()).unwrap();
-    // Whenever there is room, there is a job that fills it again.
+    // Whenever there is room, a job fills it again.
     fn fill(registry: &spandrel_reactor::Registry) {
         let _ = registry.execute(fill);
     }
@@ -197,18 +197,19 @@ fn it_hears_of_the_end_where_no_notice_is_free() {
 }
 
 #[test]
-fn closing_gives_up_the_attempt_and_the_wait() {
+fn closing_cancels_the_attempt_and_the_wait() {
     let reactor = Reactor::new().unwrap();
     let listener = Listener::open(&Addr::loopback(0)).unwrap();
     let addr = listener.local_addr().unwrap();
     let connect = |backoff: Backoff| {
-        let (say, said) = mpsc::channel();
+        let (say, reports) = mpsc::channel();
         let connector = Connector::new(Inet::default(), move || Hello(say.clone())).reconnect(backoff);
-        (connector.connect(reactor.registry(), &addr).unwrap(), said)
+        (connector.connect(reactor.registry(), &addr).unwrap(), reports)
     };
-    // Before it has begun, during the attempt, when that has succeeded and is not heard of yet: whatever the rounds bring.
+    // Before the attempt, during it, and after it has succeeded but before the notice: depending on the
+    // rounds.
     for rounds in 0..4 {
-        let (client, said) = connect(quick());
+        let (client, reports) = connect(quick());
         for _ in 0..rounds {
             reactor.run_once(Some(Duration::ZERO)).unwrap();
         }
@@ -216,20 +217,20 @@ fn closing_gives_up_the_attempt_and_the_wait() {
         let _ = client.drain(Duration::ZERO);
         let is_over = || reactor.registry().is_empty();
         assert!(reactor.run_until(Some(PATIENCE), is_over).unwrap(), "after {rounds} rounds");
-        assert!(said.try_recv().is_err());
+        assert!(reports.try_recv().is_err());
     }
     // During the wait.
     drop(listener);
-    let (client, said) = connect(Backoff::new(PATIENCE * 100, PATIENCE * 100));
+    let (client, reports) = connect(Backoff::new(PATIENCE * 100, PATIENCE * 100));
     assert!(reactor.run_until(Some(PATIENCE), || reactor.registry().len() == 1).unwrap());
     client.close();
     assert!(reactor.registry().is_empty());
-    assert_eq!(said.try_recv(), Err(mpsc::TryRecvError::Disconnected), "nothing is left of it");
+    assert_eq!(reports.try_recv(), Err(mpsc::TryRecvError::Disconnected), "nothing is left of it");
 }
 
 #[test]
 fn late_attempts_and_their_successes_make_one_connection() {
-    // Attempts are given up at about the time when they succeed.
+    // Attempts time out at about the time when they succeed.
     let running = Running::start(3);
     let registry = running.reactor.registry();
     let server = Acceptor::new(Inet::default(), || Echo).open(registry, &Addr::loopback(0)).unwrap();
@@ -266,7 +267,7 @@ fn late_attempts_and_their_successes_make_one_connection() {
 }
 
 #[test]
-fn a_peer_that_never_finishes_its_part_of_the_handshake_is_given_up() {
+fn an_unfinished_handshake_times_out() {
     let running = Running::start(1);
     let listener = Listener::open(&Addr::loopback(0)).unwrap();
     let (fail, failed) = mpsc::channel();
@@ -277,7 +278,7 @@ fn a_peer_that_never_finishes_its_part_of_the_handshake_is_given_up() {
         .unwrap();
     let (silent, _) = listener.accept().unwrap();
     assert_eq!(failed.recv_timeout(PATIENCE).unwrap(), io::ErrorKind::TimedOut);
-    // What it has said by then, and the end.
+    // The octets that it has sent by then, and the end.
     silent.set_recv_timeout(Some(PATIENCE)).unwrap();
     while silent.recv(&mut [0; 4096]).is_ok_and(|count| count > 0) {}
     silent.shutdown(Shutdown::Both).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What goes wrong where services are made and run, and that it stays where it went wrong.
+//! Failures in making and running services, and their isolation.
 
 use crate::{for_every_place, support};
 
@@ -14,10 +14,10 @@ use spandrel_reactor::strategy::{Concurrency, Creation, Reactive, ThreadPerConne
 use spandrel_reactor::{Acceptor, CloseReason, Expired, Listening, Peer, Reactor, ServiceHandler};
 
 use spandrel_test_support::{PATIENCE, eventually};
-use support::places::*;
+use support::test_families::*;
 use support::{Echo, Running, client, expect_echo, expect_end};
 
-/// What a handler does when its connection is opened.
+/// The behaviour of a handler when its connection is opened.
 #[derive(Clone, Copy, Debug)]
 enum Opening {
     Fails,
@@ -25,14 +25,14 @@ enum Opening {
     Closes,
 }
 
-/// Does that, and says how often it was closed.
+/// Does that, and counts the calls of `close`.
 struct Opens(Opening, Arc<AtomicUsize>);
 
 impl<F: Family> ServiceHandler<F> for Opens {
     fn open(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
         match self.0 {
-            Opening::Fails => return Err(io::Error::other("as asked")),
-            Opening::Panics => panic!("as asked"),
+            Opening::Fails => return Err(io::Error::other("on purpose")),
+            Opening::Panics => panic!("on purpose"),
             Opening::Closes => peer.put(b"goodbye")?,
         }
         peer.close();
@@ -76,7 +76,7 @@ fn opening_goes_wrong(concurrency: impl Concurrency<Inet, Opens> + Clone) {
 }
 
 #[test]
-fn an_opening_that_goes_wrong_concerns_its_connection_only() {
+fn a_failed_opening_concerns_its_connection_only() {
     opening_goes_wrong(Reactive);
     opening_goes_wrong(ThreadPerConnection::new(4));
     opening_goes_wrong(ThreadPerConnection::new(0).or_reactive());
@@ -91,15 +91,15 @@ impl Creation<Inet> for Late {
     fn make(&mut self, _: &Addr) -> io::Result<Echo> {
         self.0 += 1;
         match self.0 {
-            1 => panic!("as asked"),
-            2 => Err(io::Error::other("as asked")),
+            1 => panic!("on purpose"),
+            2 => Err(io::Error::other("on purpose")),
             _ => Ok(Echo),
         }
     }
 }
 
 #[test]
-fn a_handler_that_cannot_be_made_concerns_its_connection_only() {
+fn a_failed_creation_concerns_its_connection_only() {
     let running = Running::start(1);
     let server = Acceptor::new(Inet::default(), Late(0)).open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
     expect_end(&client(server.addr()));
@@ -109,12 +109,12 @@ fn a_handler_that_cannot_be_made_concerns_its_connection_only() {
 }
 
 #[test]
-fn an_acceptance_that_panics_lets_nobody_in_and_goes_on() {
+fn a_panicking_acceptance_admits_nothing_and_continues() {
     let running = Running::start(1);
     let mut came = 0;
     let acceptance = move |_: &Addr| {
         came += 1;
-        assert!(came > 1, "as asked");
+        assert!(came > 1, "on purpose");
         true
     };
     let acceptor = Acceptor::new(Inet::default(), || Echo).acceptance(acceptance);
@@ -123,10 +123,10 @@ fn an_acceptance_that_panics_lets_nobody_in_and_goes_on() {
     expect_echo(&client(server.addr()), "let in");
 }
 
-/// Takes the end for one more piece of input, and never closes.
-struct Careless(Arc<AtomicUsize>);
+/// Takes the end for input, and never closes.
+struct IgnoresEnd(Arc<AtomicUsize>);
 
-impl<F: Family> ServiceHandler<F> for Careless {
+impl<F: Family> ServiceHandler<F> for IgnoresEnd {
     fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
         self.0.fetch_add(1, Ordering::SeqCst);
         let mut buffer = [0; 64];
@@ -135,12 +135,12 @@ impl<F: Family> ServiceHandler<F> for Careless {
     }
 }
 
-fn the_end_is_given_once<P: Place>(concurrency: impl Concurrency<P::Family, Careless>) {
+fn the_end_is_delivered_once<P: TestFamily>(concurrency: impl Concurrency<P::Family, IgnoresEnd>) {
     let running = Running::start(1);
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
     let (addr, _folder) = P::fresh();
-    let server = Acceptor::new(P::family(), move || Careless(Arc::clone(&count)))
+    let server = Acceptor::new(P::family(), move || IgnoresEnd(Arc::clone(&count)))
         .concurrency(concurrency)
         .open(running.reactor.registry(), &addr)
         .unwrap();
@@ -152,13 +152,13 @@ fn the_end_is_given_once<P: Place>(concurrency: impl Concurrency<P::Family, Care
     assert!(calls.load(Ordering::SeqCst) < 6, "{calls:?} calls");
 }
 
-/// After the end it goes on speaking for a while.
-struct Talker {
+/// Sends for a while after the end.
+struct SendsAfterEnd {
     left: u8,
     calls: Arc<AtomicUsize>,
 }
 
-impl<F: Family> ServiceHandler<F> for Talker {
+impl<F: Family> ServiceHandler<F> for SendsAfterEnd {
     fn open(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
         peer.schedule(Duration::from_millis(1), Some(Duration::from_millis(1)), 0).map(drop)
     }
@@ -178,39 +178,41 @@ impl<F: Family> ServiceHandler<F> for Talker {
     }
 }
 
-fn who_has_timers_goes_on_after_the_end<P: Place>(concurrency: impl Concurrency<P::Family, Talker>) {
+fn a_handler_with_timers_continues_after_the_end<P: TestFamily>(
+    concurrency: impl Concurrency<P::Family, SendsAfterEnd>,
+) {
     let running = Running::start(1);
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
     let (addr, _folder) = P::fresh();
-    let server = Acceptor::new(P::family(), move || Talker { left: 20, calls: Arc::clone(&count) })
+    let server = Acceptor::new(P::family(), move || SendsAfterEnd { left: 20, calls: Arc::clone(&count) })
         .concurrency(concurrency)
         .open(running.reactor.registry(), &addr)
         .unwrap();
     let client = client_of::<P>(server.addr());
     client.shutdown(Shutdown::Write).unwrap();
-    let mut heard = [0; 20];
-    client.recv_n(&mut heard).unwrap();
-    assert!(heard.iter().copied().eq((1..=20).rev()));
+    let mut received = [0; 20];
+    client.recv_n(&mut received).unwrap();
+    assert!(received.iter().copied().eq((1..=20).rev()));
     expect_end(&client);
     assert!(calls.load(Ordering::SeqCst) < 6, "{calls:?} calls");
 }
 
 macro_rules! ending {
-    ($name:ident, $Place:ident) => {
+    ($name:ident, $TestFamily:ident) => {
         mod $name {
             use super::*;
 
             #[test]
-            fn a_handler_that_overlooks_the_end_does_not_spin() {
-                the_end_is_given_once::<$Place>(Reactive);
-                the_end_is_given_once::<$Place>(ThreadPerConnection::new(1));
+            fn a_handler_that_ignores_the_end_does_not_spin() {
+                the_end_is_delivered_once::<$TestFamily>(Reactive);
+                the_end_is_delivered_once::<$TestFamily>(ThreadPerConnection::new(1));
             }
 
             #[test]
-            fn a_handler_with_timers_may_speak_after_the_end() {
-                who_has_timers_goes_on_after_the_end::<$Place>(Reactive);
-                who_has_timers_goes_on_after_the_end::<$Place>(ThreadPerConnection::new(1));
+            fn a_handler_with_timers_may_send_after_the_end() {
+                a_handler_with_timers_continues_after_the_end::<$TestFamily>(Reactive);
+                a_handler_with_timers_continues_after_the_end::<$TestFamily>(ThreadPerConnection::new(1));
             }
         }
     };
@@ -246,7 +248,7 @@ impl<F: Family> ServiceHandler<F> for Timed {
 #[test]
 fn timers_of_a_thread_are_scheduled_from_input_and_end_with_the_connection() {
     let running = Running::start(1);
-    let (tell, told) = mpsc::channel();
+    let (tell, reports) = mpsc::channel();
     let server = Acceptor::new(Inet::default(), move || Timed(tell.clone()))
         .concurrency(ThreadPerConnection::new(1))
         .open(running.reactor.registry(), &Addr::loopback(0))
@@ -255,12 +257,12 @@ fn timers_of_a_thread_are_scheduled_from_input_and_end_with_the_connection() {
     client.send_n(b"go").unwrap();
     expect_end(&client);
     eventually(|| server.connections() == 0);
-    let told: Vec<_> = told.try_iter().collect();
-    assert_eq!(told.last(), Some(&2), "nothing after the close: {told:?}");
+    let reports: Vec<_> = reports.try_iter().collect();
+    assert_eq!(reports.last(), Some(&2), "nothing after the close: {reports:?}");
 }
 
 #[test]
-fn a_pool_takes_as_many_at_once_as_it_has_threads() {
+fn a_pool_serves_as_many_connections_as_it_has_threads() {
     let running = Running::start(1);
     let acceptor = Acceptor::new(Inet::default(), || Echo).concurrency(ThreadPool::new(3, 0).unwrap());
     let server = acceptor.open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
@@ -269,7 +271,7 @@ fn a_pool_takes_as_many_at_once_as_it_has_threads() {
     expect_end(&client(server.addr()));
     drop(clients);
     eventually(|| server.connections() == 0);
-    // The last thread may be on its way back.
+    // The last thread may not be waiting again yet.
     eventually(|| {
         let next = client(server.addr());
         next.send_n(b"next").is_ok() && next.recv_n(&mut [0; 4]).is_ok()
@@ -282,25 +284,25 @@ fn a_pool_without_threads_is_refused() {
 }
 
 /// Panics when it is dropped.
-struct Brittle(Echo);
+struct PanicsOnDrop(Echo);
 
-impl<F: Family> ServiceHandler<F> for Brittle {
+impl<F: Family> ServiceHandler<F> for PanicsOnDrop {
     fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
         self.0.handle_input(peer)
     }
 }
 
-impl Drop for Brittle {
+impl Drop for PanicsOnDrop {
     fn drop(&mut self) {
-        panic!("as asked");
+        panic!("on purpose");
     }
 }
 
 #[test]
-fn a_handler_that_panics_when_it_is_dropped_takes_no_thread_along() {
+fn a_panic_in_drop_ends_no_thread() {
     let running = Running::start(1);
     let concurrency = ThreadPool::new(1, 8).unwrap();
-    let acceptor = Acceptor::new(Inet::default(), || Brittle(Echo)).concurrency(concurrency);
+    let acceptor = Acceptor::new(Inet::default(), || PanicsOnDrop(Echo)).concurrency(concurrency);
     let server = acceptor.open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
     for _ in 0..3 {
         expect_echo(&client(server.addr()), "there still is a thread");
@@ -309,7 +311,7 @@ fn a_handler_that_panics_when_it_is_dropped_takes_no_thread_along() {
 }
 
 #[test]
-fn who_waits_for_a_pool_is_served_after_the_server_has_closed() {
+fn queued_connections_are_served_after_the_server_has_closed() {
     let running = Running::start(1);
     let acceptor = Acceptor::new(Inet::default(), || Echo).concurrency(ThreadPool::new(1, 1).unwrap());
     let server = acceptor.open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
@@ -363,7 +365,7 @@ fn several_servers_are_drained_together() {
 }
 
 #[test]
-fn nobody_comes_in_while_a_server_is_drained() {
+fn a_draining_server_admits_no_connection() {
     let running = Running::start(2);
     for _ in 0..20 {
         let acceptor = Acceptor::new(Inet::default(), || Echo).concurrency(ThreadPerConnection::new(4).or_reactive());
@@ -384,7 +386,7 @@ fn nobody_comes_in_while_a_server_is_drained() {
 }
 
 #[test]
-fn others_have_their_turn_while_a_crowd_is_accepted() {
+fn other_handlers_run_while_many_connections_are_accepted() {
     let running = Running::start(1);
     let registry = running.reactor.registry();
     let server = Acceptor::new(Inet::default(), || Echo).open(registry, &Addr::loopback(0)).unwrap();
@@ -404,7 +406,7 @@ fn others_have_their_turn_while_a_crowd_is_accepted() {
 }
 
 #[test]
-fn who_decides_alone_what_becomes_of_a_connection_may_panic() {
+fn an_accept_callback_may_panic() {
     let running = Running::start(1);
     let listener = Inet::default().open(&Addr::loopback(0)).unwrap();
     spandrel_ipc::Accept::set_nonblocking(&listener, true).unwrap();
@@ -412,7 +414,7 @@ fn who_decides_alone_what_becomes_of_a_connection_may_panic() {
     let mut came = 0;
     let listening = Listening::<Inet, _>::new(listener, move |_, stream, _| {
         came += 1;
-        assert!(came > 1, "as asked");
+        assert!(came > 1, "on purpose");
         stream.send_n(b"hello").map_err(Into::into)
     });
     running.reactor.registry().register(listening, Interest::INPUT).unwrap();

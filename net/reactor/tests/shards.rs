@@ -17,7 +17,7 @@ fn several_reactors_share_an_address() {
     let servers = shards.open(&Addr::loopback(0), |_| Acceptor::new(family, || Echo)).unwrap();
     assert!(servers.iter().all(|server| server.addr() == servers[0].addr()));
     let clients: Vec<_> = (0..60).map(|_| client(servers[0].addr())).collect();
-    clients.iter().for_each(|client| expect_echo(client, "whoever serves"));
+    clients.iter().for_each(|client| expect_echo(client, "any reactor"));
     let shares: Vec<_> = servers.iter().map(|server| server.connections()).collect();
     assert_eq!(shares.iter().sum::<usize>(), 60);
     assert!(shares.iter().filter(|share| **share > 0).count() > 1, "the system spreads them: {shares:?}");
@@ -26,7 +26,7 @@ fn several_reactors_share_an_address() {
 }
 
 #[test]
-fn what_is_open_when_the_reactors_stop_is_closed() {
+fn stopping_the_reactors_closes_connections() {
     let shards = Shards::start(2, &Options::default()).unwrap();
     let options = inet::AcceptorOptions::default().reuse_port(true);
     let family = Inet::new(options, inet::Connector::new());
@@ -48,6 +48,6 @@ fn acceptors_that_cannot_share_their_address_are_closed_again() {
 }
 
 #[test]
-fn no_reactors_are_refused() {
+fn zero_reactors_are_refused() {
     assert_eq!(Shards::start(0, &Options::default()).unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
 }

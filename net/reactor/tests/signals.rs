@@ -1,4 +1,4 @@
-//! Signals as events. Run without the test harness, since signals are the whole process's.
+//! Signals as events. Run without the test harness, since signals concern the whole process.
 
 use std::io;
 
@@ -24,7 +24,7 @@ impl EventHandler for Listener {
     }
 }
 
-pub(crate) fn signals_are_told_to_all_who_asked() {
+pub(crate) fn signals_reach_all_subscribers() {
     let before = Arc::new(std::sync::atomic::AtomicBool::new(false));
     signal_hook::flag::register(Signal::USR1.number(), Arc::clone(&before)).expect("an ordinary signal");
     for backend in Backend::available() {
@@ -36,18 +36,18 @@ pub(crate) fn signals_are_told_to_all_who_asked() {
         registry.on_signal(first, Signal::USR1).expect("an ordinary signal");
         registry.on_signal(once, Signal::USR1).expect("an ordinary signal");
         registry.on_signal(first, Signal::USR2).expect("an ordinary signal");
-        assert_eq!(registry.len(), 2, "what belongs to the reactor is not counted");
+        assert_eq!(registry.len(), 2, "the reactor's own handlers are not counted");
 
         raise(Signal::USR1);
         run_until(&reactor, || log.lines().len() == 2);
         assert_eq!(log.take(), ["first SIGUSR1", "once SIGUSR1"]);
-        assert!(before.swap(false, Ordering::SeqCst), "those from before are told as well");
+        assert!(before.swap(false, Ordering::SeqCst), "earlier signal handlers run as well");
         raise(Signal::USR2);
         run_until(&reactor, || !log.lines().is_empty());
         assert_eq!(log.take(), ["first SIGUSR2"]);
         raise(Signal::USR1);
         run_until(&reactor, || !log.lines().is_empty());
-        assert_eq!(log.take(), ["first SIGUSR1"], "the other is gone");
+        assert_eq!(log.take(), ["first SIGUSR1"], "the other was removed");
 
         reactor.close();
         assert!(registry.on_signal(first, Signal::USR1).is_err());

@@ -1,4 +1,4 @@
-//! A `tracing` span around each dispatch, for who asks for it.
+//! A `tracing` span around each dispatch, on request.
 
 use crate::scripted;
 
@@ -10,7 +10,7 @@ use spandrel_test_support::alone;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Counts the spans of dispatches that were entered and left.
+/// Counts the dispatch spans that were entered and left.
 #[derive(Clone, Default)]
 struct Counter {
     entered: Arc<AtomicUsize>,

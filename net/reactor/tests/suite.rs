@@ -1,4 +1,4 @@
-//! What a reactor promises, the same over every back end that works here.
+//! The contract of a reactor, the same over every back end of this system.
 
 use crate::scripted;
 
@@ -32,7 +32,7 @@ macro_rules! suite {
 suite! {
     echo
     handlers_are_opened_first_and_closed_last
-    what_is_left_is_shown_again
+    unread_input_is_reported_again
     remove_from_outside_and_from_inside
     removed_in_the_same_round_is_not_called
     stale_ids_do_nothing
@@ -42,7 +42,7 @@ suite! {
     errors_close_one_handler
     panics_close_one_handler
     would_block_closes_nothing
-    what_nobody_handles_closes
+    unhandled_events_close_the_handler
     end_of_stream_is_input
     notices_in_order
     notices_wake
@@ -55,17 +55,17 @@ suite! {
     cancelled_timers_do_not_fire
     a_sooner_timer_shortens_the_wait
     stop_ends_all_runs
-    close_tells_every_handler
+    close_calls_every_handler
     a_closed_reactor_takes_nothing
-    one_shot_is_told_once
+    one_shot_is_reported_once
     #[cfg(unix)]
-    edge_is_told_once_each_time
+    edge_is_reported_once_each_time
     registered_from_a_handler_is_opened_at_once
     runs_inside_of_a_handler
     busy_handlers_take_turns
-    an_exchanged_handle_is_waited_for
-    slots_are_used_again
-    what_no_handle_shows_can_be_said
+    a_replaced_handle_is_waited_for
+    slots_are_reused
+    hidden_readiness_can_be_marked
 }
 
 mod cases {
@@ -89,7 +89,7 @@ mod cases {
         let (near, far) = pair();
         near.send_n(b"before it is registered").expect("sent");
         let id = reactor.registry().register(Scripted::new("a", &log).over(far), Interest::INPUT).expect("registered");
-        assert_eq!(log.take(), [""; 0], "nobody runs the reactor");
+        assert_eq!(log.take(), [""; 0], "no thread runs the reactor");
         run_until(&reactor, || log.has("a input"));
         assert!(reactor.registry().remove(id));
         let lines = log.take();
@@ -98,7 +98,7 @@ mod cases {
         assert_eq!(lines.iter().filter(|line| *line == "a open").count(), 1);
     }
 
-    pub(crate) fn what_is_left_is_shown_again(backend: Backend) {
+    pub(crate) fn unread_input_is_reported_again(backend: Backend) {
         let reactor = reactor(backend);
         let log = Log::default();
         let (near, far) = pair();
@@ -115,7 +115,7 @@ mod cases {
         let handler = Scripted::new("a", &log).over(far).input(|cx, stream| {
             assert_eq!(stream.try_recv(&mut [0; 8])?, 1);
             cx.close();
-            assert!(!cx.contains(cx.id()), "it is as good as gone");
+            assert!(!cx.contains(cx.id()), "it counts as removed");
             assert!(!cx.remove(cx.id()), "once is enough");
             Ok(())
         });
@@ -269,14 +269,14 @@ mod cases {
         assert_eq!(reactor.registry().len(), 1);
     }
 
-    pub(crate) fn what_nobody_handles_closes(backend: Backend) {
+    pub(crate) fn unhandled_events_close_the_handler(backend: Backend) {
         struct Bare(inet::Stream, Log);
         impl spandrel_reactor::EventHandler for Bare {
             fn pollable(&self) -> Option<&dyn spandrel_ipc::Pollable> {
                 Some(&self.0)
             }
-            fn handle_close(&mut self, _: &spandrel_reactor::Context<'_>, why: spandrel_reactor::CloseReason) {
-                self.1.note(why.to_string());
+            fn handle_close(&mut self, _: &spandrel_reactor::Context<'_>, reason: spandrel_reactor::CloseReason) {
+                self.1.note(reason.to_string());
             }
         }
         let reactor = reactor(backend);
@@ -285,7 +285,7 @@ mod cases {
         reactor.registry().register(Bare(far, log.clone()), Interest::INPUT).expect("registered");
         near.send_n(b"x").expect("sent");
         run_until(&reactor, || !log.lines().is_empty());
-        assert_eq!(log.take(), ["failed: the handler was given input, which it does not handle"]);
+        assert_eq!(log.take(), ["failed: the handler does not handle input"]);
     }
 
     pub(crate) fn end_of_stream_is_input(backend: Backend) {
@@ -315,16 +315,16 @@ mod cases {
         let reactor = reactor(backend);
         let log = Log::default();
         let id = reactor.registry().register(Scripted::new("a", &log), NONE).expect("registered");
-        let (registry, seen) = (reactor.registry().clone(), log.clone());
+        let (registry, observed_log) = (reactor.registry().clone(), log.clone());
         let notifier = thread::spawn(move || {
             for notice in 0..100 {
                 registry.notify(id, notice).expect("accepted");
-                eventually(|| seen.has(&format!("a notice {notice}")));
+                eventually(|| observed_log.has(&format!("a notice {notice}")));
             }
             registry.stop();
         });
         reactor.run().expect("runs");
-        notifier.join().expect("each notice was told");
+        notifier.join().expect("each notice was delivered");
     }
 
     pub(crate) fn jobs_run_in_the_reactor(backend: Backend) {
@@ -464,7 +464,7 @@ mod cases {
         run_until(&reactor, || log.has("a open"));
     }
 
-    pub(crate) fn close_tells_every_handler(backend: Backend) {
+    pub(crate) fn close_calls_every_handler(backend: Backend) {
         let reactor = reactor(backend);
         let log = Log::default();
         let (near, far) = pair();
@@ -498,7 +498,7 @@ mod cases {
         reactor.run().expect("it returns at once");
     }
 
-    pub(crate) fn one_shot_is_told_once(backend: Backend) {
+    pub(crate) fn one_shot_is_reported_once(backend: Backend) {
         let reactor = reactor(backend);
         let registry = reactor.registry();
         let log = Log::default();
@@ -518,7 +518,7 @@ mod cases {
     }
 
     #[cfg(unix)]
-    pub(crate) fn edge_is_told_once_each_time(backend: Backend) {
+    pub(crate) fn edge_is_reported_once_each_time(backend: Backend) {
         let reactor = reactor(backend);
         let log = Log::default();
         let (near, far) = pair();
@@ -533,7 +533,7 @@ mod cases {
         near.send_n(b"abc").expect("sent");
         run_until(&reactor, || log.has("a input"));
         reactor.run_for(Duration::from_millis(5)).expect("runs");
-        assert_eq!(log.count("a input"), 1, "it left something, and is not told again");
+        assert_eq!(log.count("a input"), 1, "it left input, and is not called again");
         near.send_n(b"d").expect("sent");
         run_until(&reactor, || log.count("a input") == 2);
     }
@@ -559,11 +559,11 @@ mod cases {
         let reactor = reactor(backend);
         let log = Log::default();
         let (near, far) = pair();
-        let (inner, seen) = (reactor.clone(), log.clone());
+        let (inner, observed_log) = (reactor.clone(), log.clone());
         let outer = Scripted::new("a", &log).notice(move |cx, _| {
             near.send_n(b"x")?;
-            assert!(inner.run_until(Some(PATIENCE), || seen.has("b input"))?);
-            seen.note("a goes on");
+            assert!(inner.run_until(Some(PATIENCE), || observed_log.has("b input"))?);
+            observed_log.note("a goes on");
             cx.stop();
             Ok(())
         });
@@ -584,7 +584,7 @@ mod cases {
         for index in 0..HANDLERS {
             let (one, far) = pair();
             let mine = Arc::clone(&counts);
-            // It never receives anything, so that it is always ready.
+            // It never receives, so that it is always ready.
             let handler = Scripted::new("a", &Log::default()).over(far).input(move |_, _| {
                 mine[index].fetch_add(1, Ordering::Relaxed);
                 Ok(())
@@ -600,7 +600,7 @@ mod cases {
         assert!(least >= Some(80), "{counts:?}");
     }
 
-    pub(crate) fn an_exchanged_handle_is_waited_for(backend: Backend) {
+    pub(crate) fn a_replaced_handle_is_waited_for(backend: Backend) {
         use spandrel_ipc::Pollable;
         use spandrel_reactor::{Context, EventHandler};
         struct Changing(Vec<inet::Stream>, Log);
@@ -628,7 +628,7 @@ mod cases {
         assert_eq!(log.take(), ["3", "2", "1"]);
     }
 
-    pub(crate) fn slots_are_used_again(backend: Backend) {
+    pub(crate) fn slots_are_reused(backend: Backend) {
         let reactor = Reactor::with(&Options::default().backend(backend).max_handlers(2)).expect("a reactor");
         let log = Log::default();
         for _ in 0..200 {
@@ -641,7 +641,7 @@ mod cases {
         }
     }
 
-    pub(crate) fn what_no_handle_shows_can_be_said(backend: Backend) {
+    pub(crate) fn hidden_readiness_can_be_marked(backend: Backend) {
         let reactor = reactor(backend);
         let registry = reactor.registry();
         let log = Log::default();
@@ -650,7 +650,7 @@ mod cases {
         let id = registry.register(handler, Interest::INPUT).expect("registered");
         run_until(&reactor, || log.has("a open"));
         for count in 1..4 {
-            // However often it is said before it is heard.
+            // However often it is marked before it is dispatched.
             (0..100).for_each(|_| assert!(registry.mark_ready(id, Interest::INPUT | Interest::OUTPUT)));
             run_until(&reactor, || log.count("a input") == count);
             while reactor.run_once(Some(Duration::ZERO)).expect("runs") > 0 {}

@@ -14,7 +14,7 @@ use spandrel_test_support::{PATIENCE, eventually};
 
 const POOL: ThreadStrategy = ThreadStrategy::HalfSyncHalfAsync { workers: 3, queue: 4 };
 
-/// A reactor that threads of its own run, until dropped.
+/// A reactor with its own threads, until dropped.
 struct Running {
     reactor: Reactor,
     threads: Vec<thread::JoinHandle<io::Result<()>>>,
@@ -57,7 +57,7 @@ fn everywhere(test: impl Fn(Running)) {
     }
 }
 
-/// An echo that notices when two threads are in it.
+/// An echo that detects two threads in it.
 fn exclusive(log: &Log, stream: inet::Stream) -> Scripted {
     let inside = AtomicBool::new(false);
     Scripted::new("a", log).over(stream).input(move |_, stream| {
@@ -86,9 +86,9 @@ fn many_connections_at_once_and_no_handler_is_entered_twice() {
     });
 }
 
-/// Octets keep coming while the handler is busy with those before.
+/// Octets keep arriving while the handler is busy with earlier ones.
 #[test]
-fn one_connection_that_never_rests() {
+fn one_connection_with_continuous_input() {
     everywhere(|running| {
         let log = Log::default();
         let (near, far) = pair();
@@ -105,16 +105,16 @@ fn one_connection_that_never_rests() {
     });
 }
 
-/// A handler that takes long delays no other for longer than the reactor's patience.
+/// A long handler delays no other for longer than the takeover time.
 #[test]
-fn a_long_dispatch_loses_the_lead() {
+fn a_long_dispatch_loses_the_leadership() {
     everywhere(|running| {
         let log = Log::default();
         let (near, far) = pair();
         let (other_near, other_far) = pair();
-        let seen = log.clone();
+        let observed_log = log.clone();
         let slow = Scripted::new("slow", &log).over(far).input(move |_, stream| {
-            eventually(|| seen.has("quick input"));
+            eventually(|| observed_log.has("quick input"));
             echo(stream)
         });
         running.register(slow, Interest::INPUT);
@@ -127,10 +127,10 @@ fn a_long_dispatch_loses_the_lead() {
 }
 
 #[test]
-fn a_handler_hands_the_lead_on() {
+fn a_handler_passes_on_the_leadership() {
     for backend in Backend::available() {
-        // So patient that only the handler itself can let another lead in time.
-        let options = Options::default().backend(backend).patience(PATIENCE * 100);
+        // With a takeover time so long that only the handler itself can let another lead in time.
+        let options = Options::default().backend(backend).takeover_after(PATIENCE * 100);
         let reactor = Reactor::with(&options).expect("a reactor");
         let runs: Vec<_> = (0..2)
             .map(|_| {
@@ -141,10 +141,10 @@ fn a_handler_hands_the_lead_on() {
         let log = Log::default();
         let (near, far) = pair();
         let (other_near, other_far) = pair();
-        let seen = log.clone();
+        let observed_log = log.clone();
         let slow = Scripted::new("slow", &log).over(far).input(move |cx, stream| {
             cx.promote();
-            eventually(|| seen.has("quick input"));
+            eventually(|| observed_log.has("quick input"));
             echo(stream)
         });
         reactor.registry().register(slow, Interest::INPUT).expect("registered");
@@ -158,7 +158,7 @@ fn a_handler_hands_the_lead_on() {
     }
 }
 
-/// Whoever removes a handler does not wait for it, and it is closed by the thread that is in it.
+/// Removing a handler does not wait for it, and the thread that is in it closes it.
 #[test]
 fn a_handler_is_removed_while_it_runs() {
     everywhere(|running| {
@@ -236,7 +236,7 @@ fn changes_to_a_running_handler_take_effect_when_it_returns() {
     });
 }
 
-/// What comes for a busy handler waits for it, in order, and does not keep the reactor from others.
+/// Notices for a busy handler wait for it, in order, and do not keep the reactor from others.
 #[test]
 fn notices_wait_for_a_busy_handler() {
     everywhere(|running| {
@@ -259,13 +259,13 @@ fn notices_wait_for_a_busy_handler() {
         assert!(!log.has("busy notice 1"));
         goes_on.store(true, Ordering::SeqCst);
         eventually(|| log.has("busy notice 49"));
-        let told: Vec<_> = log.take().into_iter().filter(|line| line.starts_with("busy notice")).collect();
+        let delivered: Vec<_> = log.take().into_iter().filter(|line| line.starts_with("busy notice")).collect();
         let sent: Vec<_> = (0..50).map(|notice| format!("busy notice {notice}")).collect();
-        assert_eq!(told, sent);
+        assert_eq!(delivered, sent);
     });
 }
 
-/// The lead is taken over, and come back to, by threads that leave and join.
+/// The leadership is taken over, and regained, by threads that leave and join.
 #[test]
 fn threads_come_and_go() {
     for backend in Backend::available() {
@@ -294,9 +294,9 @@ fn threads_come_and_go() {
     }
 }
 
-/// A follower whose condition another thread makes come true.
+/// A follower whose condition another thread makes true.
 #[test]
-fn run_until_ends_wherever_it_comes_true() {
+fn run_until_ends_whichever_thread_makes_it_true() {
     for backend in Backend::available() {
         let reactor = Reactor::with(&Options::default().backend(backend)).expect("a reactor");
         let start = spandrel_sync::time::Instant::now();
@@ -312,7 +312,7 @@ fn run_until_ends_wherever_it_comes_true() {
             reactor.registry().wake();
         }
         runs.into_iter().for_each(|run| assert!(run.join().expect("no panic").expect("runs")));
-        assert!(start.elapsed() < PATIENCE, "it was not told, but found out when its time was up");
+        assert!(start.elapsed() < PATIENCE, "it was not notified, but timed out");
     }
 }
 
@@ -351,7 +351,7 @@ fn half_sync_half_async_dispatches_in_its_workers() {
     }
 }
 
-/// However many are ready, the queue between the halves holds no more than it may, and all are served.
+/// However many handlers are ready, the queue between the halves stays within its limit, and all are served.
 #[test]
 fn half_sync_half_async_with_a_short_queue() {
     for backend in Backend::available() {
@@ -375,7 +375,8 @@ fn half_sync_half_async_with_a_short_queue() {
     }
 }
 
-/// Echoes each octet; at a `(` it leaves its handle to another of its kind, and runs the reactor inside of itself until a `)` has come.
+/// Echoes each octet; at a `(` it passes its handle to another handler of its kind, and runs the reactor
+/// inside of itself until a `)` has come.
 struct Nesting {
     stream: Arc<inet::Stream>,
     reactor: Reactor,
@@ -415,13 +416,13 @@ impl EventHandler for Nesting {
         Ok(self.stream.send_n(&octet)?)
     }
 
-    fn handle_close(&mut self, _cx: &Context<'_>, why: CloseReason) {
-        self.log.note(format!("closed: {why}"));
+    fn handle_close(&mut self, _cx: &Context<'_>, reason: CloseReason) {
+        self.log.note(format!("closed: {reason}"));
     }
 }
 
 #[test]
-fn a_handler_may_leave_its_handle_to_another_while_it_is_called() {
+fn a_running_handler_passes_its_handle_to_another() {
     for backend in Backend::available() {
         let running = Running::new(backend, ThreadStrategy::LeaderFollowers, 1);
         let (near, far) = pair();

@@ -17,12 +17,12 @@ const YEAR: u64 = 31_557_600 * SECOND;
 
 type Queue = Box<dyn TimerQueue<u64>>;
 
-/// What the suite is run over.
+/// A strategy and its options under test.
 #[derive(Clone, Debug)]
 struct Subject {
     strategy: TimerStrategy,
     options: TimerOptions,
-    /// Whether it is meant for few timers, or for delays that are all alike.
+    /// Whether it is meant for few timers, or for equal delays.
     is_for_few: bool,
     /// Nanoseconds; a single one if the strategy has no ticks.
     tick: u64,
@@ -61,11 +61,11 @@ impl Subject {
     }
 }
 
-/// Runs each fact over each subject.
+/// Runs each test over each subject.
 macro_rules! suite {
     ($($subject:ident = $make:expr;)*) => { $(mod $subject { suite!(@facts $make;
         agrees_with_the_model
-        whoever_sleeps_until_the_earliest_is_neither_early_nor_late
+        sleeping_until_the_earliest_is_neither_early_nor_late
         an_empty_queue_has_nothing
         a_late_interval_timer_fires_once_and_keeps_its_phase
         an_interval_timer_can_be_cancelled_when_it_fires
@@ -74,10 +74,10 @@ macro_rules! suite {
         a_rescheduled_timer_keeps_its_id_and_payload
         a_full_queue_refuses_until_there_is_room
         zero_delays_and_passed_times_are_due_at_once
-        far_futures_come
-        at_the_end_of_time_everything_is_due
+        distant_timers_fire
+        all_timers_are_due_at_the_end_of_time
         time_that_goes_back_fires_nothing_early
-        a_cleared_queue_forgets_its_timers
+        a_cleared_queue_is_empty
         the_same_steps_give_the_same_answers
         a_million_timers
     );})* };
@@ -114,13 +114,13 @@ fn payloads(queue: &mut Queue, now: Time) -> Vec<u64> {
     drain(queue, now).into_iter().map(|expired| expired.payload).collect()
 }
 
-/// The first moment at which a timer for `nanos` fires.
+/// The first instant at which a timer for `nanos` fires.
 fn fires(subject: &Subject, nanos: u64) -> Time {
     let tick = subject.tick;
     at(nanos.div_ceil(tick).saturating_mul(tick))
 }
 
-/// Numbers that look random, and are the same each time.
+/// Pseudorandom numbers, the same each time.
 struct Numbers(u64);
 
 impl Numbers {
@@ -133,7 +133,7 @@ impl Numbers {
 
 // ---------------------------------------------------------------- the model
 
-/// What a user of a queue may do. A moment is so many nanoseconds from now, or before now.
+/// The operations on a queue. An instant is a number of nanoseconds from now, or before now.
 #[derive(Clone, Debug)]
 enum Step {
     Schedule {
@@ -148,7 +148,7 @@ enum Step {
         interval: Option<u64>,
     },
     Advance(u64),
-    /// Time passes to just when the queue says that something may happen, or just before.
+    /// Advances to the instant at which the queue's next expiry may be, or just before.
     AdvanceToEarliest {
         is_before: bool,
     },
@@ -185,18 +185,18 @@ struct Pending {
     id: TimerId,
     at: u64,
     interval: u64,
-    /// How far the queue had come when the timer was put where it is: nothing can be due at an earlier tick.
+    /// The queue's hand when the timer was inserted: no timer can be due at an earlier tick.
     hand: u64,
 }
 
-/// Timers by their payload, which are numbered through.
+/// Timers by their payload, which are consecutive numbers.
 struct Model {
     tick: u64,
     is_exact: bool,
     now: u64,
     hand: u64,
     timers: BTreeMap<u64, Pending>,
-    /// All ids that there ever were.
+    /// All identifiers ever returned.
     ids: Vec<(TimerId, u64)>,
 }
 
@@ -223,14 +223,14 @@ impl Model {
         (!self.ids.is_empty()).then(|| self.ids[index.index(self.ids.len())])
     }
 
-    /// Takes one timer from the queue, and checks that it is one of those that could come, and nothing else.
+    /// Takes one timer from the queue, and checks that it is a possible one, and nothing else.
     fn pop(&mut self, queue: &mut Queue) -> bool {
         let expected = self.lowest_key().filter(|&key| key <= self.now_tick());
         let expired = queue.pop_expired(at(self.now));
         assert_eq!(expired.is_some(), expected.is_some(), "{expired:?}");
         let Some(expired) = expired else {
             self.hand = self.hand.max(self.now_tick());
-            assert!(queue.earliest().is_none_or(|earliest| earliest > at(self.now)), "would be asked again at once");
+            assert!(queue.earliest().is_none_or(|earliest| earliest > at(self.now)), "would be called again at once");
             return false;
         };
         let timer = self.timers.remove(&expired.payload).expect("the payload of a timer that is there");
@@ -319,7 +319,7 @@ fn agrees_with_the_model(subject: &Subject) {
 
 // ---------------------------------------------------------------- facts
 
-fn whoever_sleeps_until_the_earliest_is_neither_early_nor_late(subject: &Subject) {
+fn sleeping_until_the_earliest_is_neither_early_nor_late(subject: &Subject) {
     const TIMERS: u64 = 2_000;
     let mut numbers = Numbers(7);
     let mut queue = subject.queue();
@@ -330,7 +330,7 @@ fn whoever_sleeps_until_the_earliest_is_neither_early_nor_late(subject: &Subject
     queue.schedule(Time::MAX, None, TIMERS).unwrap();
     let (mut fired, mut in_vain, mut last) = (0, 0, Time::ZERO);
     while let Some(earliest) = queue.earliest() {
-        assert!(fired + in_vain == 0 || earliest > last, "asked to wake up twice at {last:?}");
+        assert!(fired + in_vain == 0 || earliest > last, "woken twice at {last:?}");
         let expired = drain(&mut queue, earliest);
         for one in &expired {
             assert!(one.due <= earliest, "early: {one:?} at {earliest:?}");
@@ -405,7 +405,7 @@ fn a_stale_id_does_nothing(subject: &Subject) {
     assert_eq!(queue.cancel(cancelled), Some(1));
     let fired = queue.schedule(at(0), None, 2).unwrap();
     assert_eq!(payloads(&mut queue, at(0)), [2]);
-    // This one lives where the others did.
+    // This one reuses the entry of the others.
     let alive = queue.schedule(at(SECOND), None, 3).unwrap();
     for stale in [cancelled, fired] {
         assert_ne!(stale, alive);
@@ -447,7 +447,7 @@ fn a_full_queue_refuses_until_there_is_room(subject: &Subject) {
     queue.schedule(at(40 * MS), None, 6).unwrap_err();
     assert_eq!(payloads(&mut queue, at(12 * MS)), [1]);
     queue.schedule(at(50 * MS), None, 7).unwrap();
-    // An interval timer stays, and so does its claim.
+    // An interval timer stays, and keeps its entry.
     assert_eq!(payloads(&mut queue, at(42 * MS)), [3, 5]);
     queue.schedule(at(50 * MS), None, 8).unwrap();
     queue.schedule(at(50 * MS), None, 9).unwrap_err();
@@ -472,7 +472,7 @@ fn zero_delays_and_passed_times_are_due_at_once(subject: &Subject) {
     assert_eq!(payloads(&mut queue, now + Duration::from_millis(22)), [4]);
 }
 
-fn far_futures_come(subject: &Subject) {
+fn distant_timers_fire(subject: &Subject) {
     let mut queue = subject.queue();
     let years = [500, 1, 0, 30, 100, 2, 30, 250];
     for (payload, year) in years.into_iter().enumerate() {
@@ -491,7 +491,7 @@ fn far_futures_come(subject: &Subject) {
     assert!(queue.is_empty());
 }
 
-fn at_the_end_of_time_everything_is_due(subject: &Subject) {
+fn all_timers_are_due_at_the_end_of_time(subject: &Subject) {
     let mut queue = subject.queue();
     queue.schedule(Time::MAX, None, 1).unwrap();
     queue.schedule(Time::MAX, every(1), 2).unwrap();
@@ -521,7 +521,7 @@ fn time_that_goes_back_fires_nothing_early(subject: &Subject) {
     assert_eq!(rest, [2, 3]);
 }
 
-fn a_cleared_queue_forgets_its_timers(subject: &Subject) {
+fn a_cleared_queue_is_empty(subject: &Subject) {
     let mut queue = subject.limited(100);
     assert_eq!(queue.pop_expired(at(SECOND)), None);
     let old: Vec<_> =
@@ -557,8 +557,8 @@ fn the_same_steps_give_the_same_answers(subject: &Subject) {
 
 fn a_million_timers(subject: &Subject) {
     let mut numbers = Numbers(11);
-    // Once for each strategy: the variants behave alike. So many want more buckets in the hashed wheel,
-    // and no more rounds than one.
+    // Once for each strategy: the variants behave alike. That many timers need more buckets in the hashed
+    // wheel, and no more rounds than one.
     let (mut queue, timers) = match &subject.options {
         options if *options == TimerOptions::new() => {
             (subject.strategy.queue_with(&options.clone().buckets(1 << 15)), 1_000_000)
@@ -602,7 +602,7 @@ fn a_million_timers(subject: &Subject) {
 // ---------------------------------------------------------------- what is not the same for all
 
 #[test]
-fn the_list_fires_timers_of_one_time_in_the_order_in_which_they_were_scheduled() {
+fn the_list_fires_equal_times_in_scheduling_order() {
     let mut queue = TimerStrategy::List.queue();
     for payload in 0..100 {
         queue.schedule(at(payload % 3), None, payload).unwrap();
@@ -630,7 +630,7 @@ fn a_cancelled_timer_wakes_the_hashed_wheel_at_most_once() {
 }
 
 #[test]
-fn buckets_that_cancelling_emptied_do_not_wake_the_hashed_wheel() {
+fn emptied_buckets_do_not_wake_the_hashed_wheel() {
     let mut queue = TimerStrategy::HashedWheel.queue();
     let [first, second, third] = [3, 5, 9].map(|tick| at(tick << 20));
     let id = queue.schedule(first, None, 1).unwrap();
@@ -695,7 +695,7 @@ fn queues_are_shown_without_their_timers() {
 }
 
 #[test]
-fn test_clocks_go_only_when_told_and_clones_share_their_time() {
+fn test_clocks_advance_on_request_and_clones_share_their_time() {
     let clock = TestClock::new();
     let other = clock.clone();
     assert_eq!(clock.now(), Time::ZERO);

@@ -1,4 +1,5 @@
-//! Timer queues allocate nothing in the steady state: not once they have grown, and with a capacity never.
+//! Timer queues allocate nothing in the steady state: after they have grown, or from the start with a
+//! capacity.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! TLS under the reactor, by the patterns that serve every family.
+//! TLS under the reactor, with the patterns that serve every family.
 
 // That of the crate whose streams are served.
 #[path = "../../tls/tests/support/mod.rs"]
@@ -16,7 +16,7 @@ use spandrel_test_support::{comes, pattern};
 use spandrel_tls::{Tls, tls_error};
 use support::*;
 
-/// Sends back what it receives.
+/// Echoes its input.
 struct Echo;
 
 impl<F: Family> ServiceHandler<F> for Echo {
@@ -30,7 +30,7 @@ impl<F: Family> ServiceHandler<F> for Echo {
     }
 }
 
-/// A reactor that a thread runs as long as this lives.
+/// A reactor with its own thread, until dropped.
 struct Running {
     reactor: Reactor,
     thread: Option<thread::JoinHandle<()>>,
@@ -60,7 +60,7 @@ impl Drop for Running {
 fn echoes(concurrency: impl Concurrency<Tls, Echo>) {
     let running = Running::start();
     let server = running.serve(tcp(), concurrency);
-    // Two that never say anything, and one that speaks something else, concern nobody.
+    // Two silent connections, and one with another protocol, affect no other.
     let _silent = [(); 2].map(|()| inet::Connector::connect(server.addr()).unwrap());
     let stranger = inet::Connector::connect(server.addr()).unwrap();
     stranger.send_n(b"GET / HTTP/1.1\r\n\r\n").unwrap();
@@ -140,7 +140,7 @@ fn a_slow_reader_receives_everything_and_then_the_end() {
         assert!(received == data);
         assert_eq!(client.recv_within(&mut [0; 1], PATIENCE).unwrap(), 0);
     });
-    comes("nobody is served", || server.connections() == 0);
+    comes("no connection is served", || server.connections() == 0);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_server_that_drains_ends_idle_connections_cleanly() {
     assert_eq!(client.recv_within(&mut [0; 1], PATIENCE).unwrap(), 0);
 }
 
-/// Greets whom it is connected to, and says what comes back.
+/// Sends a greeting to its peer, and reports the answer.
 struct Greeter(mpsc::Sender<Vec<u8>>);
 
 impl<F: Family> ServiceHandler<F> for Greeter {
@@ -175,21 +175,21 @@ impl<F: Family> ServiceHandler<F> for Greeter {
 fn a_reactor_makes_connections_of_tls() {
     let running = Running::start();
     let server = running.serve(tcp(), Reactive);
-    let (say, said) = mpsc::channel();
+    let (say, reports) = mpsc::channel();
     let connector = Connector::new(tcp(), move || Greeter(say.clone()));
     let client = connector.connect(running.reactor.registry(), server.addr()).unwrap();
-    assert_eq!(said.recv_timeout(PATIENCE).unwrap(), b"greetings");
+    assert_eq!(reports.recv_timeout(PATIENCE).unwrap(), b"greetings");
     assert!(client.is_connected());
 }
 
 #[test]
-fn a_reactor_is_told_why_there_is_no_connection() {
+fn a_failed_connection_is_reported_with_its_reason() {
     let running = Running::start();
     let server = running.serve(tcp(), Reactive);
     let silent = inet::Acceptor::open(&inet::Addr::loopback(0)).unwrap();
     let wrong =
         Tls::new(inet::Inet::default()).client(client_options().build().unwrap(), "other.test".try_into().unwrap());
-    let why = |family: Tls, addr: &inet::Addr, time: Duration| {
+    let reason = |family: Tls, addr: &inet::Addr, time: Duration| {
         let (fail, failed) = mpsc::channel();
         let (say, _said) = mpsc::channel();
         let connector = Connector::new(family, move || Greeter(say.clone()))
@@ -198,8 +198,8 @@ fn a_reactor_is_told_why_there_is_no_connection() {
         let _client = connector.connect(running.reactor.registry(), addr).unwrap();
         failed.recv_timeout(PATIENCE).unwrap()
     };
-    let (kind, error) = why(wrong, server.addr(), PATIENCE);
+    let (kind, error) = reason(wrong, server.addr(), PATIENCE);
     assert_eq!(kind, ErrorKind::InvalidData);
     assert!(matches!(error, Some(rustls::Error::InvalidCertificate(_))), "{error:?}");
-    assert_eq!(why(tcp(), &silent.local_addr().unwrap(), Duration::from_millis(100)), (ErrorKind::TimedOut, None));
+    assert_eq!(reason(tcp(), &silent.local_addr().unwrap(), Duration::from_millis(100)), (ErrorKind::TimedOut, None));
 }

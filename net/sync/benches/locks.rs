@@ -1,9 +1,10 @@
-//! What the locking strategies cost: alone, and with two threads that want the same short critical section.
+//! Cost of the locking strategies: uncontended, and with two threads that contend for a short critical
+//! section.
 //!
-//! The strategies take turns, so that a noisy machine treats them alike; the medians of the turns are printed.
-//! Run with `cargo bench -p spandrel-sync`. With the arguments `alone STRATEGY` or `two STRATEGY`, one strategy is taken a
-//! million times and nothing else is done: for counting instructions (`valgrind --tool=callgrind`) and system calls
-//! (`strace -c -f`).
+//! The strategies run in turn, so that a noisy machine affects them alike; the medians of the rounds are
+//! printed. Run with `cargo bench -p spandrel-sync`. The arguments `alone STRATEGY` or `two STRATEGY` lock
+//! one strategy a million times and do nothing else, for counting instructions (`valgrind --tool=callgrind`)
+//! and system calls (`strace -c -f`).
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -13,7 +14,7 @@ use spandrel_sync::{
     AdaptiveMutex, Guarded, Lock, Mutex, NullMutex, RecursiveMutex, RwLock, SharedLock, Token, thread,
 };
 
-/// Takes a lock so many times, in one thread or in each of two.
+/// Locks and unlocks the given number of times, in one thread or in each of two.
 type Run = fn(u32);
 
 fn alone<L: Lock>(times: u32) {
@@ -88,13 +89,8 @@ fn main() {
             return run(1_000_000);
         }
     }
-    // `cargo test --benches` runs this too, only to see that it runs.
+    // `cargo test --benches` runs this too, as a smoke test.
     let (turns, times) = if arguments.iter().any(|argument| argument == "--bench") { (21, 200_000) } else { (1, 10) };
-    print("alone: nanoseconds to take it, change a number and give it back", &ALONE, turns, times);
-    print(
-        "two threads: nanoseconds for each to take it, change a cache line and give it back",
-        &CONTENDED,
-        turns,
-        times,
-    );
+    print("alone: nanoseconds to lock, change a number and unlock", &ALONE, turns, times);
+    print("two threads: nanoseconds for each to lock, change a cache line and unlock", &CONTENDED, turns, times);
 }

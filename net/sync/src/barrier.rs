@@ -1,4 +1,4 @@
-//! Barriers: nobody goes on before all are there.
+//! Barriers: no thread goes on before all have arrived.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::deadline::Deadline;
 use crate::{Condition, Mutex};
 
-/// A barrier for a fixed number of threads (POSIX `pthread_barrier_wait`), to be used any number of times.
+/// A barrier for a fixed number of threads (POSIX `pthread_barrier_wait`); reusable.
 ///
 /// Each round ends when that number of threads has arrived; one of them is its leader.
 pub struct Barrier {
@@ -20,16 +20,17 @@ struct State {
     round: u64,
 }
 
-/// How a thread passed a [`Barrier`].
+/// The result of a wait at a [`Barrier`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passage {
-    /// As the last to arrive, which opened it: one thread in each round (`PTHREAD_BARRIER_SERIAL_THREAD`).
+pub enum BarrierWaitResult {
+    /// The last thread to arrive, which opened the barrier: one in each round
+    /// (`PTHREAD_BARRIER_SERIAL_THREAD`).
     Leader,
-    /// After another opened it.
+    /// Any other thread.
     Follower,
 }
 
-impl Passage {
+impl BarrierWaitResult {
     /// Whether this thread opened the barrier.
     #[must_use]
     pub fn is_leader(self) -> bool {
@@ -38,7 +39,7 @@ impl Passage {
 }
 
 impl Barrier {
-    /// A barrier that opens for so many threads at once; none is taken for one. Usable in a `static`.
+    /// A barrier that opens for that many threads at once; zero counts as one. Usable in a `static`.
     #[must_use]
     pub const fn new(parties: usize) -> Self {
         let parties = if parties == 0 { 1 } else { parties };
@@ -46,41 +47,41 @@ impl Barrier {
     }
 
     /// Waits until all have arrived.
-    pub fn wait(&self) -> Passage {
+    pub fn wait(&self) -> BarrierWaitResult {
         let mut state = self.state.lock();
-        let Some(round) = self.arrive(&mut state) else { return Passage::Leader };
+        let Some(round) = self.arrive(&mut state) else { return BarrierWaitResult::Leader };
         self.passed.wait_while(&mut state, |state| state.round == round);
-        Passage::Follower
+        BarrierWaitResult::Follower
     }
 
-    /// Waits until all have arrived, unless that takes longer than `timeout`: then this thread counts as not arrived and
-    /// may come again.
-    pub fn wait_for(&self, timeout: Duration) -> Option<Passage> {
+    /// Waits until all have arrived, for at most `timeout`. After a timeout this thread counts as not arrived
+    /// and may wait again.
+    pub fn wait_for(&self, timeout: Duration) -> Option<BarrierWaitResult> {
         let deadline = Deadline::after(timeout);
         let mut state = self.state.lock();
-        let Some(round) = self.arrive(&mut state) else { return Some(Passage::Leader) };
+        let Some(round) = self.arrive(&mut state) else { return Some(BarrierWaitResult::Leader) };
         while state.round == round {
             if self.passed.wait_for(&mut state, deadline.remaining()).timed_out() && state.round == round {
                 state.arrived -= 1;
                 return None;
             }
         }
-        Some(Passage::Follower)
+        Some(BarrierWaitResult::Follower)
     }
 
-    /// How many threads it takes.
+    /// The number of threads for which it opens.
     #[must_use]
     pub fn parties(&self) -> usize {
         self.parties
     }
 
-    /// How many threads wait at the moment, which may be over when this returns.
+    /// The number of threads that wait at the moment.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.state.lock().arrived
     }
 
-    /// The round to wait for the end of; none if this arrival ended it.
+    /// The round whose end is to be awaited; none if this arrival ended it.
     fn arrive(&self, state: &mut State) -> Option<u64> {
         state.arrived += 1;
         if state.arrived < self.parties {

@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use crate::{MutexGuard, backend};
 
-/// A POSIX condition variable: threads that hold a [`Mutex`](crate::Mutex) wait here until another says that the
-/// value has changed.
+/// A POSIX condition variable: threads that hold a [`Mutex`](crate::Mutex) wait here until another thread
+/// notifies them that the value has changed.
 ///
-/// A wait may also end for no reason, so it stands in a loop that tests the value. All waits on one condition at a
-/// time use the same mutex.
+/// A wait may also end spuriously, so it stands in a loop that tests the value. All concurrent waits on one
+/// condition use the same mutex.
 pub struct Condition(backend::Condvar);
 
-/// How a wait with a time limit ended.
+/// The result of a wait with a time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitResult {
     pub(crate) timed_out: bool,
 }
 
 impl WaitResult {
-    /// Whether the time ran out before a notification came.
+    /// Whether the wait timed out before a notification came.
     ///
     /// The value may have changed all the same: test it before giving up.
     #[must_use]
@@ -29,7 +29,7 @@ impl WaitResult {
 }
 
 impl Condition {
-    /// A condition on which no one waits; usable in a `static`.
+    /// A condition without waiting threads; usable in a `static`.
     pub const fn new() -> Self {
         Self(backend::Condvar::new())
     }
@@ -39,7 +39,7 @@ impl Condition {
         self.0.wait(&mut guard.0);
     }
 
-    /// Waits until `blocked` says of the value that there is nothing left to wait for.
+    /// Waits while `blocked` returns true for the value.
     pub fn wait_while<T>(&self, guard: &mut MutexGuard<'_, T>, mut blocked: impl FnMut(&mut T) -> bool) {
         while blocked(guard) {
             self.wait(guard);
@@ -48,13 +48,13 @@ impl Condition {
 
     /// Like [`wait`](Self::wait), for at most `timeout`. The lock is held again in either case.
     ///
-    /// Under the model checker the time may run out at any moment, whatever the clock says; a day and more never runs
-    /// out.
+    /// Under the model checker the wait may time out at any moment, whatever the clock says; a wait of a day
+    /// or more never does.
     pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> WaitResult {
         WaitResult { timed_out: self.0.wait_for(&mut guard.0, timeout).timed_out() }
     }
 
-    /// Wakes one waiting thread, if there is one.
+    /// Wakes one waiting thread, if any.
     pub fn notify_one(&self) {
         self.0.notify_one();
     }

@@ -1,10 +1,10 @@
-//! The moment at which a wait in several steps is over.
+//! The instant at which a wait in several steps times out.
 
 use std::time::Duration;
 
 use crate::time::Instant;
 
-/// None is so far away that the clock does not reach it.
+/// None if it is so far away that the clock does not reach it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Option<Instant>);
 
@@ -13,7 +13,7 @@ impl Deadline {
         Self(Instant::now().checked_add(timeout))
     }
 
-    /// What is left; nothing once the moment has passed.
+    /// The time left; zero once the deadline has passed.
     pub(crate) fn remaining(self) -> Duration {
         self.0.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()))
     }

@@ -1,13 +1,14 @@
-//! Whether a thread holds locks where it should hold none.
+//! Detects threads that hold locks where they should hold none.
 //!
-//! Who calls code of others while it holds a lock makes them wait for each other sooner or later. So our own code says where it
-//! calls others, by [`assert_none`]. In builds with debug assertions each thread knows the locks that it holds, and where it took
-//! them; once a test has called [`watch`], a lock that is held at such a place ends the process. A program's own locks count as
-//! well, and it may hold them as it likes: hence only tests watch. In other builds nothing is counted, and nothing costs anything.
+//! A call of foreign code while a lock is held deadlocks sooner or later. So this project's code marks where
+//! it calls foreign code, with [`assert_none`]. In builds with debug assertions each thread counts its locks
+//! and remembers where it took them. Once a test has called [`enable_checks`], a lock that is held at such a call
+//! aborts the process. A program's own locks count as well, and it may hold them as it likes; hence only
+//! tests enable the check. In other builds nothing is counted and nothing is paid.
 
-/// A lock that the present thread holds, as long as this lives.
+/// A lock that the present thread holds, for the lifetime of this value.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldLock {
     #[cfg(all(debug_assertions, not(shuttle)))]
     counts: bool,
 }
@@ -20,75 +21,76 @@ mod counting {
         sync::atomic::{AtomicBool, Ordering},
     };
 
-    use super::Held;
+    use super::HeldLock;
 
-    static WATCHES: AtomicBool = AtomicBool::new(false);
+    static IS_CHECKED: AtomicBool = AtomicBool::new(false);
 
     std::thread_local! {
-        /// Where this thread took the locks that it holds.
-        static PLACES: RefCell<Vec<&'static Location<'static>>> = const { RefCell::new(Vec::new()) };
+        /// The source locations at which this thread took the locks that it holds.
+        static LOCK_SITES: RefCell<Vec<&'static Location<'static>>> = const { RefCell::new(Vec::new()) };
     }
 
-    impl Held {
+    impl HeldLock {
         #[track_caller]
         pub(crate) fn new() -> Self {
             let place = Location::caller();
             // A thread that is about to end has no such list any more.
-            let _ = PLACES.try_with(|places| places.borrow_mut().push(place));
+            let _ = LOCK_SITES.try_with(|sites| sites.borrow_mut().push(place));
             Self { counts: true }
         }
 
-        /// For one that is no lock that others wait for.
+        /// For a lock that no other thread waits for.
         pub(crate) fn uncounted() -> Self {
             Self { counts: false }
         }
     }
 
-    impl Drop for Held {
+    impl Drop for HeldLock {
         fn drop(&mut self) {
             if self.counts {
-                // Which it is does not matter for the count, and the last is the likeliest.
-                let _ = PLACES.try_with(|places| places.borrow_mut().pop());
+                // Any entry keeps the count right; the last is the likeliest.
+                let _ = LOCK_SITES.try_with(|sites| sites.borrow_mut().pop());
             }
         }
     }
 
-    /// From now on [`assert_none`] ends the process if it finds a lock.
-    pub fn watch() {
-        WATCHES.store(true, Ordering::Relaxed);
+    /// From now on [`assert_none`] aborts the process if it finds a lock.
+    pub fn enable_checks() {
+        IS_CHECKED.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the process, and says why, if tests [`watch`] and this thread holds a lock. `what`: who is about to be called.
-    pub fn assert_none(what: &str) {
-        if !WATCHES.load(Ordering::Relaxed) {
+    /// Aborts the process, with a message, if [`enable_checks`] was called and this thread holds a lock. `callee` names
+    /// the code that is about to be called.
+    pub fn assert_none(callee: &str) {
+        if !IS_CHECKED.load(Ordering::Relaxed) {
             return;
         }
-        let _ = PLACES.try_with(|places| {
-            let places = places.borrow();
-            if !places.is_empty() {
-                let places: Vec<String> = places.iter().map(ToString::to_string).collect();
-                eprintln!("{what} is called while locks are held, which were taken at {}", places.join(", "));
-                // A panic would be caught by who guards itself against the panics of those who are called.
+        let _ = LOCK_SITES.try_with(|sites| {
+            let sites = sites.borrow();
+            if !sites.is_empty() {
+                let sites: Vec<String> = sites.iter().map(ToString::to_string).collect();
+                eprintln!("{callee} is called while locks are held, taken at {}", sites.join(", "));
+                // A panic could be caught by a caller that guards against panics of the code it calls.
                 std::process::abort();
             }
         });
     }
 
-    /// How many locks this thread holds.
+    /// The number of locks that this thread holds.
     #[must_use]
     pub fn count() -> usize {
-        PLACES.try_with(|places| places.borrow().len()).unwrap_or(0)
+        LOCK_SITES.try_with(|sites| sites.borrow().len()).unwrap_or(0)
     }
 }
 
 #[cfg(all(debug_assertions, not(shuttle)))]
-pub use counting::{assert_none, count, watch};
+pub use counting::{assert_none, count, enable_checks};
 
 #[cfg(not(all(debug_assertions, not(shuttle))))]
 mod counting {
-    use super::Held;
+    use super::HeldLock;
 
-    impl Held {
+    impl HeldLock {
         #[inline(always)]
         pub(crate) fn new() -> Self {
             Self {}
@@ -101,11 +103,11 @@ mod counting {
     }
 
     /// Does nothing in this build.
-    pub fn watch() {}
+    pub fn enable_checks() {}
 
     /// Does nothing in this build.
     #[inline(always)]
-    pub fn assert_none(_what: &str) {}
+    pub fn assert_none(_callee: &str) {}
 
     /// Nothing is counted in this build.
     #[must_use]
@@ -115,4 +117,4 @@ mod counting {
 }
 
 #[cfg(not(all(debug_assertions, not(shuttle))))]
-pub use counting::{assert_none, count, watch};
+pub use counting::{assert_none, count, enable_checks};

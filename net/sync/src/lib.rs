@@ -1,34 +1,34 @@
-//! Locks, conditions, atomics, threads and processes: the one place where Spandrel takes them from.
+//! Locks, conditions, atomics, threads and processes for all other crates.
 //!
-//! Every other crate names the types of this one, never those of `std::sync`. So a model checker can replace
-//! them all at once: built with `RUSTFLAGS="--cfg shuttle"`, the same names stand for the types of `shuttle`, which
-//! runs a test under many thread interleavings and replays the one that fails. This crate's own unit tests are always
-//! built that way.
+//! Every other crate uses the types of this one, never those of `std::sync`, so that a model checker can
+//! replace them all at once. Built with `RUSTFLAGS="--cfg shuttle"`, the same names stand for the types of
+//! `shuttle`, which runs a test under many thread interleavings and replays the one that fails. This crate's
+//! own unit tests are always built that way.
 //!
-//! What is here (paper 002, 2.6, the Concurrency class category):
+//! Contents (paper 002, 2.6, the Concurrency class category):
 //!
 //! | for | types |
 //! | --- | --- |
-//! | a choice of locks by type parameter | [`Guarded<T, L>`](Guarded) with `L:` [`Lock`], [`SharedLock`] or [`Monitor`] |
+//! | locking strategy as a type parameter | [`Guarded<T, L>`](Guarded) with `L:` [`Lock`], [`SharedLock`] or [`Monitor`] |
 //! | one thread alone | [`NullMutex`], [`NullCondition`] |
-//! | one at a time | [`Mutex`]; [`AdaptiveMutex`], which spins before it sleeps; [`RecursiveMutex`]; [`Token`], in the order of asking |
+//! | one at a time | [`Mutex`]; [`AdaptiveMutex`] (spins before it sleeps); [`RecursiveMutex`]; [`Token`] (first come, first served) |
 //! | many readers or one writer | [`RwLock`] |
 //! | waiting | [`Condition`], [`Semaphore`], [`Barrier`] |
-//! | showing that no lock is held | [`held`] |
+//! | checking that no lock is held | [`held`] |
 //! | groups of threads | [`ThreadManager`], [`ThreadGroup`], [`ThreadContext`] |
 //! | child processes | [`ProcessManager`], [`Process`] |
 //! | single threads, atomics, the clock | [`thread`], [`atomic`], [`time`] |
 //!
-//! A panic while a lock is held does not poison it: the next thread finds the value as the panic left it, so code
-//! that can panic under a lock keeps the value sound at every step.
+//! A panic while a lock is held does not poison it: the next thread finds the value as the panic left it. So
+//! code that can panic under a lock keeps the value consistent at every step.
 //!
-//! A wait for a lock with a time limit asks again after pauses that grow to a millisecond, since the system's locks have no such
-//! limits; [`RecursiveMutex`], [`Token`], [`Semaphore`] and [`Condition`] are told at once. No lock shares anything with another,
-//! so a copy of the process (`fork`) can use all that it makes itself.
+//! The system's locks have no time limits. A timed lock therefore polls, at intervals that grow to a
+//! millisecond; [`RecursiveMutex`], [`Token`], [`Semaphore`] and [`Condition`] are woken at once. Locks share
+//! no state with each other, so the child of a `fork` can use every lock that it creates itself.
 //!
-//! What a platform has no form of is absent from its interface: signals on Windows, processor affinity and the use of
-//! processors by children everywhere but on Linux. Queues belong to `spandrel-message`, waiting for events to
-//! `spandrel-reactor`.
+//! A facility that a platform lacks is absent from its interface: signals on Windows; processor affinity and
+//! the CPU times of children everywhere but on Linux. Queues belong to `spandrel-message`, event
+//! demultiplexing to `spandrel-reactor`.
 //!
 //! ```
 //! use spandrel_sync::{Arc, Condition, Mutex, thread};
@@ -69,10 +69,10 @@ mod thread_manager;
 mod token;
 
 pub use adaptive::AdaptiveMutex;
-pub use barrier::{Barrier, Passage};
+pub use barrier::{Barrier, BarrierWaitResult};
 pub use condition::{Condition, WaitResult};
 pub use mutex::{Mutex, MutexGuard};
-pub use null::{Alone, NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard};
+pub use null::{NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard, WouldDeadlock};
 #[cfg(target_os = "linux")]
 pub use process_manager::CpuTimes;
 #[cfg(unix)]
@@ -94,7 +94,7 @@ pub use std::sync::{Arc, Weak}; // the model checker has none of its own
 
 /// Atomic integers, booleans and pointers, with the meaning that [`std::sync::atomic`] gives them.
 ///
-/// Under the model checker all orderings are taken as sequentially consistent.
+/// Under the model checker all orderings are sequentially consistent.
 pub mod atomic {
     pub use crate::backend::atomic::{
         AtomicBool, AtomicI32, AtomicI64, AtomicIsize, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
@@ -110,7 +110,7 @@ pub mod thread {
     };
 }
 
-/// Values of which each thread has its own, with the meaning that [`std::thread_local`] gives them.
+/// Thread-local values, with the meaning that [`std::thread_local`] gives them.
 ///
 /// The model checker's keys have only `with` and `try_with`.
 pub use crate::backend::thread_local;
@@ -120,6 +120,6 @@ pub mod time {
     pub use crate::backend::Instant;
 }
 
-/// Models say nothing of a platform, and take long where Windows programs are run by Wine.
+/// Not on Windows: models do not depend on the platform, and take long under Wine.
 #[cfg(all(test, not(windows)))]
 mod tests;

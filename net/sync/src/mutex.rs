@@ -5,26 +5,26 @@ use std::time::Duration;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use crate::{backend, held::Held};
+use crate::{backend, held::HeldLock};
 
 /// A value that one thread at a time may use.
 ///
-/// Not recursive: a thread that locks it twice waits for itself. Not poisoned by panics. Waiting threads are served
+/// Not recursive: a thread that locks it twice deadlocks. Not poisoned by panics. Waiting threads are served
 /// in no promised order.
 pub struct Mutex<T: ?Sized = ()>(backend::Mutex<T>);
 
-/// The right to use a [`Mutex`]'s value; given back when dropped.
+/// Access to the value of a locked [`Mutex`]; unlocks it when dropped.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct MutexGuard<'a, T: ?Sized>(
     pub(crate) backend::MutexGuard<'a, T>,
-    #[allow(dead_code, reason = "only its end matters")] Held,
+    #[allow(dead_code, reason = "only its end matters")] HeldLock,
 );
 
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn new(guard: backend::MutexGuard<'a, T>) -> Self {
-        Self(guard, Held::new())
+        Self(guard, HeldLock::new())
     }
 }
 
@@ -34,44 +34,45 @@ impl<T> Mutex<T> {
         Self(backend::Mutex::new(value))
     }
 
-    /// The value, when no one else can be using it.
+    /// The value; owning the mutex shows that it is unlocked.
     pub fn into_inner(self) -> T {
         self.0.into_inner()
     }
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Waits until the value is free and takes it.
+    /// Waits until the mutex is unlocked and locks it.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         MutexGuard::new(self.0.lock())
     }
 
-    /// As [`lock`](Self::lock), where something else has made sure that nobody has the value or wants it meanwhile: others are called
-    /// while it is held, and it does not count as a [lock that is held](crate::held).
+    /// As [`lock`](Self::lock), for a caller that other means have made the only user. Foreign code may be
+    /// called while it is held, so it does not count as a [held lock](crate::held).
     #[inline]
     pub fn lock_claimed(&self) -> MutexGuard<'_, T> {
-        MutexGuard(self.0.lock(), Held::uncounted())
+        MutexGuard(self.0.lock(), HeldLock::uncounted())
     }
 
-    /// Takes the value if it is free now.
+    /// Locks the mutex if it is unlocked now.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.0.try_lock().map(|guard| MutexGuard::new(guard))
     }
 
-    /// Waits until the value is free and takes it, unless that takes longer than `timeout`.
+    /// Waits until the mutex is unlocked and locks it, for at most `timeout`.
     ///
-    /// Under the model checker the time may run out at any moment at which the value is taken; a day and more never does.
+    /// Under the model checker the wait may time out whenever the mutex is locked; a wait of a day or more
+    /// never does.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock_for(&self, timeout: Duration) -> Option<MutexGuard<'_, T>> {
         self.0.try_lock_for(timeout).map(|guard| MutexGuard::new(guard))
     }
 
-    /// The value, without locking: `&mut self` shows that no one else has it.
+    /// The value, without locking: `&mut self` shows that no other reference exists.
     #[inline]
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()

@@ -1,4 +1,4 @@
-//! The null locking strategy: what one thread alone uses needs no lock.
+//! The null locking strategy, for values that one thread alone uses.
 
 use std::cell::{Ref, RefCell, RefMut};
 use std::fmt;
@@ -9,21 +9,21 @@ use crate::WaitResult;
 
 /// A value that only one thread uses, with the methods of a lock; `ACE_Null_Mutex`.
 ///
-/// It is not [`Sync`], so the compiler sees to it that no other thread comes near. No atomic instruction is paid: what is
-/// left is a count that finds re-entry, which would wait for ever under a real mutex and panics here.
+/// It is not [`Sync`], so the compiler excludes other threads. No atomic instruction is paid. The remaining
+/// cost is a count that detects re-entry, which would deadlock a real mutex and panics here.
 #[derive(Default)]
 pub struct NullMutex<T: ?Sized = ()>(RefCell<T>);
 
-/// The right to change a [`NullMutex`]'s value; given back when dropped.
+/// Write access to the value of a [`NullMutex`]; unlocks it when dropped.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct NullMutexGuard<'a, T: ?Sized>(RefMut<'a, T>);
 
-/// The right to see a [`NullMutex`]'s value; given back when dropped.
+/// Read access to the value of a [`NullMutex`]; unlocks it when dropped.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct NullMutexReadGuard<'a, T: ?Sized>(Ref<'a, T>);
 
 impl<T> NullMutex<T> {
-    /// A free value.
+    /// An unlocked mutex.
     pub const fn new(value: T) -> Self {
         Self(RefCell::new(value))
     }
@@ -35,10 +35,10 @@ impl<T> NullMutex<T> {
 }
 
 impl<T: ?Sized> NullMutex<T> {
-    /// Takes the value.
+    /// Locks the mutex.
     ///
     /// # Panics
-    /// If the thread has it already.
+    /// If the thread has locked it already.
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> NullMutexGuard<'_, T> {
@@ -48,16 +48,16 @@ impl<T: ?Sized> NullMutex<T> {
         }
     }
 
-    /// Takes the value if the thread does not have it already.
+    /// Locks the mutex if the thread has not locked it already.
     #[inline]
     pub fn try_lock(&self) -> Option<NullMutexGuard<'_, T>> {
         self.0.try_borrow_mut().ok().map(NullMutexGuard)
     }
 
-    /// Takes the value for seeing, any number of times.
+    /// Locks the mutex for reading, any number of times.
     ///
     /// # Panics
-    /// If the thread has it already for changing.
+    /// If the thread has locked it already for writing.
     #[inline]
     #[track_caller]
     pub fn read(&self) -> NullMutexReadGuard<'_, T> {
@@ -67,13 +67,13 @@ impl<T: ?Sized> NullMutex<T> {
         }
     }
 
-    /// Takes the value for seeing if the thread does not have it already for changing.
+    /// Locks the mutex for reading unless the thread has locked it already for writing.
     #[inline]
     pub fn try_read(&self) -> Option<NullMutexReadGuard<'_, T>> {
         self.0.try_borrow().ok().map(NullMutexReadGuard)
     }
 
-    /// The value: `&mut self` shows that it is not taken.
+    /// The value: `&mut self` shows that the mutex is unlocked.
     #[inline]
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
@@ -83,7 +83,7 @@ impl<T: ?Sized> NullMutex<T> {
 #[cold]
 #[track_caller]
 fn re_entered() -> ! {
-    panic!("a NullMutex was locked again by the thread that has it");
+    panic!("a NullMutex was locked again by the thread that holds it");
 }
 
 impl<T> From<T> for NullMutex<T> {
@@ -136,12 +136,12 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for NullMutexReadGuard<'_, T> {
     }
 }
 
-/// The condition that belongs to a [`NullMutex`]: nobody else is there to notify.
+/// The condition that belongs to a [`NullMutex`]: no other thread exists that could notify.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullCondition;
 
 impl NullCondition {
-    /// A condition on which no one waits.
+    /// A condition without waiting threads.
     #[must_use]
     pub const fn new() -> Self {
         Self
@@ -150,24 +150,24 @@ impl NullCondition {
     /// Refuses to wait.
     ///
     /// # Errors
-    /// Always [`Alone`].
-    pub fn wait<T: ?Sized>(&self, _: &mut NullMutexGuard<'_, T>) -> Result<(), Alone> {
-        Err(Alone)
+    /// Always [`WouldDeadlock`].
+    pub fn wait<T: ?Sized>(&self, _: &mut NullMutexGuard<'_, T>) -> Result<(), WouldDeadlock> {
+        Err(WouldDeadlock)
     }
 
-    /// Says at once that the time has run out: the thread that waits is the only one that could change the value.
+    /// Times out at once: the waiting thread is the only one that could change the value.
     pub fn wait_for<T: ?Sized>(&self, _: &mut NullMutexGuard<'_, T>, _: Duration) -> WaitResult {
         WaitResult { timed_out: true }
     }
 
-    /// Wakes nobody.
+    /// Does nothing.
     pub fn notify_one(&self) {}
 
-    /// Wakes nobody.
+    /// Does nothing.
     pub fn notify_all(&self) {}
 }
 
-/// No other thread can bring about the change that this one would wait for.
+/// A wait under the null locking strategy: no other thread exists that could end it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("waiting under the null locking strategy would never end")]
-pub struct Alone;
+pub struct WouldDeadlock;

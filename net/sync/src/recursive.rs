@@ -1,16 +1,16 @@
-//! Mutual exclusion that a thread may enter again.
+//! Mutual exclusion with re-entry by the same thread.
 
 use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
-use crate::{backend, held::Held};
+use crate::{backend, held::HeldLock};
 
-/// A value that one thread at a time may see, and that this thread may take again while it has it.
+/// A value that one thread at a time may see, and that this thread may lock again while it holds the lock.
 ///
-/// For code that calls back into itself, as upcalls do. Because one thread can hold several guards, they give shared
-/// access only: what must change goes into a `Cell` or `RefCell` inside. Such a value is [`Sync`] here though it is not
-/// on its own. Not poisoned by panics; threads are served in no promised order.
+/// For code that calls back into itself, as upcalls do. One thread can hold several guards, so they give
+/// shared access only: mutable parts go into a `Cell` or `RefCell` inside. The mutex is [`Sync`] though such
+/// a value is not. Not poisoned by panics; threads are served in no promised order.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -18,18 +18,18 @@ use crate::{backend, held::Held};
 ///
 /// let depth = RecursiveMutex::new(Cell::new(0));
 /// let outer = depth.lock();
-/// let inner = depth.lock(); // no waiting: the thread has it
+/// let inner = depth.lock(); // no wait: the thread holds it
 /// inner.set(inner.get() + 1);
 /// assert_eq!(outer.get(), 1);
 /// ```
 pub struct RecursiveMutex<T: ?Sized = ()>(backend::RecursiveMutex<T>);
 
-/// The right to see a [`RecursiveMutex`]'s value; given back when the thread's last one is dropped. It stays in its
-/// thread.
+/// Access to the value of a locked [`RecursiveMutex`], which unlocks when the thread's last guard is dropped.
+/// It stays in its thread.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct RecursiveMutexGuard<'a, T: ?Sized>(
     backend::RecursiveMutexGuard<'a, T>,
-    #[allow(dead_code, reason = "only its end matters")] Held,
+    #[allow(dead_code, reason = "only its end matters")] HeldLock,
 );
 
 impl<T> RecursiveMutex<T> {
@@ -38,35 +38,35 @@ impl<T> RecursiveMutex<T> {
         Self(backend::RecursiveMutex::new(value))
     }
 
-    /// The value, when no one else can be using it.
+    /// The value; owning the mutex shows that it is unlocked.
     pub fn into_inner(self) -> T {
         self.0.into_inner()
     }
 }
 
 impl<T: ?Sized> RecursiveMutex<T> {
-    /// Waits until no other thread has the value and takes it, once more if the caller has it already.
+    /// Waits until no other thread holds the mutex and locks it, once more if the caller holds it already.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self) -> RecursiveMutexGuard<'_, T> {
-        RecursiveMutexGuard(self.0.lock(), Held::new())
+        RecursiveMutexGuard(self.0.lock(), HeldLock::new())
     }
 
-    /// Takes the value if no other thread has it now.
+    /// Locks the mutex if no other thread holds it now.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock(&self) -> Option<RecursiveMutexGuard<'_, T>> {
-        self.0.try_lock().map(|guard| RecursiveMutexGuard(guard, Held::new()))
+        self.0.try_lock().map(|guard| RecursiveMutexGuard(guard, HeldLock::new()))
     }
 
-    /// Waits until no other thread has the value and takes it, unless that takes longer than `timeout`.
+    /// Waits until no other thread holds the mutex and locks it, for at most `timeout`.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock_for(&self, timeout: Duration) -> Option<RecursiveMutexGuard<'_, T>> {
-        self.0.try_lock_for(timeout).map(|guard| RecursiveMutexGuard(guard, Held::new()))
+        self.0.try_lock_for(timeout).map(|guard| RecursiveMutexGuard(guard, HeldLock::new()))
     }
 
-    /// The value, without locking: `&mut self` shows that no one else has it.
+    /// The value, without locking: `&mut self` shows that no other reference exists.
     #[inline]
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()

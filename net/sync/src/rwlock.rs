@@ -4,26 +4,26 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use crate::{backend, held::Held};
+use crate::{backend, held::HeldLock};
 
 /// A value that many threads may read at once, or one may write.
 ///
-/// A waiting writer goes before new readers, so a thread that already reads must not ask to read again. Not poisoned
-/// by panics.
+/// A waiting writer goes before new readers, so a thread that holds a read guard must not lock again for
+/// reading. Not poisoned by panics.
 pub struct RwLock<T: ?Sized = ()>(backend::RwLock<T>);
 
-/// The right to read a [`RwLock`]'s value; given back when dropped.
+/// Read access to the value of a [`RwLock`]; unlocks it when dropped.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct RwLockReadGuard<'a, T: ?Sized>(
     backend::RwLockReadGuard<'a, T>,
-    #[allow(dead_code, reason = "only its end matters")] Held,
+    #[allow(dead_code, reason = "only its end matters")] HeldLock,
 );
 
-/// The right to write a [`RwLock`]'s value; given back when dropped.
+/// Write access to the value of a [`RwLock`]; unlocks it when dropped.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct RwLockWriteGuard<'a, T: ?Sized>(
     backend::RwLockWriteGuard<'a, T>,
-    #[allow(dead_code, reason = "only its end matters")] Held,
+    #[allow(dead_code, reason = "only its end matters")] HeldLock,
 );
 
 impl<T> RwLock<T> {
@@ -32,60 +32,62 @@ impl<T> RwLock<T> {
         Self(backend::RwLock::new(value))
     }
 
-    /// The value, when no one else can be using it.
+    /// The value; owning the lock shows that it is unlocked.
     pub fn into_inner(self) -> T {
         self.0.into_inner()
     }
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Waits until no one writes, then reads.
+    /// Waits until no thread writes and locks for reading.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
-        RwLockReadGuard(self.0.read(), Held::new())
+        RwLockReadGuard(self.0.read(), HeldLock::new())
     }
 
-    /// Waits until no one reads or writes, then writes.
+    /// Waits until no thread reads or writes and locks for writing.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
-        RwLockWriteGuard(self.0.write(), Held::new())
+        RwLockWriteGuard(self.0.write(), HeldLock::new())
     }
 
-    /// Reads if no one writes now.
+    /// Locks for reading if no thread writes now.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
-        self.0.try_read().map(|guard| RwLockReadGuard(guard, Held::new()))
+        self.0.try_read().map(|guard| RwLockReadGuard(guard, HeldLock::new()))
     }
 
-    /// Writes if no one reads or writes now.
+    /// Locks for writing if no thread reads or writes now.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
-        self.0.try_write().map(|guard| RwLockWriteGuard(guard, Held::new()))
+        self.0.try_write().map(|guard| RwLockWriteGuard(guard, HeldLock::new()))
     }
 
-    /// Waits until no one writes, then reads, unless that takes longer than `timeout`.
+    /// Waits until no thread writes and locks for reading, for at most `timeout`.
     ///
-    /// Under the model checker the time may run out at any moment at which the value is taken; a day and more never does.
+    /// Under the model checker the wait may time out whenever the lock is taken; a wait of a day or more
+    /// never does.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_read_for(&self, timeout: Duration) -> Option<RwLockReadGuard<'_, T>> {
-        self.0.try_read_for(timeout).map(|guard| RwLockReadGuard(guard, Held::new()))
+        self.0.try_read_for(timeout).map(|guard| RwLockReadGuard(guard, HeldLock::new()))
     }
 
-    /// Waits until no one reads or writes, then writes, unless that takes longer than `timeout`.
+    /// Waits until no thread reads or writes and locks for writing, for at most `timeout`.
     ///
-    /// Under the model checker the time may run out at any moment at which the value is taken; a day and more never does.
+    /// Under the model checker the wait may time out whenever the lock is taken; a wait of a day or more
+    /// never does.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_write_for(&self, timeout: Duration) -> Option<RwLockWriteGuard<'_, T>> {
-        self.0.try_write_for(timeout).map(|guard| RwLockWriteGuard(guard, Held::new()))
+        self.0.try_write_for(timeout).map(|guard| RwLockWriteGuard(guard, HeldLock::new()))
     }
 
-    /// The value, without locking: `&mut self` shows that no one else has it.
+    /// The value, without locking: `&mut self` shows that no other reference exists.
     #[inline]
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()

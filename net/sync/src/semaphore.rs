@@ -6,12 +6,12 @@ use std::time::Duration;
 use crate::deadline::Deadline;
 use crate::{Arc, Condition, Mutex};
 
-/// A counting semaphore (POSIX `sem_wait`, `sem_trywait`, `sem_timedwait`, `sem_post`): so many permits, each of which
-/// one holder has at a time.
+/// A counting semaphore (POSIX `sem_wait`, `sem_trywait`, `sem_timedwait`, `sem_post`): a number of permits,
+/// each of which has one holder at a time.
 ///
-/// A [`Permit`] comes back when it is dropped. For the free form, in which one thread waits for what another posts,
-/// [`forget`](Permit::forget) the permit and [`post`](Self::post) a new one. Threads are served in no promised order;
-/// [`Token`](crate::Token) promises one.
+/// A [`Permit`] is returned when it is dropped. For signalling between threads, [`forget`](Permit::forget)
+/// the permit and [`post`](Self::post) a new one in the other thread. Threads are served in no promised
+/// order; [`Token`](crate::Token) promises one.
 ///
 /// ```
 /// use spandrel_sync::Semaphore;
@@ -33,14 +33,14 @@ struct State {
     waiting: usize,
 }
 
-/// The right to be one of those whom a [`Semaphore`] admits; given back when dropped.
+/// A permit of a [`Semaphore`]; returned when dropped.
 #[derive(Debug)]
 #[must_use = "the permit is given back when dropped"]
 pub struct Permit<'a> {
     semaphore: &'a Semaphore,
 }
 
-/// A [`Permit`] that keeps its semaphore alive, to be moved to where the work is done.
+/// A [`Permit`] that keeps its semaphore alive, so that it can move to another thread.
 #[derive(Debug)]
 #[must_use = "the permit is given back when dropped"]
 pub struct OwnedPermit {
@@ -53,7 +53,7 @@ pub struct OwnedPermit {
 pub struct TooManyPermits;
 
 impl Semaphore {
-    /// A semaphore with so many free permits; usable in a `static`.
+    /// A semaphore with that many free permits; usable in a `static`.
     #[must_use]
     pub const fn new(permits: usize) -> Self {
         Self { state: Mutex::new(State { free: permits, waiting: 0 }), posted: Condition::new() }
@@ -70,7 +70,7 @@ impl Semaphore {
         self.try_take().then(|| Permit { semaphore: self })
     }
 
-    /// Waits for a permit and takes it, unless that takes longer than `timeout`.
+    /// Waits for a permit and takes it, for at most `timeout`.
     pub fn acquire_for(&self, timeout: Duration) -> Option<Permit<'_>> {
         self.take_for(timeout).then(|| Permit { semaphore: self })
     }
@@ -91,10 +91,10 @@ impl Semaphore {
         self.take_for(timeout).then(|| OwnedPermit { semaphore: Some(Arc::clone(self)) })
     }
 
-    /// Adds so many permits, whoever calls.
+    /// Adds that many permits; any thread may call it.
     ///
     /// # Errors
-    /// [`TooManyPermits`] if more would be free than can be counted.
+    /// [`TooManyPermits`] if the count would overflow.
     pub fn post(&self, permits: usize) -> Result<(), TooManyPermits> {
         let mut state = self.state.lock();
         state.free = state.free.checked_add(permits).ok_or(TooManyPermits)?;
@@ -104,13 +104,13 @@ impl Semaphore {
         Ok(())
     }
 
-    /// How many permits are free at the moment, which may be over when this returns.
+    /// The number of permits that are free at the moment.
     #[must_use]
     pub fn available(&self) -> usize {
         self.state.lock().free
     }
 
-    /// How many threads wait at the moment, which may be over when this returns.
+    /// The number of threads that wait at the moment.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.state.lock().waiting
@@ -144,26 +144,27 @@ impl Semaphore {
             }
         }
         state.waiting -= 1;
-        let is_free = state.free > 0; // also when the last moment brought it
+        let is_free = state.free > 0; // also if it was posted just before the timeout
         state.free -= usize::from(is_free);
         is_free
     }
 
     fn give_back(&self) {
-        // What is taken was counted, so it fits, unless somebody posted up to the limit meanwhile: then it is one too many.
+        // The permit was counted before, so it fits, unless posts have reached the limit meanwhile: then it
+        // is dropped.
         let _ = self.post(1);
     }
 }
 
 impl Permit<'_> {
-    /// Lets the semaphore have one permit less from now on.
+    /// Removes the permit from the semaphore for good.
     pub fn forget(self) {
         std::mem::forget(self);
     }
 }
 
 impl OwnedPermit {
-    /// Lets the semaphore have one permit less from now on.
+    /// Removes the permit from the semaphore for good.
     pub fn forget(mut self) {
         self.semaphore = None;
     }

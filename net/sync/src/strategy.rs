@@ -1,42 +1,42 @@
 //! Locking strategies as type parameters (paper 002, 2.6.1).
 //!
-//! A component that should serve one thread as well as many leaves the choice of its locks to whoever uses it. This
-//! module has the traits that such a component names and the container that it keeps its data in; the locks
-//! themselves, which can also be used directly, are in modules of their own.
+//! A component that serves one thread as well as many leaves the choice of its locks to its user. This module
+//! has the traits that such a component names and the container for its data. The locks themselves, which can
+//! also be used directly, are in modules of their own.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use crate::{
-    AdaptiveMutex, Alone, Condition, Mutex, MutexGuard, NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard,
-    RecursiveMutex, RecursiveMutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, WaitResult,
+    AdaptiveMutex, Condition, Mutex, MutexGuard, NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard,
+    RecursiveMutex, RecursiveMutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, WaitResult, WouldDeadlock,
 };
 
 /// A locking strategy that gives access to a shared value.
 ///
-/// All strategies are of this kind. Components that change what they guard want [`Lock`]; this weaker trait admits
-/// [`RecursiveMutex`] too. It is implemented by the lock types with their default parameter, so a strategy is written
-/// `Mutex` or `NullMutex`, without a value's type.
+/// The weakest of the three traits; all strategies implement it. Components that change the guarded value
+/// need [`Lock`]; this trait admits [`RecursiveMutex`] too. It is implemented by the lock types with their
+/// default parameter, so a strategy is written `Mutex` or `NullMutex`, without a value's type.
 pub trait SharedLock: 'static {
     /// The lock around a value of type `T`.
     type Of<T>;
-    /// The right to see a value; given back when dropped.
+    /// Read access to a value; unlocks when dropped.
     type ReadGuard<'a, T: 'a>: Deref<Target = T>;
 
     /// A free lock around `value`.
     fn of<T>(value: T) -> Self::Of<T>;
-    /// The value, when no one else can be using it.
+    /// The value; owning the lock shows that it is unlocked.
     fn into_inner<T>(of: Self::Of<T>) -> T;
     /// The value, without locking.
     fn get_mut<T>(of: &mut Self::Of<T>) -> &mut T;
-    /// Waits until the value may be seen. Where the strategy knows no sharing, the caller has it alone.
+    /// Waits until the value can be read. Strategies without shared access give exclusive access.
     fn read<'a, T: 'a>(of: &'a Self::Of<T>) -> Self::ReadGuard<'a, T>;
-    /// Gives access if that needs no waiting.
+    /// Gives read access if that needs no waiting.
     fn try_read<'a, T: 'a>(of: &'a Self::Of<T>) -> Option<Self::ReadGuard<'a, T>>;
 }
 
-/// A locking strategy that lets its value be changed: [`Mutex`], [`AdaptiveMutex`], [`RwLock`], [`NullMutex`].
+/// A locking strategy with mutable access: [`Mutex`], [`AdaptiveMutex`], [`RwLock`], [`NullMutex`].
 ///
 /// ```
 /// use spandrel_sync::{Guarded, Lock, Mutex, NullMutex};
@@ -53,7 +53,7 @@ pub trait SharedLock: 'static {
 ///         self.seen.lock()[kind] += 1;
 ///     }
 ///     fn total(&self) -> u64 {
-///         self.seen.read().iter().sum() // with `RwLock`, beside other readers
+///         self.seen.read().iter().sum() // with `RwLock`, concurrently with other readers
 ///     }
 /// }
 ///
@@ -64,28 +64,28 @@ pub trait SharedLock: 'static {
 /// });
 /// assert_eq!(shared.total(), 2);
 ///
-/// let own = Counters::<NullMutex>::new(2); // one thread's: nothing is paid for locks
+/// let own = Counters::<NullMutex>::new(2); // used by one thread: no cost for locks
 /// own.count(1);
 /// assert_eq!(own.total(), 1);
 /// ```
 pub trait Lock: SharedLock {
-    /// The right to change a value; given back when dropped.
+    /// Write access to a value; unlocks when dropped.
     type Guard<'a, T: 'a>: DerefMut<Target = T>;
 
-    /// Waits until no one else uses the value and takes it.
+    /// Waits until the lock is free and takes it.
     fn lock<'a, T: 'a>(of: &'a Self::Of<T>) -> Self::Guard<'a, T>;
-    /// Takes the value if no one else uses it now.
+    /// Takes the lock if it is free now.
     fn try_lock<'a, T: 'a>(of: &'a Self::Of<T>) -> Option<Self::Guard<'a, T>>;
 }
 
-/// A locking strategy whose holders can wait for a change of the value: [`Mutex`], [`AdaptiveMutex`], [`NullMutex`].
+/// A locking strategy with a condition variable: [`Mutex`], [`AdaptiveMutex`], [`NullMutex`].
 ///
-/// Under the null strategy no other thread can bring the change about. So waiting without a limit is an error there,
-/// and a limit is over at once; a component that handles both is right under every strategy.
+/// Under the null strategy no other thread can change the value. So a wait without a limit is an error there,
+/// and a wait with a limit times out at once. A component that handles both works under every strategy.
 ///
 /// ```
 /// use std::collections::VecDeque;
-/// use spandrel_sync::{Alone, Guarded, Monitor, Mutex, NullMutex};
+/// use spandrel_sync::{WouldDeadlock, Guarded, Monitor, Mutex, NullMutex};
 ///
 /// struct Queue<T, L: Monitor = Mutex> {
 ///     items: Guarded<VecDeque<T>, L>,
@@ -100,7 +100,7 @@ pub trait Lock: SharedLock {
 ///         self.items.lock().push_back(item);
 ///         L::notify_one(&self.not_empty);
 ///     }
-///     fn take(&self) -> Result<T, Alone> {
+///     fn take(&self) -> Result<T, WouldDeadlock> {
 ///         let mut items = self.items.lock();
 ///         L::wait_while(&self.not_empty, &mut items, |items| items.is_empty())?;
 ///         Ok(items.pop_front().expect("not empty"))
@@ -115,33 +115,33 @@ pub trait Lock: SharedLock {
 ///
 /// let own = Queue::<_, NullMutex>::new();
 /// own.put(7);
-/// assert_eq!((own.take(), own.take()), (Ok(7), Err(Alone)));
+/// assert_eq!((own.take(), own.take()), (Ok(7), Err(WouldDeadlock)));
 /// ```
 pub trait Monitor: Lock {
-    /// What the holders wait on.
+    /// The condition variable.
     type Condition: Default;
 
-    /// Releases the lock, waits for a notification and takes the lock again. It may end for no reason.
+    /// Releases the lock, waits for a notification and takes the lock again. It may end spuriously.
     ///
     /// # Errors
-    /// [`Alone`] if no notification can ever come, with the lock still held.
-    fn wait<T>(condition: &Self::Condition, guard: &mut Self::Guard<'_, T>) -> Result<(), Alone>;
+    /// [`WouldDeadlock`] if no notification can ever come, with the lock still held.
+    fn wait<T>(condition: &Self::Condition, guard: &mut Self::Guard<'_, T>) -> Result<(), WouldDeadlock>;
     /// Like [`wait`](Self::wait), for at most `timeout`.
     fn wait_for<T>(condition: &Self::Condition, guard: &mut Self::Guard<'_, T>, timeout: Duration) -> WaitResult;
-    /// Wakes one waiting thread, if there is one.
+    /// Wakes one waiting thread, if any.
     fn notify_one(condition: &Self::Condition);
     /// Wakes all waiting threads.
     fn notify_all(condition: &Self::Condition);
 
-    /// Waits until `blocked` says of the value that there is nothing left to wait for.
+    /// Waits while `blocked` returns true for the value.
     ///
     /// # Errors
-    /// [`Alone`] if the value is blocked and no notification can ever come.
+    /// [`WouldDeadlock`] if the value is blocked and no notification can ever come.
     fn wait_while<T>(
         condition: &Self::Condition,
         guard: &mut Self::Guard<'_, T>,
         mut blocked: impl FnMut(&mut T) -> bool,
-    ) -> Result<(), Alone> {
+    ) -> Result<(), WouldDeadlock> {
         while blocked(guard) {
             Self::wait(condition, guard)?;
         }
@@ -151,7 +151,7 @@ pub trait Monitor: Lock {
 
 /// A value behind a lock of the strategy `L`.
 ///
-/// It costs what the lock itself costs and is [`Sync`] where that is.
+/// It costs as much as the lock itself and is [`Sync`] where the lock is.
 pub struct Guarded<T, L: SharedLock = Mutex>(L::Of<T>);
 
 impl<T, L: SharedLock> Guarded<T, L> {
@@ -160,25 +160,25 @@ impl<T, L: SharedLock> Guarded<T, L> {
         Self(L::of(value))
     }
 
-    /// The value, when no one else can be using it.
+    /// The value; owning the lock shows that it is unlocked.
     pub fn into_inner(self) -> T {
         L::into_inner(self.0)
     }
 
-    /// The value, without locking: `&mut self` shows that no one else has it.
+    /// The value, without locking: `&mut self` shows that no other reference exists.
     #[inline]
     pub fn get_mut(&mut self) -> &mut T {
         L::get_mut(&mut self.0)
     }
 
-    /// Waits until the value may be seen.
+    /// Waits until the value can be read.
     #[inline]
     #[track_caller]
     pub fn read(&self) -> L::ReadGuard<'_, T> {
         L::read(&self.0)
     }
 
-    /// Gives access if that needs no waiting.
+    /// Gives read access if that needs no waiting.
     #[inline]
     pub fn try_read(&self) -> Option<L::ReadGuard<'_, T>> {
         L::try_read(&self.0)
@@ -186,14 +186,14 @@ impl<T, L: SharedLock> Guarded<T, L> {
 }
 
 impl<T, L: Lock> Guarded<T, L> {
-    /// Waits until no one else uses the value and takes it.
+    /// Waits until the lock is free and takes it.
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> L::Guard<'_, T> {
         L::lock(&self.0)
     }
 
-    /// Takes the value if no one else uses it now.
+    /// Takes the lock if it is free now.
     #[inline]
     pub fn try_lock(&self) -> Option<L::Guard<'_, T>> {
         L::try_lock(&self.0)
@@ -215,7 +215,8 @@ impl<T: fmt::Debug, L: SharedLock> fmt::Debug for Guarded<T, L> {
     }
 }
 
-/// Implements [`SharedLock`] by the methods that all locks of this crate have; the two names are how to read.
+/// Implements [`SharedLock`] with the methods that all locks of this crate have; the two names are the
+/// methods for reading.
 macro_rules! shared_lock {
     ($lock:ident, $guard:ident, $read:ident, $try_read:ident) => {
         impl SharedLock for $lock {
@@ -270,7 +271,7 @@ macro_rules! monitor {
         impl Monitor for $lock {
             type Condition = Condition;
 
-            fn wait<T>(condition: &Condition, guard: &mut MutexGuard<'_, T>) -> Result<(), Alone> {
+            fn wait<T>(condition: &Condition, guard: &mut MutexGuard<'_, T>) -> Result<(), WouldDeadlock> {
                 condition.wait(guard);
                 Ok(())
             }
@@ -302,7 +303,7 @@ monitor!(AdaptiveMutex);
 impl Monitor for NullMutex {
     type Condition = NullCondition;
 
-    fn wait<T>(condition: &NullCondition, guard: &mut NullMutexGuard<'_, T>) -> Result<(), Alone> {
+    fn wait<T>(condition: &NullCondition, guard: &mut NullMutexGuard<'_, T>) -> Result<(), WouldDeadlock> {
         condition.wait(guard)
     }
     fn wait_for<T>(condition: &NullCondition, guard: &mut NullMutexGuard<'_, T>, timeout: Duration) -> WaitResult {

@@ -1,4 +1,4 @@
-//! Models of how the rest of Spandrel uses this crate, run under many interleavings.
+//! Models of the ways in which the rest of Spandrel uses this crate, run under many interleavings.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -16,7 +16,7 @@ mod token;
 
 #[test]
 fn a_notification_between_the_test_and_the_wait_is_not_lost() {
-    // A place for one value, as between a caller and the thread that reads its reply.
+    // A slot for one value, as between a caller and the thread that reads its reply.
     check_dfs(
         || {
             let place = Arc::new((Mutex::new(None), Condition::new()));
@@ -38,7 +38,8 @@ fn a_notification_between_the_test_and_the_wait_is_not_lost() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn the_checker_finds_a_notification_that_is_lost() {
-    // The mistake that the model above guards against: the value is tested before the lock is taken for the wait.
+    // The mistake that the model above guards against: the value is tested before the lock is taken for the
+    // wait.
     check_dfs(
         || {
             let place = Arc::new((Mutex::new(false), Condition::new()));
@@ -86,7 +87,7 @@ fn notify_all_wakes_every_waiter() {
 }
 
 #[test]
-fn a_writer_is_alone_and_readers_are_not() {
+fn writers_are_exclusive_and_readers_share() {
     check_random(
         || {
             let lock = Arc::new(RwLock::new((0, 0)));
@@ -109,7 +110,7 @@ fn a_writer_is_alone_and_readers_are_not() {
 }
 
 #[test]
-fn a_wait_with_a_limit_ends_though_nobody_notifies() {
+fn a_timed_wait_ends_without_a_notification() {
     check_random(
         || {
             let (lock, condition) = (Mutex::new(()), Condition::new());
@@ -124,7 +125,7 @@ fn a_wait_with_a_limit_ends_though_nobody_notifies() {
 }
 
 #[test]
-fn a_lock_that_is_not_given_back_is_not_waited_for() {
+fn a_timed_lock_of_a_held_mutex_times_out() {
     check_random(
         || {
             let lock = Mutex::new(());

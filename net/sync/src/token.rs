@@ -1,4 +1,4 @@
-//! Tokens: mutual exclusion in the order of asking.
+//! Tokens: mutual exclusion, first come, first served.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,22 +9,22 @@ use crate::deadline::Deadline;
 use crate::thread::{ThreadId, current};
 use crate::{Arc, Condition, Mutex, MutexGuard};
 
-/// A right that one thread at a time has, and that passes strictly in the order in which threads asked; `ACE_Token`.
+/// A lock that passes strictly in the order in which threads requested it; `ACE_Token`.
 ///
-/// A mutex lets whoever comes first take it, so under load a thread may wait long while others come and go. A token
-/// is handed over: whoever gives it up makes the thread that has waited longest its holder, and late-comers queue even
-/// when that thread has not woken yet. Its holder may take it again, and may [`renew`](TokenGuard::renew) it to let
-/// the others have a turn. That costs a switch of threads for every hand-over; a [`Mutex`] is faster where order does
-/// not matter.
+/// A mutex goes to the first thread that tries it when it is free, so under load a thread may wait long while
+/// others overtake it. A token is handed over: its release makes the thread that has waited longest the
+/// holder, and later threads queue even if that thread has not woken yet. The holder may acquire it again,
+/// and may [`renew`](TokenGuard::renew) it to let the queued threads go first. Each hand-over costs a thread
+/// switch; a [`Mutex`] is faster where order does not matter.
 ///
 /// ```
 /// use spandrel_sync::Token;
 ///
 /// let token = Token::new();
 /// let held = token.acquire();
-/// let again = token.acquire(); // its holder may
+/// let again = token.acquire(); // the holder may acquire it again
 /// drop(again);
-/// assert!(!held.renew()); // nobody else wants it
+/// assert!(!held.renew()); // the queue is empty
 /// ```
 #[derive(Default)]
 pub struct Token {
@@ -40,18 +40,18 @@ struct State {
 
 struct Holder {
     thread: ThreadId,
-    /// How many guards it has.
+    /// The number of its guards.
     times: usize,
 }
 
 struct Waiter {
     thread: ThreadId,
-    /// How many guards it will have: more than one after a renewal of a token taken several times.
+    /// The number of guards it will have: more than one after a renewal of a token acquired several times.
     times: usize,
     turn: Condition,
 }
 
-/// The token, held; given up when its holder's last one is dropped. It stays in its thread.
+/// The token, held; released when its holder's last guard is dropped. It stays in its thread.
 #[must_use = "the token is given up when the guard is dropped"]
 pub struct TokenGuard<'a> {
     token: &'a Token,
@@ -60,13 +60,13 @@ pub struct TokenGuard<'a> {
 }
 
 impl Token {
-    /// A token that no one holds; usable in a `static`.
+    /// A free token; usable in a `static`.
     #[must_use]
     pub const fn new() -> Self {
         Self { state: Mutex::new(State { holder: None, queue: VecDeque::new() }) }
     }
 
-    /// Waits for its turn and takes the token, or takes it once more if the caller holds it.
+    /// Queues for the token and takes it; takes it once more if the caller holds it.
     pub fn acquire(&self) -> TokenGuard<'_> {
         let mut state = self.state.lock();
         if !state.enter() {
@@ -77,12 +77,12 @@ impl Token {
         self.guard()
     }
 
-    /// Takes the token if no one else holds it.
+    /// Takes the token if no other thread holds it.
     pub fn try_acquire(&self) -> Option<TokenGuard<'_>> {
         self.state.lock().enter().then(|| self.guard())
     }
 
-    /// Like [`acquire`](Self::acquire), unless that takes longer than `timeout`: then the caller leaves the queue.
+    /// Like [`acquire`](Self::acquire), for at most `timeout`; then the caller leaves the queue.
     pub fn acquire_for(&self, timeout: Duration) -> Option<TokenGuard<'_>> {
         let deadline = Deadline::after(timeout);
         let mut state = self.state.lock();
@@ -100,7 +100,7 @@ impl Token {
         Some(self.guard())
     }
 
-    /// How many threads queue at the moment, which may be over when this returns.
+    /// The number of threads that queue at the moment.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.state.lock().queue.len()
@@ -128,7 +128,7 @@ impl State {
         self.holder.as_ref().is_some_and(|holder| holder.thread == thread)
     }
 
-    /// Makes the caller the holder, or the holder once more, if that needs no waiting.
+    /// Makes the caller the holder, once more if it is already, if that needs no waiting.
     fn enter(&mut self) -> bool {
         let me = current().id();
         match &mut self.holder {
@@ -155,9 +155,10 @@ impl State {
 }
 
 impl TokenGuard<'_> {
-    /// Lets every thread that queues now have the token, then takes it back, as often as the caller had it.
+    /// Lets every thread that queues now have the token first, then takes it back with the same number of
+    /// guards.
     ///
-    /// At once, and false, if none queues.
+    /// Returns false, at once, if the queue is empty.
     pub fn renew(&self) -> bool {
         let mut state = self.token.state.lock();
         if state.queue.is_empty() {

@@ -1,5 +1,5 @@
-//! What a lock must not allow does not compile. Checked by calling Cargo, which is not there where Windows programs are run
-//! by Wine.
+//! Misuse of locks does not compile. The test calls Cargo, which is not available where Windows programs run
+//! under Wine.
 
 #![cfg(not(windows))]
 

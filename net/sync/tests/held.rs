@@ -1,4 +1,4 @@
-//! Locks are counted where they are held, in builds that count them.
+//! The count of held locks, in builds that count them.
 #![cfg(debug_assertions)]
 
 use spandrel_sync::{AdaptiveMutex, Condition, Mutex, RecursiveMutex, RwLock, held, thread};
@@ -34,33 +34,33 @@ fn a_lock_is_held_again_after_a_wait_for_a_condition() {
 }
 
 #[test]
-fn what_is_claimed_otherwise_is_no_lock() {
+fn a_claimed_lock_does_not_count_as_held() {
     let mutex = Mutex::new(0);
     let claimed = mutex.lock_claimed();
     assert_eq!(held::count(), 0);
     drop(claimed);
-    held::watch();
+    held::enable_checks();
     held::assert_none("a test");
 }
 
-/// The process that ends is another one.
+/// The aborted process is another one.
 #[test]
-fn a_lock_that_is_held_where_none_may_be_ends_the_process() {
-    const ASKED: &str = "SPANDREL_HELD_ENDS";
-    if std::env::var_os(ASKED).is_some() {
-        held::watch();
+fn a_lock_held_at_an_assertion_aborts_the_process() {
+    const ABORT_ROLE: &str = "SPANDREL_HELD_ENDS";
+    if std::env::var_os(ABORT_ROLE).is_some() {
+        held::enable_checks();
         let mutex = Mutex::new(0);
         let _guard = mutex.lock();
-        held::assert_none("somebody");
+        held::assert_none("the callee");
         std::process::exit(0);
     }
-    let name = "held::a_lock_that_is_held_where_none_may_be_ends_the_process";
+    let name = "held::a_lock_held_at_an_assertion_aborts_the_process";
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
-        .env(ASKED, "1")
+        .env(ABORT_ROLE, "1")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("somebody is called while locks are held"), "{said}");
-    assert!(said.contains("held.rs:"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && stderr.contains("the callee is called while locks are held"), "{stderr}");
+    assert!(stderr.contains("held.rs:"), "{stderr}");
 }

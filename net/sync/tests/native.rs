@@ -18,7 +18,7 @@ fn a_mutex_counts_what_four_threads_add() {
 }
 
 #[test]
-fn a_wait_with_a_limit_ends_when_the_time_is_over() {
+fn a_timed_wait_times_out() {
     let (mutex, condition) = (Mutex::new(()), Condition::new());
     let limit = Duration::from_millis(20);
     let start = Instant::now();
@@ -28,7 +28,7 @@ fn a_wait_with_a_limit_ends_when_the_time_is_over() {
 }
 
 #[test]
-fn a_wait_with_a_limit_ends_when_notified() {
+fn a_timed_wait_ends_when_notified() {
     let shared = Arc::new((Mutex::new(false), Condition::new()));
     let other = Arc::clone(&shared);
     let thread = thread::spawn(move || {
@@ -56,7 +56,7 @@ fn a_panic_does_not_poison() {
 }
 
 #[test]
-fn trying_says_what_is_taken() {
+fn try_lock_fails_while_locked() {
     let (mut mutex, mut lock) = (Mutex::new(1), RwLock::new(1));
     let held = mutex.lock();
     assert!(mutex.try_lock().is_none());

@@ -1,4 +1,4 @@
-//! Semaphores and tokens against simple models of them, with operations chosen by chance.
+//! Semaphores and tokens against simple models of them, with random operations.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use spandrel_sync::{Semaphore, Token, TokenGuard, thread};
 
-/// How long a thing may take that must happen.
-const GENEROUS: Duration = Duration::from_secs(60);
+/// Time limit for events that must happen.
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug)]
 enum Counting {
@@ -37,12 +37,12 @@ enum Act {
     Renew,
 }
 
-/// What a thread has done: its number, and whether it has been given what it asked for.
+/// A completed operation: the thread's number, the operation, and whether it succeeded.
 type Done = (usize, Act, bool);
 
 const THREADS: usize = 4;
 
-/// A thread that does to the token what it is told.
+/// Applies the given operations to the token.
 fn act(number: usize, token: &Token, orders: &Receiver<Act>, done: &Sender<Done>) {
     let mut held: Vec<TokenGuard<'_>> = Vec::new();
     for order in orders {
@@ -59,7 +59,7 @@ fn act(number: usize, token: &Token, orders: &Receiver<Act>, done: &Sender<Done>
     }
 }
 
-/// The token as its description has it.
+/// A model of the token, by its documentation.
 #[derive(Default)]
 struct Model {
     holder: Option<(usize, usize)>,
@@ -71,7 +71,7 @@ impl Model {
         self.queue.iter().any(|(queued, ..)| *queued == thread)
     }
 
-    /// What is done at once when a thread acts, in any order.
+    /// The operations that complete at once when a thread acts, in any order.
     fn act(&mut self, thread: usize, act: Act) -> Vec<Done> {
         let holds = self.holder.filter(|(holder, _)| *holder == thread);
         match (act, holds) {
@@ -103,21 +103,21 @@ impl Model {
     }
 }
 
-/// Makes a thread act and sees that exactly what the model says comes of it.
+/// Makes a thread act and checks that exactly the operations of the model complete.
 fn step(token: &Token, model: &mut Model, orders: &[Sender<Act>], done: &Receiver<Done>, thread: usize, act: Act) {
     let key = |(thread, act, result): &Done| (*thread, *act as u8, *result);
     let mut expected = model.act(thread, act);
     orders[thread].send(act).unwrap();
-    let mut seen: Vec<_> = expected.iter().map(|_| done.recv_timeout(GENEROUS).expect("it happens")).collect();
+    let mut completed: Vec<_> = expected.iter().map(|_| done.recv_timeout(TEST_TIMEOUT).expect("it happens")).collect();
     expected.sort_by_key(key);
-    seen.sort_by_key(key);
-    assert_eq!(seen, expected);
+    completed.sort_by_key(key);
+    assert_eq!(completed, expected);
     let start = Instant::now();
     while token.waiting() != model.queue.len() {
-        assert!(start.elapsed() < GENEROUS, "{} queue, not {}", token.waiting(), model.queue.len());
+        assert!(start.elapsed() < TEST_TIMEOUT, "{} queue, not {}", token.waiting(), model.queue.len());
         thread::yield_now();
     }
-    assert!(done.try_recv().is_err(), "somebody was given what is not theirs");
+    assert!(done.try_recv().is_err(), "an operation completed that the model does not have");
 }
 
 proptest! {
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn a_token_passes_as_described(
+    fn a_token_agrees_with_its_model(
         steps in prop::collection::vec(
             (0..THREADS, prop_oneof![
                 4 => Just(Act::Acquire), 1 => Just(Act::Try), 4 => Just(Act::Release), 2 => Just(Act::Renew)

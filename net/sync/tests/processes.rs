@@ -11,12 +11,13 @@ use std::{env, process};
 use spandrel_sync::Process;
 use spandrel_sync::{OnDrop, ProcessError, ProcessManager, thread};
 
-/// How long a thing may take that must happen.
-const GENEROUS: Duration = Duration::from_secs(60);
+/// Time limit for events that must happen.
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 const ROLE: &str = "SPANDREL_SYNC_TEST_ROLE";
 
-/// This program as a child, in a role of [`play`]. Its standard input is a pipe: it ends when its parent does.
+/// This program as a child, in a role of [`play`]. Its standard input is a pipe: it ends when its parent
+/// does.
 fn child(role: &str) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "processes::play", "--nocapture", "--test-threads=1"]).env(ROLE, role);
@@ -24,23 +25,24 @@ fn child(role: &str) -> Command {
     command
 }
 
-/// A test without a role; the children's whole life with one.
+/// A test without a role; the whole program of a child with one.
 #[test]
 fn play() {
     let Ok(role) = env::var(ROLE) else { return };
     match role.as_str() {
         "end with 7" => process::exit(7),
-        "listen" => until_left_alone(),
+        "listen" => wait_for_end_of_input(),
         #[cfg(target_os = "linux")]
         "work" => {
             let workers = [(); 2].map(|()| thread::spawn(burn));
             workers.into_iter().for_each(|worker| worker.join().unwrap());
-            until_left_alone();
+            wait_for_end_of_input();
         }
         "have a child" => {
-            // It shares input and output, and the test keeps the input open: so it ends when killed, not before.
+            // It shares input and output, and the test keeps the input open: so it ends when killed, not
+            // before.
             let mut grandchild = child("listen").stdin(Stdio::inherit()).stdout(Stdio::inherit()).spawn().unwrap();
-            until_left_alone();
+            wait_for_end_of_input();
             grandchild.wait().unwrap();
         }
         other => panic!("no such role: {other}"),
@@ -48,14 +50,14 @@ fn play() {
     process::exit(0);
 }
 
-/// Says that it is ready, then waits for the end of its input.
-fn until_left_alone() {
+/// Reports that it is ready, then waits for the end of its input.
+fn wait_for_end_of_input() {
     println!("ready");
     std::io::stdout().flush().unwrap();
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
 }
 
-/// What each thread of the role `work` uses of the processors.
+/// The processor time that each thread of the role `work` uses.
 #[cfg(target_os = "linux")]
 const WORK: Duration = Duration::from_millis(60);
 
@@ -67,22 +69,22 @@ fn burn() {
     }
 }
 
-/// Waits until a child says something that contains this.
+/// Waits until a child prints a line that contains this.
 #[cfg(unix)]
 #[track_caller]
-fn until_it_says(child: &Process, what: &str) {
-    let (mut output, mut said) = (child.take_stdout().expect("a pipe"), Vec::new());
+fn wait_for_line(child: &Process, what: &str) {
+    let (mut output, mut stderr) = (child.take_stdout().expect("a pipe"), Vec::new());
     let mut octets = [0; 256];
-    while !String::from_utf8_lossy(&said).contains(what) {
+    while !String::from_utf8_lossy(&stderr).contains(what) {
         let count = output.read(&mut octets).unwrap();
-        assert!(count > 0, "it ended without saying {what}");
-        said.extend_from_slice(&octets[..count]);
+        assert!(count > 0, "the child ended without printing {what}");
+        stderr.extend_from_slice(&octets[..count]);
     }
-    std::mem::forget(output); // kept open, so that the child can go on writing
+    std::mem::forget(output); // stays open, so that the child can go on writing
 }
 
 #[test]
-fn a_child_tells_how_it_ended_to_everyone_and_for_ever() {
+fn an_exit_status_stays_available_to_all_handles() {
     let manager = ProcessManager::new();
     let child = manager.spawn(&mut child("end with 7")).unwrap();
     let clone = child.clone();
@@ -106,7 +108,7 @@ fn waiting_with_a_limit_ends_without_the_child() {
     assert_eq!(manager.running(), 1);
     assert!(manager.reap().is_empty());
     drop(child.take_stdin());
-    assert!(child.wait_for(GENEROUS).unwrap().expect("its input has ended").success());
+    assert!(child.wait_for(TEST_TIMEOUT).unwrap().expect("its input has ended").success());
 }
 
 #[test]
@@ -114,17 +116,17 @@ fn the_first_to_end_is_found_among_many() {
     let manager = ProcessManager::new();
     let listeners: Vec<_> = (0..3).map(|_| manager.spawn(&mut child("listen")).unwrap()).collect();
     let quick = manager.spawn(&mut child("end with 7")).unwrap();
-    let found = manager.wait_any(GENEROUS).unwrap().expect("one ends");
+    let found = manager.wait_any(TEST_TIMEOUT).unwrap().expect("one ends");
     assert_eq!((found.id(), manager.running()), (quick.id(), 3));
     drop(listeners[1].take_stdin());
-    assert_eq!(manager.wait_any(GENEROUS).unwrap().map(|child| child.id()), Some(listeners[1].id()));
+    assert_eq!(manager.wait_any(TEST_TIMEOUT).unwrap().map(|child| child.id()), Some(listeners[1].id()));
     manager.kill_all().unwrap();
     assert_eq!((manager.running(), manager.reap().len()), (0, 2));
-    assert!(manager.wait_any(GENEROUS).unwrap().is_none(), "at once: nobody is left");
+    assert!(manager.wait_any(TEST_TIMEOUT).unwrap().is_none(), "at once: no child is left");
 }
 
 #[test]
-fn the_limit_is_on_children_that_live() {
+fn only_living_children_count_towards_the_limit() {
     let manager = ProcessManager::with_limit(1);
     let first = manager.spawn(&mut child("listen")).unwrap();
     assert!(matches!(manager.spawn(&mut child("listen")), Err(ProcessError::LimitReached { limit: 1 })));
@@ -135,7 +137,7 @@ fn the_limit_is_on_children_that_live() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_named() {
+fn a_missing_program_is_named_in_the_error() {
     let missing = ProcessManager::new().spawn(&mut Command::new("no-such-program")).unwrap_err();
     assert_eq!(missing.to_string(), "cannot run `no-such-program`");
 }
@@ -151,7 +153,7 @@ fn a_dropped_manager_kills_and_reaps() {
 }
 
 #[test]
-fn a_dropped_manager_may_wait() {
+fn a_dropped_manager_waits_if_set_so() {
     let manager = ProcessManager::new().on_drop(OnDrop::Wait);
     let child = manager.spawn(&mut child("end with 7")).unwrap();
     drop(manager);
@@ -159,7 +161,7 @@ fn a_dropped_manager_may_wait() {
 }
 
 #[test]
-fn a_child_of_somebody_else_is_left_to_them() {
+fn a_child_spawned_elsewhere_is_not_reaped() {
     let manager = ProcessManager::new();
     let mut others = child("end with 7").spawn().unwrap();
     manager.spawn(&mut child("end with 7")).unwrap().wait().unwrap();
@@ -175,19 +177,19 @@ mod unix {
     use super::*;
     use spandrel_sync::{Arc, Semaphore, Signal};
 
-    /// A shell, ready, that cannot be asked to end.
-    fn stubborn(manager: &ProcessManager, spawn: Spawn) -> Process {
+    /// A shell, ready, that ignores SIGTERM.
+    fn shell_ignoring_sigterm(manager: &ProcessManager, spawn: Spawn) -> Process {
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' TERM; echo ready; read line"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let process = spawn(manager, &mut command).unwrap();
-        until_it_says(&process, "ready");
+        wait_for_line(&process, "ready");
         process
     }
 
     type Spawn = fn(&ProcessManager, &mut Command) -> Result<Process, ProcessError>;
 
     #[test]
-    fn a_signal_reaches_the_child_and_nobody_after_it() {
+    fn a_signal_reaches_the_child_and_no_process_after_it() {
         let manager = ProcessManager::new();
         let child = manager.spawn(&mut child("listen")).unwrap();
         child.signal(Signal::STOP).unwrap();
@@ -202,41 +204,48 @@ mod unix {
     }
 
     #[test]
-    fn who_does_not_end_when_asked_is_killed() {
+    fn a_child_that_ignores_sigterm_is_killed() {
         let manager = ProcessManager::new();
         let willing = manager.spawn(&mut child("listen")).unwrap();
-        assert_eq!(willing.terminate(GENEROUS).unwrap().signal(), Some(Signal::TERM.as_raw()));
-        let unwilling = stubborn(&manager, ProcessManager::spawn);
+        assert_eq!(willing.terminate(TEST_TIMEOUT).unwrap().signal(), Some(Signal::TERM.as_raw()));
+        let unwilling = shell_ignoring_sigterm(&manager, ProcessManager::spawn);
         assert_eq!(unwilling.terminate(Duration::from_millis(20)).unwrap().signal(), Some(Signal::KILL.as_raw()));
-        assert_eq!(unwilling.terminate(GENEROUS).unwrap().signal(), Some(Signal::KILL.as_raw()), "again, to no effect");
+        assert_eq!(
+            unwilling.terminate(TEST_TIMEOUT).unwrap().signal(),
+            Some(Signal::KILL.as_raw()),
+            "again, to no effect"
+        );
     }
 
     #[test]
-    fn all_children_are_asked_at_once_and_killed_together() {
+    fn terminate_all_signals_all_at_once_and_kills_after_one_grace_period() {
         let manager = ProcessManager::new();
-        let stubborn = [stubborn(&manager, ProcessManager::spawn), stubborn(&manager, ProcessManager::spawn_group)];
+        let shell_ignoring_sigterm = [
+            shell_ignoring_sigterm(&manager, ProcessManager::spawn),
+            shell_ignoring_sigterm(&manager, ProcessManager::spawn_group),
+        ];
         let willing = manager.spawn(&mut child("listen")).unwrap();
-        // Enough for one to end that wants to, also on a busy machine: the others take all of it.
+        // Enough for the willing child to end, also on a busy machine; the others use up all of it.
         manager.terminate_all(Duration::from_secs(2)).unwrap();
         assert_eq!(manager.running(), 0);
         let how = |child: &Process| child.status().unwrap().unwrap().signal();
         assert_eq!(how(&willing), Some(Signal::TERM.as_raw()));
-        assert_eq!(stubborn.each_ref().map(how), [Some(Signal::KILL.as_raw()); 2]);
+        assert_eq!(shell_ignoring_sigterm.each_ref().map(how), [Some(Signal::KILL.as_raw()); 2]);
     }
 
-    /// A child that has a child, which holds the returned end of a pipe too and does not end by itself.
-    fn family(manager: &ProcessManager) -> (Process, process::ChildStdout) {
+    /// A child with a child of its own that holds the returned end of a pipe too and does not end by itself.
+    fn parent_and_child(manager: &ProcessManager) -> (Process, process::ChildStdout) {
         let parent = manager.spawn_group(&mut child("have a child")).unwrap();
         let mut output = parent.take_stdout().unwrap();
-        let (mut said, mut octet) = (String::new(), [0]);
-        while said.matches("ready").count() < 2 {
+        let (mut stderr, mut octet) = (String::new(), [0]);
+        while stderr.matches("ready").count() < 2 {
             assert_eq!(output.read(&mut octet).unwrap(), 1);
-            said.push(octet[0].into());
+            stderr.push(octet[0].into());
         }
         (parent, output)
     }
 
-    /// Waits until nobody holds the other end of the pipe.
+    /// Waits until no process holds the other end of the pipe.
     #[track_caller]
     fn until_all_have_ended(mut output: process::ChildStdout) {
         let ended = Arc::new(Semaphore::new(0));
@@ -245,56 +254,56 @@ mod unix {
             std::io::copy(&mut output, &mut std::io::sink()).unwrap();
             seen.post(1).unwrap();
         });
-        assert!(ended.acquire_for(GENEROUS).is_some(), "somebody is left");
+        assert!(ended.acquire_for(TEST_TIMEOUT).is_some(), "a process is left");
     }
 
     #[test]
     fn a_group_is_killed_with_its_leader() {
         let manager = ProcessManager::new();
-        let (killed, output) = family(&manager);
+        let (killed, output) = parent_and_child(&manager);
         killed.kill().unwrap();
         until_all_have_ended(output);
-        let (dropped, output) = family(&manager);
+        let (dropped, output) = parent_and_child(&manager);
         drop(manager);
         until_all_have_ended(output);
         assert_eq!(dropped.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
     }
 
     #[test]
-    fn what_is_left_of_a_group_is_killed_when_its_leader_has_ended_as_asked() {
+    fn the_rest_of_a_group_is_killed_after_its_leader_has_ended() {
         let manager = ProcessManager::new();
         let leader = "sh -c 'trap \"\" TERM; echo ready; read line' <&3 & echo ready; wait";
         let mut command = Command::new("sh");
         command.args(["-c", &format!("exec 3<&0; {leader}")]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let parent = manager.spawn_group(&mut command).unwrap();
         let mut output = parent.take_stdout().unwrap();
-        let (mut said, mut octet) = (String::new(), [0]);
-        while said.matches("ready").count() < 2 {
+        let (mut stderr, mut octet) = (String::new(), [0]);
+        while stderr.matches("ready").count() < 2 {
             assert_eq!(output.read(&mut octet).unwrap(), 1);
-            said.push(octet[0].into());
+            stderr.push(octet[0].into());
         }
-        assert_eq!(parent.terminate(GENEROUS).unwrap().signal(), Some(Signal::TERM.as_raw()));
-        until_all_have_ended(output); // the inner shell cannot be asked, so it was killed
+        assert_eq!(parent.terminate(TEST_TIMEOUT).unwrap().signal(), Some(Signal::TERM.as_raw()));
+        until_all_have_ended(output); // the inner shell ignores SIGTERM, so it was killed
     }
 
     #[test]
-    fn a_group_hears_a_signal_together() {
+    fn a_group_signal_reaches_all_members() {
         let manager = ProcessManager::new();
-        let (parent, output) = family(&manager);
-        // Not one that a shell in the background ignores, and with it all that it starts.
+        let (parent, output) = parent_and_child(&manager);
+        // Not a signal that a background shell ignores, together with all its children.
         parent.signal_group(Signal::USR1).unwrap();
         until_all_have_ended(output);
         assert_eq!(parent.wait().unwrap().signal(), Some(Signal::USR1.as_raw()));
     }
 
     #[test]
-    fn a_child_that_a_stranger_has_reaped_is_neither_waited_for_nor_signalled() {
+    fn a_child_reaped_elsewhere_is_neither_waited_for_nor_signalled() {
         let manager = ProcessManager::new();
         let child = manager.spawn(&mut child("end with 7")).unwrap();
         let id = rustix::process::Pid::from_raw(child.id().cast_signed());
         let stranger = rustix::process::waitpid(id, rustix::process::WaitOptions::empty()).unwrap();
         assert!(stranger.is_some());
-        assert!(child.wait().unwrap_err().to_string().contains("somebody else"));
+        assert!(child.wait().unwrap_err().to_string().contains("outside of the process manager"));
         assert!(child.signal(Signal::TERM).is_err());
         assert_eq!(manager.running(), 0);
         manager.wait().unwrap();
@@ -305,7 +314,7 @@ mod unix {
 mod linux {
     use super::*;
 
-    /// What /proc says that the process does: `R`, `S`, `Z` …; none if it is gone.
+    /// The state of the process in /proc: `R`, `S`, `Z` …; none if it does not exist.
     fn state(id: u32) -> Option<char> {
         let line = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
         line[line.rfind(')')? + 1..].trim_start().chars().next()
@@ -315,13 +324,13 @@ mod linux {
     fn until(what: &str, mut holds: impl FnMut() -> bool) {
         let start = Instant::now();
         while !holds() {
-            assert!(start.elapsed() < GENEROUS, "{what} has not come about");
+            assert!(start.elapsed() < TEST_TIMEOUT, "timed out waiting for {what}");
             thread::yield_now();
         }
     }
 
     #[test]
-    fn what_has_ended_is_a_zombie_until_it_is_reaped() {
+    fn an_ended_child_is_a_zombie_until_it_is_reaped() {
         let manager = ProcessManager::new();
         let child = manager.spawn(&mut child("end with 7")).unwrap();
         until("its end", || state(child.id()) == Some('Z'));
@@ -331,7 +340,7 @@ mod linux {
     }
 
     #[test]
-    fn its_handle_is_readable_when_a_child_has_ended() {
+    fn a_handle_is_readable_when_its_child_has_ended() {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let manager = ProcessManager::new();
         let child = manager.spawn(&mut child("listen")).unwrap();
@@ -339,7 +348,7 @@ mod linux {
         let mut polled = [PollFd::new(&handle, PollFlags::IN)];
         assert_eq!(poll(&mut polled, Some(&Timespec::default())).unwrap(), 0);
         child.kill().unwrap();
-        assert_eq!(poll(&mut polled, Some(&GENEROUS.try_into().unwrap())).unwrap(), 1);
+        assert_eq!(poll(&mut polled, Some(&TEST_TIMEOUT.try_into().unwrap())).unwrap(), 1);
         assert_eq!(manager.reap().len(), 1);
     }
 
@@ -357,12 +366,12 @@ mod linux {
     }
 
     #[test]
-    fn the_use_of_processors_counts_all_threads_during_and_after() {
+    fn processor_times_cover_all_threads_before_and_after_the_end() {
         let manager = ProcessManager::new();
         let child = manager.spawn(&mut child("work")).unwrap();
         until("some work", || child.cpu_times().unwrap().total() > Duration::from_millis(20));
         assert!(child.status().unwrap().is_none(), "it runs");
-        until_it_says(&child, "ready"); // both of its workers have ended
+        wait_for_line(&child, "ready"); // both of its workers have ended
         let during = child.cpu_times().unwrap();
         let least = 2 * WORK - Duration::from_millis(40); // the kernel counts in ticks, at most 10 ms each, rounded down
         assert!(during.total() >= least, "{during:?}");
@@ -370,6 +379,6 @@ mod linux {
         assert!(child.wait().unwrap().success());
         let after = child.cpu_times().unwrap();
         assert!(after.total() >= during.total(), "{during:?} {after:?}");
-        assert_eq!(child.cpu_times().unwrap(), after, "it does not change any more");
+        assert_eq!(child.cpu_times().unwrap(), after, "the times are final");
     }
 }

@@ -1,8 +1,8 @@
-//! Signals: waiting for children goes on after them.
+//! Waits for children continue after signals.
 //!
-//! A program of its own, without the test harness: a signal to the process goes to its main thread, which is the one
-//! that waits here. `poll(2)` is never restarted by Linux itself (signal(7)), so every signal that arrives during the
-//! wait is one `EINTR`.
+//! A program of its own, without the test harness: a signal to the process goes to its main thread, and here
+//! that thread waits. Linux itself never restarts `poll(2)` (signal(7)), so every signal that arrives during
+//! the wait is one `EINTR`.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -41,11 +41,11 @@ mod linux {
         let until_over = Arc::clone(&is_over);
         let flag = Arc::clone(&handled);
         let interrupter = thread::spawn(move || {
-            // During the waits with a limit …
+            // During the waits with a timeout …
             while !until_over.load(Ordering::SeqCst) {
                 interrupt(&flag);
             }
-            // … and during each of those without, before the child ends that it is for.
+            // … and during each wait without, before its child ends.
             for input in inputs {
                 (0..SIGNALS).for_each(|_| interrupt(&flag));
                 drop(input);
@@ -62,7 +62,7 @@ mod linux {
         interrupter.join().unwrap();
     }
 
-    /// Sends one signal to the main thread once that sleeps, and waits until it has been handled.
+    /// Sends one signal to the main thread once it sleeps, and waits until the signal has been handled.
     fn interrupt(handled: &AtomicBool) {
         let start = Instant::now();
         let in_time = || assert!(start.elapsed() < Duration::from_secs(60), "the main thread does not wait");

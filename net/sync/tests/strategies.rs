@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use spandrel_sync::{
-    AdaptiveMutex, Alone, Arc, Barrier, Condition, Guarded, Lock, Monitor, Mutex, NullCondition, NullMutex,
-    RecursiveMutex, RwLock, Semaphore, TooManyPermits, thread,
+    AdaptiveMutex, Arc, Barrier, Condition, Guarded, Lock, Monitor, Mutex, NullCondition, NullMutex, RecursiveMutex,
+    RwLock, Semaphore, TooManyPermits, WouldDeadlock, thread,
 };
 
 static ADAPTIVE: AdaptiveMutex<u32> = AdaptiveMutex::new(0);
@@ -39,7 +39,7 @@ fn a_recursive_mutex_counts_what_four_threads_add_twice() {
     assert_eq!(RECURSIVE.lock().get(), 8_000);
 }
 
-/// A table as somebody would write it who does not know how many threads will use it.
+/// A component that is generic over its locks.
 struct Table<L: Lock = Mutex> {
     entries: Guarded<Vec<u32>, L>,
 }
@@ -107,7 +107,7 @@ fn re_entering_the_null_mutex_is_found_where_it_happens() {
     assert!(value.try_lock().is_none() && value.try_read().is_none());
     assert_eq!(format!("{value:?}"), "NullMutex(<locked>)");
     let message = catch_unwind(AssertUnwindSafe(|| drop(value.lock()))).unwrap_err();
-    assert_eq!(message.downcast_ref(), Some(&"a NullMutex was locked again by the thread that has it"));
+    assert_eq!(message.downcast_ref(), Some(&"a NullMutex was locked again by the thread that holds it"));
     drop(held);
     let reading = (value.read(), value.read());
     assert!(catch_unwind(AssertUnwindSafe(|| drop(value.lock()))).is_err());
@@ -117,10 +117,10 @@ fn re_entering_the_null_mutex_is_found_where_it_happens() {
 }
 
 #[test]
-fn nobody_waits_under_the_null_strategy() {
+fn waits_under_the_null_strategy_fail_at_once() {
     let (value, condition) = (Guarded::<u32, NullMutex>::new(0), NullCondition::new());
     let mut guard = value.lock();
-    assert_eq!(NullMutex::wait_while(&condition, &mut guard, |value| *value == 0), Err(Alone));
+    assert_eq!(NullMutex::wait_while(&condition, &mut guard, |value| *value == 0), Err(WouldDeadlock));
     assert!(condition.wait_for(&mut guard, Duration::MAX).timed_out());
     *guard = 1;
     assert_eq!(NullMutex::wait_while(&condition, &mut guard, |value| *value == 0), Ok(()));
@@ -143,7 +143,7 @@ fn a_condition_serves_an_adaptive_mutex() {
 }
 
 #[test]
-fn a_limit_on_waiting_for_a_lock_is_kept() {
+fn a_timed_lock_times_out() {
     let limit = Duration::from_millis(20);
     let (adaptive, recursive) = (AdaptiveMutex::new(()), RecursiveMutex::new(RefCell::new(1)));
     let shared = RwLock::new(());
@@ -158,17 +158,17 @@ fn a_limit_on_waiting_for_a_lock_is_kept() {
             assert!(shared.try_read_for(limit).is_some(), "readers share");
         });
     });
-    *recursive.try_lock().expect("its holder may").borrow_mut() += 1;
+    *recursive.try_lock().expect("the holder may lock again").borrow_mut() += 1;
     drop(held);
     assert_eq!(recursive.into_inner().into_inner(), 2);
     assert!(adaptive.try_lock_for(limit).is_some());
-    let writing = shared.try_write_for(limit).expect("nobody reads any more");
+    let writing = shared.try_write_for(limit).expect("no reader is left");
     assert!(shared.try_read_for(limit).is_none());
     drop(writing);
 }
 
 #[test]
-fn a_holder_who_enters_again_and_again_does_not_prolong_the_wait_of_others() {
+fn repeated_re_entry_does_not_prolong_a_timed_wait() {
     let recursive = RecursiveMutex::new(());
     let is_over = AtomicBool::new(false);
     let _held = recursive.lock();
@@ -180,19 +180,19 @@ fn a_holder_who_enters_again_and_again_does_not_prolong_the_wait_of_others() {
         let start = Instant::now();
         while !is_over.load(Ordering::SeqCst) {
             drop(recursive.lock());
-            assert!(start.elapsed() < Duration::from_secs(60), "it waits for ever");
+            assert!(start.elapsed() < Duration::from_secs(60), "the wait does not end");
         }
     });
 }
 
 #[test]
-fn the_null_strategy_is_no_larger_than_what_finds_re_entry() {
+fn the_null_strategy_is_no_larger_than_a_ref_cell() {
     assert_eq!(size_of::<Guarded<u64, NullMutex>>(), size_of::<RefCell<u64>>());
     assert_eq!(size_of::<Guarded<u64, Mutex>>(), size_of::<Mutex<u64>>());
 }
 
 #[test]
-fn a_semaphore_does_not_count_beyond_its_type() {
+fn a_semaphore_count_cannot_overflow() {
     let semaphore = Semaphore::new(usize::MAX - 1);
     assert_eq!(semaphore.post(2), Err(TooManyPermits));
     assert_eq!(semaphore.available(), usize::MAX - 1);
@@ -210,7 +210,7 @@ fn a_permit_moves_to_the_thread_that_works() {
 }
 
 #[test]
-fn a_barrier_of_none_or_one_stops_nobody() {
+fn a_barrier_of_zero_or_one_never_waits() {
     assert!(Barrier::new(0).wait().is_leader() && Barrier::new(1).wait().is_leader());
     let two = Barrier::new(2);
     assert_eq!(two.wait_for(Duration::from_millis(10)), None);

@@ -1,25 +1,25 @@
-//! The thread manager on real threads: what the model checker cannot show.
+//! The thread manager on real threads: behaviour that the model checker cannot show.
 
 use std::panic::panic_any;
 use std::time::{Duration, Instant};
 
 use spandrel_sync::{Arc, Barrier, Mutex, Priority, Semaphore, SpawnError, ThreadManager, ThreadOptions, thread};
 
-/// How long a thing may take that must happen.
-const GENEROUS: Duration = Duration::from_secs(60);
+/// Time limit for events that must happen.
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits until something holds that other threads bring about.
+/// Waits until a condition holds that other threads bring about.
 #[track_caller]
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < GENEROUS, "{what} has not come about");
+        assert!(start.elapsed() < TEST_TIMEOUT, "timed out waiting for {what}");
         thread::yield_now();
     }
 }
 
 #[test]
-fn panics_are_told_with_thread_group_and_message() {
+fn panics_are_reported_with_thread_group_and_message() {
     let manager = ThreadManager::new();
     let group = manager.group("pool");
     group.spawn("text", |_| panic!("plain text")).unwrap();
@@ -36,7 +36,7 @@ fn panics_are_told_with_thread_group_and_message() {
     ];
     assert_eq!(told, expected);
     assert!(!joined.is_clean());
-    assert!(group.wait().is_clean(), "told once");
+    assert!(group.wait().is_clean(), "reported once");
     assert_eq!(manager.wait().panics.len(), 1);
 }
 
@@ -71,12 +71,12 @@ fn threads_spawned_at_once_run_at_once() {
             inside.wait();
         })
         .unwrap();
-    assert!(group.wait_for(GENEROUS).expect("all are there, so all pass").is_clean());
+    assert!(group.wait_for(TEST_TIMEOUT).expect("all are there, so all pass").is_clean());
     assert_eq!(barrier.waiting(), 0);
 }
 
 #[test]
-fn a_manager_that_nobody_waits_for_does_not_fill_up() {
+fn a_manager_without_waits_does_not_fill_up() {
     let manager = ThreadManager::with_limit(2);
     for _ in 0..200 {
         let group = manager.spawn("short", |_| panic!("each of them")).unwrap();
@@ -87,13 +87,13 @@ fn a_manager_that_nobody_waits_for_does_not_fill_up() {
 }
 
 #[test]
-fn the_limit_is_on_threads_that_live() {
+fn only_living_threads_count_towards_the_limit() {
     let manager = ThreadManager::with_limit(1);
     let gate = Arc::new(Semaphore::new(0));
     let inside = Arc::clone(&gate);
     let first = manager.spawn("first", move |_| inside.acquire().forget()).unwrap();
     let refused = manager.spawn("second", |_| ()).unwrap_err();
-    assert_eq!(refused.to_string(), "the thread manager has its limit of 1 threads");
+    assert_eq!(refused.to_string(), "the thread manager has reached its limit of 1 threads");
     let running = first.wait_for(Duration::from_millis(10)).unwrap_err();
     assert_eq!(running.to_string(), "still running: first");
     gate.post(1).unwrap();
@@ -115,13 +115,13 @@ fn a_pause_lasts_its_time_or_until_cancelled() {
             assert!(context.pause(Duration::MAX).is_err());
         })
         .unwrap();
-    assert!(first_is_over.acquire_for(GENEROUS).is_some());
+    assert!(first_is_over.acquire_for(TEST_TIMEOUT).is_some());
     group.cancel();
-    assert!(group.wait_for(GENEROUS).expect("ended long before its time").is_clean());
+    assert!(group.wait_for(TEST_TIMEOUT).expect("ended long before its time").is_clean());
 }
 
 #[test]
-fn a_detached_manager_leaves_its_threads_alone() {
+fn threads_of_a_detached_manager_go_on() {
     let gate = Arc::new((Semaphore::new(0), Semaphore::new(0)));
     let inside = Arc::clone(&gate);
     let manager = ThreadManager::new();
@@ -134,12 +134,12 @@ fn a_detached_manager_leaves_its_threads_alone() {
         .unwrap();
     manager.detach();
     gate.0.post(1).unwrap();
-    assert!(gate.1.acquire_for(GENEROUS).is_some());
+    assert!(gate.1.acquire_for(TEST_TIMEOUT).is_some());
     assert!(group.wait().is_clean());
 }
 
 #[test]
-fn a_priority_that_everybody_may_choose_is_set() {
+fn an_unprivileged_priority_is_set() {
     let manager = ThreadManager::new();
     let group = manager.spawn(ThreadOptions::named("low").priority(Priority::Lowest), |_| ()).unwrap();
     assert!(group.wait().is_clean());
@@ -152,7 +152,7 @@ mod linux {
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
     use spandrel_sync::allowed_cpus;
 
-    /// Runs a body in a managed thread and gives its result.
+    /// Runs a body in a managed thread and returns its result.
     fn in_thread<T: Send + 'static>(
         options: ThreadOptions,
         body: impl FnOnce() -> T + Send + 'static,
@@ -179,7 +179,7 @@ mod linux {
     }
 
     #[test]
-    fn a_thread_is_kept_to_its_processors() {
+    fn a_thread_has_its_affinity() {
         let all = allowed_cpus().unwrap();
         let last = *all.last().expect("some processor runs this");
         let kept = in_thread(ThreadOptions::named("kept").affinity([last]), || allowed_cpus().unwrap()).unwrap();
@@ -188,7 +188,7 @@ mod linux {
     }
 
     #[test]
-    fn processors_that_are_not_there_are_refused() {
+    fn nonexistent_processors_are_refused() {
         let none = in_thread(ThreadOptions::named("nowhere").affinity([]), || ());
         assert!(matches!(none, Err(SpawnError::Affinity { .. })), "{none:?}");
         let beyond = in_thread(ThreadOptions::named("beyond").affinity([1_000_000]), || ());
@@ -196,7 +196,7 @@ mod linux {
     }
 
     #[test]
-    fn a_nice_value_is_the_threads_own() {
+    fn a_nice_value_applies_to_one_thread() {
         let before = getpriority_process(None).unwrap();
         let nice =
             in_thread(ThreadOptions::named("nice").priority(Priority::Nice(7)), || getpriority_process(None).unwrap());
@@ -207,10 +207,10 @@ mod linux {
     }
 
     #[test]
-    fn a_real_time_priority_is_set_or_said_to_need_a_privilege() {
+    fn a_real_time_priority_is_set_or_needs_a_privilege() {
         for (priority, policy) in [(Priority::Fifo(3), 1), (Priority::RoundRobin(3), 2)] {
             let seen = in_thread(ThreadOptions::named("real-time").priority(priority), || {
-                // What a real-time thread spawns can be an ordinary one.
+                // The child of a real-time thread can be an ordinary thread.
                 let child = ThreadOptions::named("ordinary").priority(Priority::Normal);
                 (own_stat(POLICY), own_stat(REAL_TIME_PRIORITY), in_thread(child, || own_stat(POLICY)).unwrap())
             });
@@ -226,7 +226,8 @@ mod linux {
 
     #[test]
     fn without_the_privilege_the_error_names_it_and_the_body_has_not_run() {
-        // Capabilities are a thread's own, and children have their parent's: so this thread gives one up, for itself.
+        // Capabilities belong to a thread, and children inherit their parent's: so this thread gives one up,
+        // for itself only.
         let without = thread::spawn(|| {
             let mut sets = capabilities(None).unwrap();
             sets.effective.remove(CapabilitySet::SYS_NICE);

@@ -8,74 +8,74 @@ use spandrel_ipc::{Accept, Family, Handle, Interest, Pollable, Prepared, Transfe
 use spandrel_sync::Arc;
 
 use crate::Stream;
-use crate::wait::Patience;
+use crate::wait::Timeouts;
 
 /// Waits for connections at an address; carries no octets itself.
 ///
-/// [`accept`](Self::accept) gives a connection at once; the handshake is made by whoever transfers with it first.
+/// [`accept`](Self::accept) returns a connection at once; the first transfer performs the handshake.
 #[derive(Debug)]
 pub struct Acceptor<F: Family = Inet> {
     inner: F::Acceptor,
-    terms: Terms,
-    patience: Patience,
+    config_source: ServerConfigSource,
+    timeouts: Timeouts,
 }
 
-/// What the next connection is served by.
+/// The configuration of the next connection.
 #[derive(Clone)]
-pub(crate) struct Terms(Arc<dyn Fn() -> Arc<ServerConfig> + Send + Sync>);
+pub(crate) struct ServerConfigSource(Arc<dyn Fn() -> Arc<ServerConfig> + Send + Sync>);
 
-impl Terms {
-    pub(crate) fn new(terms: impl Fn() -> Arc<ServerConfig> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(terms))
+impl ServerConfigSource {
+    pub(crate) fn new(config_source: impl Fn() -> Arc<ServerConfig> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(config_source))
     }
 }
 
-impl fmt::Debug for Terms {
+impl fmt::Debug for ServerConfigSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Terms")
+        f.write_str("ServerConfigSource")
     }
 }
 
 impl<F: Family> Acceptor<F> {
-    pub(crate) fn new(inner: F::Acceptor, terms: Terms, patience: Patience) -> Self {
-        Self { inner, terms, patience }
+    pub(crate) fn new(inner: F::Acceptor, config_source: ServerConfigSource, timeouts: Timeouts) -> Self {
+        Self { inner, config_source, timeouts }
     }
 
-    /// The acceptor below.
+    /// The underlying acceptor.
     #[must_use]
     pub fn inner(&self) -> &F::Acceptor {
         &self.inner
     }
 
-    /// Waits for one connection and tells where it came from.
+    /// Waits for one connection and returns it with the peer's address.
     ///
     /// # Errors
-    /// Those of the acceptor below.
+    /// Those of the underlying acceptor.
     pub fn accept(&self) -> io::Result<(Stream<F::Stream>, F::Addr)> {
         let (stream, from) = self.inner.accept()?;
-        Ok((served(stream, &self.terms, self.patience)?, from))
+        Ok((served(stream, &self.config_source, self.timeouts)?, from))
     }
 
     /// Whether `accept` waits for a connection or fails at once with [`io::ErrorKind::WouldBlock`].
     ///
     /// # Errors
-    /// Those of the acceptor below.
+    /// Those of the underlying acceptor.
     pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
         self.inner.set_nonblocking(on)
     }
 
-    /// Makes `accept` fail from now on, also where it is already waiting.
+    /// Makes `accept` fail from now on, also in threads that already wait in it.
     ///
     /// # Errors
-    /// Those of the acceptor below.
+    /// Those of the underlying acceptor.
     pub fn shutdown(&self) -> io::Result<()> {
         self.inner.shutdown()
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     ///
     /// # Errors
-    /// Those of the acceptor below.
+    /// Those of the underlying acceptor.
     pub fn local_addr(&self) -> io::Result<F::Addr> {
         self.inner.local_addr()
     }
@@ -117,8 +117,12 @@ impl<F: Family> Pollable for Acceptor<F> {
     }
 }
 
-/// The server's side over a stream.
-pub(crate) fn served<S: Transfer>(inner: S, terms: &Terms, patience: Patience) -> io::Result<Stream<S>> {
-    let connection = ServerConnection::new((terms.0)()).map_err(io::Error::other)?;
-    Ok(Stream::new(inner, Connection::Server(connection), patience))
+/// The server's side of a connection over a stream.
+pub(crate) fn served<S: Transfer>(
+    inner: S,
+    config_source: &ServerConfigSource,
+    timeouts: Timeouts,
+) -> io::Result<Stream<S>> {
+    let connection = ServerConnection::new((config_source.0)()).map_err(io::Error::other)?;
+    Ok(Stream::new(inner, Connection::Server(connection), timeouts))
 }

@@ -1,6 +1,7 @@
-//! As whom an endpoint appears, and whom it trusts: the settings that servers and clients of one's own authority need.
+//! Identity and trust: the settings of servers and clients with their own certificate authority.
 //!
-//! What is rarer is set in the configurations of `rustls` themselves, which [`Tls`](crate::Tls) takes as well.
+//! Rarer settings are made in the configurations of `rustls` themselves, which [`Tls`](crate::Tls) takes as
+//! well.
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -14,19 +15,19 @@ use rustls::{
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime};
 use spandrel_sync::Arc;
 
-/// Why settings do not go together.
+/// The reason why settings are inconsistent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The provider has no suitable algorithms, or the key does not belong to the certificate.
-    #[error("the TLS settings do not go together")]
+    #[error("the TLS settings are inconsistent")]
     Tls(#[from] rustls::Error),
-    /// No certificate authorities, or a revocation list that cannot be read.
-    #[error("the peer's certificates could not be verified with these authorities")]
+    /// No certificate authorities, or an unreadable revocation list.
+    #[error("cannot verify peers' certificates with these authorities or revocation lists")]
     Verifier(#[from] VerifierBuilderError),
 }
 
-/// What both sides have.
+/// The settings that both sides have.
 #[derive(Clone, Debug)]
 struct Common {
     provider: Arc<CryptoProvider>,
@@ -45,24 +46,24 @@ impl Common {
     }
 }
 
-/// The settings that both sides have, as methods of each.
+/// The common settings, as methods of each side.
 macro_rules! common_options {
     () => {
-        /// Also takes peers that have no TLS 1.3, with TLS 1.2.
+        /// Also accepts peers without TLS 1.3, with TLS 1.2.
         pub fn allow_tls12(mut self) -> Self {
             self.common.allows_tls12 = true;
             self
         }
 
-        /// The application protocols that are spoken (ALPN), the preferred one first. If both sides have some, they must have one in
-        /// common. Default none.
+        /// The supported application protocols (ALPN), the preferred one first. If both sides have some, they
+        /// must have one in common. Default none.
         pub fn protocols<P: Into<Vec<u8>>>(mut self, protocols: impl IntoIterator<Item = P>) -> Self {
             self.common.protocols = protocols.into_iter().map(Into::into).collect();
             self
         }
 
-        /// Refuses the certificates that their authorities have revoked in these lists. Certificates of whose authority there is no
-        /// list are taken.
+        /// Refuses certificates that their authorities have revoked in these lists. Certificates of
+        /// authorities without a list are accepted.
         pub fn revoked(mut self, lists: impl IntoIterator<Item = CertificateRevocationListDer<'static>>) -> Self {
             self.common.revoked.extend(lists);
             self
@@ -70,7 +71,7 @@ macro_rules! common_options {
     };
 }
 
-/// Settings of a server: TLS 1.3 only, and any client, unless more is said.
+/// Settings of a server. Default: TLS 1.3 only, and any client.
 #[derive(Debug)]
 #[must_use = "it does nothing until it is built"]
 pub struct ServerOptions {
@@ -80,18 +81,19 @@ pub struct ServerOptions {
     clients: Clients,
 }
 
-/// Who may connect.
+/// The clients that may connect.
 #[derive(Clone, Debug)]
 enum Clients {
     Any,
-    /// With a certificate of these, or with none.
+    /// With a certificate of these authorities, or with none.
     Asked(RootCertStore),
-    /// With a certificate of these.
+    /// With a certificate of these authorities.
     Required(RootCertStore),
 }
 
 impl ServerOptions {
-    /// With the server's certificate, those of the authorities in between, and the key that belongs to the first.
+    /// With the server's certificate, those of the intermediate authorities, and the key that belongs to the
+    /// first.
     pub fn new(
         provider: Arc<CryptoProvider>,
         chain: Vec<CertificateDer<'static>>,
@@ -102,13 +104,13 @@ impl ServerOptions {
 
     common_options!();
 
-    /// Takes only clients with a certificate of one of these authorities (mutual authentication).
+    /// Accepts only clients with a certificate of one of these authorities (mutual authentication).
     pub fn require_clients(mut self, authorities: RootCertStore) -> Self {
         self.clients = Clients::Required(authorities);
         self
     }
 
-    /// Asks clients for a certificate of one of these authorities, and takes those that have none too.
+    /// Requests a client certificate of one of these authorities, and accepts clients without one too.
     pub fn ask_clients(mut self, authorities: RootCertStore) -> Self {
         self.clients = Clients::Asked(authorities);
         self
@@ -143,7 +145,7 @@ fn clients_of(authorities: RootCertStore, common: &Common) -> rustls::server::Cl
         .allow_unknown_revocation_status()
 }
 
-/// Settings of a client: TLS 1.3 only, and no certificate of its own, unless more is said.
+/// Settings of a client. Default: TLS 1.3 only, and no client certificate.
 #[derive(Debug)]
 #[must_use = "it does nothing until it is built"]
 pub struct ClientOptions {
@@ -161,14 +163,15 @@ impl ClientOptions {
 
     common_options!();
 
-    /// Shows servers that ask for it this certificate, with those of the authorities in between and the key that belongs to the first.
+    /// The client certificate for servers that request one, with those of the intermediate authorities and
+    /// the key that belongs to the first.
     pub fn identity(mut self, chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
         self.identity = Some((chain, key));
         self
     }
 
-    /// Takes a server with a certificate of one of the authorities whatever names it says: anybody who has one of theirs can pose as any
-    /// server then.
+    /// Accepts a server with a certificate of one of the authorities for any name: the holder of any such
+    /// certificate can then pose as any server.
     pub fn any_name(mut self) -> Self {
         self.takes_any_name = true;
         self
@@ -199,7 +202,7 @@ impl ClientOptions {
     }
 }
 
-/// Verifies all but the name, which is looked at last.
+/// Verifies everything but the name, which is checked last.
 #[derive(Debug)]
 struct AnyName(Arc<WebPkiServerVerifier>);
 

@@ -1,4 +1,4 @@
-//! A connection that is being made: first that of the family below, then the handshake over it.
+//! A pending connection: first that of the underlying family, then the handshake over it.
 
 use std::io;
 use std::time::Duration;
@@ -10,30 +10,30 @@ use spandrel_ipc::{Connecting as _, Family, Handle, Interest, Pollable, Prepared
 use spandrel_sync::Arc;
 
 use crate::Stream;
-use crate::wait::{Deadline, Patience};
+use crate::wait::{Deadline, Timeouts};
 
-/// Who is to be met, and on what terms.
+/// The peer, and the settings for connecting to it.
 #[derive(Clone, Debug)]
-pub(crate) struct Goal {
+pub(crate) struct ClientSettings {
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) name: ServerName<'static>,
-    pub(crate) patience: Patience,
+    pub(crate) timeouts: Timeouts,
 }
 
-impl Goal {
-    /// The client's side over a stream.
+impl ClientSettings {
+    /// The client's side of a connection over a stream.
     pub(crate) fn over<S: Transfer>(&self, inner: S) -> io::Result<Stream<S>> {
         let connection =
             ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(io::Error::other)?;
-        Ok(Stream::new(inner, Connection::Client(connection), self.patience))
+        Ok(Stream::new(inner, Connection::Client(connection), self.timeouts))
     }
 }
 
-/// A TLS connection that is being made; it is made when the handshake is complete.
+/// A pending TLS connection; it completes with the handshake.
 #[derive(Debug)]
 pub struct Connecting<F: Family = Inet> {
     below: F::Connecting,
-    goal: Goal,
+    settings: ClientSettings,
     stage: Stage<F>,
 }
 
@@ -41,29 +41,30 @@ pub struct Connecting<F: Family = Inet> {
 enum Stage<F: Family> {
     Below,
     Handshake(Box<Stream<F::Stream>>),
-    Over,
+    Ended,
 }
 
-const OVER: &str = "an attempt is over once its stream or its error was given";
+const OVER: &str = "a connection attempt ends when its stream or its error is returned";
 
 impl<F: Family> Connecting<F> {
-    pub(crate) fn new(below: F::Connecting, goal: Goal) -> Self {
-        Self { below, goal, stage: Stage::Below }
+    pub(crate) fn new(below: F::Connecting, settings: ClientSettings) -> Self {
+        Self { below, settings, stage: Stage::Below }
     }
 
     fn advance(&mut self) -> io::Result<Option<Stream<F::Stream>>> {
         if let Stage::Below = self.stage {
             let Some(stream) = self.below.try_complete()? else { return Ok(None) };
-            // `below` is kept: if it has a handle of its own, whoever waits for that must be able to let go of it first.
-            self.stage = Stage::Handshake(Box::new(self.goal.over(stream)?));
+            // `below` is kept: if it has its own handle, the waiting code must be able to deregister that
+            // first.
+            self.stage = Stage::Handshake(Box::new(self.settings.over(stream)?));
         }
         let Stage::Handshake(stream) = &self.stage else { return Err(io::Error::other(OVER)) };
         match stream.try_handshake() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             result => result?,
         }
-        let Stage::Handshake(stream) = std::mem::replace(&mut self.stage, Stage::Over) else {
-            unreachable!("it was a moment ago")
+        let Stage::Handshake(stream) = std::mem::replace(&mut self.stage, Stage::Ended) else {
+            unreachable!("the stage has just been checked")
         };
         Ok(Some(*stream))
     }
@@ -99,7 +100,7 @@ impl<F: Family> Pollable for Connecting<F> {
         match &self.stage {
             Stage::Below => self.below.handle(),
             Stage::Handshake(stream) => stream.handle(),
-            Stage::Over => panic!("{OVER}"),
+            Stage::Ended => panic!("{OVER}"),
         }
     }
 
@@ -111,7 +112,7 @@ impl<F: Family> Pollable for Connecting<F> {
         match &self.stage {
             Stage::Below => self.below.prepare(wanted),
             Stage::Handshake(stream) => stream.prepare(wanted),
-            Stage::Over => Prepared { wait_for: Interest::NONE, ready: wanted },
+            Stage::Ended => Prepared { wait_for: Interest::NONE, ready: wanted },
         }
     }
 
@@ -119,7 +120,7 @@ impl<F: Family> Pollable for Connecting<F> {
         match &self.stage {
             Stage::Below => self.below.interpret(seen, wanted),
             Stage::Handshake(stream) => stream.interpret(seen, wanted),
-            Stage::Over => wanted,
+            Stage::Ended => wanted,
         }
     }
 }

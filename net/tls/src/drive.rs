@@ -1,4 +1,4 @@
-//! Who transfers ciphertext, and when: the only place where streams below are received from and sent to.
+//! Transfers of ciphertext: the only place that receives from and sends to the underlying stream.
 
 use std::io::{self, IoSlice, IoSliceMut};
 
@@ -11,7 +11,7 @@ use crate::scratch;
 use crate::session::{Output, Session};
 use crate::wait::Wait;
 
-/// The lock is given in, free while the stream below is waited for, and given back with what came of it.
+/// The lock is passed in, released while waiting for the underlying stream, and returned with the result.
 pub(crate) type Locked<'a> = MutexGuard<'a, Session>;
 pub(crate) type Step<'a> = (Locked<'a>, io::Result<()>);
 
@@ -22,23 +22,23 @@ impl<S: Transfer> Stream<S> {
             return Ok(0);
         }
         let mut session = self.session.lock();
-        session.is_patient = wait.is_patient();
+        session.may_wait = wait.may_wait();
         let mut has_sent = false;
         loop {
             if session.is_handshaking() && !session.is_read_shut {
-                session = and_go_on(self.establish(session, &mut wait))?;
+                session = into_result(self.establish(session, &mut wait))?;
             }
             let taken = session.take(slices);
             if session.has_output() && !has_sent {
-                session = self.send_what_can_be(session); // alerts, new keys
+                session = self.send_without_waiting(session); // alerts, new keys
                 has_sent = true;
                 if let Ok(None) = taken {
-                    continue; // the lock was free meanwhile, so something may have come
+                    continue; // the lock was free meanwhile, so octets may have arrived
                 }
             }
             match taken? {
                 Some(octets) => return Ok(octets),
-                None => session = and_go_on(self.fill(session, &mut wait))?,
+                None => session = into_result(self.fill(session, &mut wait))?,
             }
             has_sent = false;
         }
@@ -48,22 +48,22 @@ impl<S: Transfer> Stream<S> {
         let Some(first) = slices.iter().position(|slice| !slice.is_empty()) else { return Ok(0) };
         let slices = &slices[first..];
         if slices.iter().map(|slice| slice.len()).sum::<usize>() == 1 {
-            self.see_room(wait)?;
+            self.await_room(wait)?;
         }
         let mut session = self.session.lock();
-        session.is_patient = wait.is_patient();
-        session = and_go_on(self.establish(session, &mut wait))?;
+        session.may_wait = wait.may_wait();
+        session = into_result(self.establish(session, &mut wait))?;
         let octets = loop {
-            session = and_go_on(self.await_turn(session, wait))?;
+            session = into_result(self.await_sender(session, wait))?;
             session.check_sending()?;
             if session.output.is_held() {
                 return self.send_held(session, slices[0][0], wait);
             }
-            session = and_go_on(self.send_output(session, &mut wait))?;
+            session = into_result(self.send_output(session, &mut wait))?;
             if session.is_sending {
                 continue;
             }
-            session.check_sending()?; // another thread may have ended it meanwhile
+            session.check_sending()?; // another thread may have shut it down meanwhile
             match session.put(slices)? {
                 0 => {}
                 octets => break octets,
@@ -72,10 +72,11 @@ impl<S: Transfer> Stream<S> {
         let encrypted = session.encrypted();
         let (mut session, result) = self.send_output(session, &mut wait);
         match result {
-            // What fails behind it, such as the end that another thread has told meanwhile, concerns others.
-            _ if session.has_taken(encrypted) => Ok(octets),
+            // Failures behind these octets, such as a shutdown by another thread meanwhile, concern other
+            // calls.
+            _ if session.has_sent(encrypted) => Ok(octets),
             Err(error) if is_timeout(&error) => {
-                // The last octet is said to be unsent, so that who sends comes back.
+                // The last octet is reported as unsent, so that the sender repeats it.
                 let is_held = octets > 1 && session.output.hold(octet_at(slices, octets - 1));
                 Ok(octets - usize::from(is_held))
             }
@@ -83,18 +84,19 @@ impl<S: Transfer> Stream<S> {
         }
     }
 
-    /// Goes on where a send had to stop in the middle of a record: `next` was encrypted with what came before it.
+    /// Continues a send that stopped in the middle of a record: `next` is already encrypted with the octets
+    /// before it.
     fn send_held(&self, mut session: Locked<'_>, next: u8, mut wait: Wait) -> io::Result<usize> {
         if !session.output.release(next) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "a send stopped in the middle; what it did not send has to be sent next",
+                "a send stopped in the middle of a record; its unsent octets must be sent next",
             ));
         }
         let encrypted = session.encrypted();
         let (mut session, result) = self.send_output(session, &mut wait);
         match result {
-            _ if session.has_taken(encrypted) => Ok(1),
+            _ if session.has_sent(encrypted) => Ok(1),
             Err(error) if is_timeout(&error) => {
                 if session.output.hold(next) {
                     Err(error)
@@ -106,14 +108,14 @@ impl<S: Transfer> Stream<S> {
         }
     }
 
-    /// One octet cannot be sent in part, so it is not encrypted before there is room.
-    fn see_room(&self, wait: Wait) -> io::Result<()> {
+    /// A single octet cannot be sent in part, so it is not encrypted before there is room.
+    fn await_room(&self, wait: Wait) -> io::Result<()> {
         let left = match wait {
             Wait::No => Some(std::time::Duration::ZERO),
             wait => wait.left()?,
         };
         if left.is_some() && wait_ready(&self.inner, Interest::OUTPUT, left)?.is_none() {
-            let kind = if wait.is_patient() { io::ErrorKind::TimedOut } else { io::ErrorKind::WouldBlock };
+            let kind = if wait.may_wait() { io::ErrorKind::TimedOut } else { io::ErrorKind::WouldBlock };
             return Err(kind.into());
         }
         Ok(())
@@ -125,39 +127,39 @@ impl<S: Transfer> Stream<S> {
     /// Completes the handshake.
     pub(crate) fn establish<'a>(&'a self, mut session: Locked<'a>, wait: &mut Wait) -> Step<'a> {
         while session.is_handshaking() {
-            session.digest();
+            session.decrypt();
             if self.handshake_end.is_over() {
-                session.fail(Fault::Late);
+                session.fail(Fault::HandshakeTimeout);
             }
             if let Some(fault) = session.handshake_fault() {
-                return (self.send_what_can_be(session), Err(fault.into())); // with an alert
+                return (self.send_without_waiting(session), Err(fault.into())); // with an alert
             }
             let mut limited = wait.not_beyond(self.handshake_end);
             if !session.is_handshaking() {
-                break; // what follows (tickets) is not waited for
+                break; // no wait for what follows (tickets)
             }
             let result;
             (session, result) = match session.has_output() && session.collect() {
                 true => self.send_once(session, &mut limited),
                 false => self.fill(session, &mut limited),
             };
-            *wait = wait.begun();
+            *wait = wait.started();
             match result {
                 Err(error) if is_timeout(&error) && !self.handshake_end.is_over() => return (session, Err(error)),
-                // Late, or broken: the peer may have said why.
+                // Timed out or broken: the peer may have sent an alert.
                 _ => {}
             }
         }
         (session, Ok(()))
     }
 
-    /// Sends ciphertext until there is none, or another thread sends it. Failures are kept, for who sends.
+    /// Sends ciphertext until there is none, or another thread sends it. Failures are recorded for senders.
     pub(crate) fn send_output<'a>(&'a self, mut session: Locked<'a>, wait: &mut Wait) -> Step<'a> {
         let mut has_sent = false;
         loop {
             if session.is_sending && !has_sent {
                 let result;
-                (session, result) = self.await_turn(session, *wait);
+                (session, result) = self.await_sender(session, *wait);
                 if result.is_err() {
                     return (session, result);
                 }
@@ -184,7 +186,7 @@ impl<S: Transfer> Stream<S> {
         let output = std::mem::take(&mut session.output);
         drop(session);
         let result = self.send_below(&output, *wait);
-        *wait = wait.begun();
+        *wait = wait.started();
         let mut session = self.session.lock();
         session.is_sending = false;
         self.changed.notify_all();
@@ -205,12 +207,12 @@ impl<S: Transfer> Stream<S> {
         (session, result)
     }
 
-    /// Sends what can be sent without waiting. What becomes of it, who sends will be told.
-    pub(crate) fn send_what_can_be<'a>(&'a self, session: Locked<'a>) -> Locked<'a> {
+    /// Sends as much as possible without waiting. Senders get its failures.
+    pub(crate) fn send_without_waiting<'a>(&'a self, session: Locked<'a>) -> Locked<'a> {
         if session.has_output() { self.send_output(session, &mut Wait::No).0 } else { session }
     }
 
-    /// Receives ciphertext once. If another thread does so, waits for what comes of that instead.
+    /// Receives ciphertext once. If another thread is receiving, waits for its result instead.
     pub(crate) fn fill<'a>(&'a self, mut session: Locked<'a>, wait: &mut Wait) -> Step<'a> {
         if session.is_receiving {
             return self.pause(session, *wait);
@@ -223,7 +225,7 @@ impl<S: Transfer> Stream<S> {
             true => self.recv_or_see_output(&mut buffer, *wait),
             false => self.recv_below(&mut buffer, *wait),
         };
-        let waited = std::mem::replace(wait, wait.begun());
+        let waited = std::mem::replace(wait, wait.started());
         let mut session = self.session.lock();
         session.is_receiving = false;
         self.changed.notify_all();
@@ -235,12 +237,12 @@ impl<S: Transfer> Stream<S> {
             Err(error) if is_timeout(&error) => {
                 scratch::give_input(buffer);
                 match waited {
-                    // Not every system shows the end that we have made ourselves.
+                    // Not every system shows an end made by this side.
                     _ if session.is_read_shut => {
                         session.end(Fault::Truncated);
                         Ok(())
                     }
-                    Wait::AsSet(_) if !has_output => Err(io::ErrorKind::TimedOut.into()),
+                    Wait::Configured(_) if !has_output => Err(io::ErrorKind::TimedOut.into()),
                     waited => waited.left().map(drop),
                 }
             }
@@ -253,7 +255,7 @@ impl<S: Transfer> Stream<S> {
     }
 
     /// Waits until no thread sends.
-    pub(crate) fn await_turn<'a>(&'a self, mut session: Locked<'a>, wait: Wait) -> Step<'a> {
+    pub(crate) fn await_sender<'a>(&'a self, mut session: Locked<'a>, wait: Wait) -> Step<'a> {
         while session.is_sending {
             let result;
             (session, result) = self.pause(session, wait);
@@ -264,7 +266,7 @@ impl<S: Transfer> Stream<S> {
         (session, Ok(()))
     }
 
-    /// Waits until another thread has done what it is doing.
+    /// Waits until another thread has finished its transfer.
     fn pause<'a>(&'a self, mut session: Locked<'a>, wait: Wait) -> Step<'a> {
         let result = wait.left().map(|left| match left {
             None => self.changed.wait(&mut session),
@@ -273,24 +275,24 @@ impl<S: Transfer> Stream<S> {
         (session, result)
     }
 
-    /// The peer was told that no more comes, and nothing is left to be sent.
+    /// `close_notify` was sent, and no ciphertext is left to send.
     fn half_close(&self, session: &mut Session) -> io::Result<()> {
         session.is_half_closed = true;
         self.inner.shutdown(Shutdown::Write)
     }
 }
 
-/// The calls.
+/// The calls of the underlying stream.
 impl<S: Transfer> Stream<S> {
     fn recv_below(&self, buffer: &mut [u8], wait: Wait) -> io::Result<usize> {
         match wait {
             Wait::No => self.inner.try_recv(buffer),
-            Wait::AsSet(_) => self.inner.recv(buffer),
+            Wait::Configured(_) => self.inner.recv(buffer),
             Wait::Until(_) => match wait.left()? {
                 Some(left) => self.inner.recv_within(buffer, left),
                 None => loop {
                     match self.inner.recv(buffer) {
-                        // A time-out that is set for another kind of wait.
+                        // A timeout set for another kind of wait.
                         Err(error) if is_timeout(&error) => wait_ready(&self.inner, Interest::INPUT, None)?,
                         result => return result,
                     };
@@ -299,9 +301,9 @@ impl<S: Transfer> Stream<S> {
         }
     }
 
-    /// Receives, unless something can be sent before there is something to receive.
+    /// Receives, unless the stream becomes ready for output before there is input.
     fn recv_or_see_output(&self, buffer: &mut [u8], wait: Wait) -> io::Result<usize> {
-        if wait.is_patient() {
+        if wait.may_wait() {
             wait_ready(&self.inner, Interest::INPUT | Interest::OUTPUT, wait.left()?)?;
         }
         self.inner.try_recv(buffer)
@@ -310,7 +312,7 @@ impl<S: Transfer> Stream<S> {
     fn send_below(&self, output: &Output, wait: Wait) -> io::Result<usize> {
         let sent = match wait {
             Wait::No => self.inner.try_send(output.rest()),
-            Wait::AsSet(_) => self.inner.send(output.rest()),
+            Wait::Configured(_) => self.inner.send(output.rest()),
             Wait::Until(_) => match wait.left()? {
                 Some(left) => self.inner.send_within(output.rest(), left),
                 None => loop {
@@ -325,7 +327,7 @@ impl<S: Transfer> Stream<S> {
     }
 }
 
-fn and_go_on((session, result): Step<'_>) -> io::Result<Locked<'_>> {
+fn into_result((session, result): Step<'_>) -> io::Result<Locked<'_>> {
     result.map(|()| session)
 }
 
@@ -336,5 +338,5 @@ fn octet_at(slices: &[IoSlice<'_>], mut at: usize) -> u8 {
             None => at -= slice.len(),
         }
     }
-    unreachable!("it was sent from there")
+    unreachable!("the octet was sent from these slices")
 }

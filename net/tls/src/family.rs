@@ -1,4 +1,4 @@
-//! The family.
+//! The TLS family.
 
 use std::io;
 use std::time::Duration;
@@ -9,112 +9,110 @@ use spandrel_ipc::Family;
 use spandrel_ipc::inet::Inet;
 use spandrel_sync::Arc;
 
-use crate::acceptor::{Terms, served};
-use crate::connecting::Goal;
-use crate::wait::{Deadline, Patience, Wait};
+use crate::acceptor::{ServerConfigSource, served};
+use crate::connecting::ClientSettings;
+use crate::wait::{Deadline, Timeouts, Wait};
 use crate::{Acceptor, Connecting, Stream};
 
-/// TLS over the streams of another family, as a family: for code that is generic over families, and to open endpoints with.
+/// TLS over the streams of another family, as a family: for code that is generic over families, and to open
+/// endpoints.
 ///
-/// Who listens needs [`server`](Self::server), who connects [`client`](Self::client).
+/// Listening needs [`server`](Self::server), connecting [`client`](Self::client).
 #[derive(Clone, Debug)]
 pub struct Tls<F: Family = Inet> {
     inner: F,
-    server: Option<Terms>,
+    server: Option<ServerConfigSource>,
     client: Option<(Arc<ClientConfig>, ServerName<'static>)>,
-    patience: Patience,
+    timeouts: Timeouts,
 }
 
 impl<F: Family> Tls<F> {
-    /// Over `inner`, which can neither listen nor connect yet.
+    /// TLS over `inner`, without settings for listening and connecting yet.
     pub fn new(inner: F) -> Self {
-        let patience = Patience { handshake: HANDSHAKE, close: CLOSE };
-        Self { inner, server: None, client: None, patience }
+        let timeouts = Timeouts { handshake: HANDSHAKE, close: CLOSE };
+        Self { inner, server: None, client: None, timeouts }
     }
 
-    /// As whom, and to whom, it listens. See [`ServerOptions`](crate::ServerOptions).
+    /// The server configuration. See [`ServerOptions`](crate::ServerOptions).
     #[must_use]
     pub fn server(self, config: Arc<ServerConfig>) -> Self {
         self.server_by(move || Arc::clone(&config))
     }
 
-    /// Like [`server`](Self::server), where that may change, as certificates do that are renewed: `terms` is asked at each connection, by whoever
-    /// accepts it.
+    /// Like [`server`](Self::server), for a configuration that may change, for example with renewed
+    /// certificates: `config_source` is called for each connection, by the accepting thread.
     #[must_use]
-    pub fn server_by(mut self, terms: impl Fn() -> Arc<ServerConfig> + Send + Sync + 'static) -> Self {
-        self.server = Some(Terms::new(terms));
+    pub fn server_by(mut self, config_source: impl Fn() -> Arc<ServerConfig> + Send + Sync + 'static) -> Self {
+        self.server = Some(ServerConfigSource::new(config_source));
         self
     }
 
-    /// As whom, and to whom, it connects: the peer must show that it is `name`. See [`ClientOptions`](crate::ClientOptions).
+    /// The client configuration: the peer must prove that it is `name`. See
+    /// [`ClientOptions`](crate::ClientOptions).
     #[must_use]
     pub fn client(mut self, config: Arc<ClientConfig>, name: ServerName<'static>) -> Self {
         self.client = Some((config, name));
         self
     }
 
-    /// How long a handshake may take, from the time when the connection below was made. Default 30 seconds.
+    /// The timeout of a handshake, counted from the underlying connection. Default 30 seconds.
     #[must_use]
     pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
-        self.patience.handshake = timeout;
+        self.timeouts.handshake = timeout;
         self
     }
 
-    /// How long the end of sending waits for a peer that does not receive, before it cuts the connection. Default five seconds. See
-    /// [`Stream`].
+    /// The time for which closing waits for a peer that does not receive, before it cuts the connection.
+    /// Default five seconds. See [`Stream`].
     #[must_use]
     pub fn close_timeout(mut self, timeout: Duration) -> Self {
-        self.patience.close = timeout;
+        self.timeouts.close = timeout;
         self
     }
 
-    /// The family below.
+    /// The underlying family.
     #[must_use]
     pub fn inner(&self) -> &F {
         &self.inner
     }
 
-    /// The server's side over a stream that is connected already. The handshake is made by whoever transfers with it first.
+    /// The server's side of a connection over an established stream. The first transfer performs the
+    /// handshake.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] without [`server`](Self::server).
     pub fn serve(&self, stream: F::Stream) -> io::Result<Stream<F::Stream>> {
-        served(stream, self.terms()?, self.patience)
+        served(stream, self.config_source()?, self.timeouts)
     }
 
-    /// The client's side over a stream that is connected already. The handshake is made by whoever transfers with it first.
+    /// The client's side of a connection over an established stream. The first transfer performs the
+    /// handshake.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] without [`client`](Self::client).
     pub fn join(&self, stream: F::Stream) -> io::Result<Stream<F::Stream>> {
-        self.goal()?.over(stream)
+        self.settings()?.over(stream)
     }
 
-    /// The server's side of what an acceptor accepts that listens already.
+    /// A TLS acceptor over an acceptor that listens already.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] without [`server`](Self::server).
     pub fn secure(&self, acceptor: F::Acceptor) -> io::Result<Acceptor<F>> {
-        Ok(Acceptor::new(acceptor, self.terms()?.clone(), self.patience))
+        Ok(Acceptor::new(acceptor, self.config_source()?.clone(), self.timeouts))
     }
 
-    fn terms(&self) -> io::Result<&Terms> {
+    fn config_source(&self) -> io::Result<&ServerConfigSource> {
         self.server.as_ref().ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "this TLS family was not told as whom to listen (`Tls::server`)",
-            )
+            io::Error::new(io::ErrorKind::InvalidInput, "this TLS family has no server configuration (`Tls::server`)")
         })
     }
 
-    fn goal(&self) -> io::Result<Goal> {
+    fn settings(&self) -> io::Result<ClientSettings> {
         let (config, name) = self.client.clone().ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "this TLS family was not told to whom to connect (`Tls::client`)",
-            )
+            io::Error::new(io::ErrorKind::InvalidInput, "this TLS family has no client configuration (`Tls::client`)")
         })?;
-        Ok(Goal { config, name, patience: self.patience })
+        Ok(ClientSettings { config, name, timeouts: self.timeouts })
     }
 }
 
@@ -125,21 +123,21 @@ impl<F: Family> Family for Tls<F> {
     type Stream = Stream<F::Stream>;
 
     fn open(&self, addr: &F::Addr) -> io::Result<Acceptor<F>> {
-        let terms = self.terms()?.clone();
-        Ok(Acceptor::new(self.inner.open(addr)?, terms, self.patience))
+        let config_source = self.config_source()?.clone();
+        Ok(Acceptor::new(self.inner.open(addr)?, config_source, self.timeouts))
     }
 
     fn connect(&self, addr: &F::Addr, timeout: Option<Duration>) -> io::Result<Stream<F::Stream>> {
-        let goal = self.goal()?;
+        let settings = self.settings()?;
         let end = timeout.map_or(Deadline::NEVER, Deadline::after);
-        let stream = goal.over(self.inner.connect(addr, timeout)?)?;
+        let stream = settings.over(self.inner.connect(addr, timeout)?)?;
         stream.handshake_as(Wait::Until(end))?;
         Ok(stream)
     }
 
     fn start(&self, addr: &F::Addr) -> io::Result<Connecting<F>> {
-        let goal = self.goal()?;
-        Ok(Connecting::new(self.inner.start(addr)?, goal))
+        let settings = self.settings()?;
+        Ok(Connecting::new(self.inner.start(addr)?, settings))
     }
 }
 

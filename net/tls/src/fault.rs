@@ -1,20 +1,20 @@
-//! Why a stream does not go on, in a form that can be told again and again.
+//! The failure of a stream, in a form that can be reported repeatedly.
 
 use std::io;
 
-/// Why a stream, or one direction of it, is at its end.
+/// The reason why a stream, or one direction of it, has ended.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
-    /// TLS refused what the peer sent, or the peer refused us.
+    /// TLS rejected the peer's octets, or the peer sent an alert.
     Protocol(rustls::Error),
-    /// The stream below failed.
+    /// The underlying stream failed.
     Below { os: Option<i32>, kind: io::ErrorKind },
-    /// The stream below ended while TLS had not.
+    /// The underlying stream ended without `close_notify`.
     Truncated,
-    /// The stream below ended in the middle of the handshake.
+    /// The underlying stream ended in the middle of the handshake.
     EndedEarly,
-    /// The handshake took too long.
-    Late,
+    /// The handshake timed out.
+    HandshakeTimeout,
 }
 
 impl Fault {
@@ -31,18 +31,19 @@ impl From<Fault> for io::Error {
             Fault::Below { os: None, kind } => kind.into(),
             Fault::Truncated => Self::new(
                 io::ErrorKind::UnexpectedEof,
-                "the connection ended without the peer's leave (close_notify); something may be missing",
+                "the connection ended without close_notify; octets may be missing",
             ),
             Fault::EndedEarly => {
                 Self::new(io::ErrorKind::UnexpectedEof, "the connection ended in the middle of the TLS handshake")
             }
-            Fault::Late => Self::new(io::ErrorKind::TimedOut, "the TLS handshake took too long"),
+            Fault::HandshakeTimeout => Self::new(io::ErrorKind::TimedOut, "the TLS handshake timed out"),
         }
     }
 }
 
-/// What TLS says of an error that a stream or an attempt to connect gave, if it has to do with TLS: for instance
-/// [`rustls::Error::InvalidCertificate`] when we do not trust the peer, [`rustls::Error::AlertReceived`] when it refuses us.
+/// The TLS error inside an error of a stream or a connection attempt, if any: for instance
+/// [`rustls::Error::InvalidCertificate`] when this side does not trust the peer,
+/// [`rustls::Error::AlertReceived`] when the peer rejects this side.
 ///
 /// Such errors are of the kind [`io::ErrorKind::InvalidData`].
 #[must_use]

@@ -1,11 +1,12 @@
 //! TLS as one more family of endpoints: over the streams of any other family, through `rustls`.
 //!
-//! [`Tls`] is a [`Family`](spandrel_ipc::Family), so whatever is generic over families runs over it. Its [`Stream`] is used like every
-//! other; what differs is written there: when the handshake is made, what a transfer that must not wait may leave in the stream, and
-//! that data may be at hand while the handle is silent.
+//! [`Tls`] is a [`Family`](spandrel_ipc::Family), so code that is generic over families runs over it. Its
+//! [`Stream`] is used like any other. Its documentation lists the differences: the time of the handshake, the
+//! octets that a nonblocking transfer may leave in the stream, and input that may be buffered while the
+//! handle shows none.
 //!
-//! The crate chooses no implementation of cryptography. Programs do: they depend on `rustls` with the feature `ring` or `aws_lc_rs`, and
-//! pass the provider on.
+//! The crate selects no cryptography provider. Programs do: they depend on `rustls` with the feature `ring`
+//! or `aws_lc_rs`, and pass the provider in.
 //!
 //! ```
 //! use spandrel_ipc::inet::{Addr, Inet};
@@ -41,7 +42,7 @@
 #![forbid(unsafe_code)]
 
 #[cfg(all(test, shuttle))]
-extern crate self as spandrel_tls; // for what the models have in common with the other tests
+extern crate self as spandrel_tls; // for the code that the models share with the other tests
 
 mod acceptor;
 mod config;

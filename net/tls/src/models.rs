@@ -1,9 +1,9 @@
-//! Models of threads that share a stream, over a pretend stream below that holds little.
+//! Models of threads that share a stream, over a simulated underlying stream with little capacity.
 //!
-//! TLS is the real one. A turn that is not given back, or a thread that is not told of what another has received, leaves threads
-//! waiting, which the checker reports.
+//! TLS is the real one. A sending or receiving flag that is not returned, or a missing notification of
+//! received octets, leaves threads waiting, which the checker reports.
 
-mod pretend;
+mod simulated;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
@@ -15,22 +15,25 @@ use spandrel_sync::models::{below, check};
 use spandrel_sync::{Arc, thread};
 
 use crate::Stream;
-use crate::acceptor::{Terms, served};
-use crate::connecting::Goal;
-use crate::wait::Patience;
-use pretend::End;
+use crate::acceptor::{ServerConfigSource, served};
+use crate::connecting::ClientSettings;
+use crate::wait::Timeouts;
+use simulated::End;
 
 type Side = Arc<Stream<End>>;
 
 /// The client's side and the server's, before the handshake.
 fn pair() -> (Side, Side) {
-    // For ever: the time for a handshake is measured by other tests.
-    let patience = Patience { handshake: Duration::MAX, close: Duration::from_millis(1) };
+    // No limit: other tests measure the timeout of a handshake.
+    let timeouts = Timeouts { handshake: Duration::MAX, close: Duration::from_millis(1) };
     let (client, server) = End::pair(100 + below(2000));
-    let goal = Goal { config: support::client_config(), name: support::name(), patience };
+    let settings = ClientSettings { config: support::client_config(), name: support::name(), timeouts };
     (
-        Arc::new(goal.over(client).expect("the settings go together")),
-        Arc::new(served(server, &Terms::new(support::server_config), patience).expect("the settings go together")),
+        Arc::new(settings.over(client).expect("the settings go together")),
+        Arc::new(
+            served(server, &ServerConfigSource::new(support::server_config), timeouts)
+                .expect("the settings go together"),
+        ),
     )
 }
 
@@ -57,7 +60,7 @@ fn join_all(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
 const DATA: &[u8] = &[7; 3000];
 
 #[test]
-fn both_sides_send_and_receive_at_once_and_make_the_handshake_by_it() {
+fn concurrent_transfers_on_both_sides_complete_the_handshake() {
     check(300, || {
         let (client, server) = pair();
         let threads = [&client, &server]
@@ -81,7 +84,7 @@ fn several_threads_share_one_direction() {
 }
 
 #[test]
-fn a_sender_that_never_waits_gets_through_beside_a_receiver_that_waits() {
+fn a_nonblocking_sender_succeeds_beside_a_waiting_receiver() {
     check(300, || {
         let (client, server) = pair();
         let receiving = spawn(&client, receives(b"thanks"));
@@ -97,7 +100,7 @@ fn a_sender_that_never_waits_gets_through_beside_a_receiver_that_waits() {
                 }
             }
         });
-        // What was said to be sent has left the stream: nothing of it needs the sender any more.
+        // The octets reported as sent have left the stream: no further call of the sender is needed.
         receives(DATA)(&server);
         server.send_n(b"thanks").expect("it goes");
         join_all([receiving, sending]);
@@ -105,7 +108,7 @@ fn a_sender_that_never_waits_gets_through_beside_a_receiver_that_waits() {
 }
 
 #[test]
-fn time_outs_end_waits_and_nothing_else() {
+fn timeouts_leave_the_connection_usable() {
     check(300, || {
         let (client, server) = pair();
         let tries = |mut step: Box<dyn FnMut() -> io::Result<usize> + Send>, whole: usize| {
@@ -131,7 +134,7 @@ fn time_outs_end_waits_and_nothing_else() {
 }
 
 #[test]
-fn shutting_down_ends_whoever_waits() {
+fn shutting_down_ends_all_waits() {
     check(300, || {
         let (client, server) = pair();
         let serving = spawn(&server, |side| {
@@ -151,7 +154,7 @@ fn shutting_down_ends_whoever_waits() {
 }
 
 #[test]
-fn an_end_that_is_told_while_others_send_comes_after_what_they_sent_or_cuts() {
+fn closing_during_sends_follows_them_or_cuts_the_connection() {
     check(300, || {
         let (client, server) = pair();
         let receiving = spawn(&server, |side| {
@@ -179,7 +182,7 @@ fn an_end_that_is_told_while_others_send_comes_after_what_they_sent_or_cuts() {
         let sent = 200 + sending.join().expect("it holds");
         drop(client);
         let (received, is_whole) = receiving.join().expect("it holds");
-        // Who was told of a failure may have sent all the same.
+        // A sender that got an error may have sent all the same.
         assert!(received >= sent || !is_whole, "{received} of {sent}, {closed:?}");
         assert!(is_whole || closed.is_err(), "{received} of {sent} and no end");
     });

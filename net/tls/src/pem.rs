@@ -8,44 +8,45 @@ use rustls::RootCertStore;
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 
-/// How many octets a file or text may have: 4 MiB. The authorities of a browser need about a quarter of a megabyte.
+/// The maximum size of a file or text in octets: 4 MiB. The authorities of a browser need about a quarter of
+/// a megabyte.
 pub const MAX_OCTETS: usize = 4 << 20;
-/// How many certificates or revocation lists may be in one: 4,096.
+/// The maximum number of certificates or revocation lists in one file or text: 4,096.
 pub const MAX_ITEMS: usize = 4096;
 
-/// Why certificates or keys could not be had.
+/// The reason why certificates or keys could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PemError {
     /// The file cannot be read.
-    #[error("{} cannot be read", .path.display())]
+    #[error("cannot read {}", .path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         #[source]
         cause: io::Error,
     },
     /// It is larger than [`MAX_OCTETS`], or holds more than [`MAX_ITEMS`].
-    #[error("larger than a file of certificates may be ({MAX_OCTETS} octets, {MAX_ITEMS} items)")]
+    #[error("the PEM file or text exceeds {MAX_OCTETS} octets or {MAX_ITEMS} items")]
     TooLarge,
     /// It is not PEM.
     #[error("malformed PEM")]
     Malformed(#[source] pem::Error),
-    /// It is PEM, but there is nothing in it of what was looked for.
-    #[error("no {0} in it")]
+    /// It is PEM, but without the wanted kind of item.
+    #[error("no {0} in the PEM file or text")]
     Nothing(&'static str),
-    /// A certificate is not one that an authority could have.
-    #[error("a certificate is not fit for an authority")]
+    /// A certificate cannot be that of an authority.
+    #[error("a certificate is not valid for an authority")]
     Authority(#[source] rustls::Error),
 }
 
-/// Where PEM comes from.
+/// The source of PEM.
 #[derive(Clone, Copy, Debug)]
 pub enum Pem<'a> {
-    /// This file.
+    /// A file.
     File(&'a Path),
-    /// This text.
+    /// A text.
     Text(&'a [u8]),
 }
 

@@ -1,4 +1,5 @@
-//! What a reactor sees of a stream: what it decrypts may be there while the handle is silent, and the other way round.
+//! Readiness of a stream: decrypted octets may be buffered while the handle shows none, and the other way
+//! round.
 
 use spandrel_ipc::{Handle, Interest, Pollable, Prepared, Transfer};
 
@@ -22,16 +23,16 @@ impl<S: Transfer> Pollable for Stream<S> {
 
     fn prepare(&self, wanted: Interest) -> Prepared {
         let mut ready = self.advance(Interest::NONE, wanted);
-        for _ in 0..MOST_TURNS {
+        for _ in 0..MAX_ROUNDS {
             let wait_for = self.session.lock().needs(wanted);
             let below = self.inner.prepare(wait_for);
             if !ready.is_none() || !below.ready.intersects(wait_for) {
                 return Prepared { wait_for: below.wait_for, ready };
             }
-            // The stream below decodes too, and holds something.
+            // The underlying stream decodes too, and has buffered input.
             ready = self.advance(below.ready, wanted);
         }
-        // A peer that sends and sends, but nothing for us. The next transfer will tell.
+        // A peer that keeps sending, but no octets of data. The next transfer reports it.
         Prepared { wait_for: wanted, ready: wanted }
     }
 
@@ -42,18 +43,18 @@ impl<S: Transfer> Pollable for Stream<S> {
 }
 
 impl<S: Transfer> Stream<S> {
-    /// Receives and sends what is possible without waiting, and says what of `wanted` is so now.
+    /// Receives and sends as much as possible without waiting, and returns the ready events of `wanted`.
     fn advance(&self, seen: Interest, wanted: Interest) -> Interest {
         let mut session = self.session.lock();
         let was_handshaking = session.is_handshaking();
         if was_handshaking && self.handshake_end.is_over() {
-            session.fail(Fault::Late);
+            session.fail(Fault::HandshakeTimeout);
         }
-        if !session.digest() && seen.contains(Interest::INPUT) {
+        if !session.decrypt() && seen.contains(Interest::INPUT) {
             session = self.fill(session, &mut Wait::No).0;
         }
         let is_readable = session.is_readable();
-        session = self.send_what_can_be(session);
+        session = self.send_without_waiting(session);
         let mut ready = seen & wanted & Interest::EXCEPTION;
         if is_readable {
             ready |= Interest::INPUT;
@@ -68,7 +69,7 @@ impl<S: Transfer> Stream<S> {
 }
 
 impl Session {
-    /// What the stream below has to be waited for.
+    /// The events of the underlying stream to wait for.
     fn needs(&self, wanted: Interest) -> Interest {
         let mut needs = wanted & Interest::EXCEPTION;
         if !wanted.intersects(Interest::INPUT | Interest::OUTPUT) {
@@ -82,5 +83,5 @@ impl Session {
     }
 }
 
-/// How often the stream below may say, in one preparation, that it holds something already.
-const MOST_TURNS: usize = 8;
+/// The number of times in one preparation that the underlying stream may have buffered input.
+const MAX_ROUNDS: usize = 8;

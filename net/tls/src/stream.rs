@@ -1,4 +1,4 @@
-//! Carrying octets both ways, encrypted.
+//! TLS streams.
 
 use std::fmt;
 use std::io;
@@ -13,36 +13,39 @@ use spandrel_sync::{Condition, Mutex};
 use crate::fault::Fault;
 use crate::scratch;
 use crate::session::Session;
-use crate::wait::{Deadline, Patience, Wait};
+use crate::wait::{Deadline, Timeouts, Wait};
 
 /// A TLS connection over a stream of another family.
 ///
-/// All methods take `&self`: one thread may send while another receives, and neither keeps the other waiting. What is received is
-/// authentic and complete: if the connection ends without the peer's leave, that is an error ([`io::ErrorKind::UnexpectedEof`]) and
-/// not the end.
+/// All methods take `&self`: one thread may send while another receives, and neither blocks the other.
+/// Received octets are authentic and complete: if the connection ends without `close_notify`, that is an
+/// error ([`io::ErrorKind::UnexpectedEof`]) and not the end.
 ///
-/// *The handshake.* A stream that was connected has had it. One that was accepted has it in its first transfer, of whichever kind, or in
-/// [`handshake`](Self::handshake); so a peer that connects and says nothing keeps nobody else waiting. If it is not complete within
-/// the family's [`handshake_timeout`](crate::Tls::handshake_timeout), transfers fail with [`io::ErrorKind::TimedOut`] for ever.
+/// *The handshake.* A stream from connecting has completed it. A stream from accepting performs it in its
+/// first transfer, of any kind, or in [`handshake`](Self::handshake); so a silent peer delays no other. If it
+/// is not complete within the family's [`handshake_timeout`](crate::Tls::handshake_timeout), all transfers
+/// fail with [`io::ErrorKind::TimedOut`].
 ///
-/// *Errors.* What TLS refuses, or the peer of us, is of the kind [`io::ErrorKind::InvalidData`], and [`tls_error`](crate::tls_error) tells
-/// what it was.
+/// *Errors.* Rejections, by either side, are of the kind [`io::ErrorKind::InvalidData`];
+/// [`tls_error`](crate::tls_error) returns the TLS error.
 ///
-/// *Sending without waiting.* When a transfer may not wait, or no longer, it may have to stop in the middle of a record. It then says one
-/// octet less than it has encrypted, 64 KiB at most, and the peer can decrypt that record once the octet was sent again. It has to be
-/// the next that is sent, as in any stream whose reader is to understand the writer; [`io::ErrorKind::InvalidInput`] says that it was
-/// not. So a message of which all was sent has left the stream, and one that was given up is never received whole.
+/// *Nonblocking sends.* A nonblocking transfer, or one that times out, may have to stop in the middle of a
+/// record. It then reports one octet less than it has encrypted, 64 KiB at most, and the peer can decrypt
+/// that record once the octet is sent again. That octet has to be the next one sent; otherwise the send fails
+/// with [`io::ErrorKind::InvalidInput`]. So a message that was sent completely has left the stream, and one
+/// that was abandoned is never received completely.
 ///
-/// *Waiting.* A record that was received in part, or carries nothing for us, makes the handle readable for nothing, and one that was
-/// taken in part is announced by [`pending`](spandrel_ipc::Pollable::pending) while the handle is silent.
-/// [`wait_ready`](spandrel_ipc::wait_ready) and reactors know. One party at a time may wait on the handle; the methods that wait by
-/// themselves may be used beside it once the handshake is complete.
+/// *Waiting.* A partial record, or one without data, makes the handle readable without input. A partially
+/// read record is announced by [`pending`](spandrel_ipc::Pollable::pending) while the handle shows nothing.
+/// [`wait_ready`](spandrel_ipc::wait_ready) and reactors handle both. One thread at a time may wait on the
+/// handle; the methods that wait by themselves may be used concurrently once the handshake is complete.
 ///
-/// *The end.* [`close_writer`](Self::close_writer) tells the peer (`close_notify`), for which there must be room among what is on its
-/// way, and half-closes the stream below. It waits for room like the transfer before it: not at all if that did not wait, then what is
-/// left is done by later transfers; otherwise for the time of a send, but no longer than [`close_timeout`](crate::Tls::close_timeout)
-/// says, and then it cuts the connection. After a send that stopped in the middle it cuts the connection at once. Dropping a stream is
-/// the same. `shutdown` of both ways never waits.
+/// *The end.* [`close_writer`](Self::close_writer) sends `close_notify`, for which there must be room in the
+/// queue, and half-closes the underlying stream. It waits for room like the previous transfer. If that did
+/// not wait, neither does this, and later transfers do the rest. Otherwise it waits for the time of a send,
+/// at most for [`close_timeout`](crate::Tls::close_timeout), and then cuts the connection. After a send that
+/// stopped in the middle it cuts the connection at once. Dropping a stream does the same. `shutdown` of both
+/// ways never waits.
 pub struct Stream<S: Transfer = inet::Stream> {
     pub(crate) inner: S,
     pub(crate) session: Mutex<Session>,
@@ -56,21 +59,21 @@ pub struct Stream<S: Transfer = inet::Stream> {
 }
 
 impl<S: Transfer> Stream<S> {
-    pub(crate) fn new(inner: S, connection: Connection, patience: Patience) -> Self {
+    pub(crate) fn new(inner: S, connection: Connection, timeouts: Timeouts) -> Self {
         Self {
             inner,
             session: Mutex::new(Session::new(connection)),
             changed: Condition::new(),
-            handshake_end: Deadline::after(patience.handshake),
-            close_timeout: patience.close,
+            handshake_end: Deadline::after(timeouts.handshake),
+            close_timeout: timeouts.close,
             is_nonblocking: AtomicBool::new(false),
             recv_timeout: AtomicU64::new(0),
             send_timeout: AtomicU64::new(0),
         }
     }
 
-    /// The stream below, for its addresses and options. Whether it blocks, and its time-outs, are to be set here instead; octets that
-    /// are transferred past this one ruin the connection.
+    /// The underlying stream, for its addresses and options. Set the blocking mode and timeouts on the TLS
+    /// stream instead; transfers on the underlying stream corrupt the connection.
     #[must_use]
     pub fn inner(&self) -> &S {
         &self.inner
@@ -79,7 +82,7 @@ impl<S: Transfer> Stream<S> {
     /// Completes the handshake, if it is not complete yet.
     ///
     /// # Errors
-    /// Why there is no connection; [`io::ErrorKind::TimedOut`] when the peer took too long.
+    /// The reason of the failure; [`io::ErrorKind::TimedOut`] when it timed out.
     pub fn handshake(&self) -> io::Result<()> {
         self.handshake_as(Wait::Until(Deadline::NEVER))
     }
@@ -95,8 +98,9 @@ impl<S: Transfer> Stream<S> {
     /// Like [`handshake`](Self::handshake), but waits no longer than `timeout`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when the time ran out; it may be tried again if [`is_handshaking`](Self::is_handshaking) and the
-    /// family's time for handshakes is not over. Others as [`handshake`](Self::handshake).
+    /// [`io::ErrorKind::TimedOut`] on a timeout; it may be retried while
+    /// [`is_handshaking`](Self::is_handshaking) and within the family's handshake timeout. Others as
+    /// [`handshake`](Self::handshake).
     pub fn handshake_within(&self, timeout: Duration) -> io::Result<()> {
         self.handshake_as(Wait::within(timeout))
     }
@@ -113,48 +117,49 @@ impl<S: Transfer> Stream<S> {
         self.session.lock().is_handshaking()
     }
 
-    /// How much of the time for the handshake is left; `None` is for ever. A reactor that is to close connections on which no handshake
-    /// is made schedules a timer for that long.
+    /// The time left for the handshake; `None` without a limit. A reactor that closes connections without a
+    /// handshake schedules a timer for it.
     #[must_use]
     pub fn handshake_time_left(&self) -> Option<Duration> {
         self.handshake_end.left()
     }
 
-    /// Whether something that can be sent lies in the stream: of a record that was stopped in the middle, or of what TLS says by itself.
+    /// Whether the stream holds ciphertext that can be sent: of a partially sent record, or of TLS itself.
     #[must_use]
     pub fn has_unsent(&self) -> bool {
         let session = self.session.lock();
         session.has_output() || session.is_sending
     }
 
-    /// Sends what [lies in the stream](Self::has_unsent), such as the end that was told without waiting; waits no longer than `timeout`, if there is one. Not
-    /// needed in general: every transfer does it, and whoever waits on the handle.
+    /// Sends the [ciphertext in the stream](Self::has_unsent), such as `close_notify` of a nonblocking close;
+    /// waits no longer than `timeout`, if there is one. Rarely needed: every transfer, and every wait on the
+    /// handle, does it.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when the time ran out; those of the stream below.
+    /// [`io::ErrorKind::TimedOut`] on a timeout; those of the underlying stream.
     pub fn flush(&self, timeout: Option<Duration>) -> io::Result<()> {
         let end = timeout.map_or(Deadline::NEVER, Deadline::after);
         self.send_output(self.session.lock(), &mut Wait::Until(end)).1
     }
 
-    /// Encrypts with new keys from now on, and asks the peer to do the same (TLS 1.3). Sent with the next transfer at the latest. Not
-    /// needed in general: keys are renewed when they have been used enough.
+    /// Encrypts with new keys from now on, and requests the same from the peer (TLS 1.3). Sent with the next
+    /// transfer at the latest. Rarely needed: keys are renewed automatically.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] before the handshake is complete, and with TLS 1.2.
     pub fn refresh_keys(&self) -> io::Result<()> {
         let mut session = self.session.lock();
         session.connection.refresh_traffic_keys().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        drop(self.send_what_can_be(session));
+        drop(self.send_without_waiting(session));
         Ok(())
     }
 
-    /// How long `recv` waits.
+    /// The time limit of `recv`.
     pub(crate) fn recv_wait(&self) -> Wait {
         self.wait(&self.recv_timeout)
     }
 
-    /// How long `send` waits.
+    /// The time limit of `send`.
     pub(crate) fn send_wait(&self) -> Wait {
         self.wait(&self.send_timeout)
     }
@@ -165,7 +170,7 @@ impl<S: Transfer> Stream<S> {
         }
         match timeout.load(Ordering::Relaxed) {
             0 => Wait::Until(Deadline::NEVER),
-            nanoseconds => Wait::AsSet(Deadline::after(Duration::from_nanos(nanoseconds))),
+            nanoseconds => Wait::Configured(Deadline::after(Duration::from_nanos(nanoseconds))),
         }
     }
 
@@ -187,21 +192,21 @@ impl<S: Transfer> Stream<S> {
 
     pub(crate) fn shut(&self, how: Shutdown) -> io::Result<()> {
         match how {
-            Shutdown::Write => return self.tell_close(),
+            Shutdown::Write => return self.send_close_notify(),
             Shutdown::Read => self.session.lock().is_read_shut = true,
             Shutdown::Both => {
                 let mut session = self.session.lock();
                 session.is_read_shut = true;
                 session.is_write_shut = true;
-                drop(self.send_what_can_be(session));
+                drop(self.send_without_waiting(session));
             }
         }
         self.inner.shutdown(how)
     }
 
-    /// Tells the peer that no more comes, and half-closes. In the middle of the handshake that is done at its end; also later if it must
-    /// not wait.
-    fn tell_close(&self) -> io::Result<()> {
+    /// Sends `close_notify`, and half-closes. During the handshake that is done at its end; if it must not
+    /// wait, later.
+    fn send_close_notify(&self) -> io::Result<()> {
         let mut session = self.session.lock();
         session.is_write_shut = true;
         if session.is_handshaking() {
@@ -212,17 +217,17 @@ impl<S: Transfer> Stream<S> {
             return self.inner.shutdown(Shutdown::Write);
         }
         let wait_of_send = self.send_wait();
-        let is_patient = session.is_patient && wait_of_send.is_patient() && !session.output.is_held();
-        let mut wait = if is_patient { wait_of_send.not_beyond(Deadline::after(self.close_timeout)) } else { Wait::No };
+        let may_wait = session.may_wait && wait_of_send.may_wait() && !session.output.is_held();
+        let mut wait = if may_wait { wait_of_send.not_beyond(Deadline::after(self.close_timeout)) } else { Wait::No };
         let (mut session, result) = self.send_output(session, &mut wait);
         match result {
             Err(error) if !is_timeout(&error) => Err(error),
             _ if session.is_half_closed => Ok(()), // by another thread
             Ok(()) if !session.output.is_held() => Ok(()),
-            Err(_) if !is_patient && !session.output.is_held() => Ok(()),
-            // The peer is not to believe that it has everything.
+            Err(_) if !may_wait && !session.output.is_held() => Ok(()),
+            // The peer must not believe that it has everything.
             result => {
-                let result = if is_patient { result } else { Ok(()) };
+                let result = if may_wait { result } else { Ok(()) };
                 session.break_off(Fault::Below { os: None, kind: io::ErrorKind::BrokenPipe });
                 drop(session);
                 self.inner.shutdown(Shutdown::Write).and(result)
@@ -231,14 +236,14 @@ impl<S: Transfer> Stream<S> {
     }
 }
 
-/// As it is kept; zero is for ever.
+/// A timeout as stored; zero is no limit.
 fn nanoseconds(timeout: Option<Duration>) -> u64 {
     timeout.map_or(0, |timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// What was agreed in the handshake; nothing is known before.
+/// The results of the handshake; none before it.
 impl<S: Transfer> Stream<S> {
-    /// The peer's certificates, its own first, as they were verified; nothing if it has shown none.
+    /// The peer's verified certificates, its own first; none if it has sent none.
     #[must_use]
     pub fn peer_certificates(&self) -> Option<Vec<CertificateDer<'static>>> {
         let session = self.session.lock();
@@ -270,7 +275,7 @@ impl<S: Transfer> Stream<S> {
         self.session.lock().connection.alpn_protocol().map(<[u8]>::to_vec)
     }
 
-    /// By which name the client asked for this server (SNI). The client can say what it likes.
+    /// The server name that the client requested (SNI); the client chooses it freely.
     #[must_use]
     pub fn server_name(&self) -> Option<String> {
         match &self.session.lock().connection {
@@ -297,15 +302,15 @@ impl<S: Transfer> Drop for Stream<S> {
         if self.session.get_mut().is_handshaking() {
             return;
         }
-        // Nobody is left to be told what went wrong.
-        let _ = self.tell_close();
+        // Errors cannot be reported any more.
+        let _ = self.send_close_notify();
         if !self.session.get_mut().is_open_below() {
             return;
         }
-        // What lies unread in a socket (TLS 1.3 sends tickets unasked) would make the system reset the connection, and the peer lose
-        // what was just sent to it.
+        // Unread input in a socket (TLS 1.3 sends tickets unsolicited) would make the system reset the
+        // connection, and the peer lose the last octets sent to it.
         let mut buffer = scratch::input();
-        let _ = (0..MOST_UNREAD).try_for_each(|_| match self.inner.try_recv(&mut buffer) {
+        let _ = (0..MAX_DISCARDS).try_for_each(|_| match self.inner.try_recv(&mut buffer) {
             Ok(1..) => Ok(()),
             _ => Err(()),
         });
@@ -313,5 +318,5 @@ impl<S: Transfer> Drop for Stream<S> {
     }
 }
 
-/// How many times something is received that nobody wants any more.
-const MOST_UNREAD: usize = 4;
+/// The maximum number of receives that discard unwanted input.
+const MAX_DISCARDS: usize = 4;

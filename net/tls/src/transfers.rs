@@ -1,4 +1,4 @@
-//! The traits of `spandrel-ipc`, by which streams of all families are transferred with.
+//! The transfer traits of `spandrel-ipc`.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::time::Duration;
@@ -8,7 +8,8 @@ use spandrel_ipc::{Receive, Shutdown, Transfer, TransferError, Transmit};
 use crate::Stream;
 use crate::wait::Wait;
 
-// Those with a time of their own wait as `recv` does, rather than on the handle: another thread may be completing the handshake.
+// Those with their own timeout wait as `recv` does, rather than on the handle: another thread may be
+// completing the handshake.
 impl<S: Transfer> Receive for Stream<S> {
     fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.recv_as(&mut [IoSliceMut::new(buffer)], self.recv_wait())

@@ -1,23 +1,23 @@
-//! How long a transfer may wait.
+//! Time limits of transfers.
 
 use std::io;
 use std::time::Duration;
 
 use spandrel_sync::time::Instant;
 
-/// A moment in the future, or never.
+/// An instant in the future, or never.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Option<Instant>);
 
 impl Deadline {
     pub(crate) const NEVER: Self = Self(None);
 
-    /// So long from now; what the clock does not reach is never.
+    /// That long from now; never if the clock does not reach it.
     pub(crate) fn after(timeout: Duration) -> Self {
         Self(Instant::now().checked_add(timeout))
     }
 
-    /// What is left of the time; `None` is for ever.
+    /// The time left; `None` without a limit.
     pub(crate) fn left(self) -> Option<Duration> {
         self.0.map(|end| end.saturating_duration_since(Instant::now()))
     }
@@ -34,14 +34,14 @@ impl Deadline {
     }
 }
 
-/// How long a transfer may wait.
+/// The time limit of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
-    /// Not at all.
+    /// Does not wait.
     No,
-    /// Until then, for which the stream below is set up: its own time-out, begun now, ends at that moment.
-    AsSet(Deadline),
-    /// Until then.
+    /// Until the deadline at which the underlying stream's own timeout, started now, ends.
+    Configured(Deadline),
+    /// Until the deadline.
     Until(Deadline),
 }
 
@@ -50,31 +50,31 @@ impl Wait {
         Self::Until(Deadline::after(timeout))
     }
 
-    pub(crate) fn is_patient(self) -> bool {
+    pub(crate) fn may_wait(self) -> bool {
         !matches!(self, Self::No)
     }
 
-    /// As this, but not beyond `deadline`.
+    /// This limit, but at most until `deadline`.
     pub(crate) fn not_beyond(self, deadline: Deadline) -> Self {
         match self {
             Self::No => Self::No,
-            Self::AsSet(own) | Self::Until(own) => Self::Until(own.earlier(deadline)),
+            Self::Configured(own) | Self::Until(own) => Self::Until(own.earlier(deadline)),
         }
     }
 
-    /// As this, after some of the time was used: the stream below would begin its own time-out anew.
-    pub(crate) fn begun(self) -> Self {
+    /// This limit, after some of the time was used: the underlying stream would restart its own timeout.
+    pub(crate) fn started(self) -> Self {
         self.not_beyond(Deadline::NEVER)
     }
 
-    /// What is left of the time; `None` is for ever.
+    /// The time left; `None` without a limit.
     ///
     /// # Errors
-    /// The one with which the transfer ends if it may not wait, or no longer.
+    /// The error with which the transfer ends if it may not wait, or no longer.
     pub(crate) fn left(self) -> io::Result<Option<Duration>> {
         match self {
             Self::No => Err(io::ErrorKind::WouldBlock.into()),
-            Self::AsSet(deadline) | Self::Until(deadline) => match deadline.left() {
+            Self::Configured(deadline) | Self::Until(deadline) => match deadline.left() {
                 Some(Duration::ZERO) => Err(io::ErrorKind::TimedOut.into()),
                 left => Ok(left),
             },
@@ -82,9 +82,9 @@ impl Wait {
     }
 }
 
-/// How long a peer is waited for where nobody has set a time.
+/// The timeouts of a family.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct Timeouts {
     pub(crate) handshake: Duration,
     pub(crate) close: Duration,
 }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_earlier_of_two_moments_counts_and_never_is_the_latest() {
+    fn the_earlier_deadline_wins_and_never_is_the_latest() {
         let soon = Deadline::after(Duration::from_secs(1));
         let late = Deadline::after(Duration::from_secs(1000));
         for (one, other) in [(soon, late), (late, soon), (soon, Deadline::NEVER), (Deadline::NEVER, soon)] {
@@ -105,11 +105,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_told_as_what_it_was() {
+    fn an_expired_wait_reports_its_own_error() {
         assert_eq!(Wait::No.left().unwrap_err().kind(), io::ErrorKind::WouldBlock);
         assert_eq!(Wait::within(Duration::ZERO).left().unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert_eq!(Wait::Until(Deadline::NEVER).left().unwrap(), None);
         assert!(matches!(Wait::No.not_beyond(Deadline::after(Duration::ZERO)), Wait::No));
-        assert!(matches!(Wait::AsSet(Deadline::NEVER).begun(), Wait::Until(_)));
+        assert!(matches!(Wait::Configured(Deadline::NEVER).started(), Wait::Until(_)));
     }
 }

@@ -1,7 +1,7 @@
-//! What a TLS stream promises over streams of every family, also over TLS itself.
+//! The contract of a TLS stream over streams of every family, also over TLS itself.
 //!
-//! The promises are those that `spandrel-ipc` tests over its own families, with two differences: a handshake takes both sides, and what
-//! was sent of a record that had to stop in the middle cannot be received before the rest follows.
+//! The contract is that of `spandrel-ipc`'s own families, with two differences: a handshake needs both sides,
+//! and the sent part of an interrupted record cannot be received before the rest follows.
 
 use crate::support;
 
@@ -17,27 +17,27 @@ use spandrel_test_support::pattern;
 use spandrel_tls::{Stream, Tls};
 use support::{PATIENCE, SHORT, pair_of, tls};
 
-/// Where the suite is run.
-trait Place {
+/// An underlying family under test.
+trait TestFamily {
     type Below: Family;
     fn below() -> Self::Below;
-    /// An address to listen at, and what must live as long.
+    /// An address to listen at, and the resources that must live as long.
     fn fresh() -> (<Self::Below as Family>::Addr, Option<tempfile::TempDir>);
 }
 
-type StreamOver<P> = Stream<<<P as Place>::Below as Family>::Stream>;
+type StreamOver<P> = Stream<<<P as TestFamily>::Below as Family>::Stream>;
 
-fn family<P: Place>() -> Tls<P::Below> {
+fn family<P: TestFamily>() -> Tls<P::Below> {
     tls(P::below())
 }
 
-fn connected<P: Place>() -> (StreamOver<P>, StreamOver<P>) {
+fn connected<P: TestFamily>() -> (StreamOver<P>, StreamOver<P>) {
     let (addr, _folder) = P::fresh();
     pair_of(&family::<P>(), &addr)
 }
 
 struct Inet;
-impl Place for Inet {
+impl TestFamily for Inet {
     type Below = inet::Inet;
     fn below() -> inet::Inet {
         inet::Inet::default()
@@ -50,7 +50,7 @@ impl Place for Inet {
 #[cfg(unix)]
 struct Unix;
 #[cfg(unix)]
-impl Place for Unix {
+impl TestFamily for Unix {
     type Below = spandrel_ipc::unix::Unix;
     fn below() -> Self::Below {
         Self::Below::default()
@@ -61,11 +61,11 @@ impl Place for Unix {
     }
 }
 
-/// A family whose handle does not tell everything either.
+/// A family whose handle does not show all events either.
 #[cfg(target_os = "linux")]
 struct Memory;
 #[cfg(target_os = "linux")]
-impl Place for Memory {
+impl TestFamily for Memory {
     type Below = spandrel_ipc::shm::Shm;
     fn below() -> Self::Below {
         Self::Below::default()
@@ -87,27 +87,27 @@ macro_rules! suite {
 
 suite! {
     octets_go_both_ways_in_every_form
-    half_a_close_leaves_the_other_direction_open
-    much_goes_through_in_tiny_steps
+    a_half_close_leaves_the_other_direction_open
+    a_large_transfer_in_small_steps_is_complete
     many_slices_keep_their_order
-    a_sender_of_single_octets_is_understood
+    octets_sent_singly_are_received
     both_directions_are_full_at_once
-    what_never_waits_says_so
-    a_receive_time_out_ends_the_wait_and_nothing_else
-    a_send_time_out_says_how_much_was_sent_and_the_rest_may_follow
-    a_time_for_all_of_a_transfer_is_kept
-    a_peer_that_vanishes_is_noticed
-    an_early_end_says_how_much_came
+    try_forms_would_block
+    a_receive_timeout_leaves_the_connection_usable
+    a_send_timeout_reports_the_octets_sent_and_the_rest_may_follow
+    an_exact_transfer_respects_its_timeout
+    a_closed_peer_is_noticed
+    an_early_end_reports_the_octets_received
     shutting_down_ends_waits_in_other_threads
     closing_the_reader_ends_a_wait
-    readiness_tells_what_can_be_done
-    nothing_is_transferred_at_once
-    an_acceptor_shows_who_comes_and_need_not_wait
+    readiness_predicts_the_next_transfer
+    empty_transfers_return_at_once
+    an_acceptor_becomes_readable_and_can_be_nonblocking
     shutting_down_ends_a_waiting_accept
-    a_connection_that_is_being_made_can_be_waited_for
+    a_pending_connection_can_be_waited_for
 }
 
-fn octets_go_both_ways_in_every_form<P: Place>() {
+fn octets_go_both_ways_in_every_form<P: TestFamily>() {
     let (a, b) = connected::<P>();
     for (from, to) in [(&a, &b), (&b, &a)] {
         let mut octets = [0; 6];
@@ -143,7 +143,7 @@ fn octets_go_both_ways_in_every_form<P: Place>() {
     }
 }
 
-fn half_a_close_leaves_the_other_direction_open<P: Place>() {
+fn a_half_close_leaves_the_other_direction_open<P: TestFamily>() {
     let (a, b) = connected::<P>();
     a.send_n(b"question").unwrap();
     a.close_writer().unwrap();
@@ -160,7 +160,7 @@ fn half_a_close_leaves_the_other_direction_open<P: Place>() {
     assert_eq!(a.recv(&mut octets).unwrap(), 0);
 }
 
-fn much_goes_through_in_tiny_steps<P: Place>() {
+fn a_large_transfer_in_small_steps_is_complete<P: TestFamily>() {
     let (a, b) = connected::<P>();
     let data = pattern(1 << 18);
     let expected = data.clone();
@@ -178,7 +178,7 @@ fn much_goes_through_in_tiny_steps<P: Place>() {
     assert!(received == expected);
 }
 
-fn many_slices_keep_their_order<P: Place>() {
+fn many_slices_keep_their_order<P: TestFamily>() {
     let (a, b) = connected::<P>();
     let data = pattern(300_000);
     let expected = data.clone();
@@ -194,7 +194,7 @@ fn many_slices_keep_their_order<P: Place>() {
     assert_eq!(b.recv(&mut [0; 1]).unwrap(), 0);
 }
 
-fn a_sender_of_single_octets_is_understood<P: Place>() {
+fn octets_sent_singly_are_received<P: TestFamily>() {
     let (a, b) = connected::<P>();
     let data = pattern(2_000);
     let expected = data.clone();
@@ -205,7 +205,7 @@ fn a_sender_of_single_octets_is_understood<P: Place>() {
     assert!(received == expected);
 }
 
-fn both_directions_are_full_at_once<P: Place>() {
+fn both_directions_are_full_at_once<P: TestFamily>() {
     let (a, b) = connected::<P>();
     let data = pattern(2 << 20);
     thread::scope(|scope| {
@@ -220,10 +220,10 @@ fn both_directions_are_full_at_once<P: Place>() {
     });
 }
 
-/// More octets than any family keeps on their way.
+/// More octets than any family buffers.
 const PLENTY: usize = 24 << 20;
 
-fn what_never_waits_says_so<P: Place>() {
+fn try_forms_would_block<P: TestFamily>() {
     let (a, b) = connected::<P>();
     let mut octet = [0];
     assert_eq!(a.try_recv(&mut octet).unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -238,7 +238,7 @@ fn what_never_waits_says_so<P: Place>() {
     assert_eq!(a.recv(&mut octet).unwrap(), 1, "it waits again");
 }
 
-fn a_receive_time_out_ends_the_wait_and_nothing_else<P: Place>() {
+fn a_receive_timeout_leaves_the_connection_usable<P: TestFamily>() {
     let (a, b) = connected::<P>();
     assert_eq!(b.set_recv_timeout(Some(Duration::ZERO)).unwrap_err().kind(), ErrorKind::InvalidInput);
     b.set_recv_timeout(Some(SHORT)).unwrap();
@@ -256,7 +256,7 @@ fn a_receive_time_out_ends_the_wait_and_nothing_else<P: Place>() {
     assert_eq!(&octets, b"abcd");
 }
 
-fn a_send_time_out_says_how_much_was_sent_and_the_rest_may_follow<P: Place>() {
+fn a_send_timeout_reports_the_octets_sent_and_the_rest_may_follow<P: TestFamily>() {
     let (a, b) = connected::<P>();
     assert_eq!(a.set_send_timeout(Some(Duration::ZERO)).unwrap_err().kind(), ErrorKind::InvalidInput);
     a.set_send_timeout(Some(SHORT)).unwrap();
@@ -276,7 +276,7 @@ fn a_send_time_out_says_how_much_was_sent_and_the_rest_may_follow<P: Place>() {
     });
 }
 
-fn a_time_for_all_of_a_transfer_is_kept<P: Place>() {
+fn an_exact_transfer_respects_its_timeout<P: TestFamily>() {
     let (a, b) = connected::<P>();
     assert_eq!(b.recv_within(&mut [0; 4], SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
     a.send_n(b"ab").unwrap();
@@ -294,7 +294,7 @@ fn a_time_for_all_of_a_transfer_is_kept<P: Place>() {
     });
 }
 
-fn a_peer_that_vanishes_is_noticed<P: Place>() {
+fn a_closed_peer_is_noticed<P: TestFamily>() {
     let (a, b) = connected::<P>();
     let waiting = thread::spawn(move || {
         let end = b.recv(&mut [0; 4]);
@@ -303,13 +303,13 @@ fn a_peer_that_vanishes_is_noticed<P: Place>() {
     drop(a);
     let (end, b) = waiting.join().unwrap();
     assert_eq!(end.unwrap(), 0);
-    let error = std::iter::repeat_with(|| b.send(b"to no one")).take(1_000_000).find_map(Result::err).unwrap();
+    let error = std::iter::repeat_with(|| b.send(b"to a closed peer")).take(1_000_000).find_map(Result::err).unwrap();
     assert!(matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted));
-    assert_eq!(b.send(b"to no one").unwrap_err().kind(), error.kind(), "and it stays so");
+    assert_eq!(b.send(b"to a closed peer").unwrap_err().kind(), error.kind(), "the error stays");
     assert!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap().contains(Interest::INPUT));
 }
 
-fn an_early_end_says_how_much_came<P: Place>() {
+fn an_early_end_reports_the_octets_received<P: TestFamily>() {
     let (a, b) = connected::<P>();
     a.send_n(b"half").unwrap();
     drop(a);
@@ -318,13 +318,13 @@ fn an_early_end_says_how_much_came<P: Place>() {
     assert_eq!((error.kind(), error.transferred, &octets[..4]), (ErrorKind::UnexpectedEof, 4, &b"half"[..]));
 }
 
-fn shutting_down_ends_waits_in_other_threads<P: Place>() {
+fn shutting_down_ends_waits_in_other_threads<P: TestFamily>() {
     let (a, _b) = connected::<P>();
     a.set_nonblocking(true).unwrap();
     a.send_n(&vec![7; PLENTY]).unwrap_err();
     a.set_nonblocking(false).unwrap();
     thread::scope(|scope| {
-        let (tell, told) = mpsc::channel();
+        let (tell, outcomes) = mpsc::channel();
         let a = &a;
         let teller = tell.clone();
         scope.spawn(move || {
@@ -336,17 +336,17 @@ fn shutting_down_ends_waits_in_other_threads<P: Place>() {
             tell.send(None).unwrap();
             tell.send(Some(a.send(&[7; 2]).is_err())).unwrap();
         });
-        assert!(told.recv().unwrap().is_none() && told.recv().unwrap().is_none());
+        assert!(outcomes.recv().unwrap().is_none() && outcomes.recv().unwrap().is_none());
         a.shutdown(Shutdown::Both).unwrap();
         for _ in 0..2 {
-            assert_eq!(told.recv_timeout(PATIENCE).expect("the wait ends"), Some(true));
+            assert_eq!(outcomes.recv_timeout(PATIENCE).expect("the wait ends"), Some(true));
         }
     });
     assert_eq!(a.send(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
     assert_eq!(a.recv(&mut [0; 1]).unwrap(), 0);
 }
 
-fn closing_the_reader_ends_a_wait<P: Place>() {
+fn closing_the_reader_ends_a_wait<P: TestFamily>() {
     let (a, b) = connected::<P>();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| a.recv_within(&mut [0; 1], PATIENCE));
@@ -357,7 +357,7 @@ fn closing_the_reader_ends_a_wait<P: Place>() {
     b.recv_n(&mut [0; 13]).unwrap();
 }
 
-fn readiness_tells_what_can_be_done<P: Place>() {
+fn readiness_predicts_the_next_transfer<P: TestFamily>() {
     let (a, b) = connected::<P>();
     let now = Some(Duration::ZERO);
     assert!(!b.is_plain());
@@ -393,7 +393,7 @@ fn readiness_tells_what_can_be_done<P: Place>() {
     assert!(b.pending(), "the end stays");
 }
 
-fn nothing_is_transferred_at_once<P: Place>() {
+fn empty_transfers_return_at_once<P: TestFamily>() {
     let (a, b) = connected::<P>();
     assert_eq!(a.send(b"").unwrap(), 0);
     a.send_n(b"").unwrap();
@@ -408,7 +408,7 @@ fn nothing_is_transferred_at_once<P: Place>() {
     assert_eq!(&octets, b".ab.c.");
 }
 
-fn an_acceptor_shows_who_comes_and_need_not_wait<P: Place>() {
+fn an_acceptor_becomes_readable_and_can_be_nonblocking<P: TestFamily>() {
     let (addr, _folder) = P::fresh();
     let family = family::<P>();
     let acceptor = family.open(&addr).unwrap();
@@ -430,7 +430,7 @@ fn an_acceptor_shows_who_comes_and_need_not_wait<P: Place>() {
     });
 }
 
-fn shutting_down_ends_a_waiting_accept<P: Place>() {
+fn shutting_down_ends_a_waiting_accept<P: TestFamily>() {
     let (addr, _folder) = P::fresh();
     let acceptor = family::<P>().open(&addr).unwrap();
     thread::scope(|scope| {
@@ -440,7 +440,7 @@ fn shutting_down_ends_a_waiting_accept<P: Place>() {
     });
 }
 
-fn a_connection_that_is_being_made_can_be_waited_for<P: Place>() {
+fn a_pending_connection_can_be_waited_for<P: TestFamily>() {
     let (addr, _folder) = P::fresh();
     let family = family::<P>();
     let acceptor = family.open(&addr).unwrap();

@@ -1,4 +1,4 @@
-//! What goes wrong after the handshake, and what only seems to.
+//! Failures after the handshake, real and apparent.
 
 use crate::support;
 
@@ -12,7 +12,7 @@ use spandrel_test_support::{comes, pattern};
 use spandrel_tls::tls_error;
 use support::*;
 
-/// A connection whose octets the test carries from one side to the other.
+/// A connection whose octets the test transfers from one side to the other.
 struct Wire {
     client: TcpStream,
     server: TcpStream,
@@ -36,7 +36,7 @@ impl Wire {
         wire
     }
 
-    /// The record with which the client sends `data`.
+    /// The record of the client with `data`.
     fn record(&self, data: &[u8]) -> Vec<u8> {
         self.client.send_n(data).unwrap();
         let mut record = vec![0; data.len() + 5 + 1 + 16]; // header, kind, tag (RFC 8446, 5.2)
@@ -49,7 +49,7 @@ impl Wire {
         self.to_client.send_n(&drained(&self.to_server)).unwrap();
     }
 
-    /// Carries to the client until it has received octets, or the end, or an error.
+    /// Transfers to the client until it has received octets, the end or an error.
     fn received_by_client(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
         loop {
             match self.client.recv_within(buffer, SHORT) {
@@ -63,7 +63,7 @@ impl Wire {
     }
 }
 
-/// What is there.
+/// The available octets.
 fn drained(stream: &inet::Stream) -> Vec<u8> {
     let mut octets = Vec::new();
     let mut buffer = [0; 65_536];
@@ -78,7 +78,7 @@ fn is_readable(stream: &TcpStream) -> bool {
 }
 
 #[test]
-fn what_was_decrypted_is_announced_though_the_socket_is_silent() {
+fn decrypted_octets_are_announced_without_socket_events() {
     let (client, server) = pair();
     client.send_n(b"in one record").unwrap();
     let mut octets = [0; 6];
@@ -93,7 +93,7 @@ fn what_was_decrypted_is_announced_though_the_socket_is_silent() {
 }
 
 #[test]
-fn records_that_came_together_are_announced_one_after_the_other() {
+fn records_received_together_are_announced_one_by_one() {
     let wire = Wire::new();
     let together = [wire.record(b"one"), wire.record(b"two"), wire.record(b"three")].concat();
     wire.to_server.send_n(&together).unwrap();
@@ -107,7 +107,7 @@ fn records_that_came_together_are_announced_one_after_the_other() {
 }
 
 #[test]
-fn half_a_record_is_nothing_yet() {
+fn half_a_record_gives_no_octets() {
     let wire = Wire::new();
     let record = wire.record(b"whole");
     let (half, rest) = record.split_at(record.len() / 2);
@@ -122,7 +122,7 @@ fn half_a_record_is_nothing_yet() {
 }
 
 #[test]
-fn the_time_of_one_recv_is_not_begun_anew_by_each_octet() {
+fn the_timeout_of_a_recv_is_not_restarted_by_each_octet() {
     const TIME: Duration = Duration::from_millis(200);
     let wire = Wire::new();
     let record = wire.record(&[7; 10_000]);
@@ -135,13 +135,13 @@ fn the_time_of_one_recv_is_not_begun_anew_by_each_octet() {
             sent += 1;
             thread::sleep(TIME / 20);
         }
-        assert!(sent < 1000, "it ended in its time");
+        assert!(sent < 1000, "it ended in time");
         assert!(spandrel_ipc::is_timeout(&waiting.join().unwrap()));
     });
 }
 
 #[test]
-fn a_connection_that_is_cut_is_not_at_its_end() {
+fn a_cut_connection_is_an_error_and_not_the_end() {
     let (client, server) = pair();
     client.send_n(b"and then").unwrap();
     client.inner().shutdown(Shutdown::Write).unwrap();
@@ -156,7 +156,7 @@ fn a_connection_that_is_cut_is_not_at_its_end() {
 }
 
 #[test]
-fn a_record_that_is_cut_is_not_given_in_part() {
+fn a_truncated_record_is_not_delivered() {
     let wire = Wire::new();
     let whole = wire.record(b"whole");
     let cut = wire.record(b"cut");
@@ -168,7 +168,7 @@ fn a_record_that_is_cut_is_not_given_in_part() {
 }
 
 #[test]
-fn a_reset_is_told_after_what_came_before_it() {
+fn a_reset_is_reported_after_earlier_octets() {
     let wire = Wire::new();
     wire.to_server.send_n(&wire.record(b"before")).unwrap();
     wire.server.recv_n(&mut [0; 1]).unwrap();
@@ -177,7 +177,7 @@ fn a_reset_is_told_after_what_came_before_it() {
     wire.server.recv_n(&mut [0; 5]).unwrap();
     for _ in 0..2 {
         let kind = wire.server.recv(&mut [0; 1]).unwrap_err().kind();
-        // Wine takes it for the end of the stream below, which is no end for TLS.
+        // Wine reports it as the end of the underlying stream, which is no end for TLS.
         let is_told = matches!(kind, ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted);
         assert!(is_told || cfg!(windows) && kind == ErrorKind::UnexpectedEof, "{kind:?}");
     }
@@ -185,7 +185,7 @@ fn a_reset_is_told_after_what_came_before_it() {
 }
 
 #[test]
-fn a_record_that_was_changed_is_refused_and_the_peer_told() {
+fn a_modified_record_is_refused_with_an_alert() {
     let wire = Wire::new();
     let good = wire.record(b"good");
     let mut bad = wire.record(b"bad");
@@ -201,7 +201,7 @@ fn a_record_that_was_changed_is_refused_and_the_peer_told() {
 }
 
 #[test]
-fn a_record_that_comes_twice_is_refused() {
+fn a_repeated_record_is_refused() {
     let wire = Wire::new();
     let record = wire.record(b"pay once");
     wire.to_server.send_n(&record.repeat(2)).unwrap();
@@ -211,7 +211,7 @@ fn a_record_that_comes_twice_is_refused() {
 }
 
 #[test]
-fn what_comes_after_the_end_is_nothing() {
+fn octets_after_the_end_are_ignored() {
     let wire = Wire::new();
     wire.client.close_writer().unwrap();
     let mut end = [0; 5 + 2 + 1 + 16];
@@ -224,13 +224,13 @@ fn what_comes_after_the_end_is_nothing() {
     assert_eq!(wire.received_by_client(&mut [0; 64]).unwrap(), 5);
 }
 
-/// Sends without waiting until nothing more is taken, and says how much was.
+/// Sends without waiting until the stream takes no more, and returns the number of octets.
 fn fill(stream: &TcpStream) -> usize {
     let mut sent = 0;
     loop {
         let taken: usize = std::iter::from_fn(|| stream.try_send(&[7; 65_536]).ok()).sum();
         sent += taken;
-        // The system may find more room after a while, and may have some though it does not say so.
+        // The system may find more room after a while, and may have some without showing it.
         let is_full = wait_ready(stream, Interest::OUTPUT, Some(SHORT)).unwrap().is_none() && stream.has_unsent();
         if is_full && taken == 0 {
             return sent;
@@ -239,7 +239,7 @@ fn fill(stream: &TcpStream) -> usize {
 }
 
 #[test]
-fn a_sender_that_waits_does_not_keep_a_receiver_waiting() {
+fn a_waiting_sender_does_not_block_a_receiver() {
     let (a, b) = pair();
     let sent = fill(&a);
     thread::scope(|scope| {
@@ -250,14 +250,14 @@ fn a_sender_that_waits_does_not_keep_a_receiver_waiting() {
             a.recv_n_within(&mut octets, PATIENCE).unwrap();
             assert_eq!(&octets, b"abc");
         }
-        assert!(!sending.is_finished(), "nobody has taken anything");
+        assert!(!sending.is_finished(), "no octet was received");
         b.recv_n(&mut vec![0; sent + 200_000]).unwrap();
         sending.join().unwrap();
     });
 }
 
 #[test]
-fn a_receiver_that_waits_does_not_keep_a_sender_waiting() {
+fn a_waiting_receiver_does_not_block_a_sender() {
     let (a, b) = pair();
     thread::scope(|scope| {
         let receiving = scope.spawn(|| a.recv_n(&mut [0; 1]).unwrap());
@@ -271,7 +271,7 @@ fn a_receiver_that_waits_does_not_keep_a_sender_waiting() {
 }
 
 #[test]
-fn several_may_send_and_each_of_their_records_stays_whole() {
+fn concurrent_sends_keep_records_intact() {
     let (a, b) = pair();
     thread::scope(|scope| {
         for mark in 1..=4_u8 {
@@ -290,12 +290,12 @@ fn several_may_send_and_each_of_their_records_stays_whole() {
 }
 
 #[test]
-fn new_keys_are_answered_by_a_side_that_only_receives() {
+fn a_key_update_is_answered_by_a_receiving_side() {
     let (a, b) = pair();
     a.refresh_keys().unwrap();
     a.send_n(b"new keys").unwrap();
     b.recv_n(&mut [0; 8]).unwrap();
-    // The answer has come, and is nothing to be received.
+    // The answer has arrived, and is no input.
     assert_eq!(wait_ready(a.inner(), Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
     assert!(!is_readable(&a));
     b.send_n(b"others").unwrap();
@@ -303,7 +303,7 @@ fn new_keys_are_answered_by_a_side_that_only_receives() {
 }
 
 #[test]
-fn whoever_waits_for_input_sends_what_lies_in_the_stream() {
+fn a_wait_for_input_sends_pending_ciphertext() {
     let (a, b) = pair();
     let sent = fill(&b);
     assert!(b.has_unsent());
@@ -314,12 +314,12 @@ fn whoever_waits_for_input_sends_what_lies_in_the_stream() {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap());
         a.recv_n(&mut vec![0; sent - 65_536]).unwrap();
-        comes("the rest is sent by whoever waits", || !b.has_unsent());
+        comes("the waiting thread sends the rest", || !b.has_unsent());
         a.send_n(b"y").unwrap();
         assert_eq!(waiting.join().unwrap(), Interest::INPUT);
     });
     assert_eq!(b.prepare(Interest::INPUT).wait_for, Interest::INPUT);
-    // The answer to the new keys comes after what is owed.
+    // The answer to the new keys comes after the withheld octet.
     b.send_n(&[7, 8]).unwrap();
     let mut octets = vec![0; 65_536 + 2];
     a.recv_n(&mut octets).unwrap();
@@ -334,13 +334,13 @@ fn keys_are_not_renewed_before_there_are_any() {
 }
 
 #[test]
-fn what_was_sent_before_the_end_arrives_though_nothing_was_received() {
+fn octets_sent_before_the_end_arrive_with_unread_input() {
     let family = tcp();
     let acceptor = family.open(&inet::Addr::loopback(0)).unwrap();
     let addr = acceptor.local_addr().unwrap();
     for _ in 0..50 {
         thread::scope(|scope| {
-            // The tickets that the server sends are left unread.
+            // The server's tickets are left unread.
             scope.spawn(|| family.connect(&addr, Some(PATIENCE)).unwrap().send_n(&pattern(50_000)).unwrap());
             let (server, _) = acceptor.accept().unwrap();
             let mut received = vec![0; 50_000];
@@ -352,7 +352,7 @@ fn what_was_sent_before_the_end_arrives_though_nothing_was_received() {
 }
 
 #[test]
-fn the_end_of_a_side_that_waits_comes_after_what_a_slow_peer_has_yet_to_take() {
+fn a_waiting_close_follows_octets_of_a_slow_peer() {
     let (a, b) = pair();
     let sent = fill(&a);
     thread::scope(|scope| {
@@ -373,7 +373,7 @@ fn the_end_of_a_side_that_waits_comes_after_what_a_slow_peer_has_yet_to_take() {
 }
 
 #[test]
-fn a_message_that_was_given_up_in_the_middle_is_never_received_whole() {
+fn an_abandoned_message_is_never_received_completely() {
     for is_dropped in [false, true] {
         let (a, b) = pair();
         let message = [7; 60_000];
@@ -403,7 +403,7 @@ fn a_message_that_was_given_up_in_the_middle_is_never_received_whole() {
 }
 
 #[test]
-fn what_stopped_in_the_middle_goes_on_with_what_was_not_sent() {
+fn an_interrupted_send_continues_with_the_unsent_octets() {
     let (a, b) = pair();
     let sent = fill(&a);
     for data in [&[8][..], &[8, 7, 7]] {
@@ -421,7 +421,7 @@ fn what_stopped_in_the_middle_goes_on_with_what_was_not_sent() {
 }
 
 #[test]
-fn a_sender_that_waits_for_ever_delays_the_end_and_does_not_prevent_it() {
+fn a_blocked_sender_delays_closing_without_preventing_it() {
     let (a, b) = pair_of(&tcp().close_timeout(SHORT), &inet::Addr::loopback(0));
     let data = vec![7; 24 << 20];
     let sent = thread::scope(|scope| {
@@ -432,7 +432,7 @@ fn a_sender_that_waits_for_ever_delays_the_end_and_does_not_prevent_it() {
         assert_eq!(error.kind(), ErrorKind::BrokenPipe);
         error.transferred
     });
-    // The peer is not led to believe that it had everything.
+    // The peer must not believe that it had everything.
     let error = b.recv_n(&mut vec![0; data.len()]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
     assert!(error.transferred >= sent, "{} of {sent}", error.transferred);
@@ -440,7 +440,7 @@ fn a_sender_that_waits_for_ever_delays_the_end_and_does_not_prevent_it() {
 }
 
 #[test]
-fn what_must_not_wait_does_not_wait_for_another_thread_either() {
+fn a_nonblocking_transfer_does_not_wait_for_another_thread() {
     let (a, b) = pair();
     thread::scope(|scope| {
         let receiving = scope.spawn(|| a.recv_n(&mut [0; 1]).unwrap());
@@ -453,10 +453,10 @@ fn what_must_not_wait_does_not_wait_for_another_thread_either() {
     });
 }
 
-/// Whoever sends is told that the stream has taken it all, if it has, whatever another thread does to the connection in that moment: who
-/// believes that something was not sent may send it again.
+/// Senders know whether the stream has taken everything, whatever another thread does to the connection at
+/// that moment: a sender that takes octets for unsent may send them again.
 #[test]
-fn what_fails_to_be_sent_has_not_arrived() {
+fn octets_reported_unsent_have_not_arrived() {
     const DATA: &[u8] = b"once, and not twice";
     for round in 0..600 {
         let (client, server) = pair();

@@ -1,4 +1,4 @@
-//! Handshakes: with whom one is made, when, and what becomes of those that are not.
+//! Handshakes: trust, time, and failures.
 
 use crate::support;
 
@@ -14,15 +14,18 @@ use spandrel_tls::{ClientOptions, ServerOptions, Stream, Tls, pem, tls_error};
 use support::*;
 
 /// Both sides over one TCP connection, after each has tried its handshake.
-fn meet(server: ServerOptions, client: ClientOptions) -> (TcpStream, TcpStream, io::Result<()>, io::Result<()>) {
+fn handshake_pair(
+    server: ServerOptions,
+    client: ClientOptions,
+) -> (TcpStream, TcpStream, io::Result<()>, io::Result<()>) {
     let family = Tls::new(inet::Inet::default())
         .server(server.build().unwrap())
         .client(client.build().unwrap(), name())
         .handshake_timeout(PATIENCE);
-    meet_in(&family)
+    handshake_pair_in(&family)
 }
 
-fn meet_in(family: &Tls) -> (TcpStream, TcpStream, io::Result<()>, io::Result<()>) {
+fn handshake_pair_in(family: &Tls) -> (TcpStream, TcpStream, io::Result<()>, io::Result<()>) {
     let (client, server) = plain_pair();
     let (client, server) = (family.join(client).unwrap(), family.serve(server).unwrap());
     let (joined, served) = thread::scope(|scope| {
@@ -34,9 +37,9 @@ fn meet_in(family: &Tls) -> (TcpStream, TcpStream, io::Result<()>, io::Result<()
 }
 
 #[track_caller]
-fn why(error: io::Error) -> Error {
+fn tls_error_of(error: io::Error) -> Error {
     assert_eq!(error.kind(), ErrorKind::InvalidData, "{error:?}");
-    tls_error(&error).expect("TLS says why").clone()
+    tls_error(&error).expect("a TLS error").clone()
 }
 
 fn identity_of(authority: &Authority, name: &str) -> impl FnOnce(ClientOptions) -> ClientOptions + use<> {
@@ -52,7 +55,7 @@ fn trusted() -> rustls::RootCertStore {
 }
 
 #[test]
-fn a_peer_that_says_nothing_holds_neither_the_acceptor_nor_others() {
+fn a_silent_peer_delays_neither_the_acceptor_nor_others() {
     let family = tcp();
     let acceptor = family.open(&inet::Addr::loopback(0)).unwrap();
     let addr = acceptor.local_addr().unwrap();
@@ -75,8 +78,8 @@ fn a_peer_that_says_nothing_holds_neither_the_acceptor_nor_others() {
 }
 
 #[test]
-fn a_handshake_that_takes_too_long_fails_every_transfer() {
-    // What is tried before it is up takes far less.
+fn a_handshake_timeout_fails_every_transfer() {
+    // Steps before the timeout take far less.
     const TIME: Duration = Duration::from_secs(1);
     let family = tcp().handshake_timeout(TIME);
     let start = Instant::now();
@@ -93,11 +96,11 @@ fn a_handshake_that_takes_too_long_fails_every_transfer() {
     assert_eq!(server.send(b"x").unwrap_err().kind(), ErrorKind::TimedOut);
     assert_eq!(server.handshake().unwrap_err().kind(), ErrorKind::TimedOut);
     let both = Interest::INPUT | Interest::OUTPUT;
-    assert_eq!(wait_ready(&server, both, Some(PATIENCE)).unwrap(), both, "the next transfer will tell");
+    assert_eq!(wait_ready(&server, both, Some(PATIENCE)).unwrap(), both, "the next transfer reports it");
 }
 
 #[test]
-fn connecting_to_somebody_who_says_nothing_ends_in_time() {
+fn connecting_to_a_silent_peer_times_out() {
     let silent = inet::Acceptor::open(&inet::Addr::loopback(0)).unwrap();
     let addr = silent.local_addr().unwrap();
     let impatient = tcp().handshake_timeout(SHORT);
@@ -113,7 +116,7 @@ fn connecting_to_somebody_who_says_nothing_ends_in_time() {
 }
 
 #[test]
-fn a_time_out_in_the_middle_of_a_handshake_ends_the_wait_and_nothing_else() {
+fn a_timeout_during_the_handshake_can_be_retried() {
     let family = tcp();
     let (client, server) = plain_pair();
     let (client, server) = (family.join(client).unwrap(), family.serve(server).unwrap());
@@ -129,12 +132,12 @@ fn a_time_out_in_the_middle_of_a_handshake_ends_the_wait_and_nothing_else() {
 }
 
 #[test]
-fn who_does_not_speak_tls_is_told_so() {
+fn a_peer_without_tls_gets_an_alert() {
     let (peer, server) = plain_pair();
     let server = tcp().serve(server).unwrap();
     peer.send_n(b"GET / HTTP/1.1\r\nHost: server.test\r\n\r\n").unwrap();
-    assert!(matches!(why(server.recv(&mut [0; 1]).unwrap_err()), Error::InvalidMessage(_)));
-    why(server.send(b"x").unwrap_err());
+    assert!(matches!(tls_error_of(server.recv(&mut [0; 1]).unwrap_err()), Error::InvalidMessage(_)));
+    tls_error_of(server.send(b"x").unwrap_err());
     let mut alert = [0; 7];
     peer.recv_n(&mut alert).unwrap();
     assert_eq!(alert[0], 21, "a record of the kind `alert` (RFC 8446, 5.1)");
@@ -142,12 +145,12 @@ fn who_does_not_speak_tls_is_told_so() {
     let (client, peer) = plain_pair();
     let client = tcp().join(client).unwrap();
     peer.send_n(b"220 mail.example ESMTP\r\n").unwrap();
-    assert!(matches!(why(client.handshake().unwrap_err()), Error::InvalidMessage(_)));
-    assert!(matches!(why(client.try_handshake().unwrap_err()), Error::InvalidMessage(_)));
+    assert!(matches!(tls_error_of(client.handshake().unwrap_err()), Error::InvalidMessage(_)));
+    assert!(matches!(tls_error_of(client.try_handshake().unwrap_err()), Error::InvalidMessage(_)));
 }
 
 #[test]
-fn a_peer_that_goes_away_in_the_middle_is_noticed() {
+fn a_peer_that_closes_during_the_handshake_is_noticed() {
     for hello in [0, 1, 50] {
         let (peer, server) = plain_pair();
         let server = tcp().serve(server).unwrap();
@@ -161,28 +164,28 @@ fn a_peer_that_goes_away_in_the_middle_is_noticed() {
 }
 
 #[test]
-fn a_server_by_another_name_is_refused() {
+fn a_server_with_another_name_is_refused() {
     let server = server_options_of(&authority().issue("other.test"));
-    let (_client, _server, joined, served) = meet(server, client_options());
-    let wrong = why(joined.unwrap_err());
+    let (_client, _server, joined, served) = handshake_pair(server, client_options());
+    let wrong = tls_error_of(joined.unwrap_err());
     assert!(matches!(&wrong, Error::InvalidCertificate(CertificateError::NotValidForNameContext { .. })), "{wrong:?}");
-    assert!(matches!(why(served.unwrap_err()), Error::AlertReceived(_)), "the server is told");
+    assert!(matches!(tls_error_of(served.unwrap_err()), Error::AlertReceived(_)), "the server gets an alert");
 }
 
 #[test]
 fn a_server_of_a_foreign_authority_is_refused() {
     let server = server_options_of(&Authority::new("a stranger").issue(NAME));
-    let (client, _server, joined, served) = meet(server, client_options());
-    assert_eq!(why(joined.unwrap_err()), Error::InvalidCertificate(CertificateError::UnknownIssuer));
-    assert_eq!(why(served.unwrap_err()), Error::AlertReceived(AlertDescription::UnknownCA));
+    let (client, _server, joined, served) = handshake_pair(server, client_options());
+    assert_eq!(tls_error_of(joined.unwrap_err()), Error::InvalidCertificate(CertificateError::UnknownIssuer));
+    assert_eq!(tls_error_of(served.unwrap_err()), Error::AlertReceived(AlertDescription::UnknownCA));
     assert_eq!(client.peer_certificates(), None);
 }
 
 #[test]
-fn both_sides_can_be_known() {
+fn mutual_authentication_verifies_both_sides() {
     let identity = identity_of(authority(), "client.test");
     let (client, server, joined, served) =
-        meet(server_options().require_clients(trusted()), identity(client_options()));
+        handshake_pair(server_options().require_clients(trusted()), identity(client_options()));
     joined.unwrap();
     served.unwrap();
     let of_client = server.peer_certificates().unwrap();
@@ -194,52 +197,54 @@ fn both_sides_can_be_known() {
 }
 
 #[test]
-fn a_client_that_is_not_known_is_refused() {
-    // In TLS 1.3 the client is done before the server has decided; it learns of it with its first transfer.
-    let (client, _server, joined, served) = meet(server_options().require_clients(trusted()), client_options());
+fn an_unknown_client_is_refused() {
+    // In TLS 1.3 the client finishes before the server has decided; it gets the alert with its first
+    // transfer.
+    let (client, _server, joined, served) =
+        handshake_pair(server_options().require_clients(trusted()), client_options());
     joined.unwrap();
-    assert_eq!(why(served.unwrap_err()), Error::NoCertificatesPresented);
-    let told = why(client.recv(&mut [0; 1]).unwrap_err());
+    assert_eq!(tls_error_of(served.unwrap_err()), Error::NoCertificatesPresented);
+    let told = tls_error_of(client.recv(&mut [0; 1]).unwrap_err());
     assert_eq!(told, Error::AlertReceived(AlertDescription::CertificateRequired));
 
     let stranger = identity_of(&Authority::new("a stranger"), "client.test");
     let (client, _server, joined, served) =
-        meet(server_options().require_clients(trusted()), stranger(client_options()));
+        handshake_pair(server_options().require_clients(trusted()), stranger(client_options()));
     joined.unwrap();
-    assert_eq!(why(served.unwrap_err()), Error::InvalidCertificate(CertificateError::UnknownIssuer));
-    assert!(matches!(why(client.recv(&mut [0; 1]).unwrap_err()), Error::AlertReceived(_)));
+    assert_eq!(tls_error_of(served.unwrap_err()), Error::InvalidCertificate(CertificateError::UnknownIssuer));
+    assert!(matches!(tls_error_of(client.recv(&mut [0; 1]).unwrap_err()), Error::AlertReceived(_)));
 }
 
 #[test]
-fn who_was_revoked_is_refused() {
+fn a_revoked_certificate_is_refused() {
     let list = pem::revocation_lists(authority().revoke("revoked.test").as_bytes()).unwrap();
     for (client, is_refused) in [("client.test", false), ("revoked.test", true)] {
         let identity = identity_of(authority(), client);
         let server = server_options().require_clients(trusted()).revoked(list.clone());
-        let (_client, _server, _joined, served) = meet(server, identity(client_options()));
-        let refusal = served.err().map(why);
+        let (_client, _server, _joined, served) = handshake_pair(server, identity(client_options()));
+        let refusal = served.err().map(tls_error_of);
         assert_eq!(refusal, is_refused.then_some(Error::InvalidCertificate(CertificateError::Revoked)));
     }
     let list = pem::revocation_lists(authority().revoke(NAME).as_bytes()).unwrap();
-    let (_client, _server, joined, _served) = meet(server_options(), client_options().revoked(list));
-    assert_eq!(why(joined.unwrap_err()), Error::InvalidCertificate(CertificateError::Revoked));
+    let (_client, _server, joined, _served) = handshake_pair(server_options(), client_options().revoked(list));
+    assert_eq!(tls_error_of(joined.unwrap_err()), Error::InvalidCertificate(CertificateError::Revoked));
 }
 
 #[test]
-fn with_tls_1_2_a_client_that_is_not_known_is_told_when_it_connects() {
+fn with_tls_1_2_an_unknown_client_is_refused_during_the_handshake() {
     let family = Tls::new(inet::Inet::default())
         .server(server_options().allow_tls12().require_clients(trusted()).build().unwrap())
         .client(only_tls12(), name());
-    let (_client, _server, joined, served) = meet_in(&family);
-    assert_eq!(why(served.unwrap_err()), Error::NoCertificatesPresented);
-    assert!(matches!(why(joined.unwrap_err()), Error::AlertReceived(_)));
+    let (_client, _server, joined, served) = handshake_pair_in(&family);
+    assert_eq!(tls_error_of(served.unwrap_err()), Error::NoCertificatesPresented);
+    assert!(matches!(tls_error_of(joined.unwrap_err()), Error::AlertReceived(_)));
 }
 
 #[test]
-fn a_server_may_ask_without_insisting() {
+fn a_server_may_request_an_optional_certificate() {
     let identity = identity_of(authority(), "client.test");
     for (client, is_known) in [(client_options(), false), (identity(client_options()), true)] {
-        let (_client, server, joined, served) = meet(server_options().ask_clients(trusted()), client);
+        let (_client, server, joined, served) = handshake_pair(server_options().ask_clients(trusted()), client);
         joined.unwrap();
         served.unwrap();
         assert_eq!(server.peer_certificates().is_some(), is_known);
@@ -256,8 +261,9 @@ fn only_tls12() -> Arc<rustls::ClientConfig> {
 }
 
 #[test]
-fn the_newest_version_is_spoken_and_an_older_one_only_if_allowed() {
-    let (client, server, joined, served) = meet(server_options().allow_tls12(), client_options().allow_tls12());
+fn the_newest_version_is_used_and_an_older_one_only_if_allowed() {
+    let (client, server, joined, served) =
+        handshake_pair(server_options().allow_tls12(), client_options().allow_tls12());
     joined.and(served).unwrap();
     for side in [&client, &server] {
         assert_eq!(side.protocol_version(), Some(ProtocolVersion::TLSv1_3));
@@ -267,7 +273,7 @@ fn the_newest_version_is_spoken_and_an_older_one_only_if_allowed() {
     let family = |options: ServerOptions| {
         Tls::new(inet::Inet::default()).server(options.build().unwrap()).client(only_tls12(), name())
     };
-    let (client, server, joined, served) = meet_in(&family(server_options().allow_tls12()));
+    let (client, server, joined, served) = handshake_pair_in(&family(server_options().allow_tls12()));
     joined.and(served).unwrap();
     assert_eq!(client.protocol_version(), Some(ProtocolVersion::TLSv1_2));
     let data = pattern(300_000);
@@ -280,15 +286,15 @@ fn the_newest_version_is_spoken_and_an_older_one_only_if_allowed() {
     client.close_writer().unwrap();
     assert_eq!(server.recv(&mut [0; 1]).unwrap(), 0);
 
-    let (_client, _server, joined, served) = meet_in(&family(server_options()));
-    assert!(matches!(why(served.unwrap_err()), Error::PeerIncompatible(_)));
-    assert_eq!(why(joined.unwrap_err()), Error::AlertReceived(AlertDescription::ProtocolVersion));
+    let (_client, _server, joined, served) = handshake_pair_in(&family(server_options()));
+    assert!(matches!(tls_error_of(served.unwrap_err()), Error::PeerIncompatible(_)));
+    assert_eq!(tls_error_of(joined.unwrap_err()), Error::AlertReceived(AlertDescription::ProtocolVersion));
 }
 
 #[test]
-fn the_application_protocol_is_agreed_and_the_name_is_told() {
+fn the_application_protocol_is_negotiated_and_the_server_name_sent() {
     let (client, server, joined, served) =
-        meet(server_options().protocols(["giop", "old"]), client_options().protocols(["old", "giop"]));
+        handshake_pair(server_options().protocols(["giop", "old"]), client_options().protocols(["old", "giop"]));
     joined.and(served).unwrap();
     assert_eq!(client.alpn_protocol().as_deref(), Some(&b"giop"[..]));
     assert_eq!(server.alpn_protocol(), client.alpn_protocol());
@@ -296,19 +302,19 @@ fn the_application_protocol_is_agreed_and_the_name_is_told() {
     assert_eq!(client.server_name(), None);
 
     let (client, _server, joined, served) =
-        meet(server_options().protocols(["giop"]), client_options().protocols(["http/1.1"]));
-    assert_eq!(why(served.unwrap_err()), Error::NoApplicationProtocol);
-    assert_eq!(why(joined.unwrap_err()), Error::AlertReceived(AlertDescription::NoApplicationProtocol));
+        handshake_pair(server_options().protocols(["giop"]), client_options().protocols(["http/1.1"]));
+    assert_eq!(tls_error_of(served.unwrap_err()), Error::NoApplicationProtocol);
+    assert_eq!(tls_error_of(joined.unwrap_err()), Error::AlertReceived(AlertDescription::NoApplicationProtocol));
     assert_eq!(client.alpn_protocol(), None);
 }
 
 #[test]
-fn a_handshake_may_come_octet_by_octet() {
+fn a_handshake_in_single_octets_completes() {
     let family = tcp();
     let (client, to_client) = plain_pair();
     let (server, to_server) = plain_pair();
     let (client, server) = (family.join(client).unwrap(), family.serve(server).unwrap());
-    // Hands on what has come, each octet for itself.
+    // Passes on the octets that have arrived, one by one.
     let hand_on = |from: &inet::Stream, to: &inet::Stream, side: &TcpStream| {
         let mut octets = [0; 4096];
         let count = from.try_recv(&mut octets).unwrap_or(0);
@@ -319,14 +325,14 @@ fn a_handshake_may_come_octet_by_octet() {
         }
         count
     };
-    let mut handed_on = 0;
+    let mut forwarded = 0;
     comes("the handshake", || {
         let _ = (client.try_handshake(), server.try_handshake());
-        handed_on += hand_on(&to_client, &to_server, &server);
-        handed_on += hand_on(&to_server, &to_client, &client);
+        forwarded += hand_on(&to_client, &to_server, &server);
+        forwarded += hand_on(&to_server, &to_client, &client);
         !client.is_handshaking() && !server.is_handshaking()
     });
-    assert!(handed_on > 500, "{handed_on} octets make no handshake");
+    assert!(forwarded > 500, "{forwarded} octets make no handshake");
     client.send_n(b"x").unwrap();
     comes("the octet", || {
         hand_on(&to_client, &to_server, &server);
@@ -335,7 +341,7 @@ fn a_handshake_may_come_octet_by_octet() {
 }
 
 #[test]
-fn whoever_transfers_first_makes_the_handshake_and_several_may_at_once() {
+fn the_first_transfers_perform_the_handshake() {
     for _ in 0..20 {
         let family = tcp();
         let (client, server) = plain_pair();
@@ -358,12 +364,12 @@ fn whoever_transfers_first_makes_the_handshake_and_several_may_at_once() {
 }
 
 #[test]
-fn what_was_closed_before_the_handshake_is_closed_after_it() {
+fn a_close_before_the_handshake_takes_effect_after_it() {
     let family = tcp();
     let (client, server) = plain_pair();
     let (client, server) = (family.join(client).unwrap(), family.serve(server).unwrap());
     server.close_writer().unwrap();
-    assert_eq!(server.inner().send_n(&[]).map_err(|error| error.kind()), Ok(()), "not yet below");
+    assert_eq!(server.inner().send_n(&[]).map_err(|error| error.kind()), Ok(()), "the underlying stream is still open");
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut octets = [0; 3];
@@ -376,19 +382,19 @@ fn what_was_closed_before_the_handshake_is_closed_after_it() {
 }
 
 #[test]
-fn an_endpoint_that_was_not_told_who_it_is_cannot_be_opened() {
-    let nobody = Tls::new(inet::Inet::default());
+fn an_unconfigured_endpoint_cannot_be_opened() {
+    let unconfigured = Tls::new(inet::Inet::default());
     let addr = inet::Addr::loopback(0);
-    assert_eq!(nobody.open(&addr).unwrap_err().kind(), ErrorKind::InvalidInput);
-    assert_eq!(nobody.connect(&addr, None).unwrap_err().kind(), ErrorKind::InvalidInput);
-    assert_eq!(nobody.start(&addr).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(unconfigured.open(&addr).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(unconfigured.connect(&addr, None).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(unconfigured.start(&addr).unwrap_err().kind(), ErrorKind::InvalidInput);
     let (one, other) = plain_pair();
-    assert_eq!(nobody.serve(one).unwrap_err().kind(), ErrorKind::InvalidInput);
-    assert_eq!(nobody.join(other).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(unconfigured.serve(one).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(unconfigured.join(other).unwrap_err().kind(), ErrorKind::InvalidInput);
 }
 
 #[test]
-fn a_stream_tells_what_it_is() {
+fn debug_output_shows_the_state() {
     let (client, _server) = pair();
     let text = format!("{client:?}");
     assert!(text.contains("is_handshaking: false") && text.contains("TLSv1_3"), "{text}");

@@ -6,11 +6,11 @@ use spandrel_tls::pem::{self, MAX_ITEMS, MAX_OCTETS, PemError};
 use support::*;
 
 #[test]
-fn files_and_text_say_the_same() {
+fn files_and_text_give_the_same_items() {
     let identity = authority().issue("a.test");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("identity.pem");
-    // One file may hold everything, between lines that are no PEM.
+    // One file may contain all items, between lines that are not PEM.
     let all = format!("the chain\n{}{}the key\n{}", identity.chain, authority().pem(), identity.key);
     std::fs::write(&path, &all).unwrap();
     let chain = pem::certificates(&path).unwrap();
@@ -22,22 +22,22 @@ fn files_and_text_say_the_same() {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn missing_files_and_items_are_reported() {
     let missing = std::path::Path::new("no such file");
     let error = pem::certificates(missing).unwrap_err();
     assert!(matches!(error, PemError::File { .. }));
-    assert_eq!(error.to_string(), "no such file cannot be read");
+    assert_eq!(error.to_string(), "cannot read no such file");
 
     let identity = authority().issue("a.test");
     let error = pem::private_key(identity.chain.as_bytes()).unwrap_err();
-    assert_eq!(error.to_string(), "no private key in it");
+    assert_eq!(error.to_string(), "no private key in the PEM file or text");
     assert!(matches!(pem::certificates(identity.key.as_bytes()), Err(PemError::Nothing("certificate"))));
     assert!(matches!(pem::authorities(&b""[..]), Err(PemError::Nothing(_))));
     assert!(matches!(pem::revocation_lists(identity.chain.as_bytes()), Err(PemError::Nothing(_))));
 }
 
 #[test]
-fn what_is_malformed_is_refused() {
+fn malformed_pem_is_refused() {
     let whole = authority().issue("a.test").chain;
     let cut = &whole[..whole.len() - 10];
     assert!(matches!(pem::certificates(cut.as_bytes()), Err(PemError::Malformed(_))));
@@ -48,7 +48,7 @@ fn what_is_malformed_is_refused() {
 }
 
 #[test]
-fn what_is_too_large_is_refused() {
+fn oversized_pem_is_refused() {
     let one = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     assert_eq!(pem::certificates(one.repeat(MAX_ITEMS).as_bytes()).unwrap().len(), MAX_ITEMS);
     assert!(matches!(pem::certificates(one.repeat(MAX_ITEMS + 1).as_bytes()), Err(PemError::TooLarge)));
@@ -80,10 +80,10 @@ fn a_key_that_belongs_to_another_certificate_is_noticed() {
 }
 
 #[test]
-fn without_authorities_nobody_can_be_verified() {
-    let nobody = rustls::RootCertStore::empty();
-    let error = spandrel_tls::ClientOptions::new(provider(), nobody.clone()).build().unwrap_err();
+fn verification_needs_authorities() {
+    let empty = rustls::RootCertStore::empty();
+    let error = spandrel_tls::ClientOptions::new(provider(), empty.clone()).build().unwrap_err();
     assert!(matches!(error, spandrel_tls::ConfigError::Verifier(_)));
-    let error = server_options().require_clients(nobody).build().unwrap_err();
+    let error = server_options().require_clients(empty).build().unwrap_err();
     assert!(matches!(error, spandrel_tls::ConfigError::Verifier(_)));
 }

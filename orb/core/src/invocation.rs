@@ -30,10 +30,10 @@ use crate::{
     policies::{RebindPolicy, SyncScopePolicy},
 };
 
-pub(crate) use exchange::CallKind;
+use crate::object::{CallKind, Marshal};
+use exchange::exchange;
 #[cfg(feature = "server")]
 use exchange::exchange_here;
-use exchange::{Marshal, exchange};
 #[cfg(feature = "asynchronous")]
 pub(crate) use exchange::{joined, mistaken};
 pub(crate) use forward_history::ForwardHistory;
@@ -41,10 +41,6 @@ pub(crate) use profile_selector::ProfileSelector;
 
 /// Keeps the members of the exception with this repository id, if it is one that the operation raises.
 pub(crate) type Raise<'f> = &'f mut dyn FnMut(&str, &mut Decoder<'_>) -> Option<Result<(), CdrError>>;
-
-/// Makes a call: [`ObjectRef`]'s plain way, or one that an optional part of the ORB has put in its place.
-pub(crate) type Ask =
-    for<'o, 'q, 'f, 'a> fn(&'o ObjectRef, &'q CallKind<'f, 'a>) -> Result<Option<Reply>, SystemException>;
 
 /// What decides whether a failed attempt may be repeated.
 #[derive(Debug, Default)]

@@ -1,5 +1,7 @@
 //! Object references: what applications hold and generated stubs wrap.
 
+mod call_kind;
+
 use std::{any::Any, fmt, sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{CdrError, FromBound, Ior, Reference, TypeCode, Typed};
@@ -11,6 +13,7 @@ use spandrel_sync::{
 
 use crate::policies::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
 use crate::{Orb, destination::Destination, diagnostics::InterfaceLabel, policies::PolicyValues};
+pub(crate) use call_kind::{Ask, CallKind, Marshal};
 
 /// The repository id that every object has.
 pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";

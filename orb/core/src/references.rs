@@ -11,9 +11,6 @@ use crate::{
     names::{self, NameComponent},
 };
 
-/// The forms of references as text that an ORB reads.
-pub(crate) type UrlForms = fn(&Orb, &str) -> Result<ObjectRef, SystemException>;
-
 /// Reads `IOR:`.
 pub(crate) fn from_ior(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
     let ior = ior_from_string(text).map_err(bad_url)?;

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use spandrel_giop::OwnCodeSets;
+use spandrel_giop::{OwnCodeSets, SystemException};
 #[cfg(feature = "server")]
 use spandrel_sync::Arc;
 #[cfg(feature = "server")]
@@ -12,9 +12,10 @@ use spandrel_transport::Endpoint;
 
 #[cfg(feature = "server")]
 use crate::Spawn;
-use crate::{
-    destination::WireSettings, diagnostics::DiagnosticsSettings, initial::InitialReferences, references::UrlForms,
-};
+use crate::{ObjectRef, Orb, destination::WireSettings, diagnostics::DiagnosticsSettings, initial::InitialReferences};
+
+/// Reads a reference in the forms that an ORB knows.
+pub(crate) type UrlForms = fn(&Orb, &str) -> Result<ObjectRef, SystemException>;
 
 /// What both sides of an ORB are configured with.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ import org.omg.PortableServer.Servant;
  * JacORB's programs of the latency and scalability experiments, in the form of omniORB's: `latency-server`, `latency-client REFERENCE …`,
  * `servants-server [--servants N] [--dynamic 1]`, `servants-client REFERENCE`; see peers/omniorb/README.md.
  *
- * It has no package because `tools/lab/idl/latency.idl` has no module: Java names nothing of that kind from within a package.
+ * It has no package because `tools/lab/idl/latency.idl` has no module: code in a Java package cannot name such types.
  */
 public final class Measured {
     private Measured() {}
@@ -47,12 +47,12 @@ public final class Measured {
         all.put("OAIAddr", "127.0.0.1");
         all.put("jacorb.orb.print_version", "off");
         all.put("jacorb.connection.client.pending_reply_timeout", "30000");
-        // One-way calls that come faster than they are carried out wait.
+        // One-way calls wait if they arrive faster than they are executed.
         all.put("jacorb.poa.queue_wait", "on");
         return ORB.init(new String[0], all);
     }
 
-    /** The number behind an option. */
+    /** The value of a numeric option. */
     static long number(String[] arguments, String option, long otherwise) {
         String word = word(arguments, option, null);
         return word == null ? otherwise : Long.parseLong(word);
@@ -73,7 +73,7 @@ public final class Measured {
         void make() throws Exception;
     }
 
-    /** Makes calls, first those that warm up; the times of the others, as members of a JSON object. */
+    /** Makes the warm-up calls and the timed calls; returns the times of the latter as members of a JSON object. */
     static String measure(Call call, long warmUp, long calls) throws Exception {
         long[] times = new long[(int) calls];
         for (long i = 0; i < warmUp; ++i) call.make();
@@ -94,13 +94,13 @@ public final class Measured {
         return sorted[(int) (q * (sorted.length - 1))];
     }
 
-    /** Whether a servant was called; written once between two questions of the directory. */
+    /** Whether a servant was called; set once between two queries of the directory. */
     interface CalledFlag {
-        /** Whether it was called since this was asked the last time. */
+        /** Whether it was called since the last query. */
         boolean takeCalled();
     }
 
-    /** A servant that notes that it was called. */
+    /** A servant that records that it was called. */
     private static final class LatencyImpl extends LatencyPOA implements CalledFlag {
         private volatile boolean called;
 
@@ -121,7 +121,7 @@ public final class Measured {
         }
     }
 
-    /** Reads the arguments that each operation has, and answers nothing. */
+    /** Reads the arguments of each operation, and returns nothing. */
     private static final class DynamicImpl extends DynamicImplementation implements CalledFlag {
         private static final String[] INTERFACES = {LatencyHelper.id()};
         private final ORB orb;
@@ -195,7 +195,7 @@ public final class Measured {
         org.omg.CORBA.Object all = root.id_to_reference(root.activate_object(directory));
         System.out.println(orb.object_to_string(single ? directory.objects[0] : all));
         while (System.in.read() >= 0) {
-            // Whatever is said there, only its end counts.
+            // The input is ignored; only its end matters.
         }
         orb.shutdown(false);
     }
@@ -224,7 +224,7 @@ public final class Measured {
         }
     }
 
-    /** Which servant the next call goes to; the experiment's other programs compute the same. */
+    /** The servant of the next call; the experiment's other programs compute the same. */
     private static final class Targets {
         private final String algorithm;
         private final Latency[] objects;
@@ -292,7 +292,7 @@ public final class Measured {
                     if (isVoid) call = oneWay ? () -> targets.next().ping_1way() : () -> targets.next().ping();
                     else call = oneWay ? () -> targets.next().sendStructSeq_1way(structs) : () -> targets.next().sendStructSeq(structs);
             }
-            // The directory is asked between the calls that warm up and those that are timed, and after these; so nothing is on its way when
+            // The directory is queried after the warm-up calls and after the timed calls, so that no call is pending when
             // the next part begins.
             long warmUp = Long.parseLong(words[4]);
             for (long i = 0; i < warmUp; ++i) call.make();

@@ -24,16 +24,16 @@ Examples:
   spandrel bench footprint --parts sizes,minimum
   spandrel bench growth --calls 10000000";
 
-/// Measure single components, beside other people's.
+/// Measure single components, compared with those of other projects.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    experiment: Experiment,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Experiment {
     Collocation(collocation::Args),
     Demux(demux::Args),
     #[cfg(target_os = "linux")]
@@ -48,17 +48,17 @@ enum What {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        match self.what {
-            What::Collocation(args) => args.run(),
-            What::Demux(args) => args.run(),
+        match self.experiment {
+            Experiment::Collocation(args) => args.run(),
+            Experiment::Demux(args) => args.run(),
             #[cfg(target_os = "linux")]
-            What::Footprint(args) => args.run(),
+            Experiment::Footprint(args) => args.run(),
             #[cfg(target_os = "linux")]
-            What::Growth(args) => args.run(),
-            What::Marshal(args) => args.run(),
+            Experiment::Growth(args) => args.run(),
+            Experiment::Marshal(args) => args.run(),
             #[cfg(target_os = "linux")]
-            What::Reactor(args) => args.run(),
-            What::Timers(args) => args.run(),
+            Experiment::Reactor(args) => args.run(),
+            Experiment::Timers(args) => args.run(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `spandrel call`: one call of an object, by IDL that is read now.
+//! `spandrel call`: one call of an object, with the interface from an IDL file.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,13 +45,13 @@ pub(crate) struct Args {
     /// The file that declares the interface
     #[arg(long, value_name = "FILE")]
     idl: PathBuf,
-    /// A folder in which included files are looked for
+    /// A folder with included files
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
-    /// The interface, as Bank::Account or by its repository id; what the reference says unless given
+    /// The interface, as Bank::Account or by its repository id; by default that of the reference
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
-    /// Seconds that the call may take
+    /// The time limit of the call in seconds
     #[arg(short, long, value_name = "SECONDS", default_value_t = 30.0)]
     timeout: f64,
 }
@@ -59,8 +59,8 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let idl = describe_file(&self.idl, self.include.iter().cloned());
-        let idl = idl.with_context(|| format!("cannot use the IDL in {}", self.idl.display()))?;
-        let timeout = Duration::try_from_secs_f64(self.timeout).context("the time-out is none")?;
+        let idl = idl.with_context(|| format!("cannot use the IDL file {}", self.idl.display()))?;
+        let timeout = Duration::try_from_secs_f64(self.timeout).context("invalid value of --timeout")?;
         let orb = Orb::builder().request_timeout(Some(timeout)).build()?;
         let reference = ior::reference_text(self.reference.clone())?;
         let object = orb.string_to_object(&reference).context("cannot read the reference")?;
@@ -75,15 +75,13 @@ impl Args {
     fn interface(&self, idl: &Descriptions, object: &ObjectRef) -> anyhow::Result<InterfaceDescription> {
         let named = self.interface.as_deref().or(Some(object.type_id()).filter(|id| !id.is_empty()));
         if let Some(name) = named {
-            return idl
-                .interface(name)
-                .with_context(|| format!("{} does not say what `{name}` is", self.idl.display()));
+            return idl.interface(name).with_context(|| format!("{} does not declare `{name}`", self.idl.display()));
         }
         let all: Vec<&str> = idl.interfaces().collect();
         match all[..] {
             [only] => Ok(idl.interface(only)?),
             [] => bail!("{} declares no interface", self.idl.display()),
-            _ => bail!("the reference does not say its interface: give --interface, one of {}", all.join(", ")),
+            _ => bail!("the reference has no type: give --interface, one of {}", all.join(", ")),
         }
     }
 }
@@ -99,7 +97,9 @@ fn find<'i>(
     if let Some(Undescribed { reason, .. }) = interface.undescribed().iter().find(|it| it.name == name) {
         bail!("`{name}` of `{}` cannot be called: {reason}", interface.id());
     }
-    found.ok_or_else(|| anyhow!("`{}` has no operation or attribute `{name}` for so many arguments", interface.id()))
+    found.ok_or_else(|| {
+        anyhow!("`{}` has no operation or attribute `{name}` with this number of arguments", interface.id())
+    })
 }
 
 fn list(interface: &InterfaceDescription) -> anyhow::Result<()> {
@@ -126,7 +126,8 @@ fn read(
     let read = sent.iter().zip(texts).map(|(parameter, text)| {
         let value = DynAny::from_text_with(&parameter.type_code, text, value_types, &resolve);
         let type_spec = parameter.type_code.type_spec();
-        let value = value.with_context(|| format!("`{text}` is no `{type_spec}` for `{}`", parameter.name));
+        let value =
+            value.with_context(|| format!("invalid value `{text}` for `{}`: expected `{type_spec}`", parameter.name));
         Ok(value?.to_any()?)
     });
     read.collect()
@@ -145,7 +146,7 @@ fn show(operation: &OperationDescription, outcome: &Outcome) -> anyhow::Result<S
     Ok(text)
 }
 
-/// An exception that the operation raised is told with its members.
+/// An exception of the operation is shown with its members.
 fn explain(error: RequestError) -> anyhow::Error {
     match &error {
         RequestError::Raised(raised) => match DynAny::new(&raised.exception) {

@@ -1,4 +1,4 @@
-//! What several commands share: how output and errors are printed, and options that mean the same everywhere.
+//! Common parts of several commands: printing of output and errors, and shared options.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use spandrel_lab::output::{Directory, default_directory};
 use spandrel_lab::placement::{Placement, cores};
 use spandrel_lab::units::{Octets, UnitError, parse_sizes};
 
-/// Prints to standard output. A reader that has gone, such as `head`, is no error.
+/// Prints to standard output. A closed reader, such as `head`, is no error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -20,13 +20,13 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Says something on standard error that is no result.
+/// Prints a remark to standard error.
 pub(crate) fn note(text: &str) {
     _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Prints an error in one line, and its causes below it. A cause that ends the line above is not repeated: some errors
-/// include the text of their source.
+/// Prints an error in one line, and its causes below it. A cause that ends the line above is not repeated,
+/// since some errors include the text of their source.
 pub(crate) fn print_error(error: &anyhow::Error) {
     let mut text = format!("error: {error}\n");
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -49,14 +49,14 @@ impl FromStr for Sizes {
     }
 }
 
-/// Where the two processes run.
+/// The placement of the two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PlacementArg {
     /// Both on one core: the pure cost
     One,
     /// Each on a core of its own: the realistic case
     Two,
-    /// As the system likes
+    /// Not pinned
     Free,
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn best_placement() -> Placement {
     }
 }
 
-/// The placements that this machine can pin to, each measured by itself.
+/// The placements that this machine can pin to, each measured separately.
 pub(crate) fn pinned_placements() -> Vec<Placement> {
     match cores().len() {
         0 => vec![Placement::Free],
@@ -88,8 +88,8 @@ pub(crate) fn pinned_placements() -> Vec<Placement> {
     }
 }
 
-/// Opens the folder of results that was asked for, or the default one.
-pub(crate) fn results_directory(asked: Option<&Path>, experiment: &str) -> anyhow::Result<Directory> {
-    let path = asked.map_or_else(|| default_directory(experiment), PathBuf::from);
+/// Opens the given folder of results, or the default one.
+pub(crate) fn results_directory(given: Option<&Path>, experiment: &str) -> anyhow::Result<Directory> {
+    let path = given.map_or_else(|| default_directory(experiment), PathBuf::from);
     Ok(Directory::create(&path)?)
 }

@@ -1,4 +1,4 @@
-//! `spandrel dump`: GIOP as text, recorded or as it happens.
+//! `spandrel dump`: GIOP as text, from captures or live.
 
 mod capture;
 mod connections;
@@ -9,9 +9,9 @@ mod interface;
 mod packet;
 mod relay;
 mod stream;
-mod told;
+mod summary;
+mod text;
 mod typed;
-mod words;
 
 use std::{
     fs::File,
@@ -25,7 +25,7 @@ use crate::common;
 use connections::Connections;
 use conversation::Style;
 use packet::Segment;
-use told::Told;
+use summary::MessageSummary;
 use typed::Types;
 
 const EXAMPLES: &str = "\
@@ -41,7 +41,7 @@ With --listen it stands between clients and a server, and needs no privileges: g
 
 Exit codes: 0 done, 1 failed, or the capture is broken, 2 wrong usage.";
 
-/// Print the GIOP messages of a capture, or of connections as they happen.
+/// Print the GIOP messages of a capture, or of live connections.
 ///
 /// Arguments and results are shown with their names and types where IDL declares the operation.
 #[derive(Debug, clap::Args)]
@@ -50,16 +50,16 @@ pub(crate) struct Args {
     /// A capture, pcap or pcapng, or - for standard input
     #[arg(required_unless_present_any = ["listen", "interface"])]
     capture: Option<PathBuf>,
-    /// Wait for more at the capture's end
+    /// Wait for more at the end of the capture
     #[arg(long, requires = "capture")]
     follow: bool,
-    /// Accept connections here, pass them on to --to, and show what goes over them
+    /// Accept connections here, forward them to --to, and show their messages
     #[arg(long, value_name = "ADDR", requires = "to", conflicts_with_all = ["capture", "interface"])]
     listen: Option<String>,
-    /// Where connections that are accepted are passed on to
+    /// Address to which accepted connections are forwarded
     #[arg(long, value_name = "ADDR", requires = "listen")]
     to: Option<String>,
-    /// Show what goes from or to the addresses of this network interface, or of all (any)
+    /// Show the traffic of the addresses of this network interface, or of all (any)
     #[arg(long, value_name = "NAME", conflicts_with = "capture")]
     interface: Option<String>,
     /// Only connections from or to this port
@@ -68,10 +68,11 @@ pub(crate) struct Args {
     /// A file that declares interfaces; may be given more than once
     #[arg(long, value_name = "FILE")]
     idl: Vec<PathBuf>,
-    /// A folder in which included files are looked for
+    /// A folder with included files
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
-    /// The interface of all objects, as Bank::Account or by its repository id; found by the operations' names unless given
+    /// The interface of all objects, as Bank::Account or by its repository id; by default found by the names
+    /// of operations
     #[arg(long = "type", value_name = "INTERFACE", requires = "idl")]
     interface_of_objects: Option<String>,
     /// Show bodies as octets, too
@@ -80,23 +81,23 @@ pub(crate) struct Args {
     /// Print one JSON object for each message
     #[arg(long)]
     json: bool,
-    /// End after so many messages
+    /// End after this number of messages
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 }
 
-/// Where text goes.
+/// The output, and its limit.
 #[derive(Debug)]
 pub(crate) struct Output {
     is_json: bool,
-    /// Messages that may still be told of.
+    /// The number of messages left until the limit.
     left: u64,
 }
 
-/// Enough messages have been told of.
+/// The limit of messages is reached.
 #[derive(Debug, thiserror::Error)]
-#[error("that was the last message that was asked for")]
-struct Enough;
+#[error("the limit of --count is reached")]
+struct LimitReached;
 
 impl Output {
     fn begin(&mut self, number: usize, client: &str, server: &str) -> anyhow::Result<()> {
@@ -107,10 +108,10 @@ impl Output {
         common::print(&format!("#{number} {client} -> {server}\n"))
     }
 
-    fn tell(&mut self, told: &Told) -> anyhow::Result<()> {
-        common::print(&if self.is_json { told.json() } else { told.text() })?;
+    fn print(&mut self, summary: &MessageSummary) -> anyhow::Result<()> {
+        common::print(&if self.is_json { summary.json() } else { summary.text() })?;
         self.left -= 1;
-        if self.left == 0 { Err(Enough.into()) } else { Ok(()) }
+        if self.left == 0 { Err(LimitReached.into()) } else { Ok(()) }
     }
 }
 
@@ -123,7 +124,7 @@ impl Args {
             _ => self.packets(&mut types, &mut out),
         };
         match shown {
-            Err(error) if error.is::<Enough>() => Ok(()),
+            Err(error) if error.is::<LimitReached>() => Ok(()),
             other => other,
         }
     }
@@ -142,7 +143,7 @@ impl Args {
             #[cfg(target_os = "linux")]
             return interface::run(name, &mut take);
             #[cfg(not(target_os = "linux"))]
-            bail!("--interface {name} is only there on Linux; use a capture, or --listen");
+            bail!("--interface {name} works on Linux only; use a capture, or --listen");
         }
         let mut of_packet = |packet: &capture::Packet<'_>| match packet::segment(packet.link, packet.octets) {
             Some(segment) => take(packet.time, &segment),
@@ -150,7 +151,7 @@ impl Args {
         };
         let read = capture::read(self.open()?, &mut of_packet);
         if read.is_ok() && connections.counted() == 0 {
-            bail!("there is no GIOP in this capture (what is encrypted is not understood)");
+            bail!("there is no GIOP in this capture (encrypted connections cannot be decoded)");
         }
         read
     }

@@ -27,29 +27,30 @@ Programs built by Cargo need none of this: let their build script call spandrel-
 
 /// Compile IDL to Rust.
 ///
-/// FILE.idl becomes FILE.rs. Mistakes are shown with the line they are in. What included files define becomes part of the same output.
+/// FILE.idl becomes FILE.rs. Errors are shown with their lines. Definitions of included files become part of
+/// the same output.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The IDL files
     #[arg(required = true, value_name = "FILE.idl")]
     files: Vec<PathBuf>,
-    /// The folder for the Rust files; made if it is not there
+    /// The folder for the Rust files; created if missing
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
     /// Print the Rust code instead of writing files
     #[arg(long, conflicts_with = "out")]
     stdout: bool,
-    /// Only say what is wrong: generate nothing
+    /// Only check for errors: generate nothing
     #[arg(long, conflicts_with_all = ["out", "stdout", "dump", "depfile"])]
     check: bool,
     /// Print what the files define instead of generating code
     #[arg(long, value_name = "FORM", conflicts_with_all = ["out", "stdout", "depfile"])]
     dump: Option<Form>,
-    /// Write down, as a rule of make, which files each Rust file was made from
+    /// Write the source files of each Rust file to this file, as a rule of make
     #[arg(long, value_name = "FILE", conflicts_with = "stdout")]
     depfile: Option<PathBuf>,
-    /// A folder in which included files are looked for
+    /// A folder with included files
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
     /// Define a macro
@@ -58,10 +59,11 @@ pub(crate) struct Args {
     /// The Rust path of the module that generated code uses
     #[arg(long, value_name = "PATH", default_value = "::spandrel::generated")]
     runtime: String,
-    /// Make the padding of these structs explicit, so that sequences of them are sent from where they lie; `all` for every struct that allows it
+    /// Make the padding of these structs explicit, so that sequences of them are sent without copying; `all`
+    /// for every struct that allows it
     #[arg(long, value_name = "STRUCT,..", value_delimiter = ',')]
     pad: Vec<String>,
-    /// Leave the asynchronous methods of references out
+    /// Omit the asynchronous methods of references
     #[arg(long)]
     no_async_client: bool,
     /// Add the standard callback and polling operations (sendc_, sendp_), reply handlers and pollers
@@ -70,7 +72,7 @@ pub(crate) struct Args {
     /// Add servants whose methods return futures
     #[arg(long)]
     async_server: bool,
-    /// The engine that marshals: compiled, interpretive or adaptive, for everything or for what is named
+    /// The marshaling engine: compiled, interpretive or adaptive, for everything or for named definitions
     #[arg(long, value_name = "[NAME=]ENGINE")]
     marshal: Vec<String>,
     /// Write a file for each IDL module, in a folder beside FILE.rs
@@ -85,7 +87,7 @@ pub(crate) struct Args {
     /// Derive a macro too, for a type or for all
     #[arg(long, value_name = "[NAME=]MACRO")]
     derive: Vec<String>,
-    /// The Rust module that has what an included file defines: it is named there and not written again
+    /// The Rust module with the definitions of an included file: they are named there and not generated again
     #[arg(long, value_name = "FILE.idl=PATH")]
     external: Vec<String>,
     /// Put everything into these modules, such as control::generated
@@ -94,20 +96,20 @@ pub(crate) struct Args {
     /// Write ties: servants made of several objects, for interfaces with bases
     #[arg(long)]
     ties: bool,
-    /// How stubs call objects of the same ORB: through-poa, or direct where that is the same
+    /// How stubs call objects of the same ORB: through-poa, or direct where that is equivalent
     #[arg(long, value_name = "STRATEGY", value_parser = ["direct", "through-poa"], default_value = "through-poa")]
     collocation: String,
-    /// The Rust type that a native type is
+    /// The Rust type for a native type
     #[arg(long, value_name = "NAME=TYPE")]
     native: Vec<String>,
 }
 
-/// What `--dump` prints.
+/// The format of `--dump`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Form {
     /// The whole model; the documentation of spandrel-idl's module json describes it
     Json,
-    /// A line for each definition: kind, name, repository id, and what it consists of
+    /// A line for each definition: kind, name, repository id, and contents
     Text,
 }
 
@@ -207,7 +209,7 @@ impl Args {
         }
     }
 
-    /// Where the Rust of an IDL file goes.
+    /// The path of the Rust file for an IDL file.
     fn path_for(&self, file: &Path) -> anyhow::Result<PathBuf> {
         let stem = file.file_stem().ok_or_else(|| anyhow!("{} names no file", file.display()))?;
         Ok(self.out.join(Path::new(stem).with_added_extension("rs")))
@@ -222,7 +224,7 @@ impl Args {
     }
 }
 
-/// Shows diagnostics, in colour where people look.
+/// Shows diagnostics, in colour on a terminal.
 fn show(diagnostics: &Diagnostics) {
     let text = diagnostics.render(io::stderr().is_terminal());
     _ = io::stderr().write_all(text.as_bytes());

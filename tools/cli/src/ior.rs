@@ -1,4 +1,4 @@
-//! `spandrel ior`: what a reference says.
+//! `spandrel ior`: the contents of a reference.
 
 use std::io::Read;
 
@@ -14,10 +14,10 @@ Examples:
   spandrel ior corbaloc:iiop:1.2@server.example:2809/NameService
   some-server | head -1 | spandrel ior -";
 
-/// Show what an object reference says.
+/// Show the contents of an object reference.
 ///
-/// Prints its type, and for each profile the protocol version, host, port, object key and
-/// components. What cannot be read is shown as octets.
+/// Prints its type, and for each profile the protocol version, host, port, object key and components.
+/// Undecodable parts are shown as octets.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -36,7 +36,7 @@ impl Args {
     }
 }
 
-/// The reference itself, or what standard input says.
+/// The reference itself, or the text of standard input.
 pub(crate) fn reference_text(given: String) -> anyhow::Result<String> {
     if given != "-" {
         return Ok(given);

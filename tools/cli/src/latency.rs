@@ -29,48 +29,52 @@ Between two machines:
   there$ spandrel ttcp --receive 0.0.0.0:5001
   here$  spandrel latency --connect there:5001";
 
-/// Measure how long calls take, beside raw sockets, omniORB and JacORB.
+/// Measure call times, compared with raw sockets, omniORB and JacORB.
 ///
 /// Measures a call without parameters and one with 1,024 structures, through raw sockets,
 /// typed endpoints of every family, the ORB, and omniORB where its programs are built.
 ///
-/// The socket mechanisms send and answer as many octets as the ORB does. Mechanisms are interleaved and compared round
-/// by round. The same figures are written as JSON and CSV.
+/// The socket mechanisms transfer as many octets as the ORB does. Mechanisms are interleaved and compared
+/// round by round. The same figures are written as JSON and CSV.
 ///
-/// With `--servants` the ORBs alone are measured: how the time of a call depends on the servants of its server.
+/// With `--servants` the ORBs alone are measured: call times by the number of servants.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// On which cores the processes run; several are measured one after the other [default: one,two as far as there are cores]
+    /// Cores of the processes; several placements are measured one after the other [default: one,two as far
+    /// as there are cores]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,..")]
     placement: Vec<PlacementArg>,
-    /// Who calls: c, ipc, c-unix, unix, spipe, shm, orb, omniorb; with --servants: orb, omniorb, jacorb [default: all]
+    /// Mechanisms: c, ipc, c-unix, unix, spipe, shm, orb, omniorb; with --servants: orb, omniorb, jacorb
+    /// [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     mechanisms: Vec<String>,
-    /// What a call carries [default: both]
+    /// Parameters of a call [default: both]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,..")]
     case: Vec<CaseArg>,
     #[command(flatten)]
     servants: servants::Args,
-    /// Timed calls per round [default: 50000; with --quick: 5000]; with --servants: at least so many [default: 10000; with --quick: 2000]
+    /// Timed calls per round [default: 50000; with --quick: 5000]; with --servants: the minimum [default:
+    /// 10000; with --quick: 2000]
     #[arg(long, value_name = "N")]
     calls: Option<u32>,
     /// Interleaved rounds [default: 7; with --quick: up to 5, as time allows; with both --quick and --servants: 2]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// Call a receiver that runs already (`spandrel ttcp --receive`) at this control address
+    /// Call a running receiver (`spandrel ttcp --receive`) at this control address
     #[arg(long, value_name = "HOST:PORT")]
     connect: Option<String>,
     /// The folder with omniORB's latency-server and latency-client [default: where `cargo xtask interop` builds them]
     #[arg(long, value_name = "DIR", env = "SPANDREL_OMNIORB")]
     omniorb: Option<PathBuf>,
-    /// Where JSON and CSV files go [default: target/latency in a Cargo workspace, otherwise spandrel-latency]
+    /// Folder for JSON and CSV files [default: target/latency in a Cargo workspace, otherwise
+    /// spandrel-latency]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Finish within 20 seconds: fewer calls and rounds
     #[arg(long)]
     quick: bool,
-    /// The longest that a single run may take, in seconds
+    /// The time limit of a single run, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     timeout: u64,
 }
@@ -122,7 +126,7 @@ impl Args {
         }
     }
 
-    /// Those that were named, or all.
+    /// The named ones, or all.
     fn contenders<C: FromStr<Err = LabError>>(&self, all: Vec<C>) -> Result<Vec<C>, LabError> {
         if self.mechanisms.is_empty() { Ok(all) } else { self.mechanisms.iter().map(|name| name.parse()).collect() }
     }

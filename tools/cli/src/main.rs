@@ -1,7 +1,7 @@
-//! The spandrel command: parses its arguments, hands over to the libraries, and prints what they say.
+//! The spandrel command: parses its arguments, calls the libraries, and prints their results.
 //!
-//! Glue only. Experiments live in `spandrel-lab`, the compiler in `spandrel-idl`; this crate knows options, exit codes
-//! and how an error is shown: one line, its causes below. Exit codes: 0 done, 1 failed, 2 wrong usage.
+//! Glue only. Experiments are in `spandrel-lab`, the compiler in `spandrel-idl`. This crate has options, exit
+//! codes and error output: one line, with its causes below. Exit codes: 0 success, 1 failure, 2 wrong usage.
 
 #![forbid(unsafe_code)]
 

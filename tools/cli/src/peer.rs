@@ -9,7 +9,7 @@ use spandrel_lab::child;
 use spandrel_lab::peer::EchoServer;
 use spandrel_lab::peer::child::{ChildKind, ChildRole};
 
-/// How a child is told what to be.
+/// The role of a child.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The core to pin itself to
@@ -23,16 +23,16 @@ pub(crate) struct Args {
 enum Kind {
     /// Listen for control connections
     Receive { addr: String },
-    /// Carry out jobs that come by standard input
+    /// Carry out jobs from standard input
     Transmit { addr: String },
-    /// Serve so many objects
+    /// Serve this number of objects
     ServantsServer {
         servants: u32,
-        /// By a dynamic skeleton
+        /// Through a dynamic skeleton
         #[arg(long)]
         dynamic: bool,
     },
-    /// Call the objects of a directory, as standard input says
+    /// Call the objects of a directory, by commands on standard input
     ServantsClient { reference: String },
     /// Serve a soak run
     SoakServer {
@@ -40,13 +40,13 @@ enum Kind {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
-    /// Echo what comes
+    /// Echo input
     #[cfg(target_os = "linux")]
     Echo { server: EchoServer },
 }
 
 impl Args {
-    /// Is that child until the parent has gone. Failures are told to the parent, which prints them.
+    /// Runs the child until the parent has ended. Failures are reported to the parent, which prints them.
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let kind = match self.kind {
             Kind::Receive { addr } => ChildKind::Receive(addr),
@@ -64,7 +64,7 @@ impl Args {
     }
 }
 
-/// The command line that makes this program the given child.
+/// The command line that runs this program as the given child.
 pub(crate) fn launch(role: &ChildRole) -> Command {
     let mut command = Command::new(env::current_exe().unwrap_or_else(|_| "spandrel".into()));
     command.arg("peer");

@@ -1,4 +1,4 @@
-//! `spandrel ping`: whether an object answers.
+//! `spandrel ping`: reachability of an object.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ Examples:
   spandrel ping IOR:010000000f00000049444c3a...
   spandrel ping --count 1 --timeout 0.5 corbaloc:iiop:1.2@server.example:2809/NameService
 
-Exit codes: 0 the object is there, 1 it is not, or nobody answered, 2 wrong usage.";
+Exit codes: 0 the object exists, 1 it does not, or nothing was answered, 2 wrong usage.";
 
-/// Ask an object whether it is there.
+/// Check whether an object exists and answers.
 ///
-/// Asks by LocateRequest and by calling `_non_existent`, and prints the round-trip times.
+/// Sends LocateRequests and calls `_non_existent`, and prints the round-trip times.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The reference, as IOR: or corbaloc:, or - to read it from standard input
     reference: String,
-    /// How often to ask
+    /// Number of rounds
     #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
-    /// Seconds from one turn to the next
+    /// Seconds between rounds
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     interval: Duration,
-    /// Seconds that connecting, and each answer, may take
+    /// Time limit of connecting, and of each answer, in seconds
     #[arg(short, long, value_name = "SECONDS", default_value = "5", value_parser = positive_seconds)]
     timeout: Duration,
 }

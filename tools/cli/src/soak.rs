@@ -14,22 +14,24 @@ Examples:
   spandrel soak --seconds 36000 --clients 16
   spandrel soak --seed 42 --orb '-ORBConcurrency leader-followers'";
 
-/// Drive mixed traffic between two processes for a while, check every octet, and see whether anything grows.
+/// Drive mixed traffic between two processes for a while, check every octet, and check whether anything
+/// grows.
 ///
-/// Octets, structs, unions and anys of many sizes go there and back; exceptions, one-ways, futures (some of them given up), objects that come
-/// and go, call-backs, connections for one call, and peers that vanish inside a message are mixed in by chance. The run is cut into twelve
-/// cycles; after each the traffic rests, and memory, threads, descriptors and objects of both processes are noted. If an answer was
-/// wrong, or anything grew after the first cycles, the command fails.
+/// Octets, structs, unions and anys of many sizes are echoed. Exceptions, one-ways, futures (some of them
+/// dropped), objects that are created and destroyed, call-backs, connections for one call, and peers that
+/// close inside a message are mixed in at random. The run is cut into twelve cycles; after each the traffic
+/// pauses, and memory, threads, descriptors and objects of both processes are recorded. The command fails if
+/// an answer was wrong, or if anything grew after the first cycles.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// How long there is traffic
+    /// Duration of the traffic
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     seconds: f64,
-    /// How many threads call at once; two share an ORB
+    /// Number of threads that call concurrently; two share an ORB
     #[arg(long, value_name = "N", default_value_t = 4)]
     clients: u32,
-    /// What the drawing by chance begins with [default: another each time]
+    /// Seed of the random choices [default: a new one each time]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// The longest data of a call, in octets
@@ -38,7 +40,7 @@ pub(crate) struct Args {
     /// Options of both ORBs, in one text
     #[arg(long, value_name = "OPTIONS", default_value = "", allow_hyphen_values = true)]
     orb: String,
-    /// Where JSON and text go [default: target/soak in a Cargo workspace, otherwise spandrel-soak]
+    /// Folder for JSON and text [default: target/soak in a Cargo workspace, otherwise spandrel-soak]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

@@ -29,8 +29,8 @@ Between two machines:
 /// Transfers buffers of typed data from a transmitter process to a receiver process and reports Mbit/s by buffer size:
 /// by default between two processes on this machine, each pinned to its own core.
 ///
-/// Mechanisms are interleaved and compared round by round, so that a noisy machine treats them alike. The same figures
-/// are written as JSON, CSV and SVG.
+/// Mechanisms are interleaved and compared round by round, so that a noisy machine affects them alike. The
+/// same figures are written as JSON, CSV and SVG.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -43,7 +43,8 @@ pub(crate) struct Args {
     /// Data types [default: all; with --quick: octet, double, struct]
     #[arg(long, value_name = "TYPE,..", value_delimiter = ',')]
     types: Vec<DataType>,
-    /// Sizes of the sender's buffers: sizes, or ranges that are doubled through [default: 1K..128K; with --quick: 1K,8K,64K]
+    /// Sizes of the sender's buffers: sizes, or ranges by powers of two [default: 1K..128K; with --quick:
+    /// 1K,8K,64K]
     #[arg(long, value_name = "SIZE,..", value_delimiter = ',')]
     sizes: Vec<Sizes>,
     /// User data per run [default: 64M; with --quick: 32M]
@@ -52,26 +53,27 @@ pub(crate) struct Args {
     /// Size of the socket queues: `system`, or octets such as 64K
     #[arg(long, value_name = "SIZE", default_value = "system", value_parser = queue_size)]
     queue_size: QueueSize,
-    /// How often each run is made [default: 10; with --quick: up to 5, as time allows]
+    /// Number of repetitions of each run [default: 10; with --quick: up to 5, as time allows]
     #[arg(long, value_name = "N")]
     repetitions: Option<u32>,
-    /// Mechanisms: plain calls over TCP (c) and in the UNIX domain (c-unix), typed endpoints over TCP (ipc) and of the other
-    /// families (unix, spipe, shm), the ORB (orb) [default: all that there are]
+    /// Mechanisms: plain calls over TCP (c) and in the UNIX domain (c-unix), typed endpoints over TCP (ipc)
+    /// and of the other families (unix, spipe, shm), the ORB (orb) [default: all available ones]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     mechanisms: Vec<MechanismName>,
-    /// Whether buffers are answered one by one
+    /// Whether each buffer is answered
     #[arg(long, value_enum, default_value = "oneway")]
     call: CallArg,
-    /// On which cores the processes run [default: two where there are two cores; with a single role: free]
+    /// Cores of the processes [default: two where there are two cores; with a single role: free]
     #[arg(long, value_enum)]
     placement: Option<PlacementArg>,
-    /// Where JSON, CSV and SVG files go [default: target/ttcp in a Cargo workspace, otherwise spandrel-ttcp]
+    /// Folder for JSON, CSV and SVG files [default: target/ttcp in a Cargo workspace, otherwise
+    /// spandrel-ttcp]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Finish within 20 seconds: fewer types, sizes, rounds and octets
     #[arg(long)]
     quick: bool,
-    /// The longest that a single run may take, in seconds
+    /// The time limit of a single run, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     timeout: u64,
 }
@@ -100,7 +102,8 @@ fn queue_size(text: &str) -> Result<QueueSize, String> {
     }
 }
 
-/// Seconds after which a quick series begins no further round; the last one, and drawing, fit into what remains of 20.
+/// Seconds after which a quick series begins no further round; the last one, and drawing, fit into the rest
+/// of 20.
 const QUICK_BUDGET_SECONDS: u64 = 12;
 
 impl Args {

@@ -13,7 +13,7 @@ fn json(folder: &Path, name: &str) -> serde_json::Value {
 }
 
 #[test]
-fn every_subject_explains_itself_with_examples() {
+fn the_help_of_every_subject_has_examples() {
     for subject in ["demux", "reactor", "timers"] {
         let output = spandrel(&["bench", subject, "--help"]);
         check_code(&output, 0);
@@ -100,7 +100,7 @@ fn calls_within_an_orb_are_measured_by_path() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn echo_servers_that_are_not_here_have_rows_that_say_so() {
+fn absent_echo_servers_have_rows_with_the_reason() {
     let (folder, nowhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let out = folder.path().to_str().unwrap();
     let peers = nowhere.path().to_str().unwrap();
@@ -122,10 +122,11 @@ fn echo_servers_that_are_not_here_have_rows_that_say_so() {
     }
 }
 
-/// Tests run below the source tree, so the plain C server is built and stands beside ours, or says why it cannot be.
+/// Tests run below the source tree, so the plain C server is built and compared with ours, or its row has the
+/// reason.
 #[cfg(target_os = "linux")]
 #[test]
-fn ours_are_compared_with_the_plain_c_server() {
+fn our_servers_are_compared_with_the_plain_c_server() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let args = ["bench", "reactor", "--servers", "c,epoll,acceptor", "--connections", "20+3", "--octets", "3000"];
@@ -149,7 +150,8 @@ fn ours_are_compared_with_the_plain_c_server() {
     assert_eq!(runs.lines().count(), 1 + 2 * if base_is_here { 3 } else { 2 });
 }
 
-/// `select` refuses the connections beyond 1,024 handles. The series goes on, and with fewer connections it is there again.
+/// `select` refuses the connections beyond 1,024 handles. The series continues, and with fewer connections
+/// the server takes part again.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_server_that_cannot_hold_so_many_connections_is_absent_for_that_load_alone() {
@@ -166,22 +168,23 @@ fn a_server_that_cannot_hold_so_many_connections_is_absent_for_that_load_alone()
     }
 }
 
-/// The smallest client, built for size as the README says: less than a minute of one processor, and some seconds when nothing it is made of has changed.
+/// The smallest client, built for size as in the README: less than a minute of processor time, and some
+/// seconds if none of its sources has changed.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
 fn the_smallest_client_has_not_grown() {
-    use spandrel_lab::bench::footprint::{MOST_GROWTH, Minimum, RECORDED};
+    use spandrel_lab::bench::footprint::{MAX_GROWTH, Minimum, RECORDED};
 
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("smallest-client");
     let mut command = assert_cmd::Command::cargo_bin("spandrel").unwrap();
     command.args(["bench", "footprint", "--parts", "minimum", "--out"]).arg(&folder);
-    // Cargo builds: on a machine with much else to do that takes its time.
+    // Cargo builds, which takes time on a busy machine.
     let output = command.timeout(Duration::from_secs(900)).output().unwrap();
     check_code(&output, 0);
     let minimum: Minimum = serde_json::from_value(json(&folder, "footprint.json")["minimum"].clone()).unwrap();
     assert!(
-        minimum.growth() <= MOST_GROWTH,
-        "the smallest client adds {} octets to a program with a socket, {:.1} % more than the {RECORDED} that are recorded ({MOST_GROWTH} % pass).\n\
+        minimum.growth() <= MAX_GROWTH,
+        "the smallest client adds {} octets to a program with a socket, {:.1} % more than the {RECORDED} that are recorded ({MAX_GROWTH} % pass).\n\
          Keep new code out of it: behind a Cargo feature that it does not name, or out of what a plain call reaches. What it consists of: set\n\
          `strip = false` in {}/built/minimum/Cargo.toml, build there, and compare `nm --size-sort --print-size --demangle` with the last commit's.\n\
          If it has to grow, say so: the new figure in RECORDED (tools/lab/src/bench/footprint/minimum.rs), in README.md, in docs/experiments.md and in\n\
@@ -194,15 +197,18 @@ fn the_smallest_client_has_not_grown() {
 
 #[test]
 fn pages_say_how_large_the_smallest_client_is() {
-    let said = format!("{:.0} KiB more", spandrel_lab::bench::footprint::RECORDED as f64 / 1024.0);
+    let message = format!("{:.0} KiB more", spandrel_lab::bench::footprint::RECORDED as f64 / 1024.0);
     for page in ["README.md", "docs/experiments.md"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
-        assert!(fs::read_to_string(&path).unwrap().contains(&said), "{page} does not say `{said}`, which is recorded");
+        assert!(
+            fs::read_to_string(&path).unwrap().contains(&message),
+            "{page} does not have the recorded figure `{message}`"
+        );
     }
 }
 
 #[test]
-fn what_cannot_be_meant_is_wrong_usage() {
+fn invalid_arguments_are_wrong_usage() {
     for (args, words) in [
         (&["bench"][..], "Usage: spandrel bench"),
         (&["bench", "reactor", "--servers", "inetd"], "not an echo server; there are c, "),

@@ -1,4 +1,4 @@
-//! `spandrel call`: an object is called by IDL that is read now.
+//! `spandrel call`: a call of an object, with the interface from an IDL file.
 
 use crate::support;
 
@@ -38,9 +38,9 @@ fn operations_are_called_with_values_as_text() {
     bank.says(&["echo", "-2.5"], "-2.5\n");
 }
 
-/// A derived value where its base is declared, circles, and abstract interfaces.
+/// A derived value where its base is declared, cyclic values, and abstract interfaces.
 #[test]
-fn values_are_typed_and_shown_as_what_they_are() {
+fn values_are_parsed_and_shown_with_their_types() {
     let bank = Bank::open();
     let again = |operation: &str, value: &str| bank.says(&[operation, value], &format!("{value}\n"));
     again("keep", "null");
@@ -54,7 +54,7 @@ fn values_are_typed_and_shown_as_what_they_are() {
 }
 
 #[test]
-fn what_cannot_be_called_is_said_with_its_reason() {
+fn an_uncallable_operation_is_reported_with_its_reason() {
     let bank = Bank::open();
     let output = bank.call(&[]);
     check_code(&output, 0);
@@ -63,7 +63,7 @@ fn what_cannot_be_called_is_said_with_its_reason() {
 }
 
 #[test]
-fn what_there_is_to_call_is_listed() {
+fn callable_operations_are_listed() {
     let bank = Bank::open();
     let output = bank.call(&[]);
     check_code(&output, 0);
@@ -81,7 +81,7 @@ fn what_there_is_to_call_is_listed() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn call_errors_name_their_reason() {
     let bank = Bank::open();
     bank.fails(&["deposit", "-7", "x"], "the operation raised `IDL:Bank/Broke:1.0` {missing: -7}");
     bank.fails(&["deposit", "5"], "takes 2 arguments, not 1");
@@ -93,7 +93,7 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
-fn the_reference_may_come_by_standard_input() {
+fn the_reference_is_read_from_standard_input() {
     let bank = Bank::open();
     let file = bank.file.to_str().unwrap();
     let output = spandrel_with_input(&["call", "--idl", file, "-", "sort"], &bank.reference);
@@ -102,7 +102,7 @@ fn the_reference_may_come_by_standard_input() {
 }
 
 #[test]
-fn idl_with_mistakes_shows_them() {
+fn errors_in_idl_are_shown() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bad.idl");
     std::fs::write(&file, "interface Half {").unwrap();
@@ -112,16 +112,16 @@ fn idl_with_mistakes_shows_them() {
 }
 
 #[test]
-fn a_cause_is_said_once() {
+fn each_cause_is_printed_once() {
     let bank = Bank::open();
     let idl = bank.file.to_str().unwrap();
     for reference in ["corbalo:iiop:127.0.0.1:1/x", "corbaloc:iiop:127.0.0.1:1/x"] {
         let output = spandrel(&["call", "--idl", idl, reference, "--interface", "Bank::Account", "sort"]);
         check_code(&output, 1);
-        let said = stderr(&output);
-        assert!(said.starts_with("error: "), "{said}");
-        for cause in said.lines().filter_map(|line| line.strip_prefix("  cause: ")) {
-            assert_eq!(said.matches(cause).count(), 1, "{said}");
+        let message = stderr(&output);
+        assert!(message.starts_with("error: "), "{message}");
+        for cause in message.lines().filter_map(|line| line.strip_prefix("  cause: ")) {
+            assert_eq!(message.matches(cause).count(), 1, "{message}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `spandrel dump`: what it says of captures, of connections as they happen, and of what no good peer would send.
+//! `spandrel dump` on captures, on live connections, and on malformed input.
 
 use crate::support;
 
@@ -26,7 +26,7 @@ use support::{check_code, spandrel, stderr, stdout};
 /// The ports of the client and the server in a capture.
 const PORTS: [u16; 2] = [40_000, 2809];
 
-/// One that writes as this says.
+/// Writes messages in this byte order and version.
 #[derive(Clone, Copy)]
 struct Writer(ByteOrder, GiopVersion);
 
@@ -92,7 +92,7 @@ fn deposit(by: Writer, id: u32) -> [Vec<u8>; 2] {
     [request, reply]
 }
 
-/// What stands in front of IP.
+/// The link header.
 #[derive(Clone, Copy, Debug)]
 enum Front {
     Ethernet,
@@ -106,7 +106,7 @@ enum Front {
 struct Capture {
     front: Front,
     ports: [u16; 2],
-    /// What each side sends next.
+    /// The next sequence number of each side.
     sequence: [u32; 2],
     packets: Vec<Vec<u8>>,
 }
@@ -138,7 +138,7 @@ impl Capture {
             ($ip:expr) => {{
                 let tcp = $ip.tcp(source, target, sequence, 64_000);
                 let tcp = if opens { tcp.syn() } else { tcp };
-                // Only the first of all acknowledges nothing.
+                // Only the very first segment acknowledges nothing.
                 let tcp = if opens && from == 0 { tcp } else { tcp.ack(acknowledged) };
                 tcp.write(&mut packet, payload).unwrap();
             }};
@@ -158,7 +158,7 @@ impl Capture {
         self.sequence[from] = self.sequence[from].wrapping_add(u32::try_from(payload.len()).unwrap());
     }
 
-    /// As tcpdump writes it: a packet each millisecond.
+    /// The format of tcpdump: a packet each millisecond.
     fn pcap(&self) -> Vec<u8> {
         let link: u32 = match self.front {
             Front::Ethernet => 1,
@@ -177,7 +177,7 @@ impl Capture {
         file
     }
 
-    /// The same as Wireshark writes it.
+    /// The format of Wireshark.
     fn pcapng(&self) -> Vec<u8> {
         fn block(file: &mut Vec<u8>, kind: u32, body: &[u8]) {
             let len = u32::try_from(body.len().next_multiple_of(4) + 12).unwrap();
@@ -214,7 +214,7 @@ impl Case {
         self.0.path().join(name)
     }
 
-    /// What is said with these options besides.
+    /// The output with these additional options.
     fn dump(&self, options: &[&str]) -> String {
         let [capture, idl] = ["capture", "bank.idl"].map(|name| self.path(name).to_str().unwrap().to_owned());
         let output = spandrel(&[&["dump", &capture, "--idl", &idl][..], options].concat());
@@ -237,7 +237,7 @@ const DEPOSIT: &str = "\
 ";
 
 #[test]
-fn an_exchange_is_shown_with_its_types_whatever_the_capture_is_of() {
+fn an_exchange_is_shown_with_its_types_for_each_link_layer() {
     for front in [Front::Ethernet, Front::Null, Front::Raw6, Front::Cooked, Front::Cooked2] {
         let mut capture = Capture::new(front);
         let [request, reply] = deposit(LITTLE, 7);
@@ -254,9 +254,9 @@ fn an_exchange_is_shown_with_its_types_whatever_the_capture_is_of() {
     }
 }
 
-/// Values of derived types, in circles, and in abstract interfaces.
+/// Values of derived types, cyclic values, and abstract interfaces.
 #[test]
-fn values_are_shown_as_what_they_are() {
+fn values_are_shown_with_their_types() {
     let idl = spandrel::dynamic::describe(IDL).unwrap();
     let octets = |of: &str, text: &str| {
         let of = idl.type_code(of).unwrap();
@@ -286,7 +286,7 @@ fn values_are_shown_as_what_they_are() {
 }
 
 #[test]
-fn segments_are_put_in_order_and_what_is_missing_is_passed_over() {
+fn segments_are_sorted_and_gaps_skipped() {
     let [request, reply] = deposit(LITTLE, 7);
     let mut capture = Capture::new(Front::Ethernet);
     let start = capture.sequence[0];
@@ -301,7 +301,8 @@ fn segments_are_put_in_order_and_what_is_missing_is_passed_over() {
     let text = Case::new(&capture.pcap()).dump(&[]);
     assert!(text.contains("Request 7 deposit") && text.contains("    note: \"RENT\"\n"), "{text}");
 
-    // The middle is lost: the other side has it, for it answers; what comes next is understood again.
+    // The middle is missing in the capture, but was received, since the other side answers; the following
+    // messages are decoded again.
     let mut capture = Capture::new(Front::Ethernet);
     capture.send(0, &deposit(LITTLE, 1)[0][..40]);
     capture.sequence[0] = capture.sequence[0].wrapping_add(52);
@@ -310,7 +311,7 @@ fn segments_are_put_in_order_and_what_is_missing_is_passed_over() {
     capture.send(0, &request);
     capture.send(1, &reply);
     let text = Case::new(&capture.pcap()).dump(&[]);
-    assert!(text.contains("! its request was not seen\n"), "{text}");
+    assert!(text.contains("! its request is not in the capture\n"), "{text}");
     assert!(text.contains("Request 2 deposit") && text.contains("Reply 2 deposit NO_EXCEPTION"), "{text}");
 }
 
@@ -380,7 +381,7 @@ fn fragments_are_joined() {
 }
 
 #[test]
-fn without_types_octets_are_shown_and_all_of_them_where_that_is_wanted() {
+fn without_types_octets_are_shown_and_all_of_them_with_hex() {
     let mut capture = Capture::new(Front::Ethernet);
     capture.send(0, &LITTLE.request(1, "unheard_of", &[], |out| "some text".encode(out).unwrap()));
     let case = Case::new(&capture.pcap());
@@ -404,7 +405,7 @@ fn json_says_the_same() {
     assert_eq!((&lines[2]["status"], &lines[2]["from"]), (&"NO_EXCEPTION".into(), &"server".into()));
 }
 
-/// Numbers that are the same in every run.
+/// Random numbers that are the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -422,7 +423,7 @@ impl Random {
 }
 
 #[test]
-fn no_message_whatever_makes_it_fail() {
+fn corrupt_messages_do_not_fail_the_dump() {
     let mut random = Random(1);
     let mut capture = Capture::new(Front::Ethernet);
     for port in 1..2000 {
@@ -442,7 +443,7 @@ fn no_message_whatever_makes_it_fail() {
 }
 
 #[test]
-fn no_capture_whatever_makes_it_fail_otherwise_than_with_an_error() {
+fn a_corrupt_capture_is_an_error_and_no_panic() {
     let mut capture = Capture::new(Front::Ethernet);
     let [request, reply] = deposit(LITTLE, 7);
     capture.send(0, &request);
@@ -460,16 +461,16 @@ fn no_capture_whatever_makes_it_fail_otherwise_than_with_an_error() {
 }
 
 #[test]
-fn what_is_no_capture_or_has_no_giop_is_said_so() {
-    for (file, said) in [
-        (&b"#!/bin/sh\nthis is no capture"[..], "this is neither pcap nor pcapng"),
-        (b"", "the capture has no beginning"),
+fn a_file_that_is_no_capture_or_has_no_giop_is_an_error() {
+    for (file, message) in [
+        (&b"#!/bin/sh\nthis is no capture"[..], "the file is neither pcap nor pcapng"),
+        (b"", "the capture is too short for a header"),
         (&Capture::new(Front::Ethernet).pcap(), "there is no GIOP in this capture"),
     ] {
         let case = Case::new(file);
         let output = spandrel(&["dump", case.path("capture").to_str().unwrap()]);
         check_code(&output, 1);
-        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+        assert!(stderr(&output).contains(message), "{}", stderr(&output));
     }
     check_code(&spandrel(&["dump"]), 2);
     check_code(&spandrel(&["dump", "--listen", "127.0.0.1:0"]), 2);
@@ -496,15 +497,15 @@ fn call(reference: &str, idl: &Path) {
 }
 
 #[test]
-fn it_stands_between_a_client_and_a_server() {
+fn dump_relays_between_a_client_and_a_server() {
     let bank = Bank::open();
     let to = format!("127.0.0.1:{}", bank.port());
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel"));
     command.args(["dump", "--listen", "127.0.0.1:0", "--to", &to, "--count", "2", "--idl"]).arg(&bank.file);
     let mut relay = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = String::new();
-    BufReader::new(relay.stderr.take().unwrap()).read_line(&mut said).unwrap();
-    let port = said.strip_prefix("listening on 127.0.0.1:").and_then(|rest| rest.split(',').next());
+    let mut message = String::new();
+    BufReader::new(relay.stderr.take().unwrap()).read_line(&mut message).unwrap();
+    let port = message.strip_prefix("listening on 127.0.0.1:").and_then(|rest| rest.split(',').next());
     call(&by_way_of(&bank, port.unwrap().parse().unwrap()), &bank.file);
     let mut text = String::new();
     relay.stdout.take().unwrap().read_to_string(&mut text).unwrap();
@@ -517,21 +518,21 @@ fn it_stands_between_a_client_and_a_server() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn it_watches_an_interface_where_it_may() {
+fn dump_captures_an_interface_where_permitted() {
     let bank = Bank::open();
     let port = bank.port().to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel"));
     command.args(["dump", "--interface", "lo", "--port", &port, "--count", "2", "--idl"]).arg(&bank.file);
     let mut watching = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = String::new();
-    BufReader::new(watching.stderr.take().unwrap()).read_line(&mut said).unwrap();
-    if said.starts_with("error: ") {
-        // Whoever may not watch is told what it takes.
-        assert!(said.contains("CAP_NET_RAW"), "{said}");
+    let mut message = String::new();
+    BufReader::new(watching.stderr.take().unwrap()).read_line(&mut message).unwrap();
+    if message.starts_with("error: ") {
+        // Without the permission, the error names the needed capability.
+        assert!(message.contains("CAP_NET_RAW"), "{message}");
         assert_eq!(watching.wait().unwrap().code(), Some(1));
         return;
     }
-    assert_eq!(said, "watching lo\n");
+    assert_eq!(message, "watching lo\n");
     call(&bank.reference, &bank.file);
     let mut text = String::new();
     watching.stdout.take().unwrap().read_to_string(&mut text).unwrap();

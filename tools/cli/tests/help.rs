@@ -1,11 +1,11 @@
-//! What the command says about itself.
+//! The help of the command.
 
 use crate::support;
 
 use support::{check_code, spandrel, stderr, stdout};
 
 #[test]
-fn every_command_explains_itself_with_examples() {
+fn the_help_of_every_command_has_examples() {
     let output = spandrel(&["--help"]);
     check_code(&output, 0);
     for command in ["ttcp", "latency", "bench", "ior", "ping", "call", "idl"] {

@@ -1,4 +1,4 @@
-//! `spandrel idl`: files in, files out, and mistakes shown.
+//! `spandrel idl`: input files, output files, and error messages.
 
 use crate::support;
 
@@ -58,22 +58,22 @@ fn macros_and_the_runtimes_path_can_be_given() {
 }
 
 #[test]
-fn a_mistake_is_shown_with_its_line_and_nothing_is_written() {
+fn an_idl_error_is_shown_with_its_line_and_nothing_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let bad = folder.path().join("bad.idl");
     fs::write(&bad, "struct Point {\n  lnog x;\n};\n").unwrap();
     let output = spandrel(&["idl", text(&bad), "-o", text(folder.path())]);
     check_code(&output, 1);
-    let said = stderr(&output);
+    let message = stderr(&output);
     for words in ["lnog x;", "bad.idl:2", "error: 1 of 1 file could not be compiled"] {
-        assert!(said.contains(words), "`{words}` is missing in:\n{said}");
+        assert!(message.contains(words), "`{words}` is missing in:\n{message}");
     }
-    assert!(!said.contains('\x1b'), "no colours where nobody looks: {said:?}");
+    assert!(!message.contains('\x1b'), "no colours without a terminal: {message:?}");
     assert!(!folder.path().join("bad.rs").exists());
 }
 
 #[test]
-fn a_file_that_is_not_there_fails_and_others_are_compiled() {
+fn a_missing_file_fails_and_the_others_are_compiled() {
     let folder = folder_with_bank();
     let good = folder.path().join("include/money.idl");
     let missing = folder.path().join("missing.idl");
@@ -84,13 +84,13 @@ fn a_file_that_is_not_there_fails_and_others_are_compiled() {
 }
 
 #[test]
-fn wrong_usage_is_told_apart() {
+fn wrong_usage_has_its_own_exit_code() {
     check_code(&spandrel(&["idl"]), 2);
     check_code(&spandrel(&["idl", "x.idl", "--stdout", "-o", "y"]), 2);
 }
 
 #[test]
-fn checking_writes_nothing_and_tells_by_its_exit_code() {
+fn checking_writes_nothing_and_sets_the_exit_code() {
     let folder = folder_with_bank();
     let (bank, include) = (folder.path().join("bank.idl"), folder.path().join("include"));
     let output = spandrel(&["idl", "--check", text(&bank), "-I", text(&include)]);
@@ -118,7 +118,7 @@ fn the_model_can_be_printed() {
 }
 
 #[test]
-fn make_learns_which_files_were_read() {
+fn the_dependency_file_lists_the_files_that_were_read() {
     let folder = folder_with_bank();
     let (bank, include) = (folder.path().join("bank.idl"), folder.path().join("include"));
     fs::write(include.join("money.idl"), "#include <orb.idl>\ntypedef long long Money;\n").unwrap(); // built in
@@ -133,7 +133,7 @@ fn make_learns_which_files_were_read() {
 }
 
 #[test]
-fn asynchronous_forms_are_chosen() {
+fn asynchronous_forms_are_selected_by_options() {
     let folder = folder_with_bank();
     let (bank, include) = (folder.path().join("bank.idl"), folder.path().join("include"));
     let generated = |flags: &[&str]| {
@@ -149,7 +149,7 @@ fn asynchronous_forms_are_chosen() {
     assert_eq!(found(&generated(&["--ami"])), [true, false, true, true]);
 }
 
-/// Runs `spandrel idl --check` with 2 GB of address space, and the errors that it prints.
+/// Runs `spandrel idl --check` with 2 GB of address space, and returns the errors that it prints.
 #[cfg(unix)]
 fn errors_within_2_gb(file: &Path) -> Vec<String> {
     let command = assert_cmd::cargo::cargo_bin("spandrel");

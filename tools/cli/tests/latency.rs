@@ -7,7 +7,7 @@ use std::fs;
 use support::{check_code, spandrel, stdout};
 
 #[test]
-fn every_mechanism_has_its_row_and_who_is_absent_says_why() {
+fn every_mechanism_has_its_row_and_absent_ones_their_reason() {
     let (folder, nowhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let out = folder.path().to_str().unwrap();
     let args = [
@@ -64,7 +64,8 @@ fn sockets_send_as_many_octets_as_the_orb_does() {
         serde_json::from_str(&fs::read_to_string(folder.path().join("latency.json")).unwrap()).unwrap();
     for row in json["rows"].as_array().unwrap() {
         let (request, reply) = (row["wire"][0].as_u64().unwrap(), row["wire"][1].as_u64().unwrap());
-        // A GIOP header and a request header without parameters; 1,024 structs of 24 octets besides, padded to start at 8.
+        // A GIOP header and a request header without parameters; also 1,024 structs of 24 octets, padded to
+        // start at 8.
         let (least, most) = if row["case"] == "void" { (12 + 24, 200) } else { (1024 * 24, 1024 * 24 + 200) };
         assert!((least..most).contains(&request), "{row}");
         assert_eq!(reply, 24, "a GIOP header, request id, status and an empty list of contexts");
@@ -99,7 +100,7 @@ fn all_servants_are_called_in_each_round() {
 }
 
 #[test]
-fn of_too_many_servants_each_round_calls_others_and_says_how_many() {
+fn each_round_calls_different_servants_of_too_many_and_reports_the_number() {
     let folder = tempfile::tempdir().unwrap();
     let args = ["--servants", "1,5000", "--style", "static", "--calls", "50", "--most-calls", "300", "--rounds", "2"];
     let (text, json) = servants(folder.path(), &args);

@@ -1,9 +1,9 @@
-//! What `SPANDREL_LOG` and `SPANDREL_LOG_FORMAT` make the command say.
+//! The effect of `SPANDREL_LOG` and `SPANDREL_LOG_FORMAT`.
 
 use assert_cmd::Command;
 
-/// A call that fails for want of a server; what was said on standard error.
-fn said(log: Option<&str>, format: Option<&str>) -> (Option<i32>, String) {
+/// A call that fails without a server; returns the exit code and standard error.
+fn failed_call(log: Option<&str>, format: Option<&str>) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
     let idl = folder.path().join("door.idl");
     std::fs::write(&idl, "interface Door { void knock(); };").unwrap();
@@ -17,36 +17,36 @@ fn said(log: Option<&str>, format: Option<&str>) -> (Option<i32>, String) {
 }
 
 #[test]
-fn without_it_only_the_error_is_said() {
-    let (code, said) = said(None, None);
+fn without_log_settings_only_the_error_is_printed() {
+    let (code, message) = failed_call(None, None);
     assert_eq!(code, Some(1));
-    assert!(said.starts_with("error: "), "{said}");
+    assert!(message.starts_with("error: "), "{message}");
 }
 
 #[test]
-fn calls_are_shown_with_what_identifies_them() {
-    let (code, said) = said(Some("spandrel=debug"), None);
+fn calls_are_logged_with_their_identifiers() {
+    let (code, message) = failed_call(Some("spandrel=debug"), None);
     assert_eq!(code, Some(1));
-    let line = said.lines().find(|line| line.contains("ended")).unwrap_or_else(|| panic!("{said}"));
+    let line = message.lines().find(|line| line.contains("ended")).unwrap_or_else(|| panic!("{message}"));
     assert!(line.contains("DEBUG") && line.contains("operation=") && line.contains("spandrel::call"), "{line}");
-    assert!(!said.contains('\u{1b}'), "no colours where no terminal is");
+    assert!(!message.contains('\u{1b}'), "no colours where no terminal is");
 }
 
 #[test]
 fn json_is_one_object_in_a_line() {
-    let (_, said) = said(Some("debug"), Some("json"));
-    let lines = said.lines().filter(|line| line.starts_with('{'));
+    let (_, message) = failed_call(Some("debug"), Some("json"));
+    let lines = message.lines().filter(|line| line.starts_with('{'));
     let mut targets = lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["target"].clone());
-    assert!(targets.any(|target| target == "spandrel::call"), "{said}");
+    assert!(targets.any(|target| target == "spandrel::call"), "{message}");
 }
 
 #[test]
-fn what_cannot_be_read_is_refused() {
+fn invalid_log_settings_are_refused() {
     for (log, format, variable) in
         [(Some("spandrel=loud"), None, "SPANDREL_LOG"), (None, Some("xml"), "SPANDREL_LOG_FORMAT")]
     {
-        let (code, said) = said(log, format);
-        assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains(variable), "{said}");
+        let (code, message) = failed_call(log, format);
+        assert_eq!(code, Some(2), "{message}");
+        assert!(message.contains(variable), "{message}");
     }
 }

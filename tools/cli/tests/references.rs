@@ -1,11 +1,11 @@
-//! `spandrel ior` and `spandrel ping` on references good and bad.
+//! `spandrel ior` and `spandrel ping` on valid and invalid references.
 
 use crate::support;
 
 use spandrel::{Orb, Poa, Replied, Servant, ServerCall, SystemException};
 use support::{check_code, spandrel, spandrel_with_input, stderr, stdout};
 
-/// A servant that has nothing but what every object has.
+/// A servant with the implicit operations only.
 struct Anything;
 
 impl Servant for Anything {
@@ -41,7 +41,7 @@ fn a_reference_of_another_orb_is_shown() {
 }
 
 #[test]
-fn a_reference_comes_by_standard_input_too() {
+fn a_reference_is_read_from_standard_input() {
     let output = spandrel_with_input(&["ior", "-"], &format!("{OMNIORB}\n"));
     check_code(&output, 0);
     assert!(stdout(&output).contains("IDL:Latency:1.0"));
@@ -50,19 +50,19 @@ fn a_reference_comes_by_standard_input_too() {
 }
 
 #[test]
-fn what_is_no_reference_fails_and_says_where() {
+fn an_invalid_reference_fails_with_the_position() {
     for text in
         ["IOR:0", "IOR:zz", "IOR:", "ior", "corbaloc:", "corbaloc::[::1", "http://example.com/", "IOR:0100000000000010"]
     {
         let output = spandrel(&["ior", text]);
         check_code(&output, 1);
-        let said = stderr(&output);
-        assert!(said.starts_with("error: cannot read the reference\n  cause: "), "{text}: {said}");
+        let message = stderr(&output);
+        assert!(message.starts_with("error: cannot read the reference\n  cause: "), "{text}: {message}");
     }
 }
 
 #[test]
-fn an_object_that_is_there_answers_both_questions() {
+fn an_existing_object_replies_to_both_requests() {
     let orb = Orb::builder().build().unwrap();
     let poa = Poa::root(&orb).unwrap();
     let object = poa.activate(Anything).unwrap();
@@ -81,7 +81,7 @@ fn an_object_that_is_there_answers_both_questions() {
     let output = spandrel(&["ping", "--count", "1", &reference]);
     check_code(&output, 1);
     assert!(stdout(&output).contains("LocateRequest: UNKNOWN_OBJECT"), "{}", stdout(&output));
-    assert!(stderr(&output).contains("the server is there, and the object is not"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the server answers, and the object does not exist"), "{}", stderr(&output));
     orb.shutdown(true).unwrap();
 }
 
@@ -100,7 +100,7 @@ fn an_object_that_has_moved_is_followed() {
 }
 
 #[test]
-fn nobody_there_is_a_failure_with_its_cause() {
+fn a_refused_connection_is_a_failure_with_its_cause() {
     // Bound for UDP only: TCP connections are refused.
     let unused = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let reference = format!("corbaloc::127.0.0.1:{}/key", unused.local_addr().unwrap().port());
@@ -115,7 +115,7 @@ fn nobody_there_is_a_failure_with_its_cause() {
 }
 
 #[test]
-fn a_server_that_never_answers_is_a_failure_in_time() {
+fn a_silent_server_is_a_failure_at_the_timeout() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let reference = format!("corbaloc::{}/key", listener.local_addr().unwrap());
     let output = spandrel(&["ping", "--count", "1", "--timeout", "0.2", &reference]);
@@ -127,7 +127,7 @@ fn a_server_that_never_answers_is_a_failure_in_time() {
 }
 
 #[test]
-fn wrong_usage_is_told_before_anything_is_tried() {
+fn wrong_usage_is_reported_before_any_connection() {
     for args in [
         &["ping"][..],
         &["ping", "--count", "0", "x"],

@@ -19,7 +19,7 @@ fn mixed_traffic_of_a_second_is_right_in_every_octet() {
         assert_eq!(json["processes"][0]["looks"].as_array().unwrap().len(), 12);
         let rows = json["rows"].as_array().unwrap();
         assert!(rows.iter().filter(|row| row["calls"].as_u64().unwrap() > 0).count() >= 11, "{text}");
-        // A second is too short to tell growth from warming up; but what is told must agree with the exit code.
+        // A second is too short to tell growth from warm-up; but the report must agree with the exit code.
         let is_content = text.contains("nothing grew");
         check_code(&output, if is_content { 0 } else { 1 });
         assert_eq!(is_content, !stderr(&output).contains("has grown by"));
@@ -27,7 +27,7 @@ fn mixed_traffic_of_a_second_is_right_in_every_octet() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused() {
+fn invalid_settings_are_refused() {
     for (args, words) in [
         (&["soak", "--seconds", "0"][..], "half a second"),
         (&["soak", "--clients", "0"], "between 1 and 64"),

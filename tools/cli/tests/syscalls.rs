@@ -1,7 +1,7 @@
 //! The short path, counted: a two-way call is one write and one read on either side (design decision 3).
 //!
-//! Client and server run under `strace -c`, once with N calls and once with 2 N. The difference is what N calls cost,
-//! whatever starting up and shutting down take.
+//! Client and server run under `strace -c`, once with N calls and once with 2 N. The difference is the cost
+//! of N calls, without that of starting and stopping.
 #![cfg(target_os = "linux")]
 
 use crate::support;
@@ -13,18 +13,18 @@ use std::process::Command;
 
 use support::{Running, check_code};
 
-/// Calls that are timed in the shorter run, and those that the experiment makes before it to warm up.
+/// Timed calls of the shorter run, and the warm-up calls of the experiment before it.
 const CALLS: u64 = 2000;
 const WARM_UP: u64 = CALLS / 20;
 
 /// System calls by name.
 type Counts = BTreeMap<String, u64>;
 
-/// Tries before a count that is too high is believed: on a busy machine an upcall may be kept from running for so long
-/// that another thread is started to read on, which costs calls of its own.
+/// The number of tries before a count that is too high fails the test: on a busy machine an upcall may be
+/// delayed so long that another thread is started to continue reading, which costs further calls.
 const TRIES: u32 = 4;
 
-/// System calls that a thread makes, and others for it, from its start to its end: 24 were seen.
+/// System calls of and for a thread, from its start to its end: 24 were observed.
 const OF_A_THREAD: f64 = 40.0;
 
 /// Waits per call that are no part of the call: the server's monitor of long upcalls waits at most 35 times a second, and a
@@ -32,13 +32,13 @@ const OF_A_THREAD: f64 = 40.0;
 const OTHER_WAITS: f64 = 0.3;
 
 #[test]
-fn a_two_way_call_is_two_system_calls_on_either_side() {
+fn a_two_way_call_makes_two_system_calls_on_each_side() {
     expect("orb", "void", 0.0);
     expect("orb", "structs", 0.0);
 }
 
 #[test]
-fn a_reactor_serves_it_at_one_more() {
+fn a_reactor_needs_one_wait_per_call() {
     expect("orb-reactor", "void", 1.0);
 }
 
@@ -55,7 +55,7 @@ fn expect(mechanism: &str, case: &str, server_waits: f64) {
     assert_eq!(failure, None);
 }
 
-/// What is wrong with the counts of one case, if anything.
+/// The first count of one case that is too high, if any.
 fn too_many(mechanism: &str, case: &str, server_waits: f64) -> Option<String> {
     let short = counted(mechanism, case, CALLS);
     let long = counted(mechanism, case, 2 * CALLS);
@@ -70,13 +70,14 @@ fn too_many(mechanism: &str, case: &str, server_waits: f64) -> Option<String> {
         if !(1.99..2.01).contains(&transfers) {
             return Some(format!("{mechanism}, {case}, {side}: {transfers:.3} transfers per call: {more:?}"));
         }
-        // Where others read on, a reactor waits less often.
+        // Where other threads continue reading, a reactor waits less often.
         if waits >= expected_waits + OTHER_WAITS || waits < expected_waits / 4.0 {
             return Some(format!("{mechanism}, {case}, {side}: {waits:.3} waits per call: {more:?}"));
         }
-        // A hand-off between threads would be one more per call at least. What is left is the server's monitor, which
-        // looks for long upcalls (calls are slow under strace), and memory that grows. Where an upcall
-        // was kept from running, the monitor has started threads to read on; a thread for each call would be more than that.
+        // A hand-off between threads would be at least one more per call. The rest belongs to the server's
+        // monitor, which checks for long upcalls (calls are slow under strace), and to growing memory. Where
+        // an upcall was delayed, the monitor has started threads to continue reading; a thread for each call
+        // would be more than that.
         let others = per_call(more.values().sum()) - transfers - waits;
         let threads = [short, long].map(threads).iter().sum::<u64>() as f64 / (CALLS + WARM_UP) as f64;
         if others >= 0.5 + (OF_A_THREAD * threads).min(4.0) {
@@ -86,7 +87,7 @@ fn too_many(mechanism: &str, case: &str, server_waits: f64) -> Option<String> {
     None
 }
 
-/// How many threads and processes were started.
+/// The number of threads and processes started.
 fn threads(counts: &Counts) -> u64 {
     ["clone", "clone3"].iter().filter_map(|name| counts.get(*name)).sum()
 }
@@ -155,7 +156,7 @@ fn read_counts(path: &Path) -> Counts {
     counts
 }
 
-/// What the longer run called more often, or less.
+/// The differences of the longer run from the shorter one.
 fn difference(short: &Counts, long: &Counts) -> BTreeMap<String, i64> {
     let names = short.keys().chain(long.keys());
     let of = |counts: &Counts, name: &str| counts.get(name).copied().unwrap_or(0) as i64;

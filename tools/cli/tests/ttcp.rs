@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Running, check_code, spandrel, stderr, stdout};
 
-/// A series small enough for a test, which still has everything in it.
+/// A series small enough for a test, with all parts.
 const TINY: [&str; 13] = [
     "ttcp",
     "--types",
@@ -25,12 +25,12 @@ const TINY: [&str; 13] = [
     "free",
 ];
 
-/// What there is to compare on this platform.
+/// The mechanisms of this platform.
 const MECHANISMS: [&str; 10] =
     ["c", "ipc", "c-unix", "unix", "spipe", "shm", "orb", "orb-reactor", "orb-interpretive", "orb-padded"];
 
 #[test]
-fn a_series_ends_in_tables_and_in_files_that_can_be_read() {
+fn a_series_writes_tables_and_readable_files() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let output = spandrel(&[&TINY[..], &["--out", out]].concat());
@@ -41,7 +41,7 @@ fn a_series_ends_in_tables_and_in_files_that_can_be_read() {
         assert!(text.contains(words), "`{words}` is missing in:\n{text}");
     }
     let count = 2 * 2 * 2 * 2 * MECHANISMS.len(); // calls, types, sizes, rounds, mechanisms
-    assert!(stderr(&output).contains(&format!("{count}/{count}")), "progress is told: {}", stderr(&output));
+    assert!(stderr(&output).contains(&format!("{count}/{count}")), "progress is shown: {}", stderr(&output));
 
     let json: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(folder.path().join("ttcp.json")).unwrap()).unwrap();
@@ -90,7 +90,7 @@ fn every_data_type_passes_through_every_mechanism() {
         out,
     ];
     let output = spandrel(&args);
-    check_code(&output, 0); // each run checks that as much arrived as was sent
+    check_code(&output, 0); // each run checks that all octets arrived
     for data in ["short", "char", "long", "octet", "double", "struct"] {
         assert!(folder.path().join(format!("twoway-{data}.svg")).is_file(), "{data}");
     }
@@ -115,10 +115,10 @@ fn the_two_roles_can_be_started_apart() {
     let line = receiver.line();
     let addr = line.rsplit(' ').next().unwrap();
 
-    // Strangers and broken peers cost the receiver nothing but their own connections.
+    // Other protocols and broken peers cost the receiver nothing but their own connections.
     for octets in [&b"GET / HTTP/1.0\r\n\r\n"[..], b"{\"open\":{}}\n", &[0xff; 200_000], b""] {
-        let mut stranger = std::net::TcpStream::connect(addr).unwrap();
-        _ = std::io::Write::write_all(&mut stranger, octets);
+        let mut foreign_peer = std::net::TcpStream::connect(addr).unwrap();
+        _ = std::io::Write::write_all(&mut foreign_peer, octets);
     }
 
     let folder = tempfile::tempdir().unwrap();
@@ -137,10 +137,10 @@ fn the_two_roles_can_be_started_apart() {
 }
 
 #[test]
-fn a_receiver_that_is_not_there_is_one_line_and_its_cause() {
+fn a_missing_receiver_is_reported_with_its_cause() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
-    // Bound and never listening: connections are refused for as long as we hold it.
+    // Bound and never listening: connections are refused for the lifetime of the socket.
     let unused = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let addr = unused.local_addr().unwrap().to_string();
     let output = spandrel(&["ttcp", "--transmit", &addr, "--out", out]);
@@ -152,19 +152,19 @@ fn a_receiver_that_is_not_there_is_one_line_and_its_cause() {
 }
 
 #[test]
-fn whoever_is_no_receiver_is_told_apart() {
+fn a_foreign_server_is_reported_as_no_receiver() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap().to_string();
-    let stranger = std::thread::spawn(move || {
+    let foreign_peer = std::thread::spawn(move || {
         let (mut peer, _) = listener.accept().unwrap();
         std::io::Write::write_all(&mut peer, b"220 mail.example ESMTP\r\n").unwrap();
     });
     let output = spandrel(&["ttcp", "--transmit", &addr, "--out", out]);
     check_code(&output, 1);
     assert!(stderr(&output).contains("cannot hear the receiver"), "{}", stderr(&output));
-    stranger.join().unwrap();
+    foreign_peer.join().unwrap();
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_folder_that_cannot_be_made_is_an_error_with_its_cause() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_wrong_usage() {
+fn invalid_arguments_are_wrong_usage() {
     for (args, words) in [
         (&["ttcp", "--types", "float"][..], "not a data type; there are short, char"),
         (&["ttcp", "--mechanisms", "carrier-pigeon"], "not a mechanism; there are c, ipc, "),

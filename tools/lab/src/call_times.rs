@@ -1,4 +1,4 @@
-//! The loop that takes the times of single calls, the same for every mechanism.
+//! The timed loop of single calls, the same for every mechanism.
 
 use std::time::Instant;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::PingPong;
 
-/// What the times of many calls come to. Times are in microseconds.
+/// The distribution of the times of many calls, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallTimes {
-    /// How many calls were timed.
+    /// The number of timed calls.
     pub calls: u64,
     /// From the first call to the last answer, in seconds.
     pub seconds: f64,
@@ -30,10 +30,10 @@ pub struct CallTimes {
     pub mean: f64,
 }
 
-/// Calls slower than this many nanoseconds count as this slow.
+/// The upper limit of recorded times in nanoseconds.
 const SLOWEST: u64 = 60_000_000_000;
 
-/// What a client program prints, ours and our peers'; times in nanoseconds.
+/// The output of a client program, ours and our peers'; times in nanoseconds.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Printed {
     calls: u64,
@@ -77,7 +77,7 @@ impl Printed {
 }
 
 impl CallTimes {
-    /// Makes the calls: first those that warm up, then those that are timed, one reading of the clock per call.
+    /// Makes the calls: first the warm-up, then the timed ones, with one reading of the clock per call.
     ///
     /// # Errors
     /// The first error of a call.
@@ -85,12 +85,12 @@ impl CallTimes {
         Self::of_calls(work.warm_up, work.calls, call)
     }
 
-    /// [`of`](Self::of) by numbers alone.
+    /// [`of`](Self::of) with explicit numbers.
     pub(crate) fn of_calls<E>(warm_up: u32, calls: u32, call: &mut impl FnMut() -> Result<(), E>) -> Result<Self, E> {
         for _ in 0..warm_up {
             call()?;
         }
-        // Written to once before the clock starts, so that no page is touched first while it counts.
+        // Written once before the clock starts, so that no page is touched first in the timed part.
         let mut nanos = vec![1u64; calls as usize];
         let start = Instant::now();
         let mut before = start;
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_ends_it() {
+    fn the_first_failure_ends_the_run() {
         let work = PingPong { case: PingCase::Void, warm_up: 0, calls: 20, request_octets: 1, reply_octets: 1 };
         let mut made = 0;
         let outcome = CallTimes::of(&work, &mut || {

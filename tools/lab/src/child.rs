@@ -1,4 +1,4 @@
-//! What runs inside a child process.
+//! The code of a child process.
 
 use std::io;
 use std::sync::mpsc;
@@ -14,14 +14,14 @@ use crate::placement;
 use crate::scalability::ours;
 use crate::soak;
 
-/// Lives a child's life until the parent closes the standard input, which ends the process.
+/// Runs a child until the parent closes the standard input, which ends the process.
 ///
 /// # Errors
-/// If it could not begin; the parent has then been told already.
+/// If it could not start; the parent has been notified then.
 pub fn run(role: &ChildRole) -> Result<(), LabError> {
     let outcome = begin(role);
     if let Err(error) = &outcome {
-        say(&FromChild::Failed(error.chain()))?;
+        print_line(&FromChild::Failed(error.chain()))?;
     }
     outcome
 }
@@ -33,17 +33,17 @@ fn begin(role: &ChildRole) -> Result<(), LabError> {
     match &role.kind {
         ChildKind::Receive(addr) => {
             let server = ControlServer::open(addr)?;
-            say(&FromChild::Listening(server.local_addr().to_string()))?;
+            print_line(&FromChild::Listening(server.local_addr().to_string()))?;
             watch_parent(|_| {})?;
-            server.run(|_| {}) // the transmitter is told of failures and passes them on
+            server.run(|_| {}) // the transmitter gets failures and passes them on
         }
         ChildKind::Transmit(addr) => {
             let mut session = Session::connect(addr)?;
-            say(&FromChild::Connected)?;
+            print_line(&FromChild::Connected)?;
             let (sender, jobs) = mpsc::channel();
             watch_parent(move |job| _ = sender.send(job))?;
             for job in jobs {
-                say(&match session.run(&job) {
+                print_line(&match session.run(&job) {
                     Ok(outcome) => FromChild::Done(outcome),
                     Err(error) => FromChild::Failed(error.chain()),
                 })?;
@@ -61,11 +61,11 @@ fn begin(role: &ChildRole) -> Result<(), LabError> {
     }
 }
 
-fn say(message: &FromChild) -> Result<(), LabError> {
+fn print_line(message: &FromChild) -> Result<(), LabError> {
     write_line(&mut io::stdout().lock(), message).map_err(LabError::io("speak to the parent"))
 }
 
-/// Hands on the parent's jobs, and ends the process as soon as there is no parent.
+/// Passes on the parent's jobs, and ends the process as soon as there is no parent.
 fn watch_parent(mut each: impl FnMut(Job) + Send + 'static) -> Result<(), LabError> {
     let watch = move || {
         let mut input = io::stdin().lock();

@@ -1,4 +1,4 @@
-//! Instructions that this program has executed, where the machine counts them and the system lets us see.
+//! Instructions executed by this program, where the machine counts them and the system permits access.
 
 /// A running count of instructions in user mode, of the calling thread and those that it starts later.
 #[derive(Debug)]
@@ -8,7 +8,7 @@ pub(crate) struct Instructions {
 }
 
 impl Instructions {
-    /// Starts counting; nothing if that is not to be had.
+    /// Starts counting; none if not available.
     pub(crate) fn start() -> Option<Self> {
         #[cfg(target_os = "linux")]
         return Some(Self { counter: crate::raw::counter::Counter::instructions().ok()? });
@@ -16,7 +16,7 @@ impl Instructions {
         None
     }
 
-    /// How many there were so far.
+    /// The count so far.
     pub(crate) fn read(&self) -> Option<u64> {
         #[cfg(target_os = "linux")]
         return self.counter.read().ok();
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instructions_are_counted_or_not_to_be_had() {
+    fn instructions_are_counted_where_available() {
         let Some(counter) = Instructions::start() else { return };
         let before = counter.read().unwrap();
         std::hint::black_box((0..100_000u64).map(std::hint::black_box).sum::<u64>());

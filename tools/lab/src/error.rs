@@ -1,27 +1,27 @@
-//! Why an experiment failed.
+//! Errors of experiments.
 
 use std::io;
 use std::path::PathBuf;
 
 use spandrel::SystemException;
 
-/// Why an experiment could not be run, or its results not be kept.
+/// The reason why an experiment could not be run, or its results not written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
     /// A system call failed.
     #[error("cannot {action}")]
     Io {
-        /// What was attempted, in words that follow "cannot".
+        /// The attempted action, in words that follow "cannot".
         action: String,
-        /// What the system said.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
     /// A CORBA call, or the making of a reference, failed.
     #[error("cannot {action}")]
     Call {
-        /// What was attempted, in words that follow "cannot".
+        /// The attempted action, in words that follow "cannot".
         action: String,
         /// The exception.
         #[source]
@@ -32,32 +32,32 @@ pub enum LabError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
-    /// One of the experiment's processes or peers failed; it said why.
+    /// A process or peer of the experiment failed, with a reason.
     #[error("the {role} failed: {detail}")]
     Peer {
-        /// Which of them.
+        /// The process or peer.
         role: String,
-        /// Its own words.
+        /// Its own error text.
         detail: String,
     },
-    /// One of the experiment's processes or peers did not answer in time.
+    /// A process or peer of the experiment did not answer in time.
     #[error("the {role} did not answer within {seconds} s")]
     TimedOut {
-        /// Which of them.
+        /// The process or peer.
         role: String,
-        /// How long it was waited for.
+        /// The time limit.
         seconds: f64,
     },
-    /// What came over the control connection is not what the protocol says.
-    #[error("the {role} said what was not expected: {found}")]
+    /// A message on the control connection violates the protocol.
+    #[error("the {role} sent unexpected text: {found}")]
     Protocol {
-        /// Who spoke.
+        /// The sender.
         role: String,
-        /// What it said.
+        /// The message.
         found: String,
     },
     /// The mechanism does not exist on this platform or in this build.
@@ -65,15 +65,15 @@ pub enum LabError {
     Unavailable {
         /// The mechanism's name.
         mechanism: &'static str,
-        /// Why, and what to do about it.
+        /// The reason, and the remedy.
         reason: String,
     },
     /// The receiver counted other data than were sent.
     #[error("{sent} octets were sent and {received} were received")]
     LostData {
-        /// What the transmitter sent.
+        /// Octets sent by the transmitter.
         sent: u64,
-        /// What the receiver counted.
+        /// Octets counted by the receiver.
         received: u64,
     },
     /// The settings contradict themselves.
@@ -82,25 +82,25 @@ pub enum LabError {
     /// A plot could not be drawn.
     #[error("cannot draw {}: {detail}", path.display())]
     Plot {
-        /// The file that it would have been.
+        /// The file to be written.
         path: PathBuf,
-        /// What the plotter said.
+        /// The plotter's error.
         detail: String,
     },
 }
 
 impl LabError {
-    /// Says what was attempted when a system call failed: `map_err(LabError::io("listen on port 7"))`.
+    /// Wraps a system error with the attempted action: `map_err(LabError::io("listen on port 7"))`.
     pub(crate) fn io(action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         move |cause| Self::Io { action: action.into(), cause }
     }
 
-    /// Says what was attempted when a call failed.
+    /// Wraps an exception with the attempted action.
     pub(crate) fn call(action: impl Into<String>) -> impl FnOnce(SystemException) -> Self {
         move |cause| Self::Call { action: action.into(), cause }
     }
 
-    /// The error and its causes in one line, for a peer that can only be told text.
+    /// The error and its causes in one line, for a peer that gets only text.
     #[must_use]
     pub fn chain(&self) -> String {
         let mut text = self.to_string();

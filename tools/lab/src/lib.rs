@@ -1,12 +1,12 @@
 //! The laboratory: the papers' experiments, measured against raw sockets.
 //!
-//! [`ttcp`] measures throughput, [`latency`] the time of single calls, and [`scalability`] how that grows with the servants of a server, each through interchangeable
-//! [`mechanism`]s, between two processes of this program ([`peer`]) that are pinned to cores ([`placement`]); [`mod@bench`]
-//! measures single components, and [`soak`] looks whether a long run of mixed traffic goes wrong anywhere or lets anything grow. What an
-//! experiment means (workloads, rounds, ratios) is decided here; parsing the command line and printing errors is the
-//! business of `spandrel-cli`.
+//! [`ttcp`] measures throughput, [`latency`] the time of single calls, and [`scalability`] its growth with
+//! the servants of a server, each through interchangeable [`mechanism`]s, between two processes of this
+//! program ([`peer`]) that are pinned to cores ([`placement`]). [`mod@bench`] measures single components, and
+//! [`soak`] checks a long run of mixed traffic for errors and growth. The meaning of an experiment
+//! (workloads, rounds, ratios) is decided here; `spandrel-cli` parses the command line and prints errors.
 //!
-//! The plain socket calls that everything is compared with are in `raw`, the one module with `unsafe`.
+//! The plain socket calls, the base of all comparisons, are in `raw`, the one module with `unsafe`.
 
 pub mod bench;
 pub mod call_times;

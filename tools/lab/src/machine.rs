@@ -1,4 +1,4 @@
-//! What a result was measured on, and what a process has there, as far as the system tells.
+//! The machine of a measurement, and the resources of a process, as far as the system reports them.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub struct Machine {
     pub processor: Option<String>,
     /// Cores that this process may use.
     pub cores: usize,
-    /// How many processes wanted to run, on average over the last minute, before the experiment began; if known.
+    /// The average number of runnable processes over the last minute before the experiment began, if known.
     pub load: Option<f64>,
     /// The version of Spandrel, and whether it was built without optimisation.
     pub program: String,
@@ -47,7 +47,7 @@ impl Machine {
         }
     }
 
-    /// A warning, if the machine had other things to do.
+    /// A warning, if the machine was busy.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let load = self.load.filter(|load| *load > self.cores as f64 / 2.0)?;
@@ -76,7 +76,7 @@ fn processor_name(cpuinfo: &str) -> Option<String> {
     line.split_once(':').map(|(_, name)| name.trim().to_owned())
 }
 
-/// Octets of memory that a process has at present, where the system says.
+/// Octets of memory of a process at present, where the system reports them.
 #[must_use]
 pub fn resident_octets(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
@@ -84,7 +84,7 @@ pub fn resident_octets(process: u32) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kibi| kibi * 1024)
 }
 
-/// What there is at one time.
+/// The resources of a process at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Look {
     /// Octets of resident memory.
@@ -98,7 +98,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// Looks now.
+    /// Takes a sample now.
     #[must_use]
     pub(crate) fn now(objects: u64) -> Self {
         let entries = |folder: &str| std::fs::read_dir(folder).map_or(0, |entries| entries.count() as u64);

@@ -1,4 +1,4 @@
-//! Where results are kept.
+//! Folders of results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::LabError;
 
-/// Where an experiment writes if nobody says where: below a build folder if the current directory has one, which is
-/// where generated files belong in a source tree, otherwise beside the user's files under a name that says what it is.
+/// The default output folder: below a build folder if the current directory has one, which is where generated
+/// files belong in a source tree, otherwise in the current directory under a descriptive name.
 #[must_use]
 pub fn default_directory(experiment: &str) -> PathBuf {
     if Path::new("Cargo.toml").is_file() {
@@ -18,7 +18,7 @@ pub fn default_directory(experiment: &str) -> PathBuf {
     }
 }
 
-/// A folder of results, made when it is needed.
+/// A folder of results, created when needed.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
@@ -26,10 +26,10 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Makes the folder.
+    /// Creates the folder.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn create(path: &Path) -> Result<Self, LabError> {
         fs::create_dir_all(path).map_err(|cause| LabError::Write { path: path.to_owned(), cause })?;
         Ok(Self { path: path.to_owned(), files: Vec::new() })
@@ -46,7 +46,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Writes a value as JSON, for people to read as well.
+    /// Writes a value as formatted JSON.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -62,7 +62,7 @@ impl Directory {
         &self.path
     }
 
-    /// What has been written.
+    /// The files written.
     #[must_use]
     pub fn files(&self) -> &[PathBuf] {
         &self.files

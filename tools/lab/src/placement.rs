@@ -1,7 +1,7 @@
-//! On which cores the two processes of an experiment run.
+//! Placement of the two processes of an experiment on cores.
 //!
-//! Free placement alone moves a ping from 6.5 to 19 µs, so ratios are quoted only from pinned runs. Pinning uses
-//! `sched_setaffinity` and exists on Linux; elsewhere only [`Placement::Free`] can be had.
+//! Without pinning, the time of a ping varies from 6.5 to 19 µs, so ratios are quoted only from pinned runs.
+//! Pinning uses `sched_setaffinity` and exists on Linux; elsewhere only [`Placement::Free`] is available.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::LabError;
 
-/// Where the transmitter and the receiver run.
+/// The placement of the transmitter and the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Placement {
@@ -18,7 +18,7 @@ pub enum Placement {
     One,
     /// Each on a core of its own: the realistic case.
     Two,
-    /// As the system likes.
+    /// Not pinned.
     Free,
 }
 
@@ -33,10 +33,10 @@ pub enum Role {
 }
 
 impl Placement {
-    /// The core for a side, if it is to be pinned. `cores` are those that [`cores`] found.
+    /// The core for a side, if it is to be pinned. `cores` is the result of [`cores`].
     ///
     /// # Errors
-    /// If there are not enough cores, or none can be pinned to on this platform.
+    /// If there are not enough cores, or the platform does not support pinning.
     pub fn core(self, role: Role, cores: &[usize]) -> Result<Option<usize>, LabError> {
         let wanted = match (self, role) {
             (Self::Free, _) => return Ok(None),
@@ -52,7 +52,7 @@ impl Placement {
         })
     }
 
-    /// What a placement means, in the words of a table's heading.
+    /// The text for a table's heading.
     #[must_use]
     pub fn description(self) -> &'static str {
         match self {
@@ -98,7 +98,7 @@ pub fn cores() -> Vec<usize> {
     [Some(first), apart.or(allowed.get(1).copied())].into_iter().flatten().collect()
 }
 
-/// No core can be pinned to on this platform.
+/// None: the platform does not support pinning.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn cores() -> Vec<usize> {
@@ -120,7 +120,7 @@ pub fn pin(core: usize) -> Result<(), LabError> {
         .map_err(|errno| LabError::io(format!("pin this process to core {core}"))(errno.into()))
 }
 
-/// Pins nothing: the platform cannot.
+/// Fails: the platform does not support pinning.
 ///
 /// # Errors
 /// Always.
@@ -129,8 +129,8 @@ pub fn pin(core: usize) -> Result<(), LabError> {
     Err(LabError::Settings(format!("cannot pin to core {core}: pinning needs Linux; use --placement free")))
 }
 
-/// Runs `work` in a thread that is pinned to `core`, and so are the threads and processes that it starts; here and as the
-/// system likes if there is none.
+/// Runs `work` in a thread pinned to `core`; threads and processes that it starts inherit the pinning.
+/// Without a core, runs it in the calling thread.
 ///
 /// # Errors
 /// If the thread cannot be started or pinned.
@@ -179,13 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn two_cores_cannot_be_had_from_one() {
+    fn a_placement_on_two_cores_needs_two() {
         let error = Placement::Two.core(Role::Receiver, &[0]).unwrap_err();
         assert!(error.to_string().contains("needs 2 core(s)"), "{error}");
     }
 
     #[test]
-    fn a_placement_reads_back_as_it_is_written() {
+    fn a_placement_is_parsed_from_its_display_form() {
         for placement in [Placement::One, Placement::Two, Placement::Free] {
             assert_eq!(placement.to_string().parse::<Placement>().unwrap(), placement);
         }

@@ -1,7 +1,7 @@
-//! Line charts as SVG, through `plotters`: the one place that knows it.
+//! Line charts as SVG, through `plotters`, which is used here only.
 //!
-//! Without a font engine the plotter guesses the widths of texts, so labels are placed where a wrong guess does not
-//! show: the names of the lines stand in a column of their own, right of the chart.
+//! Without a font engine the plotter estimates the widths of texts, so labels are placed where a wrong
+//! estimate does not show: the names of the lines stand in a separate column, right of the chart.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -28,7 +28,7 @@ pub(crate) struct Picture {
     pub lines: Vec<Line>,
 }
 
-/// Colours that remain apart for readers who do not see red and green, and in grey (Okabe and Ito).
+/// Colours that remain distinct for readers with red-green colour blindness, and in grey (Okabe and Ito).
 const COLOURS: [RGBColor; 8] = [
     RGBColor(40, 40, 40),
     RGBColor(0, 114, 178),
@@ -40,7 +40,7 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(150, 140, 0),
 ];
 const SIZE: (u32, u32) = (860, 500);
-/// The narrowest column of names, and what each character of a longer one takes.
+/// The minimum width of the column of names, and the width of each character of a longer one.
 const LEGEND_WIDTH: u32 = 110;
 const CHARACTER_WIDTH: u32 = 8;
 const HEADER_HEIGHT: u32 = 66;
@@ -51,7 +51,7 @@ impl Picture {
     /// Draws it.
     ///
     /// # Errors
-    /// What the plotter reports, in words.
+    /// The plotter's error, as text.
     pub(crate) fn svg(&self) -> Result<String, String> {
         let mut svg = String::new();
         {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_has_its_points_and_its_name() {
+    fn each_curve_has_its_points_and_its_label() {
         let line = |label: &str, scale: f64| Line {
             label: label.to_owned(),
             points: (0..3).map(|x| (f64::from(x), summary(scale))).collect(),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_without_points_is_drawn_too() {
+    fn a_picture_without_points_is_drawn() {
         assert!(picture(Vec::new()).svg().unwrap().contains("</svg>"));
         let one = Picture {
             x_labels: vec!["1K".to_owned()],

@@ -1,18 +1,18 @@
-//! How a long series says where it is: a bar on a terminal, plain lines elsewhere, always on standard error.
+//! Progress of a long series: a bar on a terminal, plain lines elsewhere, always on standard error.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Where a series reports its progress.
+/// The display of progress.
 #[derive(Debug)]
 pub enum Progress {
     /// A bar that redraws itself.
     Bar(ProgressBar),
     /// A line now and then.
     Lines(Lines),
-    /// Nothing.
+    /// No display.
     Silent,
 }
 
@@ -25,7 +25,7 @@ pub struct Lines {
     last: Instant,
 }
 
-/// Plain lines come no more often than this.
+/// The minimum interval of plain lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(2);
 
 impl Progress {
@@ -42,7 +42,7 @@ impl Progress {
         Self::Bar(bar)
     }
 
-    /// Says what is about to be done.
+    /// Reports the next step.
     pub fn at(&mut self, what: &str) {
         if let Self::Bar(bar) = self {
             bar.set_message(what.to_owned());
@@ -50,7 +50,7 @@ impl Progress {
         }
     }
 
-    /// Says that a step is done, and what came of it.
+    /// Reports a finished step, and its result.
     pub fn step(&mut self, what: &str, result: &str) {
         match self {
             Self::Bar(bar) => {
@@ -69,7 +69,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(self) {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();

@@ -1,8 +1,8 @@
-//! Plain socket calls through `libc`: what every other mechanism is compared with.
+//! Plain socket calls through `libc`: the base of all comparisons.
 //!
-//! Each function is one system call and the check of its result, as a C program would write them; a call that a signal
-//! interrupted is made again. Nothing is wrapped beyond the descriptor, which is closed when it goes. Transfers and
-//! their loops belong to the mechanism `c`. This is the one module of the laboratory with `unsafe`.
+//! Each function is one system call and the check of its result, as a C program would write them; an
+//! interrupted call is repeated. Only the descriptor is wrapped, and closed when dropped. Transfers and their
+//! loops belong to the mechanism `c`. This is the one module of the laboratory with `unsafe`.
 
 use std::io;
 use std::mem;
@@ -30,7 +30,7 @@ impl Drop for Socket {
 /// Opens a TCP socket for addresses like `addr`, closed in processes that are executed.
 ///
 /// # Errors
-/// What `socket` reports.
+/// Those of `socket`.
 pub(crate) fn socket(addr: &SocketAddr) -> io::Result<Socket> {
     let family = if addr.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     // SAFETY: no memory is passed.
@@ -41,7 +41,7 @@ pub(crate) fn socket(addr: &SocketAddr) -> io::Result<Socket> {
 /// Names a socket.
 ///
 /// # Errors
-/// What `bind` reports.
+/// Those of `bind`.
 pub(crate) fn bind(socket: &Socket, addr: &SocketAddr) -> io::Result<()> {
     with_sockaddr(addr, |pointer, len| {
         // SAFETY: `pointer` points to `len` octets of a socket address that lives until the call returns.
@@ -53,17 +53,17 @@ pub(crate) fn bind(socket: &Socket, addr: &SocketAddr) -> io::Result<()> {
 /// Makes a socket accept connections.
 ///
 /// # Errors
-/// What `listen` reports.
+/// Those of `listen`.
 pub(crate) fn listen(socket: &Socket, backlog: c_int) -> io::Result<()> {
     // SAFETY: no memory is passed.
     check(unsafe { libc::listen(socket.0, backlog) } as isize)?;
     Ok(())
 }
 
-/// Takes one connection.
+/// Accepts one connection.
 ///
 /// # Errors
-/// What `accept` reports.
+/// Those of `accept`.
 pub(crate) fn accept(listener: &Socket) -> io::Result<Socket> {
     let (no_addr, no_len) = (std::ptr::null_mut(), std::ptr::null_mut());
     // SAFETY: accept may be given null pointers; it then reports no address.
@@ -74,7 +74,7 @@ pub(crate) fn accept(listener: &Socket) -> io::Result<Socket> {
 /// Connects to a peer.
 ///
 /// # Errors
-/// What `connect` reports.
+/// Those of `connect`.
 pub(crate) fn connect(socket: &Socket, addr: &SocketAddr) -> io::Result<()> {
     with_sockaddr(addr, |pointer, len| {
         // SAFETY: `pointer` points to `len` octets of a socket address that lives until the call returns.
@@ -86,7 +86,7 @@ pub(crate) fn connect(socket: &Socket, addr: &SocketAddr) -> io::Result<()> {
 /// The address of this end.
 ///
 /// # Errors
-/// What `getsockname` reports, or that the family is not an internet one.
+/// Those of `getsockname`, or that the family is not an internet one.
 pub(crate) fn local_addr(socket: &Socket) -> io::Result<SocketAddr> {
     // SAFETY: a socket address of zeros is valid: the family that specifies nothing.
     let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
@@ -110,40 +110,40 @@ pub(crate) fn local_addr(socket: &Socket) -> io::Result<SocketAddr> {
     }
 }
 
-/// Sends what is accepted of `data` at once; the peer's absence is an error, not a signal.
+/// Sends as much of `data` as is accepted at once; a closed peer is an error, not a signal.
 ///
 /// # Errors
-/// What `send` reports.
+/// Those of `send`.
 #[inline]
 pub(crate) fn send(socket: &Socket, data: &[u8]) -> io::Result<usize> {
     // SAFETY: the pointer and length describe `data`, which is borrowed until the call returns.
     restarted(|| unsafe { libc::send(socket.0, data.as_ptr().cast::<c_void>(), data.len(), libc::MSG_NOSIGNAL) })
 }
 
-/// Receives what is there, at least one octet; zero says that the peer has closed.
+/// Receives available octets, at least one; zero means that the peer has closed.
 ///
 /// # Errors
-/// What `recv` reports.
+/// Those of `recv`.
 #[inline]
 pub(crate) fn recv(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the pointer and length describe `buffer`, which is borrowed exclusively until the call returns.
     restarted(|| unsafe { libc::recv(socket.0, buffer.as_mut_ptr().cast::<c_void>(), buffer.len(), 0) })
 }
 
-/// Says that nothing more will be sent.
+/// Half-close: no more octets will be sent.
 ///
 /// # Errors
-/// What `shutdown` reports.
+/// Those of `shutdown`.
 pub(crate) fn close_writer(socket: &Socket) -> io::Result<()> {
     // SAFETY: no memory is passed.
     check(unsafe { libc::shutdown(socket.0, libc::SHUT_WR) } as isize)?;
     Ok(())
 }
 
-/// Ends the waiting of a thread that accepts at this socket: `accept` then fails.
+/// Ends the wait of a thread that accepts at this socket: `accept` then fails.
 ///
 /// # Errors
-/// What `shutdown` reports.
+/// Those of `shutdown`.
 pub(crate) fn stop_listening(listener: &Socket) -> io::Result<()> {
     // SAFETY: no memory is passed.
     check(unsafe { libc::shutdown(listener.0, libc::SHUT_RD) } as isize)?;
@@ -153,42 +153,43 @@ pub(crate) fn stop_listening(listener: &Socket) -> io::Result<()> {
 /// Sends small segments at once (`TCP_NODELAY`).
 ///
 /// # Errors
-/// What `setsockopt` reports.
+/// Those of `setsockopt`.
 pub(crate) fn set_no_delay(socket: &Socket) -> io::Result<()> {
     set_option::<c_int>(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
 }
 
-/// Sets the sizes of the send and receive queues, in octets. To matter for the TCP window this comes before `listen` or `connect`.
+/// Sets the sizes of the send and receive queues, in octets. To affect the TCP window it must precede
+/// `listen` or `connect`.
 ///
 /// # Errors
-/// What `setsockopt` reports.
+/// Those of `setsockopt`.
 pub(crate) fn set_queues(socket: &Socket, octets: u32) -> io::Result<()> {
     let octets = c_int::try_from(octets).unwrap_or(c_int::MAX);
     set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, octets)?;
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, octets)
 }
 
-/// Lets `recv` wait no longer than this; then it fails with [`io::ErrorKind::WouldBlock`].
+/// Sets the time limit of `recv`; on a timeout it fails with [`io::ErrorKind::WouldBlock`].
 ///
 /// # Errors
-/// What `setsockopt` reports.
+/// Those of `setsockopt`.
 pub(crate) fn set_recv_timeout(socket: &Socket, seconds: u32) -> io::Result<()> {
     let time = libc::timeval { tv_sec: libc::time_t::from(seconds as i32), tv_usec: 0 };
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, time)
 }
 
-/// Lets closing end the connection at once, without a farewell and without waiting for late segments (`SO_LINGER` of zero).
+/// Makes closing reset the connection at once (`SO_LINGER` of zero).
 ///
 /// # Errors
-/// What `setsockopt` reports.
+/// Those of `setsockopt`.
 pub(crate) fn set_abortive(socket: &Socket) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_LINGER, libc::linger { l_onoff: 1, l_linger: 0 })
 }
 
 fn set_option<T: Copy>(socket: &Socket, level: c_int, name: c_int, value: T) -> io::Result<()> {
     let len = mem::size_of::<T>() as socklen_t;
-    // SAFETY: the option's value has `len` octets and lives until the call returns; the kernel checks that it is as
-    // long as the option wants.
+    // SAFETY: the option's value has `len` octets and lives until the call returns; the kernel checks that
+    // this is the length of the option.
     check(unsafe { libc::setsockopt(socket.0, level, name, (&raw const value).cast(), len) } as isize)?;
     Ok(())
 }
@@ -268,7 +269,7 @@ mod tests {
         listen(&listener, 1).unwrap();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| accept(&listener));
-            stop_listening(&listener).unwrap(); // before or while it waits: both end it
+            stop_listening(&listener).unwrap(); // before or during the wait: both end it
             assert!(waiting.join().unwrap().is_err());
         });
     }
@@ -284,13 +285,13 @@ mod tests {
     }
 
     #[test]
-    fn sending_to_one_who_has_left_is_an_error_and_no_signal() {
+    fn sending_to_a_closed_peer_is_an_error_and_no_signal() {
         let (client, server) = pair("127.0.0.1:0");
         drop(server);
         let error = std::iter::repeat_with(|| send(&client, &[0; 4096]))
             .take(1000)
             .find_map(Result::err)
-            .expect("the peer has gone");
+            .expect("the peer has closed");
         assert!(matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset), "{error}");
     }
 }

@@ -1,26 +1,26 @@
 //! Medians, spreads and ratios of a handful of repetitions.
 //!
-//! A shared machine disturbs single runs, so figures are medians, and the spread beside them is the whole range seen. A
-//! ratio is formed within one round, whose runs followed each other closely, before the median is taken: what slows
-//! the machine for a while slows both sides of it.
+//! A shared machine disturbs single runs, so figures are medians, and the spread is the whole range observed.
+//! A ratio is formed within one round, whose runs followed each other closely, before the median is taken: a
+//! temporary slowdown of the machine affects both sides of it.
 
 use serde::{Deserialize, Serialize};
 
-/// The middle of some repetitions and how far they lay apart.
+/// The median of some repetitions and their range.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The middle value; of an even number of values, the mean of the two in the middle.
+    /// The middle value; for an even number of values, the mean of the two in the middle.
     pub median: f64,
     /// The lowest value.
     pub low: f64,
     /// The highest value.
     pub high: f64,
-    /// How many values there were.
+    /// The number of values.
     pub count: usize,
 }
 
 impl Summary {
-    /// Summarises values; nothing if there are none, or if one is not a number.
+    /// Summarises values; none if there are none, or if one is NaN.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
@@ -33,7 +33,7 @@ impl Summary {
         Some(Self { median, low: sorted[0], high: sorted[count - 1], count })
     }
 
-    /// Summarises the ratios of values to the base of the same round; rounds that miss either are left out.
+    /// Summarises the ratios of values to the base of the same round; rounds without either are left out.
     #[must_use]
     pub fn of_ratios(values: &[(u32, f64)], base: &[(u32, f64)]) -> Option<Self> {
         let base_of = |round: u32| base.iter().find(|(other, _)| *other == round).map(|(_, value)| *value);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_median_and_neither_has_what_is_no_number() {
+    fn an_empty_set_and_nan_have_no_summary() {
         assert_eq!(Summary::of([]), None);
         assert_eq!(Summary::of([1.0, f64::NAN]), None);
     }
@@ -79,14 +79,14 @@ mod tests {
 
     #[test]
     fn a_ratio_is_formed_within_its_round() {
-        // The machine was half as fast in round 1: medians divided would say 1.0, the rounds say 0.5.
+        // The machine was half as fast in round 1: the ratio of medians is 1.0, that of the rounds 0.5.
         let base = [(0, 100.0), (1, 50.0), (2, 100.0)];
         let values = [(0, 50.0), (1, 25.0), (2, 50.0)];
         assert_eq!(Summary::of_ratios(&values, &base).unwrap().median, 0.5);
     }
 
     #[test]
-    fn a_round_without_its_base_is_left_out() {
+    fn a_round_without_its_base_is_skipped() {
         assert_eq!(Summary::of_ratios(&[(0, 1.0), (7, 1.0)], &[(0, 2.0), (3, 0.0)]).unwrap().count, 1);
         assert_eq!(Summary::of_ratios(&[(3, 1.0)], &[(3, 0.0)]), None);
     }

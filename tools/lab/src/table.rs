@@ -1,4 +1,4 @@
-//! Tables of figures, in a form that can be pasted into Markdown.
+//! Tables of figures, in the syntax of Markdown.
 
 use comfy_table::{CellAlignment, Table, presets};
 

@@ -1,4 +1,4 @@
-//! Sizes and rates as people write and read them: `64K`, `1K..128K`, `12,345 Mbit/s`.
+//! Sizes and rates in their usual notation: `64K`, `1K..128K`, `12,345 Mbit/s`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Octets(pub u64);
 
-/// Why a text is not a size, or not a list of sizes.
+/// The reason why a text is not a size, or not a list of sizes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnitError {
-    /// The text is no number with an optional suffix.
+    /// The text is not a number with an optional suffix.
     #[error("`{0}` is not a size; write a whole number of octets, with K, M or G if you like: 512, 64K, 1M")]
     NotASize(String),
     /// The number does not fit into 64 bits.
     #[error("`{0}` is more octets than 64 bits can count")]
     TooLarge(String),
-    /// A range runs downwards, or begins at zero.
+    /// A range is descending, or begins at zero.
     #[error("`{0}` is not a range; write the smaller size first, above zero: 1K..128K")]
     BadRange(String),
 }
@@ -59,10 +59,11 @@ impl fmt::Display for Octets {
     }
 }
 
-/// Reads one item of a list of buffer sizes: a size, or a range that is doubled through (`1K..128K`, both ends included).
+/// Parses one item of a list of buffer sizes: a size, or a range by powers of two (`1K..128K`, both ends
+/// included).
 ///
 /// # Errors
-/// If an end is not a size, or the range does not run upwards.
+/// If an end is not a size, or the range is not ascending.
 pub fn parse_sizes(text: &str) -> Result<Vec<Octets>, UnitError> {
     let Some((low, high)) = text.split_once("..") else {
         return Ok(vec![text.parse()?]);
@@ -75,7 +76,7 @@ pub fn parse_sizes(text: &str) -> Result<Vec<Octets>, UnitError> {
     Ok(std::iter::successors(Some(low.0), doubled).take_while(|size| *size <= high.0).map(Octets).collect())
 }
 
-/// Writes a whole number with commas between its thousands.
+/// Formats a whole number with commas between its thousands.
 #[must_use]
 pub fn grouped(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused_by_name() {
+    fn an_invalid_size_is_refused_with_its_text() {
         for text in ["", "K", "-1", "1.5K", "1T", "0x10", "1 K"] {
             assert_eq!(text.parse::<Octets>(), Err(UnitError::NotASize(text.to_owned())), "{text}");
         }
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_doubled_through_with_both_ends() {
+    fn a_range_doubles_from_its_start_to_its_end() {
         let sizes = |text| parse_sizes(text).unwrap().iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(sizes("1K..128K"), ["1K", "2K", "4K", "8K", "16K", "32K", "64K", "128K"]);
         assert_eq!(sizes("3..=12"), ["3", "6", "12"]);

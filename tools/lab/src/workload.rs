@@ -1,16 +1,17 @@
-//! What is transferred: the papers' data types, in buffers of a given size.
+//! The transferred data: the papers' data types, in buffers of a given size.
 //!
-//! A workload is plain data that both processes of an experiment understand; how it travels is the mechanisms' matter.
+//! A workload is plain data that both processes of an experiment understand; the mechanisms transfer it.
 
 use serde::{Deserialize, Serialize};
 
-/// Octets of one `BinStruct`, as C lays it out and as CDR does from an aligned start.
+/// Octets of one `BinStruct`, in the layout of C and of CDR from an aligned start.
 pub const BIN_STRUCT_OCTETS: usize = 24;
 
-/// Octets of the answer that a socket mechanism gives to a two-way transfer: as many as a GIOP 1.2 reply without results.
+/// Octets of the answer of a socket mechanism to a two-way transfer: as many as a GIOP 1.2 reply without
+/// results.
 pub const ANSWER_OCTETS: usize = 24;
 
-/// The largest buffer that a receiver agrees to: what comes over a control connection is not trusted with more memory.
+/// The largest buffer that a receiver accepts: a control connection is not trusted to request more memory.
 pub const MAX_BUFFER_OCTETS: usize = 64 << 20;
 
 /// An element type of the transferred sequences.
@@ -92,7 +93,7 @@ impl CallKind {
     }
 }
 
-/// Text forms of a type whose values have names, and are all in its `ALL`.
+/// Text forms of a type with named values, all of which are in its `ALL`.
 macro_rules! named {
     ($type:ident, $what:literal) => {
         impl std::fmt::Display for $type {
@@ -118,7 +119,7 @@ pub(crate) use named;
 named!(DataType, "data type");
 named!(CallKind, "kind of call");
 
-/// One flood: equal buffers of one type, sent as fast as they are taken.
+/// One flood: equal buffers of one type, sent as fast as they are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flood {
     /// The elements' type.
@@ -127,7 +128,7 @@ pub struct Flood {
     pub call: CallKind,
     /// The buffer's nominal size in octets; it holds as many whole elements as fit.
     pub buffer_octets: usize,
-    /// How many buffers are sent.
+    /// The number of buffers sent.
     pub buffers: u64,
 }
 
@@ -146,7 +147,7 @@ impl Flood {
         (self.buffer_octets / self.data.element_octets()).max(1)
     }
 
-    /// Octets of user data in one buffer. Every mechanism sends these; the ORB adds its headers.
+    /// Octets of user data in one buffer, for every mechanism; the ORB adds its headers.
     #[must_use]
     pub fn sent_octets(&self) -> usize {
         self.elements() * self.data.element_octets()
@@ -159,7 +160,7 @@ impl Flood {
     }
 }
 
-/// What one call of a ping-pong carries.
+/// The parameters of one call of a ping-pong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -170,7 +171,7 @@ pub enum PingCase {
     Structs,
 }
 
-/// How many `BinStruct`s a [`PingCase::Structs`] call carries.
+/// The number of `BinStruct`s in a [`PingCase::Structs`] call.
 pub const PING_STRUCTS: usize = 1024;
 
 impl PingCase {
@@ -186,7 +187,7 @@ impl PingCase {
         }
     }
 
-    /// What it is, in the words of a table's heading.
+    /// The text for a table's heading.
     #[must_use]
     pub fn description(self) -> &'static str {
         match self {
@@ -200,15 +201,15 @@ named!(PingCase, "kind of ping");
 /// One ping-pong: calls that each wait for their answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PingPong {
-    /// What a call carries.
+    /// The parameters of a call.
     pub case: PingCase,
-    /// Calls made before the clock counts.
+    /// Warm-up calls.
     pub warm_up: u32,
-    /// Calls whose times are taken.
+    /// Timed calls.
     pub calls: u32,
     /// Octets that a socket mechanism sends per call: as many as the ORB does.
     pub request_octets: usize,
-    /// Octets that a socket mechanism answers per call: as many as the ORB does.
+    /// Octets of a socket mechanism's answer per call: as many as the ORB's.
     pub reply_octets: usize,
 }
 
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn names_read_back() {
+    fn names_are_parsed() {
         for data in DataType::ALL {
             assert_eq!(data.to_string().parse::<DataType>().unwrap(), data);
         }

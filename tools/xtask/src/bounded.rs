@@ -1,4 +1,4 @@
-//! Child processes that cannot outlive their time or their parent.
+//! Child processes that outlive neither their deadline nor their parent.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// A child that has its standard input kept open and its output read; dropping it ends it.
+/// A child with its standard input kept open and its output read; dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Bounded {
     name: String,
     child: Child,
     lines: Receiver<String>,
-    complaints: Receiver<String>,
+    stderr_lines: Receiver<String>,
 }
 
 impl Bounded {
@@ -23,8 +23,8 @@ impl Bounded {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("cannot start {name} ({command:?})"))?;
         let lines = forward(child.stdout.take().expect("it is piped"));
-        let complaints = forward(child.stderr.take().expect("it is piped"));
-        Ok(Self { name: name.to_owned(), child, lines, complaints })
+        let stderr_lines = forward(child.stderr.take().expect("it is piped"));
+        Ok(Self { name: name.to_owned(), child, lines, stderr_lines })
     }
 
     /// The next line of output, which must come before `deadline`; `None` at the end of the output.
@@ -36,56 +36,56 @@ impl Bounded {
         match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(line) => Ok(Some(line)),
             Err(RecvTimeoutError::Disconnected) => Ok(None),
-            Err(RecvTimeoutError::Timeout) => bail!("{} took too long and was ended", self.name),
+            Err(RecvTimeoutError::Timeout) => bail!("{} took too long and was killed", self.name),
         }
     }
 
-    /// Its process's number.
+    /// The process ID.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// The next line on standard error, which must come before `deadline`; `None` at its end.
-    pub(crate) fn complaint(&self, deadline: Instant) -> Result<Option<String>> {
-        self.next(&self.complaints, deadline)
+    pub(crate) fn stderr_line(&self, deadline: Instant) -> Result<Option<String>> {
+        self.next(&self.stderr_lines, deadline)
     }
 
-    /// Everything it has said on standard error so far.
-    pub(crate) fn complaints(&self) -> String {
-        // A child that has just ended may have left its last words in the pipe.
+    /// All lines so far on standard error.
+    pub(crate) fn stderr(&self) -> String {
+        // A child that has just ended may have left its last lines in the pipe.
         let mut all = String::new();
-        while let Ok(line) = self.complaints.recv_timeout(Duration::from_millis(100)) {
+        while let Ok(line) = self.stderr_lines.recv_timeout(Duration::from_millis(100)) {
             all += &line;
             all.push('\n');
         }
         all
     }
 
-    /// Closes its standard input and waits for it to end.
+    /// Closes its standard input and waits for its exit.
     pub(crate) fn finish(mut self, limit: Duration) -> Result<ExitStatus> {
         drop(self.child.stdin.take());
         let deadline = Instant::now() + limit;
         while self.line(deadline)?.is_some() {}
-        // Its output has ended, so it is about to, or has.
+        // The end of its output means that it is about to exit, or has exited.
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
             }
             thread::sleep(Duration::from_millis(2));
         }
-        bail!("{} did not end", self.name)
+        bail!("{} did not exit", self.name)
     }
 }
 
 impl Drop for Bounded {
     fn drop(&mut self) {
-        // Both fail only for a child that has ended and been waited for.
+        // Both fail only for a child that has exited and been waited for.
         _ = self.child.kill();
         _ = self.child.wait();
     }
 }
 
-/// Reads lines in a thread of their own, which ends with the stream.
+/// Reads lines in a thread of its own, which ends with the stream.
 fn forward(stream: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_arrive_and_the_status_is_told() {
+    fn lines_arrive_and_the_exit_status_is_returned() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo one; echo two; echo no >&2; exit 3"]);
         let child = Bounded::start("sh", &mut command).unwrap();
@@ -115,12 +115,12 @@ mod tests {
         assert_eq!(child.line(deadline).unwrap().as_deref(), Some("one"));
         assert_eq!(child.line(deadline).unwrap().as_deref(), Some("two"));
         assert_eq!(child.line(deadline).unwrap(), None);
-        assert_eq!(child.complaints(), "no\n");
+        assert_eq!(child.stderr(), "no\n");
         assert_eq!(child.finish(Duration::from_secs(10)).unwrap().code(), Some(3));
     }
 
     #[test]
-    fn a_child_that_hangs_is_given_up() {
+    fn a_hanging_child_is_killed_at_its_deadline() {
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 1000"]);
         let child = Bounded::start("sh", &mut command).unwrap();

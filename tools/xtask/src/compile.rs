@@ -1,7 +1,8 @@
-//! `cargo xtask idl --compile`: Rust for all the IDL there is, in several settings, read by the compiler and by clippy.
+//! `cargo xtask idl --compile`: Rust generated from all IDL files with several settings, checked by the
+//! compiler and by clippy.
 //!
-//! All of it is one scratch crate for each setting, with a module for each file. It depends on the runtime as programs do, forbids
-//! `unsafe`, and must be without warnings.
+//! Each setting has one scratch crate, with a module for each file. It depends on the runtime as programs do,
+//! forbids `unsafe`, and must compile without warnings.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::compiler::{self, SHIPPED};
-use crate::place;
+use crate::workspace;
 
 /// The settings: a name, and the arguments of `spandrel idl`.
 const SETTINGS: &[(&str, &[&str])] = &[
@@ -23,10 +24,10 @@ const SETTINGS: &[(&str, &[&str])] = &[
     ("server", &["--server-only", "--prefix", "around::everything"]),
 ];
 
-/// Compiles what is generated from these files; an error if anything is wrong with it.
+/// Compiles the Rust generated from these files; an error if anything is wrong with it.
 pub(crate) fn run(files: &[PathBuf]) -> Result<()> {
-    let folder = place::target().join("idl-compile");
-    let files = gathered(files, &folder)?;
+    let folder = workspace::target().join("idl-compile");
+    let files = grouped(files, &folder)?;
     for (setting, arguments) in SETTINGS {
         let modules = generate(setting, arguments, &files, &folder)?;
         println!("IDL: {setting}: Rust of {modules} files");
@@ -35,8 +36,9 @@ pub(crate) fn run(files: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// The files, but those of the folder of services as one: they include each other, and would be written many times over.
-fn gathered(files: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>> {
+/// The files, with the folder of services as one: its files include each other, and would be generated many
+/// times over.
+fn grouped(files: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>> {
     let services = Path::new(SHIPPED).join("COS");
     let (services, mut rest): (Vec<_>, Vec<_>) = files.iter().cloned().partition(|file| file.starts_with(&services));
     let all = services.iter().map(|file| format!("#include \"{}\"\n", file.display()));
@@ -47,20 +49,20 @@ fn gathered(files: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(rest)
 }
 
-/// Writes the crate of a setting; how many modules it has.
+/// Writes the crate of a setting and returns the number of its modules.
 fn generate(setting: &str, arguments: &[&str], files: &[PathBuf], folder: &Path) -> Result<usize> {
     let source = folder.join("src");
     fs::remove_dir_all(&source)?;
     fs::create_dir_all(&source)?;
     fs::write(folder.join("Cargo.toml"), manifest())?;
-    fs::copy(place::root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
-    let mut modules = format!("//! What is generated with the setting {setting}.\n#![forbid(unsafe_code)]\n");
+    fs::copy(workspace::root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
+    let mut modules = format!("//! The Rust generated with the setting {setting}.\n#![forbid(unsafe_code)]\n");
     for (nth, file) in files.iter().enumerate() {
-        let stem = file.file_stem().and_then(OsStr::to_str).context("a name of letters")?;
+        let stem = file.file_stem().and_then(OsStr::to_str).context("a file name in UTF-8")?;
         let name = format!("f{nth}_{}", stem.to_lowercase().replace(|letter: char| !letter.is_alphanumeric(), "_"));
         let mut command = compiler::compiler();
         command.arg("--stdout").args(arguments).arg(file);
-        let is_ours = file.starts_with(place::root()) && !file.starts_with(folder);
+        let is_ours = file.starts_with(workspace::root()) && !file.starts_with(folder);
         if !is_ours {
             command.args(compiler::shipped());
         }
@@ -76,7 +78,7 @@ fn generate(setting: &str, arguments: &[&str], files: &[PathBuf], folder: &Path)
 }
 
 fn manifest() -> String {
-    let runtime = place::root().join("spandrel");
+    let runtime = workspace::root().join("spandrel");
     format!(
         "[package]\nname = \"idl-compile\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n\
          [dependencies]\nspandrel = {{ path = {:?} }}\n",
@@ -85,7 +87,7 @@ fn manifest() -> String {
 }
 
 fn check(folder: &Path) -> Result<()> {
-    let mut clippy = Command::new(place::cargo_program());
-    clippy.args(["clippy", "--quiet", "--target-dir"]).arg(place::target()).args(["--", "-D", "warnings"]);
-    place::run(clippy.current_dir(folder))
+    let mut clippy = Command::new(workspace::cargo_program());
+    clippy.args(["clippy", "--quiet", "--target-dir"]).arg(workspace::target()).args(["--", "-D", "warnings"]);
+    workspace::run(clippy.current_dir(folder))
 }

@@ -1,21 +1,22 @@
-//! `cargo xtask features [--all]`: the facade with fewer features, in each set that programs are likely to choose.
+//! `cargo xtask features [--all]`: the facade with reduced features, in the sets that programs are likely to
+//! choose.
 
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::place;
+use crate::workspace;
 
-/// Sets of features of `spandrel` that must build without warnings. The first [`CHOSEN`] are checked for each change.
+/// Sets of features of `spandrel` that must build without warnings. The first [`CHECKED`] are checked for each change.
 const SETS: [&str; 7] = ["", "server", "asynchronous,tls", "details,parse", "asynchronous", "log", "server,tls,log"];
-/// How many sets are checked for each change.
-const CHOSEN: usize = 4;
+/// The number of sets that are checked for each change.
+const CHECKED: usize = 4;
 
-/// Checks all sets, or the chosen ones.
+/// Checks all sets, or the first [`CHECKED`].
 pub(crate) fn run(is_all: bool) -> Result<()> {
-    for set in &SETS[..if is_all { SETS.len() } else { CHOSEN }] {
+    for set in &SETS[..if is_all { SETS.len() } else { CHECKED }] {
         println!("--no-default-features --features \"{set}\"");
-        let mut check = Command::new(place::cargo_program());
+        let mut check = Command::new(workspace::cargo_program());
         check.args([
             "check",
             "--quiet",
@@ -26,9 +27,10 @@ pub(crate) fn run(is_all: bool) -> Result<()> {
             "--features",
             set,
         ]);
-        // A target folder of its own, since other flags would have everything built anew.
-        check.env("RUSTFLAGS", "-D warnings").env("CARGO_TARGET_DIR", place::target().join("features"));
-        place::run(check.current_dir(place::root())).with_context(|| format!("spandrel with the features `{set}`"))?;
+        // A target folder of its own, since other flags would cause a full rebuild.
+        check.env("RUSTFLAGS", "-D warnings").env("CARGO_TARGET_DIR", workspace::target().join("features"));
+        workspace::run(check.current_dir(workspace::root()))
+            .with_context(|| format!("spandrel with the features `{set}`"))?;
     }
     Ok(())
 }

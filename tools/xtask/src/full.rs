@@ -1,15 +1,15 @@
-//! `cargo xtask full`: the checks that draw by chance, or take too long for each change.
+//! `cargo xtask full`: the checks that draw random cases, or take too long for each change.
 //!
-//! `.ci/run` has the answer that depends on a change alone. Here each check explores, and says how long it took; one that
-//! fails does not keep the others from running.
+//! `.ci/run` has the checks whose result depends on a change alone. Here each check explores, and prints its
+//! duration. A failed check does not stop the others.
 
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::{big_endian, features, fuzz, idl, interop, miri, models, place, robustness, windows};
+use crate::{big_endian, features, fuzz, idl, interop, miri, models, robustness, windows, workspace};
 
-/// A name, and what is run.
+/// The name of a step, and its function.
 type Step = (&'static str, fn() -> Result<()>);
 
 const STEPS: [Step; 11] = [
@@ -17,16 +17,16 @@ const STEPS: [Step; 11] = [
     ("models of threads", || models::run(100)),
     ("miri --all", || miri::run(true)),
     ("big-endian --all", || big_endian::run(true)),
-    ("windows", || windows::run(windows::Chosen::All)),
+    ("windows", || windows::run(windows::CrateSelection::All)),
     ("idl --compile", || idl::run(true)),
     ("interop --tshark", || interop::run(&["--tshark"])),
     ("hostile peers", || robustness::hostile(20)),
     ("faults", || robustness::faults(4000)),
     ("fuzzing, 300 seconds a target", || fuzz::explore(300)),
-    ("ttcp --quick", || place::cargo(&["run", "--release", "--locked", "--", "ttcp", "--quick"])),
+    ("ttcp --quick", || workspace::cargo(&["run", "--release", "--locked", "--", "ttcp", "--quick"])),
 ];
 
-/// Runs all steps and then fails if one has.
+/// Runs all steps and then fails if one has failed.
 pub(crate) fn run() -> Result<()> {
     run_all(&STEPS)
 }
@@ -62,7 +62,7 @@ mod tests {
     static RUN: AtomicU32 = AtomicU32::new(0);
 
     #[test]
-    fn steps_run_though_one_before_them_fails() {
+    fn a_failed_step_does_not_stop_later_steps() {
         let fails: Step = ("one", || bail!("no"));
         let passes: Step = ("two", || {
             RUN.fetch_add(1, Relaxed);

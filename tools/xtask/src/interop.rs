@@ -1,8 +1,9 @@
 //! `cargo xtask interop`: our ORB against omniORB and JacORB.
 //!
-//! Runs every client against every server of the other side in each GIOP version, ours in both byte orders, and prints
-//! one matrix per suite; then those of GIOP 1.2 with our programs made for each of the other marshaling engines. What the cases are belongs to
-//! the clients; this only counts their lines. Whom to run against whom is in `pairings`, how a program is started in `side`.
+//! Runs every client against every server of the other side in each GIOP version, ours in both byte orders,
+//! and prints one matrix per suite. Then it runs those of GIOP 1.2 with our programs made for each of the
+//! other marshaling engines. The cases are defined by the clients; this module only counts their lines. The
+//! pairings are in `pairings`, the command of each program in `side`.
 
 use std::cell::Cell;
 use std::process::Command;
@@ -12,7 +13,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::matrix::{Matrix, Outcome};
 use crate::peer::Peer;
-use crate::{idl, packages, place};
+use crate::{idl, packages, workspace};
 
 mod capture;
 mod certificates;
@@ -31,44 +32,45 @@ use totals::Totals;
 /// Engines besides the compiled one.
 const OTHER_ENGINES: [&str; 2] = ["interpretive", "adaptive"];
 
-/// What is to be run.
+/// The pairings and cases to run.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wanted<'w> {
-    /// Only cases that begin so.
+pub(crate) struct Selection<'w> {
+    /// Only cases with this prefix.
     pub(crate) only: &'w str,
     /// Only pairings of this suite, with our compiled engine.
     pub(crate) suite: &'w str,
     /// Only pairings with this peer in them.
     pub(crate) peer: Option<Peer>,
-    /// A peer that is not to be had is told, but is no failure.
+    /// An absent peer is reported, but is no failure.
     pub(crate) allow_absent: bool,
-    /// All that goes in plain is captured, and tshark is to agree with it.
+    /// All plain traffic is captured, and tshark must agree with it.
     pub(crate) tshark: bool,
-    /// Of the pairings of a client with a server in a suite only the first and the last, and our compiled engine alone.
-    pub(crate) chosen: bool,
-    /// How many cases a whole run has had is written to the page that says it, instead of compared with it.
+    /// Only the first and the last pairing of each client and server in a suite, with our compiled engine
+    /// alone.
+    pub(crate) representative: bool,
+    /// The number of cases of a whole run is written to the page, instead of compared with it.
     pub(crate) record: bool,
 }
 
-impl<'w> Wanted<'w> {
+impl<'w> Selection<'w> {
     /// Reads `[--only PREFIX] [--suite NAME] [--peer omniorb|jacorb] [--allow-absent] [--tshark] [--record] [--chosen]`.
     pub(crate) fn parse(words: &[&'w str]) -> Result<Self> {
-        let mut wanted = Self::default();
+        let mut selection = Self::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
-            let mut value = || words.next().copied().with_context(|| format!("{word} what?"));
+            let mut value = || words.next().copied().with_context(|| format!("{word} needs a value"));
             match *word {
-                "--only" => wanted.only = value()?,
-                "--suite" => wanted.suite = value()?,
-                "--peer" => wanted.peer = Some(value()?.parse()?),
-                "--allow-absent" => wanted.allow_absent = true,
-                "--tshark" => wanted.tshark = true,
-                "--record" => wanted.record = true,
-                "--chosen" => wanted.chosen = true,
-                _ => bail!("not an option: {word}"),
+                "--only" => selection.only = value()?,
+                "--suite" => selection.suite = value()?,
+                "--peer" => selection.peer = Some(value()?.parse()?),
+                "--allow-absent" => selection.allow_absent = true,
+                "--tshark" => selection.tshark = true,
+                "--record" => selection.record = true,
+                "--chosen" => selection.representative = true,
+                _ => bail!("unknown option: {word}"),
             }
         }
-        Ok(wanted)
+        Ok(selection)
     }
 
     fn compares_compilers(self) -> bool {
@@ -76,70 +78,70 @@ impl<'w> Wanted<'w> {
     }
 }
 
-/// Runs everything that is wanted.
+/// Runs the selected suites.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
-    let wanted = Wanted::parse(words)?;
-    let bench = Bench { wanted, absent: absent(wanted), totals: Cell::default() };
-    let mut is_good = bench.absent.is_empty() || wanted.allow_absent;
+    let selection = Selection::parse(words)?;
+    let runner = PairingRunner { selection, absent: absent(selection), totals: Cell::default() };
+    let mut is_good = runner.absent.is_empty() || selection.allow_absent;
     build_ours("compiled")?;
-    if wanted.tshark {
-        // From then on there is no network but this machine's own: nothing can be installed any more.
+    if selection.tshark {
+        // From here on the network is isolated: nothing can be installed any more.
         packages::require(packages::CAPTURING)?;
         packages::require(packages::CERTIFICATES)?;
-        if wanted.compares_compilers() {
+        if selection.compares_compilers() {
             packages::require(packages::IDL)?;
         }
         if let Some(is_good) = capture::isolated(words)? {
-            anyhow::ensure!(is_good, "interoperability is broken: see above");
+            anyhow::ensure!(is_good, "interoperability failed: see above");
             return Ok(());
         }
     }
-    is_good &= bench.run_all(pairings::types());
-    is_good &= bench.run_all(pairings::bridged());
-    if wanted.only.is_empty() {
-        is_good &= bench.run_all(pairings::features());
-        is_good &= bench.run_all(pairings::callbacks());
-        is_good &= bench.run_all(pairings::values());
-        is_good &= bench.run_all(pairings::anything());
-        is_good &= bench.run_all(pairings::texts());
-        is_good &= bench.run_all(pairings::names());
-        is_good &= bench.run_secure()?;
+    is_good &= runner.run_all(pairings::types());
+    is_good &= runner.run_all(pairings::bridged());
+    if selection.only.is_empty() {
+        is_good &= runner.run_all(pairings::features());
+        is_good &= runner.run_all(pairings::callbacks());
+        is_good &= runner.run_all(pairings::values());
+        is_good &= runner.run_all(pairings::anything());
+        is_good &= runner.run_all(pairings::texts());
+        is_good &= runner.run_all(pairings::names());
+        is_good &= runner.run_secure()?;
     }
-    let is_whole = wanted.only.is_empty() && wanted.suite.is_empty() && !wanted.chosen;
+    let is_whole = selection.only.is_empty() && selection.suite.is_empty() && !selection.representative;
     for engine in OTHER_ENGINES.into_iter().filter(|_| is_whole) {
         println!("\n{engine}:");
         build_ours(engine)?;
         for suite in [Suite::Types, Suite::Values, Suite::Anything { euro: false }] {
-            is_good &= bench.run_all(pairings::newest(suite));
+            is_good &= runner.run_all(pairings::newest(suite));
         }
     }
-    let idl = if wanted.compares_compilers() { idl::run(false) } else { Ok(()) };
-    let totals = bench.totals.get();
-    println!("\nin all: {totals}");
+    let idl = if selection.compares_compilers() { idl::run(false) } else { Ok(()) };
+    let totals = runner.totals.get();
+    println!("\ntotal: {totals}");
     if !is_good {
-        bail!("interoperability is broken: see above");
+        bail!("interoperability failed: see above");
     }
     idl?;
-    if is_whole && wanted.peer.is_none() && bench.absent.is_empty() {
-        totals.compare_with_page(wanted.record)?;
+    if is_whole && selection.peer.is_none() && runner.absent.is_empty() {
+        totals.compare_with_page(selection.record)?;
     }
     Ok(())
 }
 
-/// Runs our programs of this machine against those of one with the other order of octets, which have been built.
+/// Runs our programs of this machine, which have been built, against those of the big-endian machine.
 pub(crate) fn between_orders() -> Result<bool> {
     build_ours("compiled")?;
-    let bench = Bench { wanted: Wanted::default(), absent: Vec::new(), totals: Cell::default() };
-    // Each suite has cases of its own, which all pairings that it is run in are to have run.
+    let runner = PairingRunner { selection: Selection::default(), absent: Vec::new(), totals: Cell::default() };
+    // Each suite has cases of its own, and all pairings of a suite must run all of its cases.
     let failed =
-        pairings::between_orders().map(|pairings| bench.run_all(pairings)).into_iter().filter(|good| !good).count();
+        pairings::between_orders().map(|pairings| runner.run_all(pairings)).into_iter().filter(|good| !good).count();
     Ok(failed == 0)
 }
 
-/// The peers that are not to be had, and why.
-fn absent(wanted: Wanted<'_>) -> Vec<(Peer, String)> {
+/// The absent peers, each with the reason.
+fn absent(selection: Selection<'_>) -> Vec<(Peer, String)> {
     let mut absent = Vec::new();
-    for peer in Peer::ALL.into_iter().filter(|peer| wanted.peer.is_none_or(|only| only == *peer)) {
+    for peer in Peer::ALL.into_iter().filter(|peer| selection.peer.is_none_or(|only| only == *peer)) {
         let built = match peer {
             Peer::OmniOrb => packages::require(packages::OMNIORB).and_then(|()| build_omniorb()),
             Peer::JacOrb => packages::require(packages::JACORB).and_then(|()| jacorb::build()),
@@ -154,47 +156,49 @@ fn absent(wanted: Wanted<'_>) -> Vec<(Peer, String)> {
 
 /// Builds our programs with code for this marshaling engine.
 fn build_ours(engine: &str) -> Result<()> {
-    let mut build = Command::new(place::cargo_program());
+    let mut build = Command::new(workspace::cargo_program());
     build.args(["build", "--quiet", "--package", "spandrel-interop"]).env("SPANDREL_INTEROP_MARSHAL", engine);
-    place::run(build.current_dir(place::root())).with_context(|| format!("our programs do not build for {engine}"))
+    workspace::run(build.current_dir(workspace::root()))
+        .with_context(|| format!("our programs do not build for {engine}"))
 }
 
-/// Builds the C++ programs, or finds them up to date.
+/// Builds the C++ programs, unless they are up to date.
 pub(crate) fn build_omniorb() -> Result<()> {
     let mut out = std::ffi::OsString::from("OUT=");
-    out.push(place::omniorb());
+    out.push(workspace::omniorb());
     let mut make = Command::new("make");
-    make.args(["--silent", "--jobs=2", "--directory"]).arg(place::root().join("peers/omniorb")).arg(out);
-    place::run(&mut make).context("the omniORB peers do not build")
+    make.args(["--silent", "--jobs=2", "--directory"]).arg(workspace::root().join("peers/omniorb")).arg(out);
+    workspace::run(&mut make).context("the omniORB peers do not build")
 }
 
-/// Where pairings are run.
-struct Bench<'w> {
-    wanted: Wanted<'w>,
+/// The state of a run of pairings.
+struct PairingRunner<'w> {
+    selection: Selection<'w>,
     absent: Vec<(Peer, String)>,
     totals: Cell<Totals>,
 }
 
-impl Bench<'_> {
-    /// Runs them, prints the matrix, and says whether all went well. What cannot be run for want of a peer has a line all the same.
+impl PairingRunner<'_> {
+    /// Runs them, prints the matrix, and returns whether it is good. A pairing with an absent peer has a
+    /// line, too.
     fn run_all(&self, pairings: Vec<Pairing>) -> bool {
         let mut matrix = Matrix::default();
-        let mut wanted: Vec<_> = pairings.into_iter().filter(|pairing| self.wants(*pairing)).collect();
-        if self.wanted.chosen {
-            wanted = pairings::first_and_last(&wanted);
+        let mut selection: Vec<_> = pairings.into_iter().filter(|pairing| self.selects(*pairing)).collect();
+        if self.selection.representative {
+            selection = pairings::first_and_last(&selection);
         }
-        if wanted.is_empty() {
-            return true; // the peer that was asked for has no part in these
+        if selection.is_empty() {
+            return true; // the selected peer has no part in these
         }
-        let is_plain = !wanted.iter().any(|pairing| pairing.suite.is_secure());
-        let capture = (self.wanted.tshark && is_plain).then(capture::Capture::start);
-        for pairing in wanted {
-            if let Some((peer, why)) = self.absent.iter().find(|(peer, _)| pairing.involves(*peer)) {
-                matrix.add_absent(&pairing.title(), &format!("{peer} is absent: {why}"));
+        let is_plain = !selection.iter().any(|pairing| pairing.suite.is_secure());
+        let capture = (self.selection.tshark && is_plain).then(capture::Capture::start);
+        for pairing in selection {
+            if let Some((peer, reason)) = self.absent.iter().find(|(peer, _)| pairing.involves(*peer)) {
+                matrix.add_absent(&pairing.title(), &format!("{peer} is absent: {reason}"));
                 continue;
             }
             let started = Instant::now();
-            matrix.add(&pairing.title(), pairing.run(self.wanted.only));
+            matrix.add(&pairing.title(), pairing.run(self.selection.only));
             println!("{}  {:.1} s", pairing.title(), started.elapsed().as_secs_f64());
         }
         println!("\n{matrix}");
@@ -203,19 +207,19 @@ impl Bench<'_> {
         matrix.is_good() & capture.is_none_or(capture::agrees)
     }
 
-    /// The same for what is over TLS, for which there are certificates first.
+    /// Makes certificates, and then runs the pairings over TLS.
     fn run_secure(&self) -> Result<bool> {
         let (types, callbacks) = pairings::secure();
-        if types.iter().any(|pairing| self.wants(*pairing)) {
+        if types.iter().any(|pairing| self.selects(*pairing)) {
             let there = |peer: &Peer| !self.absent.iter().any(|(absent, _)| absent == peer);
             certificates::make(&Peer::ALL.into_iter().filter(there).collect::<Vec<_>>())?;
         }
         Ok(self.run_all(types) & self.run_all(callbacks))
     }
 
-    fn wants(&self, pairing: Pairing) -> bool {
-        let suite = self.wanted.suite;
-        self.wanted.peer.is_none_or(|peer| pairing.involves(peer))
+    fn selects(&self, pairing: Pairing) -> bool {
+        let suite = self.selection.suite;
+        self.selection.peer.is_none_or(|peer| pairing.involves(peer))
             && (suite.is_empty() || suite == pairing.suite.name())
     }
 }

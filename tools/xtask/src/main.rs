@@ -1,7 +1,8 @@
-//! Chores of the repository, run as `cargo xtask NAME`.
+//! Tasks of the repository, run as `cargo xtask NAME`.
 //!
-//! Each chore is a module; this one only chooses. What they have in common: every child process is bounded in time and
-//! ended by its handle, what is missing is installed or named, and nothing is skipped in silence.
+//! Each task is a module; this file only dispatches. All tasks have in common: every child process has a
+//! deadline and is ended by its handle, missing packages are installed or named, and nothing is skipped
+//! silently.
 #![forbid(unsafe_code)]
 
 mod big_endian;
@@ -14,18 +15,18 @@ mod fuzz;
 mod golden;
 mod idl;
 mod interop;
-mod known;
+mod known_failures;
 mod matrix;
 mod miri;
 mod models;
 mod packages;
 mod peer;
-mod place;
 mod robustness;
 mod s390x;
 mod seeds;
 mod structure;
 mod windows;
+mod workspace;
 
 use std::env;
 use std::num::ParseIntError;
@@ -38,28 +39,28 @@ const USAGE: &str = "\
 cargo xtask NAME
 
   interop [--only PREFIX] [--suite NAME] [--peer omniorb|jacorb] [--allow-absent] [--tshark] [--record] [--chosen]
-                            run our ORB against omniORB's and JacORB's in GIOP 1.0, 1.1 and 1.2, both byte orders, both directions,
-                            and compare our IDL compiler with omniidl; builds and installs what it needs; a peer that cannot be had
-                            is a failure unless it may be absent; with --tshark all that goes in plain is captured, and tshark's
-                            dissector must read as many messages, and find no fault with them; a whole run must have as many cases as
-                            docs/interoperability.md says, or writes there how many with --record; --chosen runs, for each suite, client
-                            and server, the oldest and the newest version alone, and the compiled engine alone
-  hostile [STRENGTH]        let servers be attacked at length, by default 20 times as much as the tests do, and print what each attack
-                            has cost in memory and time (some minutes)
-  faults [--rounds N]       end connections and servers at every step of N calls (default 4000), and compare what callers are told with
-                            what was executed; prints the seed, which SPANDREL_FAULTS_SEED repeats
-  idl [--compile]           compare what our IDL compiler and omniidl understand of the files that Debian ships and of ours;
-                            then generate Rust from all of them with several settings, and have clippy read it (some minutes);
+                            run our ORB against omniORB and JacORB in GIOP 1.0, 1.1 and 1.2, both byte orders, both directions,
+                            and compare our IDL compiler with omniidl; builds and installs what it needs; an absent peer is a
+                            failure without --allow-absent; with --tshark all plain traffic is captured, and tshark must dissect
+                            as many messages and report no fault; the cases of a whole run are compared with the number in
+                            docs/interoperability.md, or written there with --record; --chosen runs, for each suite, client and
+                            server, only the oldest and the newest version, and only the compiled engine
+  hostile [STRENGTH]        attack servers at length, by default 20 times as much as the tests do, and print the memory and time
+                            that each attack has cost (some minutes)
+  faults [--rounds N]       end connections and servers at every step of N calls (default 4000), and compare the outcomes at
+                            the callers with the executed calls; prints the seed, which SPANDREL_FAULTS_SEED repeats
+  idl [--compile]           compare our IDL compiler with omniidl on the files of Debian packages and on ours; with --compile
+                            then generate Rust from all of them with several settings, and run clippy on it (some minutes);
                             installs what it needs
   golden                    record the golden GIOP messages of orb/giop/tests again
   fuzz [--seconds N | --replay]
-                            fuzz every target for N seconds (default 20), from a new start each time; or run each on its
-                            corpus, its seeds and a fixed number of changed copies of them, which are the same each time
+                            fuzz every target for N seconds (default 20), with a new random seed each time; or run each on its
+                            corpus, its seeds and a fixed number of mutated copies of them, which are the same each time
   big-endian [--all]        run the tests of cdr, giop and message for s390x under QEMU; with --all those of the ORB, too, and calls
                             between such programs and those of this machine, both ways; installs what it needs
   miri [--all]              run the tests of cdr, giop and message under Miri; without --all those that handle octets with `unsafe`
-  models [--times N]        run the models of threads in net and orb under many interleavings (default 20 times as many as
-                            each says, some minutes)
+  models [--times N]        run the models of concurrent algorithms in net and orb under many interleavings (default 20 times as
+                            many as each model specifies, some minutes)
   windows [--only CRATE | --chosen]
                             build the tests of net and of most of orb (--chosen: of net alone) for x86_64-pc-windows-gnu and run
                             them under Wine; installs what it needs
@@ -111,18 +112,18 @@ fn run(arguments: &[String]) -> Result<()> {
         ["models", "--times", times] => models::run(number(times)?),
         ["features"] => features::run(false),
         ["features", "--all"] => features::run(true),
-        ["windows"] => windows::run(windows::Chosen::All),
-        ["windows", "--chosen"] => windows::run(windows::Chosen::Net),
-        ["windows", "--only", name] => windows::run(windows::Chosen::Crate(name)),
+        ["windows"] => windows::run(windows::CrateSelection::All),
+        ["windows", "--chosen"] => windows::run(windows::CrateSelection::Net),
+        ["windows", "--only", name] => windows::run(windows::CrateSelection::Crate(name)),
         [windows::runner::NAME, words @ ..] => windows::runner::run(words),
         ["structure", words @ ..] => structure::run(words),
         ["full"] => full::run(),
-        ["windows-check"] => place::cargo(&["check", "--workspace", "--target", "x86_64-pc-windows-gnu"]),
-        _ => bail!("not a chore: {}\n\n{USAGE}", words.join(" ")),
+        ["windows-check"] => workspace::cargo(&["check", "--workspace", "--target", "x86_64-pc-windows-gnu"]),
+        _ => bail!("unknown task: {}\n\n{USAGE}", words.join(" ")),
     }
 }
 
-/// A number among the arguments, which is looked at before anything is built.
+/// Parses a numeric argument, before anything is built.
 fn number<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N> {
-    text.parse().with_context(|| format!("`{text}` is not a number that can be taken here"))
+    text.parse().with_context(|| format!("`{text}` is not a valid number"))
 }

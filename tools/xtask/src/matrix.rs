@@ -1,16 +1,16 @@
-//! What came of the interoperability runs, as a table of case groups by pairing.
+//! Results of the interoperability runs, as a table of case groups by pairing.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What came of one case.
+/// The outcome of one case.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     /// `group/case`.
     pub(crate) name: String,
-    /// What went wrong, if anything did.
+    /// The failure, if there was one.
     pub(crate) failure: Option<String>,
-    /// Why it cannot pass, if it cannot.
+    /// The reason for which it cannot pass, if it cannot.
     pub(crate) excuse: Option<&'static str>,
 }
 
@@ -40,7 +40,7 @@ impl Outcome {
 #[derive(Debug, Default)]
 pub(crate) struct Matrix {
     runs: Vec<(String, Vec<Outcome>)>,
-    /// Pairings for which a program was not to be had, and why.
+    /// Pairings with a program that was not available, each with the reason.
     absent: Vec<(String, String)>,
 }
 
@@ -49,22 +49,22 @@ impl Matrix {
         self.runs.push((title.to_owned(), outcomes));
     }
 
-    /// A pairing that could not be run. Whether that is a failure is the caller's to say.
-    pub(crate) fn add_absent(&mut self, title: &str, why: &str) {
-        self.absent.push((title.to_owned(), why.to_owned()));
+    /// Adds a pairing that could not be run. The caller decides whether that is a failure.
+    pub(crate) fn add_absent(&mut self, title: &str, reason: &str) {
+        self.absent.push((title.to_owned(), reason.to_owned()));
     }
 
-    /// How many cases were run, in all pairings.
+    /// The number of cases that were run, in all pairings.
     pub(crate) fn cases(&self) -> usize {
         self.runs.iter().map(|(_, outcomes)| outcomes.len()).sum()
     }
 
-    /// In how many pairings.
+    /// The number of pairings.
     pub(crate) fn pairings(&self) -> usize {
         self.runs.len()
     }
 
-    /// True if something was run, nothing failed without an excuse, and all pairings ran the same cases.
+    /// Whether something was run, nothing failed without an excuse, and all pairings ran the same cases.
     pub(crate) fn is_good(&self) -> bool {
         let bad = |outcomes: &[Outcome]| outcomes.is_empty() || outcomes.iter().any(Outcome::is_bad);
         let empty = self.runs.is_empty() && self.absent.is_empty();
@@ -98,7 +98,8 @@ impl Matrix {
 }
 
 impl Matrix {
-    /// Each reason for which cases cannot pass, the first of the failures, and where they were; then what passed all the same.
+    /// Writes the reasons for which cases cannot pass, each with its first failure and its pairings; then the
+    /// cases that passed all the same.
     fn write_known(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut reasons: BTreeMap<&str, Vec<(&str, &Outcome)>> = BTreeMap::new();
         for (title, outcome) in self.runs.iter().flat_map(|(title, outcomes)| outcomes.iter().map(move |o| (title, o)))
@@ -147,8 +148,8 @@ impl fmt::Display for Matrix {
             }
             writeln!(f)?;
         }
-        for (title, why) in &self.absent {
-            writeln!(f, "{title:width$}  absent: {why}")?;
+        for (title, reason) in &self.absent {
+            writeln!(f, "{title:width$}  absent: {reason}")?;
         }
         self.write_known(f)?;
         for (title, outcomes) in &self.runs {
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_run_is_not_good() {
+    fn an_empty_matrix_is_not_good() {
         assert!(!Matrix::default().is_good());
         let mut matrix = Matrix::default();
         matrix.add("a", Vec::new());
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pairing_that_was_not_to_be_had_has_a_line() {
+    fn an_absent_pairing_has_a_line() {
         let mut matrix = Matrix::default();
         matrix.add_absent("a", "no such program");
         assert!(matrix.to_string().contains("a  absent: no such program"), "{matrix}");
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_in_full_and_excuses_beside_them() {
+    fn failures_are_printed_in_full_and_known_ones_separately() {
         let mut matrix = Matrix::default();
         let mut run = outcomes(&["hub/one"]);
         run.push(Outcome { excuse: Some("so it is"), ..Outcome::failed("bulk/text", "cut".to_owned()) });
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_although_it_cannot_is_told() {
+    fn a_case_that_passes_despite_an_excuse_is_reported() {
         let mut matrix = Matrix::default();
         matrix.add("a", vec![Outcome { excuse: Some("so it is"), ..Outcome::passed("bulk/text") }]);
         assert!(matrix.is_good());

@@ -1,21 +1,22 @@
-//! `cargo xtask miri`: the tests of what handles octets, interpreted by Miri, which finds undefined behaviour.
+//! `cargo xtask miri`: the tests of code that handles octets, interpreted by Miri, which finds undefined
+//! behaviour.
 //!
-//! On this machine, and on one whose numbers begin with their highest octet. Interpreting takes a thousand times as long, so that random
-//! tests draw few cases, and the tests themselves leave out what only repeats.
+//! They run for this machine and for a big-endian one. Interpretation takes a thousand times as long. Random
+//! tests therefore draw few cases, and the tests leave out repetitions themselves.
 
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::place;
 use crate::s390x::TARGET as BIG_ENDIAN;
+use crate::workspace;
 
-/// Crates whose tests Miri runs, and what of each is run in a check: the module with `unsafe`, and who calls it. Nothing stands for all
-/// tests within a crate.
+/// Crates whose tests Miri runs, and the part of each that runs in a check: the module with `unsafe` and its
+/// callers. `None` means all tests of a crate.
 const CRATES: [(&str, &str); 3] =
     [("spandrel-cdr", "engine"), ("spandrel-giop", ""), ("spandrel-message", "receive_buffer")];
 
-/// Runs the tests: all of them, or those that a check has the time for.
+/// Runs all tests, or those of a check.
 pub(crate) fn run(is_all: bool) -> Result<()> {
     require()?;
     for (package, filter) in CRATES {
@@ -24,7 +25,7 @@ pub(crate) fn run(is_all: bool) -> Result<()> {
     test("spandrel-cdr", (!is_all).then_some("engine"), Some(BIG_ENDIAN))
 }
 
-/// The tests of a crate: all, or those within it that have this in their names.
+/// Runs the tests of a crate: all, or those with `only` in their names.
 fn test(package: &str, only: Option<&str>, target: Option<&str>) -> Result<()> {
     println!("{package} {} {}", only.unwrap_or("with all tests"), target.unwrap_or("on this machine"));
     let mut command = miri();
@@ -36,15 +37,15 @@ fn test(package: &str, only: Option<&str>, target: Option<&str>) -> Result<()> {
         command.args(["--target", target]);
     }
     command.arg("--").args(only);
-    // The clock is read, and files of regressions are looked for.
+    // The tests read the clock, and proptest looks for files of regressions.
     command.env("MIRIFLAGS", "-Zmiri-disable-isolation").env("PROPTEST_CASES", if only.is_none() { "8" } else { "4" });
-    place::run(&mut command).with_context(|| format!("{package} does not pass under Miri"))
+    workspace::run(&mut command).with_context(|| format!("{package} does not pass under Miri"))
 }
 
 fn miri() -> Command {
     let mut command = Command::new("cargo");
-    command.args(["+nightly", "miri"]).current_dir(place::root());
-    // Its own, or it would be this toolchain's.
+    command.args(["+nightly", "miri"]).current_dir(workspace::root());
+    // Cargo of that toolchain; otherwise the present toolchain's would run.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").env_remove("RUSTC");
     command
 }

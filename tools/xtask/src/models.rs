@@ -1,8 +1,9 @@
-//! `cargo xtask models`: the models of how threads work together, under model checkers.
+//! `cargo xtask models`: models of concurrent algorithms, under model checkers.
 //!
-//! Those in modules called `models` are built with `--cfg shuttle`, which makes `spandrel-sync` stand for the checker's locks and
-//! threads. `shuttle` takes all atomics as sequentially consistent; what rests on weaker orders is modelled in modules called `weak`,
-//! with `--cfg loom`. Both are built in target folders of their own, so that an ordinary build is not thrown away for them.
+//! Models in modules called `models` are built with `--cfg shuttle`, which makes `spandrel-sync` provide the
+//! checker's locks and threads. `shuttle` treats all atomics as sequentially consistent. Algorithms that rest
+//! on weaker orders are modelled in modules called `weak`, with `--cfg loom`. Both are built in target
+//! folders of their own, so that an ordinary build is not invalidated.
 
 use std::fs;
 use std::path::Path;
@@ -10,12 +11,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::place;
+use crate::workspace;
 
 /// The wings whose crates may have models.
 const WINGS: [&str; 2] = ["net", "orb"];
 
-/// A model checker, and where what it runs stands.
+/// A model checker, and the name of the modules with its models.
 #[derive(Clone, Copy)]
 struct Checker {
     name: &'static str,
@@ -28,7 +29,7 @@ const LOOM: Checker = Checker { name: "loom", module: "weak" };
 /// Runs each model `times` as often as it says.
 pub(crate) fn run(times: u32) -> Result<()> {
     for wing in WINGS {
-        for member in place::wing(wing)? {
+        for member in workspace::wing(wing)? {
             for checker in [SHUTTLE, LOOM] {
                 if has_models(&member.folder.join("src"), checker.module, false)? {
                     run_those_of(&member.name, checker, times)?;
@@ -39,7 +40,8 @@ pub(crate) fn run(times: u32) -> Result<()> {
     Ok(())
 }
 
-/// Whether a test stands in a module of this name. (`models` of `spandrel-sync` has none: it runs others'.)
+/// Whether a module of this name has a test. (`models` of `spandrel-sync` has none: it is the runner of the
+/// others.)
 fn has_models(folder: &Path, module: &str, below_models: bool) -> Result<bool> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -61,15 +63,15 @@ fn run_those_of(package: &str, checker: Checker, times: u32) -> Result<()> {
     if !output.status.success() || !listed.contains(": test") {
         bail!("{package} has no models, or they do not build:\n{}", String::from_utf8_lossy(&output.stderr));
     }
-    place::run(&mut cargo_test(package, checker, times))
+    workspace::run(&mut cargo_test(package, checker, times))
 }
 
 fn cargo_test(package: &str, checker: Checker, times: u32) -> Command {
-    let mut command = Command::new(place::cargo_program());
+    let mut command = Command::new(workspace::cargo_program());
     let tests = format!("{}::", checker.module);
-    command.args(["test", "--package", package, "--lib", &tests]).current_dir(place::root());
+    command.args(["test", "--package", package, "--lib", &tests]).current_dir(workspace::root());
     command.env("RUSTFLAGS", format!("--cfg {} -D warnings", checker.name));
-    command.env("CARGO_TARGET_DIR", place::target().join(format!("models-{}", checker.name)));
+    command.env("CARGO_TARGET_DIR", workspace::target().join(format!("models-{}", checker.name)));
     // Some twenty times as fast, with overflow and debug assertions still checked.
     command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "2");
     command.env("SPANDREL_MODELS_TIMES", times.to_string());
@@ -81,8 +83,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn models_are_found_where_there_are_some() {
-        let source = |name: &str| place::root().join(name).join("src");
+    fn crates_with_models_are_found() {
+        let source = |name: &str| workspace::root().join(name).join("src");
         let found = |name: &str, checker: Checker| has_models(&source(name), checker.module, false).unwrap();
         for crate_with_models in ["net/ipc", "net/reactor", "orb/core", "orb/poa"] {
             assert!(found(crate_with_models, SHUTTLE), "{crate_with_models}");

@@ -1,4 +1,4 @@
-//! Programs and libraries from Debian packages: looked for, installed where that is allowed, named where it is not.
+//! Programs and libraries of Debian packages: detected, installed where that is permitted, otherwise named.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
-/// Something that a chore needs, and the package that has it.
+/// A requirement of a task, and the package that has it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Need {
-    what: What,
+    requirement: Requirement,
     package: &'static str,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum What {
+enum Requirement {
     Program(&'static str),
     OneOf(&'static [&'static str]),
     Library(&'static str),
@@ -22,24 +22,24 @@ enum What {
 }
 
 const fn program(name: &'static str, package: &'static str) -> Need {
-    Need { what: What::Program(name), package }
+    Need { requirement: Requirement::Program(name), package }
 }
 
-/// What the omniORB peers are built and run with.
+/// Tools that build and run the omniORB peers.
 pub(crate) const OMNIORB: &[Need] = &[
     program("g++", "g++"),
     program("make", "make"),
     program("pkg-config", "pkg-config"),
     program("omniidl", "omniidl"),
     program("omniNames", "omniorb-nameserver"),
-    Need { what: What::Library("omniORB4"), package: "libomniorb4-dev" },
-    Need { what: What::Folder("/usr/share/idl/omniORB"), package: "omniorb-idl" },
+    Need { requirement: Requirement::Library("omniORB4"), package: "libomniorb4-dev" },
+    Need { requirement: Requirement::Folder("/usr/share/idl/omniORB"), package: "omniorb-idl" },
 ];
 
-/// What the JacORB peers are built and run with; Maven brings JacORB itself.
+/// Tools that build and run the JacORB peers; Maven downloads JacORB itself.
 pub(crate) const JACORB: &[Need] = &[program("javac", "openjdk-17-jdk-headless"), program("mvn", "maven")];
 
-/// What captures what is said, and reads it.
+/// Programs that capture traffic and dissect it.
 pub(crate) const CAPTURING: &[Need] = &[
     program("tshark", "tshark"),
     program("dumpcap", "wireshark-common"),
@@ -47,42 +47,42 @@ pub(crate) const CAPTURING: &[Need] = &[
     program("ip", "iproute2"),
 ];
 
-/// What makes certificates; that for Java comes with Java.
+/// The program that makes certificates; the one for Java comes with Java.
 pub(crate) const CERTIFICATES: &[Need] = &[program("openssl", "openssl")];
 
-/// What the comparison of IDL compilers needs: the other one, and files.
+/// The other compiler, and the IDL files, for the comparison of IDL compilers.
 pub(crate) const IDL: &[Need] = &[
     program("omniidl", "omniidl"),
-    Need { what: What::Folder("/usr/share/idl/omniORB/COS"), package: "omniorb-idl" },
-    Need { what: What::Folder("/usr/lib/omniorb/examples"), package: "omniorb-doc" },
-    Need { what: What::Folder("/usr/share/idl/omniEvents"), package: "libomnievents-dev" },
-    Need { what: What::Folder("/usr/share/doc/tcl-combat/examples"), package: "tcl-combat" },
+    Need { requirement: Requirement::Folder("/usr/share/idl/omniORB/COS"), package: "omniorb-idl" },
+    Need { requirement: Requirement::Folder("/usr/lib/omniorb/examples"), package: "omniorb-doc" },
+    Need { requirement: Requirement::Folder("/usr/share/idl/omniEvents"), package: "libomnievents-dev" },
+    Need { requirement: Requirement::Folder("/usr/share/doc/tcl-combat/examples"), package: "tcl-combat" },
 ];
 
-/// What recording golden messages needs besides.
+/// Further programs that record golden messages.
 pub(crate) const RECORDING: &[Need] = &[program("python3", "python3"), program("tshark", "tshark")];
 
-/// What programs for a big-endian machine are built and run with.
+/// Tools that build and run programs for a big-endian machine.
 pub(crate) const BIG_ENDIAN: &[Need] = &[
     program("qemu-s390x", "qemu-user"),
     program("s390x-linux-gnu-gcc", "gcc-s390x-linux-gnu"),
-    Need { what: What::Folder("/usr/s390x-linux-gnu/include"), package: "libc6-dev-s390x-cross" },
+    Need { requirement: Requirement::Folder("/usr/s390x-linux-gnu/include"), package: "libc6-dev-s390x-cross" },
 ];
 
-/// What the tests for Windows are built and run with.
+/// Tools that build and run the tests for Windows.
 pub(crate) const WINDOWS: &[Need] = &[
     program("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64"),
-    Need { what: What::OneOf(WINE_LOADERS), package: "wine64" },
-    Need { what: What::OneOf(WINE_SERVERS), package: "wine64" },
+    Need { requirement: Requirement::OneOf(WINE_LOADERS), package: "wine64" },
+    Need { requirement: Requirement::OneOf(WINE_SERVERS), package: "wine64" },
 ];
 
-/// What runs a 64-bit program, by preference. Debian's `wine64` puts it on no path.
+/// Loaders of 64-bit programs, by preference. Debian's `wine64` puts it on no path.
 pub(crate) const WINE_LOADERS: &[&str] = &["wine64", "/usr/lib/wine/wine64", "wine"];
 
-/// What the programs of one folder share.
+/// The server process that the programs of one folder share.
 pub(crate) const WINE_SERVERS: &[&str] = &["wineserver64", "/usr/lib/wine/wineserver64", "wineserver"];
 
-/// Makes sure that everything is there.
+/// Checks that everything is available, and installs missing packages.
 pub(crate) fn require(needs: &[Need]) -> Result<()> {
     let missing = missing(needs);
     if missing.is_empty() {
@@ -98,23 +98,24 @@ pub(crate) fn require(needs: &[Need]) -> Result<()> {
     let done = apt(&prefix, &["update", "--quiet"]) && apt(&prefix, &install.copied().collect::<Vec<_>>());
     let missing = self::missing(needs);
     if !done || !missing.is_empty() {
-        bail!("could not install {}; see what `{by_hand}` says", missing.join(" "));
+        bail!("could not install {}: run `{by_hand}` to see the reason", missing.join(" "));
     }
     Ok(())
 }
 
 fn missing(needs: &[Need]) -> Vec<&'static str> {
-    let mut missing: Vec<_> = needs.iter().filter(|need| !is_there(need.what)).map(|need| need.package).collect();
+    let mut missing: Vec<_> =
+        needs.iter().filter(|need| !is_available(need.requirement)).map(|need| need.package).collect();
     missing.dedup();
     missing
 }
 
-fn is_there(what: What) -> bool {
-    match what {
-        What::Program(name) => on_path(name),
-        What::OneOf(names) => find(names).is_some(),
-        What::Library(name) => quiet(Command::new("pkg-config").args(["--exists", name])),
-        What::Folder(path) => Path::new(path).is_dir(),
+fn is_available(requirement: Requirement) -> bool {
+    match requirement {
+        Requirement::Program(name) => on_path(name),
+        Requirement::OneOf(names) => find(names).is_some(),
+        Requirement::Library(name) => quiet(Command::new("pkg-config").args(["--exists", name])),
+        Requirement::Folder(path) => Path::new(path).is_dir(),
     }
 }
 
@@ -122,14 +123,14 @@ fn on_path(name: &str) -> bool {
     find(&[name]).is_some()
 }
 
-/// The first of these programs that is there; each is on the path, or a path itself.
+/// The first available one of these programs; each is on the path, or a path itself.
 pub(crate) fn find(names: &[&str]) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let all = names.iter().flat_map(|name| env::split_paths(&path).map(move |folder| folder.join(name)));
     all.into_iter().find(|program| program.is_file())
 }
 
-/// What goes in front of a command that only the administrator may run; `None` if there is no way.
+/// The prefix of a command that needs root; `None` if there is no way.
 fn privilege() -> Option<Vec<&'static str>> {
     if !on_path("apt-get") {
         return None;

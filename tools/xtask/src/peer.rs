@@ -32,7 +32,7 @@ impl FromStr for Peer {
         match name {
             "omniorb" => Ok(Self::OmniOrb),
             "jacorb" => Ok(Self::JacOrb),
-            _ => bail!("not a peer: {name}; there are omniorb and jacorb"),
+            _ => bail!("unknown peer: {name} (omniorb and jacorb exist)"),
         }
     }
 }

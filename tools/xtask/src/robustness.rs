@@ -2,17 +2,26 @@
 
 use anyhow::Result;
 
-use crate::place;
+use crate::workspace;
 
-/// Lets servers be attacked `strength` times as much as a test does.
+/// Runs `strength` times as many attacks on servers as a test does.
 pub(crate) fn hostile(strength: u32) -> Result<()> {
-    place::cargo(&["build", "--release", "--package", "spandrel-hostile"])?;
+    workspace::cargo(&["build", "--release", "--package", "spandrel-hostile"])?;
     let strength = strength.to_string();
-    place::cargo(&["run", "--release", "--package", "spandrel-hostile", "--bin", "hostile", "--", &strength])
+    workspace::cargo(&["run", "--release", "--package", "spandrel-hostile", "--bin", "hostile", "--", &strength])
 }
 
-/// Ends connections and servers at every step of so many calls.
+/// Ends connections and servers at every step of that many calls.
 pub(crate) fn faults(rounds: u32) -> Result<()> {
-    place::cargo(&["build", "--release", "--package", "spandrel-faults"])?;
-    place::cargo(&["run", "--release", "--package", "spandrel-faults", "--bin", "faults", "--", &rounds.to_string()])
+    workspace::cargo(&["build", "--release", "--package", "spandrel-faults"])?;
+    workspace::cargo(&[
+        "run",
+        "--release",
+        "--package",
+        "spandrel-faults",
+        "--bin",
+        "faults",
+        "--",
+        &rounds.to_string(),
+    ])
 }

@@ -1,16 +1,16 @@
-//! What fuzzing begins with: inputs made from files that the tests have already.
+//! Initial inputs for fuzzing, made from files of the tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::place;
+use crate::workspace;
 
 /// Writes the seeds of a target into a folder of its own and returns it.
 pub(crate) fn write(target: &str) -> Result<PathBuf> {
-    let folder = place::target().join("fuzz-seeds").join(target);
-    // Those of an earlier run may be of files that are gone.
+    let folder = workspace::target().join("fuzz-seeds").join(target);
+    // Seeds of an earlier run may be of deleted files.
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
     }
@@ -23,7 +23,7 @@ pub(crate) fn write(target: &str) -> Result<PathBuf> {
 }
 
 fn seeds(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
-    let golden = place::root().join("orb/giop/tests/golden");
+    let golden = workspace::root().join("orb/giop/tests/golden");
     let mut seeds = Vec::new();
     match target {
         "giop_message" | "cdr_decode" => {
@@ -34,7 +34,7 @@ fn seeds(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
         }
         "giop_cut" => {
             for (nth, (name, text)) in texts(&golden, "hex")?.into_iter().enumerate() {
-                // Both orders, each version, and what is read of replies; a limit; the message as a body.
+                // Both orders, each version, and replies; a limit; the message as a body.
                 let head = [(nth as u8 % 8) | (8 * (nth as u8 % 5)), 64 + nth as u8, nth as u8 % 3];
                 seeds.push((name, head.into_iter().chain(hex_lines(&text)).collect()));
             }
@@ -47,14 +47,15 @@ fn seeds(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
             seeds.push(("rir".into(), b"corbaloc:rir:/NameService".to_vec()));
         }
         "giop_parts" => {
-            // Whole messages for datagrams; their bodies for whatever else is read.
+            // Whole messages for datagrams; their bodies for the other readers.
             for (nth, (name, text)) in texts(&golden, "hex")?.into_iter().enumerate() {
                 let octets: Vec<u8> = hex_lines(&text).collect();
                 seeds.push((format!("{name}-datagram"), [&[2], &octets[..]].concat()));
                 let body = octets.get(12..).unwrap_or_default();
                 seeds.push((name, [&[nth as u8 % 16], body].concat()));
             }
-            // A host and a port, in an encapsulation: a listen point, an alternate address, and others to begin from.
+            // A host and a port, in an encapsulation: a listen point, an alternate address, and others to
+            // start from.
             for kind in 0..16 {
                 seeds.push((
                     format!("place-{kind}"),
@@ -64,14 +65,14 @@ fn seeds(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
         }
         "settings" => seeds.extend(settings()),
         "differential" => {
-            // Golden octets, as values of types that the octets before them choose.
+            // Golden octets, as values of types that the octets before them select.
             for (nth, (name, text)) in texts(&golden, "hex")?.into_iter().enumerate() {
                 let head = [8, nth as u8, 0].into_iter().chain((0..8).map(|at| (nth * 37 + at * 11) as u8));
                 seeds.push((name, head.chain(hex_lines(&text)).collect()));
             }
         }
         "any" => {
-            let anys = fs::read_to_string(place::root().join("orb/cdr/tests/golden/anys.txt"))?;
+            let anys = fs::read_to_string(workspace::root().join("orb/cdr/tests/golden/anys.txt"))?;
             for (number, line) in anys.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
                 let Some((order, hex)) = line.split_once(' ').and_then(|(_, rest)| rest.split_once(' ')) else {
                     continue;
@@ -83,7 +84,7 @@ fn seeds(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
         }
         "idl" => {
             for folder in ["tests/interop/idl", "tools/lab/idl", "orb/idl/tests", "orb/build/tests", "examples"] {
-                let found = texts(&place::root().join(folder), "idl")?;
+                let found = texts(&workspace::root().join(folder), "idl")?;
                 seeds.extend(found.into_iter().map(|(name, text)| (name, text.into_bytes())));
             }
         }
@@ -92,7 +93,7 @@ fn seeds(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(seeds)
 }
 
-/// One of each text that is understood; the first octet says what it is.
+/// One of each text that is parsed; the first octet selects the parser.
 fn settings() -> Vec<(String, Vec<u8>)> {
     let texts = [
         (0, "GET /metrics?x=1 HTTP/1.1\r\nHost: h\r\n\r\n"),
@@ -123,21 +124,22 @@ fn texts(folder: &Path, extension: &str) -> Result<Vec<(String, String)>> {
         } else if path.extension().is_some_and(|e| e == extension) {
             let octets = fs::read(&path).with_context(|| path.display().to_string())?;
             let name =
-                path.strip_prefix(place::root()).unwrap_or(&path).display().to_string().replace(['/', '\\'], "-");
+                path.strip_prefix(workspace::root()).unwrap_or(&path).display().to_string().replace(['/', '\\'], "-");
             found.push((name, String::from_utf8_lossy(&octets).into_owned()));
         }
     }
     Ok(found)
 }
 
-/// The octets in a golden file: its lines of nothing but hexadecimal digits.
+/// The octets in a golden file: its lines that have only hexadecimal digits.
 fn hex_lines(text: &str) -> impl Iterator<Item = u8> {
     let is_hex = |line: &&str| !line.is_empty() && line.bytes().all(|b| b.is_ascii_hexdigit());
     let pairs = text.lines().filter(is_hex).flat_map(|line| line.as_bytes().chunks(2));
     pairs.filter_map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok())
 }
 
-/// A seed for values: the first octet chooses the type, the second order and version; the message's octets follow.
+/// A seed for values: the first octet selects the type, the second order and version; the message's octets
+/// follow.
 fn values(octets: &[u8]) -> Vec<u8> {
     let (kind, wire) = (octets.len() as u8, octets.get(6).copied().unwrap_or(0) & 1 | 4);
     [&[kind, wire], octets].concat()

@@ -35,7 +35,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::place;
+use crate::workspace;
 use allowed::{Allowed, Figures};
 use measures::Measures;
 use metadata::Package;
@@ -43,16 +43,16 @@ use report::Row;
 use spread::Spread;
 use tree::Crate;
 
-/// Prints the report and compares it with the list of what is allowed.
+/// Prints the report and compares it with the list of allowed figures.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let options = Options::parse(words)?;
     let packages = metadata::packages()?;
-    let measured = measure(&packages)?;
+    let measurements = measure(&packages)?;
     match &options.only {
-        Some(name) => print_one(&measured, &packages, name, options.edges)?,
-        None => print_all(&measured, &packages, options.edges),
+        Some(name) => print_one(&measurements, &packages, name, options.edges)?,
+        None => print_all(&measurements, &packages, options.edges),
     }
-    check(&measured, &packages, options.record)
+    check(&measurements, &packages, options.record)
 }
 
 #[derive(Debug, Default)]
@@ -74,21 +74,21 @@ impl Options {
                 }
                 "--edges" => options.edges = true,
                 "--record" => options.record = true,
-                other => bail!("not an option of structure: {other}"),
+                other => bail!("unknown option of structure: {other}"),
             }
         }
         Ok(options)
     }
 }
 
-struct Measured {
+struct Measurements {
     rows: Vec<Row>,
     spreads: Vec<Spread>,
     /// By crate, the folder of its package.
     folders: Vec<String>,
 }
 
-fn measure(packages: &[Package]) -> Result<Measured> {
+fn measure(packages: &[Package]) -> Result<Measurements> {
     let (crates, owners) = read_crates(packages)?;
     let mut rows = Vec::new();
     for (nth, package) in packages.iter().enumerate() {
@@ -101,7 +101,7 @@ fn measure(packages: &[Package]) -> Result<Measured> {
         });
     }
     let folders = owners.iter().map(|owner| packages[*owner].folder.clone()).collect();
-    Ok(Measured { rows, spreads: spread::spreads(&crates), folders })
+    Ok(Measurements { rows, spreads: spread::spreads(&crates), folders })
 }
 
 /// Reads all libraries and binaries, with the package that each belongs to.
@@ -134,35 +134,35 @@ fn read_crates(packages: &[Package]) -> Result<(Vec<Crate>, Vec<usize>)> {
     Ok((crates, owners))
 }
 
-fn print_all(measured: &Measured, packages: &[Package], all_edges: bool) {
-    println!("{}", report::table(&measured.rows));
+fn print_all(measurements: &Measurements, packages: &[Package], all_edges: bool) {
+    println!("{}", report::table(&measurements.rows));
     println!(
         "Types whose impl blocks stand in the most files:\n{}",
-        spread::table(&measured.spreads, &measured.folders)
+        spread::table(&measurements.spreads, &measurements.folders)
     );
     println!("Dependencies, with those of tests alone in brackets:\n{}", report::dependencies(packages));
     println!("Cycles; edges with the fewest names come first, <-> marks edges that have a counterpart:");
-    for row in &measured.rows {
+    for row in &measurements.rows {
         print!("{}", report::cycles(row, all_edges));
     }
 }
 
-fn print_one(measured: &Measured, packages: &[Package], name: &str, all_edges: bool) -> Result<()> {
-    let row = measured.rows.iter().position(|row| row.package == name || row.folder == name.trim_end_matches('/'));
-    let row = row.with_context(|| format!("no package and no folder of one has the name {name}"))?;
-    println!("{}", report::table(&measured.rows[row..=row]));
+fn print_one(measurements: &Measurements, packages: &[Package], name: &str, all_edges: bool) -> Result<()> {
+    let row = measurements.rows.iter().position(|row| row.package == name || row.folder == name.trim_end_matches('/'));
+    let row = row.with_context(|| format!("no package or folder has the name {name}"))?;
+    println!("{}", report::table(&measurements.rows[row..=row]));
     let folder = &packages[row].folder;
-    let (spreads, folders) = (&measured.spreads, &measured.folders);
+    let (spreads, folders) = (&measurements.spreads, &measurements.folders);
     let own: Vec<Spread> = spreads.iter().filter(|spread| folders[spread.krate] == *folder).cloned().collect();
     println!("Types whose impl blocks stand in the most files:\n{}", spread::table(&own, folders));
-    print!("{}", report::cycles(&measured.rows[row], all_edges));
+    print!("{}", report::cycles(&measurements.rows[row], all_edges));
     Ok(())
 }
 
-fn check(measured: &Measured, packages: &[Package], record: bool) -> Result<()> {
-    let path = place::root().join(allowed::PATH);
+fn check(measurements: &Measurements, packages: &[Package], record: bool) -> Result<()> {
+    let path = workspace::root().join(allowed::PATH);
     let mut text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let figures = figures(&measured.rows);
+    let figures = figures(&measurements.rows);
     let mut allowed = Allowed::parse(&text)?;
     if record {
         text = allowed.tightened(&text, &figures);
@@ -177,7 +177,7 @@ fn check(measured: &Measured, packages: &[Package], record: bool) -> Result<()> 
         println!("{} test programs, of {} at most.", programs::count(packages), programs::MAX);
         return Ok(());
     }
-    bail!("the structure is not as {} says:\n  {}", allowed::PATH, complaints.join("\n  "))
+    bail!("the structure differs from {}:\n  {}", allowed::PATH, complaints.join("\n  "))
 }
 
 /// The figures that have bounds.

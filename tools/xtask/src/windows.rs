@@ -1,8 +1,9 @@
-//! `cargo xtask windows`: the tests of the crates that promise Windows, built for it here and run by Wine.
+//! `cargo xtask windows`: the tests of the crates that support Windows, built for it here and run by Wine.
 //!
-//! Cargo builds and calls them as always. This chooses the crates and gives Cargo the target and, as its runner, this
-//! program once more ([`runner`]), which bounds each test program in time. The instance of Wine that all of them share
-//! belongs to [`wine`]; what fails because of Wine alone is listed in [`faults`] and shown as such.
+//! Cargo builds and calls them as always. This module chooses the crates and gives Cargo the target. Cargo's
+//! runner is this program again ([`runner`]), which sets a deadline for each test program. The instance of
+//! Wine that all of them share belongs to [`wine`]. Failures that Wine alone causes are listed in [`faults`]
+//! and shown as such.
 
 pub(crate) mod faults;
 pub(crate) mod runner;
@@ -18,47 +19,49 @@ use anyhow::{Context, Result, bail};
 
 use crate::windows::faults::FAULTS;
 use crate::windows::wine::Wine;
-use crate::{packages, place};
+use crate::{packages, workspace};
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
-/// The crates of the ORB that promise Windows, beside everything in `net`.
+/// The crates of the ORB that support Windows, beside everything in `net`.
 const ORB: [&str; 5] = ["spandrel-cdr", "spandrel-giop", "spandrel-transport", "spandrel-orb", "spandrel-poa"];
 
-/// Which crates are tested.
+/// The crates to test.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Chosen<'c> {
-    /// All that promise Windows.
+pub(crate) enum CrateSelection<'c> {
+    /// All crates that support Windows.
     All,
-    /// Those in `net`, which call the system.
+    /// The crates in `net`, which call the system.
     Net,
-    /// This one; its name may be given without `spandrel-`.
+    /// One crate, with or without the prefix `spandrel-`.
     Crate(&'c str),
 }
 
 /// Runs the tests of these crates.
-pub(crate) fn run(chosen: Chosen<'_>) -> Result<()> {
+pub(crate) fn run(selection: CrateSelection<'_>) -> Result<()> {
     packages::require(packages::WINDOWS)?;
-    place::require_target(TARGET)?;
-    let folder = std::path::absolute(place::target().join("windows"))?;
+    workspace::require_target(TARGET)?;
+    let folder = std::path::absolute(workspace::target().join("windows"))?;
     fs::create_dir_all(&folder)?;
     let shim = build_shim(&folder)?;
     let wine = Wine::start(&folder)?;
     show_faults(&wine, &folder)?;
     let mut rows = Vec::new();
-    for package in crates(chosen)? {
+    for package in crates(selection)? {
         let report = folder.join(format!("{package}.report"));
         fs::write(&report, "")?;
         let started = Instant::now();
-        let mut command = wine.command(&place::cargo_program());
-        command.args(["test", "--no-fail-fast", "--target", TARGET, "--package", &package]).current_dir(place::root());
-        // A debugger is not at hand, and the linker is twice as fast without its tables.
+        let mut command = wine.command(&workspace::cargo_program());
+        command
+            .args(["test", "--no-fail-fast", "--target", TARGET, "--package", &package])
+            .current_dir(workspace::root());
+        // A debugger is not available, and the linker is twice as fast without debug information.
         command.env("CARGO_PROFILE_DEV_DEBUG", "none").env("WINEPATH", &shim);
         command.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", runner_words()?).env(runner::REPORT, &report);
-        let good = command.status().context("cannot start Cargo")?.success();
+        let has_passed = command.status().context("cannot start Cargo")?.success();
         rows.push(Row {
             package,
-            good,
+            has_passed,
             seconds: started.elapsed().as_secs_f64(),
             report: fs::read_to_string(&report)?,
         });
@@ -67,45 +70,45 @@ pub(crate) fn run(chosen: Chosen<'_>) -> Result<()> {
     conclude(&rows)
 }
 
-/// What happened to one crate.
+/// The result of one crate.
 #[derive(Debug)]
 struct Row {
     package: String,
-    good: bool,
+    has_passed: bool,
     seconds: f64,
     report: String,
 }
 
 fn conclude(rows: &[Row]) -> Result<()> {
     println!("\nUnder Wine:");
-    for Row { package, good, seconds, report } in rows {
+    for Row { package, has_passed, seconds, report } in rows {
         let passed: u32 = report.lines().filter_map(|line| line.strip_prefix("passed ")?.parse::<u32>().ok()).sum();
-        let word = if *good { "good" } else { "FAILED" };
+        let word = if *has_passed { "good" } else { "FAILED" };
         println!("{word:6}  {package}: {passed} tests passed in {seconds:.1} s");
         for line in report.lines().filter(|line| !line.starts_with("passed ")) {
             println!("        {line}");
         }
     }
-    let failed: Vec<_> = rows.iter().filter(|row| !row.good).map(|row| row.package.as_str()).collect();
+    let failed: Vec<_> = rows.iter().filter(|row| !row.has_passed).map(|row| row.package.as_str()).collect();
     if !failed.is_empty() {
-        bail!("these do not pass on Windows: {}", failed.join(", "));
+        bail!("failed on Windows: {}", failed.join(", "));
     }
     Ok(())
 }
 
 /// The crates to test, lowest first.
-fn crates(chosen: Chosen<'_>) -> Result<Vec<String>> {
-    let orb = match chosen {
-        Chosen::Crate(name) => return Ok(vec![format!("spandrel-{}", name.trim_start_matches("spandrel-"))]),
-        Chosen::Net => &[][..],
-        Chosen::All => &ORB,
+fn crates(selection: CrateSelection<'_>) -> Result<Vec<String>> {
+    let orb = match selection {
+        CrateSelection::Crate(name) => return Ok(vec![format!("spandrel-{}", name.trim_start_matches("spandrel-"))]),
+        CrateSelection::Net => &[][..],
+        CrateSelection::All => &ORB,
     };
-    let net = place::wing("net")?.into_iter().map(|member| member.name);
+    let net = workspace::wing("net")?.into_iter().map(|member| member.name);
     Ok(net.chain(orb.iter().map(|&name| name.to_owned())).collect())
 }
 
-/// Builds the library that older releases of Wine lack, and says in which folder it is. Wine looks there last, so that
-/// one of its own comes first.
+/// Builds the library that older releases of Wine lack, and returns its folder. Wine looks there last, so
+/// that a library of its own comes first.
 fn build_shim(folder: &Path) -> Result<PathBuf> {
     let shim = folder.join("shim");
     fs::create_dir_all(&shim)?;
@@ -113,7 +116,7 @@ fn build_shim(folder: &Path) -> Result<PathBuf> {
     Ok(shim)
 }
 
-/// Says which of the faults that tests are excused with this Wine has.
+/// Prints which of the listed faults this Wine has.
 fn show_faults(wine: &Wine, folder: &Path) -> Result<()> {
     let program = folder.join("faults.exe");
     compile("faults.c", &["-lws2_32"], &program)?;
@@ -123,7 +126,7 @@ fn show_faults(wine: &Wine, folder: &Path) -> Result<()> {
         println!("Wine's fault {name} is {state}");
     }
     match FAULTS.iter().find(|fault| !lines.iter().any(|(name, _)| *name == fault.cause.name)) {
-        Some(fault) => bail!("faults.c does not show {}", fault.cause.name),
+        Some(fault) => bail!("faults.c does not print {}", fault.cause.name),
         None => Ok(()),
     }
 }
@@ -132,15 +135,15 @@ fn show_faults(wine: &Wine, folder: &Path) -> Result<()> {
 fn compile(source: &str, options: &[&str], out: &Path) -> Result<()> {
     let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
     compiler.args(["-O2", "-Wall", "-Wextra", "-Werror", "-s", "-o"]).arg(out);
-    place::run(compiler.arg(place::root().join("peers/windows-shim").join(source)).args(options))
+    workspace::run(compiler.arg(workspace::root().join("peers/windows-shim").join(source)).args(options))
 }
 
-/// This program as Cargo's runner: words, which Cargo parts at white space.
+/// This program as Cargo's runner: words, which Cargo splits at white space.
 fn runner_words() -> Result<String> {
     let program = env::current_exe()?;
     match program.to_str() {
         Some(text) if !text.contains(char::is_whitespace) => Ok(format!("{text} {}", runner::NAME)),
-        _ => bail!("Cargo takes no runner with white space in its path: {}", program.display()),
+        _ => bail!("Cargo does not accept a runner with white space in its path: {}", program.display()),
     }
 }
 
@@ -149,10 +152,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crate_is_known_by_either_name_and_all_of_net_are_found() {
-        assert_eq!(crates(Chosen::Crate("ipc")).unwrap(), ["spandrel-ipc"]);
-        assert_eq!(crates(Chosen::Crate("spandrel-ipc")).unwrap(), ["spandrel-ipc"]);
-        let all = crates(Chosen::All).unwrap();
+    fn crates_are_selected_by_either_name_and_by_wing() {
+        assert_eq!(crates(CrateSelection::Crate("ipc")).unwrap(), ["spandrel-ipc"]);
+        assert_eq!(crates(CrateSelection::Crate("spandrel-ipc")).unwrap(), ["spandrel-ipc"]);
+        let all = crates(CrateSelection::All).unwrap();
         assert!(["spandrel-ipc", "spandrel-sync", "spandrel-cdr"].iter().all(|name| all.iter().any(|n| n == name)));
     }
 }

@@ -1,4 +1,4 @@
-//! Addresses as the system calls take and give them.
+//! Socket addresses of datagram endpoints in their encoded form.
 
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
@@ -9,20 +9,21 @@ pub(crate) use rustix::net::SocketAddrAny as Name;
 #[cfg(windows)]
 pub(crate) use socket2::SockAddr as Name;
 
-/// Where a datagram endpoint is: the address type of one family, such as [`inet::Addr`](crate::inet::Addr).
+/// The address of a datagram endpoint: the address type of one family, such as
+/// [`inet::Addr`](crate::inet::Addr).
 ///
 /// Families of this crate implement it; others cannot.
 pub trait Address: Encode + Clone + Eq + Hash + Debug + Display + Send + Sync + 'static {}
 
-/// To and from what the system calls take.
+/// Conversion to and from the socket addresses of the system calls.
 pub trait Encode: Sized {
-    /// As an argument of a system call.
+    /// The argument of a system call.
     ///
     /// # Errors
-    /// When no datagram can be sent there, as the address has no name.
+    /// When the address has no name, so that no datagram can be sent to it.
     fn encode(&self) -> io::Result<Name>;
 
-    /// From what a system call gave; nothing for a sender without a name.
+    /// The address from the result of a system call; none for a sender without a name.
     ///
     /// # Errors
     /// When it is an address of another family.

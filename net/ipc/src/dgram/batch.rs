@@ -7,11 +7,12 @@ use std::marker::PhantomData;
 use super::{Address, Name, Received};
 use crate::sys::dgram::Scratch;
 
-/// Room for many datagrams, to be sent or received with few system calls: on Linux one `sendmmsg` or `recvmmsg` for all of them,
-/// elsewhere one call each. It is made once and then used again and again; nothing is allocated after that.
+/// A buffer for many datagrams, to be sent or received with few system calls: on Linux one `sendmmsg` or
+/// `recvmmsg` for all of them, elsewhere one call each. It is created once and reused; nothing is allocated
+/// after that.
 ///
-/// `Batch<A>` is for unconnected endpoints of the family whose addresses are `A`, `Batch<()>` (or `Batch`) for connected ones.
-/// A batch just received can be sent as it is: each datagram then goes back to where it came from.
+/// `Batch<A>` is for unconnected endpoints of the family with addresses `A`, `Batch<()>` (or `Batch`) for
+/// connected ones. A received batch can be sent as it is: each datagram then returns to its sender.
 ///
 /// ```
 /// use spandrel_ipc::dgram::Batch;
@@ -25,7 +26,7 @@ use crate::sys::dgram::Scratch;
 /// assert_eq!(here.send_batch(&mut out)?, 3);
 ///
 /// let mut into = Batch::new(64, 1472);
-/// there.recv_batch(&mut into)?; // waits for the first, takes what else is there
+/// there.recv_batch(&mut into)?; // waits for the first, then takes all that are queued
 /// let first = into.get(0).unwrap();
 /// assert_eq!((first.octets(), first.addr()?), (&b"many"[..], here.local_addr()?));
 /// # Ok::<(), std::io::Error>(())
@@ -39,7 +40,7 @@ pub struct Batch<A = ()> {
     family: PhantomData<fn() -> A>,
 }
 
-/// What is known of one datagram besides its octets.
+/// The metadata of one datagram.
 struct Head {
     received: Received,
     name: Option<Name>,
@@ -53,22 +54,22 @@ pub struct Datagram<'a, A = ()> {
     family: PhantomData<fn() -> A>,
 }
 
-/// Why a datagram does not go into a [`Batch`].
+/// The reason why a datagram was not added to a [`Batch`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
-    /// It holds as many as it was made for.
+    /// The batch is full.
     #[error("the batch is full")]
     Full,
-    /// The datagram is longer than the batch was made for.
+    /// The datagram is longer than the room for each datagram of the batch.
     #[error("a datagram of {len} octets does not fit into a batch for {room} octets each")]
     TooLong {
         /// Its length in octets.
         len: usize,
-        /// How long datagrams of this batch may be.
+        /// The room for each datagram of the batch, in octets.
         room: usize,
     },
-    /// Nothing can be sent to that address.
+    /// No datagram can be sent to the address.
     #[error("no datagram can be sent to that address")]
     Address(#[source] io::Error),
 }
@@ -79,11 +80,11 @@ impl From<PushError> for io::Error {
     }
 }
 
-/// What the systems that we know take in one call (`UIO_MAXIOV`).
+/// The maximum of one system call on the known systems (`UIO_MAXIOV`).
 const MAX_DATAGRAMS: usize = 1024;
 
 impl<A> Batch<A> {
-    /// Room for so many datagrams (1 to 1,024, taken as the nearest of these) of at most so many octets each.
+    /// A batch with room for that many datagrams (clamped to 1 to 1,024) of at most that many octets each.
     #[must_use]
     pub fn new(datagrams: usize, octets_each: usize) -> Self {
         let (datagrams, room) = (datagrams.clamp(1, MAX_DATAGRAMS), octets_each.max(1));
@@ -97,37 +98,37 @@ impl<A> Batch<A> {
         }
     }
 
-    /// How many datagrams are in it: received, or yet to be sent.
+    /// The number of datagrams in it: received, or not sent yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.heads.len() - self.sent
     }
 
-    /// Whether none are.
+    /// Whether it holds no datagram.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many datagrams it has room for.
+    /// The maximum number of datagrams.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.octets.len() / self.room
     }
 
-    /// How many octets it has room for in each.
+    /// The maximum number of octets of each datagram.
     #[must_use]
     pub fn datagram_room(&self) -> usize {
         self.room
     }
 
-    /// Empties it.
+    /// Removes all datagrams.
     pub fn clear(&mut self) {
         self.heads.clear();
         self.sent = 0;
     }
 
-    /// One of its datagrams; those sent already do not count.
+    /// A datagram by index, not counting those already sent.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Datagram<'_, A>> {
         let at = self.sent.checked_add(index)?;
@@ -136,14 +137,14 @@ impl<A> Batch<A> {
         Some(Datagram { octets, head, family: PhantomData })
     }
 
-    /// The octets of one of its datagrams, to be changed in place.
+    /// The octets of a datagram, for changes in place.
     pub fn octets_mut(&mut self, index: usize) -> Option<&mut [u8]> {
         let at = self.sent.checked_add(index)?;
         let head = self.heads.get(at)?;
         Some(&mut self.octets[at * self.room..][..head.received.len()])
     }
 
-    /// Its datagrams, in order; those sent already are left out.
+    /// The datagrams in order, without those already sent.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Datagram<'_, A>> {
         let octets = self.octets.chunks_exact(self.room).skip(self.sent);
         self.heads[self.sent..].iter().zip(octets).map(|(head, octets)| Datagram {
@@ -153,7 +154,7 @@ impl<A> Batch<A> {
         })
     }
 
-    /// Adds a datagram that `fill` writes into its room and of which it tells the length.
+    /// Adds a datagram that `fill` writes into its room; `fill` returns its length.
     fn push_head(&mut self, name: Option<Name>, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), PushError> {
         let at = self.heads.len();
         if at == self.capacity() {
@@ -178,10 +179,10 @@ impl Batch<()> {
         self.push_head(None, copy(data))
     }
 
-    /// Adds a datagram that `fill` writes into the room given to it and of which it returns the length.
+    /// Adds a datagram that `fill` writes into the given room; `fill` returns its length.
     ///
     /// # Errors
-    /// As [`push`](Self::push); too long is a length beyond the room.
+    /// As [`push`](Self::push); a length beyond the room is too long.
     pub fn push_with(&mut self, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), PushError> {
         self.push_head(None, fill)
     }
@@ -197,17 +198,17 @@ impl<A: Address> Batch<A> {
         self.push_to_with(to, copy(data))
     }
 
-    /// Adds a datagram to `to` that `fill` writes into the room given to it and of which it returns the length.
+    /// Adds a datagram to `to` that `fill` writes into the given room; `fill` returns its length.
     ///
     /// # Errors
-    /// As [`push_to`](Self::push_to); too long is a length beyond the room.
+    /// As [`push_to`](Self::push_to); a length beyond the room is too long.
     pub fn push_to_with(&mut self, to: &A, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), PushError> {
         let name = to.encode().map_err(PushError::Address)?;
         self.push_head(Some(name), fill)
     }
 }
 
-/// Copies what fits, and tells the length of all.
+/// Copies the part that fits, and returns the full length.
 fn copy(data: &[u8]) -> impl FnOnce(&mut [u8]) -> usize {
     |room| {
         if let Some(room) = room.get_mut(..data.len()) {
@@ -217,7 +218,7 @@ fn copy(data: &[u8]) -> impl FnOnce(&mut [u8]) -> usize {
     }
 }
 
-/// For the system calls.
+/// Used by the system calls.
 impl<A> Batch<A> {
     pub(super) fn first_unsent(&self) -> Option<Datagram<'_, A>> {
         self.get(0)
@@ -234,7 +235,7 @@ impl<A> Batch<A> {
         }
     }
 
-    /// What to send, and the room for its headers.
+    /// The datagrams to send, and the scratch space for their headers.
     pub(super) fn outgoing(&mut self) -> (&mut Scratch, impl Iterator<Item = (&[u8], Option<&Name>)>) {
         let octets = self.octets.chunks_exact(self.room).skip(self.sent);
         let datagrams = self.heads[self.sent..].iter().zip(octets);
@@ -242,7 +243,8 @@ impl<A> Batch<A> {
         (&mut self.scratch, datagrams)
     }
 
-    /// Where to receive, the room for its headers, and where to note what came.
+    /// The buffers to receive into, the scratch space for their headers, and the records of received
+    /// datagrams.
     pub(super) fn incoming(&mut self) -> (&mut Scratch, impl Iterator<Item = &mut [u8]>, Records<'_>) {
         self.heads.clear();
         self.sent = 0;
@@ -252,7 +254,7 @@ impl<A> Batch<A> {
     }
 }
 
-/// Notes what was received, in order.
+/// Records the received datagrams, in order.
 pub(super) struct Records<'a>(&'a mut Vec<Head>);
 
 impl Records<'_> {
@@ -262,23 +264,23 @@ impl Records<'_> {
 }
 
 impl<'a, A> Datagram<'a, A> {
-    /// Its octets: all of them, or those that were not cut off.
+    /// Its octets, without a truncated rest.
     #[must_use]
     pub fn octets(&self) -> &'a [u8] {
         self.octets
     }
 
-    /// How it was received, if it was.
+    /// The result of receiving it, if it was received.
     pub fn received(&self) -> Received {
         self.head.received
     }
 }
 
 impl<A: Address> Datagram<'_, A> {
-    /// Who sent it, or where it is to be sent.
+    /// Its sender, or its destination.
     ///
     /// # Errors
-    /// When the system gave an address of another family.
+    /// When the system returned an address of another family.
     pub fn addr(&self) -> io::Result<A> {
         A::decode(self.head.name.as_ref())
     }

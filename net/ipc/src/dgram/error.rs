@@ -1,36 +1,38 @@
-//! What can go wrong in sending a datagram.
+//! Errors of sending a datagram.
 
 use std::io;
 
 use rustix::io::Errno;
 
-/// Why a datagram was not sent. It was not sent in part either, and the endpoint stays usable.
+/// The reason why a datagram was not sent. No part of it was sent, and the endpoint stays usable.
 ///
 /// With `?`, it turns into an [`io::Error`] in functions that return that.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// It is longer than what goes in one piece (`EMSGSIZE`): over UDP 65,507 octets (IPv4), or the path's MTU if the endpoint must
-    /// not fragment; between UNIX-domain sockets the send queue.
+    /// It is longer than the maximum of one datagram (`EMSGSIZE`). Over UDP that is 65,507 octets (IPv4), or
+    /// the path's MTU if the endpoint must not fragment; between UNIX-domain sockets it is the send queue.
     #[error("a datagram of {len} octets is too long to be sent in one piece")]
     TooLong {
         /// Its length in octets.
         len: usize,
-        /// What the system said.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
-    /// Nobody receives there (`ECONNREFUSED`). Over UDP, only a connected endpoint is told, and it is told of an *earlier* datagram
-    /// that came back, by the first call after it, which then sends nothing; calling again sends. Between UNIX-domain sockets it
-    /// concerns this datagram, and a connected endpoint's peer does not come back.
-    #[error("nobody receives at the datagram's destination")]
+    /// No endpoint receives at the address (`ECONNREFUSED`). Over UDP, only a connected endpoint gets this
+    /// error. It concerns an *earlier* datagram, is reported by the first call after the ICMP message, and
+    /// that call sends nothing; the next call sends. Between UNIX-domain sockets it concerns this datagram,
+    /// and the peer of a connected endpoint does not come back.
+    #[error("no endpoint receives at the datagram's destination")]
     Refused(#[source] io::Error),
-    /// The system has no memory for it, or the network interface's queue is full (`ENOBUFS`). Linux throws datagrams away silently
-    /// in the latter case. Trying again at once would spin: no readiness tells when there is room.
+    /// The system has no memory for it, or the network interface's queue is full (`ENOBUFS`); in the latter
+    /// case Linux drops datagrams silently. An immediate retry would spin, since no readiness event signals
+    /// free space.
     #[error("the system has no room for a datagram at the moment")]
     NoBuffers(#[source] io::Error),
-    /// Another error; among them [`io::ErrorKind::WouldBlock`] and [`io::ErrorKind::TimedOut`], when the send queue (between
-    /// UNIX-domain sockets: the receiver's queue) was full for too long.
+    /// Another error; among them [`io::ErrorKind::WouldBlock`] and [`io::ErrorKind::TimedOut`], when the send
+    /// queue (between UNIX-domain sockets: the receiver's queue) stayed full.
     #[error(transparent)]
     System(#[from] io::Error),
 }
@@ -46,18 +48,18 @@ impl SendError {
         }
     }
 
-    /// Whether a time-out ended the send; also true if the endpoint must not wait and would have to.
+    /// Whether a timeout ended the send; also true if the endpoint is nonblocking and would have to wait.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::System(cause) if crate::is_timeout(cause))
     }
 
-    /// The system's error for a datagram of `len` octets, sorted.
+    /// Classifies the system's error for a datagram of `len` octets.
     #[cold]
-    pub(crate) fn sort(cause: io::Error, len: usize) -> Self {
+    pub(crate) fn classify(cause: io::Error, len: usize) -> Self {
         match Errno::from_io_error(&cause) {
             Some(Errno::MSGSIZE) => Self::TooLong { len, cause },
-            // Linux tells of a UNIX-domain peer's end once, and then has none to speak of.
+            // Linux reports the end of a UNIX-domain peer once, and after that has no peer to report on.
             Some(Errno::CONNREFUSED | Errno::NOTCONN) => Self::Refused(cause),
             #[cfg(windows)]
             Some(Errno::CONNRESET) => Self::Refused(cause),

@@ -1,11 +1,11 @@
-//! The options and handles of the datagram types, which are the same for each: macros over types with a field `socket`.
+//! Options and handles of the datagram types, the same for each: macros over types with a field `socket`.
 
-/// Waiting and queues, for any family.
+/// Blocking mode, timeouts and queues, for any family.
 macro_rules! common_options {
     ($type:ty) => {
-        /// Waiting and queues.
+        /// Blocking mode, timeouts and queues.
         impl $type {
-            /// Whether transfers that wait fail at once with [`io::ErrorKind::WouldBlock`] instead.
+            /// Whether transfers fail at once with [`io::ErrorKind::WouldBlock`] instead of waiting.
             ///
             /// # Errors
             /// Those of the operating system.
@@ -13,7 +13,7 @@ macro_rules! common_options {
                 self.socket.socket().set_nonblocking(on)
             }
 
-            /// How long one receive call may wait (`SO_RCVTIMEO`); `None` is for ever.
+            /// The time limit of one receive call (`SO_RCVTIMEO`); `None` waits for ever.
             ///
             /// # Errors
             /// [`io::ErrorKind::InvalidInput`] for a time of zero; others of the operating system.
@@ -29,7 +29,7 @@ macro_rules! common_options {
                 self.socket.socket().read_timeout()
             }
 
-            /// How long one send call may wait (`SO_SNDTIMEO`); `None` is for ever.
+            /// The time limit of one send call (`SO_SNDTIMEO`); `None` waits for ever.
             ///
             /// # Errors
             /// [`io::ErrorKind::InvalidInput`] for a time of zero; others of the operating system.
@@ -45,7 +45,7 @@ macro_rules! common_options {
                 self.socket.socket().write_timeout()
             }
 
-            /// Asks for a send queue of this many octets (`SO_SNDBUF`).
+            /// Sets the size of the send queue in octets (`SO_SNDBUF`).
             ///
             /// # Errors
             /// Those of the operating system.
@@ -53,7 +53,8 @@ macro_rules! common_options {
                 self.socket.socket().set_send_buffer_size(octets)
             }
 
-            /// The size of the send queue as the system counts it: Linux tells twice what was asked for.
+            /// The size of the send queue as reported by the system: Linux reports twice the size that was
+            /// set.
             ///
             /// # Errors
             /// Those of the operating system.
@@ -61,8 +62,8 @@ macro_rules! common_options {
                 self.socket.socket().send_buffer_size()
             }
 
-            /// Asks for a receive queue of this many octets (`SO_RCVBUF`). What comes while it is full is lost (UDP) or waits with its
-            /// sender (UNIX-domain sockets).
+            /// Sets the size of the receive queue in octets (`SO_RCVBUF`). Datagrams that arrive while it is
+            /// full are lost (UDP) or wait at their sender (UNIX-domain sockets).
             ///
             /// # Errors
             /// Those of the operating system.
@@ -70,7 +71,8 @@ macro_rules! common_options {
                 self.socket.socket().set_recv_buffer_size(octets)
             }
 
-            /// The size of the receive queue as the system counts it: Linux tells twice what was asked for.
+            /// The size of the receive queue as reported by the system: Linux reports twice the size that was
+            /// set.
             ///
             /// # Errors
             /// Those of the operating system.
@@ -78,7 +80,7 @@ macro_rules! common_options {
                 self.socket.socket().recv_buffer_size()
             }
 
-            /// Takes the error that the system keeps for this endpoint (`SO_ERROR`), if there is one.
+            /// Takes the pending error of this endpoint (`SO_ERROR`), if any.
             ///
             /// # Errors
             /// Those of the operating system.
@@ -111,7 +113,7 @@ macro_rules! common_options {
     };
 }
 
-/// Giving the handle away.
+/// Conversion into an owned handle.
 macro_rules! given_away {
     ($type:ty) => {
         #[cfg(unix)]
@@ -130,7 +132,7 @@ macro_rules! given_away {
     };
 }
 
-/// Taking over a handle made elsewhere: `$take_over` checks a `Socket` and makes the type of it.
+/// Conversion from a handle made elsewhere: `$take_over` checks a `Socket` and wraps it in the type.
 macro_rules! taken_over {
     ($type:ty, $take_over:expr) => {
         /// Takes over a socket made elsewhere, such as one inherited from another process, after checking its kind.

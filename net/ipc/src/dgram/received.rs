@@ -1,6 +1,6 @@
-//! What a receive brought.
+//! The result of a receive.
 
-/// What one receive brought: how much of a datagram lies in the buffer, and whether that is all of it.
+/// The result of one receive: the number of octets in the buffer, and whether they are the whole datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the datagram may have been cut"]
 pub struct Received {
@@ -10,20 +10,21 @@ pub struct Received {
 }
 
 impl Received {
-    /// How many octets lie in the buffer.
+    /// The number of octets in the buffer.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "an empty datagram is not nothing")]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the datagram was longer than the buffer (`MSG_TRUNC`). The rest of it is gone.
+    /// Whether the datagram was longer than the buffer (`MSG_TRUNC`). The rest of it is lost.
     #[must_use]
     pub const fn is_truncated(&self) -> bool {
         self.truncated
     }
 
-    /// How long the datagram was, as sent. `None` if it was cut by a system that does not tell (all but Linux).
+    /// The length of the datagram as sent. `None` if it was truncated by a system that does not report it
+    /// (all but Linux).
     #[must_use]
     pub const fn datagram_len(&self) -> Option<usize> {
         self.whole
@@ -36,7 +37,7 @@ impl Received {
         Self { len: if truncated { room } else { whole }, truncated, whole: Some(whole) }
     }
 
-    /// From a system that tells the length of what it put into the buffer, and whether there was more.
+    /// For a system that reports the number of octets in the buffer, and whether the datagram was longer.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     pub(crate) const fn part(len: usize, truncated: bool) -> Self {
         Self { len, truncated, whole: if truncated { None } else { Some(len) } }

@@ -7,14 +7,14 @@ use std::time::Duration;
 use super::{Address, Batch, Received, SendError};
 use crate::Pollable;
 
-/// An endpoint that names the receiver of each datagram and learns the sender of each.
+/// An endpoint that names the receiver of each datagram and gets the sender of each.
 ///
-/// The types have these methods themselves, and the vectored ones besides.
+/// The types have these methods as inherent ones, and also vectored forms.
 pub trait Unconnected: Pollable + Debug + Send + Sync + 'static {
-    /// Where an endpoint of the family is.
+    /// The address type of the family.
     type Addr: Address;
 
-    /// Sends `data` to `to` as one datagram; waits as the endpoint is set up to.
+    /// Sends `data` to `to` as one datagram; waits as the endpoint is configured.
     ///
     /// # Errors
     /// [`SendError`]; nothing was sent then.
@@ -29,34 +29,36 @@ pub trait Unconnected: Pollable + Debug + Send + Sync + 'static {
     /// Like [`send_to`](Self::send_to), but waits no longer than `timeout`.
     ///
     /// # Errors
-    /// As [`send_to`](Self::send_to), with [`io::ErrorKind::TimedOut`] when the time ran out.
+    /// As [`send_to`](Self::send_to), with [`io::ErrorKind::TimedOut`] on a timeout.
     fn send_to_within(&self, data: &[u8], to: &Self::Addr, timeout: Duration) -> Result<(), SendError>;
 
-    /// Receives one datagram into `buffer` and tells who sent it; waits as the endpoint is set up to.
+    /// Receives one datagram into `buffer` and returns it with its sender; waits as the endpoint is
+    /// configured.
     ///
     /// # Errors
-    /// Those of the operating system; a receive time-out as [`is_timeout`](crate::is_timeout) tells.
+    /// Those of the operating system; a receive timeout satisfies [`is_timeout`](crate::is_timeout).
     fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(Received, Self::Addr)>;
 
     /// Like [`recv_from`](Self::recv_from), but never waits.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when nothing is there; those of the operating system.
+    /// [`io::ErrorKind::WouldBlock`] when nothing is queued; those of the operating system.
     fn try_recv_from(&self, buffer: &mut [u8]) -> io::Result<(Received, Self::Addr)>;
 
     /// Like [`recv_from`](Self::recv_from), but waits no longer than `timeout`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when the time ran out; those of the operating system.
+    /// [`io::ErrorKind::TimedOut`] on a timeout; those of the operating system.
     fn recv_from_within(&self, buffer: &mut [u8], timeout: Duration) -> io::Result<(Received, Self::Addr)>;
 
-    /// Sends the datagrams of `batch` and says how many went, which leave it.
+    /// Sends the datagrams of `batch`, removes those sent and returns their number.
     ///
     /// # Errors
-    /// [`SendError`] of the first, if not even that one went.
+    /// [`SendError`] of the first, if none was sent.
     fn send_batch(&self, batch: &mut Batch<Self::Addr>) -> Result<usize, SendError>;
 
-    /// Replaces what is in `batch` by datagrams received, and says how many; waits for the first as the endpoint is set up to.
+    /// Replaces the contents of `batch` by received datagrams, and returns their number; waits for the first
+    /// as the endpoint is configured.
     ///
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
@@ -69,14 +71,14 @@ pub trait Unconnected: Pollable + Debug + Send + Sync + 'static {
     fn local_addr(&self) -> io::Result<Self::Addr>;
 }
 
-/// An endpoint with one peer, which hears nobody else.
+/// An endpoint with one peer, which receives from no other.
 ///
-/// The types have these methods themselves, and the vectored ones besides.
+/// The types have these methods as inherent ones, and also vectored forms.
 pub trait Connected: Pollable + Debug + Send + Sync + 'static {
-    /// Where an endpoint of the family is.
+    /// The address type of the family.
     type Addr: Address;
 
-    /// Sends `data` to the peer as one datagram; waits as the endpoint is set up to.
+    /// Sends `data` to the peer as one datagram; waits as the endpoint is configured.
     ///
     /// # Errors
     /// [`SendError`]; nothing was sent then.
@@ -91,35 +93,36 @@ pub trait Connected: Pollable + Debug + Send + Sync + 'static {
     /// Like [`send`](Self::send), but waits no longer than `timeout`.
     ///
     /// # Errors
-    /// As [`send`](Self::send), with [`io::ErrorKind::TimedOut`] when the time ran out.
+    /// As [`send`](Self::send), with [`io::ErrorKind::TimedOut`] on a timeout.
     fn send_within(&self, data: &[u8], timeout: Duration) -> Result<(), SendError>;
 
-    /// Receives one datagram into `buffer`; waits as the endpoint is set up to.
+    /// Receives one datagram into `buffer`; waits as the endpoint is configured.
     ///
     /// # Errors
-    /// [`io::ErrorKind::ConnectionRefused`] when a datagram sent earlier found nobody; a receive time-out as
-    /// [`is_timeout`](crate::is_timeout) tells; others of the operating system.
+    /// [`io::ErrorKind::ConnectionRefused`] when no endpoint received an earlier datagram; a receive timeout
+    /// satisfies [`is_timeout`](crate::is_timeout); others of the operating system.
     fn recv(&self, buffer: &mut [u8]) -> io::Result<Received>;
 
     /// Like [`recv`](Self::recv), but never waits.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv), with [`io::ErrorKind::WouldBlock`] when nothing is there.
+    /// As [`recv`](Self::recv), with [`io::ErrorKind::WouldBlock`] when nothing is queued.
     fn try_recv(&self, buffer: &mut [u8]) -> io::Result<Received>;
 
     /// Like [`recv`](Self::recv), but waits no longer than `timeout`.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv), with [`io::ErrorKind::TimedOut`] when the time ran out.
+    /// As [`recv`](Self::recv), with [`io::ErrorKind::TimedOut`] on a timeout.
     fn recv_within(&self, buffer: &mut [u8], timeout: Duration) -> io::Result<Received>;
 
-    /// Sends the datagrams of `batch` and says how many went, which leave it.
+    /// Sends the datagrams of `batch`, removes those sent and returns their number.
     ///
     /// # Errors
-    /// [`SendError`] of the first, if not even that one went.
+    /// [`SendError`] of the first, if none was sent.
     fn send_batch(&self, batch: &mut Batch) -> Result<usize, SendError>;
 
-    /// Replaces what is in `batch` by datagrams received, and says how many; waits for the first as the endpoint is set up to.
+    /// Replaces the contents of `batch` by received datagrams, and returns their number; waits for the first
+    /// as the endpoint is configured.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).

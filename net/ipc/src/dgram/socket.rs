@@ -22,31 +22,31 @@ use crate::{Handle, Interest, Pollable, wait_ready};
 #[derive(Debug)]
 pub(crate) struct DgramSocket(Socket);
 
-/// What is sent.
+/// The octets to send.
 #[derive(Clone, Copy)]
 pub(crate) enum Data<'a> {
     One(&'a [u8]),
     Several(&'a [IoSlice<'a>]),
 }
 
-/// Where to receive.
+/// The buffer to receive into.
 pub(crate) enum Room<'a, 'b> {
     One(&'a mut [u8]),
     Several(&'a mut [IoSliceMut<'b>]),
 }
 
-/// How long a transfer may take.
+/// The time limit of a transfer.
 #[derive(Clone, Copy)]
 pub(crate) enum Wait {
-    /// As the socket is set up.
-    AsSet,
-    /// Not at all.
+    /// As the socket is configured.
+    Configured,
+    /// Never waits.
     Never,
-    /// So long.
+    /// At most that long.
     For(Duration),
 }
 
-/// What the systems that we know take in one call (`IOV_MAX`).
+/// The maximum of one system call on the known systems (`IOV_MAX`).
 const MAX_SLICES: usize = 1024;
 
 impl Data<'_> {
@@ -57,7 +57,7 @@ impl Data<'_> {
         }
     }
 
-    /// A datagram cannot go in two calls, so what is too much for one is an error.
+    /// A datagram cannot be split over two calls, so more slices than one call takes are an error.
     #[inline]
     fn check(&self) -> io::Result<()> {
         match self {
@@ -86,7 +86,7 @@ impl DgramSocket {
         Self(socket)
     }
 
-    /// For its options.
+    /// The socket, for its options.
     pub(crate) fn socket(&self) -> &Socket {
         &self.0
     }
@@ -100,26 +100,26 @@ impl DgramSocket {
     pub(crate) fn send(&self, data: Data<'_>, to: Option<&Name>, wait: Wait) -> Result<(), SendError> {
         data.check()?;
         let sent = match wait {
-            Wait::AsSet => system::send(&self.0, data, to, false),
+            Wait::Configured => system::send(&self.0, data, to, false),
             Wait::Never => system::send(&self.0, data, to, true),
             Wait::For(timeout) => {
                 let deadline = Deadline::after(Some(timeout));
                 let attempt = || system::send(&self.0, data, to, true);
-                within(deadline, attempt, |left| system::wait_to_send(self, to, left))
+                retry_within(deadline, attempt, |left| system::wait_to_send(self, to, left))
             }
         };
-        sent.map_err(|cause| SendError::sort(cause, data.len()))
+        sent.map_err(|cause| SendError::classify(cause, data.len()))
     }
 
-    /// Receives one datagram, without asking who sent it.
+    /// Receives one datagram, without its sender.
     #[inline]
     pub(crate) fn recv(&self, mut room: Room<'_, '_>, wait: Wait) -> io::Result<Received> {
         match wait {
-            Wait::AsSet => system::recv(&self.0, &mut room, false),
+            Wait::Configured => system::recv(&self.0, &mut room, false),
             Wait::Never => system::recv(&self.0, &mut room, true),
             Wait::For(timeout) => {
                 let deadline = Deadline::after(Some(timeout));
-                within(deadline, || system::recv(&self.0, &mut room, true), |left| self.wait_for_input(left))
+                retry_within(deadline, || system::recv(&self.0, &mut room, true), |left| self.wait_for_input(left))
             }
         }
     }
@@ -128,43 +128,43 @@ impl DgramSocket {
     #[inline]
     pub(crate) fn recv_from(&self, mut room: Room<'_, '_>, wait: Wait) -> io::Result<(Received, Option<Name>)> {
         match wait {
-            Wait::AsSet => system::recv_from(&self.0, &mut room, false),
+            Wait::Configured => system::recv_from(&self.0, &mut room, false),
             Wait::Never => system::recv_from(&self.0, &mut room, true),
             Wait::For(timeout) => {
                 let deadline = Deadline::after(Some(timeout));
-                within(deadline, || system::recv_from(&self.0, &mut room, true), |left| self.wait_for_input(left))
+                retry_within(deadline, || system::recv_from(&self.0, &mut room, true), |left| self.wait_for_input(left))
             }
         }
     }
 
-    /// Sends the datagrams of `batch` that were not sent yet, and says how many went.
+    /// Sends the unsent datagrams of `batch`, and returns their number.
     pub(crate) fn send_batch<A>(&self, batch: &mut Batch<A>, wait: Wait) -> Result<usize, SendError> {
         let Some(next) = batch.first_unsent() else { return Ok(0) };
         let len = next.octets().len();
         let sent = match wait {
-            Wait::AsSet => system::send_batch(&self.0, batch, false),
+            Wait::Configured => system::send_batch(&self.0, batch, false),
             Wait::Never => system::send_batch(&self.0, batch, true),
             Wait::For(timeout) => {
                 let deadline = Deadline::after(Some(timeout));
                 let to = batch.first_unsent_name().cloned();
                 let attempt = || system::send_batch(&self.0, batch, true);
-                within(deadline, attempt, |left| system::wait_to_send(self, to.as_ref(), left))
+                retry_within(deadline, attempt, |left| system::wait_to_send(self, to.as_ref(), left))
             }
         };
-        let sent = sent.map_err(|cause| SendError::sort(cause, len))?;
+        let sent = sent.map_err(|cause| SendError::classify(cause, len))?;
         batch.mark_sent(sent);
         Ok(sent)
     }
 
-    /// Replaces what is in `batch` by what is there to receive, at least one datagram, and says how many.
+    /// Replaces the contents of `batch` by the queued datagrams, at least one, and returns their number.
     pub(crate) fn recv_batch<A>(&self, batch: &mut Batch<A>, wait: Wait) -> io::Result<usize> {
         batch.clear();
         match wait {
-            Wait::AsSet => system::recv_batch(&self.0, batch, false),
+            Wait::Configured => system::recv_batch(&self.0, batch, false),
             Wait::Never => system::recv_batch(&self.0, batch, true),
             Wait::For(timeout) => {
                 let deadline = Deadline::after(Some(timeout));
-                within(deadline, || system::recv_batch(&self.0, batch, true), |left| self.wait_for_input(left))
+                retry_within(deadline, || system::recv_batch(&self.0, batch, true), |left| self.wait_for_input(left))
             }
         }
     }
@@ -173,23 +173,26 @@ impl DgramSocket {
         wait_ready(self, Interest::INPUT, left).map(drop)
     }
 
-    /// How long one receive may wait.
+    /// Sets the time limit of one receive.
     pub(crate) fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         not_zero(timeout)?;
         self.0.set_read_timeout(timeout)
     }
 
-    /// How long one send may wait.
+    /// Sets the time limit of one send.
     pub(crate) fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         not_zero(timeout)?;
         self.0.set_write_timeout(timeout)
     }
 }
 
-/// To the system, a time-out of zero means for ever.
+/// Rejects zero, which the system takes for no limit.
 fn not_zero(timeout: Option<Duration>) -> io::Result<()> {
     if timeout == Some(Duration::ZERO) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a time-out of zero; there are forms that never wait"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a timeout of zero; use the `try_` methods, which never wait",
+        ));
     }
     Ok(())
 }
@@ -204,8 +207,8 @@ impl Pollable for DgramSocket {
     }
 }
 
-/// Makes an attempt again and again, with waits in between, until it succeeds or the time runs out.
-pub(crate) fn within<T>(
+/// Retries the attempt, with waits in between, until it succeeds or times out.
+pub(crate) fn retry_within<T>(
     deadline: Deadline,
     mut attempt: impl FnMut() -> io::Result<T>,
     wait: impl Fn(Option<Duration>) -> io::Result<()>,

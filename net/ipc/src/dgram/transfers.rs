@@ -1,33 +1,35 @@
-//! The methods of the datagram types, which are many and the same for each: written once, as macros over types with a field `socket`
-//! (a [`DgramSocket`](super::DgramSocket)).
+//! The transfer methods of the datagram types, the same for each: macros over types with a field `socket` (a
+//! [`DgramSocket`](super::DgramSocket)).
 
 /// Receiving by an unconnected endpoint, in every form.
 macro_rules! unconnected_receives {
     ($type:ty, $addr:ty) => {
         /// Receiving.
         impl $type {
-            /// Receives one datagram into `buffer` and tells who sent it; waits while none is there. One system call.
+            /// Receives one datagram into `buffer` and returns it with its sender; waits while none is
+            /// queued. One system call.
             ///
             /// # Errors
-            /// Those of the operating system; a receive time-out as [`is_timeout`](crate::is_timeout) tells.
+            /// Those of the operating system; a receive timeout satisfies [`is_timeout`](crate::is_timeout).
             #[inline]
             pub fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(Received, $addr)> {
-                self.receive(Room::One(buffer), Wait::AsSet)
+                self.receive(Room::One(buffer), Wait::Configured)
             }
 
-            /// Receives one datagram into `slices`, in order (at most 1,024 of them are used), and tells who sent it. One system call.
+            /// Receives one datagram into `slices`, in order (at most 1,024 of them are used), and returns it
+            /// with its sender. One system call.
             ///
             /// # Errors
             /// As [`recv_from`](Self::recv_from).
             #[inline]
             pub fn recv_from_v(&self, slices: &mut [IoSliceMut<'_>]) -> io::Result<(Received, $addr)> {
-                self.receive(Room::Several(slices), Wait::AsSet)
+                self.receive(Room::Several(slices), Wait::Configured)
             }
 
             /// Like [`recv_from`](Self::recv_from), but never waits.
             ///
             /// # Errors
-            /// [`io::ErrorKind::WouldBlock`] when nothing is there; those of the operating system.
+            /// [`io::ErrorKind::WouldBlock`] when nothing is queued; those of the operating system.
             #[inline]
             pub fn try_recv_from(&self, buffer: &mut [u8]) -> io::Result<(Received, $addr)> {
                 self.receive(Room::One(buffer), Wait::Never)
@@ -45,7 +47,7 @@ macro_rules! unconnected_receives {
             /// Like [`recv_from`](Self::recv_from), but waits no longer than `timeout`.
             ///
             /// # Errors
-            /// [`io::ErrorKind::TimedOut`] when the time ran out; those of the operating system.
+            /// [`io::ErrorKind::TimedOut`] on a timeout; those of the operating system.
             pub fn recv_from_within(&self, buffer: &mut [u8], timeout: Duration) -> io::Result<(Received, $addr)> {
                 self.receive(Room::One(buffer), Wait::For(timeout))
             }
@@ -62,12 +64,13 @@ macro_rules! unconnected_receives {
                 self.receive(Room::Several(slices), Wait::For(timeout))
             }
 
-            /// Replaces what is in `batch` by datagrams received, and says how many. Waits for the first; takes what else is there.
+            /// Replaces the contents of `batch` by received datagrams, and returns their number. Waits for
+            /// the first, then takes all that are queued.
             ///
             /// # Errors
             /// As [`recv_from`](Self::recv_from); the batch is empty then.
             pub fn recv_batch(&self, batch: &mut Batch<$addr>) -> io::Result<usize> {
-                self.socket.recv_batch(batch, Wait::AsSet)
+                self.socket.recv_batch(batch, Wait::Configured)
             }
 
             /// Like [`recv_batch`](Self::recv_batch), but never waits.
@@ -103,10 +106,10 @@ macro_rules! unconnected_sends {
             /// Sends `data` to `to` as one datagram; waits while it cannot be sent. One system call.
             ///
             /// # Errors
-            /// [`SendError`], which says what each may mean.
+            /// [`SendError`], whose variants say what each means.
             #[inline]
             pub fn send_to(&self, data: &[u8], to: &$addr) -> Result<(), SendError> {
-                self.socket.send(Data::One(data), Some(&to.encode()?), Wait::AsSet)
+                self.socket.send(Data::One(data), Some(&to.encode()?), Wait::Configured)
             }
 
             /// Sends the octets of `slices` (at most 1,024 of them), in order, to `to` as one datagram. One system call.
@@ -115,7 +118,7 @@ macro_rules! unconnected_sends {
             /// As [`send_to`](Self::send_to).
             #[inline]
             pub fn send_to_v(&self, slices: &[IoSlice<'_>], to: &$addr) -> Result<(), SendError> {
-                self.socket.send(Data::Several(slices), Some(&to.encode()?), Wait::AsSet)
+                self.socket.send(Data::Several(slices), Some(&to.encode()?), Wait::Configured)
             }
 
             /// Like [`send_to`](Self::send_to), but never waits.
@@ -139,7 +142,7 @@ macro_rules! unconnected_sends {
             /// Like [`send_to`](Self::send_to), but waits no longer than `timeout`.
             ///
             /// # Errors
-            /// As [`send_to`](Self::send_to), with [`io::ErrorKind::TimedOut`] when the time ran out.
+            /// As [`send_to`](Self::send_to), with [`io::ErrorKind::TimedOut`] on a timeout.
             pub fn send_to_within(&self, data: &[u8], to: &$addr, timeout: Duration) -> Result<(), SendError> {
                 self.socket.send(Data::One(data), Some(&to.encode()?), Wait::For(timeout))
             }
@@ -157,13 +160,14 @@ macro_rules! unconnected_sends {
                 self.socket.send(Data::Several(slices), Some(&to.encode()?), Wait::For(timeout))
             }
 
-            /// Sends the datagrams of `batch` and says how many went, which leave it. Fewer than all went when one could not be sent;
-            /// the next call says why. One system call (Linux).
+            /// Sends the datagrams of `batch`, removes those sent and returns their number. It is smaller
+            /// than the batch if one could not be sent; the next call returns the reason. One system call
+            /// (Linux).
             ///
             /// # Errors
-            /// [`SendError`] of the first, if not even that one went. It stays in the batch.
+            /// [`SendError`] of the first, if none was sent. It stays in the batch.
             pub fn send_batch(&self, batch: &mut Batch<$addr>) -> Result<usize, SendError> {
-                self.socket.send_batch(batch, Wait::AsSet)
+                self.socket.send_batch(batch, Wait::Configured)
             }
 
             /// Like [`send_batch`](Self::send_batch), but never waits.
@@ -228,10 +232,10 @@ macro_rules! connected_transfers {
             /// Sends `data` to the peer as one datagram; waits while it cannot be sent. One system call.
             ///
             /// # Errors
-            /// [`SendError`], which says what each may mean.
+            /// [`SendError`], whose variants say what each means.
             #[inline]
             pub fn send(&self, data: &[u8]) -> Result<(), SendError> {
-                self.socket.send(Data::One(data), None, Wait::AsSet)
+                self.socket.send(Data::One(data), None, Wait::Configured)
             }
 
             /// Sends the octets of `slices` (at most 1,024 of them), in order, to the peer as one datagram. One system call.
@@ -240,7 +244,7 @@ macro_rules! connected_transfers {
             /// As [`send`](Self::send).
             #[inline]
             pub fn send_v(&self, slices: &[IoSlice<'_>]) -> Result<(), SendError> {
-                self.socket.send(Data::Several(slices), None, Wait::AsSet)
+                self.socket.send(Data::Several(slices), None, Wait::Configured)
             }
 
             /// Like [`send`](Self::send), but never waits.
@@ -264,7 +268,7 @@ macro_rules! connected_transfers {
             /// Like [`send`](Self::send), but waits no longer than `timeout`.
             ///
             /// # Errors
-            /// As [`send`](Self::send), with [`io::ErrorKind::TimedOut`] when the time ran out.
+            /// As [`send`](Self::send), with [`io::ErrorKind::TimedOut`] on a timeout.
             pub fn send_within(&self, data: &[u8], timeout: Duration) -> Result<(), SendError> {
                 self.socket.send(Data::One(data), None, Wait::For(timeout))
             }
@@ -277,13 +281,14 @@ macro_rules! connected_transfers {
                 self.socket.send(Data::Several(slices), None, Wait::For(timeout))
             }
 
-            /// Sends the datagrams of `batch` and says how many went, which leave it. Fewer than all went when one could not be sent;
-            /// the next call says why. One system call (Linux).
+            /// Sends the datagrams of `batch`, removes those sent and returns their number. It is smaller
+            /// than the batch if one could not be sent; the next call returns the reason. One system call
+            /// (Linux).
             ///
             /// # Errors
-            /// [`SendError`] of the first, if not even that one went. It stays in the batch.
+            /// [`SendError`] of the first, if none was sent. It stays in the batch.
             pub fn send_batch(&self, batch: &mut Batch) -> Result<usize, SendError> {
-                self.socket.send_batch(batch, Wait::AsSet)
+                self.socket.send_batch(batch, Wait::Configured)
             }
 
             /// Like [`send_batch`](Self::send_batch), but never waits.
@@ -305,14 +310,14 @@ macro_rules! connected_transfers {
 
         /// Receiving.
         impl $type {
-            /// Receives one datagram into `buffer`; waits while none is there. One system call.
+            /// Receives one datagram into `buffer`; waits while none is queued. One system call.
             ///
             /// # Errors
-            /// [`io::ErrorKind::ConnectionRefused`] when a datagram sent earlier found nobody; a receive time-out as
-            /// [`is_timeout`](crate::is_timeout) tells; others of the operating system.
+            /// [`io::ErrorKind::ConnectionRefused`] when no endpoint received an earlier datagram; a receive
+            /// timeout satisfies [`is_timeout`](crate::is_timeout); others of the operating system.
             #[inline]
             pub fn recv(&self, buffer: &mut [u8]) -> io::Result<Received> {
-                self.socket.recv(Room::One(buffer), Wait::AsSet)
+                self.socket.recv(Room::One(buffer), Wait::Configured)
             }
 
             /// Receives one datagram into `slices`, in order (at most 1,024 of them are used). One system call.
@@ -321,13 +326,13 @@ macro_rules! connected_transfers {
             /// As [`recv`](Self::recv).
             #[inline]
             pub fn recv_v(&self, slices: &mut [IoSliceMut<'_>]) -> io::Result<Received> {
-                self.socket.recv(Room::Several(slices), Wait::AsSet)
+                self.socket.recv(Room::Several(slices), Wait::Configured)
             }
 
             /// Like [`recv`](Self::recv), but never waits.
             ///
             /// # Errors
-            /// As [`recv`](Self::recv), with [`io::ErrorKind::WouldBlock`] when nothing is there.
+            /// As [`recv`](Self::recv), with [`io::ErrorKind::WouldBlock`] when nothing is queued.
             #[inline]
             pub fn try_recv(&self, buffer: &mut [u8]) -> io::Result<Received> {
                 self.socket.recv(Room::One(buffer), Wait::Never)
@@ -345,7 +350,7 @@ macro_rules! connected_transfers {
             /// Like [`recv`](Self::recv), but waits no longer than `timeout`.
             ///
             /// # Errors
-            /// As [`recv`](Self::recv), with [`io::ErrorKind::TimedOut`] when the time ran out.
+            /// As [`recv`](Self::recv), with [`io::ErrorKind::TimedOut`] on a timeout.
             pub fn recv_within(&self, buffer: &mut [u8], timeout: Duration) -> io::Result<Received> {
                 self.socket.recv(Room::One(buffer), Wait::For(timeout))
             }
@@ -358,12 +363,13 @@ macro_rules! connected_transfers {
                 self.socket.recv(Room::Several(slices), Wait::For(timeout))
             }
 
-            /// Replaces what is in `batch` by datagrams received, and says how many. Waits for the first; takes what else is there.
+            /// Replaces the contents of `batch` by received datagrams, and returns their number. Waits for
+            /// the first, then takes all that are queued.
             ///
             /// # Errors
             /// As [`recv`](Self::recv); the batch is empty then.
             pub fn recv_batch(&self, batch: &mut Batch) -> io::Result<usize> {
-                self.socket.recv_batch(batch, Wait::AsSet)
+                self.socket.recv_batch(batch, Wait::Configured)
             }
 
             /// Like [`recv_batch`](Self::recv_batch), but never waits.

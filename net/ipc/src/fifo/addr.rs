@@ -1,4 +1,4 @@
-//! Where a FIFO is.
+//! The address of a FIFO.
 
 use std::fmt;
 use std::io;
@@ -19,7 +19,7 @@ impl Addr {
     pub fn path(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         if path.as_os_str().is_empty() || path.as_os_str().as_encoded_bytes().contains(&0) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a path is not empty and has no NUL in it"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is empty or contains a NUL"));
         }
         Ok(Self(path.into()))
     }
@@ -31,8 +31,8 @@ impl Addr {
     }
 }
 
-/// Makes a FIFO with these permissions (less the process's file mode creation mask), such as `0o600`. It is a file, and stays until
-/// somebody removes it.
+/// Creates a FIFO with these permissions (less the process's file mode creation mask), such as `0o600`. It is
+/// a file, and stays until it is removed.
 ///
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`] and others of the operating system.

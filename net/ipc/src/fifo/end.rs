@@ -1,7 +1,7 @@
-//! What both ends of a FIFO have in common.
+//! The common part of both ends of a FIFO.
 //!
-//! Pipes have neither a flag for one transfer that must not wait nor time-outs of their own. So the handle never blocks, and whoever may
-//! wait does so for readiness.
+//! Pipes have neither a flag for a single nonblocking transfer nor timeouts. So the handle never blocks, and
+//! a transfer that may wait waits for readiness.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,28 +23,29 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Takes over an open handle of a pipe. All who share it find that it does not block any more.
+    /// Takes over an open handle of a pipe. It becomes nonblocking for all processes that share the file
+    /// description.
     pub(super) fn new(handle: OwnedFd) -> io::Result<Self> {
         fcntl_setfl(&handle, fcntl_getfl(&handle)? | OFlags::NONBLOCK)?;
         Ok(Self { handle, nonblocking: AtomicBool::new(false), timeout: Mutex::new(None) })
     }
 
-    /// Takes over a handle that comes from elsewhere, if it is of a pipe and open for `access`. If not, it is closed.
+    /// Takes over a handle made elsewhere, if it is a pipe open for `access`. Otherwise it is closed.
     pub(super) fn adopt(handle: OwnedFd, access: OFlags) -> io::Result<Self> {
         is_fifo(fstat(&handle)?.st_mode)?;
         let open_for = fcntl_getfl(&handle)? & OFlags::RWMODE;
         if open_for != access && open_for != OFlags::RDWR {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the handle is of the other end of a pipe"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the handle is the other end of a pipe"));
         }
         Self::new(handle)
     }
 
-    /// Opens the FIFO; other kinds of files are not even touched.
+    /// Opens the FIFO; a file of another kind is not opened.
     pub(super) fn open(addr: &Addr, flags: OFlags) -> io::Result<Self> {
         is_fifo(statat(CWD, addr.as_path(), rustix::fs::AtFlags::empty())?.st_mode)?;
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
         let handle = retry_on_intr(|| openat(CWD, addr.as_path(), flags, Mode::empty()))?;
-        is_fifo(fstat(&handle)?.st_mode)?; // it may be another file by now
+        is_fifo(fstat(&handle)?.st_mode)?; // the file may have been replaced
         Self::new(handle)
     }
 
@@ -69,13 +70,13 @@ impl End {
         self.handle
     }
 
-    /// Makes an attempt, which never waits.
+    /// Makes one attempt, which never waits.
     #[inline]
     pub(super) fn attempt(&self, transfer: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<usize> {
         Ok(retry_on_intr(transfer)?)
     }
 
-    /// Makes attempts, with waits in between, as this end is set up to.
+    /// Retries the attempt, with waits in between, as this end is configured.
     #[inline]
     pub(super) fn wait(
         &self,
@@ -99,7 +100,7 @@ impl End {
 fn is_fifo(mode: rustix::fs::RawMode) -> io::Result<()> {
     match FileType::from_raw_mode(mode) {
         FileType::Fifo => Ok(()),
-        other => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("not a FIFO but of type {other:?}"))),
+        other => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("not a FIFO but a file of type {other:?}"))),
     }
 }
 
@@ -110,11 +111,11 @@ impl Pollable for End {
     }
 }
 
-/// What a reader and a writer have in common, `$End` being a struct around an [`End`].
+/// The common methods of a reader and a writer, `$End` being a struct around an [`End`].
 macro_rules! end {
     ($End:ident, $access:expr) => {
         impl $End {
-            /// The same end under another handle.
+            /// Another handle to the same end.
             ///
             /// # Errors
             /// Those of the operating system, such as too many open files.
@@ -127,7 +128,7 @@ macro_rules! end {
                 self.0.set_nonblocking(on);
             }
 
-            /// How many octets the pipe holds (`F_GETPIPE_SZ`).
+            /// The capacity of the pipe in octets (`F_GETPIPE_SZ`).
             ///
             /// # Errors
             /// Those of the operating system.
@@ -136,7 +137,7 @@ macro_rules! end {
                 Ok(::rustix::pipe::fcntl_getpipe_size(self)?)
             }
 
-            /// Asks for a pipe that holds this many octets, and says how many it will be (`F_SETPIPE_SZ`).
+            /// Requests a pipe capacity in octets, and returns the actual one (`F_SETPIPE_SZ`).
             ///
             /// # Errors
             /// [`PermissionDenied`](std::io::ErrorKind::PermissionDenied) beyond `/proc/sys/fs/pipe-max-size`;
@@ -161,18 +162,19 @@ macro_rules! end {
             }
         }
 
-        /// Its file description does not block.
+        /// Its file description is nonblocking.
         impl From<$End> for ::std::os::fd::OwnedFd {
             fn from(end: $End) -> Self {
                 end.0.into_handle()
             }
         }
 
-        /// Takes over an end of a pipe, with a name or without, made elsewhere. Whoever shares its file description finds that it does
-        /// not block any more.
+        /// Takes over an end of a pipe, named or unnamed, made elsewhere. It becomes nonblocking for all
+        /// processes that share its file description.
         ///
         /// # Errors
-        /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) for a handle that is no pipe's, or of the other end; it is closed.
+        /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) for a handle that is not a pipe, or is the
+        /// other end; it is closed.
         impl TryFrom<::std::os::fd::OwnedFd> for $End {
             type Error = ::std::io::Error;
 

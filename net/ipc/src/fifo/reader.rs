@@ -1,4 +1,4 @@
-//! The end of a FIFO from which octets are received.
+//! The receiving end of a FIFO.
 
 use std::io::{self, IoSliceMut};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::{Interest, Pollable, Receive};
 
 /// Receives from a FIFO; cannot send.
 ///
-/// The end of the stream is seen when there is no writer: after the last has gone, but also before the first has come, if it was
-/// opened with [`try_open`](Self::try_open).
+/// The end of the stream is reported when there is no writer: after the last has closed it, but also before
+/// the first has opened it, if the reader was opened with [`try_open`](Self::try_open).
 #[derive(Debug)]
 pub struct Reader(pub(super) End);
 
 impl Reader {
-    /// Opens the FIFO at `addr`; waits until somebody opens it to write.
+    /// Opens the FIFO at `addr`; waits until a writer opens it.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotFound`], [`io::ErrorKind::PermissionDenied`] and others of the operating system;
@@ -26,7 +26,7 @@ impl Reader {
         End::open(addr, OFlags::RDONLY).map(Self)
     }
 
-    /// Opens the FIFO at `addr` without waiting for anybody.
+    /// Opens the FIFO at `addr` without waiting for a writer.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -34,9 +34,9 @@ impl Reader {
         End::open(addr, OFlags::RDONLY | OFlags::NONBLOCK).map(Self)
     }
 
-    /// Opens the FIFO at `addr` without waiting for anybody, and never sees the end: when a writer goes, it waits for the next. It may
-    /// do so because it is among the writers itself (which POSIX leaves open and all systems that we know allow), so the permission
-    /// to write is needed too.
+    /// Opens the FIFO at `addr` without waiting for a writer, and never reports the end: after a writer
+    /// closes, it waits for the next. To this end it opens the FIFO for writing too (undefined in POSIX,
+    /// supported by all known systems), so it needs write permission.
     ///
     /// # Errors
     /// As [`open`](Self::open).

@@ -1,4 +1,4 @@
-//! The end of a FIFO to which octets are sent.
+//! The sending end of a FIFO.
 
 use std::io::{self, IoSlice};
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::{Interest, Pollable, Transmit};
 
 /// Sends to a FIFO; cannot receive.
 ///
-/// Sending when the last reader has gone is an error ([`io::ErrorKind::BrokenPipe`]). The system also raises SIGPIPE, which Rust programs
-/// ignore from their start; a program that has chosen otherwise must expect it.
+/// Sending after the last reader has closed is an error ([`io::ErrorKind::BrokenPipe`]). The system also
+/// raises SIGPIPE, which Rust programs ignore by default.
 #[derive(Debug)]
 pub struct Writer(pub(super) End);
 
 impl Writer {
-    /// Opens the FIFO at `addr`; waits until somebody opens it to read.
+    /// Opens the FIFO at `addr`; waits until a reader opens it.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotFound`], [`io::ErrorKind::PermissionDenied`] and others of the operating system;
@@ -29,24 +29,24 @@ impl Writer {
         End::open(addr, OFlags::WRONLY).map(Self)
     }
 
-    /// Opens the FIFO at `addr` if somebody has it open to read.
+    /// Opens the FIFO at `addr` if it has a reader.
     ///
     /// # Errors
-    /// As [`open`](Self::open); [`io::ErrorKind::NotConnected`] when nobody reads.
+    /// As [`open`](Self::open); [`io::ErrorKind::NotConnected`] without a reader.
     pub fn try_open(addr: &Addr) -> io::Result<Self> {
         match End::open(addr, OFlags::WRONLY | OFlags::NONBLOCK) {
             Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
-                Err(io::Error::new(io::ErrorKind::NotConnected, "nobody has the FIFO open to read"))
+                Err(io::Error::new(io::ErrorKind::NotConnected, "no process has the FIFO open for reading"))
             }
             result => result.map(Self),
         }
     }
 
-    /// Like [`open`](Self::open), but waits no longer than `timeout`. (The system tells nobody that a reader has come: this looks
-    /// again and again.)
+    /// Like [`open`](Self::open), but waits no longer than `timeout`. The system does not report a new
+    /// reader, so this polls.
     ///
     /// # Errors
-    /// As [`open`](Self::open); [`io::ErrorKind::TimedOut`] when the time ran out.
+    /// As [`open`](Self::open); [`io::ErrorKind::TimedOut`] on a timeout.
     pub fn open_within(addr: &Addr, timeout: Duration) -> io::Result<Self> {
         let deadline = Deadline::after(Some(timeout));
         let mut pause = Duration::from_millis(1);

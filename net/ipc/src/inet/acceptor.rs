@@ -17,17 +17,19 @@ pub struct Acceptor {
     listener: Listener,
 }
 
-/// What an [`Acceptor`] can be opened with; [`AcceptorOptions::default`] is what [`Acceptor::open`] uses.
+/// Options of an [`Acceptor`]; [`Acceptor::open`] uses [`AcceptorOptions::default`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AcceptorOptions {
-    /// How many connections may wait to be accepted. Default 1024; the system may have a lower limit.
+    /// The maximum number of connections that wait to be accepted. Default 1024; the system may have a lower
+    /// limit.
     pub backlog: u16,
-    /// Whether an address may be opened again at once after its last use (`SO_REUSEADDR`). Default true on Unix.
-    /// Without effect on Windows, where the option would let two acceptors share one address.
+    /// Whether an address can be reopened immediately after its last use (`SO_REUSEADDR`). Default true on
+    /// Unix. Without effect on Windows, where the option would let two acceptors share one address.
     pub reuse_address: bool,
-    /// Whether several acceptors may be open at one address, if all want it, and share what comes (`SO_REUSEPORT`): one for each thread or
-    /// process. Linux spreads connections evenly; what waits at one that is closed is lost. Default false.
+    /// Whether several acceptors that all set this option may be open at one address and share the
+    /// connections (`SO_REUSEPORT`): one for each thread or process. Linux spreads connections evenly;
+    /// connections queued at an acceptor that is closed are lost. Default false.
     #[cfg(unix)]
     pub reuse_port: bool,
     /// Whether an IPv6 acceptor also takes IPv4 connections. Default false.
@@ -98,7 +100,8 @@ impl AcceptorOptions {
 }
 
 impl Acceptor {
-    /// Starts to listen at `addr`; port 0 lets the system choose one, which [`local_addr`](Self::local_addr) tells.
+    /// Starts to listen at `addr`; with port 0 the system chooses one, which [`local_addr`](Self::local_addr)
+    /// returns.
     ///
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`], [`io::ErrorKind::AddrNotAvailable`], [`io::ErrorKind::PermissionDenied`] and
@@ -124,14 +127,14 @@ impl Acceptor {
         if options.reuse_port {
             socket.set_reuse_port(true)?;
         }
-        // Accepted streams inherit these; they must be set before listening to govern the TCP window scale.
+        // Accepted streams inherit these; to affect the TCP window scale they must be set before listening.
         set_queues(&socket, options.send_queue, options.recv_queue)?;
         socket.bind(&addr.into())?;
         Ok(Self { listener: Listener::listen(socket, options.backlog)? })
     }
 
-    /// Among acceptors that share an address ([`reuse_port`](AcceptorOptions::reuse_port)), this one takes the connections whose
-    /// packets come in on this processor (`SO_INCOMING_CPU`).
+    /// Among acceptors that share an address ([`reuse_port`](AcceptorOptions::reuse_port)), this one gets the
+    /// connections whose packets arrive on this processor (`SO_INCOMING_CPU`).
     ///
     /// # Errors
     /// Those of the operating system.
@@ -152,7 +155,8 @@ impl From<Acceptor> for OwnedHandle {
 /// Takes over a listening socket made elsewhere, such as one inherited from another process.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] for a handle that is no stream socket of the Internet family, or does not listen; it is closed.
+/// [`io::ErrorKind::InvalidInput`] for a handle that is not a stream socket of the Internet family, or does
+/// not listen; it is closed.
 impl TryFrom<OwnedHandle> for Acceptor {
     type Error = io::Error;
 

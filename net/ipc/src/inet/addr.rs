@@ -1,4 +1,4 @@
-//! Where an Internet endpoint is.
+//! The address of an Internet endpoint.
 
 use std::fmt;
 use std::io;
@@ -31,13 +31,14 @@ impl Addr {
         Self::resolve(host, port).map(|addrs| addrs[0])
     }
 
-    /// All addresses of `host`, in the order in which the system would try them; never an empty list.
+    /// All addresses of `host`, in the order of preference of the system; never an empty list.
     ///
-    /// Numbers are taken as they are. Names are looked up by the system, which may take seconds and has no time-out
-    /// of its own here.
+    /// Numeric addresses are taken as they are. Names are resolved by the system, which may take seconds and
+    /// has no timeout here.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] when the name has no address or could not be looked up; the message says which.
+    /// [`io::ErrorKind::NotFound`] when the name has no address or could not be resolved; the message gives
+    /// the reason.
     pub fn resolve(host: &str, port: u16) -> io::Result<Vec<Self>> {
         if let Some(ip) = parse_ip(host) {
             return Ok(vec![Self(SocketAddr::new(ip, port))]);
@@ -45,7 +46,7 @@ impl Addr {
         let unresolved = |reason: &dyn fmt::Display| {
             io::Error::new(io::ErrorKind::NotFound, format!("cannot resolve host `{host}`: {reason}"))
         };
-        // Windows would take the one for this host, and look into the other.
+        // Windows would take the first for this host, and accept the second.
         if host.is_empty() {
             return Err(unresolved(&"it is empty"));
         }
@@ -56,31 +57,31 @@ impl Addr {
         if addrs.is_empty() { Err(unresolved(&"it has no address")) } else { Ok(addrs) }
     }
 
-    /// The same host: 127.0.0.1.
+    /// The IPv4 loopback address: 127.0.0.1.
     #[must_use]
     pub const fn loopback(port: u16) -> Self {
         Self(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
     }
 
-    /// The same host over IPv6: `::1`.
+    /// The IPv6 loopback address: `::1`.
     #[must_use]
     pub const fn loopback_v6(port: u16) -> Self {
         Self(SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), port))
     }
 
-    /// Every IPv4 interface of this host, for an acceptor: 0.0.0.0.
+    /// All IPv4 interfaces of this host, for an acceptor: 0.0.0.0.
     #[must_use]
     pub const fn any(port: u16) -> Self {
         Self(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port))
     }
 
-    /// Every IPv6 interface of this host, for an acceptor: `::`.
+    /// All IPv6 interfaces of this host, for an acceptor: `::`.
     #[must_use]
     pub const fn any_v6(port: u16) -> Self {
         Self(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port))
     }
 
-    /// The host as a number, without brackets: `127.0.0.1` or `::1`.
+    /// The numeric host, without brackets: `127.0.0.1` or `::1`.
     #[must_use]
     pub fn host(&self) -> String {
         match self.0 {
@@ -108,13 +109,13 @@ impl Addr {
         self
     }
 
-    /// Whether this is the same host (127.0.0.0/8 or `::1`).
+    /// Whether this is a loopback address (127.0.0.0/8 or `::1`).
     #[must_use]
     pub const fn is_loopback(&self) -> bool {
         self.0.ip().is_loopback()
     }
 
-    /// Whether this stands for every interface (0.0.0.0 or `::`).
+    /// Whether this stands for all interfaces (0.0.0.0 or `::`).
     #[must_use]
     pub const fn is_any(&self) -> bool {
         self.0.ip().is_unspecified()
@@ -122,13 +123,13 @@ impl Addr {
 }
 
 impl Addr {
-    /// From what the system tells.
+    /// The address from a socket address of the system.
     pub(crate) fn from_system(addr: &SockAddr) -> io::Result<Self> {
         addr.as_socket().map(Self).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not an Internet address"))
     }
 }
 
-/// A host given as a number, in brackets or not.
+/// Parses a numeric host, with or without brackets.
 fn parse_ip(host: &str) -> Option<IpAddr> {
     match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         Some(v6) => v6.parse().ok().map(IpAddr::V6),
@@ -187,7 +188,7 @@ impl Encode for Addr {
     }
 }
 
-/// What a sender of another family than the endpoint's is; the system does not let it happen.
+/// The error for a sender of another family than the endpoint's; the system does not let it happen.
 fn other_family() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the system gave an address of another family")
+    io::Error::new(io::ErrorKind::InvalidData, "the system returned an address of another family")
 }

@@ -1,4 +1,4 @@
-//! UDP to everybody on a network.
+//! UDP broadcast.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -15,11 +15,11 @@ use crate::dgram::{
 };
 use crate::{Handle, Pollable};
 
-/// A UDP endpoint that sends to every host of its networks, over all interfaces or one (RFC 919; IPv4, as IPv6 has multicast
-/// instead).
+/// A UDP endpoint that sends to every host of its networks, over all interfaces or one (RFC 919; IPv4 only,
+/// since IPv6 has multicast instead).
 ///
-/// What is sent comes to every endpoint of these hosts that is open at the port and at [`Addr::any`] or the broadcast address. The
-/// answers come to this endpoint alone, by [`recv_from`](Self::recv_from).
+/// A datagram reaches every endpoint of these hosts that is open at the port and at [`Addr::any`] or the
+/// broadcast address. The answers reach this endpoint alone, through [`recv_from`](Self::recv_from).
 ///
 /// ```
 /// use spandrel_ipc::inet::{Addr, Broadcast, Dgram, Interface};
@@ -27,10 +27,10 @@ use crate::{Handle, Pollable};
 /// let listener = Dgram::open(&Addr::any(0))?;
 /// let local = Interface::with_addr([127, 0, 0, 1].into())?;
 /// let endpoint = Broadcast::open_on(&Addr::any(0), &local)?;
-/// assert_eq!(endpoint.send(b"anybody there?", listener.local_addr()?.port())?, 1);
+/// assert_eq!(endpoint.send(b"discover", listener.local_addr()?.port())?, 1);
 /// let mut octets = [0; 32];
 /// let (received, _from) = listener.recv_from(&mut octets)?;
-/// assert_eq!(&octets[..received.len()], b"anybody there?");
+/// assert_eq!(&octets[..received.len()], b"discover");
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
@@ -40,11 +40,12 @@ pub struct Broadcast {
 }
 
 impl Broadcast {
-    /// Opens an endpoint that sends over all interfaces that can broadcast now (not the loopback), usually at [`Addr::any`].
+    /// Opens an endpoint that sends over all interfaces that support broadcast now (not the loopback),
+    /// usually at [`Addr::any`].
     ///
     /// # Errors
     /// As [`Dgram::open`](super::Dgram::open); [`io::ErrorKind::InvalidInput`] for an IPv6 address;
-    /// [`io::ErrorKind::AddrNotAvailable`] if no interface can broadcast.
+    /// [`io::ErrorKind::AddrNotAvailable`] if no interface supports broadcast.
     pub fn open(addr: &Addr) -> io::Result<Self> {
         Self::open_with(addr, all_networks()?, &DgramOptions::default())
     }
@@ -57,8 +58,8 @@ impl Broadcast {
         Self::open_with(addr, interface.broadcast_addrs().to_vec(), &DgramOptions::default())
     }
 
-    /// Opens an endpoint that sends to these broadcast addresses, with the given options. The limited broadcast address
-    /// 255.255.255.255 is one, too: it leads over the interface of the default route.
+    /// Opens an endpoint that sends to these broadcast addresses, with the given options. The limited
+    /// broadcast address 255.255.255.255, too, is valid: it goes over the interface of the default route.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -67,21 +68,22 @@ impl Broadcast {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "IPv6 has no broadcast: use multicast"));
         }
         if networks.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "no interface can broadcast"));
+            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "no interface supports broadcast"));
         }
         let socket = options.bind(addr)?;
         socket.set_broadcast(true)?;
         Ok(Self { socket: DgramSocket::new(socket), networks })
     }
 
-    /// Looks for the interfaces again, as they come and go, and sends over all of them from now on.
+    /// Lists the interfaces again, and sends over all of them from now on.
     ///
     /// # Errors
-    /// Those of the operating system; [`io::ErrorKind::AddrNotAvailable`] if no interface can broadcast. Nothing has changed then.
+    /// Those of the operating system; [`io::ErrorKind::AddrNotAvailable`] if no interface supports broadcast.
+    /// Nothing has changed then.
     pub fn refresh(&mut self) -> io::Result<()> {
         let networks = all_networks()?;
         if networks.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "no interface can broadcast"));
+            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "no interface supports broadcast"));
         }
         self.networks = networks;
         Ok(())
@@ -101,7 +103,8 @@ impl Broadcast {
         local_addr(&self.socket)
     }
 
-    /// Takes over a socket made elsewhere, after checking its kind; it sends over all interfaces that can broadcast now.
+    /// Takes over a socket made elsewhere, after checking its kind; it sends over all interfaces that support
+    /// broadcast now.
     fn take_over(socket: Socket) -> io::Result<Self> {
         check_kind(&socket, false)?;
         if !socket.local_addr()?.is_ipv4() {
@@ -114,13 +117,13 @@ impl Broadcast {
 
 /// Sending.
 impl Broadcast {
-    /// Sends `data` as one datagram to `port` on every host of each of the [`networks`](Self::networks), and says to how many networks.
-    /// One system call for each.
+    /// Sends `data` as one datagram to `port` on every host of each of the [`networks`](Self::networks), and
+    /// returns the number of networks. One system call for each.
     ///
     /// # Errors
     /// [`SendError`] of the first network, if it could be sent to none.
     pub fn send(&self, data: &[u8], port: u16) -> Result<usize, SendError> {
-        self.send_to_all(Data::One(data), port, Wait::AsSet)
+        self.send_to_all(Data::One(data), port, Wait::Configured)
     }
 
     /// Like [`send`](Self::send), with the octets of `slices` (at most 1,024 of them), in order.
@@ -128,7 +131,7 @@ impl Broadcast {
     /// # Errors
     /// As [`send`](Self::send).
     pub fn send_v(&self, slices: &[IoSlice<'_>], port: u16) -> Result<usize, SendError> {
-        self.send_to_all(Data::Several(slices), port, Wait::AsSet)
+        self.send_to_all(Data::Several(slices), port, Wait::Configured)
     }
 
     /// Like [`send`](Self::send), but never waits.
@@ -150,7 +153,7 @@ impl Broadcast {
     /// Like [`send`](Self::send), but waits no longer than `timeout` for each network.
     ///
     /// # Errors
-    /// As [`send`](Self::send), with [`io::ErrorKind::TimedOut`] when the time ran out.
+    /// As [`send`](Self::send), with [`io::ErrorKind::TimedOut`] on a timeout.
     pub fn send_within(&self, data: &[u8], port: u16, timeout: Duration) -> Result<usize, SendError> {
         self.send_to_all(Data::One(data), port, Wait::For(timeout))
     }

@@ -1,4 +1,4 @@
-//! A connection that is being made.
+//! A pending TCP connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,9 +8,10 @@ use super::{Addr, Stream};
 use crate::socket::Attempt;
 use crate::{Handle, Pollable};
 
-/// A TCP connection that is being made; from [`Connector::start`](super::Connector::start).
+/// A pending TCP connection; from [`Connector::start`](super::Connector::start).
 ///
-/// The handle becomes ready for output when the attempt has ended, one way or the other. Dropping it gives the attempt up.
+/// The handle becomes ready for output when the attempt has ended, with or without success. Dropping it
+/// cancels the attempt.
 #[derive(Debug)]
 pub struct Connecting {
     attempt: Attempt,
@@ -22,7 +23,7 @@ impl Connecting {
         Self { attempt, target }
     }
 
-    /// Where it is to lead.
+    /// The address to which it connects.
     #[must_use]
     pub fn target(&self) -> Addr {
         self.target.into()

@@ -16,7 +16,8 @@ use crate::socket::{Attempt, connect, set_queues};
 
 /// Makes connections; carries no octets itself.
 ///
-/// [`Connector::connect`] needs no value; a value holds options for the connections that [`open`](Self::open) makes.
+/// [`Connector::connect`] is an associated function; a value holds options for the connections that
+/// [`open`](Self::open) makes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,7 +46,7 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// Connects to `addr`, for as long as the system keeps trying.
+    /// Connects to `addr`, with the timeout of the system.
     ///
     /// # Errors
     /// [`io::ErrorKind::ConnectionRefused`], [`io::ErrorKind::HostUnreachable`], [`io::ErrorKind::TimedOut`] and others
@@ -57,18 +58,18 @@ impl Connector {
     /// Connects to `addr` within `timeout`.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect); [`io::ErrorKind::TimedOut`] when the time ran out, at once when it is zero.
+    /// As [`connect`](Self::connect); [`io::ErrorKind::TimedOut`] on a timeout, at once when it is zero.
     pub fn connect_timeout(addr: &Addr, timeout: Duration) -> io::Result<Stream> {
         Self::new().timeout(timeout).open(addr)
     }
 
-    /// A connector without options, as [`connect`](Self::connect) uses.
+    /// A connector with the default options.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives up when a connection was not made within this time.
+    /// The timeout of a connection attempt.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -97,15 +98,15 @@ impl Connector {
         self
     }
 
-    /// Whether small messages are sent at once instead of being gathered (`TCP_NODELAY`).
+    /// Whether small messages are sent at once instead of being coalesced (`TCP_NODELAY`).
     #[must_use]
     pub fn no_delay(mut self, on: bool) -> Self {
         self.no_delay = on;
         self
     }
 
-    /// How long [`open_any`](Self::open_any) gives an attempt before it starts the next beside it. Default 250 ms, as RFC 8305
-    /// recommends.
+    /// The delay of [`open_any`](Self::open_any) before it starts the next attempt concurrently. Default 250
+    /// ms, as RFC 8305 recommends.
     #[must_use]
     pub fn stagger(mut self, time: Duration) -> Self {
         self.stagger = Some(time);
@@ -116,7 +117,7 @@ impl Connector {
         self.stagger.unwrap_or(eyeballs::STAGGER)
     }
 
-    /// The traffic class from the first packet on; see [`Stream::set_tos`].
+    /// The traffic class, set before the first packet; see [`Stream::set_tos`].
     #[cfg(unix)]
     #[must_use]
     pub fn tos(mut self, class: u8) -> Self {
@@ -124,7 +125,7 @@ impl Connector {
         self
     }
 
-    /// A mark from the first packet on; see [`Stream::set_mark`].
+    /// The mark, set before the first packet; see [`Stream::set_mark`].
     #[cfg(target_os = "linux")]
     #[must_use]
     pub fn mark(mut self, mark: u32) -> Self {
@@ -140,9 +141,10 @@ impl Connector {
         self
     }
 
-    /// Connects to whichever of `addrs` answers first (RFC 8305, "Happy Eyeballs"): starts with the first address, starts the next beside
-    /// it when that fails or takes long ([`stagger`](Self::stagger)), IP versions in turn, and gives all others up once there is a
-    /// connection. A [`timeout`](Self::timeout) is for all together.
+    /// Connects to the first of `addrs` that answers (RFC 8305, "Happy Eyeballs"). Starts with the first
+    /// address, starts the next one when an attempt fails or takes long ([`stagger`](Self::stagger)),
+    /// alternates IP versions, and cancels the other attempts once there is a connection. The
+    /// [`timeout`](Self::timeout) covers all attempts together.
     ///
     /// # Errors
     /// If all fail, as [`open`](Self::open) to the first of them; [`io::ErrorKind::InvalidInput`] for none.
@@ -150,8 +152,8 @@ impl Connector {
         eyeballs::connect(self, addrs, self.timeout)
     }
 
-    /// Connects to `host`, a name or a number, at whichever of its addresses answers first. Looking a name up is not part of a
-    /// [`timeout`](Self::timeout).
+    /// Connects to the first address of `host`, a name or a number, that answers. Name resolution does not
+    /// count towards the [`timeout`](Self::timeout).
     ///
     /// # Errors
     /// As [`Addr::resolve`] and [`open_any`](Self::open_any).
@@ -174,10 +176,10 @@ impl Connector {
         not_to_itself(socket, target)
     }
 
-    /// Starts to connect to `addr` with the options set, except for the time-out, without waiting.
+    /// Starts to connect to `addr` with the options set, except for the timeout, without waiting.
     ///
     /// # Errors
-    /// Those of the operating system that are known at once; the others come when it is completed.
+    /// Those of the operating system that are known at once; the others are returned on completion.
     pub fn start(&self, addr: &Addr) -> io::Result<Connecting> {
         let (socket, target) = self.socket(addr)?;
         Ok(Connecting::new(Attempt::start(socket, &target.into())?, target))
@@ -215,7 +217,7 @@ impl Connector {
     }
 }
 
-/// TCP lets a socket meet itself when no one listens and the port chosen for it happens to be the target.
+/// TCP can connect a socket to itself when no socket listens and the ephemeral port happens to be the target.
 pub(super) fn not_to_itself(socket: Socket, target: SocketAddr) -> io::Result<Stream> {
     let stream = Stream::from_socket(socket)?;
     if target.ip().is_loopback() && SocketAddr::from(stream.local_addr()?) == target {

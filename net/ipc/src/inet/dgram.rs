@@ -14,13 +14,14 @@ use crate::dgram::{
 };
 use crate::{Handle, Pollable};
 
-/// A UDP endpoint that names the receiver of each datagram and learns the sender of each.
+/// A UDP endpoint that names the receiver of each datagram and gets the sender of each.
 ///
-/// It has no `send` and no `recv`: [`connect`](Self::connect) makes a [`ConnectedDgram`] of it, which has. It cannot broadcast (the
-/// system answers [`io::ErrorKind::PermissionDenied`]): a [`Broadcast`](super::Broadcast) can.
+/// It has no `send` and no `recv`: [`connect`](Self::connect) turns it into a [`ConnectedDgram`], which has.
+/// It cannot broadcast (the system returns [`io::ErrorKind::PermissionDenied`]): a
+/// [`Broadcast`](super::Broadcast) can.
 ///
-/// All methods take `&self`: one thread may send while another receives. Every wait goes on after a signal; a time-out of
-/// [`set_recv_timeout`](Self::set_recv_timeout) then begins anew. Dropping it closes it.
+/// All methods take `&self`: one thread may send while another receives. Every wait continues after a signal;
+/// a timeout of [`set_recv_timeout`](Self::set_recv_timeout) then starts again. Dropping it closes it.
 ///
 /// ```
 /// use spandrel_ipc::inet::{Addr, Dgram};
@@ -38,15 +39,15 @@ pub struct Dgram {
     pub(super) socket: DgramSocket,
 }
 
-/// What a datagram endpoint can be opened with; [`DgramOptions::default`] is what the plain forms use.
+/// Options of a datagram endpoint; the plain forms use [`DgramOptions::default`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DgramOptions {
-    /// Whether others may use the same port as well (`SO_REUSEADDR`). Default false; a [`Multicast`](super::Multicast) always does so.
-    /// A unicast datagram then goes to one of them only.
+    /// Whether other endpoints may use the same port as well (`SO_REUSEADDR`). Default false; a
+    /// [`Multicast`](super::Multicast) always sets it. A unicast datagram then reaches one of them only.
     pub reuse_address: bool,
-    /// Whether the system spreads the datagrams that come to one port over all endpoints that were opened so (`SO_REUSEPORT`).
-    /// Default false.
+    /// Whether the system distributes the datagrams of one port over all endpoints that set this option
+    /// (`SO_REUSEPORT`). Default false.
     #[cfg(unix)]
     pub reuse_port: bool,
     /// Whether an IPv6 endpoint also sends to and receives from IPv4. Default false.
@@ -116,7 +117,8 @@ impl DgramOptions {
 }
 
 impl Dgram {
-    /// Opens an endpoint at `addr`; port 0 lets the system choose one, which [`local_addr`](Self::local_addr) tells.
+    /// Opens an endpoint at `addr`; with port 0 the system chooses one, which
+    /// [`local_addr`](Self::local_addr) returns.
     ///
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`], [`io::ErrorKind::AddrNotAvailable`], [`io::ErrorKind::PermissionDenied`] and others of the
@@ -133,7 +135,8 @@ impl Dgram {
         options.bind(addr).map(Self::from_socket)
     }
 
-    /// Fixes the peer: from now on only it is sent to and heard. What had come from others before still waits to be received.
+    /// Sets the peer: from now on this endpoint sends to it and receives from it only. Datagrams of other
+    /// senders that arrived before are still received.
     ///
     /// # Errors
     /// Those of the operating system, such as [`io::ErrorKind::NetworkUnreachable`]; the endpoint is closed then.
@@ -149,7 +152,7 @@ impl Dgram {
         local_addr(&self.socket)
     }
 
-    /// The same endpoint under another handle.
+    /// Another handle to the same endpoint.
     ///
     /// # Errors
     /// Those of the operating system, such as too many open files.
@@ -179,7 +182,7 @@ pub(super) fn local_addr(socket: &DgramSocket) -> io::Result<Addr> {
     internet(&socket.socket().local_addr()?)
 }
 
-/// The Internet address that the system told.
+/// The Internet address in a socket address of the system.
 pub(super) fn internet(addr: &socket2::SockAddr) -> io::Result<Addr> {
     addr.as_socket().map(Addr::from).ok_or_else(|| wrong_kind("not one of the Internet family"))
 }

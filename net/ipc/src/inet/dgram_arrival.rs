@@ -1,4 +1,5 @@
-//! How a datagram came, and over which way one is to go: the control messages of UDP (Linux).
+//! Ancillary data of UDP: destination and interface of received datagrams, source and interface of sent ones
+//! (Linux).
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,27 +9,28 @@ use socket2::{MsgHdr, SockAddr};
 
 use super::{Addr, Dgram, Interface, Multicast};
 use crate::deadline::Deadline;
-use crate::dgram::{DgramSocket, Encode, Received, SendError, Wait, within};
+use crate::dgram::{DgramSocket, Encode, Received, SendError, Wait, retry_within};
 use crate::sys::dgram::{names, recv_with_control, set_option};
 use crate::{Interest, Pollable, wait_ready};
 
-/// A datagram that was received, and how it came.
+/// A received datagram with its ancillary data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Arrival {
-    /// How much of it lies in the buffer.
+    /// The number of octets in the buffer, and whether the datagram was truncated.
     pub received: Received,
-    /// Who sent it.
+    /// The sender.
     pub from: Addr,
-    /// To which address of this host, or to which group, it was sent. Only with `set_recv_destination`.
+    /// The address of this host, or the group, to which it was sent. Only with `set_recv_destination`.
     pub to: Option<IpAddr>,
-    /// Over which interface it came, by its index. Only with `set_recv_destination`.
+    /// The index of the interface on which it arrived. Only with `set_recv_destination`.
     pub interface: Option<u32>,
-    /// If the system put several datagrams of one sender together ([`Dgram::set_coalesce`]): the length of each but the last.
+    /// The length of each datagram but the last, if the system coalesced several datagrams of one sender
+    /// ([`Dgram::set_coalesce`]).
     pub segment: Option<usize>,
 }
 
-/// Over which way a datagram is to go.
+/// The source address and the interface of a datagram to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Via {
     from: Option<IpAddr>,
@@ -36,7 +38,7 @@ pub struct Via {
 }
 
 impl Via {
-    /// With this address of the host as the sender's: that to which the question came, say.
+    /// With this address of the host as the source: for example the address to which a request was sent.
     #[must_use]
     pub fn from(addr: IpAddr) -> Self {
         Self { from: Some(addr), interface: 0 }
@@ -50,13 +52,13 @@ impl Via {
     }
 }
 
-/// Receiving with the destination.
+/// Receiving with ancillary data.
 macro_rules! arrivals {
     ($type:ty) => {
-        /// Receiving with the destination.
+        /// Receiving with ancillary data.
         impl $type {
-            /// Whether the system tells where a datagram was sent to and over which interface it came (`IP_PKTINFO`,
-            /// `IPV6_RECVPKTINFO`); see [`recv_arrival`](Self::recv_arrival).
+            /// Whether the system reports the destination and the interface of received datagrams
+            /// (`IP_PKTINFO`, `IPV6_RECVPKTINFO`); see [`recv_arrival`](Self::recv_arrival).
             ///
             /// # Errors
             /// Those of the operating system.
@@ -64,12 +66,12 @@ macro_rules! arrivals {
                 set_recv_destination(&self.socket, self.local_addr()?.ip().is_ipv6(), on)
             }
 
-            /// Receives one datagram and tells how it came; waits while none is there. One system call.
+            /// Receives one datagram with its ancillary data; waits while none is queued. One system call.
             ///
             /// # Errors
             /// As [`recv_from`](Self::recv_from).
             pub fn recv_arrival(&self, buffer: &mut [u8]) -> io::Result<Arrival> {
-                recv_arrival(&self.socket, buffer, Wait::AsSet)
+                recv_arrival(&self.socket, buffer, Wait::Configured)
             }
 
             /// Like [`recv_arrival`](Self::recv_arrival), but never waits.
@@ -96,19 +98,20 @@ arrivals!(Multicast);
 
 /// Sending with control messages.
 impl Dgram {
-    /// Like [`send_to`](Self::send_to), but over the given way. A server that is open at [`Addr::any`] answers from the address that was
-    /// asked with `Via::from(arrival.to)`.
+    /// Like [`send_to`](Self::send_to), with the given source and interface. A server that is open at
+    /// [`Addr::any`] answers from the address of the request with `Via::from(arrival.to)`.
     ///
     /// # Errors
-    /// As [`send_to`](Self::send_to); [`io::ErrorKind::InvalidInput`] for an address of the other IP version; others of the operating
-    /// system for an address that is not this host's.
+    /// As [`send_to`](Self::send_to); [`io::ErrorKind::InvalidInput`] for an address of the other IP version;
+    /// others of the operating system for an address that does not belong to this host.
     pub fn send_to_via(&self, data: &[u8], to: &Addr, via: &Via) -> Result<(), SendError> {
         let control = self.packet_info(via)?;
         send_with_control(&self.socket, data, to, &control)
     }
 
-    /// Sends `data` to `to` as several datagrams of `segment` octets each (the last may be shorter), which the system, or the network
-    /// interface, cuts: generic segmentation offload (`UDP_SEGMENT`, udp(7)). One system call.
+    /// Sends `data` to `to` as several datagrams of `segment` octets each (the last may be shorter), split by
+    /// the system or the network interface: generic segmentation offload (`UDP_SEGMENT`, udp(7)). One system
+    /// call.
     ///
     /// # Errors
     /// As [`send_to`](Self::send_to): [`SendError::TooLong`] also if `data` is longer than 65,507 octets or a segment longer than the
@@ -122,9 +125,9 @@ impl Dgram {
         send_with_control(&self.socket, data, to, &control)
     }
 
-    /// Whether the system puts datagrams of one sender and one length together into what one
-    /// [`recv_arrival`](Self::recv_arrival) brings, of up to 65,535 octets: generic receive offload (`UDP_GRO`, udp(7)). The other forms
-    /// of receiving cannot tell such datagrams apart.
+    /// Whether the system coalesces datagrams of one sender and one length into one result of
+    /// [`recv_arrival`](Self::recv_arrival), of up to 65,535 octets: generic receive offload (`UDP_GRO`,
+    /// udp(7)). The other receive methods cannot tell such datagrams apart.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -132,13 +135,13 @@ impl Dgram {
         set_option(self.socket.handle(), names::SOL_UDP, names::UDP_GRO, &i32::from(on).to_ne_bytes())
     }
 
-    /// The control message that asks for a way.
+    /// The control message with source and interface.
     fn packet_info(&self, via: &Via) -> io::Result<Vec<u8>> {
         let v6 = self.local_addr()?.ip().is_ipv6();
         let mut control = Vec::with_capacity(CONTROL);
         match (via.from, v6) {
             (Some(IpAddr::V6(_)), false) => {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "an IPv6 address to send from, over IPv4"));
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "an IPv6 source address on an IPv4 endpoint"));
             }
             (from, true) => {
                 let from = match from {
@@ -174,19 +177,19 @@ fn send_with_control(socket: &DgramSocket, data: &[u8], to: &Addr, control: &[u8
         match socket.socket().sendmsg(&message, 0) {
             Ok(_) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(SendError::sort(error, data.len())),
+            Err(error) => return Err(SendError::classify(error, data.len())),
         }
     }
 }
 
 fn recv_arrival(socket: &DgramSocket, buffer: &mut [u8], wait: Wait) -> io::Result<Arrival> {
     match wait {
-        Wait::AsSet => recv_once(socket, buffer, false),
+        Wait::Configured => recv_once(socket, buffer, false),
         Wait::Never => recv_once(socket, buffer, true),
         Wait::For(timeout) => {
             let deadline = Deadline::after(Some(timeout));
             let attempt = || recv_once(socket, buffer, true);
-            within(deadline, attempt, |left| wait_ready(socket, Interest::INPUT, left).map(drop))
+            retry_within(deadline, attempt, |left| wait_ready(socket, Interest::INPUT, left).map(drop))
         }
     }
 }
@@ -203,7 +206,7 @@ fn recv_once(socket: &DgramSocket, buffer: &mut [u8], at_once: bool) -> io::Resu
     };
     for (level, name, data) in messages(&control[..filled.min(CONTROL)]) {
         match (level, name) {
-            // struct in_pktinfo: index, the address that answers, the address in the header
+            // struct in_pktinfo: index, the local address, the address in the header
             (names::IPPROTO_IP, names::IP_PKTINFO) => {
                 arrival.interface = number(data, 0);
                 arrival.to = octets::<4>(data, 8).map(|addr| Ipv4Addr::from(addr).into());
@@ -225,7 +228,7 @@ const CONTROL: usize = 128;
 /// A control message begins with `struct cmsghdr`: its length with this header, its level, its type.
 const HEADER: usize = size_of::<usize>() + 8;
 
-/// The control messages in what the system wrote (cmsg(3)).
+/// Parses the control messages that the system wrote (cmsg(3)).
 fn messages(mut control: &[u8]) -> impl Iterator<Item = (i32, i32, &[u8])> {
     std::iter::from_fn(move || {
         let len = usize::from_ne_bytes(octets(control, 0)?);
@@ -262,7 +265,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn control_messages_are_read_as_they_were_written(
+        fn control_messages_are_parsed_as_written(
             all in proptest::collection::vec((any::<i32>(), any::<i32>(), proptest::collection::vec(any::<u8>(), 0..30)), 0..6)
         ) {
             let mut control = Vec::new();

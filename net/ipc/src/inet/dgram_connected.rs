@@ -15,10 +15,11 @@ use crate::dgram::{
 };
 use crate::{Handle, Pollable};
 
-/// A UDP endpoint with one peer: it sends to nobody else and hears nobody else.
+/// A UDP endpoint with one peer: it sends to no other and receives from no other.
 ///
-/// It has no `send_to` and no `recv_from`. When nobody listens at the peer's port and the peer's host says so (ICMP), a later call
-/// reports [`io::ErrorKind::ConnectionRefused`], once, and the endpoint works on: the peer may yet come.
+/// It has no `send_to` and no `recv_from`. When the peer's host reports that no endpoint listens at the port
+/// (ICMP), a later call returns [`io::ErrorKind::ConnectionRefused`], once. The endpoint stays usable: the
+/// peer may open later.
 ///
 /// ```
 /// use spandrel_ipc::inet::{Addr, ConnectedDgram, Dgram};
@@ -63,14 +64,14 @@ impl ConnectedDgram {
         Self::from_bound(options.bind(local)?, peer)
     }
 
-    /// Lets the peer go.
+    /// Removes the peer.
     ///
     /// # Errors
     /// Those of the operating system; the endpoint is closed then.
     #[cfg(unix)]
     pub fn disconnect(self) -> io::Result<super::Dgram> {
         let socket = self.socket.into_socket();
-        // Linux forgets the local address too, unless it was asked for; so it is asked for again.
+        // Linux removes the local address too, unless it was bound explicitly; so it is bound again.
         let local = socket.local_addr()?;
         rustix::net::connect_unspec(&socket)?;
         if socket.local_addr()?.as_socket() != local.as_socket() {
@@ -95,7 +96,7 @@ impl ConnectedDgram {
         internet(&self.socket.socket().peer_addr()?)
     }
 
-    /// The same endpoint under another handle.
+    /// Another handle to the same endpoint.
     ///
     /// # Errors
     /// Those of the operating system, such as too many open files.
@@ -103,8 +104,8 @@ impl ConnectedDgram {
         self.socket.socket().try_clone().map(Self::from_socket)
     }
 
-    /// How long a datagram to the peer may be, headers included, before it is cut into fragments on the way, as far as the system
-    /// knows (`IP_MTU`, `IPV6_MTU`).
+    /// The maximum length of a datagram to the peer, headers included, without fragmentation, as far as the
+    /// system knows the path (`IP_MTU`, `IPV6_MTU`).
     ///
     /// # Errors
     /// Those of the operating system.

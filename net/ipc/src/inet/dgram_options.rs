@@ -5,8 +5,8 @@ macro_rules! ip_options {
     ($type:ty) => {
         /// Options of the Internet protocol.
         impl $type {
-            /// How many routers a datagram may pass (`IP_TTL`, `IPV6_UNICAST_HOPS`), 1 to 255. Multicast datagrams have a limit of
-            /// their own.
+            /// The hop limit of a datagram (`IP_TTL`, `IPV6_UNICAST_HOPS`), 1 to 255. Multicast datagrams
+            /// have their own limit.
             ///
             /// # Errors
             /// Those of the operating system.
@@ -84,7 +84,8 @@ macro_rules! ip_options {
                 })
             }
 
-            /// Sends over and receives from one interface only (`SO_BINDTODEVICE`), or any again.
+            /// Restricts sending and receiving to one interface (`SO_BINDTODEVICE`), or removes the
+            /// restriction.
             ///
             /// # Errors
             /// Those of the operating system, such as [`io::ErrorKind::PermissionDenied`] for changing it once set.

@@ -10,13 +10,13 @@ use crate::deadline::Deadline;
 use crate::pollable::wait_any;
 use crate::{Connecting as _, Interest};
 
-/// How long an attempt is given before the next is started beside it (RFC 8305, section 5: recommended 250 ms).
+/// The delay before the next attempt starts concurrently (RFC 8305, section 5: recommended 250 ms).
 pub(super) const STAGGER: Duration = Duration::from_millis(250);
 
-/// However many addresses a name has, no more attempts than these are under way at once.
-const MOST_AT_ONCE: usize = 16;
+/// The maximum number of concurrent attempts.
+const MAX_CONCURRENT: usize = 16;
 
-/// Connects to whichever of `addrs` answers first, all attempts together within `timeout`.
+/// Connects to the first of `addrs` that answers, all attempts together within `timeout`.
 pub(super) fn connect(connector: &Connector, addrs: &[Addr], timeout: Option<Duration>) -> io::Result<Stream> {
     if timeout.is_some_and(|timeout| timeout.is_zero()) {
         return Err(io::ErrorKind::TimedOut.into());
@@ -24,12 +24,12 @@ pub(super) fn connect(connector: &Connector, addrs: &[Addr], timeout: Option<Dur
     let deadline = Deadline::after(timeout);
     let mut race = Race { waiting: interleave(addrs).into(), running: Vec::new(), failure: None };
     loop {
-        if race.running.len() < MOST_AT_ONCE {
+        if race.running.len() < MAX_CONCURRENT {
             race.start_next(connector);
         }
-        let goes_on = !race.waiting.is_empty() && race.running.len() < MOST_AT_ONCE;
+        let goes_on = !race.waiting.is_empty() && race.running.len() < MAX_CONCURRENT;
         let pause = Deadline::after(goes_on.then_some(connector.stagger_time()));
-        // Until it is time for the next attempt, or the last one started has failed.
+        // Until the next attempt is due, or the latest one has failed.
         loop {
             if race.running.is_empty() {
                 if race.waiting.is_empty() {
@@ -40,10 +40,10 @@ pub(super) fn connect(connector: &Connector, addrs: &[Addr], timeout: Option<Dur
             let (left, pause_left) = (deadline.left(), pause.left());
             let least = left.into_iter().chain(pause_left).min();
             wait_any(&race.running, Interest::OUTPUT, least)?;
-            match race.look()? {
-                Looked::Connected(stream) => return Ok(stream),
-                Looked::Failed => break,
-                Looked::Nothing => {}
+            match race.poll()? {
+                PollResult::Connected(stream) => return Ok(stream),
+                PollResult::Failed => break,
+                PollResult::Pending => {}
             }
             if deadline.left().is_some_and(|left| left.is_zero()) {
                 return Err(io::ErrorKind::TimedOut.into());
@@ -58,14 +58,14 @@ pub(super) fn connect(connector: &Connector, addrs: &[Addr], timeout: Option<Dur
 struct Race {
     waiting: VecDeque<Addr>,
     running: Vec<Connecting>,
-    /// The first, as it is about the address that was liked best.
+    /// The first error, as it is about the preferred address.
     failure: Option<io::Error>,
 }
 
-enum Looked {
+enum PollResult {
     Connected(Stream),
     Failed,
-    Nothing,
+    Pending,
 }
 
 impl Race {
@@ -78,18 +78,18 @@ impl Race {
         }
     }
 
-    /// What has become of the attempts.
-    fn look(&mut self) -> io::Result<Looked> {
-        let mut outcome = Looked::Nothing;
+    /// Polls the attempts.
+    fn poll(&mut self) -> io::Result<PollResult> {
+        let mut outcome = PollResult::Pending;
         let mut at = 0;
         while at < self.running.len() {
             match self.running[at].try_complete() {
-                Ok(Some(stream)) => return Ok(Looked::Connected(stream)),
+                Ok(Some(stream)) => return Ok(PollResult::Connected(stream)),
                 Ok(None) => at += 1,
                 Err(error) => {
                     self.running.remove(at);
                     self.failed(error);
-                    outcome = Looked::Failed;
+                    outcome = PollResult::Failed;
                 }
             }
         }
@@ -101,11 +101,13 @@ impl Race {
     }
 
     fn failure(self) -> io::Error {
-        self.failure.unwrap_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "there is no address to connect to"))
+        self.failure.unwrap_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "the list of addresses to connect to is empty")
+        })
     }
 }
 
-/// The addresses in their order, but IP versions in turn, beginning with that of the first.
+/// The addresses in their order, but with alternating IP versions, beginning with that of the first.
 fn interleave(addrs: &[Addr]) -> Vec<Addr> {
     let is_first = |addr: &&Addr| is_v6(addr) == addrs.first().is_some_and(is_v6);
     let (mut ours, mut others) = (addrs.iter().filter(is_first), addrs.iter().filter(|addr| !is_first(addr)));

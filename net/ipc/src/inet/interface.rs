@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// A network interface that has an address: over which to send, or on which to listen for a multicast group.
+/// A network interface that has an address, for sending or for joining a multicast group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     name: String,
@@ -13,7 +13,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// All interfaces that have an address now. They may come and go, and their addresses with them.
+    /// All interfaces that have an address now. Interfaces and addresses may change later.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -75,14 +75,14 @@ impl Interface {
         })
     }
 
-    /// Whether it leads to this host only.
+    /// Whether it is the loopback interface.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         self.addrs.iter().any(IpAddr::is_loopback)
     }
 
-    /// The broadcast addresses of its IPv4 networks (RFC 919): those that it announces; for a loopback interface, which announces
-    /// none, those of its networks. Empty for a point-to-point link.
+    /// The broadcast addresses of its IPv4 networks (RFC 919): those that it announces; a loopback interface
+    /// announces none, so those of its networks. Empty for a point-to-point link.
     #[must_use]
     pub fn broadcast_addrs(&self) -> &[Ipv4Addr] {
         &self.broadcasts
@@ -100,7 +100,7 @@ impl Interface {
     }
 }
 
-/// The name of an interface, kept among options that are copied.
+/// The name of an interface, in options that are `Copy`.
 #[cfg(target_os = "linux")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Device {
@@ -112,7 +112,7 @@ pub(super) struct Device {
 impl Device {
     pub(super) fn new(interface: &Interface) -> Self {
         let mut name = [0; 16];
-        let len = interface.name.len().min(name.len()); // the system has no longer names (IFNAMSIZ)
+        let len = interface.name.len().min(name.len()); // IFNAMSIZ bounds the names of the system
         name[..len].copy_from_slice(&interface.name.as_bytes()[..len]);
         Self { name, len }
     }

@@ -1,4 +1,4 @@
-//! Options of the Internet protocol that have one name here and one for each of its versions below.
+//! Options of the Internet protocol that have one name here and one for each IP version in the system.
 
 use std::io;
 

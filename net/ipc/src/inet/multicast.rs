@@ -1,4 +1,4 @@
-//! UDP to and from groups.
+//! UDP multicast.
 
 use std::io::{self, IoSlice, IoSliceMut};
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -19,12 +19,13 @@ use crate::{Handle, Pollable};
 
 /// A UDP endpoint that sends to multicast groups and receives from those that it has joined (RFC 1112, RFC 3376, RFC 3810).
 ///
-/// Several endpoints of one host may be open at the same port; each receives every datagram of the groups that it has joined. What is
-/// sent to the port of this host alone goes to one of them. The groups are of the IP version of the address that it was opened at.
+/// Several endpoints of one host may be open at the same port; each receives every datagram of the groups
+/// that it has joined. A unicast datagram to the port reaches one of them. The groups have the IP version of
+/// the endpoint's address.
 ///
-/// Nothing is received before the first [`join`](Self::join); sending needs none. By default a datagram goes over the interface that
-/// the routing table names, passes no router ([`set_multicast_ttl`](Self::set_multicast_ttl)) and comes back to the members on this
-/// host ([`set_loopback`](Self::set_loopback)).
+/// Nothing is received before the first [`join`](Self::join); sending needs none. By default a datagram goes
+/// over the interface of the routing table, passes no router ([`set_multicast_ttl`](Self::set_multicast_ttl))
+/// and reaches the members on this host too ([`set_loopback`](Self::set_loopback)).
 ///
 /// ```
 /// use std::net::SocketAddr;
@@ -38,10 +39,10 @@ use crate::{Handle, Pollable};
 ///
 /// let sender = Multicast::open(&Addr::any(0))?;
 /// sender.set_interface(Some(&local))?;
-/// sender.send_to(b"to whom it concerns", &SocketAddr::new(group, member.local_addr()?.port()).into())?;
+/// sender.send_to(b"to all members", &SocketAddr::new(group, member.local_addr()?.port()).into())?;
 /// let mut octets = [0; 32];
 /// let (received, _from) = member.recv_from(&mut octets)?;
-/// assert_eq!(&octets[..received.len()], b"to whom it concerns");
+/// assert_eq!(&octets[..received.len()], b"to all members");
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl Multicast {
     /// As [`open`](Self::open).
     pub fn open_with(addr: &Addr, options: &DgramOptions) -> io::Result<Self> {
         let options = options.reuse_address(true);
-        // The systems that descend from BSD share a port among the members of a group with this option only.
+        // Systems derived from BSD share a port among the members of a group with this option only.
         #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
         let options = options.reuse_port(true);
         let endpoint = Self::from_socket(options.bind(addr)?);
@@ -73,12 +74,12 @@ impl Multicast {
         Ok(endpoint)
     }
 
-    /// Receives from `group` from now on, over one interface, or over the one that the routing table names.
+    /// Joins `group` on one interface, or on that of the routing table.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for an address that is no group or of the other IP version; [`io::ErrorKind::AddrInUse`] if it is
-    /// joined there already; `ENODEV` without a route; `ENOBUFS` for more groups than the system allows one endpoint (Linux:
-    /// `igmp_max_memberships`, 20).
+    /// [`io::ErrorKind::InvalidInput`] for an address that is no group or of the other IP version;
+    /// [`io::ErrorKind::AddrInUse`] if the group is joined there already; `ENODEV` without a route; `ENOBUFS`
+    /// for more groups than the system allows one endpoint (Linux: `igmp_max_memberships`, 20).
     pub fn join(&self, group: IpAddr, interface: Option<&Interface>) -> io::Result<()> {
         match self.checked(group)? {
             IpAddr::V4(group) => self.socket.socket().join_multicast_v4_n(&group, &index_or_addr(interface)),
@@ -86,10 +87,10 @@ impl Multicast {
         }
     }
 
-    /// Ends what [`join`](Self::join) with the same arguments began.
+    /// Leaves a group that [`join`](Self::join) with the same arguments joined.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrNotAvailable`] if it is not joined there; others as [`join`](Self::join).
+    /// [`io::ErrorKind::AddrNotAvailable`] if the group is not joined there; others as [`join`](Self::join).
     pub fn leave(&self, group: IpAddr, interface: Option<&Interface>) -> io::Result<()> {
         match self.checked(group)? {
             IpAddr::V4(group) => self.socket.socket().leave_multicast_v4_n(&group, &index_or_addr(interface)),
@@ -97,7 +98,7 @@ impl Multicast {
         }
     }
 
-    /// Receives from `group` from now on, but only what `source` sends to it (RFC 4607). May be called for several sources.
+    /// Joins `group` for datagrams of `source` only (RFC 4607). May be called for several sources.
     ///
     /// # Errors
     /// As [`join`](Self::join); [`io::ErrorKind::AddrNotAvailable`] for an interface without an IPv4 address.
@@ -106,7 +107,7 @@ impl Multicast {
         self.socket.socket().join_ssm_v4(&source, &group, &ipv4(interface)?)
     }
 
-    /// Ends what [`join_source`](Self::join_source) with the same arguments began.
+    /// Leaves a group that [`join_source`](Self::join_source) with the same arguments joined.
     ///
     /// # Errors
     /// As [`leave`](Self::leave), or [`io::ErrorKind::InvalidInput`] (Linux), if it is not joined there.
@@ -125,7 +126,7 @@ impl Multicast {
         crate::sys::dgram::join_source_v6(self.socket.handle(), group, source, index(interface))
     }
 
-    /// Ends what [`join_source_v6`](Self::join_source_v6) with the same arguments began.
+    /// Leaves a group that [`join_source_v6`](Self::join_source_v6) with the same arguments joined.
     ///
     /// # Errors
     /// As [`leave`](Self::leave).
@@ -135,11 +136,11 @@ impl Multicast {
         crate::sys::dgram::leave_source_v6(self.socket.handle(), group, source, index(interface))
     }
 
-    /// Sends to groups over this interface, or the one that the routing table names (`IP_MULTICAST_IF`).
+    /// Sends to groups over this interface, or that of the routing table (`IP_MULTICAST_IF`).
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrNotAvailable`] for an interface without an IPv4 address, if this endpoint is of IPv4; others of the operating
-    /// system.
+    /// [`io::ErrorKind::AddrNotAvailable`] for an interface without an IPv4 address, if this is an IPv4
+    /// endpoint; others of the operating system.
     pub fn set_interface(&self, interface: Option<&Interface>) -> io::Result<()> {
         if self.is_v6()? {
             self.socket.socket().set_multicast_if_v6(index(interface))
@@ -148,7 +149,8 @@ impl Multicast {
         }
     }
 
-    /// How many routers a datagram to a group may pass: 0 stays on this host, 1 (the default) on the link (`IP_MULTICAST_TTL`).
+    /// The hop limit of a datagram to a group: 0 stays on this host, 1 (the default) on the link
+    /// (`IP_MULTICAST_TTL`).
     ///
     /// # Errors
     /// Those of the operating system, for more than 255.
@@ -168,8 +170,8 @@ impl Multicast {
         if self.is_v6()? { self.socket.socket().multicast_hops_v6() } else { self.socket.socket().multicast_ttl_v4() }
     }
 
-    /// Whether what is sent to a group comes back to its members on this host, the sender among them (`IP_MULTICAST_LOOP`). Default
-    /// true. On Unix it is the sender's choice, on Windows the receiver's.
+    /// Whether datagrams to a group are also delivered to its members on this host, including the sender
+    /// (`IP_MULTICAST_LOOP`). Default true. On Unix the sender decides, on Windows the receiver.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -208,7 +210,7 @@ impl Multicast {
         Self { socket: DgramSocket::new(socket) }
     }
 
-    /// Linux would let an endpoint receive from groups that others on the host have joined.
+    /// Linux would let an endpoint receive from groups that other sockets on the host have joined.
     fn only_joined(&self) -> io::Result<()> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         {
@@ -234,12 +236,13 @@ impl Multicast {
     }
 }
 
-/// Zero lets the system choose.
+/// The index of the interface; zero lets the system choose.
 fn index(interface: Option<&Interface>) -> u32 {
     interface.map_or(0, Interface::index)
 }
 
-/// By its number, which also interfaces without an IPv4 address have; on Windows by its address, as not every one takes numbers.
+/// The index, since interfaces without an IPv4 address have one too; on Windows the address, since some
+/// interfaces reject indexes there.
 fn index_or_addr(interface: Option<&Interface>) -> InterfaceIndexOrAddress {
     match interface.and_then(Interface::ipv4) {
         Some(addr) if cfg!(windows) => InterfaceIndexOrAddress::Address(addr),

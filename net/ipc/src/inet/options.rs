@@ -1,4 +1,4 @@
-//! Options of TCP connections, each with a name and a type. Those that only one system has are only there.
+//! Options of TCP connections, each with a name and a type. Options of a single system exist only there.
 
 use std::io;
 use std::time::Duration;
@@ -7,20 +7,21 @@ use socket2::TcpKeepalive;
 
 use super::{Stream, ip};
 
-/// When a quiet peer is probed, and when it is given up; for [`Stream::set_keep_alive_probes`]. What is `None` stays as it is.
+/// Timing of the probes to an idle peer, for [`Stream::set_keep_alive_probes`]. A value of `None` stays
+/// unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// How long it must be quiet (`TCP_KEEPIDLE`); whole seconds.
+    /// The idle time before the first probe (`TCP_KEEPIDLE`); whole seconds.
     pub idle: Option<Duration>,
-    /// How long from one probe to the next (`TCP_KEEPINTVL`); whole seconds.
+    /// The time between two probes (`TCP_KEEPINTVL`); whole seconds.
     pub interval: Option<Duration>,
-    /// How many probes may stay without an answer (`TCP_KEEPCNT`).
+    /// The number of unanswered probes after which the connection is dropped (`TCP_KEEPCNT`).
     pub count: Option<u32>,
 }
 
-/// Options that every system has.
+/// Options of every system.
 impl Stream {
-    /// Whether small messages are sent at once instead of being gathered (`TCP_NODELAY`).
+    /// Whether small messages are sent at once instead of being coalesced (`TCP_NODELAY`).
     ///
     /// # Errors
     /// Those of the operating system.
@@ -36,7 +37,7 @@ impl Stream {
         self.socket().tcp_nodelay()
     }
 
-    /// Whether the system probes a quiet peer (`SO_KEEPALIVE`).
+    /// Whether the system probes an idle peer (`SO_KEEPALIVE`).
     ///
     /// # Errors
     /// Those of the operating system.
@@ -52,7 +53,7 @@ impl Stream {
         self.socket().keepalive()
     }
 
-    /// When a quiet peer is probed, and when it is given up; turns probing on.
+    /// Sets the timing of the probes to an idle peer, and enables them.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -70,8 +71,8 @@ impl Stream {
         self.socket().set_tcp_keepalive(&system)
     }
 
-    /// How long closing waits for queued octets to be sent (`SO_LINGER`). `None`, the default, does not wait and sends
-    /// them in the background; zero throws them away and resets the connection.
+    /// The time for which closing waits until queued octets are sent (`SO_LINGER`). `None`, the default, does
+    /// not wait and sends them in the background; zero discards them and resets the connection.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -87,7 +88,7 @@ impl Stream {
         self.socket().linger()
     }
 
-    /// Whether urgent octets are received in their place among the others (`SO_OOBINLINE`); see
+    /// Whether urgent octets are received in the order of the stream (`SO_OOBINLINE`); see
     /// [`send_urgent`](Self::send_urgent). Default false.
     ///
     /// # Errors
@@ -104,7 +105,7 @@ impl Stream {
         self.socket().out_of_band_inline()
     }
 
-    /// How many routers a packet may pass (`IP_TTL`, `IPV6_UNICAST_HOPS`), 1 to 255.
+    /// The hop limit of packets (`IP_TTL`, `IPV6_UNICAST_HOPS`), 1 to 255.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -121,10 +122,11 @@ impl Stream {
     }
 }
 
-/// Options that Unix has.
+/// Options of Unix systems.
 #[cfg(unix)]
 impl Stream {
-    /// The traffic class (`IP_TOS`, `IPV6_TCLASS`): six bits of DSCP (RFC 2474), two of ECN, which TCP keeps for itself.
+    /// The traffic class (`IP_TOS`, `IPV6_TCLASS`): six bits of DSCP (RFC 2474), and two of ECN, which TCP
+    /// controls.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -140,7 +142,8 @@ impl Stream {
         ip::tos(self.socket())
     }
 
-    /// The longest segment that is sent (`TCP_MAXSEG`), in octets; an upper bound to what the two sides agree on.
+    /// The maximum segment size in octets (`TCP_MAXSEG`); an upper bound of the size that the two sides
+    /// negotiate.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -157,7 +160,7 @@ impl Stream {
     }
 }
 
-/// Options that Linux has (tcp(7), socket(7)).
+/// Options of Linux (tcp(7), socket(7)).
 #[cfg(target_os = "linux")]
 impl Stream {
     /// See [`set_keep_alive_probes`](Self::set_keep_alive_probes).
@@ -172,7 +175,7 @@ impl Stream {
         })
     }
 
-    /// Whether only full segments are sent until this is turned off again, or 200 ms are over (`TCP_CORK`).
+    /// Whether only full segments are sent until this is turned off or 200 ms have passed (`TCP_CORK`).
     ///
     /// # Errors
     /// Those of the operating system.
@@ -188,7 +191,8 @@ impl Stream {
         self.socket().tcp_cork()
     }
 
-    /// Whether acknowledgements are sent at once (`TCP_QUICKACK`). The system may change it again by itself at any time.
+    /// Whether acknowledgements are sent at once (`TCP_QUICKACK`). The system may change it again at any
+    /// time.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -204,8 +208,8 @@ impl Stream {
         self.socket().tcp_quickack()
     }
 
-    /// How long sent octets may stay without acknowledgement before the connection is given up (`TCP_USER_TIMEOUT`, RFC 5482);
-    /// milliseconds count. `None` is the system's default.
+    /// The time after which the connection is dropped if sent octets stay unacknowledged (`TCP_USER_TIMEOUT`,
+    /// RFC 5482); in milliseconds. `None` is the system's default.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -221,7 +225,8 @@ impl Stream {
         self.socket().tcp_user_timeout()
     }
 
-    /// With how many unsent octets in its queue the stream no longer counts as ready for output (`TCP_NOTSENT_LOWAT`).
+    /// The number of unsent octets in the queue above which the stream is not ready for output
+    /// (`TCP_NOTSENT_LOWAT`).
     ///
     /// # Errors
     /// Those of the operating system.
@@ -237,10 +242,10 @@ impl Stream {
         self.socket().tcp_notsent_lowat()
     }
 
-    /// The algorithm that controls congestion (`TCP_CONGESTION`), such as `cubic` or `reno`.
+    /// The congestion control algorithm (`TCP_CONGESTION`), such as `cubic` or `reno`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] when the system does not have it; others of the operating system.
+    /// [`io::ErrorKind::NotFound`] when the system lacks it; others of the operating system.
     pub fn set_congestion_control(&self, name: &str) -> io::Result<()> {
         self.socket().set_tcp_congestion(name.as_bytes())
     }
@@ -271,7 +276,7 @@ impl Stream {
         self.socket().priority()
     }
 
-    /// A mark on its packets for this host's routing and filters (`SO_MARK`).
+    /// The mark of its packets for this host's routing and filters (`SO_MARK`).
     ///
     /// # Errors
     /// [`io::ErrorKind::PermissionDenied`] without the capability `CAP_NET_ADMIN` (or `CAP_NET_RAW`).
@@ -287,8 +292,8 @@ impl Stream {
         self.socket().mark()
     }
 
-    /// Goes over one interface only (`SO_BINDTODEVICE`), or any again. To have it hold from the first packet on, use
-    /// [`Connector::device`](super::Connector::device).
+    /// Restricts the connection to one interface (`SO_BINDTODEVICE`), or removes the restriction. To restrict
+    /// the first packet too, use [`Connector::device`](super::Connector::device).
     ///
     /// # Errors
     /// Those of the operating system.
@@ -296,7 +301,7 @@ impl Stream {
         self.socket().bind_device(interface.map(|interface| interface.name().as_bytes()))
     }
 
-    /// The name of the one interface over which it goes, if that is set.
+    /// The name of the interface to which it is restricted, if any.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -307,7 +312,7 @@ impl Stream {
         }))
     }
 
-    /// The processor on which its packets were last handled (`SO_INCOMING_CPU`), to serve it on the same.
+    /// The processor on which its packets were last handled (`SO_INCOMING_CPU`).
     ///
     /// # Errors
     /// Those of the operating system.
@@ -315,13 +320,13 @@ impl Stream {
         self.socket().cpu_affinity()
     }
 
-    /// For how long a receive call that finds nothing asks the network device again and again before it sleeps (`SO_BUSY_POLL`);
-    /// microseconds count. Zero turns it off.
+    /// The time for which a receive call polls the network device before it sleeps (`SO_BUSY_POLL`); in
+    /// microseconds. Zero disables polling.
     ///
     /// # Errors
     /// [`io::ErrorKind::PermissionDenied`] for a longer time without the capability `CAP_NET_ADMIN`.
     pub fn set_busy_poll(&self, time: Duration) -> io::Result<()> {
-        let invalid = |_| io::Error::new(io::ErrorKind::InvalidInput, "nobody polls for so long");
+        let invalid = |_| io::Error::new(io::ErrorKind::InvalidInput, "the busy poll time is too long");
         self.socket().set_busy_poll(u32::try_from(time.as_micros()).map_err(invalid)?)
     }
 

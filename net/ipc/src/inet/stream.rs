@@ -1,4 +1,4 @@
-//! Carrying octets both ways.
+//! TCP connections.
 
 use std::io;
 
@@ -9,9 +9,9 @@ use crate::socket::{Expected, OwnedHandle, StreamSocket, adopt, socket_stream};
 
 /// A TCP connection.
 ///
-/// All methods take `&self`: one thread may send while another receives. Every wait goes on after a signal; a time-out
-/// then begins anew. Sending to a peer that is gone is an error ([`io::ErrorKind::BrokenPipe`]), never a signal.
-/// Each transfer is one system call. Dropping it closes it.
+/// All methods take `&self`: one thread may send while another receives. Every wait continues after a signal;
+/// a timeout then starts again. Sending to a closed peer is an error ([`io::ErrorKind::BrokenPipe`]), never a
+/// signal. Each transfer is one system call. Dropping it closes it.
 #[derive(Debug)]
 pub struct Stream(StreamSocket);
 
@@ -27,7 +27,7 @@ impl Stream {
         StreamSocket::adopt(socket).map(Self)
     }
 
-    /// The same connection under another handle.
+    /// Another handle to the same connection.
     ///
     /// # Errors
     /// Those of the operating system, such as too many open files.
@@ -55,7 +55,8 @@ impl Stream {
 /// Takes over a TCP connection made elsewhere, such as one inherited from another process.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] for a handle that is no stream socket of the Internet family, or listens; it is closed.
+/// [`io::ErrorKind::InvalidInput`] for a handle that is not a stream socket of the Internet family, or
+/// listens; it is closed.
 impl TryFrom<OwnedHandle> for Stream {
     type Error = io::Error;
 

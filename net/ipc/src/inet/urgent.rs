@@ -1,6 +1,6 @@
 //! Urgent data of TCP (out-of-band data, RFC 6093): one octet that can be received before those sent earlier.
 //!
-//! RFC 6093 advises new protocols against it, and so do we; it is here for those that have it, such as Telnet and FTP.
+//! RFC 6093 advises new protocols against it; it is here for existing ones, such as Telnet and FTP.
 
 use std::io;
 
@@ -10,8 +10,8 @@ use super::Stream;
 
 /// Urgent data.
 impl Stream {
-    /// Sends `octet` with the urgent mark behind it (`MSG_OOB`). The peer keeps one at a time: if it has not received the last
-    /// urgent octet, that becomes an ordinary one, or is lost.
+    /// Sends `octet` with the urgent mark behind it (`MSG_OOB`). The peer keeps one at a time: if it has not
+    /// received the last urgent octet, that one becomes an ordinary octet, or is lost.
     ///
     /// # Errors
     /// Those of sending.
@@ -26,7 +26,7 @@ impl Stream {
         }
     }
 
-    /// Receives the urgent octet, if one has come; never waits. A reactor tells that one has come as
+    /// Receives the urgent octet, if there is one; never waits. A reactor reports it as
     /// [`EXCEPTION`](crate::Interest::EXCEPTION).
     ///
     /// # Errors
@@ -42,8 +42,8 @@ impl Stream {
         }
     }
 
-    /// Whether the next octet is the one after the urgent mark (`sockatmark`). A receive call never goes past the mark, so whoever
-    /// wants to skip what was sent before it receives until this is true.
+    /// Whether the next octet is the one after the urgent mark (`sockatmark`). A receive call never goes past
+    /// the mark. To skip the octets before the mark, receive until this is true.
     ///
     /// # Errors
     /// Those of the operating system.

@@ -1,4 +1,4 @@
-//! Waiting for connections through shared memory.
+//! The acceptor of connections through shared memory.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,28 +10,29 @@ use spandrel_sync::Mutex;
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spandrel_sync::time::Instant;
 
-use super::greeting::{Greeting, read_greeting};
+use super::handshake::{Handshake, read_handshake};
 use super::segment::{self, MAX, Side};
-use super::{DEFAULT_WATCH, Stream, is_trusted};
+use super::{DEFAULT_SPIN, Stream, is_trusted};
 use crate::unix::{self, Addr};
 use crate::{Accept, Handle, Pollable};
 
 /// Waits for connections at an address; carries no octets itself.
 ///
-/// Several threads may accept at once. Who connects and does not say what it should, or nothing, is refused and counted
-/// ([`refused`](Self::refused)), and keeps nobody else waiting. Dropping it stops listening and removes the socket file.
+/// Several threads may accept at once. A connector that sends a wrong handshake, or none, is refused and
+/// counted ([`refused`](Self::refused)), and delays no other. Dropping it stops listening and removes the
+/// socket file.
 #[derive(Debug)]
 pub struct Acceptor {
     listener: unix::Acceptor, // never blocks
-    /// Holds the listener and the guests, so that there is one handle for all.
+    /// An epoll instance with the listener and the pending connections, so that there is one handle for all.
     events: OwnedFd,
-    guests: Mutex<Guests>,
+    pending: Mutex<PendingConnections>,
     options: AcceptorOptions,
     is_nonblocking: AtomicBool,
     refused: AtomicU64,
 }
 
-/// What an [`Acceptor`] can be opened with; [`AcceptorOptions::default`] is what [`Acceptor::open`] uses.
+/// Options of an [`Acceptor`]; [`Acceptor::open`] uses [`AcceptorOptions::default`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AcceptorOptions {
@@ -39,17 +40,18 @@ pub struct AcceptorOptions {
     pub socket: unix::AcceptorOptions,
     /// Whether other users may connect. Default false. The superuser always may.
     pub any_user: bool,
-    /// How many octets a ring of a connection may hold; the connector chooses, up to this. Default 16 MiB.
+    /// The largest ring of a connection in octets; the connector chooses the size, up to this. Default 16
+    /// MiB.
     pub max_queue: usize,
-    /// How long accepted streams watch for the peer's next step before they go to sleep; as
-    /// [`Connector::watch`](super::Connector::watch). Default 50 µs.
-    pub watch: Duration,
+    /// The time for which accepted streams spin before they sleep; as
+    /// [`Connector::spin`](super::Connector::watch). Default 50 µs.
+    pub spin: Duration,
 }
 
 impl Default for AcceptorOptions {
     fn default() -> Self {
         let socket = unix::AcceptorOptions::default();
-        Self { socket, any_user: false, max_queue: 16 << 20, watch: DEFAULT_WATCH }
+        Self { socket, any_user: false, max_queue: 16 << 20, spin: DEFAULT_SPIN }
     }
 }
 
@@ -75,34 +77,34 @@ impl AcceptorOptions {
         self
     }
 
-    /// Sets [`watch`](Self::watch).
+    /// Sets [`spin`](Self::watch).
     #[must_use]
-    pub fn watch(mut self, time: Duration) -> Self {
-        self.watch = time;
+    pub fn spin(mut self, time: Duration) -> Self {
+        self.spin = time;
         self
     }
 }
 
-/// Those who have connected and said nothing yet, oldest first.
+/// Connections without a handshake yet, oldest first.
 #[derive(Debug, Default)]
-struct Guests {
-    waiting: Vec<Guest>,
+struct PendingConnections {
+    waiting: Vec<PendingConnection>,
     last: u64,
 }
 
 #[derive(Debug)]
-struct Guest {
+struct PendingConnection {
     id: u64,
     socket: unix::Stream,
     from: Addr,
     since: Instant,
 }
 
-/// How many guests there may be; for one more, the oldest goes.
-const MAX_GUESTS: usize = 64;
-/// How long a guest may say nothing.
-const GRACE: Duration = Duration::from_secs(5);
-/// Stands for the listener among the events; no guest has it.
+/// The maximum number of pending connections; one more drops the oldest.
+const MAX_PENDING: usize = 64;
+/// The time limit of the handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The event identifier of the listener; no pending connection has it.
 const LISTENER: u64 = 0;
 const EVENTS: usize = 16;
 
@@ -128,14 +130,14 @@ impl Acceptor {
         Ok(Self {
             listener,
             events,
-            guests: Mutex::default(),
+            pending: Mutex::default(),
             options: *options,
             is_nonblocking: AtomicBool::new(false),
             refused: AtomicU64::new(0),
         })
     }
 
-    /// Waits for a connection and tells where it came from.
+    /// Waits for a connection and returns it with the peer's address.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] once [`shutdown`](Self::shutdown) was called. Any other error, such as too many
@@ -166,12 +168,12 @@ impl Acceptor {
         }
     }
 
-    /// A connection from whoever an event came from, if it has said enough.
+    /// The connection of an event, if its handshake is complete.
     fn serve(&self, event: u64) -> io::Result<Option<(Stream, Addr)>> {
         if event != LISTENER {
-            let Some(guest) = self.guests.lock().take(event) else { return Ok(None) }; // another thread has
-            let _ = epoll::delete(&self.events, &guest.socket);
-            return self.welcome(guest.socket, guest.from);
+            let Some(connection) = self.pending.lock().take(event) else { return Ok(None) }; // another thread took it
+            let _ = epoll::delete(&self.events, &connection.socket);
+            return self.accept_or_defer(connection.socket, connection.from);
         }
         loop {
             let (socket, from) = match self.listener.accept() {
@@ -183,20 +185,20 @@ impl Acceptor {
                 self.refuse();
                 continue;
             }
-            if let Some(connection) = self.welcome(socket, from)? {
+            if let Some(connection) = self.accept_or_defer(socket, from)? {
                 return Ok(Some(connection));
             }
         }
     }
 
-    /// Reads the greeting; who has not sent it yet becomes a guest.
-    fn welcome(&self, socket: unix::Stream, from: Addr) -> io::Result<Option<(Stream, Addr)>> {
+    /// Reads the handshake; a connection without one becomes pending.
+    fn accept_or_defer(&self, socket: unix::Stream, from: Addr) -> io::Result<Option<(Stream, Addr)>> {
         let limit = u32::try_from(self.options.max_queue).unwrap_or(MAX);
-        match read_greeting(&socket, limit) {
-            Ok(Greeting::None) => self.keep(socket, from).map(|()| None),
-            Ok(Greeting::Some(layout, file)) => match segment::map(&file, layout) {
+        match read_handshake(&socket, limit) {
+            Ok(Handshake::None) => self.keep(socket, from).map(|()| None),
+            Ok(Handshake::Some(layout, file)) => match segment::map(&file, layout) {
                 Ok(memory) => {
-                    let stream = Stream::new(socket, memory, layout, Side::Acceptor, self.options.watch);
+                    let stream = Stream::new(socket, memory, layout, Side::Acceptor, self.options.spin);
                     Ok(Some((stream, from)))
                 }
                 Err(_) => {
@@ -212,50 +214,50 @@ impl Acceptor {
     }
 
     fn keep(&self, socket: unix::Stream, from: Addr) -> io::Result<()> {
-        let mut guests = self.guests.lock();
-        if guests.waiting.len() >= MAX_GUESTS {
-            guests.waiting.remove(0); // closing it takes it out of the events
+        let mut pending = self.pending.lock();
+        if pending.waiting.len() >= MAX_PENDING {
+            pending.waiting.remove(0); // closing it removes it from the epoll instance
             self.refuse();
         }
-        guests.last += 1;
-        let id = guests.last;
-        // Known before its first event can come.
+        pending.last += 1;
+        let id = pending.last;
+        // In the table before its first event can arrive.
         epoll::add(&self.events, &socket, epoll::EventData::new_u64(id), epoll::EventFlags::IN)?;
-        guests.waiting.push(Guest { id, socket, from, since: Instant::now() });
+        pending.waiting.push(PendingConnection { id, socket, from, since: Instant::now() });
         Ok(())
     }
 
-    /// Refuses those who have kept silent for too long.
+    /// Refuses pending connections whose time limit has passed.
     fn expire(&self) {
-        let mut guests = self.guests.lock();
-        while guests.waiting.first().is_some_and(|guest| guest.left().is_zero()) {
-            guests.waiting.remove(0);
+        let mut pending = self.pending.lock();
+        while pending.waiting.first().is_some_and(|connection| connection.left().is_zero()) {
+            pending.waiting.remove(0);
             self.refuse();
         }
     }
 
     fn until_expiry(&self) -> Option<Duration> {
-        self.guests.lock().waiting.first().map(Guest::left)
+        self.pending.lock().waiting.first().map(PendingConnection::left)
     }
 
     fn refuse(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many of those who connected were refused: other users, and those who said nothing or nothing right.
+    /// The number of refused connections: of other users, and without a valid handshake.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// How many connections were closed as soon as they were accepted because no descriptors were left.
+    /// The number of connections that were closed at once because no descriptors were left.
     #[must_use]
     pub fn shed(&self) -> u64 {
         self.listener.shed()
     }
 
-    /// Stops accepting: every [`accept`](Self::accept), waiting or yet to come, ends with [`io::ErrorKind::NotConnected`].
-    /// Calling it again does nothing.
+    /// Stops accepting: every [`accept`](Self::accept), waiting or future, returns
+    /// [`io::ErrorKind::NotConnected`]. Calling it again does nothing.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -269,7 +271,7 @@ impl Acceptor {
         self.listener.is_shut_down()
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -287,17 +289,17 @@ impl Acceptor {
     }
 }
 
-impl Guests {
-    fn take(&mut self, id: u64) -> Option<Guest> {
-        let at = self.waiting.iter().position(|guest| guest.id == id)?;
+impl PendingConnections {
+    fn take(&mut self, id: u64) -> Option<PendingConnection> {
+        let at = self.waiting.iter().position(|connection| connection.id == id)?;
         Some(self.waiting.remove(at))
     }
 }
 
-impl Guest {
-    /// What is left of its time.
+impl PendingConnection {
+    /// The time left for its handshake.
     fn left(&self) -> Duration {
-        GRACE.saturating_sub(Instant::now().saturating_duration_since(self.since))
+        HANDSHAKE_TIMEOUT.saturating_sub(Instant::now().saturating_duration_since(self.since))
     }
 }
 

@@ -1,11 +1,11 @@
-//! A connection through shared memory that is being made.
+//! A pending connection through shared memory.
 
 use std::io;
 
 use super::{Connector, Stream};
 use crate::{Handle, Interest, Pollable, Prepared, unix};
 
-/// A connection through shared memory that is being made; from [`Connector::start`].
+/// A pending connection through shared memory; from [`Connector::start`].
 #[derive(Debug)]
 pub struct Connecting {
     socket: unix::Connecting,
@@ -38,7 +38,7 @@ impl crate::Connecting for Connecting {
 
     fn try_complete(&mut self) -> io::Result<Option<Stream>> {
         match self.socket.try_complete()? {
-            Some(socket) => self.connector.greet(socket).map(Some),
+            Some(socket) => self.connector.send_handshake(socket).map(Some),
             None => Ok(None),
         }
     }

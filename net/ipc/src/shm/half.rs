@@ -1,5 +1,5 @@
-//! One direction of a connection, as one side has it: a ring's producer or consumer, who may use it in this process, and how to wait
-//! for the other side.
+//! One direction of a connection on one side: a ring's producer or consumer, its lock, and the waits for the
+//! other side.
 //!
 //! Works on any [`Host`], so that the model checker runs the same code as the connection.
 
@@ -9,52 +9,52 @@ use std::time::Duration;
 use spandrel_sync::Mutex;
 use spandrel_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use super::patience::Patience;
-use super::ring::{self, Call, Consumer, Corrupt, Ground, POLLING, Producer, QUIT, Step, WAITING, Word};
+use super::adaptive_wait::AdaptiveWait;
+use super::ring::{self, Consumer, Corrupt, POLLING, Producer, QUIT, RingMemory, Step, WAITING, Wakeups, Word};
 use crate::deadline::Deadline;
 
-/// What a half needs of the system.
+/// The services of the system that a half needs.
 pub(crate) trait Host {
-    /// What the ring lies on.
-    type Ground: Ground;
+    /// The memory of the ring.
+    type RingMemory: RingMemory;
 
     /// Sleeps while `word` is `expected`, for at most `time`; may also return earlier.
-    fn sleep(&self, word: &<Self::Ground as Ground>::Word, expected: u32, time: Duration);
+    fn sleep(&self, word: &<Self::RingMemory as RingMemory>::Word, expected: u32, time: Duration);
 
-    /// Wakes who sleeps on `word`.
-    fn wake(&self, word: &<Self::Ground as Ground>::Word);
+    /// Wakes the sleepers on `word`.
+    fn wake(&self, word: &<Self::RingMemory as RingMemory>::Word);
 
-    /// Rings the doorbell of the peer.
+    /// Rings the peer's doorbell.
     fn ring(&self);
 
-    /// Whether the peer's process or its end of the connection is gone.
+    /// Whether the peer's process has ended or its end of the connection is closed.
     fn is_peer_gone(&self) -> bool;
 
-    /// Whether it was found before that the peer is gone; costs nothing.
+    /// Whether the peer was found closed before; costs nothing.
     fn is_peer_known_gone(&self) -> bool;
 
-    /// Whether the peer seems to run on the processor on which this thread runs.
-    fn is_peer_near(&self) -> bool;
+    /// Whether the peer seems to run on this thread's processor.
+    fn is_peer_on_same_cpu(&self) -> bool;
 }
 
-/// How long the peer's death may remain unnoticed by somebody who waits for it.
+/// The longest time for which a waiting thread misses the peer's death.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// Whether and how long to wait.
+/// The time limit of a wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
-    /// Not at all.
+    /// Does not wait.
     No,
-    /// So long from the moment on at which there is nothing to do but wait; for ever if there is no time.
+    /// Up to that long, starting when the wait begins; without a limit for `None`.
     For(Option<Duration>),
-    /// Until then.
+    /// Until the deadline.
     Until(Deadline),
 }
 
 impl Wait {
     fn deadline(&mut self) -> Option<Deadline> {
         if let Self::For(time) = *self {
-            *self = Self::Until(Deadline::after(time)); // the clock is read by those alone who wait
+            *self = Self::Until(Deadline::after(time)); // the clock is read only when a wait begins
         }
         match *self {
             Self::Until(deadline) => Some(deadline),
@@ -63,22 +63,22 @@ impl Wait {
     }
 }
 
-/// Why octets could not be transferred.
+/// The reason why octets could not be transferred.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum StopReason {
     /// It would have to wait.
     WouldBlock,
     /// The time ran out.
     TimedOut,
     /// This side has ended this direction, or the peer has in an orderly way.
     Ended,
-    /// The peer is gone without a word.
+    /// The peer ended without closing.
     Gone,
-    /// The peer's words cannot be.
+    /// The peer published an impossible position.
     Corrupt,
 }
 
-impl From<Corrupt> for Stop {
+impl From<Corrupt> for StopReason {
     fn from(_: Corrupt) -> Self {
         Self::Corrupt
     }
@@ -88,186 +88,193 @@ impl From<Corrupt> for Stop {
 #[derive(Debug)]
 pub(crate) struct Half<E> {
     /// Held while transferring, and while waiting to.
-    end: Mutex<(E, Patience)>,
-    /// The position of `end`, for those who want to know without transferring.
+    end: Mutex<(E, AdaptiveWait)>,
+    /// The position of `end`, readable without the lock.
     position: AtomicU32,
-    /// This side wants no more of it.
+    /// This side has shut this direction down.
     is_shut: AtomicBool,
 }
 
-/// An end of a ring, for what is the same on both sides.
+/// The operations of a ring's end that are the same on both sides.
 pub(crate) trait End {
-    /// The word that tells that something can be transferred again.
-    fn signal<G: Ground>(ground: &G) -> &G::Word;
+    /// The word whose change makes a transfer possible again.
+    fn signal<G: RingMemory>(memory: &G) -> &G::Word;
     /// The word that this side publishes.
-    fn published<G: Ground>(ground: &G) -> &G::Word;
+    fn published<G: RingMemory>(memory: &G) -> &G::Word;
     fn position(&self) -> u32;
-    /// Whether an end at `position` has something to do, or may have.
-    fn is_ready<G: Ground>(ground: &G, position: u32) -> bool;
-    fn finish<G: Ground>(&mut self, ground: &G) -> Call;
+    /// Whether a transfer at `position` may be possible.
+    fn is_ready<G: RingMemory>(memory: &G, position: u32) -> bool;
+    fn finish<G: RingMemory>(&mut self, memory: &G) -> Wakeups;
 }
 
 impl End for Producer {
-    fn signal<G: Ground>(ground: &G) -> &G::Word {
-        ground.head()
+    fn signal<G: RingMemory>(memory: &G) -> &G::Word {
+        memory.head()
     }
-    fn published<G: Ground>(ground: &G) -> &G::Word {
-        ground.tail()
+    fn published<G: RingMemory>(memory: &G) -> &G::Word {
+        memory.tail()
     }
     fn position(&self) -> u32 {
         Producer::position(self)
     }
-    fn is_ready<G: Ground>(ground: &G, position: u32) -> bool {
-        ring::is_writable(ground.head().value(), position, ground.capacity()) || ground.tail().value() & QUIT != 0
+    fn is_ready<G: RingMemory>(memory: &G, position: u32) -> bool {
+        ring::is_writable(memory.head().value(), position, memory.capacity()) || memory.tail().value() & QUIT != 0
     }
-    fn finish<G: Ground>(&mut self, ground: &G) -> Call {
-        self.end(ground)
+    fn finish<G: RingMemory>(&mut self, memory: &G) -> Wakeups {
+        self.end(memory)
     }
 }
 
 impl End for Consumer {
-    fn signal<G: Ground>(ground: &G) -> &G::Word {
-        ground.tail()
+    fn signal<G: RingMemory>(memory: &G) -> &G::Word {
+        memory.tail()
     }
-    fn published<G: Ground>(ground: &G) -> &G::Word {
-        ground.head()
+    fn published<G: RingMemory>(memory: &G) -> &G::Word {
+        memory.head()
     }
     fn position(&self) -> u32 {
         Consumer::position(self)
     }
-    fn is_ready<G: Ground>(ground: &G, position: u32) -> bool {
-        ring::is_readable(ground.tail().value(), position)
+    fn is_ready<G: RingMemory>(memory: &G, position: u32) -> bool {
+        ring::is_readable(memory.tail().value(), position)
     }
-    fn finish<G: Ground>(&mut self, ground: &G) -> Call {
-        self.end(ground)
+    fn finish<G: RingMemory>(&mut self, memory: &G) -> Wakeups {
+        self.end(memory)
     }
 }
 
 impl<E: End + Default> Half<E> {
-    /// At the beginning; waits spin as `patience` says.
-    pub(crate) fn new(patience: Patience) -> Self {
-        Self { end: Mutex::new((E::default(), patience)), position: AtomicU32::new(0), is_shut: AtomicBool::new(false) }
+    /// An unused half; `adaptive_wait` controls its spinning.
+    pub(crate) fn new(adaptive_wait: AdaptiveWait) -> Self {
+        Self {
+            end: Mutex::new((E::default(), adaptive_wait)),
+            position: AtomicU32::new(0),
+            is_shut: AtomicBool::new(false),
+        }
     }
 
-    /// Whether this side has ended it.
+    /// Whether this side has shut this direction down.
     pub(crate) fn is_shut(&self) -> bool {
         self.is_shut.load(Ordering::Acquire)
     }
 
-    /// Where this side was after its last transfer; another thread may be ahead already.
+    /// The position after the last transfer; another thread may have advanced it since.
     pub(crate) fn position(&self) -> u32 {
         self.position.load(Ordering::Acquire)
     }
 
-    /// Whether a transfer would not have to wait, as far as can be seen without one.
-    pub(crate) fn is_ready<G: Ground>(&self, ground: &G) -> bool {
-        E::is_ready(ground, self.position()) || self.is_shut()
+    /// Whether a transfer would not have to wait, as far as the shared words show.
+    pub(crate) fn is_ready<G: RingMemory>(&self, memory: &G) -> bool {
+        E::is_ready(memory, self.position()) || self.is_shut()
     }
 
-    /// Asks the peer to ring once this may be ready; tells whether it is already, and then does not ask.
-    pub(crate) fn announce<G: Ground>(&self, ground: &G) -> bool {
-        let signal = E::signal(ground);
+    /// Asks the peer to ring once this half may be ready. If it is ready already, returns true and asks
+    /// nothing.
+    pub(crate) fn announce<G: RingMemory>(&self, memory: &G) -> bool {
+        let signal = E::signal(memory);
         signal.set(POLLING);
-        let is_ready = self.is_ready(ground);
+        let is_ready = self.is_ready(memory);
         if is_ready {
             signal.clear(POLLING);
         }
         is_ready
     }
 
-    /// Ends it, also for those who wait in other threads.
-    pub(crate) fn shut<H: Host>(&self, host: &H, ground: &H::Ground) {
+    /// Shuts this direction down, also for threads that wait in it.
+    pub(crate) fn shut<H: Host>(&self, host: &H, memory: &H::RingMemory) {
         self.is_shut.store(true, Ordering::SeqCst);
-        // Whoever looked before the store sleeps on a word with the flag, or is about to: that fails without it.
-        let signal = E::signal(ground);
+        // A thread that checked before the store sleeps on a word with the flag, or is about to: that sleep
+        // fails once the flag is gone.
+        let signal = E::signal(memory);
         if signal.clear(WAITING) & WAITING != 0 {
             host.wake(signal);
         }
-        let call = self.end.lock().0.finish(ground);
-        self.notify(host, ground, call);
+        let wakeups = self.end.lock().0.finish(memory);
+        self.notify(host, memory, wakeups);
     }
 
-    /// Transfers by `step`, which is tried until it can; waits in between as `wait` says.
+    /// Transfers with `step`, retried until it succeeds; waits in between as `wait` allows.
     #[inline]
     fn transfer<H: Host>(
         &self,
         host: &H,
-        ground: &H::Ground,
+        memory: &H::RingMemory,
         mut wait: Wait,
         mut step: impl FnMut(&mut E) -> Result<Step, Corrupt>,
-    ) -> Result<usize, Stop> {
+    ) -> Result<usize, StopReason> {
         let mut guard = match self.end.try_lock() {
             Some(guard) => guard,
-            None => match wait.deadline().ok_or(Stop::WouldBlock)?.left() {
+            None => match wait.deadline().ok_or(StopReason::WouldBlock)?.left() {
                 None => self.end.lock(),
-                Some(left) => self.end.try_lock_for(left).ok_or(Stop::TimedOut)?,
+                Some(left) => self.end.try_lock_for(left).ok_or(StopReason::TimedOut)?,
             },
         };
-        let (end, patience) = &mut *guard;
+        let (end, adaptive_wait) = &mut *guard;
         let mut is_gone = false;
         loop {
             match step(end)? {
-                Step::Done(octets, call) => {
+                Step::Done(octets, wakeups) => {
                     self.position.store(end.position(), Ordering::Release);
                     drop(guard);
-                    self.notify(host, ground, call);
+                    self.notify(host, memory, wakeups);
                     return Ok(octets);
                 }
-                Step::Ended => return Err(Stop::Ended),
-                Step::Blocked(_) if self.is_shut() => return Err(Stop::Ended),
-                Step::Blocked(_) if is_gone => return Err(Stop::Gone),
+                Step::Ended => return Err(StopReason::Ended),
+                Step::Blocked(_) if self.is_shut() => return Err(StopReason::Ended),
+                Step::Blocked(_) if is_gone => return Err(StopReason::Gone),
                 Step::Blocked(seen) => match wait.deadline() {
                     Some(deadline) => {
-                        is_gone = self.await_change(host, E::signal(ground), seen, patience, deadline)?;
+                        is_gone = self.await_change(host, E::signal(memory), seen, adaptive_wait, deadline)?;
                     }
-                    // What the peer did before it went is to be seen, so once more.
+                    // The peer may have published something before it ended, so once more.
                     None if host.is_peer_known_gone() => is_gone = true,
-                    None if patience.is_time_to_check() && host.is_peer_gone() => is_gone = true,
-                    None => return Err(Stop::WouldBlock),
+                    None if adaptive_wait.is_time_to_check() && host.is_peer_gone() => is_gone = true,
+                    None => return Err(StopReason::WouldBlock),
                 },
             }
         }
     }
 
-    /// Waits until `signal` no longer says what was seen, or there is another reason to look again; tells whether the peer is gone.
+    /// Waits until `signal` differs from the value seen, or there is another reason to check again; returns
+    /// whether the peer has ended.
     fn await_change<H: Host>(
         &self,
         host: &H,
-        signal: &<H::Ground as Ground>::Word,
+        signal: &<H::RingMemory as RingMemory>::Word,
         seen: u32,
-        patience: &mut Patience,
+        adaptive_wait: &mut AdaptiveWait,
         deadline: Deadline,
-    ) -> Result<bool, Stop> {
+    ) -> Result<bool, StopReason> {
         let left = deadline.left();
         if left.is_some_and(|left| left.is_zero()) {
-            return Err(Stop::TimedOut);
+            return Err(StopReason::TimedOut);
         }
         if host.is_peer_known_gone() {
             return Ok(true);
         }
-        let is_changed = || !ring::is_same(signal.value(), seen) || self.is_shut();
-        if patience.watch(|| host.is_peer_near(), is_changed) {
+        let is_changed = || !ring::is_unchanged(signal.value(), seen) || self.is_shut();
+        if adaptive_wait.spin_or_yield(|| host.is_peer_on_same_cpu(), is_changed) {
             return Ok(false);
         }
         let announced = signal.set(WAITING) | WAITING;
         let mut is_gone = false;
-        if ring::is_same(announced, seen) && !self.is_shut() {
+        if ring::is_unchanged(announced, seen) && !self.is_shut() {
             let slice = left.map_or(SLICE, |left| left.min(SLICE));
-            patience.sleep(|| host.sleep(signal, announced, slice));
-            is_gone = ring::is_same(signal.value(), seen) && host.is_peer_gone();
+            adaptive_wait.sleep(|| host.sleep(signal, announced, slice));
+            is_gone = ring::is_unchanged(signal.value(), seen) && host.is_peer_gone();
         }
         if signal.value() & WAITING != 0 {
-            signal.clear(WAITING); // whom nobody woke need not be woken later
+            signal.clear(WAITING); // not woken: no wake-up is needed any more
         }
         Ok(is_gone)
     }
 
     #[inline]
-    fn notify<H: Host>(&self, host: &H, ground: &H::Ground, call: Call) {
-        if call.wake {
-            host.wake(E::published(ground));
+    fn notify<H: Host>(&self, host: &H, memory: &H::RingMemory, wakeups: Wakeups) {
+        if wakeups.wake {
+            host.wake(E::published(memory));
         }
-        if call.ring {
+        if wakeups.ring {
             host.ring();
         }
     }
@@ -279,14 +286,14 @@ impl Half<Producer> {
     pub(crate) fn send<H: Host>(
         &self,
         host: &H,
-        ground: &H::Ground,
+        memory: &H::RingMemory,
         slices: &[IoSlice<'_>],
         wait: Wait,
-    ) -> Result<usize, Stop> {
+    ) -> Result<usize, StopReason> {
         if self.is_shut() {
-            return Err(Stop::Ended);
+            return Err(StopReason::Ended);
         }
-        self.transfer(host, ground, wait, |producer| producer.push(ground, slices))
+        self.transfer(host, memory, wait, |producer| producer.push(memory, slices))
     }
 }
 
@@ -296,16 +303,16 @@ impl Half<Consumer> {
     pub(crate) fn recv<H: Host>(
         &self,
         host: &H,
-        ground: &H::Ground,
+        memory: &H::RingMemory,
         slices: &mut [IoSliceMut<'_>],
         wait: Wait,
-    ) -> Result<usize, Stop> {
-        self.transfer(host, ground, wait, |consumer| consumer.pop(ground, slices))
+    ) -> Result<usize, StopReason> {
+        self.transfer(host, memory, wait, |consumer| consumer.pop(memory, slices))
     }
 }
 
-impl Stop {
-    /// As an error of a stream; the end itself is the caller's to name.
+impl StopReason {
+    /// Converts it to an error of a stream; the caller handles the orderly end.
     pub(crate) fn into_error(self) -> io::Error {
         match self {
             Self::WouldBlock => io::ErrorKind::WouldBlock.into(),
@@ -314,7 +321,7 @@ impl Stop {
             Self::Gone => io::ErrorKind::ConnectionReset.into(),
             Self::Corrupt => io::Error::new(
                 io::ErrorKind::InvalidData,
-                "the peer published a position that cannot be in the ring of this shared memory connection",
+                "the peer published an impossible position in the ring of this shared memory connection",
             ),
         }
     }

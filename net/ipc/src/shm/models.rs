@@ -1,8 +1,9 @@
 //! Models of two sides of a ring, run under many interleavings: `cargo xtask models`, or
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p spandrel-ipc --lib models::`.
 //!
-//! The ring's octets and words are the checker's; sleeping on a word is a condition with the meaning of futex(2), and never ends by
-//! itself unless a model says so: a wake-up that is lost is a deadlock, which the checker reports.
+//! The ring's octets and words are the checker's. Sleeping on a word is a condition variable with the
+//! semantics of futex(2), and never ends by itself unless a model allows it: a lost wake-up is a deadlock,
+//! which the checker reports.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::ptr;
@@ -12,9 +13,9 @@ use spandrel_sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use spandrel_sync::models::{below, check, one_in};
 use spandrel_sync::{Arc, Condition, Mutex, thread};
 
-use super::half::{End, Half, Host, Stop, Wait};
-use super::patience::Patience;
-use super::ring::{Consumer, Ground, Producer, Word, word};
+use super::adaptive_wait::AdaptiveWait;
+use super::half::{End, Half, Host, StopReason, Wait};
+use super::ring::{Consumer, Producer, RingMemory, Word, word};
 
 const CAPACITY: u32 = 4;
 const EXECUTIONS: usize = 4_000;
@@ -22,18 +23,18 @@ const FOR_EVER: Wait = Wait::For(None);
 
 word!(AtomicU32);
 
-/// What both processes share.
+/// The memory that both processes share.
 #[derive(Default)]
 struct Shared {
     tail: AtomicU32,
     head: AtomicU32,
     octets: [AtomicU8; CAPACITY as usize],
-    /// Who sleeps on `tail`, and on `head`.
+    /// The sleepers on `tail`, and on `head`.
     sleepers: [(Mutex<()>, Condition); 2],
-    /// How often the doorbells of the consumer's and the producer's side were rung and not yet heard.
-    bells: [(Mutex<u32>, Condition); 2],
+    /// The number of unhandled rings of the consumer's and of the producer's doorbell.
+    doorbells: [(Mutex<u32>, Condition); 2],
     is_peer_gone: AtomicBool,
-    /// Whether sleeping may end by itself, as it does when a slice of time is over.
+    /// Whether sleeping may end by itself, as it does after each time slice.
     has_slices: bool,
 }
 
@@ -42,16 +43,16 @@ impl Shared {
         &self.sleepers[usize::from(!ptr::eq(word, &self.tail))]
     }
 
-    /// Waits until the doorbell was rung, and takes what was rung away.
-    fn hear(&self, side: usize) {
-        let (count, rung) = &self.bells[side];
+    /// Waits until the doorbell has rung, and clears it.
+    fn await_doorbell(&self, side: usize) {
+        let (count, rung) = &self.doorbells[side];
         let mut count = count.lock();
         rung.wait_while(&mut count, |count| *count == 0);
         *count = 0;
     }
 }
 
-impl Ground for Shared {
+impl RingMemory for Shared {
     type Word = AtomicU32;
 
     fn capacity(&self) -> u32 {
@@ -75,7 +76,7 @@ impl Ground for Shared {
     }
 }
 
-/// One side's view: `peer` is whose doorbell it rings.
+/// The view of one side; `peer` is the side whose doorbell it rings.
 struct Side<'a> {
     shared: &'a Shared,
     peer: usize,
@@ -85,7 +86,7 @@ const CONSUMER: usize = 0;
 const PRODUCER: usize = 1;
 
 impl<'a> Host for Side<'a> {
-    type Ground = Shared;
+    type RingMemory = Shared;
 
     fn sleep(&self, word: &AtomicU32, expected: u32, _time: Duration) {
         if self.shared.has_slices {
@@ -103,7 +104,7 @@ impl<'a> Host for Side<'a> {
         woken.notify_all();
     }
     fn ring(&self) {
-        let (count, rung) = &self.shared.bells[self.peer];
+        let (count, rung) = &self.shared.doorbells[self.peer];
         *count.lock() += 1;
         rung.notify_all();
     }
@@ -113,17 +114,17 @@ impl<'a> Host for Side<'a> {
     fn is_peer_known_gone(&self) -> bool {
         false
     }
-    fn is_peer_near(&self) -> bool {
+    fn is_peer_on_same_cpu(&self) -> bool {
         false
     }
 }
 
 fn half<E: End + Default>() -> Half<E> {
-    Half::new(Patience::new(Duration::ZERO))
+    Half::new(AdaptiveWait::new(Duration::ZERO))
 }
 
 /// Sends the octets from `first` to `last` in pieces of any size.
-fn send_all(shared: &Shared, half: &Half<Producer>, first: u8, last: u8) -> Result<(), Stop> {
+fn send_all(shared: &Shared, half: &Half<Producer>, first: u8, last: u8) -> Result<(), StopReason> {
     let side = Side { shared, peer: CONSUMER };
     let data: Vec<u8> = (first..=last).collect();
     let mut sent = 0;
@@ -134,8 +135,8 @@ fn send_all(shared: &Shared, half: &Half<Producer>, first: u8, last: u8) -> Resu
     Ok(())
 }
 
-/// Receives in pieces of any size until there is a reason to stop.
-fn recv_all(shared: &Shared, half: &Half<Consumer>) -> (Vec<u8>, Stop) {
+/// Receives in pieces of any size until the transfer stops.
+fn recv_all(shared: &Shared, half: &Half<Consumer>) -> (Vec<u8>, StopReason) {
     let side = Side { shared, peer: PRODUCER };
     let mut received = Vec::new();
     loop {
@@ -149,7 +150,7 @@ fn recv_all(shared: &Shared, half: &Half<Consumer>) -> (Vec<u8>, Stop) {
 }
 
 #[test]
-fn all_octets_arrive_and_nobody_sleeps_for_ever() {
+fn all_octets_arrive_without_a_lost_wake_up() {
     check(EXECUTIONS, || {
         let shared = Arc::new(Shared::default());
         let others = Arc::clone(&shared);
@@ -160,25 +161,25 @@ fn all_octets_arrive_and_nobody_sleeps_for_ever() {
         });
         let (received, stop) = recv_all(&shared, &half());
         assert_eq!(received, [1, 2, 3, 4, 5, 6, 7]);
-        assert!(matches!(stop, Stop::Ended));
+        assert!(matches!(stop, StopReason::Ended));
         thread.join().unwrap();
     });
 }
 
 #[test]
-fn a_consumer_that_sleeps_learns_that_its_own_side_ends() {
+fn shutting_down_wakes_a_sleeping_consumer() {
     check(EXECUTIONS, || {
         let shared = Arc::new(Shared::default());
         let consumer = Arc::new(half::<Consumer>());
         let (others, same) = (Arc::clone(&shared), Arc::clone(&consumer));
         let thread = thread::spawn(move || recv_all(&others, &same));
         consumer.shut(&Side { shared: &shared, peer: PRODUCER }, &shared);
-        assert!(matches!(thread.join().unwrap(), (received, Stop::Ended) if received.is_empty()));
+        assert!(matches!(thread.join().unwrap(), (received, StopReason::Ended) if received.is_empty()));
     });
 }
 
 #[test]
-fn a_producer_that_sleeps_learns_that_nobody_takes_any_more() {
+fn closing_the_consumer_wakes_a_sleeping_producer() {
     check(EXECUTIONS, || {
         let shared = Arc::new(Shared::default());
         let others = Arc::clone(&shared);
@@ -189,12 +190,12 @@ fn a_producer_that_sleeps_learns_that_nobody_takes_any_more() {
             let _ = consumer.recv(&side, &shared, &mut [IoSliceMut::new(&mut [0; 2])], FOR_EVER);
         }
         consumer.shut(&side, &shared);
-        assert!(matches!(thread.join().unwrap(), Err(Stop::Ended)));
+        assert!(matches!(thread.join().unwrap(), Err(StopReason::Ended)));
     });
 }
 
 #[test]
-fn threads_that_send_at_once_take_turns() {
+fn concurrent_sends_do_not_interleave() {
     check(EXECUTIONS, || {
         let shared = Arc::new(Shared::default());
         let producer = Arc::new(half::<Producer>());
@@ -217,7 +218,7 @@ fn threads_that_send_at_once_take_turns() {
 }
 
 #[test]
-fn what_a_peer_published_before_its_death_is_received() {
+fn octets_published_before_the_peers_death_are_received() {
     check(EXECUTIONS, || {
         let shared = Arc::new(Shared { has_slices: true, ..Shared::default() });
         let others = Arc::clone(&shared);
@@ -227,13 +228,13 @@ fn what_a_peer_published_before_its_death_is_received() {
         });
         let (received, stop) = recv_all(&shared, &half());
         assert_eq!(received, [1, 2, 3]);
-        assert!(matches!(stop, Stop::Gone));
+        assert!(matches!(stop, StopReason::Gone));
         thread.join().unwrap();
     });
 }
 
 #[test]
-fn a_consumer_that_polls_hears_of_everything() {
+fn a_polling_consumer_gets_all_octets() {
     check(EXECUTIONS, || {
         let shared = Arc::new(Shared::default());
         let others = Arc::clone(&shared);
@@ -247,13 +248,13 @@ fn a_consumer_that_polls_hears_of_everything() {
         let mut received = Vec::new();
         loop {
             if !consumer.announce(&*shared) {
-                shared.hear(CONSUMER);
+                shared.await_doorbell(CONSUMER);
             }
             let mut buffer = [0; 2];
             match consumer.recv(&side, &shared, &mut [IoSliceMut::new(&mut buffer)], Wait::No) {
                 Ok(n) => received.extend_from_slice(&buffer[..n]),
-                Err(Stop::WouldBlock) => {}
-                Err(stop) => break assert!(matches!(stop, Stop::Ended)),
+                Err(StopReason::WouldBlock) => {}
+                Err(stop) => break assert!(matches!(stop, StopReason::Ended)),
             }
         }
         assert_eq!(received, [1, 2, 3, 4, 5, 6, 7]);
@@ -262,7 +263,7 @@ fn a_consumer_that_polls_hears_of_everything() {
 }
 
 #[test]
-fn a_producer_that_polls_hears_of_space() {
+fn a_polling_producer_is_notified_of_space() {
     check(EXECUTIONS, || {
         let shared = Arc::new(Shared::default());
         let others = Arc::clone(&shared);
@@ -273,11 +274,11 @@ fn a_producer_that_polls_hears_of_space() {
         let mut sent = 0;
         while sent < data.len() {
             if !producer.announce(&*shared) {
-                shared.hear(PRODUCER);
+                shared.await_doorbell(PRODUCER);
             }
             match producer.send(&side, &shared, &[IoSlice::new(&data[sent..])], Wait::No) {
                 Ok(n) => sent += n,
-                Err(stop) => assert!(matches!(stop, Stop::WouldBlock)),
+                Err(stop) => assert!(matches!(stop, StopReason::WouldBlock)),
             }
         }
         producer.shut(&side, &shared);
@@ -287,12 +288,12 @@ fn a_producer_that_polls_hears_of_space() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn the_checker_finds_a_publication_that_wakes_nobody() {
+fn the_checker_finds_a_publication_without_a_wake_up() {
     check(EXECUTIONS, || {
         let shared = Arc::new(Shared::default());
         let others = Arc::clone(&shared);
         let thread = thread::spawn(move || {
-            // The mistake that the words guard against: a publication that does not look at what it replaces.
+            // The mistake that the words guard against: a publication that ignores the word that it replaces.
             let _ = Producer::default().push(&*others, &[IoSlice::new(&[1])]);
         });
         let side = Side { shared: &shared, peer: PRODUCER };

@@ -1,4 +1,4 @@
-//! The shared memory of one connection: how it is laid out, made, described to the peer, and checked on receipt.
+//! The shared memory of one connection: its layout, creation, description to the peer, and check on receipt.
 //!
 //! ```text
 //! page 0   0  tail of the forward ring     256  tail of the backward ring
@@ -7,9 +7,10 @@
 //! page 1 on   octets of the forward ring (from the connector to the acceptor), then of the backward ring
 //! ```
 //!
-//! The words lie two cache lines apart, because processors fetch lines in pairs. How large the rings are is said in the greeting, which
-//! each side copies once; nothing that governs an access is read from shared memory. A place is one more than the number of the processor
-//! on which that side last began to wait; only [`patience`](super::patience) believes it.
+//! The words lie two cache lines apart, because processors fetch lines in pairs. The ring sizes are in the
+//! handshake, which each side copies once; no value that controls an access is read from shared memory. The
+//! two processor words hold one more than the number of the processor on which that side last began to wait;
+//! only [`adaptive_wait`](super::patience) relies on them.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,12 +18,12 @@ use std::sync::atomic::AtomicU32; // shared with another process: those of the m
 
 use rustix::fs::{FileType, MemfdFlags, SealFlags};
 
-use super::ring::{Ground, MAX_CAPACITY, word};
+use super::ring::{MAX_CAPACITY, RingMemory, word};
 use crate::sys::shm::Memory;
 
-/// Where the octets begin.
+/// The offset of the octets.
 const PAGE: usize = 4096;
-/// Between two words.
+/// The distance of two words.
 const APART: usize = 128;
 
 /// The smallest ring, in octets.
@@ -30,16 +31,16 @@ pub(super) const MIN: u32 = 4096;
 /// The largest ring, in octets.
 pub(super) const MAX: u32 = MAX_CAPACITY;
 
-/// What the first octets on the socket are.
+/// The first octets of the handshake.
 const MAGIC: [u8; 8] = *b"SPNDLshm";
 const VERSION: u8 = 1;
-/// The length of a greeting in octets.
-pub(super) const GREETING: usize = 16;
+/// The length of a handshake in octets.
+pub(super) const HANDSHAKE_OCTETS: usize = 16;
 
-/// What must not happen to the memory any more: with these, no access within its size can fail (`SIGBUS`).
+/// Seals against a change of the size: with these, no access within the size can fail (`SIGBUS`).
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// How large the two rings are, in octets; powers of two from [`MIN`] to [`MAX`].
+/// The sizes of the two rings in octets; powers of two from [`MIN`] to [`MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     /// From the connector to the acceptor.
@@ -49,7 +50,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// With at least so many octets each.
+    /// With at least that many octets each.
     pub(super) fn with(forward: usize, backward: usize) -> io::Result<Self> {
         let fit = |octets: usize| match octets.checked_next_power_of_two() {
             Some(octets) if octets <= MAX as usize => Ok((octets as u32).max(MIN)),
@@ -66,9 +67,9 @@ impl Layout {
         PAGE + self.forward as usize + self.backward as usize
     }
 
-    /// What the connector says first.
-    pub(super) fn greeting(self) -> [u8; GREETING] {
-        let mut octets = [0; GREETING];
+    /// The connector's first message.
+    pub(super) fn handshake(self) -> [u8; HANDSHAKE_OCTETS] {
+        let mut octets = [0; HANDSHAKE_OCTETS];
         octets[..8].copy_from_slice(&MAGIC);
         octets[8] = VERSION;
         octets[9] = self.forward.trailing_zeros() as u8;
@@ -76,19 +77,20 @@ impl Layout {
         octets
     }
 
-    /// From what a connector said; rings of more than `limit` octets are refused.
-    pub(super) fn from_greeting(octets: &[u8], limit: u32) -> io::Result<Self> {
-        let octets: &[u8; GREETING] = octets.try_into().map_err(|_| refused("the greeting has another length"))?;
+    /// Parses the connector's first message; rings of more than `limit` octets are refused.
+    pub(super) fn from_handshake(octets: &[u8], limit: u32) -> io::Result<Self> {
+        let octets: &[u8; HANDSHAKE_OCTETS] =
+            octets.try_into().map_err(|_| refused("the handshake has a wrong length"))?;
         if octets[..8] != MAGIC {
-            return Err(refused("the peer does not speak of shared memory"));
+            return Err(refused("the peer's handshake is not for shared memory"));
         }
         if octets[8] != VERSION {
-            return Err(refused("the peer speaks another version"));
+            return Err(refused("the peer's handshake has another version"));
         }
         let size = |log: u8| 1_u32.checked_shl(log.into()).filter(|size| (MIN..=limit.min(MAX)).contains(size));
         match (size(octets[9]), size(octets[10])) {
             (Some(forward), Some(backward)) => Ok(Self { forward, backward }),
-            _ => Err(refused("the rings are smaller or larger than they may be")),
+            _ => Err(refused("a ring size is out of range")),
         }
     }
 }
@@ -97,10 +99,10 @@ fn refused(why: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// Makes shared memory that can be neither shrunk nor grown.
+/// Creates shared memory with a fixed size.
 pub(super) fn create(layout: Layout) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    // Old kernels do not know the flag that says that it will never be executed.
+    // Old kernels lack the flag that forbids execution.
     let file = rustix::fs::memfd_create(c"spandrel-shm", flags | MemfdFlags::NOEXEC_SEAL)
         .or_else(|_| rustix::fs::memfd_create(c"spandrel-shm", flags))?;
     rustix::fs::ftruncate(&file, layout.len() as u64)?;
@@ -108,20 +110,20 @@ pub(super) fn create(layout: Layout) -> io::Result<OwnedFd> {
     Ok(file)
 }
 
-/// Maps the memory of a connection, whoever made it, once it is sure that it has the size and will keep it.
+/// Maps the memory of a connection, made by either side, after checking that its size is right and fixed.
 pub(super) fn map(file: impl AsFd, layout: Layout) -> io::Result<Memory> {
     let stat = rustix::fs::fstat(&file)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_size != layout.len() as i64 {
-        return Err(refused("the memory does not have the size that was said"));
+        return Err(refused("the memory does not have the size in the handshake"));
     }
-    let seals = rustix::fs::fcntl_get_seals(&file).map_err(|_| refused("what was passed is no sealed memory"))?;
+    let seals = rustix::fs::fcntl_get_seals(&file).map_err(|_| refused("the descriptor is not sealed memory"))?;
     if !seals.contains(SEALS) {
         return Err(refused("the memory is not sealed against a change of its size"));
     }
     Memory::map(file.as_fd(), layout.len())
 }
 
-/// Which of the two rings.
+/// The direction of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     /// From the connector to the acceptor.
@@ -130,7 +132,7 @@ pub(super) enum Direction {
     Backward,
 }
 
-/// Which side of a connection.
+/// The side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Connector,
@@ -138,8 +140,8 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// Where a side says where it runs.
-    pub(super) fn place(self, memory: &Memory) -> &AtomicU32 {
+    /// The word in which a side publishes its processor.
+    pub(super) fn cpu_word(self, memory: &Memory) -> &AtomicU32 {
         memory.word(APART * if self == Self::Connector { 4 } else { 5 })
     }
 
@@ -172,7 +174,7 @@ impl<'a> SharedRing<'a> {
     }
 }
 
-impl Ground for SharedRing<'_> {
+impl RingMemory for SharedRing<'_> {
     type Word = AtomicU32;
 
     #[inline]

@@ -1,4 +1,4 @@
-//! Carrying octets both ways, through memory.
+//! Connections through shared memory.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::Shutdown;
@@ -11,9 +11,9 @@ use rustix::net::{RecvFlags, SendFlags};
 use rustix::thread::{futex, sched_getcpu};
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::half::{Half, Host, Stop, Wait};
-use super::patience::Patience;
-use super::ring::{self, Consumer, Ground, Producer, Word};
+use super::adaptive_wait::AdaptiveWait;
+use super::half::{Half, Host, StopReason, Wait};
+use super::ring::{self, Consumer, Producer, RingMemory, Word};
 use super::segment::{Direction, Layout, SharedRing, Side};
 use crate::deadline::Deadline;
 use crate::sys::shm::Memory;
@@ -22,21 +22,23 @@ use crate::{Handle, Interest, Pollable, Prepared, Receive, Transfer, TransferErr
 
 /// A connection through shared memory.
 ///
-/// All methods take `&self`: one thread may send while another receives; several threads that send, or receive, take turns.
-/// A transfer makes a system call only if the peer has to be woken, or if this side has to sleep. Dropping it closes it: the peer
-/// receives what was sent, then the end. If the peer's process ends without closing, its last octets are received and then the end, or
-/// [`io::ErrorKind::ConnectionReset`] if it had not received all that was sent to it; who waits learns of it within a quarter of a second.
+/// All methods take `&self`: one thread may send while another receives; several threads that send, or
+/// receive, take turns. A transfer makes a system call only to wake the peer or to sleep. Dropping it closes
+/// it: the peer receives the octets sent, then the end. If the peer's process ends without closing, its last
+/// octets are received and then the end, or [`io::ErrorKind::ConnectionReset`] if it had not received
+/// everything sent to it; a waiting thread learns of it within a quarter of a second.
 ///
-/// *With a reactor.* [`handle`](Pollable::handle) becomes readable when the peer rings, which it does only after
-/// [`prepare`](Pollable::prepare), and when it is gone. One party at a time may go through `prepare`, a wait on the handle, and
-/// [`interpret`](Pollable::interpret); the methods that wait by themselves do not use the handle and may be used beside it. Of a
-/// [`shutdown`](Self::shutdown) by another thread of this side the handle tells only if it ends both directions.
+/// *With a reactor.* [`handle`](Pollable::handle) becomes readable when the peer rings, only after
+/// [`prepare`](Pollable::prepare), and when the peer has ended. One thread at a time may go through
+/// `prepare`, a wait on the handle, and [`interpret`](Pollable::interpret); the methods that wait by
+/// themselves do not use the handle and may be used concurrently. A [`shutdown`](Self::shutdown) by another
+/// thread of this side is visible on the handle only if it ends both directions.
 #[derive(Debug)]
 pub struct Stream {
     memory: Memory,
     layout: Layout,
     side: Side,
-    line: Line,
+    peer_link: PeerLink,
     sender: Half<Producer>,
     receiver: Half<Consumer>,
     is_nonblocking: AtomicBool,
@@ -44,64 +46,66 @@ pub struct Stream {
     recv_timeout: AtomicU64,
 }
 
-/// What joins the two processes besides memory: a socket that carries the doorbell and ends with its holder.
+/// The connection of the two processes besides memory: a socket that carries the doorbell and ends with its
+/// holder.
 #[derive(Debug)]
-struct Line {
+struct PeerLink {
     socket: unix::Stream,
-    /// The peer's end was seen to be closed.
+    /// The peer's end was found closed.
     is_gone: AtomicBool,
-    /// The peer published what cannot be.
+    /// The peer published an impossible position.
     is_corrupt: AtomicBool,
 }
 
-/// How many octets of the doorbell are taken by one system call, and by how many calls, so that nobody is kept busy with it.
-const RINGS: usize = 64;
-const DRAINS: usize = 4;
+/// The octets of the doorbell that one system call takes, and the number of calls, so that a peer cannot keep
+/// this side busy.
+const DOORBELL_OCTETS: usize = 64;
+const MAX_DOORBELL_READS: usize = 4;
 
-impl<'a> Host for Link<'a> {
-    type Ground = SharedRing<'a>;
+impl<'a> Host for StreamHost<'a> {
+    type RingMemory = SharedRing<'a>;
 
     fn sleep(&self, word: &AtomicU32, expected: u32, time: Duration) {
         let time = Timespec::try_from(time).expect("a slice is short");
-        // Woken, changed before, interrupted, or out of time: the caller looks.
+        // Woken, changed before, interrupted, or timed out: the caller checks again.
         let _ = futex::wait(word, futex::Flags::empty(), expected, Some(&time));
     }
 
     fn wake(&self, word: &AtomicU32) {
-        // All: a hostile peer may sleep on our words too, and must not take our call away.
+        // All sleepers: a hostile peer may sleep on our words too, and must not consume the wake-up.
         let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
     }
 
     fn ring(&self) {
-        // If its queue is full, it is readable already.
-        let _ = rustix::net::send(&self.0.line.socket, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        // If its queue is full, the socket is readable already.
+        let _ = rustix::net::send(&self.0.peer_link.socket, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     }
 
     fn is_peer_gone(&self) -> bool {
-        self.0.line.look()
+        self.0.peer_link.check_peer_closed()
     }
 
     fn is_peer_known_gone(&self) -> bool {
-        self.0.line.is_gone.load(Ordering::Acquire)
+        self.0.peer_link.is_gone.load(Ordering::Acquire)
     }
 
-    fn is_peer_near(&self) -> bool {
+    fn is_peer_on_same_cpu(&self) -> bool {
         let Stream { memory, side, .. } = self.0;
         let here = sched_getcpu() as u32 + 1;
-        let place = side.place(memory);
-        if place.load(Ordering::Relaxed) != here {
-            place.store(here, Ordering::Relaxed);
+        let cpu_word = side.cpu_word(memory);
+        if cpu_word.load(Ordering::Relaxed) != here {
+            cpu_word.store(here, Ordering::Relaxed);
         }
-        side.other().place(memory).load(Ordering::Relaxed) == here
+        side.other().cpu_word(memory).load(Ordering::Relaxed) == here
     }
 }
 
 /// The host of a stream's halves.
-struct Link<'a>(&'a Stream);
+struct StreamHost<'a>(&'a Stream);
 
-impl Line {
+impl PeerLink {
     /// Whether the peer's end is closed.
-    fn look(&self) -> bool {
+    fn check_peer_closed(&self) -> bool {
         if self.is_gone.load(Ordering::Acquire) {
             return true;
         }
@@ -112,12 +116,12 @@ impl Line {
         is_gone
     }
 
-    /// Takes the octets of the doorbell.
+    /// Reads the octets of the doorbell.
     fn drain(&self) {
-        let mut octets = [0; RINGS];
-        for _ in 0..DRAINS {
+        let mut octets = [0; DOORBELL_OCTETS];
+        for _ in 0..MAX_DOORBELL_READS {
             match retry_on_intr(|| rustix::net::recv(&self.socket, &mut octets[..], RecvFlags::DONTWAIT)) {
-                Ok((RINGS, _)) => {}
+                Ok((DOORBELL_OCTETS, _)) => {}
                 Ok((1.., _)) | Err(Errno::AGAIN) => return,
                 Ok((0, _)) | Err(_) => return self.is_gone.store(true, Ordering::Release),
             }
@@ -126,24 +130,24 @@ impl Line {
 }
 
 impl Stream {
-    /// `socket` leads to who maps the other side of `memory`.
-    pub(super) fn new(socket: unix::Stream, memory: Memory, layout: Layout, side: Side, watch: Duration) -> Self {
-        let line = Line { socket, is_gone: AtomicBool::new(false), is_corrupt: AtomicBool::new(false) };
+    /// `socket` is connected to the process that maps the other side of `memory`.
+    pub(super) fn new(socket: unix::Stream, memory: Memory, layout: Layout, side: Side, spin: Duration) -> Self {
+        let peer_link = PeerLink { socket, is_gone: AtomicBool::new(false), is_corrupt: AtomicBool::new(false) };
         Self {
             memory,
             layout,
             side,
-            line,
-            sender: Half::new(Patience::new(watch)),
-            receiver: Half::new(Patience::new(watch)),
+            peer_link,
+            sender: Half::new(AdaptiveWait::new(spin)),
+            receiver: Half::new(AdaptiveWait::new(spin)),
             is_nonblocking: AtomicBool::new(false),
             send_timeout: AtomicU64::new(0),
             recv_timeout: AtomicU64::new(0),
         }
     }
 
-    fn link(&self) -> Link<'_> {
-        Link(self)
+    fn host(&self) -> StreamHost<'_> {
+        StreamHost(self)
     }
 
     #[inline]
@@ -163,7 +167,7 @@ impl Stream {
         if slices.iter().all(|slice| slice.is_empty()) {
             return Ok(0);
         }
-        match self.sender.send(&self.link(), &self.outbound(), slices, wait) {
+        match self.sender.send(&self.host(), &self.outbound(), slices, wait) {
             Ok(octets) => Ok(octets),
             Err(stop) => Err(self.stopped(stop)),
         }
@@ -174,31 +178,31 @@ impl Stream {
         if slices.iter().all(|slice| slice.is_empty()) {
             return Ok(0);
         }
-        match self.receiver.recv(&self.link(), &self.inbound(), slices, wait) {
+        match self.receiver.recv(&self.host(), &self.inbound(), slices, wait) {
             Ok(octets) => Ok(octets),
-            Err(Stop::Ended) if !self.line.is_corrupt.load(Ordering::Acquire) => Ok(0),
-            Err(Stop::Gone) if !self.has_unreceived() => Ok(0),
-            Err(stop @ Stop::Gone) => Err(stop.into_error()),
+            Err(StopReason::Ended) if !self.peer_link.is_corrupt.load(Ordering::Acquire) => Ok(0),
+            Err(StopReason::Gone) if !self.has_unreceived() => Ok(0),
+            Err(stop @ StopReason::Gone) => Err(stop.into_error()),
             Err(stop) => Err(self.stopped(stop)),
         }
     }
 
-    /// Whether something that was sent was not received by the peer.
+    /// Whether some octets sent were not received by the peer.
     fn has_unreceived(&self) -> bool {
         let head = self.outbound().head().value();
         head & ring::END == 0 && ring::is_readable(self.sender.position() << ring::FLAGS, head >> ring::FLAGS)
     }
 
     #[cold]
-    fn stopped(&self, stop: Stop) -> io::Error {
+    fn stopped(&self, stop: StopReason) -> io::Error {
         match stop {
-            Stop::Corrupt => {
-                self.line.is_corrupt.store(true, Ordering::Release);
+            StopReason::Corrupt => {
+                self.peer_link.is_corrupt.store(true, Ordering::Release);
                 let _ = self.shutdown(Shutdown::Both);
-                Stop::Corrupt.into_error()
+                StopReason::Corrupt.into_error()
             }
-            Stop::Ended if self.line.is_corrupt.load(Ordering::Acquire) => Stop::Corrupt.into_error(),
-            Stop::Gone => Stop::Ended.into_error(),
+            StopReason::Ended if self.peer_link.is_corrupt.load(Ordering::Acquire) => StopReason::Corrupt.into_error(),
+            StopReason::Gone => StopReason::Ended.into_error(),
             stop => stop.into_error(),
         }
     }
@@ -213,10 +217,10 @@ impl Stream {
         }
     }
 
-    /// What of `wanted` is ready.
+    /// The events of `wanted` that are ready.
     fn ready(&self, wanted: Interest) -> Interest {
-        if self.line.is_gone.load(Ordering::Acquire) {
-            return wanted; // the next transfer will tell
+        if self.peer_link.is_gone.load(Ordering::Acquire) {
+            return wanted; // the next transfer reports it
         }
         let mut ready = Interest::NONE;
         if wanted.contains(Interest::INPUT) && self.receiver.is_ready(&self.inbound()) {
@@ -229,15 +233,15 @@ impl Stream {
     }
 }
 
-/// The time in nanoseconds as it is kept; zero is for ever.
-fn kept(timeout: Option<Duration>) -> io::Result<u64> {
+/// The timeout as stored, in nanoseconds; zero is no limit.
+fn encode_timeout(timeout: Option<Duration>) -> io::Result<u64> {
     match crate::socket::timeout(timeout)? {
         None => Ok(0),
         Some(timeout) => Ok(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)),
     }
 }
 
-fn told(nanoseconds: u64) -> Option<Duration> {
+fn decode_timeout(nanoseconds: u64) -> Option<Duration> {
     (nanoseconds != 0).then(|| Duration::from_nanos(nanoseconds))
 }
 
@@ -259,7 +263,7 @@ impl Receive for Stream {
         self.recv_as(slices, Wait::No)
     }
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.recv_timeout.store(kept(timeout)?, Ordering::Relaxed);
+        self.recv_timeout.store(encode_timeout(timeout)?, Ordering::Relaxed);
         Ok(())
     }
 
@@ -298,7 +302,7 @@ impl Transmit for Stream {
         self.send_as(slices, Wait::No)
     }
     fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.send_timeout.store(kept(timeout)?, Ordering::Relaxed);
+        self.send_timeout.store(encode_timeout(timeout)?, Ordering::Relaxed);
         Ok(())
     }
 
@@ -325,16 +329,16 @@ impl Transfer for Stream {
     }
 
     fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        let link = self.link();
+        let host = self.host();
         if matches!(how, Shutdown::Write | Shutdown::Both) {
-            self.sender.shut(&link, &self.outbound());
+            self.sender.shut(&host, &self.outbound());
         }
         if matches!(how, Shutdown::Read | Shutdown::Both) {
-            self.receiver.shut(&link, &self.inbound());
+            self.receiver.shut(&host, &self.inbound());
         }
         if how == Shutdown::Both {
-            // Wakes whoever waits on the handle. The peer may be gone already.
-            let _ = self.line.socket.shutdown(Shutdown::Both);
+            // Wakes the threads that wait on the handle. The peer may be closed already.
+            let _ = self.peer_link.socket.shutdown(Shutdown::Both);
         }
         Ok(())
     }
@@ -344,7 +348,7 @@ crate::inherent_transfer!(Stream);
 
 impl Pollable for Stream {
     fn handle(&self) -> Handle<'_> {
-        self.line.socket.handle()
+        self.peer_link.socket.handle()
     }
 
     fn pending(&self) -> bool {
@@ -363,7 +367,7 @@ impl Pollable for Stream {
         if wanted.contains(Interest::OUTPUT) && self.sender.announce(&self.outbound()) {
             ready |= Interest::OUTPUT;
         }
-        if self.line.is_gone.load(Ordering::Acquire) {
+        if self.peer_link.is_gone.load(Ordering::Acquire) {
             ready = wanted;
         }
         let wait_for = if wanted.is_none() { Interest::NONE } else { Interest::INPUT };
@@ -372,61 +376,61 @@ impl Pollable for Stream {
 
     fn interpret(&self, seen: Interest, wanted: Interest) -> Interest {
         if !seen.is_none() {
-            self.line.drain();
+            self.peer_link.drain();
         }
         self.ready(wanted)
     }
 }
 
-/// Addresses, settings, and who the peer is.
+/// Addresses, settings, and peer credentials.
 impl Stream {
-    /// The address of this side; without a name on the side that connected.
+    /// The address of this side; unnamed on the connecting side.
     ///
     /// # Errors
     /// Those of the operating system.
     pub fn local_addr(&self) -> io::Result<Addr> {
-        self.line.socket.local_addr()
+        self.peer_link.socket.local_addr()
     }
 
-    /// The address of the peer; without a name if that connected.
+    /// The address of the peer; unnamed if the peer connected.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotConnected`] when there is no peer any more.
+    /// [`io::ErrorKind::NotConnected`] when the peer has closed.
     pub fn remote_addr(&self) -> io::Result<Addr> {
-        self.line.socket.remote_addr()
+        self.peer_link.socket.remote_addr()
     }
 
-    /// Who the peer was when the connection was made (`SO_PEERCRED`): the process that connected, or that listened. The system
-    /// vouches for it.
+    /// The peer's credentials when the connection was made (`SO_PEERCRED`): those of the process that
+    /// connected, or that listened. The system vouches for them.
     ///
     /// # Errors
     /// Those of the operating system.
     pub fn peer_credentials(&self) -> io::Result<Credentials> {
-        self.line.socket.peer_credentials()
+        self.peer_link.socket.peer_credentials()
     }
 
-    /// How many octets may be on their way to the peer.
+    /// The maximum number of octets in flight to the peer.
     #[must_use]
     pub fn send_queue(&self) -> usize {
         self.outbound().capacity() as usize
     }
 
-    /// How many octets may be on their way from the peer.
+    /// The maximum number of octets in flight from the peer.
     #[must_use]
     pub fn recv_queue(&self) -> usize {
         self.inbound().capacity() as usize
     }
 
-    /// The time set with [`set_recv_timeout`](Self::set_recv_timeout).
+    /// The timeout set with [`set_recv_timeout`](Self::set_recv_timeout).
     #[must_use]
     pub fn recv_timeout(&self) -> Option<Duration> {
-        told(self.recv_timeout.load(Ordering::Relaxed))
+        decode_timeout(self.recv_timeout.load(Ordering::Relaxed))
     }
 
-    /// The time set with [`set_send_timeout`](Self::set_send_timeout).
+    /// The timeout set with [`set_send_timeout`](Self::set_send_timeout).
     #[must_use]
     pub fn send_timeout(&self) -> Option<Duration> {
-        told(self.send_timeout.load(Ordering::Relaxed))
+        decode_timeout(self.send_timeout.load(Ordering::Relaxed))
     }
 }
 

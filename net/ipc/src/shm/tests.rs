@@ -1,4 +1,5 @@
-//! The ring against a simple model, against words that lie, and between threads, over ordinary memory: also under Miri.
+//! The ring against a simple model, against false words, and between threads, over ordinary memory: also
+//! under Miri.
 
 use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
@@ -7,7 +8,9 @@ use std::thread;
 
 use proptest::prelude::*;
 
-use super::ring::{Call, Consumer, Corrupt, END, FLAGS, Ground, POLLING, Producer, QUIT, Step, WAITING, WRAP, Word};
+use super::ring::{
+    Consumer, Corrupt, END, FLAGS, POLLING, Producer, QUIT, RingMemory, Step, WAITING, WRAP, Wakeups, Word,
+};
 use crate::sys::shm::Memory;
 
 /// A ring in ordinary memory: the words at 0 and 4, then the octets.
@@ -27,7 +30,7 @@ impl Plain {
     }
 }
 
-impl Ground for Plain {
+impl RingMemory for Plain {
     type Word = AtomicU32;
 
     fn capacity(&self) -> u32 {
@@ -69,7 +72,7 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     proptest::collection::vec(action, 0..60)
 }
 
-/// Anywhere, and often where positions wrap.
+/// Any start, and often one at which positions wrap.
 fn starts() -> impl Strategy<Value = u32> {
     prop_oneof![Just(0), 0..WRAP, WRAP - 40..WRAP]
 }
@@ -98,9 +101,9 @@ proptest! {
                     let slices: Vec<_> = data.iter().map(|data| IoSlice::new(data)).collect();
                     let all: Vec<u8> = data.concat();
                     match producer.push(&ring, &slices).unwrap() {
-                        Step::Done(n, call) => {
+                        Step::Done(n, wakeups) => {
                             prop_assert!(0 < n && n <= all.len());
-                            prop_assert_eq!(call, Call::default());
+                            prop_assert_eq!(wakeups, Wakeups::default());
                             queue.extend(&all[..n]);
                             next = next.wrapping_sub((all.len() - n) as u8);
                         }
@@ -108,7 +111,7 @@ proptest! {
                             prop_assert_eq!(queue.len(), capacity as usize);
                             next = next.wrapping_sub(all.len() as u8);
                         }
-                        Step::Ended => prop_assert!(false, "nobody ended it"),
+                        Step::Ended => prop_assert!(false, "the ring was not ended"),
                     }
                     prop_assert!(queue.len() <= capacity as usize);
                 }
@@ -122,7 +125,7 @@ proptest! {
                             prop_assert!(popped[..n].iter().eq(queue.drain(..n).collect::<Vec<u8>>().iter()));
                         }
                         Step::Blocked(_) => prop_assert!(queue.is_empty()),
-                        Step::Ended => prop_assert!(false, "nobody ended it"),
+                        Step::Ended => prop_assert!(false, "the ring was not ended"),
                     }
                 }
                 _ => {}
@@ -139,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn words_that_lie_are_found_out_or_do_no_harm(
+    fn false_words_are_detected_or_harmless(
         start in starts(),
         before in 0..16_usize,
         words in proptest::collection::vec((any::<u32>(), any::<u32>()), 1..20),
@@ -167,7 +170,7 @@ proptest! {
 }
 
 #[test]
-fn more_than_the_ring_holds_is_corrupt() {
+fn a_position_beyond_the_capacity_is_corrupt() {
     let (ring, mut producer, mut consumer) = Plain::at(7, 16);
     let _ = ring.tail().replace((7 + 17) << FLAGS);
     assert_eq!(pop(&mut consumer, &ring, &mut [0; 64]), Err(Corrupt));
@@ -177,25 +180,25 @@ fn more_than_the_ring_holds_is_corrupt() {
     for _ in 0..4 {
         assert!(matches!(push(&mut producer, &ring, &[1; 4]), Ok(Step::Done(4, _))));
     }
-    let _ = ring.head().replace((7 + 17) << FLAGS); // more taken than was there
+    let _ = ring.head().replace((7 + 17) << FLAGS); // more taken than was published
     assert_eq!(push(&mut producer, &ring, &[1]), Err(Corrupt));
 }
 
 #[test]
-fn a_publication_takes_each_request_away_once() {
+fn a_publication_clears_each_request_once() {
     let (ring, mut producer, mut consumer) = Plain::at(0, 16);
     ring.tail().set(WAITING);
-    assert_eq!(push(&mut producer, &ring, b"a"), Ok(Step::Done(1, Call { wake: true, ring: false })));
-    assert_eq!(push(&mut producer, &ring, b"b"), Ok(Step::Done(1, Call::default())));
+    assert_eq!(push(&mut producer, &ring, b"a"), Ok(Step::Done(1, Wakeups { wake: true, ring: false })));
+    assert_eq!(push(&mut producer, &ring, b"b"), Ok(Step::Done(1, Wakeups::default())));
     ring.tail().set(POLLING);
-    assert_eq!(push(&mut producer, &ring, b"c"), Ok(Step::Done(1, Call { wake: false, ring: true })));
+    assert_eq!(push(&mut producer, &ring, b"c"), Ok(Step::Done(1, Wakeups { wake: false, ring: true })));
     ring.head().set(WAITING | POLLING);
-    assert_eq!(pop(&mut consumer, &ring, &mut [0; 1]), Ok(Step::Done(1, Call { wake: true, ring: true })));
-    assert_eq!(pop(&mut consumer, &ring, &mut [0; 1]), Ok(Step::Done(1, Call::default())));
+    assert_eq!(pop(&mut consumer, &ring, &mut [0; 1]), Ok(Step::Done(1, Wakeups { wake: true, ring: true })));
+    assert_eq!(pop(&mut consumer, &ring, &mut [0; 1]), Ok(Step::Done(1, Wakeups::default())));
 }
 
 #[test]
-fn a_producer_that_waits_is_called_once_half_is_free() {
+fn a_waiting_producer_is_woken_once_half_is_free() {
     let (ring, mut producer, mut consumer) = Plain::at(WRAP - 3, 16);
     for _ in 0..4 {
         assert!(matches!(push(&mut producer, &ring, &[1; 4]), Ok(Step::Done(4, _))));
@@ -204,15 +207,17 @@ fn a_producer_that_waits_is_called_once_half_is_free() {
     ring.head().set(WAITING);
     let mut calls = 0;
     for taken in 1..=16 {
-        let Ok(Step::Done(1, call)) = pop(&mut consumer, &ring, &mut [0]) else { panic!("there are {taken} octets") };
-        calls += u32::from(call.wake);
-        assert_eq!(call.wake, taken == 8);
+        let Ok(Step::Done(1, wakeups)) = pop(&mut consumer, &ring, &mut [0]) else {
+            panic!("there are {taken} octets")
+        };
+        calls += u32::from(wakeups.wake);
+        assert_eq!(wakeups.wake, taken == 8);
     }
     assert_eq!(calls, 1);
 }
 
 #[test]
-fn the_end_is_seen_after_the_last_octet_and_by_both() {
+fn the_end_follows_the_last_octet_on_both_sides() {
     let (ring, mut producer, mut consumer) = Plain::at(0, 16);
     assert!(matches!(push(&mut producer, &ring, b"last"), Ok(Step::Done(4, _))));
     let _ = producer.end(&ring);
@@ -241,7 +246,7 @@ fn octets_arrive_in_order_between_threads() {
                 match push(&mut producer, &ring, &data).unwrap() {
                     Step::Done(n, _) => sent += n,
                     Step::Blocked(_) => thread::yield_now(),
-                    Step::Ended => panic!("nobody ended it"),
+                    Step::Ended => panic!("the ring was not ended"),
                 }
             }
             let _ = producer.end(&ring);

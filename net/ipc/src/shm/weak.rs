@@ -1,8 +1,8 @@
 //! Models of the ring under the weak memory of Rust's atomics, every interleaving of a few steps:
 //! `RUSTFLAGS="--cfg loom" cargo test -p spandrel-ipc --release --lib weak::`.
 //!
-//! The octets are relaxed atomics here, so that one which is read too early, or overwritten too soon, shows as a wrong value. What the
-//! system does when a thread sleeps is a mutex and a condition, with the meaning of futex(2).
+//! The octets are relaxed atomics here, so that a premature read or overwrite shows as a wrong value. The
+//! system's sleep is a mutex and a condition variable, with the semantics of futex(2).
 
 use std::io::{IoSlice, IoSliceMut};
 
@@ -10,10 +10,10 @@ use loom::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-use super::ring::{self, Call, Consumer, Ground, Producer, Step, WAITING, Word, word};
+use super::ring::{self, Consumer, Producer, RingMemory, Step, WAITING, Wakeups, Word, word};
 
 const CAPACITY: u32 = 2;
-/// More than the ring holds, so that places are used again.
+/// More than the ring holds, so that slots are reused.
 const LAST: u8 = 3;
 
 word!(AtomicU32);
@@ -35,10 +35,11 @@ impl Shared {
         })
     }
 
-    /// Sleeps on a word that said `seen` when there was nothing to do, as [`half`](super::super::half) does.
+    /// Sleeps on a word with the value `seen` when no transfer was possible, as [`half`](super::super::half)
+    /// does.
     fn sleep(&self, word: &AtomicU32, which: usize, seen: u32) {
         let announced = word.set(WAITING) | WAITING;
-        if !ring::is_same(announced, seen) {
+        if !ring::is_unchanged(announced, seen) {
             return;
         }
         let (lock, woken) = &self.sleepers[which];
@@ -48,8 +49,8 @@ impl Shared {
         }
     }
 
-    fn wake(&self, which: usize, call: Call) {
-        if call.wake {
+    fn wake(&self, which: usize, wakeups: Wakeups) {
+        if wakeups.wake {
             let (lock, woken) = &self.sleepers[which];
             let _guard = lock.lock().unwrap();
             woken.notify_all();
@@ -60,7 +61,7 @@ impl Shared {
 const TAIL: usize = 0;
 const HEAD: usize = 1;
 
-impl Ground for Shared {
+impl RingMemory for Shared {
     type Word = AtomicU32;
 
     fn capacity(&self) -> u32 {
@@ -84,35 +85,35 @@ impl Ground for Shared {
     }
 }
 
-/// Sends the octets from 1 to [`LAST`], then the end; `blocked` is what to do when there is no space.
+/// Sends the octets from 1 to [`LAST`], then the end; `blocked` runs when there is no space.
 fn produce(shared: &Shared, blocked: impl Fn(u32)) {
     let mut producer = Producer::default();
     let mut next = 1;
     while next <= LAST {
         match producer.push(shared, &[IoSlice::new(&[next])]).unwrap() {
-            Step::Done(n, call) => {
+            Step::Done(n, wakeups) => {
                 next += n as u8;
-                shared.wake(TAIL, call);
+                shared.wake(TAIL, wakeups);
             }
             Step::Blocked(seen) => blocked(seen),
-            Step::Ended => panic!("nobody ended it"),
+            Step::Ended => panic!("the ring was not ended"),
         }
     }
-    let call = producer.end(shared);
-    shared.wake(TAIL, call);
+    let wakeups = producer.end(shared);
+    shared.wake(TAIL, wakeups);
 }
 
-/// Receives until the end, and checks what comes.
+/// Receives until the end, and checks the octets.
 fn consume(shared: &Shared, blocked: impl Fn(u32)) {
     let mut consumer = Consumer::default();
     let mut next = 1;
     loop {
         let mut octet = [0];
         match consumer.pop(shared, &mut [IoSliceMut::new(&mut octet)]).unwrap() {
-            Step::Done(_, call) => {
+            Step::Done(_, wakeups) => {
                 assert_eq!(octet, [next]);
                 next += 1;
-                shared.wake(HEAD, call);
+                shared.wake(HEAD, wakeups);
             }
             Step::Blocked(seen) => blocked(seen),
             Step::Ended => break assert_eq!(next, LAST + 1),
@@ -127,7 +128,7 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 }
 
 #[test]
-fn octets_are_whole_when_their_position_is_seen() {
+fn octets_are_complete_when_their_position_is_visible() {
     check(3, || {
         let shared = Shared::new();
         let others = Arc::clone(&shared);
@@ -138,7 +139,7 @@ fn octets_are_whole_when_their_position_is_seen() {
 }
 
 #[test]
-fn nobody_sleeps_for_ever() {
+fn no_wake_up_is_lost() {
     check(3, || {
         let shared = Shared::new();
         let others = Arc::clone(&shared);

@@ -1,29 +1,32 @@
-//! One macro that makes an acceptor of a listener.
+//! The macro that implements an acceptor over a listener.
 
-/// Gives `$Acceptor`, whose field `listener` is a [`Listener`](super::Listener) or something like it, its methods; `$made` makes a
-/// stream and an address of what was accepted.
+/// Gives `$Acceptor`, with a field `listener` of type [`Listener`](super::Listener) or similar, its methods;
+/// `$made` converts an accepted socket to a stream and an address.
 macro_rules! acceptor {
     ($Acceptor:ident, $Stream:ty, $Addr:ty, $made:expr) => {
         impl $Acceptor {
-            /// Waits for a connection and tells where it came from.
+            /// Waits for a connection and returns it with the peer's address.
             ///
-            /// Goes on after a signal, and after a connection that its peer gave up before it was accepted. When no descriptors are left
-            /// (`EMFILE`, `ENFILE`), a connection that comes is closed at once, with a spare descriptor, and counted
-            /// ([`shed`](Self::shed)): it neither waits for a time that may never come, nor makes this acceptor spin. When the system is
-            /// short of memory, this waits a little and tries again.
+            /// Continues after a signal, and after a connection that its peer reset before it was accepted.
+            /// When no descriptors are left (`EMFILE`, `ENFILE`), an incoming connection is accepted with a
+            /// spare descriptor, closed at once, and counted ([`shed`](Self::shed)). So it does not wait for
+            /// ever, and this acceptor does not spin. When the system is short of memory, this waits a little
+            /// and retries.
             ///
             /// # Errors
-            /// [`NotConnected`](std::io::ErrorKind::NotConnected) once [`shutdown`](Self::shutdown) was called;
-            /// [`WouldBlock`](std::io::ErrorKind::WouldBlock) when it must not block and nobody is there. Any other error concerns
-            /// this call only. An acceptor that must not block reports a shortage of memory, or of descriptors when even the spare one
-            /// is lost: leave it alone for some milliseconds then, since it may stay ready all the while.
+            /// [`NotConnected`](std::io::ErrorKind::NotConnected) once [`shutdown`](Self::shutdown) was
+            /// called; [`WouldBlock`](std::io::ErrorKind::WouldBlock) when it is nonblocking and no
+            /// connection is queued. Any other error concerns this call only. A nonblocking acceptor reports
+            /// a shortage of memory, or of descriptors when even the spare one is lost: do not call it for
+            /// some milliseconds then, since it may stay ready all the while.
             pub fn accept(&self) -> ::std::io::Result<($Stream, $Addr)> {
                 let accepted = self.listener.accept()?;
                 ($made)(accepted)
             }
 
-            /// Stops accepting: every [`accept`](Self::accept), waiting or yet to come, ends with
-            /// [`NotConnected`](std::io::ErrorKind::NotConnected). Connections not yet accepted are reset. Calling it again does nothing.
+            /// Stops accepting: every [`accept`](Self::accept), waiting or future, returns
+            /// [`NotConnected`](std::io::ErrorKind::NotConnected). Connections not yet accepted are reset.
+            /// Calling it again does nothing.
             ///
             /// # Errors
             /// Those of the operating system.
@@ -37,13 +40,13 @@ macro_rules! acceptor {
                 self.listener.is_shut_down()
             }
 
-            /// How many connections were closed as soon as they were accepted because no descriptors were left.
+            /// The number of connections that were closed at once because no descriptors were left.
             #[must_use]
             pub fn shed(&self) -> u64 {
                 self.listener.shed()
             }
 
-            /// Where it listens, with what the system chose if it was asked to.
+            /// The address at which it listens, including the parts chosen by the system.
             ///
             /// # Errors
             /// Those of the operating system.

@@ -1,4 +1,4 @@
-//! An attempt to connect a socket, under way.
+//! A pending connection attempt of a socket.
 
 use std::io;
 use std::time::Duration;
@@ -7,40 +7,40 @@ use socket2::{SockAddr, Socket};
 
 use crate::{Handle, Interest, Pollable, wait_ready};
 
-/// A socket that does not block and is being connected.
+/// A nonblocking socket that is being connected.
 ///
-/// The handle becomes ready for output when the attempt has ended, one way or the other.
+/// The handle becomes ready for output when the attempt has ended, with or without success.
 #[derive(Debug)]
 pub(crate) struct Attempt(Option<Socket>);
 
-const TAKEN: &str = "an attempt is over once its stream or its error was given";
+const ATTEMPT_ENDED: &str = "a connection attempt ends when its stream or its error is returned";
 
 impl Attempt {
     /// Starts to connect `socket`.
     pub(crate) fn start(socket: Socket, target: &SockAddr) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         match socket.connect(target) {
-            Err(error) if !is_under_way(&error) => Err(error),
+            Err(error) if !is_in_progress(&error) => Err(error),
             _ => Ok(Self(Some(socket))),
         }
     }
 
-    /// Of a socket that does not block and has been connected already.
+    /// For a nonblocking socket that is connected already.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(crate) fn made(socket: Socket) -> Self {
         Self(Some(socket))
     }
 
-    /// The socket, which blocks again, once it is connected; `None` if that is not decided yet.
+    /// The socket, blocking again, once it is connected; `None` while it is pending.
     pub(crate) fn try_complete(&mut self) -> io::Result<Option<Socket>> {
-        let Some(socket) = &self.0 else { return Err(io::Error::other(TAKEN)) };
+        let Some(socket) = &self.0 else { return Err(io::Error::other(ATTEMPT_ENDED)) };
         if wait_ready(self, Interest::OUTPUT, Some(Duration::ZERO))?.is_none() {
             return Ok(None);
         }
         if let Some(error) = socket.take_error()? {
             return Err(error);
         }
-        let socket = self.0.take().expect(TAKEN);
+        let socket = self.0.take().expect(ATTEMPT_ENDED);
         socket.set_nonblocking(false)?;
         Ok(Some(socket))
     }
@@ -48,7 +48,7 @@ impl Attempt {
 
 impl Pollable for Attempt {
     fn handle(&self) -> Handle<'_> {
-        let socket = self.0.as_ref().expect(TAKEN);
+        let socket = self.0.as_ref().expect(ATTEMPT_ENDED);
         #[cfg(unix)]
         return std::os::fd::AsFd::as_fd(socket);
         #[cfg(windows)]
@@ -56,10 +56,10 @@ impl Pollable for Attempt {
     }
 }
 
-/// Whether connecting has been started and not ended.
+/// Whether a connection attempt is in progress.
 ///
-/// `EAGAIN` is none of it: for UNIX-domain sockets on Linux it means that nothing has been started.
-fn is_under_way(error: &io::Error) -> bool {
+/// `EAGAIN` does not mean that: for UNIX-domain sockets on Linux no attempt was started.
+fn is_in_progress(error: &io::Error) -> bool {
     #[cfg(unix)]
     return error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error())
         || error.kind() == io::ErrorKind::Interrupted;
@@ -67,7 +67,7 @@ fn is_under_way(error: &io::Error) -> bool {
     return error.kind() == io::ErrorKind::WouldBlock;
 }
 
-/// Connects; a signal does not break off the attempt (POSIX: it then goes on asynchronously).
+/// Connects; a signal does not cancel the attempt (POSIX: it continues asynchronously).
 pub(crate) fn connect(socket: &Socket, target: &SockAddr) -> io::Result<()> {
     match socket.connect(target) {
         #[cfg(unix)]

@@ -7,10 +7,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags};
 use socket2::Socket;
 
-use super::interrupted::go_on;
+use super::interrupted::retry_interrupted;
 use crate::Interest;
 
-/// What a stream is made of: on Unix, the socket does all that is asked of it.
+/// The implementation of a stream: on Unix, a plain socket suffices.
 #[derive(Debug)]
 pub(crate) struct StreamSocket(Socket);
 
@@ -54,7 +54,7 @@ pub(crate) const NO_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(target_vendor = "apple")]
 pub(crate) const NO_SIGNAL: SendFlags = SendFlags::empty();
 
-/// What the systems that we know take in one call (`IOV_MAX`).
+/// The maximum of one system call on the known systems (`IOV_MAX`).
 const MAX_SLICES: usize = 1024;
 
 #[inline]
@@ -104,25 +104,27 @@ pub(crate) fn try_recv_v(socket: &StreamSocket, slices: &mut [IoSliceMut<'_>]) -
 
 #[inline]
 pub(crate) fn send_with(socket: &StreamSocket, data: &[u8], flags: SendFlags) -> io::Result<usize> {
-    go_on(socket, Interest::OUTPUT, || rustix::net::send(socket, data, flags))
+    retry_interrupted(socket, Interest::OUTPUT, || rustix::net::send(socket, data, flags))
 }
 
 #[inline]
 pub(crate) fn recv_with(socket: &StreamSocket, buffer: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
-    Ok(go_on(socket, Interest::INPUT, || rustix::net::recv(socket, &mut *buffer, flags))?.1)
+    Ok(retry_interrupted(socket, Interest::INPUT, || rustix::net::recv(socket, &mut *buffer, flags))?.1)
 }
 
 #[inline]
 fn send_v_with(socket: &StreamSocket, slices: &[IoSlice<'_>], flags: SendFlags) -> io::Result<usize> {
     let slices = &slices[..slices.len().min(MAX_SLICES)];
-    go_on(socket, Interest::OUTPUT, || rustix::net::sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), flags))
+    retry_interrupted(socket, Interest::OUTPUT, || {
+        rustix::net::sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), flags)
+    })
 }
 
 #[inline]
 fn recv_v_with(socket: &StreamSocket, slices: &mut [IoSliceMut<'_>], flags: RecvFlags) -> io::Result<usize> {
     let count = slices.len().min(MAX_SLICES);
     let slices = &mut slices[..count];
-    let message = go_on(socket, Interest::INPUT, || {
+    let message = retry_interrupted(socket, Interest::INPUT, || {
         rustix::net::recvmsg(socket, slices, &mut RecvAncillaryBuffer::default(), flags)
     })?;
     Ok(message.bytes)

@@ -1,9 +1,10 @@
 //! The system calls of transfers over sockets, on Windows.
 //!
-//! Winsock has no flag for one transfer that must not wait, and a blocking send that times out leaves unknown how much was sent ("the
-//! socket state is indeterminate", says its description of `SO_SNDTIMEO`). So the handle never blocks here, and whoever may wait does
-//! so for readiness, by this clock. A wait is looked after from time to time, since Winsock does not promise that shutting a socket
-//! down ends waits for it.
+//! Winsock has no flag for a single nonblocking transfer, and a blocking send that times out leaves unknown
+//! how much was sent ("the socket state is indeterminate", in the description of `SO_SNDTIMEO`). So the
+//! handle never blocks here, and a transfer that may wait waits for readiness, with its own deadline. A wait
+//! is interrupted from time to time, since Winsock does not promise that a shutdown of the socket ends waits
+//! for it.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::ops::Deref;
@@ -19,8 +20,8 @@ use spandrel_sync::{Arc, Mutex};
 use crate::Shutdown;
 use crate::deadline::Deadline;
 
-/// A stream socket whose handle does not block, with the settings that its waits follow. Clones of a stream have settings in common, as
-/// on Unix.
+/// A nonblocking stream socket with the settings of its waits. Clones of a stream share the settings, as on
+/// Unix.
 #[derive(Debug)]
 pub(crate) struct StreamSocket {
     socket: Socket,
@@ -32,9 +33,10 @@ struct Settings {
     nonblocking: AtomicBool,
     recv_timeout: Mutex<Option<Duration>>,
     send_timeout: Mutex<Option<Duration>>,
-    /// Counts the calls of `shutdown`, so that waits begun before one look again.
+    /// Counts the calls of `shutdown`, so that waits begun before one check again.
     shutdowns: AtomicU64,
-    /// This side receives what has come, and then the end. Winsock's own form of that would reset the connection if anything came.
+    /// This side receives the queued octets, and then the end. Winsock's own half-close would reset the
+    /// connection if more octets arrived.
     is_reader_closed: AtomicBool,
 }
 
@@ -81,7 +83,8 @@ impl StreamSocket {
         result
     }
 
-    /// What an attempt to receive comes to: the end, if this side has closed its reader and nothing is there any more.
+    /// The result of an attempt to receive: the end, if this side has closed its reader and nothing is
+    /// queued.
     fn received(&self, attempt: io::Result<usize>) -> io::Result<usize> {
         match attempt {
             Err(error)
@@ -94,7 +97,7 @@ impl StreamSocket {
         }
     }
 
-    /// Makes attempts, with waits for `flags` in between, as this socket is set up to.
+    /// Retries the attempt, with waits for `flags` in between, as this socket is configured.
     fn wait(
         &self,
         flags: PollFlags,
@@ -112,7 +115,7 @@ impl StreamSocket {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             let deadline = deadline.get_or_insert_with(|| Deadline::after(*timeout.lock()));
-            // Ends at readiness, at the time-out, or at a shutdown: then an attempt says what is the matter.
+            // Ends on readiness, a timeout or a shutdown; the next attempt tells which.
             loop {
                 let left = deadline.left();
                 if left.is_some_and(|left| left.is_zero()) {
@@ -127,10 +130,10 @@ impl StreamSocket {
     }
 }
 
-/// How long a wait goes on without a look at what other threads have done.
+/// The longest wait between two checks for actions of other threads.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Winsock takes more, but nobody is served by that, and some of its implementations do not.
+/// Winsock takes more, without benefit, and some implementations do not.
 const MAX_SLICES: usize = 1024;
 
 pub(crate) fn send(socket: &StreamSocket, data: &[u8]) -> io::Result<usize> {
@@ -171,7 +174,7 @@ pub(crate) fn try_recv_v(socket: &StreamSocket, slices: &mut [IoSliceMut<'_>]) -
     socket.received((&socket.socket).read_vectored(&mut slices[..count]))
 }
 
-/// Sending after the end was sent (`WSAESHUTDOWN`) is a broken pipe, as on Unix.
+/// Sending after a shutdown (`WSAESHUTDOWN`) is a broken pipe, as on Unix.
 fn broken(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(WSAESHUTDOWN) => io::Error::new(io::ErrorKind::BrokenPipe, error),
@@ -181,7 +184,7 @@ fn broken(error: io::Error) -> io::Error {
 
 const WSAESHUTDOWN: i32 = 10_058;
 
-/// Waits for readiness, failures included.
+/// Waits for readiness, including failures.
 fn is_ready(socket: &Socket, flags: PollFlags, time: Duration) -> io::Result<bool> {
     let time = Timespec::try_from(time).expect("it is short");
     let mut handles = [PollFd::from_borrowed_fd(socket.as_socket(), flags)];
@@ -202,7 +205,7 @@ impl AsSocket for StreamSocket {
     }
 }
 
-/// Its handle does not block.
+/// Its handle is nonblocking.
 impl From<StreamSocket> for OwnedSocket {
     fn from(socket: StreamSocket) -> Self {
         socket.socket.into()

@@ -1,4 +1,4 @@
-//! Transfers that signals interrupt: they go on, and end all the same when their time is up.
+//! Transfers interrupted by signals: they continue, and still respect their timeout.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,13 +9,14 @@ use socket2::SockRef;
 use crate::deadline::Deadline;
 use crate::{Interest, Pollable, wait_ready};
 
-/// Does a transfer of this side of the socket, once more after each signal.
+/// Runs a transfer of this side of the socket, and repeats it after each signal.
 ///
-/// A socket that has a time-out waits all of it anew with each call, and does not say how long it has waited: where one signal follows the
-/// other, as they do in a program that is profiled, that would be for ever. So the time counts from the first signal on. An
-/// interrupted transfer takes twice its time-out at most, and one that is not interrupted looks at no clock.
+/// A socket with a timeout restarts the timeout with each call, and does not report the time waited. Under
+/// frequent signals, as in a profiled program, that would wait for ever. So the time counts from the first
+/// signal on. An interrupted transfer takes at most twice its timeout, and an uninterrupted one reads no
+/// clock.
 #[inline]
-pub(crate) fn go_on<T>(
+pub(crate) fn retry_interrupted<T>(
     socket: impl AsFd,
     side: Interest,
     mut transfer: impl FnMut() -> rustix::io::Result<T>,
@@ -49,7 +50,7 @@ fn after_signal<T>(
     }
 }
 
-/// A socket whose handle tells everything.
+/// A socket whose handle shows all events.
 struct Waiting<'s>(BorrowedFd<'s>);
 
 impl Pollable for Waiting<'_> {

@@ -1,4 +1,4 @@
-//! Waiting for connections, whatever the family: what may be passed over, what to do when descriptors run out, how to stop.
+//! The listener of every family: errors to ignore, running out of descriptors, shutdown.
 
 use std::io;
 use std::time::Duration;
@@ -19,14 +19,14 @@ use crate::{Interest, wait_ready};
 pub(crate) struct Listener {
     socket: Socket,
     shut_down: AtomicBool,
-    /// Kept so that there is a descriptor to accept with, and thereby refuse, a connection when there are no others left.
+    /// A spare descriptor for accepting, and thereby refusing, a connection when no others are left.
     #[cfg(unix)]
     spare: Mutex<Option<Socket>>,
     shed: AtomicU64,
 }
 
-/// What to do after a failure to accept.
-enum Then {
+/// The reaction to a failed accept.
+enum Recovery {
     Retry,
     #[cfg(unix)]
     Shed,
@@ -42,13 +42,13 @@ impl Listener {
         Ok(Self::from_listening(socket))
     }
 
-    /// With a socket that listens already.
+    /// For a socket that listens already.
     pub(crate) fn from_listening(socket: Socket) -> Self {
         Self {
             socket,
             shut_down: AtomicBool::new(false),
             #[cfg(unix)]
-            spare: Mutex::new(spare().ok()),
+            spare: Mutex::new(spare_descriptor().ok()),
             shed: AtomicU64::new(0),
         }
     }
@@ -70,7 +70,7 @@ impl Listener {
         self.socket
     }
 
-    /// Waits for a connection and tells where it came from.
+    /// Waits for a connection and returns it with the peer's address.
     pub(crate) fn accept(&self) -> io::Result<(Socket, SockAddr)> {
         let mut pause = SHORTEST_PAUSE;
         loop {
@@ -93,22 +93,23 @@ impl Listener {
         }
     }
 
-    /// After a failure to accept: fails too, or it is worth trying again, or it was possible to accept all the same.
+    /// Handles a failed accept: returns the error, or none for a retry, or a connection that could be
+    /// accepted after all.
     fn recover(&self, error: io::Error, pause: &mut Duration) -> io::Result<Option<(Socket, SockAddr)>> {
-        match after(&error) {
-            Then::Retry => Ok(None),
+        match recovery(&error) {
+            Recovery::Retry => Ok(None),
             #[cfg(unix)]
-            Then::Shed => self.shed_one(error, pause),
+            Recovery::Shed => self.shed_one(error, pause),
             #[cfg(unix)]
-            Then::Pause => self.pause(error, pause).map(|()| None),
-            Then::Fail => {
+            Recovery::Pause => self.pause(error, pause).map(|()| None),
+            Recovery::Fail => {
                 *pause = SHORTEST_PAUSE;
                 Err(error)
             }
         }
     }
 
-    /// Where accepted sockets take over that the listening one must not block, that is undone.
+    /// Makes the accepted socket blocking, where it inherits the mode of the listening one.
     fn accepted(&self, socket: Socket, from: SockAddr) -> io::Result<(Socket, SockAddr)> {
         if !cfg!(any(target_os = "linux", target_os = "android")) {
             socket.set_nonblocking(false)?;
@@ -116,7 +117,7 @@ impl Listener {
         Ok((socket, from))
     }
 
-    /// How many connections were closed as soon as they were accepted because no descriptors were left.
+    /// The number of connections that were closed at once because no descriptors were left.
     pub(crate) fn shed(&self) -> u64 {
         self.shed.load(Ordering::Relaxed)
     }
@@ -127,27 +128,28 @@ impl Listener {
         self.shed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// No descriptors are left: accepts a connection with the spare one. It is kept if there is a new spare by then, otherwise closed.
+    /// Without free descriptors: accepts a connection with the spare one. It is kept if a new spare can be
+    /// made by then, otherwise closed.
     #[cfg(unix)]
     fn shed_one(&self, error: io::Error, pause: &mut Duration) -> io::Result<Option<(Socket, SockAddr)>> {
         if !self.socket.nonblocking()? {
-            // Linux looks for a descriptor before it looks for a connection: without this, the spare one would be missing for as
-            // long as nobody comes.
+            // Linux allocates a descriptor before it waits for a connection: without this wait, the spare one
+            // would be missing until the next connection.
             wait_ready(self, Interest::INPUT, None)?;
         }
         let mut slot = self.spare.lock();
-        let Some(kept) = slot.take().or_else(|| spare().ok()) else {
+        let Some(descriptor) = slot.take().or_else(|| spare_descriptor().ok()) else {
             drop(slot);
             return self.pause(error, pause).map(|()| None);
         };
-        drop(kept);
+        drop(descriptor);
         let accepted = self.socket.accept();
-        if let Ok(kept) = spare() {
-            *slot = Some(kept);
+        if let Ok(descriptor) = spare_descriptor() {
+            *slot = Some(descriptor);
             drop(slot);
             return match accepted {
                 Ok(accepted) => Ok(Some(accepted)),
-                Err(error) if matches!(after(&error), Then::Fail) => Err(error),
+                Err(error) if matches!(recovery(&error), Recovery::Fail) => Err(error),
                 Err(_) => Ok(None),
             };
         }
@@ -155,11 +157,11 @@ impl Listener {
             self.count_shed();
         }
         drop(accepted);
-        *slot = spare().ok();
+        *slot = spare_descriptor().ok();
         Ok(None)
     }
 
-    /// Gives others time to return what the system has run out of; whoever must not be kept waiting gets the error instead.
+    /// Waits for the shortage to end; a nonblocking acceptor gets the error instead.
     #[cfg(unix)]
     fn pause(&self, error: io::Error, pause: &mut Duration) -> io::Result<()> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -168,7 +170,7 @@ impl Listener {
         }
         let time = Timespec::try_from(*pause).expect("it is short");
         *pause = (*pause * 2).min(LONGEST_PAUSE);
-        // Waits for nothing but the end of listening.
+        // Waits for nothing but the shutdown of the listener.
         match poll(&mut [PollFd::new(&self.socket, PollFlags::empty())], Some(&time)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
@@ -189,8 +191,9 @@ impl Listener {
         self.socket.shutdown(std::net::Shutdown::Both)
     }
 
-    /// Where shutting down a listening socket does not end a waiting `accept`, a connection to itself does. The thread
-    /// that it wakes wakes the next; the last such connection waits unaccepted until the acceptor is dropped.
+    /// Where shutting down a listening socket does not end a waiting `accept`, a connection to itself does.
+    /// The woken thread wakes the next; the last such connection stays unaccepted until the acceptor is
+    /// dropped.
     #[cfg(not(target_os = "linux"))]
     fn wake(&self) -> io::Result<()> {
         use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -225,34 +228,35 @@ fn shut_down() -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, "the acceptor was shut down")
 }
 
-/// A socket that is good for nothing: it holds a descriptor, and a place in the system's table of open files, and needs no file system.
+/// A socket that only holds a descriptor and an entry in the system's table of open files, and needs no file
+/// system.
 #[cfg(unix)]
-fn spare() -> io::Result<Socket> {
+fn spare_descriptor() -> io::Result<Socket> {
     Socket::new(socket2::Domain::UNIX, socket2::Type::DGRAM, None)
 }
 
-/// A signal, a connection that its peer gave up before it was accepted, and network errors of a connection not yet accepted, which
-/// Linux reports here (accept(2)), concern nobody.
+/// Ignores signals, connections that their peers reset before they were accepted, and network errors of a
+/// connection not yet accepted, which Linux reports here (accept(2)).
 #[cfg(unix)]
-fn after(error: &io::Error) -> Then {
+fn recovery(error: &io::Error) -> Recovery {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::NOPROTOOPT) => Then::Retry,
-        Some(Errno::NETDOWN | Errno::HOSTDOWN | Errno::HOSTUNREACH | Errno::NETUNREACH) => Then::Retry,
+        Some(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::NOPROTOOPT) => Recovery::Retry,
+        Some(Errno::NETDOWN | Errno::HOSTDOWN | Errno::HOSTUNREACH | Errno::NETUNREACH) => Recovery::Retry,
         #[cfg(target_os = "linux")]
-        Some(Errno::NONET) => Then::Retry,
-        Some(Errno::MFILE | Errno::NFILE) => Then::Shed,
-        Some(Errno::NOBUFS | Errno::NOMEM) => Then::Pause,
-        _ => Then::Fail,
+        Some(Errno::NONET) => Recovery::Retry,
+        Some(Errno::MFILE | Errno::NFILE) => Recovery::Shed,
+        Some(Errno::NOBUFS | Errno::NOMEM) => Recovery::Pause,
+        _ => Recovery::Fail,
     }
 }
 
 /// As on Unix; a peer that resets before it is accepted is `WSAECONNRESET` here, or, under Wine, `WSAENOTCONN`.
 #[cfg(windows)]
-fn after(error: &io::Error) -> Then {
+fn recovery(error: &io::Error) -> Recovery {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, NotConnected};
     match error.kind() {
-        Interrupted | ConnectionAborted | ConnectionReset | NotConnected => Then::Retry,
-        _ => Then::Fail,
+        Interrupted | ConnectionAborted | ConnectionReset | NotConnected => Recovery::Retry,
+        _ => Recovery::Fail,
     }
 }
 

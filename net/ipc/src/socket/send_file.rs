@@ -8,8 +8,8 @@ use super::StreamSocket;
 use super::calls;
 use crate::TransferError;
 
-/// Sends the octets of `range`, all of them: on Linux within the system (`sendfile(2)`), elsewhere, and for files that cannot be
-/// sent that way, by reading and sending.
+/// Sends all octets of `range`: on Linux in the kernel (`sendfile(2)`), elsewhere, and for files without
+/// support for it, by reading and sending.
 pub(crate) fn send_file(socket: &StreamSocket, file: &File, range: Range<u64>) -> Result<(), TransferError> {
     let mut at = range.start;
     let transferred = |at: u64| usize::try_from(at - range.start).unwrap_or(usize::MAX);
@@ -29,12 +29,12 @@ pub(crate) fn send_file(socket: &StreamSocket, file: &File, range: Range<u64>) -
     Ok(())
 }
 
-/// The file or the system knows no `sendfile`.
+/// The file or the system does not support `sendfile`.
 fn is_impossible(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
 }
 
-/// One step within the system. `at` is moved by what was sent.
+/// One step in the kernel. Advances `at` by the number of octets sent.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn pass(socket: &StreamSocket, file: &File, at: &mut u64, end: u64) -> io::Result<usize> {
     let count = usize::try_from(end - *at).unwrap_or(usize::MAX).min(MOST_PASSED);
@@ -46,11 +46,11 @@ fn pass(socket: &StreamSocket, file: &File, at: &mut u64, end: u64) -> io::Resul
     copy(socket, file, at, end)
 }
 
-/// What Linux passes in one call.
+/// The maximum of one call on Linux.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const MOST_PASSED: usize = 0x7fff_f000;
 
-/// One step by reading and sending. `at` is moved by what was sent.
+/// One step by reading and sending. Advances `at` by the number of octets sent.
 fn copy(socket: &StreamSocket, file: &File, at: &mut u64, end: u64) -> io::Result<usize> {
     let mut buffer = [0; 16_384];
     let wanted = usize::try_from(end - *at).unwrap_or(usize::MAX).min(buffer.len());
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copying_sends_the_same_as_passing() {
+    fn copying_sends_the_same_as_sendfile() {
         let mut file = tempfile::tempfile().unwrap();
         let data: Vec<u8> = (0..100_000_u32).map(|i| (i ^ (i >> 8)) as u8).collect();
         file.write_all(&data).unwrap();

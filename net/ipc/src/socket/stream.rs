@@ -1,6 +1,7 @@
-//! One macro that makes a stream of a socket.
+//! The macro that implements a stream over a socket.
 
-/// Implements the transfers of `$Stream`, whose field `$socket` is a [`StreamSocket`](super::StreamSocket), and what every stream socket can do besides.
+/// Implements the transfers of `$Stream`, whose field `$socket` is a [`StreamSocket`](super::StreamSocket),
+/// and the other methods of stream sockets.
 macro_rules! socket_stream {
     ($Stream:ident, $socket:tt) => {
         impl $crate::Receive for $Stream {
@@ -58,9 +59,9 @@ macro_rules! socket_stream {
 
         $crate::inherent_transfer!($Stream);
 
-        /// What every stream over a socket can do.
+        /// Methods of every stream over a socket.
         impl $Stream {
-            /// Like [`recv`](Self::recv), but leaves the octets to be received again.
+            /// Like [`recv`](Self::recv), but leaves the octets in the queue.
             ///
             /// # Errors
             /// As [`recv`](Self::recv).
@@ -68,10 +69,11 @@ macro_rules! socket_stream {
                 $crate::socket::calls::peek(&self.$socket, buffer)
             }
 
-            /// Sends all octets of `range` of a file, without taking them into this process where the system can do that (`sendfile`). The
-            /// file's own position does not matter, and on Unix stays as it is.
+            /// Sends all octets of `range` of a file, without copying them into this process where the system
+            /// supports it (`sendfile`). The file's own position is not used, and on Unix not changed.
             ///
-            /// Where the system sends, it also raises SIGPIPE when the peer is gone; Rust programs ignore that from their start.
+            /// Where the kernel sends, it raises SIGPIPE when the peer has closed; Rust programs ignore it by
+            /// default.
             ///
             /// # Errors
             /// As [`send_n`](Self::send_n); [`UnexpectedEof`](std::io::ErrorKind::UnexpectedEof) when the file ends before the range.
@@ -83,7 +85,7 @@ macro_rules! socket_stream {
                 $crate::socket::send_file(&self.$socket, file, range)
             }
 
-            /// The time set with [`set_recv_timeout`](Self::set_recv_timeout) (`SO_RCVTIMEO`).
+            /// The timeout set with [`set_recv_timeout`](Self::set_recv_timeout) (`SO_RCVTIMEO`).
             ///
             /// # Errors
             /// Those of the operating system.
@@ -91,7 +93,7 @@ macro_rules! socket_stream {
                 self.$socket.read_timeout()
             }
 
-            /// The time set with [`set_send_timeout`](Self::set_send_timeout) (`SO_SNDTIMEO`).
+            /// The timeout set with [`set_send_timeout`](Self::set_send_timeout) (`SO_SNDTIMEO`).
             ///
             /// # Errors
             /// Those of the operating system.
@@ -99,7 +101,7 @@ macro_rules! socket_stream {
                 self.$socket.write_timeout()
             }
 
-            /// Asks for a send queue of this many octets (`SO_SNDBUF`).
+            /// Sets the size of the send queue in octets (`SO_SNDBUF`).
             ///
             /// # Errors
             /// Those of the operating system.
@@ -107,7 +109,8 @@ macro_rules! socket_stream {
                 self.$socket.set_send_buffer_size(octets)
             }
 
-            /// The size of the send queue as the system counts it: Linux tells twice what was asked for.
+            /// The size of the send queue as reported by the system: Linux reports twice the size that was
+            /// set.
             ///
             /// # Errors
             /// Those of the operating system.
@@ -115,8 +118,8 @@ macro_rules! socket_stream {
                 self.$socket.send_buffer_size()
             }
 
-            /// Asks for a receive queue of this many octets (`SO_RCVBUF`). What is to govern a window of TCP must be set before there is
-            /// a connection: see the options of the connector and of the acceptor.
+            /// Sets the size of the receive queue in octets (`SO_RCVBUF`). To affect the TCP window it must
+            /// be set before the connection is made: see the options of the connector and of the acceptor.
             ///
             /// # Errors
             /// Those of the operating system.
@@ -124,7 +127,8 @@ macro_rules! socket_stream {
                 self.$socket.set_recv_buffer_size(octets)
             }
 
-            /// The size of the receive queue as the system counts it: Linux tells twice what was asked for.
+            /// The size of the receive queue as reported by the system: Linux reports twice the size that was
+            /// set.
             ///
             /// # Errors
             /// Those of the operating system.
@@ -132,7 +136,7 @@ macro_rules! socket_stream {
                 self.$socket.recv_buffer_size()
             }
 
-            /// Takes the error that the system keeps for this connection (`SO_ERROR`), if there is one.
+            /// Takes the pending error of this connection (`SO_ERROR`), if any.
             ///
             /// # Errors
             /// Those of the operating system.
@@ -145,7 +149,7 @@ macro_rules! socket_stream {
     };
 }
 
-/// Implements [`Pollable`](crate::Pollable) and the ways out: the handle lent and the handle given away.
+/// Implements [`Pollable`](crate::Pollable), borrowing the handle, and conversion into an owned handle.
 macro_rules! handles {
     ($Endpoint:ident, $socket:tt) => {
         impl $crate::Pollable for $Endpoint {

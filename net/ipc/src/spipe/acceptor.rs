@@ -1,4 +1,4 @@
-//! Making STREAM pipes for those who come.
+//! The acceptor of STREAM pipes.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::socket::{Listener, acceptor};
 use crate::unix::{self, AcceptorOptions};
 use crate::{Handle, Pollable};
 
-/// Waits at a path for processes to come, and makes a pipe with each; carries no octets itself.
+/// Listens at a path, and makes a pipe with each process that connects; carries no octets itself.
 ///
 /// Several threads may accept at once. Dropping it stops listening, and removes the socket file unless that was opened with
 /// [`keep_file`](AcceptorOptions::keep_file).
@@ -38,18 +38,19 @@ impl Acceptor {
 
 acceptor!(Acceptor, Stream, Addr, Ok);
 
-/// Where processes come to.
+/// The listening socket at which the processes meet.
 #[derive(Debug)]
 struct Rendezvous(unix::Acceptor);
 
 impl Rendezvous {
-    /// Waits for a process to come, and makes a pipe with it. Whoever comes and is gone before there is a pipe concerns nobody.
+    /// Waits for a process to connect, and makes a pipe with it. A process that disconnects before there is a
+    /// pipe is ignored.
     fn accept(&self) -> io::Result<(Stream, Addr)> {
         loop {
-            let (visitor, _) = self.0.accept()?;
-            match hand_over(&visitor) {
+            let (client, _) = self.0.accept()?;
+            match send_pipe_end(&client) {
                 Ok(stream) => return Ok((stream, Addr::unnamed())),
-                // The visitor sees the end of the rendezvous.
+                // The client sees the end of the rendezvous connection.
                 Err(error) if is_exhausted(&error) => self.listener().count_shed(),
                 Err(_) => {}
             }
@@ -57,7 +58,7 @@ impl Rendezvous {
     }
 }
 
-/// The rest is as it is with any listener.
+/// The rest is delegated to the listener.
 impl Rendezvous {
     fn listener(&self) -> &Listener {
         self.0.listener()
@@ -90,11 +91,12 @@ impl Pollable for Rendezvous {
     }
 }
 
-/// Makes a pipe and passes one end to `visitor`. Nothing can fill the rendezvous before, so this does not wait.
-fn hand_over(visitor: &unix::Stream) -> io::Result<Stream> {
+/// Makes a pipe and passes one end to `client`. The queue of a new connection is empty, so this does not
+/// wait.
+fn send_pipe_end(client: &unix::Stream) -> io::Result<Stream> {
     let (ours, theirs) = pair()?;
-    visitor.send_handle(&theirs)?;
-    ours.met_at(visitor)
+    client.send_handle(&theirs)?;
+    ours.with_peer_of(client)
 }
 
 fn is_exhausted(error: &io::Error) -> bool {

@@ -1,4 +1,4 @@
-//! Where STREAM pipes are made.
+//! The address of an acceptor of STREAM pipes.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use socket2::SockAddr;
 
 use crate::unix;
 
-/// The path at which a process listens that makes STREAM pipes, or nothing for an end of a pipe, which has no name.
+/// The path of a process that accepts STREAM pipes, or no name for an end of a pipe.
 ///
 /// Displayed, and parsed, as the path.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -24,25 +24,23 @@ impl Addr {
         unix::Addr::path(path).map(Self)
     }
 
-    /// No name, as an end of a pipe has it.
+    /// The unnamed address of an end of a pipe.
     #[must_use]
     pub fn unnamed() -> Self {
         Self::default()
     }
 
-    /// The path, if it is one.
+    /// The path, if there is one.
     #[must_use]
     pub fn as_path(&self) -> Option<&Path> {
         self.0.as_path()
     }
 
-    /// The address of the rendezvous.
+    /// The address of the listening socket.
     pub(super) fn rendezvous(&self) -> io::Result<&unix::Addr> {
         match self.as_path() {
             Some(_) => Ok(&self.0),
-            None => {
-                Err(io::Error::new(io::ErrorKind::InvalidInput, "an end of a pipe without a name cannot be opened"))
-            }
+            None => Err(io::Error::new(io::ErrorKind::InvalidInput, "an unnamed end of a pipe cannot be opened")),
         }
     }
 

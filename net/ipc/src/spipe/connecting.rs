@@ -1,11 +1,11 @@
-//! Coming to a rendezvous to be given an end of a STREAM pipe.
+//! The connector of STREAM pipes.
 
 use std::io;
 use std::time::Duration;
 
 use super::{Addr, Stream};
 #[cfg(any(target_os = "linux", target_os = "android"))]
-use crate::unix::pace::Pace;
+use crate::unix::retry_timer::RetryTimer;
 use crate::{Connecting as _, Handle, Interest, Pollable, Prepared, unix};
 
 /// Makes connections; carries no octets itself.
@@ -13,19 +13,21 @@ use crate::{Connecting as _, Handle, Interest, Pollable, Prepared, unix};
 pub struct Connector(());
 
 impl Connector {
-    /// Comes to `addr` and waits to be given an end of a pipe.
+    /// Connects to `addr` and waits for an end of a pipe.
     ///
     /// # Errors
-    /// As [`unix::Connector::connect`]; [`io::ErrorKind::ConnectionRefused`] also when the acceptor makes no pipe.
+    /// As [`unix::Connector::connect`]; [`io::ErrorKind::ConnectionRefused`] also when the acceptor closes
+    /// without passing a pipe.
     pub fn connect(addr: &Addr) -> io::Result<Stream> {
         let rendezvous = unix::Connector::connect(addr.rendezvous()?)?;
-        met(rendezvous.recv_handle(), &rendezvous)
+        finish(rendezvous.recv_handle(), &rendezvous)
     }
 
-    /// Like [`connect`](Self::connect), but waits no longer than `timeout`. Until the acceptor accepts, there is no pipe.
+    /// Like [`connect`](Self::connect), but waits no longer than `timeout`. There is no pipe before the
+    /// acceptor accepts.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect); [`io::ErrorKind::TimedOut`] when the time ran out, at once when it is zero.
+    /// As [`connect`](Self::connect); [`io::ErrorKind::TimedOut`] on a timeout, at once when it is zero.
     pub fn connect_timeout(addr: &Addr, timeout: Duration) -> io::Result<Stream> {
         match timeout {
             Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
@@ -33,17 +35,17 @@ impl Connector {
         }
     }
 
-    /// Comes to `addr` without waiting.
+    /// Starts to connect to `addr` without waiting.
     ///
     /// # Errors
-    /// Those of the operating system that are known at once; the others come when it is completed.
+    /// Those of the operating system that are known at once; the others are returned on completion.
     pub fn start(addr: &Addr) -> io::Result<Connecting> {
-        let coming = unix::Connector::new().start(addr.rendezvous()?)?;
-        Ok(Connecting { state: State::Coming(coming), is_over: false })
+        let connecting = unix::Connector::new().start(addr.rendezvous()?)?;
+        Ok(Connecting { state: State::Connecting(connecting), is_over: false })
     }
 }
 
-/// A STREAM pipe that is being made; from [`Connector::start`].
+/// A pending STREAM pipe; from [`Connector::start`].
 #[derive(Debug)]
 pub struct Connecting {
     state: State,
@@ -52,27 +54,27 @@ pub struct Connecting {
 
 #[derive(Debug)]
 enum State {
-    /// On the way to the rendezvous.
-    Coming(unix::Connecting),
-    /// There.
+    /// Connecting to the listening socket.
+    Connecting(unix::Connecting),
+    /// Connected, waiting for the end of the pipe.
     Waiting(Waiting),
-    /// On the way from one to the other.
-    Between,
+    /// Placeholder while the state changes.
+    Transition,
 }
 
 #[derive(Debug)]
 struct Waiting {
     rendezvous: unix::Stream,
-    /// What has been the handle on the way; then it stays the handle.
+    /// The handle used while connecting; it stays the handle.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    pace: Option<Pace>,
+    retry_timer: Option<RetryTimer>,
 }
 
 impl Waiting {
     fn handle(&self) -> Handle<'_> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        if let Some(pace) = &self.pace {
-            return pace.handle();
+        if let Some(retry_timer) = &self.retry_timer {
+            return retry_timer.handle();
         }
         self.rendezvous.handle()
     }
@@ -81,28 +83,30 @@ impl Waiting {
         match self.rendezvous.try_recv_handle() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 #[cfg(any(target_os = "linux", target_os = "android"))]
-                self.pace.as_mut().map_or(Ok(()), Pace::again)?;
+                self.retry_timer.as_mut().map_or(Ok(()), RetryTimer::restart)?;
                 Ok(None)
             }
-            received => met(received, &self.rendezvous).map(Some),
+            received => finish(received, &self.rendezvous).map(Some),
         }
     }
 }
 
 impl Connecting {
-    fn go_on(&mut self) -> io::Result<Option<Stream>> {
-        if let State::Coming(coming) = &mut self.state {
-            let Some(rendezvous) = coming.try_complete().map_err(refused)? else { return Ok(None) };
-            let State::Coming(_coming) = std::mem::replace(&mut self.state, State::Between) else { unreachable!() };
+    fn advance(&mut self) -> io::Result<Option<Stream>> {
+        if let State::Connecting(connecting) = &mut self.state {
+            let Some(rendezvous) = connecting.try_complete().map_err(refused)? else { return Ok(None) };
+            let State::Connecting(_connecting) = std::mem::replace(&mut self.state, State::Transition) else {
+                unreachable!()
+            };
             self.state = State::Waiting(Waiting {
                 rendezvous,
                 #[cfg(any(target_os = "linux", target_os = "android"))]
-                pace: _coming.into_pace(),
+                retry_timer: _connecting.into_retry_timer(),
             });
         }
         match &mut self.state {
             State::Waiting(waiting) => waiting.try_complete(),
-            State::Coming(_) | State::Between => unreachable!("it has just arrived"),
+            State::Connecting(_) | State::Transition => unreachable!("the state has just become Waiting"),
         }
     }
 }
@@ -110,9 +114,9 @@ impl Connecting {
 impl Pollable for Connecting {
     fn handle(&self) -> Handle<'_> {
         match &self.state {
-            State::Coming(coming) => coming.handle(),
+            State::Connecting(connecting) => connecting.handle(),
             State::Waiting(waiting) => waiting.handle(),
-            State::Between => unreachable!("nobody sees it between two states"),
+            State::Transition => unreachable!("not visible between two states"),
         }
     }
 
@@ -122,7 +126,7 @@ impl Pollable for Connecting {
 
     fn prepare(&self, wanted: Interest) -> Prepared {
         match &self.state {
-            State::Coming(coming) => coming.prepare(wanted),
+            State::Connecting(connecting) => connecting.prepare(wanted),
             _ if wanted.contains(Interest::OUTPUT) => Prepared { wait_for: Interest::INPUT, ready: Interest::NONE },
             _ => Prepared { wait_for: Interest::NONE, ready: Interest::NONE },
         }
@@ -130,7 +134,7 @@ impl Pollable for Connecting {
 
     fn interpret(&self, seen: Interest, wanted: Interest) -> Interest {
         match &self.state {
-            State::Coming(coming) => coming.interpret(seen, wanted),
+            State::Connecting(connecting) => connecting.interpret(seen, wanted),
             _ if seen.is_none() => Interest::NONE,
             _ => wanted & Interest::OUTPUT,
         }
@@ -142,25 +146,26 @@ impl crate::Connecting for Connecting {
 
     fn try_complete(&mut self) -> io::Result<Option<Stream>> {
         if self.is_over {
-            return Err(io::Error::other("an attempt is over once its stream or its error was given"));
+            return Err(io::Error::other("a connection attempt ends when its stream or its error is returned"));
         }
-        let result = self.go_on();
+        let result = self.advance();
         self.is_over = !matches!(result, Ok(None));
         result
     }
 }
 
-/// What came of the wait at the rendezvous.
-fn met(received: io::Result<Stream>, rendezvous: &unix::Stream) -> io::Result<Stream> {
-    received.map_err(refused)?.met_at(rendezvous)
+/// The result of the wait for the end of the pipe.
+fn finish(received: io::Result<Stream>, rendezvous: &unix::Stream) -> io::Result<Stream> {
+    received.map_err(refused)?.with_peer_of(rendezvous)
 }
 
-/// An acceptor that goes away, or has no descriptors left, makes no pipe.
+/// An acceptor that closes, or has no descriptors left, passes no pipe.
 fn refused(error: io::Error) -> io::Error {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
-            io::Error::new(io::ErrorKind::ConnectionRefused, "the acceptor made no pipe")
-        }
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => io::Error::new(
+            io::ErrorKind::ConnectionRefused,
+            "the acceptor closed the connection without passing a pipe",
+        ),
         _ => error,
     }
 }

@@ -1,4 +1,4 @@
-//! What makes STREAM pipes a family.
+//! The family of STREAM pipes.
 
 use std::io;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use super::{Acceptor, AcceptorOptions, Addr, Connecting, Connector, Stream};
 use crate::Family;
 
-/// The family of STREAM pipes, for code that is generic over families: with which options acceptors are opened.
+/// The family of STREAM pipes, for code that is generic over families: the options of acceptors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Spipe {
-    /// For the rendezvous; its queues do not matter to the pipes.
+    /// For acceptors; the queue sizes do not affect the pipes.
     pub acceptor: AcceptorOptions,
 }
 
 impl Spipe {
-    /// With these options.
+    /// A family with these options.
     #[must_use]
     pub fn new(acceptor: AcceptorOptions) -> Self {
         Self { acceptor }

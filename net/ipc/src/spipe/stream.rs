@@ -11,13 +11,14 @@ use crate::unix::{self, Passable};
 
 /// One end of a STREAM pipe.
 ///
-/// All methods take `&self`: one thread may send while another receives. Every wait goes on after a signal; a time-out
-/// then begins anew. Sending to a peer that is gone is an error ([`io::ErrorKind::BrokenPipe`]), never a signal.
-/// Each transfer is one system call. Dropping it closes it.
+/// All methods take `&self`: one thread may send while another receives. Every wait continues after a signal;
+/// a timeout then starts again. Sending to a closed peer is an error ([`io::ErrorKind::BrokenPipe`]), never a
+/// signal. Each transfer is one system call. Dropping it closes it.
 #[derive(Debug)]
 pub struct Stream {
     socket: StreamSocket,
-    /// Who came to the rendezvous, or was found there. (The pipe itself only knows who made it.)
+    /// The credentials of the process at the other end of the listening connection. (The pipe itself records
+    /// only its creator.)
     #[cfg(any(target_os = "linux", target_os = "android"))]
     peer: Option<Credentials>,
 }
@@ -33,7 +34,7 @@ pub fn pair() -> io::Result<(Stream, Stream)> {
     Ok((Stream::from_socket(one)?, Stream::from_socket(other)?))
 }
 
-/// Who the peer is.
+/// Peer credentials.
 impl Stream {
     fn from_socket(socket: Socket) -> io::Result<Self> {
         Ok(Self {
@@ -43,15 +44,15 @@ impl Stream {
         })
     }
 
-    /// With the process at the other end of `rendezvous` for a peer.
-    pub(super) fn met_at(self, rendezvous: &unix::Stream) -> io::Result<Self> {
+    /// With the process at the other end of `rendezvous` as the peer.
+    pub(super) fn with_peer_of(self, rendezvous: &unix::Stream) -> io::Result<Self> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         return Ok(Self { peer: Some(rendezvous.peer_credentials()?), ..self });
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         return Ok(self);
     }
 
-    /// The same end under another handle.
+    /// Another handle to the same end.
     ///
     /// # Errors
     /// Those of the operating system, such as too many open files.
@@ -63,8 +64,8 @@ impl Stream {
         })
     }
 
-    /// Who the peer was when the pipe was made, if it was made by an acceptor and a connector: the system vouches for it. `None` for
-    /// the ends of a [`pair`] and for one that was made elsewhere.
+    /// The credentials of the peer when the pipe was made by an acceptor and a connector, vouched for by the
+    /// system. `None` for the ends of a [`pair`] and for pipes made elsewhere.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[must_use]
     pub fn peer_credentials(&self) -> Option<Credentials> {
@@ -75,7 +76,8 @@ impl Stream {
 /// Takes over an end of a pipe made elsewhere, such as one inherited from another process.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] for a handle that is no UNIX-domain stream socket, or listens; it is closed.
+/// [`io::ErrorKind::InvalidInput`] for a handle that is not a UNIX-domain stream socket, or listens; it is
+/// closed.
 impl TryFrom<OwnedHandle> for Stream {
     type Error = io::Error;
 

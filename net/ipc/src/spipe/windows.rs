@@ -1,9 +1,9 @@
 //! STREAM pipes over the named pipes of Windows.
 //!
-//! An acceptor always has one instance of its pipe that nobody has been given yet, from its opening to its end: so the name is never
-//! free for others to take. Whoever comes takes that instance, and has a pipe before the acceptor knows of them, as a connection
-//! waits in a listening socket's queue; the next one waits until the acceptor has made another instance. How Windows is asked for
-//! all of this is in [`crate::sys::named_pipe`].
+//! While an acceptor is open, one instance of its pipe is always free, so that no other process can take the
+//! name. A client takes that instance, and has a pipe before the acceptor knows of it, as a connection waits
+//! in the queue of a listening socket; the next client waits until the acceptor has made another instance.
+//! The system calls are in [`crate::sys::named_pipe`].
 
 mod acceptor;
 mod addr;

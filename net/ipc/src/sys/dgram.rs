@@ -1,4 +1,4 @@
-//! What datagrams need of the system: many in one call, control messages, options without a name elsewhere.
+//! System calls of datagrams: many in one call, control messages, options that the safe libraries lack.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use linux::{
@@ -7,7 +7,7 @@ pub(crate) use linux::{
 #[cfg(windows)]
 pub(crate) use windows::recv_from;
 
-/// Room for the headers of one call: nothing, where a call takes one datagram.
+/// Room for the headers of one call; empty where a call takes one datagram.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 #[derive(Debug)]
 pub(crate) struct Scratch;
@@ -20,7 +20,7 @@ impl Scratch {
     }
 }
 
-/// The octets of an address as the system wrote it: family, then what the family says.
+/// The octets of an address as the system wrote it: the family, then the data of the family.
 #[cfg(unix)]
 pub(crate) fn octets(name: &rustix::net::SocketAddrAny) -> &[u8] {
     // SAFETY: the first `addr_len` octets of its storage are initialised, as `SocketAddrAny` keeps to be true, and the result borrows
@@ -39,7 +39,7 @@ mod linux {
     use rustix::net::{RecvFlags, SendFlags, SocketAddrAny};
 
     use crate::Interest;
-    use crate::socket::interrupted::go_on;
+    use crate::socket::interrupted::retry_interrupted;
 
     /// The system's numbers of options and control messages.
     pub(crate) mod names {
@@ -62,7 +62,7 @@ mod linux {
     unsafe impl Sync for Scratch {}
 
     impl Scratch {
-        /// Empty, with room for so many datagrams.
+        /// Empty, with room for that many datagrams.
         pub(crate) fn with_capacity(datagrams: usize) -> Self {
             Self {
                 headers: Vec::with_capacity(datagrams),
@@ -76,10 +76,10 @@ mod linux {
             self.pieces.clear();
         }
 
-        /// Adds one datagram of which `name` and `piece` will be set once all are there and no vector moves any more.
+        /// Adds one datagram; `name` and `piece` are set once all are added and no vector moves any more.
         fn push(&mut self, data: *mut u8, len: usize) {
             self.pieces.push(libc::iovec { iov_base: data.cast(), iov_len: len });
-            // SAFETY: a header of zeros says: no name, no pieces, no control data, no flags.
+            // SAFETY: a header of zeros means: no name, no pieces, no control data, no flags.
             self.headers.push(unsafe { MaybeUninit::zeroed().assume_init() });
         }
 
@@ -98,17 +98,17 @@ mod linux {
         }
     }
 
-    /// One of the datagrams that [`recv_many`] brought.
+    /// One of the datagrams received by [`recv_many`].
     #[derive(Debug)]
     pub(crate) struct Arrived {
-        /// The datagram's own length, which may be more than its buffer took.
+        /// The datagram's own length, which may exceed its buffer.
         pub(crate) len: usize,
-        /// Who sent it; `None` if it has no name.
+        /// The sender; `None` if it has no name.
         pub(crate) name: Option<SocketAddrAny>,
     }
 
-    /// `recvmmsg`: fills the `buffers` from the front, one datagram each, and tells `each` about every one. Waits, if at all,
-    /// for the first only.
+    /// `recvmmsg`: fills the `buffers` from the front, one datagram each, and calls `each` for every one.
+    /// Waits, if at all, for the first only.
     pub(crate) fn recv_many<'b>(
         handle: BorrowedFd<'_>,
         scratch: &mut Scratch,
@@ -128,7 +128,7 @@ mod linux {
             header.msg_hdr.msg_name = ptr::from_mut(name).cast();
             header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         }
-        let count = go_on(handle, Interest::INPUT, || {
+        let count = retry_interrupted(handle, Interest::INPUT, || {
             // SAFETY: every header points at one piece and one name, which lie in vectors that do not change during the
             // call; every piece is a buffer that we hold exclusively for 'b and that any octets may be written to.
             let result = unsafe {
@@ -149,7 +149,7 @@ mod linux {
         Ok(count)
     }
 
-    /// What the kernel wrote as a name; `None` for a sender that has none.
+    /// Decodes a name written by the kernel; `None` for a sender without a name.
     fn decode(name: &libc::sockaddr_storage, len: libc::socklen_t) -> Option<SocketAddrAny> {
         let len = (len as usize).min(size_of::<libc::sockaddr_storage>());
         if name.ss_family == libc::AF_UNSPEC as libc::sa_family_t || len < size_of::<libc::sa_family_t>() {
@@ -160,7 +160,7 @@ mod linux {
         Some(unsafe { SocketAddrAny::read(ptr::from_ref(name).cast(), len as _) })
     }
 
-    /// `sendmmsg`: sends the `datagrams` from the front and says how many went.
+    /// `sendmmsg`: sends the `datagrams` from the front and returns the number sent.
     pub(crate) fn send_many<'d>(
         handle: BorrowedFd<'_>,
         scratch: &mut Scratch,
@@ -176,7 +176,7 @@ mod linux {
             }
         }
         scratch.link_pieces();
-        let count = go_on(handle, Interest::OUTPUT, || {
+        let count = retry_interrupted(handle, Interest::OUTPUT, || {
             // SAFETY: every header points at one piece, in a vector that does not change during the call, and perhaps at
             // a name; pieces and names are borrowed for 'd, and sending only reads them.
             let result = unsafe {
@@ -192,8 +192,8 @@ mod linux {
         Ok(count)
     }
 
-    /// `recvmsg` with room for control messages: the datagram's own length, how much of `control` was filled, who sent
-    /// it.
+    /// `recvmsg` with room for control messages: the datagram's own length, the filled length of `control`,
+    /// the sender.
     pub(crate) fn recv_with_control(
         handle: BorrowedFd<'_>,
         buffer: &mut [u8],
@@ -204,11 +204,11 @@ mod linux {
         let mut piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         // SAFETY: a `sockaddr_storage` of zeros is a name of the family AF_UNSPEC.
         let mut name: libc::sockaddr_storage = unsafe { MaybeUninit::zeroed().assume_init() };
-        // SAFETY: a header of zeros says: no name, no pieces, no control data, no flags.
+        // SAFETY: a header of zeros means: no name, no pieces, no control data, no flags.
         let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
         header.msg_iov = &mut piece;
         header.msg_iovlen = 1;
-        let len = go_on(handle, Interest::INPUT, || {
+        let len = retry_interrupted(handle, Interest::INPUT, || {
             header.msg_name = ptr::from_mut(&mut name).cast();
             header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
             header.msg_control = control.as_mut_ptr().cast();
@@ -284,7 +284,7 @@ mod windows {
 
     use socket2::{MaybeUninitSlice, SockAddr, Socket};
 
-    /// `WSARecvFrom`: how many octets lie in `slices`, whether the datagram was longer, who sent it.
+    /// `WSARecvFrom`: the number of octets in `slices`, whether the datagram was longer, the sender.
     pub(crate) fn recv_from(socket: &Socket, slices: &mut [IoSliceMut<'_>]) -> io::Result<(usize, bool, SockAddr)> {
         // SAFETY: both types are transparent over WSABUF, as their documentations say; the octets are initialised, and
         // `recv_from_vectored` promises that it writes no uninitialised ones.

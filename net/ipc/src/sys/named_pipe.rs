@@ -1,7 +1,7 @@
-//! Named pipes of Windows: creating, listening, receiving. Sending is in [`outgoing`].
+//! Windows named pipes: creating, listening, receiving. Sending is in [`outgoing`].
 //!
-//! All handles are opened for overlapped operations. The system reads and writes what an operation points at until that is over,
-//! which nothing here leaves to chance: a wait that ends early cancels the operation and then waits for its end.
+//! All handles are opened for overlapped operations. The system accesses the memory of an operation until it
+//! has ended. So a wait that ends early cancels the operation and then waits for its end.
 
 mod outgoing;
 
@@ -34,26 +34,26 @@ use windows_sys::Win32::System::Threading::{CreateEventW, INFINITE, SetEvent, Wa
 use crate::deadline::Deadline;
 pub(crate) use outgoing::Outgoing;
 
-/// Something to wait for, that stays set until an operation begins that uses it.
+/// A manual-reset event, set until an operation starts that uses it.
 #[derive(Debug)]
 pub(crate) struct Event(OwnedHandle);
 
 impl Event {
     /// Not set.
     pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: without attributes and without a name there is nothing to point at.
+        // SAFETY: without attributes and without a name there is nothing to refer to.
         let handle = unsafe { CreateEventW(ptr::null(), 1, 0, ptr::null()) };
-        // SAFETY: the handle is new and nobody else's.
+        // SAFETY: the handle is new and not shared.
         owned(handle).map(Self)
     }
 
-    /// Wakes all who wait, now and later.
+    /// Wakes all waiting threads, now and later.
     pub(crate) fn set(&self) {
-        // SAFETY: the handle is open as long as `self` is. It fails for no event.
+        // SAFETY: the handle is open as long as `self` is. The call fails for no event.
         unsafe { SetEvent(self.raw()) };
     }
 
-    /// Waits for it to be set; false when the time is over.
+    /// Waits for it to be set; false after the deadline.
     pub(crate) fn wait(&self, deadline: Deadline) -> io::Result<bool> {
         Ok(wait([self], deadline)?.is_some())
     }
@@ -68,33 +68,33 @@ impl Event {
     }
 }
 
-/// Takes over a handle that a call has just made, or says why it did not.
+/// Takes over a handle that a call has just created, or returns the call's error.
 fn owned(handle: RawHandle) -> io::Result<OwnedHandle> {
     if handle.is_null() || handle == INVALID_HANDLE_VALUE {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: all callers give what the system has just made for them alone.
+    // SAFETY: all callers pass a handle that the system has just created for them alone.
     Ok(unsafe { OwnedHandle::from_raw_handle(handle) })
 }
 
-/// Waits for one of several events, which are not the same: which one, or `None` when the time is over.
+/// Waits for one of several distinct events; returns its index, or `None` after the deadline.
 fn wait<const N: usize>(events: [&Event; N], deadline: Deadline) -> io::Result<Option<usize>> {
     let handles = events.map(Event::raw);
     let count = N as u32; // two at most
     loop {
         let left = deadline.left();
-        // SAFETY: so many handles, open as long as the borrowed events are.
+        // SAFETY: that many handles, open as long as the borrowed events are.
         let woken = unsafe { WaitForMultipleObjects(count, handles.as_ptr(), 0, milliseconds(left)) };
         match woken {
             WAIT_TIMEOUT if deadline.left().is_some_and(|left| left.is_zero()) => return Ok(None),
-            WAIT_TIMEOUT => {} // of a time longer than the system can count
+            WAIT_TIMEOUT => {} // of a time beyond the range of the system
             _ if woken.wrapping_sub(WAIT_OBJECT_0) < count => return Ok(Some((woken - WAIT_OBJECT_0) as usize)),
             _ => return Err(io::Error::last_os_error()),
         }
     }
 }
 
-/// As the system counts a wait, rounded up; at most 49 days, unless it is for ever.
+/// A timeout in the system's unit, rounded up; at most 49 days, unless it is unlimited.
 fn milliseconds(time: Option<Duration>) -> u32 {
     match time {
         Some(time) => u32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX).min(INFINITE - 1),
@@ -102,27 +102,27 @@ fn milliseconds(time: Option<Duration>) -> u32 {
     }
 }
 
-/// How an instance of a pipe is made.
+/// The parameters of an instance of a pipe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Instance {
-    /// How many there may be of its name.
+    /// The maximum number of instances of its name.
     pub(crate) limit: u8,
-    /// What the system keeps for the side that makes it, each way, in octets.
+    /// The queue sizes of the creating side, each way, in octets.
     pub(crate) queues: [u32; 2],
 }
 
-/// Who may do what, as the system reads it (Security Descriptor Definition Language): all to the owner, to administrators and to
-/// the system. Without this, everybody may open a pipe to receive from it.
+/// The access rights, in the Security Descriptor Definition Language: all rights for the owner,
+/// administrators and the system. Without this, any user may open a pipe to receive from it.
 const ACCESS: &str = "D:P(A;;GA;;;OW)(A;;GA;;;BA)(A;;GA;;;SY)";
 
-/// A security descriptor of the system's.
+/// A security descriptor allocated by the system.
 struct Descriptor(PSECURITY_DESCRIPTOR);
 
 impl Descriptor {
     fn new(text: &str) -> io::Result<Self> {
         let text = wide(text);
         let mut descriptor = ptr::null_mut();
-        // SAFETY: the text ends with a zero, and `descriptor` is there for the answer.
+        // SAFETY: the text ends with a zero, and `descriptor` outlives the call.
         let made = unsafe {
             ConvertStringSecurityDescriptorToSecurityDescriptorW(
                 text.as_ptr(),
@@ -137,7 +137,7 @@ impl Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: the system made it for us to be freed so.
+        // SAFETY: allocated by the system, to be freed with this call.
         unsafe { LocalFree(self.0) };
     }
 }
@@ -151,8 +151,8 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// A new instance, not yet connected: the first of its name, which then nobody else may have, or one more. The user whose
-    /// process this is, administrators and the system may open it, and nobody else.
+    /// A new instance, not yet connected: the first of its name, or a further one. Only the user of this
+    /// process, administrators and the system may open it.
     pub(crate) fn create(name: &str, instance: &Instance, first: bool) -> io::Result<Self> {
         let wide = wide(name);
         let access = Descriptor::new(ACCESS)?;
@@ -162,7 +162,7 @@ impl Pipe {
             bInheritHandle: 0,
         };
         let first = if first { FILE_FLAG_FIRST_PIPE_INSTANCE } else { 0 };
-        // SAFETY: the name ends with a zero; it, the attributes and the descriptor are there until the call returns.
+        // SAFETY: the name ends with a zero; it, the attributes and the descriptor outlive the call.
         let handle = unsafe {
             CreateNamedPipeW(
                 wide.as_ptr(),
@@ -178,7 +178,7 @@ impl Pipe {
         owned(handle).map(|handle| Self { handle, is_server: true })
     }
 
-    /// The other end of an instance that nobody else has taken. Whoever made it may learn who comes, but not act in their name.
+    /// Opens the other end of a free instance. Its creator may identify this process, but not impersonate it.
     pub(crate) fn open(name: &str) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).share_mode(0);
@@ -186,19 +186,18 @@ impl Pipe {
         Ok(Self { handle: options.open(name)?.into(), is_server: false })
     }
 
-    /// The process that has, or had, the other end when the two came together.
+    /// The process at the other end when the connection was made.
     pub(crate) fn peer_process_id(&self) -> io::Result<u32> {
         let mut id = 0;
         let ask = if self.is_server { GetNamedPipeClientProcessId } else { GetNamedPipeServerProcessId };
-        // SAFETY: the handle is open as long as `self` is, and `id` is there for the answer.
+        // SAFETY: the handle is open as long as `self` is, and `id` outlives the call.
         match unsafe { ask(self.raw(), &mut id) } {
             0 => Err(io::Error::last_os_error()),
             _ => Ok(id),
         }
     }
 
-    /// Receives what is there, waiting for it: how many octets; zero when the other side is gone, or sent nothing with much ado
-    /// (see [`Received`]).
+    /// Waits for octets and returns their number; see [`Received`] for the other results.
     pub(crate) fn receive(
         &self,
         buffer: &mut [u8],
@@ -208,26 +207,26 @@ impl Pipe {
     ) -> io::Result<Received> {
         let overlapped = Overlapped::new(event);
         let len = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
-        // SAFETY: the buffer is borrowed exclusively, and `settle` comes back only when the system has done with it and with
-        // `overlapped`; nothing in between panics.
+        // SAFETY: the buffer is borrowed exclusively, and `settle` returns only when the system has finished
+        // with it and with `overlapped`; nothing in between panics.
         let settled = unsafe {
             let began = ReadFile(self.raw(), buffer.as_mut_ptr(), len, ptr::null_mut(), overlapped.as_ptr());
             self.settle(began, &overlapped, [event, stop], deadline)
         };
         match settled {
-            Ok(Some(0)) => Ok(Received::Nothing),
+            Ok(Some(0)) => Ok(Received::Empty),
             Ok(Some(octets)) => Ok(Received::Octets(octets)),
-            Ok(None) => Ok(Received::Waited),
+            Ok(None) => Ok(Received::Stopped),
             Err(error) if is_gone(&error) => Ok(Received::End),
             Err(error) => Err(error),
         }
     }
 
-    /// Waits for an operation to be over, or ends it when one stops it or the time runs out: then, if it had not come about by
-    /// itself after all, `None`.
+    /// Waits for an operation to end, or cancels it on a stop event or at the deadline: then `None`, unless
+    /// it had completed after all.
     ///
     /// # Safety
-    /// `began` is what the call said that was given `overlapped` just now, on the handle of this pipe.
+    /// `began` is the result of the call that was given `overlapped` just now, on the handle of this pipe.
     unsafe fn settle(
         &self,
         began: i32,
@@ -239,7 +238,7 @@ impl Pipe {
         if began == 0 {
             let error = io::Error::last_os_error();
             if error.raw_os_error() != Some(ERROR_IO_PENDING as i32) {
-                return Err(error); // it has not begun
+                return Err(error); // it has not started
             }
             if !matches!(wait(events, deadline), Ok(Some(0))) {
                 ended = true;
@@ -257,23 +256,23 @@ impl Pipe {
     }
 }
 
-/// What a call to receive has brought.
+/// The result of a receive.
 #[derive(Debug)]
 pub(crate) enum Received {
     Octets(usize),
-    /// The other side has written nothing at all, which is possible, and is not the end.
-    Nothing,
-    /// The time is over, or the wait was stopped.
-    Waited,
-    /// The other side is gone, and everything it sent has been received.
+    /// The other side has written zero octets, which is possible, and is not the end.
+    Empty,
+    /// The deadline passed, or the wait was stopped.
+    Stopped,
+    /// The other side has closed, and all its octets were received.
     End,
 }
 
-/// What the system is told about an operation, and tells.
+/// The OVERLAPPED structure of an operation.
 struct Overlapped(std::cell::UnsafeCell<OVERLAPPED>);
 
 impl Overlapped {
-    /// For an operation that sets `event` at its end, and tells no completion port.
+    /// For an operation that sets `event` at its end, and does not notify a completion port.
     fn new(event: &Event) -> Self {
         let untold = event.raw().map_addr(|addr| addr | 1);
         Self(OVERLAPPED { hEvent: untold, ..OVERLAPPED::default() }.into())
@@ -283,20 +282,21 @@ impl Overlapped {
         self.0.get()
     }
 
-    /// Cancels the operation and waits for its end. `event` is the one that it sets.
+    /// Cancels the operation and waits for its end. `event` is the event that it sets.
     fn end(&self, pipe: &Pipe, event: &Event) {
-        // SAFETY: handle and `overlapped` are there as long as they are borrowed. It fails when the operation is already over.
+        // SAFETY: handle and `overlapped` are borrowed for the call. It fails when the operation has already
+        // ended.
         unsafe { CancelIoEx(pipe.raw(), self.as_ptr()) };
         if !matches!(event.wait(Deadline::after(None)), Ok(true)) {
-            // The system will still write to memory that is about to be something else. This does not happen.
+            // The system would still write to memory that is about to be reused. This does not happen.
             std::process::abort();
         }
     }
 
-    /// What came of the operation, which is over: how many octets.
+    /// The result of the operation, which has ended: the number of octets.
     fn result(&self, pipe: &Pipe) -> io::Result<usize> {
         let mut octets = 0;
-        // SAFETY: handle and `overlapped` are there as long as they are borrowed, and `octets` for the answer.
+        // SAFETY: handle and `overlapped` are borrowed for the call, and `octets` outlives it.
         match unsafe { GetOverlappedResult(pipe.raw(), self.as_ptr(), &mut octets, 0) } {
             0 => Err(io::Error::last_os_error()),
             _ => Ok(octets as usize),
@@ -304,50 +304,52 @@ impl Overlapped {
     }
 }
 
-// SAFETY: whoever has a reference to it only passes its address to the system, which keeps calls from several threads apart.
+// SAFETY: a shared reference only passes its address to the system, which serialises calls of several
+// threads.
 unsafe impl Send for Overlapped {}
 // SAFETY: as above.
 unsafe impl Sync for Overlapped {}
 
-/// An instance that waits for somebody to come.
+/// An instance that waits for a client.
 pub(crate) struct Listening {
     pipe: Arc<Pipe>,
     overlapped: Box<Overlapped>,
     event: Event,
-    /// Somebody had come before it began to wait: the system was not asked to.
-    already: bool,
+    /// A client had connected before the wait began: there is no pending operation.
+    is_connected: bool,
 }
 
 impl Listening {
     pub(crate) fn start(pipe: Arc<Pipe>) -> io::Result<Self> {
         let event = Event::new()?;
-        let mut this = Self { pipe, overlapped: Box::new(Overlapped::new(&event)), event, already: false };
+        let mut this = Self { pipe, overlapped: Box::new(Overlapped::new(&event)), event, is_connected: false };
         // SAFETY: `overlapped` lies on the heap, and dropping it ends the operation first.
         if unsafe { ConnectNamedPipe(this.pipe.raw(), this.overlapped.as_ptr()) } == 0 {
             let error = io::Error::last_os_error();
             match error.raw_os_error().map(i32::cast_unsigned) {
                 Some(ERROR_IO_PENDING) => return Ok(this),
-                // Somebody came; in the second case they have left, and what they sent is still there.
+                // A client has connected; in the second case it has closed again, and its octets are still
+                // queued.
                 Some(ERROR_PIPE_CONNECTED | ERROR_NO_DATA) => {}
                 _ => {
-                    this.already = true; // so that dropping it ends nothing
+                    this.is_connected = true; // so that dropping it cancels nothing
                     return Err(error);
                 }
             }
         }
-        this.already = true;
+        this.is_connected = true;
         this.event.set();
         Ok(this)
     }
 
-    /// Waits for somebody to come, for the wait to be stopped, or for the time to run out; false in the last case.
+    /// Waits for a client, a stop event or the deadline; false in the last case.
     pub(crate) fn wait(&self, stop: &Event, deadline: Deadline) -> io::Result<bool> {
         Ok(wait([&self.event, stop], deadline)?.is_some())
     }
 
-    /// Whether somebody has come; an error when that will not happen any more.
-    pub(crate) fn has_come(&self) -> io::Result<bool> {
-        if self.already {
+    /// Whether a client has connected; an error when that will not happen any more.
+    pub(crate) fn has_connected(&self) -> io::Result<bool> {
+        if self.is_connected {
             return Ok(true);
         }
         if !self.event.is_set()? {
@@ -363,7 +365,7 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        if !self.already {
+        if !self.is_connected {
             self.overlapped.end(&self.pipe, &self.event);
         }
     }
@@ -375,12 +377,12 @@ impl std::fmt::Debug for Listening {
     }
 }
 
-/// Waits for an instance that nobody has taken; false when the time is over. Another may take it first.
+/// Waits for a free instance; false after the deadline. Another process may take it first.
 pub(crate) fn wait_for_instance(name: &str, left: Option<Duration>) -> io::Result<bool> {
     let name = wide(name);
-    // The system takes 0 for a time that the pipe's maker chose, and 1 for no time.
+    // The system takes 0 for the default timeout of the pipe's creator, and 1 for no time.
     let time = milliseconds(left).max(2);
-    // SAFETY: the name ends with a zero and is there until the call returns.
+    // SAFETY: the name ends with a zero and outlives the call.
     if unsafe { WaitNamedPipeW(name.as_ptr(), time) } != 0 {
         return Ok(true);
     }
@@ -388,29 +390,29 @@ pub(crate) fn wait_for_instance(name: &str, left: Option<Duration>) -> io::Resul
     if error.raw_os_error() == Some(ERROR_SEM_TIMEOUT as i32) { Ok(false) } else { Err(error) }
 }
 
-/// Whether all instances that there may be are taken.
+/// Whether all instances are taken.
 pub(crate) fn is_busy(error: &io::Error) -> bool {
     error.raw_os_error() == Some(ERROR_PIPE_BUSY as i32)
 }
 
-/// Whether a first instance could not be made because there is one.
+/// Whether a first instance could not be created because the name exists.
 pub(crate) fn is_in_use(error: &io::Error) -> bool {
     is_busy(error) || error.raw_os_error() == Some(ERROR_ACCESS_DENIED as i32)
 }
 
-/// Whether an operation was ended: by us, or because the thread that began it has ended.
+/// Whether an operation was aborted: by us, or because its thread has ended.
 pub(crate) fn is_aborted(error: &io::Error) -> bool {
     error.raw_os_error() == Some(ERROR_OPERATION_ABORTED as i32)
 }
 
-/// Whether the other side is gone.
+/// Whether the other side has closed.
 fn is_gone(error: &io::Error) -> bool {
     use windows_sys::Win32::Foundation::{ERROR_BROKEN_PIPE, ERROR_PIPE_NOT_CONNECTED};
     let code = error.raw_os_error().map(i32::cast_unsigned);
     matches!(code, Some(ERROR_BROKEN_PIPE | ERROR_PIPE_NOT_CONNECTED | ERROR_NO_DATA))
 }
 
-/// As the system takes a name.
+/// A name in the system's encoding.
 fn wide(name: &str) -> Vec<u16> {
     name.encode_utf16().chain([0]).collect()
 }

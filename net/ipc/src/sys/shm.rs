@@ -1,16 +1,17 @@
 //! Memory that another process reads and writes at the same time.
 //!
-//! No Rust reference to its octets is ever made: they are moved with relaxed atomic accesses, so that whatever the other side does
-//! meanwhile is no data race and what was read once stays as it was read. Words are lent as atomics.
+//! No Rust reference to its octets is ever made: they are moved with relaxed atomic accesses. So no access of
+//! the other side is a data race, and a value that was read stays as it was read. Words are borrowed as
+//! atomics.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering}; // of the machine, also where a model checker stands for the others
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering}; // the machine's, also where a model checker replaces the others
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// What octets are moved by where they lie well.
+/// The unit in which aligned octets are moved.
 const STEP: usize = size_of::<u64>();
 
 /// Shared memory, mapped into this process until it is dropped.
@@ -22,17 +23,19 @@ pub(crate) struct Memory {
     ours: bool,
 }
 
-// SAFETY: `base` leads to memory that belongs to this value alone in this process, and all access to it is atomic.
+// SAFETY: `base` points to memory that belongs to this value alone in this process, and all access to it is
+// atomic.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Maps the first `len` octets of a file, shared with whoever else maps it.
+    /// Maps the first `len` octets of a file, shared with other processes that map it.
     ///
-    /// The file must be sealed against shrinking; otherwise an access may end the process (`SIGBUS`), though nothing worse.
+    /// The file must be sealed against shrinking; otherwise an access may end the process (`SIGBUS`), but
+    /// cause no other harm.
     pub(crate) fn map(file: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
-        // SAFETY: the system chooses the place, so nothing that exists is mapped over.
+        // SAFETY: the system chooses the address, so no existing mapping is replaced.
         let base =
             unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)? };
         let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("memory was mapped at address zero"))?;
@@ -44,22 +47,22 @@ impl Memory {
         })
     }
 
-    /// Ordinary memory, zeroed, for tests without a system.
+    /// Ordinary memory, zeroed, for tests without system calls.
     #[cfg(test)]
     pub(crate) fn ordinary(len: usize) -> Self {
         let words = Box::into_raw(vec![0_u64; len.div_ceil(STEP)].into_boxed_slice());
         Self { base: NonNull::new(words.cast()).unwrap(), len, ours: true }
     }
 
-    /// The number at `at`.
+    /// The word at `at`.
     ///
     /// # Panics
     /// If it lies outside, or not at a multiple of four.
     #[inline]
     pub(crate) fn word(&self, at: usize) -> &AtomicU32 {
         assert!(at.is_multiple_of(align_of::<AtomicU32>()) && at < self.len && self.len - at >= size_of::<AtomicU32>());
-        // SAFETY: it lies within the memory, which lives as long as `self`, and is aligned, as `base` is at least 8-aligned;
-        // others reach the same octets through atomics only, or from another process.
+        // SAFETY: it lies within the memory, which lives as long as `self`, and is aligned, as `base` is at
+        // least 8-aligned; all other accesses to these octets are atomic, or made by another process.
         unsafe { &*self.base.as_ptr().add(at).cast::<AtomicU32>() }
     }
 
@@ -83,7 +86,7 @@ impl Memory {
         let (middle, last) = data[first..].split_at(steps * STEP);
         let at = at + first;
         for (i, octets) in middle.as_chunks::<STEP>().0.iter().enumerate() {
-            // SAFETY: the whole step lies within the checked range, and `at` is aligned, as `split` says.
+            // SAFETY: the whole step lies within the checked range, and `at` is aligned, as `split` computed.
             unsafe { self.step(at + i * STEP) }.store(u64::from_ne_bytes(*octets), Ordering::Relaxed);
         }
         let at = at + middle.len();
@@ -93,10 +96,10 @@ impl Memory {
         }
     }
 
-    /// Copies to `buffer` what lies at `at`.
+    /// Copies the octets at `at` to `buffer`.
     ///
     /// # Panics
-    /// If it is longer than what is there.
+    /// If the buffer extends beyond the end of the memory.
     #[inline]
     pub(crate) fn read(&self, at: usize, buffer: &mut [u8]) {
         self.check(at, buffer.len());
@@ -113,7 +116,7 @@ impl Memory {
         let (middle, last) = buffer[first..].split_at_mut(steps * STEP);
         let at = at + first;
         for (i, octets) in middle.as_chunks_mut::<STEP>().0.iter_mut().enumerate() {
-            // SAFETY: the whole step lies within the checked range, and `at` is aligned, as `split` says.
+            // SAFETY: the whole step lies within the checked range, and `at` is aligned, as `split` computed.
             *octets = unsafe { self.step(at + i * STEP) }.load(Ordering::Relaxed).to_ne_bytes();
         }
         let at = at + middle.len();
@@ -132,7 +135,7 @@ impl Memory {
     /// `at` is less than the length.
     #[inline]
     unsafe fn octet(&self, at: usize) -> &AtomicU8 {
-        // SAFETY: within the memory, as the caller says; as for `word`.
+        // SAFETY: within the memory, by the caller's contract; as for `word`.
         unsafe { &*self.base.as_ptr().add(at).cast() }
     }
 
@@ -140,24 +143,25 @@ impl Memory {
     /// `at` is a multiple of eight, and at least eight octets lie there.
     #[inline]
     unsafe fn step(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: within the memory and aligned, as the caller says; as for `word`.
+        // SAFETY: within the memory and aligned, by the caller's contract; as for `word`.
         unsafe { &*self.base.as_ptr().add(at).cast() }
     }
 }
 
-/// From this length on, the processor's own instruction for blocks is faster than steps.
+/// The length from which the processor's string instruction is faster than steps.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const BLOCK: usize = 1024;
 
-/// Copies `len` octets from `from` to `to`. What the other process writes meanwhile the compiler does not see: to it this is a black
-/// box that reads and writes memory. The processor may do the stores in any order, but all of them before the locked instruction that
-/// publishes them.
+/// Copies `len` octets from `from` to `to`. The compiler does not see the concurrent writes of the other
+/// process: to it this is an opaque operation on memory. The processor may do the stores in any order, but
+/// all of them before the locked instruction that publishes them.
 ///
 /// # Safety
-/// `from` is valid for reading and `to` for writing so many octets, and they do not overlap.
+/// `from` is valid for reading and `to` for writing that many octets, and they do not overlap.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 unsafe fn move_block(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: as the caller says; the direction flag is clear at the entry of any `asm!` (the ABI says so) and stays so.
+    // SAFETY: by the caller's contract; the direction flag is clear at the entry of any `asm!` (by the ABI)
+    // and stays so.
     unsafe {
         std::arch::asm!(
             "rep movsb",
@@ -167,7 +171,8 @@ unsafe fn move_block(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// How many octets come before the first multiple of eight from `at` on, and how many whole steps after that.
+/// The number of octets before the first multiple of eight from `at` on, and the number of whole steps after
+/// that.
 #[inline]
 fn split(at: usize, len: usize) -> (usize, usize) {
     let first = (at.wrapping_neg() % STEP).min(len);
@@ -183,7 +188,7 @@ impl Drop for Memory {
             drop(unsafe { Box::from_raw(words) });
             return;
         }
-        // SAFETY: mapped by `map` with this length; what was lent from it cannot outlive `self`.
+        // SAFETY: mapped by `map` with this length; references to it cannot outlive `self`.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
@@ -194,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    /// Few, and so many that they are moved as a block.
+    /// Short inputs, and inputs long enough for the block copy.
     fn octets() -> impl Strategy<Value = Vec<u8>> {
         use proptest::collection::vec;
         prop_oneof![vec(any::<u8>(), 0..60), vec(any::<u8>(), 1000..4000)]
@@ -203,7 +208,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 20 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
-        fn what_was_written_is_read(at in 0..40_usize, data in octets()) {
+        fn written_octets_are_read(at in 0..40_usize, data in octets()) {
             let memory = Memory::ordinary(4101);
             memory.write(at, &data);
             let mut all = [0; 4101];

@@ -11,33 +11,35 @@ use crate::socket::{Expected, Listener, OwnedHandle, acceptor, adopt, set_queues
 
 /// Waits for connections at an address; carries no octets itself.
 ///
-/// Several threads may accept at once. Dropping it stops listening, and removes the socket file unless that was opened with
-/// [`keep_file`](AcceptorOptions::keep_file) or somebody else has put another file in its place.
+/// Several threads may accept at once. Dropping it stops listening, and removes the socket file unless it was
+/// opened with [`keep_file`](AcceptorOptions::keep_file) or the file has been replaced.
 #[derive(Debug)]
 pub struct Acceptor {
     listener: Listener,
     file: Option<SocketFile>,
 }
 
-/// What an [`Acceptor`] can be opened with; [`AcceptorOptions::default`] is what [`Acceptor::open`] uses.
+/// Options of an [`Acceptor`]; [`Acceptor::open`] uses [`AcceptorOptions::default`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AcceptorOptions {
-    /// How many connections may wait to be accepted. Default 1024; the system may have a lower limit.
+    /// The maximum number of connections that wait to be accepted. Default 1024; the system may have a lower
+    /// limit.
     pub backlog: u16,
-    /// Whether a socket file at which nobody listens, as a process leaves it that was killed, is replaced. Default false: opening
-    /// fails with [`io::ErrorKind::AddrInUse`]. That nobody listens is found out by connecting; openers of one folder that use
-    /// this option wait for each other, so that none removes the file of another that is only just beginning to listen.
+    /// Whether a socket file without a listener, for example of a killed process, is replaced. Default false:
+    /// opening fails with [`io::ErrorKind::AddrInUse`]. A connection attempt detects a listener; openers of
+    /// one folder that use this option wait for each other, so that none removes the file of another that is
+    /// about to listen.
     pub replace_stale: bool,
     /// Whether the socket file stays when the acceptor is dropped. Default false.
     pub keep_file: bool,
-    /// The permissions of the socket file, such as `0o600`: who may write may connect. Set before anyone can. Default: what the
-    /// process's file mode creation mask leaves.
+    /// The permissions of the socket file, such as `0o600`: write permission allows connections. Set before
+    /// the first connection. Default: the process's file mode creation mask.
     pub mode: Option<u32>,
     /// The send queue of accepted streams, in octets (`SO_SNDBUF`). Default: the system's own.
     pub send_queue: Option<usize>,
-    /// The receive queue of accepted streams, in octets (`SO_RCVBUF`). Default: the system's own. Linux counts what is on its way
-    /// on the sender's side alone.
+    /// The receive queue of accepted streams, in octets (`SO_RCVBUF`). Default: the system's own. Linux
+    /// counts octets in flight on the sender's side alone.
     pub recv_queue: Option<usize>,
 }
 
@@ -125,7 +127,7 @@ impl Acceptor {
         }
     }
 
-    /// The listener itself, for families that are built over this one.
+    /// The listener, for families that are built over this one.
     pub(crate) fn listener(&self) -> &Listener {
         &self.listener
     }
@@ -133,7 +135,7 @@ impl Acceptor {
 
 acceptor!(Acceptor, Stream, Addr, |(socket, from)| Ok((Stream::from_socket(socket)?, Addr::from_system(&from)?)));
 
-/// The socket file, if there is one, stays.
+/// The socket file, if any, stays.
 impl From<Acceptor> for OwnedHandle {
     fn from(mut acceptor: Acceptor) -> Self {
         if let Some(file) = acceptor.file.take() {
@@ -143,11 +145,12 @@ impl From<Acceptor> for OwnedHandle {
     }
 }
 
-/// Takes over a listening socket made elsewhere, such as one inherited from another process. Its socket file, if there is one, will
-/// stay.
+/// Takes over a listening socket made elsewhere, such as one inherited from another process. Its socket file,
+/// if any, will stay.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] for a handle that is no UNIX-domain stream socket, or does not listen; it is closed.
+/// [`io::ErrorKind::InvalidInput`] for a handle that is not a UNIX-domain stream socket, or does not listen;
+/// it is closed.
 impl TryFrom<OwnedHandle> for Acceptor {
     type Error = io::Error;
 

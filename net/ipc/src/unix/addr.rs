@@ -1,4 +1,4 @@
-//! Where a UNIX-domain endpoint is.
+//! The address of a UNIX-domain endpoint.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -12,10 +12,10 @@ use socket2::SockAddr;
 use crate::dgram::{self, Address, Encode};
 use crate::sys::dgram::octets;
 
-/// A UNIX-domain address: a path, on Linux also an abstract name, or nothing for an endpoint without a name.
+/// A UNIX-domain address: a path, on Linux also an abstract name, or none for an unnamed endpoint.
 ///
-/// Displayed, and parsed, as the path, or as `@name` for an abstract name. (A path that begins with `@` is displayed with `./` before
-/// it.) An address without a name is displayed as nothing, and is what nothing is parsed to.
+/// Displayed, and parsed, as the path, or as `@name` for an abstract name. (A path that begins with `@` is
+/// displayed with a leading `./`.) The unnamed address is displayed as the empty text, and parsed from it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Addr(Name);
 
@@ -38,13 +38,14 @@ impl Addr {
         let path = path.as_ref();
         let octets = path.as_os_str().as_bytes();
         if octets.is_empty() || octets.contains(&0) {
-            return Err(invalid(path.display(), "a path is not empty and has no NUL in it"));
+            return Err(invalid(path.display(), "the path is empty or contains a NUL"));
         }
         SockAddr::unix(path).map_err(|_| invalid(path.display(), "it is too long for the address of a socket"))?;
         Ok(Self(Name::Path(path.into())))
     }
 
-    /// A name that is in no file system (unix(7)): it belongs to the network namespace and is gone with the endpoint.
+    /// A name outside of the file system (unix(7)): it belongs to the network namespace and disappears with
+    /// the endpoint.
     ///
     /// Any process of the namespace may connect to it: there are no permissions. See `Stream::peer_credentials`.
     ///
@@ -58,14 +59,15 @@ impl Addr {
         Ok(addr)
     }
 
-    /// No name: that of a client that was given none, and of both ends of a [`pair`](super::pair). An acceptor that is opened with it
-    /// is given a free abstract name on Linux, as an Internet one with port 0 is given a port, and fails elsewhere.
+    /// No name: the address of a client that was not bound, and of both ends of a [`pair`](super::pair). An
+    /// acceptor opened with it gets a free abstract name on Linux, as an Internet one with port 0 gets a free
+    /// port, and fails elsewhere.
     #[must_use]
     pub fn unnamed() -> Self {
         Self::default()
     }
 
-    /// The path, if it is one.
+    /// The path, if there is one.
     #[must_use]
     pub fn as_path(&self) -> Option<&Path> {
         match &self.0 {
@@ -74,7 +76,7 @@ impl Addr {
         }
     }
 
-    /// The abstract name, if it is one.
+    /// The abstract name, if there is one.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[must_use]
     pub fn as_abstract_name(&self) -> Option<&[u8]> {
@@ -90,7 +92,7 @@ impl Addr {
         self.0 == Name::Unnamed
     }
 
-    /// As the system takes it.
+    /// The address as a socket address of the system.
     pub(crate) fn to_system(&self) -> io::Result<SockAddr> {
         match &self.0 {
             Name::Unnamed => SockAddr::unix(""),
@@ -100,7 +102,7 @@ impl Addr {
         }
     }
 
-    /// From what the system tells.
+    /// The address from a socket address of the system.
     pub(crate) fn from_system(addr: &SockAddr) -> io::Result<Self> {
         if let Some(path) = addr.as_pathname() {
             return Ok(Self(Name::Path(path.into())));
@@ -109,13 +111,13 @@ impl Addr {
         if let Some(name) = addr.as_abstract_namespace() {
             return Ok(Self(Name::Abstract(name.into())));
         }
-        // Systems tell of an endpoint without a name in several ways, some with an empty address of no family.
+        // Systems represent an unnamed endpoint in several ways, some as an empty address of no family.
         Ok(Self::unnamed())
     }
 }
 
 fn invalid(name: impl fmt::Display, why: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}` is no UNIX-domain address: {why}"))
+    io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}` is not a UNIX-domain address: {why}"))
 }
 
 impl FromStr for Addr {
@@ -171,10 +173,10 @@ impl Encode for Addr {
         if let Some(name) = self.as_abstract_name() {
             return Ok(SocketAddrUnix::new_abstract_name(name)?.into());
         }
-        Err(io::Error::new(io::ErrorKind::InvalidInput, "no datagram can be sent to an endpoint without a name"))
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "no datagram can be sent to an unnamed endpoint"))
     }
 
-    /// Never fails: a sender whose name is of no use, as it is longer than an address may be, has none.
+    /// Never fails: a sender with an unusable name, longer than an address may be, counts as unnamed.
     fn decode(name: Option<&dgram::Name>) -> io::Result<Self> {
         // struct sockaddr_un: the family (and on some systems the length), then the path
         let path = name.and_then(|name| octets(name).get(2..)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A UNIX-domain connection that is being made.
+//! A pending UNIX-domain connection.
 
 use std::io;
 
@@ -6,22 +6,22 @@ use socket2::{SockAddr, Socket};
 
 use super::Stream;
 #[cfg(any(target_os = "linux", target_os = "android"))]
-use super::pace::Pace;
+use super::retry_timer::RetryTimer;
 use crate::socket::Attempt;
 use crate::{Handle, Interest, Pollable, Prepared};
 
-/// A UNIX-domain connection that is being made; from [`Connector::start`](super::Connector::start).
+/// A pending UNIX-domain connection; from [`Connector::start`](super::Connector::start).
 ///
-/// Most are made at once. When too many wait to be accepted already, Linux starts nothing and has nothing to wait for: then this
-/// tries again from time to time, with a timer for a handle.
+/// Most connections are established at once. While the queue of the listener is full, Linux starts no attempt
+/// and signals no event: then this retries from time to time, with a timer as the handle.
 #[derive(Debug)]
 pub struct Connecting(State);
 
 #[derive(Debug)]
 enum State {
-    UnderWay(Attempt),
+    InProgress(Attempt),
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    Full(Full),
+    QueueFull(QueueFull),
 }
 
 impl Connecting {
@@ -30,23 +30,26 @@ impl Connecting {
         {
             socket.set_nonblocking(true)?;
             match socket.connect(&target) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    Ok(Self(State::Full(Full { socket: Some(socket), target, pace: Pace::start()? })))
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Self(State::QueueFull(QueueFull {
+                    socket: Some(socket),
+                    target,
+                    retry_timer: RetryTimer::start()?,
+                }))),
                 Err(error) => Err(error),
-                Ok(()) => Ok(Self(State::UnderWay(Attempt::made(socket)))),
+                Ok(()) => Ok(Self(State::InProgress(Attempt::made(socket)))),
             }
         }
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
-        Ok(Self(State::UnderWay(Attempt::start(socket, &target)?)))
+        Ok(Self(State::InProgress(Attempt::start(socket, &target)?)))
     }
 
-    /// The timer that has been its handle, for a family that goes on with it: a handle that is being waited for must not change.
+    /// The timer that was its handle, for a family that continues with it: a handle that is being waited for
+    /// must not change.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    pub(crate) fn into_pace(self) -> Option<Pace> {
+    pub(crate) fn into_retry_timer(self) -> Option<RetryTimer> {
         match self.0 {
-            State::UnderWay(_) => None,
-            State::Full(full) => Some(full.pace),
+            State::InProgress(_) => None,
+            State::QueueFull(full) => Some(full.retry_timer),
         }
     }
 }
@@ -54,34 +57,34 @@ impl Connecting {
 impl Pollable for Connecting {
     fn handle(&self) -> Handle<'_> {
         match &self.0 {
-            State::UnderWay(attempt) => attempt.handle(),
+            State::InProgress(attempt) => attempt.handle(),
             #[cfg(any(target_os = "linux", target_os = "android"))]
-            State::Full(full) => full.pace.handle(),
+            State::QueueFull(full) => full.retry_timer.handle(),
         }
     }
 
     fn is_plain(&self) -> bool {
-        matches!(self.0, State::UnderWay(_))
+        matches!(self.0, State::InProgress(_))
     }
 
     fn prepare(&self, wanted: Interest) -> Prepared {
         let wait_for = match &self.0 {
-            State::UnderWay(_) => wanted,
+            State::InProgress(_) => wanted,
             #[cfg(any(target_os = "linux", target_os = "android"))]
-            State::Full(_) if wanted.contains(Interest::OUTPUT) => Interest::INPUT,
+            State::QueueFull(_) if wanted.contains(Interest::OUTPUT) => Interest::INPUT,
             #[cfg(any(target_os = "linux", target_os = "android"))]
-            State::Full(_) => Interest::NONE,
+            State::QueueFull(_) => Interest::NONE,
         };
         Prepared { wait_for, ready: Interest::NONE }
     }
 
     fn interpret(&self, seen: Interest, wanted: Interest) -> Interest {
         match &self.0 {
-            State::UnderWay(_) => seen,
+            State::InProgress(_) => seen,
             #[cfg(any(target_os = "linux", target_os = "android"))]
-            State::Full(_) if seen.is_none() => Interest::NONE,
+            State::QueueFull(_) if seen.is_none() => Interest::NONE,
             #[cfg(any(target_os = "linux", target_os = "android"))]
-            State::Full(_) => wanted & Interest::OUTPUT,
+            State::QueueFull(_) => wanted & Interest::OUTPUT,
         }
     }
 }
@@ -91,31 +94,31 @@ impl crate::Connecting for Connecting {
 
     fn try_complete(&mut self) -> io::Result<Option<Stream>> {
         let socket = match &mut self.0 {
-            State::UnderWay(attempt) => attempt.try_complete()?,
+            State::InProgress(attempt) => attempt.try_complete()?,
             #[cfg(any(target_os = "linux", target_os = "android"))]
-            State::Full(full) => full.try_again()?,
+            State::QueueFull(full) => full.retry()?,
         };
         socket.map(Stream::from_socket).transpose()
     }
 }
 
-/// An attempt that the system refuses to start for the time being.
+/// An attempt that the system refuses to start while the listener's queue is full.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[derive(Debug)]
-struct Full {
+struct QueueFull {
     socket: Option<Socket>,
     target: SockAddr,
-    pace: Pace,
+    retry_timer: RetryTimer,
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-impl Full {
-    /// The socket once it is connected, which blocks again.
-    fn try_again(&mut self) -> io::Result<Option<Socket>> {
+impl QueueFull {
+    /// The socket once it is connected, blocking again.
+    fn retry(&mut self) -> io::Result<Option<Socket>> {
         let socket = self.socket.as_ref().ok_or_else(|| io::Error::other("the connection was made already"))?;
         match socket.connect(&self.target) {
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                self.pace.again().map(|()| None)
+                self.retry_timer.restart().map(|()| None)
             }
             Err(error) => Err(error),
             Ok(()) => {

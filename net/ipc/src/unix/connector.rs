@@ -11,7 +11,8 @@ use crate::socket::set_queues;
 
 /// Makes connections; carries no octets itself.
 ///
-/// [`Connector::connect`] needs no value; a value holds options for the connections that [`open`](Self::open) makes.
+/// [`Connector::connect`] is an associated function; a value holds options for the connections that
+/// [`open`](Self::open) makes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connector {
     timeout: Option<Duration>,
@@ -21,11 +22,11 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// Connects to `addr`; waits while more connections wait to be accepted there than its backlog holds.
+    /// Connects to `addr`; waits while the listener's queue is full.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] when there is no such file, [`io::ErrorKind::ConnectionRefused`] when nobody listens,
-    /// [`io::ErrorKind::PermissionDenied`] and others of the operating system.
+    /// [`io::ErrorKind::NotFound`] when there is no such file, [`io::ErrorKind::ConnectionRefused`] without a
+    /// listener, [`io::ErrorKind::PermissionDenied`] and others of the operating system.
     pub fn connect(addr: &Addr) -> io::Result<Stream> {
         Self::new().open(addr)
     }
@@ -33,25 +34,25 @@ impl Connector {
     /// Connects to `addr` within `timeout`.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect); [`io::ErrorKind::TimedOut`] when the time ran out, at once when it is zero.
+    /// As [`connect`](Self::connect); [`io::ErrorKind::TimedOut`] on a timeout, at once when it is zero.
     pub fn connect_timeout(addr: &Addr, timeout: Duration) -> io::Result<Stream> {
         Self::new().timeout(timeout).open(addr)
     }
 
-    /// A connector without options, as [`connect`](Self::connect) uses.
+    /// A connector with the default options.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives up when a connection was not made within this time.
+    /// The timeout of a connection attempt.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Connects from this address, so that the peer can tell; a file that is made for it is the caller's to remove.
+    /// Connects from this address, which the peer can query; the caller removes the file created for it.
     #[must_use]
     pub fn local(mut self, addr: Addr) -> Self {
         self.local = Some(addr);
@@ -80,7 +81,7 @@ impl Connector {
         self.open_within(addr, None)
     }
 
-    /// Within `timeout`, or the time set.
+    /// Within `timeout`, or the timeout set.
     pub(super) fn open_within(&self, addr: &Addr, timeout: Option<Duration>) -> io::Result<Stream> {
         match timeout.or(self.timeout) {
             Some(Duration::ZERO) => Err(io::ErrorKind::TimedOut.into()),
@@ -94,10 +95,10 @@ impl Connector {
         }
     }
 
-    /// Starts to connect to `addr` with the options set, except for the time-out, without waiting.
+    /// Starts to connect to `addr` with the options set, except for the timeout, without waiting.
     ///
     /// # Errors
-    /// Those of the operating system that are known at once; the others come when it is completed.
+    /// Those of the operating system that are known at once; the others are returned on completion.
     pub fn start(&self, addr: &Addr) -> io::Result<Connecting> {
         Connecting::start(self.socket()?, addr.to_system()?)
     }

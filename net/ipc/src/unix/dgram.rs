@@ -14,11 +14,12 @@ use crate::dgram::{
 };
 use crate::{Handle, Pollable};
 
-/// A UNIX-domain endpoint that names the receiver of each datagram and learns the sender of each.
+/// A UNIX-domain endpoint that names the receiver of each datagram and gets the sender of each.
 ///
-/// Datagrams between processes of one host are neither lost nor overtaken. A receiver's queue holds only so many (Linux:
-/// `net.unix.max_dgram_qlen`, often 10 or 512); while it is full, senders wait. (Readiness for output of an unconnected endpoint says
-/// nothing of the receiver's queue; [`send_to_within`](Self::send_to_within) does wait for that.)
+/// Datagrams between processes of one host are neither lost nor reordered. A receiver's queue has a limit
+/// (Linux: `net.unix.max_dgram_qlen`, often 10 or 512); while it is full, senders wait. (Readiness for output
+/// of an unconnected endpoint does not reflect the receiver's queue; [`send_to_within`](Self::send_to_within)
+/// does wait for that.)
 ///
 /// Dropping it closes it, and removes its socket file unless that was opened with [`keep_file`](DgramOptions::keep_file).
 ///
@@ -44,10 +45,11 @@ pub struct Dgram {
     file: Option<SocketFile>,
 }
 
-/// A UNIX-domain endpoint with one peer: it sends to nobody else and hears nobody else.
+/// A UNIX-domain endpoint with one peer: it sends to no other and receives from no other.
 ///
-/// Its readiness for output says whether the peer's queue has room (on Linux only when most of what it has sent was received). That the
-/// peer is gone is told by sending only ([`SendError::Refused`]): a receive goes on waiting.
+/// It is ready for output when the peer's queue has room (on Linux only after most of its datagrams were
+/// received). Only sending reports that the peer has closed ([`SendError::Refused`]): a receive continues to
+/// wait.
 ///
 /// ```
 /// use spandrel_ipc::unix::ConnectedDgram;
@@ -64,20 +66,22 @@ pub struct ConnectedDgram {
     file: Option<SocketFile>,
 }
 
-/// What a UNIX-domain datagram endpoint can be opened with; [`DgramOptions::default`] is what the plain forms use.
+/// Options of a UNIX-domain datagram endpoint; the plain forms use [`DgramOptions::default`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DgramOptions {
-    /// Whether a socket file at which nobody receives is replaced; see [`AcceptorOptions::replace_stale`]. Default false.
+    /// Whether a socket file without a receiver is replaced; see [`AcceptorOptions::replace_stale`]. Default
+    /// false.
     pub replace_stale: bool,
     /// Whether the socket file stays when the endpoint is dropped. Default false.
     pub keep_file: bool,
-    /// The permissions of the socket file, such as `0o600`: who may write may send. Default: what the process's file mode creation mask
-    /// leaves.
+    /// The permissions of the socket file, such as `0o600`: write permission allows sending. Default: the
+    /// process's file mode creation mask.
     pub mode: Option<u32>,
     /// The send queue, in octets (`SO_SNDBUF`); no datagram can be longer. Default: the system's own.
     pub send_queue: Option<usize>,
-    /// The receive queue, in octets (`SO_RCVBUF`). Default: the system's own. Linux counts what is on its way on the sender's side alone.
+    /// The receive queue, in octets (`SO_RCVBUF`). Default: the system's own. Linux counts octets in flight
+    /// on the sender's side alone.
     pub recv_queue: Option<usize>,
 }
 
@@ -129,7 +133,7 @@ impl DgramOptions {
         Ok(socket)
     }
 
-    /// A socket at `addr`, and the file of that.
+    /// A socket at `addr`, and its file.
     fn bind(&self, addr: &Addr) -> io::Result<(Socket, Option<SocketFile>)> {
         let socket = self.socket()?;
         let Some(path) = addr.as_path() else {
@@ -148,8 +152,8 @@ impl DgramOptions {
 }
 
 impl Dgram {
-    /// Opens an endpoint at `addr`. With [`Addr::unnamed`], Linux gives it a free abstract name, at which it can be answered; see also
-    /// [`Dgram::unnamed`](Self::unnamed).
+    /// Opens an endpoint at `addr`. With [`Addr::unnamed`], Linux assigns a free abstract name, to which
+    /// answers can be sent; see also [`Dgram::unnamed`](Self::unnamed).
     ///
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`] when there is such a file or name, [`io::ErrorKind::NotFound`] when there is no such folder,
@@ -167,7 +171,7 @@ impl Dgram {
         Ok(Self { socket: DgramSocket::new(socket), file })
     }
 
-    /// Opens an endpoint without a name: nobody can send to it.
+    /// Opens an unnamed endpoint, to which no datagram can be sent.
     ///
     /// # Errors
     /// Those of the operating system, such as too many open files.
@@ -175,7 +179,8 @@ impl Dgram {
         DgramOptions::default().socket().map(Self::from_socket)
     }
 
-    /// Fixes the peer: from now on only it is sent to and heard. What had come from others before still waits to be received.
+    /// Sets the peer: from now on this endpoint sends to it and receives from it only. Datagrams of other
+    /// senders that arrived before are still received.
     ///
     /// # Errors
     /// As [`ConnectedDgram::connect`]; the endpoint is closed then.
@@ -203,12 +208,13 @@ impl Dgram {
 }
 
 impl ConnectedDgram {
-    /// Opens an endpoint without a name, with this peer, which cannot answer: it needs an endpoint with a name to send to, or one that is
-    /// one of a [`pair`](Self::pair).
+    /// Opens an unnamed endpoint with this peer, which cannot answer: answers need a named endpoint or a
+    /// [`pair`](Self::pair).
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] when there is no such file, [`io::ErrorKind::ConnectionRefused`] when nobody receives there,
-    /// [`io::ErrorKind::PermissionDenied`], also when the peer hears somebody else alone, and others of the operating system.
+    /// [`io::ErrorKind::NotFound`] when there is no such file, [`io::ErrorKind::ConnectionRefused`] without a
+    /// receiver, [`io::ErrorKind::PermissionDenied`], also when the peer is connected to another endpoint,
+    /// and others of the operating system.
     pub fn connect(peer: &Addr) -> io::Result<Self> {
         Dgram::unnamed()?.connect(peer)
     }
@@ -288,7 +294,7 @@ connected_transfers!(ConnectedDgram, Addr);
 common_options!(ConnectedDgram);
 taken_over!(ConnectedDgram, ConnectedDgram::take_over);
 
-/// The socket file, if there is one, stays.
+/// The socket file, if any, stays.
 impl From<Dgram> for OwnedFd {
     fn from(endpoint: Dgram) -> Self {
         endpoint.file.into_iter().for_each(SocketFile::keep);
@@ -296,7 +302,7 @@ impl From<Dgram> for OwnedFd {
     }
 }
 
-/// The socket file, if there is one, stays.
+/// The socket file, if any, stays.
 impl From<ConnectedDgram> for OwnedFd {
     fn from(endpoint: ConnectedDgram) -> Self {
         endpoint.file.into_iter().for_each(SocketFile::keep);

@@ -1,9 +1,9 @@
-//! Passing open handles between processes, typed: what is sent as a stream is received as one.
+//! Passing open handles between processes, with types: a handle sent as a stream is received as a stream.
 //!
-//! On the stream, each passing is one octet, the type's tag, with the handles beside it (`SCM_RIGHTS`, unix(7)). Both sides must know
-//! when one comes: a plain `recv` in its place takes the octet, and the system closes the handles. The receiver closes what it did not
-//! ask for: handles of another type, too many, or some that were lost on the way. It looks at each handle itself, since the tag is
-//! only what the sender says.
+//! On the stream, each message is one octet, the type's tag, with the handles beside it (`SCM_RIGHTS`,
+//! unix(7)). Both sides must know when one comes: a plain `recv` in its place takes the octet, and the system
+//! closes the handles. The receiver closes handles that it did not request: handles of another type, too
+//! many, or a truncated set. It checks each handle itself, since the tag is only a claim of the sender.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -19,54 +19,55 @@ use rustix::net::{
 use super::Stream;
 use crate::deadline::Deadline;
 use crate::socket::calls::NO_SIGNAL;
-use crate::socket::interrupted::go_on;
+use crate::socket::interrupted::retry_interrupted;
 use crate::{Interest, fifo, inet, unix, wait_ready};
 
-/// What can be passed to another process over a UNIX-domain stream.
+/// A type whose values can be passed to another process over a UNIX-domain stream.
 ///
-/// The endpoints of this crate can, and [`File`]s; programs may add types of their own.
+/// Implemented by the endpoints of this crate and by [`File`]; programs may add types of their own.
 pub trait Passable: AsFd + Sized {
-    /// Tells types apart. Those from 0 to 127 belong to Spandrel, those from 128 to 255 to programs.
+    /// The tag of the type. Tags from 0 to 127 belong to Spandrel, those from 128 to 255 to programs.
     const TAG: u8;
 
-    /// Makes one of a handle that has been received, if it is of this kind.
+    /// Converts a received handle, if it is of this kind.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if it is not; it is closed.
     fn from_received(handle: OwnedFd) -> io::Result<Self>;
 }
 
-/// How many handles can be passed at once. (Linux takes 253, and as many in flight as the process may have open.)
+/// The maximum number of handles passed at once. (Linux takes 253, and in flight as many as the process may
+/// have open.)
 pub const MAX_HANDLES: usize = 64;
 
-/// Why what was received is no handle, or not the one that was asked for. It comes inside an [`io::Error`] of the kind
-/// [`InvalidData`](io::ErrorKind::InvalidData); all handles that came have been closed.
+/// The reason why a received message was not the requested handle. It comes inside an [`io::Error`] of the
+/// kind [`InvalidData`](io::ErrorKind::InvalidData); all received handles have been closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PassingError {
     /// Octets came without a handle.
     #[error("there was no handle with the octet {octet:#04x}")]
     NoHandle {
-        /// What came.
+        /// The octet received.
         octet: u8,
     },
-    /// The sender passed something else.
+    /// The sender passed another type.
     #[error("a handle of the type with tag {received} came instead of {expected}")]
     WrongType {
-        /// The tag of the type that was asked for.
+        /// The tag of the requested type.
         expected: u8,
-        /// The tag that came.
+        /// The received tag.
         received: u8,
     },
-    /// More came than were asked for.
+    /// More handles arrived than were requested.
     #[error("{received} handles came where at most {limit} were asked for")]
     TooMany {
-        /// How many came.
+        /// The number of handles received.
         received: usize,
-        /// How many were asked for.
+        /// The number of handles requested.
         limit: usize,
     },
-    /// Some were lost on the way: there were too many, or this process has no descriptors left.
+    /// Some handles were lost: there were too many, or this process has no descriptors left.
     #[error("some of the handles were lost on the way: too many were sent, or this process has no descriptors left")]
     Lost,
 }
@@ -82,7 +83,7 @@ impl Stream {
     /// Passes a handle to the peer, which then has it too; this process's own stays open.
     ///
     /// # Errors
-    /// Those of sending; on Linux also "too many references" when too many handles are on their way to receivers.
+    /// Those of sending; on Linux also "too many references" when too many handles are in flight.
     pub fn send_handle<T: Passable>(&self, endpoint: &T) -> io::Result<()> {
         self.send_handles(std::slice::from_ref(endpoint))
     }
@@ -101,12 +102,12 @@ impl Stream {
         send(self, T::TAG, &handles[..endpoints.len()], NO_SIGNAL)
     }
 
-    /// Receives a handle that the peer passes as a `T`; waits while nothing is there.
+    /// Receives a handle that the peer passes as a `T`; waits while none is queued.
     ///
     /// # Errors
-    /// [`io::ErrorKind::UnexpectedEof`] at the end of the stream; [`io::ErrorKind::InvalidData`] with a [`PassingError`] for anything
-    /// else than one handle of this type; [`io::ErrorKind::InvalidInput`] if the handle is not what the sender said; otherwise those
-    /// of receiving.
+    /// [`io::ErrorKind::UnexpectedEof`] at the end of the stream; [`io::ErrorKind::InvalidData`] with a
+    /// [`PassingError`] for anything else than one handle of this type; [`io::ErrorKind::InvalidInput`] if
+    /// the handle does not match its tag; otherwise those of receiving.
     pub fn recv_handle<T: Passable>(&self) -> io::Result<T> {
         one(receive(self, 1, RecvFlags::empty())?)
     }
@@ -114,7 +115,7 @@ impl Stream {
     /// Like [`recv_handle`](Self::recv_handle), but never waits.
     ///
     /// # Errors
-    /// As [`recv_handle`](Self::recv_handle), and [`io::ErrorKind::WouldBlock`] when nothing is there.
+    /// As [`recv_handle`](Self::recv_handle), and [`io::ErrorKind::WouldBlock`] when none is queued.
     pub fn try_recv_handle<T: Passable>(&self) -> io::Result<T> {
         one(receive(self, 1, RecvFlags::DONTWAIT)?)
     }
@@ -122,7 +123,7 @@ impl Stream {
     /// Like [`recv_handle`](Self::recv_handle), but waits no longer than `timeout`.
     ///
     /// # Errors
-    /// As [`recv_handle`](Self::recv_handle), and [`io::ErrorKind::TimedOut`] when the time ran out.
+    /// As [`recv_handle`](Self::recv_handle), and [`io::ErrorKind::TimedOut`] on a timeout.
     pub fn recv_handle_within<T: Passable>(&self, timeout: Duration) -> io::Result<T> {
         let deadline = Deadline::after(Some(timeout));
         loop {
@@ -138,7 +139,8 @@ impl Stream {
         }
     }
 
-    /// Receives the handles, at most `limit`, that the peer passes at once as `T`s; waits while nothing is there.
+    /// Receives the handles, at most `limit`, that the peer passes at once as `T`s; waits while none are
+    /// queued.
     ///
     /// # Errors
     /// As [`recv_handle`](Self::recv_handle).
@@ -147,7 +149,7 @@ impl Stream {
     }
 }
 
-/// What one passing brought: the tag and the handles.
+/// One received message: the tag and the handles.
 type Received = (u8, Vec<OwnedFd>);
 
 fn send(stream: &Stream, tag: u8, handles: &[BorrowedFd<'_>], flags: SendFlags) -> io::Result<()> {
@@ -155,21 +157,23 @@ fn send(stream: &Stream, tag: u8, handles: &[BorrowedFd<'_>], flags: SendFlags) 
     let mut beside = SendAncillaryBuffer::new(&mut space);
     let fits = beside.push(SendAncillaryMessage::ScmRights(handles));
     assert!(fits, "there is space for MAX_HANDLES");
-    match go_on(stream, Interest::OUTPUT, || sendmsg(stream, &[IoSlice::new(&[tag])], &mut beside, flags))? {
+    match retry_interrupted(stream, Interest::OUTPUT, || sendmsg(stream, &[IoSlice::new(&[tag])], &mut beside, flags))?
+    {
         1 => Ok(()),
         _ => Err(io::ErrorKind::WriteZero.into()),
     }
 }
 
-/// Receives one octet and the handles beside it, all of which are closed when there is anything wrong with them.
+/// Receives one octet and the handles beside it; on any error all of them are closed.
 fn receive(stream: &Stream, limit: usize, flags: RecvFlags) -> io::Result<Received> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let flags = flags | RecvFlags::CMSG_CLOEXEC;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_HANDLES))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let mut tag = [0];
-    let message =
-        go_on(stream, Interest::INPUT, || recvmsg(stream, &mut [IoSliceMut::new(&mut tag)], &mut beside, flags))?;
+    let message = retry_interrupted(stream, Interest::INPUT, || {
+        recvmsg(stream, &mut [IoSliceMut::new(&mut tag)], &mut beside, flags)
+    })?;
     let mut handles = Vec::new();
     for part in beside.drain() {
         if let RecvAncillaryMessage::ScmRights(received) = part {
@@ -197,7 +201,7 @@ fn receive(stream: &Stream, limit: usize, flags: RecvFlags) -> io::Result<Receiv
 
 fn one<T: Passable>((tag, mut handles): Received) -> io::Result<T> {
     expect::<T>(tag)?;
-    T::from_received(handles.pop().expect("one was asked for, and none is an error"))
+    T::from_received(handles.pop().expect("one was requested, and none is an error"))
 }
 
 fn all<T: Passable>((tag, handles): Received) -> io::Result<Vec<T>> {
@@ -209,7 +213,7 @@ fn expect<T: Passable>(tag: u8) -> io::Result<()> {
     if tag == T::TAG { Ok(()) } else { Err(PassingError::WrongType { expected: T::TAG, received: tag }.into()) }
 }
 
-/// Endpoints whose `TryFrom<OwnedFd>` looks at what the handle is.
+/// Endpoints whose `TryFrom<OwnedFd>` checks the kind of the handle.
 macro_rules! passable {
     ($($Type:ty = $tag:literal),* $(,)?) => {$(
         impl Passable for $Type {

@@ -1,4 +1,4 @@
-//! The file that a UNIX-domain acceptor with a path makes: made, found stale, and removed again.
+//! The socket file of a UNIX-domain acceptor: its creation, the detection of stale ones, and its removal.
 
 use std::fs;
 use std::io;
@@ -16,12 +16,13 @@ use super::AcceptorOptions;
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
-    /// Device and inode; `None` once it is to stay.
+    /// Device and inode; `None` once the file is to stay.
     identity: Option<(u64, u64)>,
 }
 
 impl SocketFile {
-    /// Binds `socket` to `path` and listens; both in one, as a file at which nobody listens looks stale.
+    /// Binds `socket` to `path` and listens, as one step under the lock, since a file without a listener
+    /// looks stale.
     pub(super) fn bind<L>(
         socket: Socket,
         path: &Path,
@@ -47,7 +48,7 @@ impl SocketFile {
         Ok((listen(socket)?, file))
     }
 
-    /// Leaves the file where it is.
+    /// Leaves the file in place.
     pub(super) fn keep(mut self) {
         self.identity = None;
     }
@@ -58,7 +59,7 @@ impl Drop for SocketFile {
         let Some(identity) = self.identity else { return };
         match fs::symlink_metadata(&self.path) {
             Ok(now) if (now.dev(), now.ino()) == identity => {
-                // Nothing can be done about a failure: the file is stale then, as if the process had been killed.
+                // A failure is ignored: the file is stale then, as if the process had been killed.
                 let _ = fs::remove_file(&self.path);
             }
             _ => {}
@@ -66,12 +67,12 @@ impl Drop for SocketFile {
     }
 }
 
-/// So that the file is found when the working directory has changed meanwhile.
+/// Makes the path independent of later changes of the working directory.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Whether there is a socket at which nobody listens.
+/// Whether there is a socket without a listener.
 fn is_stale(path: &Path, addr: &SockAddr) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.file_type().is_socket() => {}
@@ -84,11 +85,11 @@ fn is_stale(path: &Path, addr: &SockAddr) -> io::Result<bool> {
     Ok(probe.connect(addr).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused))
 }
 
-/// Keeps other openers in the same folder out while the result lives. No lock where the folder cannot be read.
+/// Excludes other openers in the same folder while the result lives. No lock where the folder cannot be read.
 fn lock_folder(path: &Path) -> io::Result<Option<fs::File>> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Ok(folder) = fs::File::open(folder) else { return Ok(None) };
-    // Anyone who may read the folder can lock it, for ever if he means harm: hence the bound.
+    // Any process that may read the folder can lock it, even for ever: hence the bound.
     for _ in 0..LOCK_ATTEMPTS {
         match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(Some(folder)),
@@ -96,7 +97,7 @@ fn lock_folder(path: &Path) -> io::Result<Option<fs::File>> {
             Err(error) => return Err(error.into()),
         }
     }
-    Err(io::Error::new(io::ErrorKind::ResourceBusy, "the folder of the socket file is locked by somebody else"))
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "the folder of the socket file is locked by another process"))
 }
 
 const LOCK_ATTEMPTS: u32 = 1_000;

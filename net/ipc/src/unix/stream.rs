@@ -1,4 +1,4 @@
-//! Carrying octets both ways, between processes of one host.
+//! UNIX-domain connections.
 
 use std::io;
 
@@ -9,15 +9,15 @@ use crate::socket::{Expected, OwnedHandle, StreamSocket, adopt, socket_stream};
 
 /// A UNIX-domain connection.
 ///
-/// All methods take `&self`: one thread may send while another receives. Every wait goes on after a signal; a time-out
-/// then begins anew. Sending to a peer that is gone is an error ([`io::ErrorKind::BrokenPipe`]), never a signal.
-/// Each transfer is one system call. Dropping it closes it.
+/// All methods take `&self`: one thread may send while another receives. Every wait continues after a signal;
+/// a timeout then starts again. Sending to a closed peer is an error ([`io::ErrorKind::BrokenPipe`]), never a
+/// signal. Each transfer is one system call. Dropping it closes it.
 #[derive(Debug)]
 pub struct Stream(StreamSocket);
 
 socket_stream!(Stream, 0);
 
-/// Two ends of one connection that has no name, for threads of this process or to be passed to others.
+/// Two ends of one unnamed connection, for threads of this process or to be passed to others.
 ///
 /// # Errors
 /// Those of the operating system, such as too many open files.
@@ -26,13 +26,13 @@ pub fn pair() -> io::Result<(Stream, Stream)> {
     Ok((Stream::from_socket(one)?, Stream::from_socket(other)?))
 }
 
-/// Addresses, and who the peer is.
+/// Addresses and peer credentials.
 impl Stream {
     pub(crate) fn from_socket(socket: Socket) -> io::Result<Self> {
         StreamSocket::adopt(socket).map(Self)
     }
 
-    /// The same connection under another handle.
+    /// Another handle to the same connection.
     ///
     /// # Errors
     /// Those of the operating system, such as too many open files.
@@ -40,7 +40,7 @@ impl Stream {
         self.0.try_clone().map(Self)
     }
 
-    /// The address of this side; without a name if it connected and was not given one.
+    /// The address of this side; unnamed if it connected without binding.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -48,16 +48,16 @@ impl Stream {
         Addr::from_system(&self.0.local_addr()?)
     }
 
-    /// The address of the peer; without a name if that connected and was not given one.
+    /// The address of the peer; unnamed if the peer connected without binding.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotConnected`] when there is no peer any more.
+    /// [`io::ErrorKind::NotConnected`] when the peer has closed.
     pub fn remote_addr(&self) -> io::Result<Addr> {
         Addr::from_system(&self.0.peer_addr()?)
     }
 
-    /// Who the peer was when the connection was made (`SO_PEERCRED`): the process that connected, or that listened. The system
-    /// vouches for it.
+    /// The peer's credentials when the connection was made (`SO_PEERCRED`): those of the process that
+    /// connected, or that listened. The system vouches for them.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -67,21 +67,21 @@ impl Stream {
     }
 }
 
-/// Who a process is.
+/// The credentials of a process.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Credentials {
-    /// The process. The system may give the number to another process once this one is gone.
+    /// The process ID. The system may reuse it once the process has ended.
     pub pid: u32,
-    /// The effective user.
+    /// The effective user ID.
     pub uid: u32,
-    /// The effective group.
+    /// The effective group ID.
     pub gid: u32,
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 impl Credentials {
-    /// Of this process.
+    /// The credentials of this process.
     #[must_use]
     pub fn own() -> Self {
         Self {
@@ -100,7 +100,8 @@ impl Credentials {
 /// Takes over a UNIX-domain connection made elsewhere, such as one inherited from another process.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] for a handle that is no UNIX-domain stream socket, or listens; it is closed.
+/// [`io::ErrorKind::InvalidInput`] for a handle that is not a UNIX-domain stream socket, or listens; it is
+/// closed.
 impl TryFrom<OwnedHandle> for Stream {
     type Error = io::Error;
 

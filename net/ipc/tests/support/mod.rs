@@ -1,6 +1,6 @@
-//! What several test programs of this crate need.
+//! Helpers of several test programs of this crate.
 
-pub(crate) mod places;
+pub(crate) mod test_families;
 
 use spandrel_ipc::inet::{Acceptor, Addr, Connector, Stream};
 use spandrel_test_support::PATIENCE;

@@ -1,4 +1,4 @@
-//! The same calls where they belong.
+//! The same calls on the endpoints that support them.
 
 use spandrel_ipc::dgram::Batch;
 use spandrel_ipc::inet::{Addr, Broadcast, ConnectedDgram, Dgram, Multicast};

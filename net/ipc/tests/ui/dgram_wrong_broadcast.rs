@@ -1,4 +1,4 @@
-//! A broadcast endpoint sends to everybody, not to somebody.
+//! A broadcast endpoint sends to all hosts, not to one.
 
 use spandrel_ipc::inet::{Addr, Broadcast};
 

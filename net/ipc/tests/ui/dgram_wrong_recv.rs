@@ -1,4 +1,4 @@
-//! An unconnected endpoint cannot help being told who sent.
+//! An unconnected endpoint always gets the sender.
 
 use spandrel_ipc::inet::Dgram;
 

@@ -1,4 +1,4 @@
-//! A connected endpoint hears its peer alone.
+//! A connected endpoint receives from its peer alone.
 
 use spandrel_ipc::inet::ConnectedDgram;
 

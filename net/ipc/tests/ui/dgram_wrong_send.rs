@@ -1,4 +1,4 @@
-//! An unconnected endpoint must say to whom it sends.
+//! An unconnected endpoint must name the receiver.
 
 use spandrel_ipc::inet::Dgram;
 

@@ -1,4 +1,4 @@
-//! An unconnected endpoint must say to whom it sends, in every family.
+//! An unconnected endpoint must name the receiver, in every family.
 
 use spandrel_ipc::unix::Dgram;
 

@@ -1,4 +1,4 @@
-//! When the buffer must not allocate: only these tests can count its blocks.
+//! Cases in which the buffer must not allocate: only unit tests can count its blocks.
 
 use super::*;
 use crate::block::counter::allocated;
@@ -20,7 +20,7 @@ fn receive(buffer: &mut ReceiveBuffer, total: usize, pieces: usize) -> MessageBl
     buffer.take(total)
 }
 
-/// How many blocks `work` allocates from its second round on.
+/// The number of blocks that `work` allocates from its second round on.
 fn allocated_by(rounds: usize, mut work: impl FnMut()) -> usize {
     work();
     let before = allocated();
@@ -73,11 +73,14 @@ fn after_large_messages_the_buffer_returns_to_its_normal_capacity() {
     let mut buffer = ReceiveBuffer::new(NORMAL);
     drop(receive(&mut buffer, 10 * NORMAL, 2));
     assert!(buffer.capacity() >= 10 * NORMAL);
-    for _ in 0..=QUIET_LIMIT {
+    for _ in 0..=MAX_QUIET_EMPTIES {
         drop(receive(&mut buffer, 50, 1));
     }
     assert_eq!(buffer.capacity(), NORMAL);
-    assert!(buffer.kept.as_ref().is_none_or(|kept| kept.capacity() <= NORMAL), "a large block is held on to");
+    assert!(
+        buffer.spare_block.as_ref().is_none_or(|spare_block| spare_block.capacity() <= NORMAL),
+        "a large block is kept"
+    );
     let work = || drop(receive(&mut buffer, 3000, 2));
     assert_eq!(allocated_by(50, work), 0);
 }
@@ -85,10 +88,10 @@ fn after_large_messages_the_buffer_returns_to_its_normal_capacity() {
 #[test]
 fn a_very_large_block_serves_one_message() {
     let mut buffer = ReceiveBuffer::new(NORMAL);
-    drop(receive(&mut buffer, 3 * LARGEST_KEPT, 5));
+    drop(receive(&mut buffer, 3 * MAX_REUSED_OCTETS, 5));
     drop(receive(&mut buffer, 50, 1));
-    assert!(buffer.capacity() <= LARGEST_KEPT);
-    assert!(buffer.kept.as_ref().is_none_or(|kept| kept.capacity() <= LARGEST_KEPT));
+    assert!(buffer.capacity() <= MAX_REUSED_OCTETS);
+    assert!(buffer.spare_block.as_ref().is_none_or(|spare_block| spare_block.capacity() <= MAX_REUSED_OCTETS));
 }
 
 #[test]
@@ -108,8 +111,8 @@ fn large_messages_that_arrive_whole_keep_the_large_block() {
     let mut buffer = ReceiveBuffer::new(NORMAL);
     drop(receive(&mut buffer, 10 * NORMAL, 2));
     let before = allocated();
-    for _ in 0..3 * QUIET_LIMIT {
-        // One read brings all of it, so there is nothing to announce.
+    for _ in 0..3 * MAX_QUIET_EMPTIES {
+        // One read brings all of it, so no length is announced before.
         assert!(buffer.spare(1).len() >= 10 * NORMAL);
         buffer.commit(10 * NORMAL);
         drop(buffer.take(10 * NORMAL));
@@ -118,7 +121,7 @@ fn large_messages_that_arrive_whole_keep_the_large_block() {
 }
 
 #[test]
-fn idle_buffers_share_the_memory_of_those_at_work() {
+fn idle_buffers_share_the_memory_of_busy_ones() {
     let (mut one, mut other) = (ReceiveBuffer::new(NORMAL), ReceiveBuffer::new(NORMAL));
     assert_eq!(other.capacity(), 0);
     assert!(other.take_memory().is_none(), "it has none yet");
@@ -132,16 +135,16 @@ fn idle_buffers_share_the_memory_of_those_at_work() {
     });
     assert_eq!(rounds, 0);
     let message = receive(&mut one, 100, 1);
-    assert!(one.take_memory().is_none(), "a message lives in it");
+    assert!(one.take_memory().is_none(), "a message refers to it");
     drop(message);
     one.spare(1)[0] = 7;
     one.commit(1);
     assert!(one.take_memory().is_none(), "an octet is unread");
-    assert!(one.give_up_memory().is_some(), "and never will be");
+    assert!(one.take_memory_discarding().is_some(), "and is discarded");
 }
 
 #[test]
-fn a_buffer_without_memory_asks_for_it() {
+fn a_buffer_without_memory_allocates_it() {
     for total in [1, 100, 3 * NORMAL] {
         let mut buffer = ReceiveBuffer::new(NORMAL);
         if total > NORMAL {

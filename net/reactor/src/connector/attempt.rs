@@ -1,4 +1,4 @@
-//! One attempt to connect.
+//! One connection attempt.
 
 use std::io;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use spandrel_sync::{Arc, Mutex};
 
 use crate::{CloseReason, Context, EventHandler, HandlerId, Registry};
 
-/// Where an attempt leaves what came of it.
+/// The result of an attempt.
 pub(super) type Outcome<F> = Arc<Mutex<Option<io::Result<<F as Family>::Stream>>>>;
 
-/// Waits until a connection is made, and tells the handler that started it.
+/// Waits until a connection is established, and notifies the handler that started it.
 pub(super) struct Attempt<F: Family> {
     connecting: F::Connecting,
     outcome: Outcome<F>,
-    told: HandlerId,
+    target: HandlerId,
     notice: u64,
 }
 
 impl<F: Family> Attempt<F> {
-    pub(super) fn new(connecting: F::Connecting, outcome: Outcome<F>, told: HandlerId, notice: u64) -> Self {
-        Self { connecting, outcome, told, notice }
+    pub(super) fn new(connecting: F::Connecting, outcome: Outcome<F>, target: HandlerId, notice: u64) -> Self {
+        Self { connecting, outcome, target, notice }
     }
 
     fn end(&self, context: &Context<'_>, outcome: io::Result<F::Stream>) {
@@ -44,32 +44,36 @@ impl<F: Family> EventHandler for Attempt<F> {
         Ok(())
     }
 
-    /// Some systems tell of a failure only this way.
+    /// Some systems report a failure only this way.
     fn handle_exception(&mut self, context: &Context<'_>) -> io::Result<()> {
         self.handle_output(context)
     }
 
-    /// Tells only now: the stream has the handle of the attempt, which must no longer be waited on when the stream is.
+    /// Notifies only now: the stream has the handle of the attempt, which must be deregistered before the
+    /// stream is registered.
     fn handle_close(&mut self, context: &Context<'_>, reason: CloseReason) {
         match reason {
             CloseReason::Failed(error) => *self.outcome.lock() = Some(Err(error)),
             CloseReason::Panicked(message) => *self.outcome.lock() = Some(Err(io::Error::other(message))),
             _ => {}
         }
-        tell(context, self.told, self.notice);
+        notify(context, self.target, self.notice);
     }
 }
 
-/// Tells a handler that something has ended: by a notice, and where there is no room for one, by a timer with the notice as its argument.
-pub(super) fn tell(registry: &Registry, told: HandlerId, notice: u64) {
-    let result = match registry.notify(told, notice) {
+/// Notifies a handler that something has ended: by a notice, or, if the reactor has no room for one, by a
+/// timer with the notice as its argument.
+pub(super) fn notify(registry: &Registry, target: HandlerId, notice: u64) {
+    let result = match registry.notify(target, notice) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            registry.schedule(told, Duration::ZERO, None, notice).map(drop)
+            registry.schedule(target, Duration::ZERO, None, notice).map(drop)
         }
         result => result,
     };
     match result {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => tracing::error!(%error, "a connector cannot be told"),
-        _ => {} // who is gone need not know
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::error!(%error, "a connector cannot be notified")
+        }
+        _ => {} // a removed handler needs no notice
     }
 }

@@ -1,4 +1,4 @@
-//! Connections that are kept for the next who needs one.
+//! A cache of idle connections for reuse.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,7 +9,7 @@ use spandrel_ipc::{Family, Interest, wait_ready};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Mutex};
 
-/// How many idle connections a [`ConnectionCache`] keeps, and for how long.
+/// Limits on the idle connections of a [`ConnectionCache`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct CacheLimits {
@@ -17,7 +17,7 @@ pub struct CacheLimits {
     pub idle: usize,
     /// Idle connections to one address. Default 8.
     pub idle_per_addr: usize,
-    /// How long one is kept idle. Default 60 s.
+    /// The time for which a connection is kept idle. Default 60 s.
     pub age: Duration,
 }
 
@@ -50,46 +50,51 @@ impl CacheLimits {
     }
 }
 
-/// Makes connections, and gives a connection that somebody has finished with to the next who asks for its address (the papers' connection
-/// caching). Idle ones are purged by least recent use. Clones share one cache.
+/// Makes connections, and reuses connections that are no longer in use for their address (the papers'
+/// connection caching). Idle ones are purged by least recent use. Clones share one cache.
 #[derive(Clone, Debug)]
 pub struct ConnectionCache<F: Family> {
     family: F,
-    shelves: Arc<Mutex<Shelves<F>>>,
+    idle_connections: Arc<Mutex<IdleConnections<F>>>,
     limits: CacheLimits,
 }
 
 #[derive(Debug)]
-struct Shelves<F: Family> {
+struct IdleConnections<F: Family> {
     /// Per address, the most recently used last.
     idle: HashMap<F::Addr, Vec<Idle<F::Stream>>>,
     count: usize,
-    /// How many have come back.
-    turn: u64,
+    /// The number of connections returned so far.
+    sequence: u64,
 }
 
 #[derive(Debug)]
 struct Idle<S> {
     stream: S,
     since: Instant,
-    /// In which order they came back, also within one tick of the clock.
-    turn: u64,
+    /// Their order of return, also within one tick of the clock.
+    sequence: u64,
 }
 
 impl<F: Family> ConnectionCache<F> {
     /// An empty cache.
     #[must_use]
     pub fn new(family: F, limits: CacheLimits) -> Self {
-        Self { family, shelves: Arc::new(Mutex::new(Shelves { idle: HashMap::new(), count: 0, turn: 0 })), limits }
+        Self {
+            family,
+            idle_connections: Arc::new(Mutex::new(IdleConnections { idle: HashMap::new(), count: 0, sequence: 0 })),
+            limits,
+        }
     }
 
-    /// A connection to `addr`: the most recently used idle one that is still alive, otherwise a new one, made within `timeout`.
+    /// A connection to `addr`: the most recently used idle one that is still open, otherwise a new one, made
+    /// within `timeout`.
     ///
     /// # Errors
     /// Those of [`Family::connect`].
     pub fn connect(&self, addr: &F::Addr, timeout: Option<Duration>) -> io::Result<Cached<F>> {
         while let Some(stream) = self.take(addr) {
-            // An idle peer has nothing to say: what can be received is the end, or nonsense.
+            // An idle peer has nothing to send: any input is the end, or an error.
             if wait_ready(&stream, Interest::INPUT, Some(Duration::ZERO)).is_ok_and(Interest::is_none) {
                 return Ok(self.lend(addr, stream));
             }
@@ -97,15 +102,16 @@ impl<F: Family> ConnectionCache<F> {
         Ok(self.lend(addr, self.family.connect(addr, timeout)?))
     }
 
-    /// How many connections are idle.
+    /// The number of idle connections.
     #[must_use]
     pub fn idle(&self) -> usize {
-        self.shelves.lock().count
+        self.idle_connections.lock().count
     }
 
-    /// Closes what has been idle for too long. Happens by itself whenever a connection comes back.
+    /// Closes the connections that have been idle for too long. Called also whenever a connection is
+    /// returned.
     pub fn purge(&self) {
-        let stale = self.shelves.lock().stale(self.limits.age);
+        let stale = self.idle_connections.lock().stale(self.limits.age);
         drop(stale);
     }
 
@@ -113,76 +119,76 @@ impl<F: Family> ConnectionCache<F> {
         Cached { stream: Some(stream), addr: addr.clone(), cache: self.clone() }
     }
 
-    /// Streams are closed after the lock has been let go, here and below: that may take time.
+    /// Streams are closed after the lock has been released, here and below, since closing may take time.
     fn take(&self, addr: &F::Addr) -> Option<F::Stream> {
-        let idle = self.shelves.lock().most_recent(addr)?;
+        let idle = self.idle_connections.lock().most_recent(addr)?;
         let is_fresh = Instant::now().saturating_duration_since(idle.since) < self.limits.age;
         is_fresh.then_some(idle.stream)
     }
 
     fn give_back(&self, addr: &F::Addr, stream: F::Stream) {
-        let mut shelves = self.shelves.lock();
-        let mut closed = shelves.stale(self.limits.age);
-        shelves.put(addr, stream);
-        while shelves.idle.get(addr).is_some_and(|shelf| shelf.len() > self.limits.idle_per_addr) {
-            closed.extend(shelves.least_recent_of(addr));
+        let mut idle_connections = self.idle_connections.lock();
+        let mut closed = idle_connections.stale(self.limits.age);
+        idle_connections.put(addr, stream);
+        while idle_connections.idle.get(addr).is_some_and(|list| list.len() > self.limits.idle_per_addr) {
+            closed.extend(idle_connections.least_recent_of(addr));
         }
-        while shelves.count > self.limits.idle {
-            closed.extend(shelves.least_recent());
+        while idle_connections.count > self.limits.idle {
+            closed.extend(idle_connections.least_recent());
         }
-        drop(shelves);
+        drop(idle_connections);
         drop(closed);
     }
 }
 
-impl<F: Family> Shelves<F> {
-    /// Takes out what has been idle for so long.
+impl<F: Family> IdleConnections<F> {
+    /// Removes the connections that have been idle for that long.
     fn stale(&mut self, age: Duration) -> Vec<Idle<F::Stream>> {
         let now = Instant::now();
         let mut stale = Vec::new();
-        self.idle.retain(|_, shelf| {
-            let fresh = shelf.partition_point(|idle| now.saturating_duration_since(idle.since) >= age);
-            stale.extend(shelf.drain(..fresh));
-            !shelf.is_empty()
+        self.idle.retain(|_, list| {
+            let fresh = list.partition_point(|idle| now.saturating_duration_since(idle.since) >= age);
+            stale.extend(list.drain(..fresh));
+            !list.is_empty()
         });
         self.count -= stale.len();
         stale
     }
 
     fn put(&mut self, addr: &F::Addr, stream: F::Stream) {
-        self.turn += 1;
+        self.sequence += 1;
         self.count += 1;
-        let idle = Idle { stream, since: Instant::now(), turn: self.turn };
+        let idle = Idle { stream, since: Instant::now(), sequence: self.sequence };
         self.idle.entry(addr.clone()).or_default().push(idle);
     }
 
-    /// Takes out the one that was used most recently for this address.
+    /// Removes the most recently used connection to this address.
     fn most_recent(&mut self, addr: &F::Addr) -> Option<Idle<F::Stream>> {
         self.take_from(addr, Vec::pop)
     }
 
-    /// Takes out the one that was used least recently for this address.
+    /// Removes the least recently used connection to this address.
     fn least_recent_of(&mut self, addr: &F::Addr) -> Option<Idle<F::Stream>> {
-        self.take_from(addr, |shelf| (!shelf.is_empty()).then(|| shelf.remove(0)))
+        self.take_from(addr, |list| (!list.is_empty()).then(|| list.remove(0)))
     }
 
-    /// Takes out the one that was used least recently of all.
+    /// Removes the least recently used connection of all.
     fn least_recent(&mut self) -> Option<Idle<F::Stream>> {
-        let turn = |shelf: &Vec<Idle<F::Stream>>| shelf.first().map(|idle| idle.turn);
-        let (addr, _) = self.idle.iter().min_by_key(|(_, shelf)| turn(shelf))?;
+        let sequence = |list: &Vec<Idle<F::Stream>>| list.first().map(|idle| idle.sequence);
+        let (addr, _) = self.idle.iter().min_by_key(|(_, list)| sequence(list))?;
         let addr = addr.clone();
         self.least_recent_of(&addr)
     }
 
-    /// No shelf stays empty.
+    /// Removes empty lists, too.
     fn take_from(
         &mut self,
         addr: &F::Addr,
         take: impl FnOnce(&mut Vec<Idle<F::Stream>>) -> Option<Idle<F::Stream>>,
     ) -> Option<Idle<F::Stream>> {
-        let shelf = self.idle.get_mut(addr)?;
-        let idle = take(shelf);
-        if shelf.is_empty() {
+        let list = self.idle.get_mut(addr)?;
+        let idle = take(list);
+        if list.is_empty() {
             self.idle.remove(addr);
         }
         self.count -= usize::from(idle.is_some());
@@ -190,12 +196,13 @@ impl<F: Family> Shelves<F> {
     }
 }
 
-/// A connection lent from a [`ConnectionCache`]. Dropped, it goes back there for the next; so drop it only between messages, and
-/// [discard](Self::discard) one that is in any other state: after an error, say, or the late answer to one question would be taken for that to
-/// the next. (Dropped by a panic, it is closed.)
+/// A connection borrowed from a [`ConnectionCache`]. Dropping it returns it for reuse, so drop it only
+/// between messages. [Discard](Self::discard) it in any other state, for example after an error: otherwise a
+/// late reply to one request would be taken for that to the next. (A connection dropped by a panic is
+/// closed.)
 #[derive(Debug)]
 pub struct Cached<F: Family> {
-    /// Taken only when it goes back or is discarded.
+    /// None only after it was returned or discarded.
     stream: Option<F::Stream>,
     addr: F::Addr,
     cache: ConnectionCache<F>,
@@ -234,7 +241,7 @@ mod tests {
 
     use super::*;
 
-    /// The cache as a list of what is idle, the least recently used first.
+    /// A model of the cache: a list of idle connections, the least recently used first.
     #[derive(Default)]
     struct Model(Vec<(usize, u64)>);
 
@@ -255,13 +262,14 @@ mod tests {
     }
 
     fn addr(number: usize) -> Addr {
-        Addr::path(format!("/nobody/listens/{number}")).unwrap()
+        Addr::path(format!("/no/listener/{number}")).unwrap()
     }
 
     proptest! {
-        /// Each connection is known by its far end: it echoes if it was kept, and has the end to receive if it was closed.
+        /// The far end identifies each connection: it echoes if the connection was kept, and gets the end if
+        /// it was closed.
         #[test]
-        fn it_keeps_what_a_simple_list_keeps(
+        fn the_cache_agrees_with_a_list(
             idle in 0usize..6,
             idle_per_addr in 0usize..4,
             steps in prop::collection::vec((0usize..3, any::<bool>()), 0..60),
@@ -285,10 +293,10 @@ mod tests {
                     });
                     prop_assert_eq!(taken, model.take(place));
                 }
-                let shelves = cache.shelves.lock();
-                prop_assert_eq!(shelves.count, model.0.len());
-                prop_assert_eq!(shelves.idle.values().map(Vec::len).sum::<usize>(), model.0.len());
-                prop_assert!(shelves.idle.values().all(|shelf| !shelf.is_empty()));
+                let idle_connections = cache.idle_connections.lock();
+                prop_assert_eq!(idle_connections.count, model.0.len());
+                prop_assert_eq!(idle_connections.idle.values().map(Vec::len).sum::<usize>(), model.0.len());
+                prop_assert!(idle_connections.idle.values().all(|list| !list.is_empty()));
             }
             for (number, far) in ends.iter().enumerate() {
                 let is_kept = model.0.iter().any(|idle| idle.1 == number as u64);
@@ -299,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn its_counts_are_right_whoever_uses_it_at_once() {
+    fn the_counts_are_right_under_concurrent_use() {
         let cache = ConnectionCache::new(Spipe::default(), CacheLimits::default().idle(5).idle_per_addr(2));
         thread::scope(|scope| {
             for seed in 0..4 {
@@ -316,13 +324,15 @@ mod tests {
                 });
             }
         });
-        let shelves = cache.shelves.lock();
-        assert_eq!(shelves.count, shelves.idle.values().map(Vec::len).sum::<usize>());
-        assert!(shelves.count <= 5 && shelves.idle.values().all(|shelf| (1..=2).contains(&shelf.len())));
+        let idle_connections = cache.idle_connections.lock();
+        assert_eq!(idle_connections.count, idle_connections.idle.values().map(Vec::len).sum::<usize>());
+        assert!(
+            idle_connections.count <= 5 && idle_connections.idle.values().all(|list| (1..=2).contains(&list.len()))
+        );
     }
 
     #[test]
-    fn what_a_panic_leaves_is_not_used_again() {
+    fn a_connection_dropped_by_a_panic_is_not_reused() {
         let cache = ConnectionCache::new(Spipe::default(), CacheLimits::default());
         let lent = cache.lend(&addr(0), spipe::pair().unwrap().0);
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -1,40 +1,41 @@
-//! The mechanisms to choose from, and when they tell that a handle is ready.
+//! The available mechanisms, and the triggers of readiness.
 
 use std::fmt;
 use std::io;
 
-/// What waits for the handles.
+/// The mechanism that waits for the handles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Backend {
-    /// What is best here: epoll on Linux, elsewhere `polling`.
+    /// The best one on this system: epoll on Linux, elsewhere `polling`.
     #[default]
     Auto,
-    /// `epoll(7)`: what is ready is found without looking at what is not.
+    /// `epoll(7)`: finds ready handles without scanning the others.
     #[cfg(target_os = "linux")]
     Epoll,
-    /// `io_uring(7)`: poll requests in a ring that is shared with the system. Where it is forbidden or too old, the reactor uses
-    /// epoll, and says so as a warning.
+    /// `io_uring(7)`: poll requests in a ring shared with the kernel. Where it is forbidden or too old, the
+    /// reactor uses epoll, and logs a warning.
     #[cfg(target_os = "linux")]
     IoUring,
-    /// `poll(2)`: all handles are looked at by each wait.
+    /// `poll(2)`: each wait scans all handles.
     #[cfg(unix)]
     Poll,
-    /// `select(2)`: as `poll(2)`, and for handles below `FD_SETSIZE` only; others are refused when they are registered.
+    /// `select(2)`: as `poll(2)`, and only for handles below `FD_SETSIZE`; registration of others fails.
     #[cfg(unix)]
     Select,
-    /// What the `polling` crate uses here: on Windows I/O completion ports.
+    /// The mechanism of the `polling` crate: on Windows I/O completion ports.
     Polling,
 }
 
 impl Backend {
-    /// Those that work here and now, the best first; [`Auto`](Self::Auto), which is the first of them, is left out.
+    /// The back ends that work on this system, the best first, without [`Auto`](Self::Auto), which is the
+    /// first of them.
     #[must_use]
     pub fn available() -> Vec<Self> {
         Self::KNOWN.iter().copied().filter(|backend| super::probe(*backend)).collect()
     }
 
-    /// All that this platform has, whether or not the system lets us use them.
+    /// All back ends of this platform, whether or not the system permits them.
     pub const KNOWN: &'static [Self] = &[
         #[cfg(target_os = "linux")]
         Self::Epoll,
@@ -47,7 +48,7 @@ impl Backend {
         Self::Select,
     ];
 
-    /// Whether it can tell [edges](Trigger::Edge).
+    /// Whether it supports [edges](Trigger::Edge).
     #[cfg(unix)]
     #[must_use]
     pub const fn has_edges(self) -> bool {
@@ -86,22 +87,23 @@ impl std::str::FromStr for Backend {
             .find(|backend| backend.name() == name)
             .ok_or_else(|| {
                 let names: Vec<_> = Self::KNOWN.iter().map(|backend| backend.name()).collect();
-                let text = format!("no back end is called `{name}`: there are `auto`, `{}`", names.join("`, `"));
+                let text = format!("unknown back end `{name}`: expected `auto`, `{}`", names.join("`, `"));
                 io::Error::new(io::ErrorKind::InvalidInput, text)
             })
     }
 }
 
-/// When a handle that is ready is told.
+/// The condition under which a ready handle is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Trigger {
-    /// As long as it is ready: what a handler leaves is told again.
+    /// As long as it is ready: input that a handler leaves is reported again.
     #[default]
     Level,
-    /// When it becomes ready, or more comes: a handler takes all there is, until [`io::ErrorKind::WouldBlock`].
+    /// When it becomes ready, or more input arrives: a handler takes all of it, until
+    /// [`io::ErrorKind::WouldBlock`].
     ///
-    /// Not every back end can tell that; registration fails with [`io::ErrorKind::Unsupported`] on those that cannot.
+    /// Not every back end supports it; registration fails with [`io::ErrorKind::Unsupported`] on the others.
     #[cfg(unix)]
     Edge,
     /// Once; the handler is suspended then, until [`resume`](crate::Registry::resume) or

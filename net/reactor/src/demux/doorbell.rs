@@ -1,4 +1,4 @@
-//! What a wait over plain handles is ended with.
+//! Ends a wait over plain handles.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -6,37 +6,37 @@ use std::os::unix::net::UnixStream;
 
 use crate::sys::RawHandle;
 
-/// A pair of sockets, of which one becomes readable when the other was rung.
+/// A pair of sockets: a write to one makes the other readable.
 #[derive(Debug)]
 pub(crate) struct Doorbell {
-    outside: UnixStream,
-    inside: UnixStream,
+    sender: UnixStream,
+    receiver: UnixStream,
 }
 
 impl Doorbell {
     pub(crate) fn new() -> io::Result<Self> {
-        let (outside, inside) = UnixStream::pair()?;
-        outside.set_nonblocking(true)?;
-        inside.set_nonblocking(true)?;
-        Ok(Self { outside, inside })
+        let (sender, receiver) = UnixStream::pair()?;
+        sender.set_nonblocking(true)?;
+        receiver.set_nonblocking(true)?;
+        Ok(Self { sender, receiver })
     }
 
     pub(crate) fn handle(&self) -> RawHandle {
-        self.inside.as_raw_fd()
+        self.receiver.as_raw_fd()
     }
 
     pub(crate) fn ring(&self) -> io::Result<()> {
         loop {
-            match (&self.outside).write(&[1]) {
+            match (&self.sender).write(&[1]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Full of earlier rings, which nobody has heard yet.
+                // Full of earlier rings, which were not read yet.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 result => return result.map(drop),
             }
         }
     }
 
-    pub(crate) fn hush(&self) {
-        while (&self.inside).read(&mut [0; 64]).is_ok_and(|count| count == 64) {}
+    pub(crate) fn drain(&self) {
+        while (&self.receiver).read(&mut [0; 64]).is_ok_and(|count| count == 64) {}
     }
 }

@@ -1,4 +1,4 @@
-//! `epoll(7)`, the default on Linux: one system call for all that is ready, and none per event.
+//! `epoll(7)`, the default on Linux: one system call for all ready handles, and none per event.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -10,19 +10,19 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
 use spandrel_ipc::Interest;
 
-use super::{Demultiplexer, Shown};
+use super::{Demultiplexer, ReadyHandle};
 use crate::sys::{self, RawHandle};
 use crate::{Backend, Trigger};
 
-/// Belongs to no handler: generations begin at one.
+/// The key of no handler: generations begin at one.
 const WAKE: u64 = 0;
-/// How many handles one wait shows, whoever asks for more.
-const MOST: usize = 256;
+/// The maximum number of handles that one wait returns.
+const MAX_EVENTS: usize = 256;
 
 #[derive(Debug)]
 pub(crate) struct Epoll {
     epoll: OwnedFd,
-    /// Watched for edges: each write is one, so that nobody has to read it.
+    /// Edge-triggered: each write is one event, so that it need not be read.
     doorbell: OwnedFd,
 }
 
@@ -54,13 +54,18 @@ impl Demultiplexer for Epoll {
         Ok(sys::lend(handle, |handle| epoll::delete(&self.epoll, handle))?)
     }
 
-    fn wait(&self, shown: &mut Vec<Shown>, most: usize, timeout: Option<Duration>) -> io::Result<()> {
+    fn wait(
+        &self,
+        ready_handles: &mut Vec<ReadyHandle>,
+        max_events: usize,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
         // One more, for the doorbell.
-        let mut room = [const { MaybeUninit::uninit() }; MOST + 1];
+        let mut room = [const { MaybeUninit::uninit() }; MAX_EVENTS + 1];
         let millis = u32::try_from(super::whole_millis(timeout)).ok();
         let timeout = millis
             .map(|millis| Timespec { tv_sec: (millis / 1000).into(), tv_nsec: (millis % 1000 * 1_000_000).into() });
-        let events = match epoll::wait(&self.epoll, &mut room[..=most.min(MOST)], timeout.as_ref()) {
+        let events = match epoll::wait(&self.epoll, &mut room[..=max_events.min(MAX_EVENTS)], timeout.as_ref()) {
             Ok((events, _rest)) => events,
             Err(Errno::INTR) => return Ok(()),
             Err(error) => return Err(error.into()),
@@ -68,7 +73,7 @@ impl Demultiplexer for Epoll {
         for event in events {
             let key = event.data.u64();
             if key != WAKE {
-                shown.push(Shown { key, ready: ready(event.flags) });
+                ready_handles.push(ReadyHandle { key, ready: ready(event.flags) });
             }
         }
         Ok(())
@@ -108,8 +113,8 @@ fn ready(flags: EventFlags) -> Interest {
 
 fn explain(error: Errno) -> io::Error {
     let text = match error {
-        Errno::PERM => "a handle of this kind (such as that of a regular file) is always ready and cannot be waited on",
-        Errno::NOSPC => "the system lets this user wait on no more handles (fs.epoll.max_user_watches)",
+        Errno::PERM => "cannot wait on a handle of this kind (such as a regular file), which is always ready",
+        Errno::NOSPC => "cannot wait on more handles: the user's limit is reached (sysctl fs.epoll.max_user_watches)",
         _ => return error.into(),
     };
     io::Error::new(io::Error::from(error).kind(), text)

@@ -1,4 +1,4 @@
-//! `poll(2)`: for few handles, and for systems that have nothing better.
+//! `poll(2)`: for few handles, and for systems without a better mechanism.
 
 use std::io;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, pollfd};
 use spandrel_ipc::Interest;
 
-use super::scan::{Scan, Watched};
+use super::scan::{Scan, WatchedHandle};
 use crate::Backend;
 use crate::sys::{RawHandle, scan};
 
@@ -21,7 +21,7 @@ impl std::fmt::Debug for Poll {
     }
 }
 
-/// Which of its flags stands for what.
+/// The flags of `poll(2)` for each kind of event.
 const FLAGS: [(i16, Interest); 3] =
     [(POLLIN, Interest::INPUT), (POLLOUT, Interest::OUTPUT), (POLLPRI, Interest::EXCEPTION)];
 
@@ -32,7 +32,7 @@ impl Scan for Poll {
         Ok(())
     }
 
-    fn scan(&mut self, watched: &mut [Watched], timeout: Option<Duration>) -> io::Result<()> {
+    fn scan(&mut self, watched: &mut [WatchedHandle], timeout: Option<Duration>) -> io::Result<()> {
         self.handles.clear();
         self.handles.extend(watched.iter().map(|watched| {
             let of = |(flag, kind)| if watched.interest.contains(kind) { flag } else { 0 };

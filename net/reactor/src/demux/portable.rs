@@ -1,5 +1,5 @@
-//! The `polling` crate: on Windows over I/O completion ports, on macOS and the BSDs over kqueue, and here as well, so that it is
-//! tested.
+//! The `polling` crate: on Windows over I/O completion ports, on macOS and the BSDs over kqueue, and on Linux
+//! for testing.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,30 +11,33 @@ use polling::{Event, Events, PollMode, Poller};
 use spandrel_ipc::Interest;
 use spandrel_sync::Mutex;
 
-use super::{Demultiplexer, Shown};
+use super::{Demultiplexer, ReadyHandle};
 use crate::sys::{self, RawHandle};
 use crate::{Backend, Trigger};
 
-/// How many handles one wait shows, whoever asks for more.
-const MOST: usize = 256;
+/// The maximum number of handles that one wait returns.
+const MAX_EVENTS: usize = 256;
 
 pub(crate) struct Portable {
     poller: Poller,
-    /// A key of ours need not fit into one of the poller's, which is the handle.
+    /// The keys by handle: the poller's own keys may be too small for ours.
     keys: Mutex<HashMap<usize, u64>>,
     events: Mutex<Events>,
 }
 
 impl Portable {
     /// # Errors
-    /// `Unsupported` where the system tells no levels.
+    /// `Unsupported` where the system lacks level triggers.
     pub(crate) fn new() -> io::Result<Self> {
         let poller = Poller::new()?;
         if !poller.supports_level() {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "this system tells no levels"));
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this system does not support level-triggered events",
+            ));
         }
-        let most = NonZeroUsize::new(MOST).unwrap_or(NonZeroUsize::MIN);
-        Ok(Self { poller, keys: Mutex::default(), events: Mutex::new(Events::with_capacity(most)) })
+        let max_events = NonZeroUsize::new(MAX_EVENTS).unwrap_or(NonZeroUsize::MIN);
+        Ok(Self { poller, keys: Mutex::default(), events: Mutex::new(Events::with_capacity(max_events)) })
     }
 }
 
@@ -51,30 +54,35 @@ impl Demultiplexer for Portable {
 
     fn add(&self, handle: RawHandle, key: u64, interest: Interest, trigger: Trigger) -> io::Result<()> {
         let mode = self.mode(trigger)?;
-        let place = place(handle)?;
+        let poller_key = poller_key(handle)?;
         let mut keys = self.keys.lock();
-        if keys.contains_key(&place) {
+        if keys.contains_key(&poller_key) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        sys::add_to_poller(&self.poller, handle, event(place, interest), mode)?;
-        keys.insert(place, key);
+        sys::add_to_poller(&self.poller, handle, event(poller_key, interest), mode)?;
+        keys.insert(poller_key, key);
         Ok(())
     }
 
     fn modify(&self, handle: RawHandle, key: u64, interest: Interest, trigger: Trigger) -> io::Result<()> {
         let mode = self.mode(trigger)?;
-        let place = place(handle)?;
-        sys::lend(handle, |handle| self.poller.modify_with_mode(handle, event(place, interest), mode))?;
-        self.keys.lock().insert(place, key);
+        let poller_key = poller_key(handle)?;
+        sys::lend(handle, |handle| self.poller.modify_with_mode(handle, event(poller_key, interest), mode))?;
+        self.keys.lock().insert(poller_key, key);
         Ok(())
     }
 
     fn remove(&self, handle: RawHandle) -> io::Result<()> {
-        self.keys.lock().remove(&place(handle)?);
+        self.keys.lock().remove(&poller_key(handle)?);
         sys::lend(handle, |handle| self.poller.delete(handle))
     }
 
-    fn wait(&self, shown: &mut Vec<Shown>, most: usize, timeout: Option<Duration>) -> io::Result<()> {
+    fn wait(
+        &self,
+        ready_handles: &mut Vec<ReadyHandle>,
+        max_events: usize,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
         let mut events = self.events.lock();
         events.clear();
         match self.poller.wait(&mut events, timeout) {
@@ -83,11 +91,12 @@ impl Demultiplexer for Portable {
             Err(error) => return Err(error),
         }
         let keys = self.keys.lock();
-        // One shots and edges are not shown again, so all are handed on, though they be more than asked for.
-        let _ = most;
+        // One-shot and edge events are not repeated, so all of them are passed on, even if they are more than
+        // requested.
+        let _ = max_events;
         for event in events.iter() {
             if let Some(key) = keys.get(&event.key) {
-                shown.push(Shown { key: *key, ready: ready(&event) });
+                ready_handles.push(ReadyHandle { key: *key, ready: ready(&event) });
             }
         }
         Ok(())
@@ -111,12 +120,12 @@ impl Portable {
     }
 }
 
-fn place(handle: RawHandle) -> io::Result<usize> {
+fn poller_key(handle: RawHandle) -> io::Result<usize> {
     usize::try_from(handle).map_err(|_| io::ErrorKind::InvalidInput.into())
 }
 
-fn event(place: usize, interest: Interest) -> Event {
-    let mut event = Event::new(place, interest.contains(Interest::INPUT), interest.contains(Interest::OUTPUT));
+fn event(poller_key: usize, interest: Interest) -> Event {
+    let mut event = Event::new(poller_key, interest.contains(Interest::INPUT), interest.contains(Interest::OUTPUT));
     event.set_priority(interest.contains(Interest::EXCEPTION));
     event
 }

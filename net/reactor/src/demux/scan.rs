@@ -1,7 +1,8 @@
-//! What `poll(2)` and `select(2)` have in common: the whole set of handles is looked at by each wait.
+//! The common part of `poll(2)` and `select(2)`: each wait scans the whole set of handles.
 //!
-//! The set is copied for each wait, so that it can change meanwhile; a change rings the doorbell of a wait that is under way, which
-//! then begins anew with the new set. Where more handles are ready than asked for, the next wait begins behind the last one shown.
+//! The set is copied for each wait, so that it can change meanwhile; a change rings the doorbell of a pending
+//! wait, which then starts again with the new set. Where more handles are ready than requested, the next wait
+//! begins behind the last one returned.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -12,7 +13,7 @@ use spandrel_ipc::Interest;
 use spandrel_sync::Mutex;
 
 use super::doorbell::Doorbell;
-use super::{Demultiplexer, Shown};
+use super::{Demultiplexer, ReadyHandle};
 use crate::sys::RawHandle;
 use crate::{Backend, Trigger};
 
@@ -20,16 +21,16 @@ use crate::{Backend, Trigger};
 pub(crate) trait Scan: Debug + Send + Sync {
     const BACKEND: Backend;
 
-    /// Whether a set can hold this handle.
+    /// Checks that a set can hold this handle.
     fn check(handle: RawHandle) -> io::Result<()>;
 
-    /// Waits, and says in `ready` of each handle what it is ready for. After a signal nothing is.
-    fn scan(&mut self, watched: &mut [Watched], timeout: Option<Duration>) -> io::Result<()>;
+    /// Waits, and sets `ready` of each handle. After a signal no handle is ready.
+    fn scan(&mut self, watched: &mut [WatchedHandle], timeout: Option<Duration>) -> io::Result<()>;
 }
 
 /// A handle in a wait.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Watched {
+pub(crate) struct WatchedHandle {
     pub(crate) handle: RawHandle,
     pub(crate) interest: Interest,
     pub(crate) ready: Interest,
@@ -45,7 +46,7 @@ pub(crate) struct Scanner<S> {
 #[derive(Debug, Default)]
 struct Set {
     entries: Vec<Entry>,
-    places: HashMap<RawHandle, usize>,
+    indexes: HashMap<RawHandle, usize>,
     is_waited_for: bool,
     is_rung: bool,
 }
@@ -56,7 +57,7 @@ struct Entry {
     key: u64,
     interest: Interest,
     is_one_shot: bool,
-    /// Its one shot is over.
+    /// Its one shot has fired.
     is_spent: bool,
 }
 
@@ -64,8 +65,8 @@ struct Entry {
 struct Waiter<S> {
     scan: S,
     /// The doorbell, then the set.
-    watched: Vec<Watched>,
-    /// Where to begin next time.
+    watched: Vec<WatchedHandle>,
+    /// The index at which the next scan begins.
     next: usize,
 }
 
@@ -88,29 +89,29 @@ impl<S: Scan> Scanner<S> {
     }
 
     /// Copies the set for a wait.
-    fn copy(&self, watched: &mut Vec<Watched>) {
+    fn copy(&self, watched: &mut Vec<WatchedHandle>) {
         let mut set = self.set.lock();
         set.is_waited_for = true;
         watched.clear();
-        let bell = Watched { handle: self.doorbell.handle(), interest: Interest::INPUT, ready: Interest::NONE };
+        let bell = WatchedHandle { handle: self.doorbell.handle(), interest: Interest::INPUT, ready: Interest::NONE };
         let armed = set.entries.iter().filter(|entry| !entry.is_spent);
         let others =
-            armed.map(|entry| Watched { handle: entry.handle, interest: entry.interest, ready: Interest::NONE });
+            armed.map(|entry| WatchedHandle { handle: entry.handle, interest: entry.interest, ready: Interest::NONE });
         watched.extend(std::iter::once(bell).chain(others));
     }
 }
 
 impl Set {
     fn entry(&mut self, handle: RawHandle) -> Option<&mut Entry> {
-        let place = *self.places.get(&handle)?;
-        Some(&mut self.entries[place])
+        let index = *self.indexes.get(&handle)?;
+        Some(&mut self.entries[index])
     }
 
-    /// What a handle that was seen ready means, if it is still in the set.
-    fn show(&mut self, seen: &Watched) -> Option<Shown> {
+    /// The event of a ready handle, if it is still in the set.
+    fn show(&mut self, seen: &WatchedHandle) -> Option<ReadyHandle> {
         let entry = self.entry(seen.handle).filter(|entry| !entry.is_spent)?;
         entry.is_spent = entry.is_one_shot;
-        Some(Shown { key: entry.key, ready: seen.ready })
+        Some(ReadyHandle { key: entry.key, ready: seen.ready })
     }
 }
 
@@ -123,10 +124,10 @@ impl<S: Scan> Demultiplexer for Scanner<S> {
         S::check(handle)?;
         let is_one_shot = one_shot(trigger, S::BACKEND)?;
         self.change(|set| {
-            if set.places.contains_key(&handle) {
+            if set.indexes.contains_key(&handle) {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
-            set.places.insert(handle, set.entries.len());
+            set.indexes.insert(handle, set.entries.len());
             set.entries.push(Entry { handle, key, interest, is_one_shot, is_spent: false });
             Ok(())
         })
@@ -143,16 +144,21 @@ impl<S: Scan> Demultiplexer for Scanner<S> {
 
     fn remove(&self, handle: RawHandle) -> io::Result<()> {
         self.change(|set| {
-            let place = set.places.remove(&handle).ok_or(io::ErrorKind::NotFound)?;
-            set.entries.swap_remove(place);
-            if let Some(moved) = set.entries.get(place) {
-                set.places.insert(moved.handle, place);
+            let index = set.indexes.remove(&handle).ok_or(io::ErrorKind::NotFound)?;
+            set.entries.swap_remove(index);
+            if let Some(moved) = set.entries.get(index) {
+                set.indexes.insert(moved.handle, index);
             }
             Ok(())
         })
     }
 
-    fn wait(&self, shown: &mut Vec<Shown>, most: usize, timeout: Option<Duration>) -> io::Result<()> {
+    fn wait(
+        &self,
+        ready_handles: &mut Vec<ReadyHandle>,
+        max_events: usize,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
         let Waiter { scan, watched, next } = &mut *self.waiter.lock();
         self.copy(watched);
         let result = scan.scan(watched, timeout);
@@ -160,21 +166,21 @@ impl<S: Scan> Demultiplexer for Scanner<S> {
         set.is_waited_for = false;
         result?;
         if !watched[0].ready.is_none() {
-            self.doorbell.hush();
+            self.doorbell.drain();
             set.is_rung = false;
         }
         let handles = &watched[1..];
         let begin = if *next < handles.len() { *next } else { 0 };
         *next = 0;
-        for (seen, place) in handles.iter().zip(0..).cycle().skip(begin).take(handles.len()) {
+        for (seen, index) in handles.iter().zip(0..).cycle().skip(begin).take(handles.len()) {
             if seen.ready.is_none() {
                 continue;
             }
-            if shown.len() == most {
-                *next = place;
+            if ready_handles.len() == max_events {
+                *next = index;
                 break;
             }
-            shown.extend(set.show(seen));
+            ready_handles.extend(set.show(seen));
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
-//! `select(2)`: for handles with small numbers; it refuses others when they are registered.
+//! `select(2)`: for handles with small numbers; registration of others fails.
 
 use std::io;
 use std::time::Duration;
 
 use spandrel_ipc::Interest;
 
-use super::scan::{Scan, Watched};
+use super::scan::{Scan, WatchedHandle};
 use crate::Backend;
 use crate::sys::{self, RawHandle, scan};
 
@@ -24,7 +24,7 @@ impl Scan for Select {
         Err(io::Error::new(io::ErrorKind::InvalidInput, text))
     }
 
-    fn scan(&mut self, watched: &mut [Watched], timeout: Option<Duration>) -> io::Result<()> {
+    fn scan(&mut self, watched: &mut [WatchedHandle], timeout: Option<Duration>) -> io::Result<()> {
         let kinds = [Interest::INPUT, Interest::OUTPUT, Interest::EXCEPTION];
         let mut sets = kinds.map(|_| scan::Set::new());
         for watched in watched.iter() {
@@ -40,8 +40,8 @@ impl Scan for Select {
         match scan::select(limit, input, output, exception, micros) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            // A handle was closed under its handler, which hears of it by its next transfer.
-            Err(error) if error.raw_os_error() == Some(libc::EBADF) => return accuse(watched, error),
+            // A handle was closed under its handler, which gets the error on its next transfer.
+            Err(error) if error.raw_os_error() == Some(libc::EBADF) => return mark_closed(watched, error),
             Err(error) => return Err(error),
         }
         for watched in watched.iter_mut() {
@@ -52,8 +52,8 @@ impl Scan for Select {
     }
 }
 
-/// Shows everything of the handles that are not open.
-fn accuse(watched: &mut [Watched], error: io::Error) -> io::Result<()> {
+/// Marks closed handles as ready for everything.
+fn mark_closed(watched: &mut [WatchedHandle], error: io::Error) -> io::Result<()> {
     let mut error = Err(error);
     for watched in watched {
         if sys::lend(watched.handle, |handle| rustix::io::fcntl_getfd(handle)).is_err() {

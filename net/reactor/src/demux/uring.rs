@@ -1,11 +1,11 @@
-//! `io_uring(7)`: poll requests in the ring that is shared with the system.
+//! `io_uring(7)`: poll requests in a ring shared with the kernel.
 //!
-//! A request for edges is put in once (multishot). One for a level is told once and put in again before the next wait, together
-//! with which it is submitted: so a level costs no system call either, and what was left is told again. (A multishot request tells
-//! changes only.)
+//! An edge request is submitted once (multishot). A level request completes once and is submitted again
+//! before the next wait, together with that wait: so a level costs no extra system call, and unread input is
+//! reported again. (A multishot request reports changes only.)
 //!
-//! A request keeps its file open, and ends with the thread that submitted it. So what is no longer waited for is told to the system
-//! at once, and a request that ended for no reason of ours is put in again.
+//! A request keeps its file open, and ends with the thread that submitted it. So cancellations are submitted
+//! at once, and a request that ended unexpectedly is submitted again.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,13 +17,13 @@ use rustix::event::{EventfdFlags, eventfd};
 use spandrel_ipc::Interest;
 use spandrel_sync::Mutex;
 
-use super::{Demultiplexer, Shown};
+use super::{Demultiplexer, ReadyHandle};
 use crate::sys::RawHandle;
 use crate::sys::uring::{Completion, Ring};
 use crate::{Backend, Trigger};
 
-/// Tokens that belong to no request for a handle: those have a handle in the low half and the number of a request, from one on, in
-/// the high half.
+/// Tokens that belong to no request for a handle: other tokens have the handle in the low half and the number
+/// of a request, from one on, in the high half.
 const WAKE: u64 = 0;
 const REMOVED: u64 = 1;
 
@@ -31,14 +31,14 @@ const REMOVED: u64 = 1;
 pub(crate) struct Uring {
     ring: Ring,
     doorbell: OwnedFd,
-    watched: Mutex<Watched>,
+    watched: Mutex<WatchedHandles>,
 }
 
 #[derive(Debug, Default)]
-struct Watched {
+struct WatchedHandles {
     entries: HashMap<RawHandle, Entry>,
-    /// To be put in again, as far as they are still watched: tokens.
-    again: Vec<u64>,
+    /// Tokens of requests to be submitted again, as far as their handles are still watched.
+    resubmit: Vec<u64>,
     request: u32,
 }
 
@@ -48,7 +48,7 @@ struct Entry {
     interest: Interest,
     trigger: Trigger,
     token: u64,
-    /// Its one shot is over.
+    /// Its one shot has fired.
     is_spent: bool,
 }
 
@@ -61,32 +61,32 @@ impl Uring {
         Ok(this)
     }
 
-    /// For edges: each write is one.
+    /// Edge-triggered: each write is one event.
     fn watch_doorbell(&self) -> io::Result<()> {
         self.ring.add(self.doorbell.as_raw_fd(), bits(POLLIN), WAKE, true)
     }
 
-    fn put_in(&self, handle: RawHandle, entry: &Entry) -> io::Result<()> {
+    fn queue_request(&self, handle: RawHandle, entry: &Entry) -> io::Result<()> {
         let flags = [(Interest::INPUT, POLLIN), (Interest::OUTPUT, POLLOUT), (Interest::EXCEPTION, POLLPRI)];
         let wanted = flags.iter().filter(|(kind, _)| entry.interest.contains(*kind)).map(|(_, flag)| bits(*flag));
         self.ring.add(handle, wanted.fold(0, |all, flag| all | flag), entry.token, entry.trigger == Trigger::Edge)
     }
 
-    /// Puts in again what was told and is still watched.
-    fn put_in_again(&self) -> io::Result<()> {
+    /// Queues the completed requests again whose handles are still watched.
+    fn requeue_completed(&self) -> io::Result<()> {
         let mut watched = self.watched.lock();
-        let Watched { entries, again, .. } = &mut *watched;
-        for token in again.drain(..) {
+        let WatchedHandles { entries, resubmit, .. } = &mut *watched;
+        for token in resubmit.drain(..) {
             let handle = handle_of(token);
             if let Some(entry) = entries.get(&handle).filter(|entry| entry.token == token) {
-                self.put_in(handle, entry)?;
+                self.queue_request(handle, entry)?;
             }
         }
         Ok(())
     }
 
-    /// What a completion means, if it is of a handle that is still watched.
-    fn interpret(&self, completion: Completion) -> Option<Shown> {
+    /// The event of a completion, if its handle is still watched.
+    fn interpret(&self, completion: Completion) -> Option<ReadyHandle> {
         if completion.token == WAKE {
             if !completion.goes_on
                 && let Err(error) = self.watch_doorbell()
@@ -96,23 +96,23 @@ impl Uring {
             return None;
         }
         let mut watched = self.watched.lock();
-        let Watched { entries, again, .. } = &mut *watched;
+        let WatchedHandles { entries, resubmit, .. } = &mut *watched;
         let entry = entries.get_mut(&handle_of(completion.token)).filter(|entry| entry.token == completion.token)?;
         if !completion.goes_on {
             match entry.trigger {
                 Trigger::OneShot if completion.result != -libc::ECANCELED => entry.is_spent = true,
-                _ => again.push(entry.token),
+                _ => resubmit.push(entry.token),
             }
         }
         let key = entry.key;
         if completion.result == -libc::ECANCELED {
             return None;
         }
-        Some(Shown { key, ready: ready(completion.result) })
+        Some(ReadyHandle { key, ready: ready(completion.result) })
     }
 }
 
-impl Watched {
+impl WatchedHandles {
     fn next_token(&mut self, handle: RawHandle) -> u64 {
         self.request = self.request.checked_add(1).unwrap_or(1);
         u64::from(self.request) << 32 | u64::from(handle.cast_unsigned())
@@ -132,7 +132,7 @@ impl Demultiplexer for Uring {
         let token = watched.next_token(handle);
         let entry = Entry { key, interest, trigger, token, is_spent: false };
         watched.entries.insert(handle, entry);
-        self.put_in(handle, &entry)?;
+        self.queue_request(handle, &entry)?;
         self.ring.submit()
     }
 
@@ -144,7 +144,7 @@ impl Demultiplexer for Uring {
             self.ring.remove(entry.token, REMOVED)?;
         }
         *entry = Entry { key, interest, trigger, token, is_spent: false };
-        self.put_in(handle, entry)?;
+        self.queue_request(handle, entry)?;
         self.ring.submit()
     }
 
@@ -158,12 +158,17 @@ impl Demultiplexer for Uring {
         self.ring.submit()
     }
 
-    fn wait(&self, shown: &mut Vec<Shown>, most: usize, timeout: Option<Duration>) -> io::Result<()> {
-        self.put_in_again()?;
+    fn wait(
+        &self,
+        ready_handles: &mut Vec<ReadyHandle>,
+        max_events: usize,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
+        self.requeue_completed()?;
         self.ring.wait(timeout)?;
-        self.ring.take(most, |completion| {
+        self.ring.take(max_events, |completion| {
             if completion.token != REMOVED {
-                shown.extend(self.interpret(completion));
+                ready_handles.extend(self.interpret(completion));
             }
         });
         Ok(())

@@ -1,4 +1,4 @@
-//! What a handler is given with each call.
+//! The context of a call of a handler.
 
 use std::fmt;
 use std::io;
@@ -9,20 +9,20 @@ use spandrel_ipc::Interest;
 
 use super::Registry;
 use crate::key::HandlerId;
-use crate::lead::Turn;
+use crate::lead::DispatchId;
 use crate::timer::TimerId;
 
-/// The registry of the reactor that calls a handler, and who is being called.
+/// The registry of the reactor that calls a handler, and the handler's identifier.
 pub struct Context<'a> {
     registry: &'a Registry,
     id: HandlerId,
-    turn: Turn,
+    dispatch_id: DispatchId,
 }
 
 impl<'a> Context<'a> {
     #[inline]
-    pub(crate) fn new(registry: &'a Registry, id: HandlerId, turn: Turn) -> Self {
-        Self { registry, id, turn }
+    pub(crate) fn new(registry: &'a Registry, id: HandlerId, dispatch_id: DispatchId) -> Self {
+        Self { registry, id, dispatch_id }
     }
 
     /// The handler that is being called.
@@ -36,10 +36,10 @@ impl<'a> Context<'a> {
         self.registry.remove(self.id);
     }
 
-    /// What this handler wants to be told from now on; as [`Registry::set_interest`], taking effect when the present call has
-    /// returned.
+    /// Sets the events that this handler wants from now on; as [`Registry::set_interest`], taking effect when
+    /// the present call has returned.
     pub fn set_interest(&self, interest: Interest) {
-        // It fails only for a handler that is being closed, to which it does not matter.
+        // It fails only for a handler that is being closed, where it has no effect.
         let _ = self.registry.set_interest(self.id, interest);
     }
 
@@ -51,10 +51,10 @@ impl<'a> Context<'a> {
         self.registry.schedule(self.id, delay, interval, argument)
     }
 
-    /// Lets another thread lead from now on, where one waits: to be called before work that takes long, so that other handlers do
+    /// Lets another waiting thread lead from now on: to be called before long work, so that other handlers do
     /// not wait until the reactor notices by itself.
     pub fn promote(&self) {
-        self.registry.core().lead.promote(self.turn);
+        self.registry.core().lead.promote(self.dispatch_id);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a reactor dispatches to: event handlers, and what they are told.
+//! Event handlers, and their callbacks.
 
 use std::fmt;
 use std::io;
@@ -10,23 +10,24 @@ use crate::queue::Expired;
 
 /// Serves the events of one handle, of timers, of signals and of notices (paper 002, section 2.4).
 ///
-/// A handler is owned by its reactor from [`register`](crate::Registry::register) on, and has at most one thread inside at any
-/// time, so that its methods take `&mut self` and need no locks. It must not wait for long: what it waits for is the reactor's
-/// business. (Where it has to, [`Context::promote`] lets another thread take over first.)
+/// A handler is owned by its reactor from [`register`](crate::Registry::register) on, and at most one thread
+/// is inside at any time, so that its methods take `&mut self` and need no locks. It must not block: waiting
+/// is the reactor's task. (If it has to, [`Context::promote`] lets another thread take over first.)
 ///
-/// An error or a panic of a method closes the handler: it is waited for no longer, [`handle_close`](Self::handle_close) is told
-/// why, and it is dropped. The reactor and its other handlers go on. There are two errors that close nothing, because all they
-/// say is that there was nothing to do: [`io::ErrorKind::WouldBlock`] and [`io::ErrorKind::Interrupted`].
+/// An error or a panic of a method closes the handler: its handle is deregistered,
+/// [`handle_close`](Self::handle_close) gets the reason, and the handler is dropped. The reactor and its
+/// other handlers continue. Two errors close nothing, because they mean that there was nothing to do:
+/// [`io::ErrorKind::WouldBlock`] and [`io::ErrorKind::Interrupted`].
 ///
-/// The provided methods for events fail, so that events nobody handles are noticed instead of spinning.
+/// The provided methods for events fail, so that unhandled events are noticed instead of spinning.
 ///
-/// When one wait shows several kinds of events for a handle, output is dispatched first, then exception, then input: so room is
-/// made before more comes in, and urgent data is seen before the octets that follow it.
+/// When one wait reports several kinds of events for a handle, output is dispatched first, then exception,
+/// then input: so room is made before more arrives, and urgent data precedes the octets that follow it.
 pub trait EventHandler: Send + 'static {
-    /// What to wait on; `None` for a handler of timers, signals and notices alone.
+    /// The endpoint to wait on; `None` for a handler of timers, signals and notices alone.
     ///
-    /// Its handle stays open and the same while it is registered, or [`set_interest`](crate::Registry::set_interest) is called
-    /// right after it was exchanged: that asks for it anew.
+    /// Its handle stays open and the same while it is registered. To exchange it, call
+    /// [`set_interest`](crate::Registry::set_interest) right after: that calls this method again.
     fn pollable(&self) -> Option<&dyn Pollable>;
 
     /// Called once, before any other method, in a thread of the reactor.
@@ -38,7 +39,7 @@ pub trait EventHandler: Send + 'static {
         Ok(())
     }
 
-    /// There is something to receive or to accept, or the end.
+    /// There are octets to receive, a connection to accept, or the end of the stream.
     ///
     /// # Errors
     /// Any error but `WouldBlock` and `Interrupted` closes the handler.
@@ -56,7 +57,7 @@ pub trait EventHandler: Send + 'static {
         Err(unhandled("output"))
     }
 
-    /// Out-of-band data has come.
+    /// Out-of-band data has arrived.
     ///
     /// # Errors
     /// Any error but `WouldBlock` and `Interrupted` closes the handler.
@@ -74,8 +75,9 @@ pub trait EventHandler: Send + 'static {
         Err(unhandled("timers"))
     }
 
-    /// A signal has come that this handler was [registered for](crate::Registry::on_signal). Runs like any other method, not in
-    /// the restricted context of a signal handler. Signals of one kind that come in quick succession may be told as one.
+    /// A signal has arrived that this handler was [registered for](crate::Registry::on_signal). Runs like any
+    /// other method, not in the restricted context of a signal handler. Signals of one kind in quick
+    /// succession may be merged into one.
     ///
     /// # Errors
     /// Any error but `WouldBlock` and `Interrupted` closes the handler.
@@ -85,7 +87,7 @@ pub trait EventHandler: Send + 'static {
         Err(unhandled("signals"))
     }
 
-    /// Somebody called [`notify`](crate::Registry::notify) for this handler.
+    /// [`notify`](crate::Registry::notify) was called for this handler.
     ///
     /// # Errors
     /// Any error but `WouldBlock` and `Interrupted` closes the handler.
@@ -94,23 +96,24 @@ pub trait EventHandler: Send + 'static {
         Err(unhandled("notices"))
     }
 
-    /// The last call, after which the handler is dropped. It is waited for no longer, and its id is stale for the registry.
+    /// The last call, after which the handler is dropped. Its handle is deregistered, and its identifier is
+    /// stale.
     ///
     /// Called even if the handler was closed before [`handle_open`](Self::handle_open).
-    fn handle_close(&mut self, cx: &Context<'_>, why: CloseReason) {
-        let _ = (cx, why);
+    fn handle_close(&mut self, cx: &Context<'_>, reason: CloseReason) {
+        let _ = (cx, reason);
     }
 }
 
-fn unhandled(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, format!("the handler was given {what}, which it does not handle"))
+fn unhandled(event: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, format!("the handler does not handle {event}"))
 }
 
-/// Why a handler is closed.
+/// The reason for closing a handler.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// Somebody removed it, or it closed itself.
+    /// It was removed, or closed itself.
     Removed,
     /// One of its methods failed with this error, or its handle cannot be waited on any more.
     Failed(io::Error),

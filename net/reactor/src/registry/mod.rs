@@ -1,7 +1,7 @@
-//! What everybody but the reactor's own threads does with a reactor, and the handlers that it calls.
+//! The interface of a reactor for other threads, and the handlers that it calls.
 //!
-//! A registry leads to the handlers, and a handler's context to the registry: so they stand in one place. What a reactor consists of
-//! ([`core`](crate::core)) is generic, and knows neither.
+//! A registry refers to the handlers, and a handler's context to the registry: so both are in one module. The
+//! reactor's [`core`](crate::core) is generic, and depends on neither.
 
 mod context;
 mod handler;
@@ -16,22 +16,22 @@ use spandrel_sync::Arc;
 pub use self::context::Context;
 pub use self::handler::{CloseReason, EventHandler};
 use crate::key::{HandlerId, Key};
-use crate::queue::{Mail, What};
+use crate::queue::{ItemKind, Mail};
 use crate::state::{Claim, SUSPENDED, Word};
 use crate::table::{NoSlot, Owned};
 use crate::timer::{Time, TimerId};
-use crate::{Trigger, core, inside, queue, table};
+use crate::{Trigger, core, current, queue, table};
 
-/// Something to run in a thread of the reactor.
+/// A job to run in a thread of the reactor.
 pub(crate) type Job = Box<dyn FnOnce(&Registry) + Send>;
 pub(crate) type Core = core::Core<dyn EventHandler, Job>;
 pub(crate) type Slot = table::Slot<dyn EventHandler>;
 pub(crate) type Item = queue::Item<Job>;
 
-/// The handlers of a reactor: what is registered, what it waits for, when, and whom to tell.
+/// The handlers of a reactor: registration, interest, timers, and notification.
 ///
-/// Cheap to clone; every method may be called from any thread, also from inside a handler, and none waits for a handler. What is
-/// done to a handler that is being called takes effect when that call has returned.
+/// Cheap to clone; every method may be called from any thread, also from inside a handler, and none waits for
+/// a handler. A change to a handler that is being called takes effect when the call has returned.
 #[derive(Clone)]
 pub struct Registry(pub(crate) Arc<Core>);
 
@@ -41,10 +41,12 @@ impl Registry {
         &self.0
     }
 
-    /// Takes a handler over and waits for `interest`, as long as the handle is ready for it ([`Trigger::Level`]).
+    /// Takes ownership of a handler and waits for `interest`, as long as the handle is ready for it
+    /// ([`Trigger::Level`]).
     ///
-    /// Its [`handle_open`](EventHandler::handle_open) is called before this returns if the caller is a thread of the reactor, and
-    /// otherwise by one of those; either way the id may be stale before anybody can use it.
+    /// Its [`handle_open`](EventHandler::handle_open) is called before this returns if the caller is a thread
+    /// of the reactor, and otherwise in one of its threads; in both cases the returned identifier may already
+    /// be stale.
     ///
     /// # Errors
     /// As [`register_with`](Self::register_with).
@@ -55,10 +57,12 @@ impl Registry {
     /// As [`register`](Self::register), with a choice of [`Trigger`].
     ///
     /// # Errors
-    /// [`io::ErrorKind::QuotaExceeded`] when the reactor holds as many handlers as its [options](crate::Options::max_handlers)
-    /// allow; [`io::ErrorKind::NotConnected`] when it is closed; [`io::ErrorKind::AlreadyExists`] when another handler waits on the
-    /// same handle; [`io::ErrorKind::Unsupported`] for a trigger that the back end does not have; those of the system, such as for
-    /// handles that cannot be waited on. The handler is dropped then, and none of its methods was called but `pollable`.
+    /// [`io::ErrorKind::QuotaExceeded`] when the reactor has as many handlers as its
+    /// [options](crate::Options::max_handlers) allow; [`io::ErrorKind::NotConnected`] when it is closed;
+    /// [`io::ErrorKind::AlreadyExists`] when another handler waits on the same handle;
+    /// [`io::ErrorKind::Unsupported`] for a trigger that the back end lacks; those of the system, such as for
+    /// handles that cannot be waited on. The handler is dropped then, and none of its methods was called but
+    /// `pollable`.
     pub fn register_with(
         &self,
         handler: Box<dyn EventHandler>,
@@ -66,11 +70,11 @@ impl Registry {
         trigger: Trigger,
     ) -> io::Result<HandlerId> {
         let core = self.core();
-        let (key, slot) = core.table.take().map_err(|why| no_slot(why, core.table.limit()))?;
+        let (key, slot) = core.table.take().map_err(|reason| no_slot(reason, core.table.limit()))?;
         let decodes = handler.pollable().is_some_and(|pollable| !pollable.is_plain());
         let word = Word::new(key.generation(), interest, trigger, decodes);
         *slot.handler.lock() = Some(Owned(handler));
-        // Claimed, so that a leader to whom it is shown while we are at it does not take it for one that is gone.
+        // Claimed, so that a leader that gets an event for it now does not take it for a removed one.
         slot.state.store(word);
         let armed = self.arm(&mut slot.arming.lock(), &slot.handler.lock(), key, word);
         if let Err(error) = armed {
@@ -79,11 +83,11 @@ impl Registry {
             drop(handler);
             return Err(error);
         }
-        if inside::is(core) {
+        if current::is(core) {
             self.open_claimed(slot, key);
         } else {
             self.settle(slot, key)?;
-            core.queue.push(Item { key, what: What::Mail });
+            core.queue.push(Item { key, kind: ItemKind::Mail });
             core.nudge();
         }
         if core.table.is_closed() {
@@ -92,8 +96,8 @@ impl Registry {
         Ok(HandlerId(key))
     }
 
-    /// Closes a handler: its [`handle_close`](EventHandler::handle_close) is told [`CloseReason::Removed`], before this returns
-    /// unless the handler is being called at the moment.
+    /// Closes a handler: its [`handle_close`](EventHandler::handle_close) gets [`CloseReason::Removed`],
+    /// before this returns unless the handler is being called at the moment.
     ///
     /// False if it was removed before.
     pub fn remove(&self, id: HandlerId) -> bool {
@@ -103,14 +107,15 @@ impl Registry {
                 self.close_claimed(slot, id.0, self.reason());
                 true
             }
-            Claim::Noted | Claim::Spinning => true,
-            Claim::Moot => false,
+            Claim::Deferred | Claim::MustDisarm => true,
+            Claim::NotNeeded => false,
         }
     }
 
-    /// Closes a handler from inside of its own call: its handle is waited for no longer from now on, so that another handler may be
-    /// registered for it at once; [`handle_close`](EventHandler::handle_close) comes when the present call has returned, as after
-    /// [`remove`](Self::remove). To be called by the thread that is in the call, by which several may work at one handle.
+    /// Closes a handler from inside of its own call. Its handle is deregistered at once, so that another
+    /// handler may be registered for it. [`handle_close`](EventHandler::handle_close) is called when the
+    /// present call has returned, as after [`remove`](Self::remove). To be called by the thread that is in
+    /// the call; this way several threads can take turns at one handle.
     ///
     /// False if it was removed before.
     pub fn detach(&self, id: HandlerId) -> bool {
@@ -126,26 +131,28 @@ impl Registry {
         is_news
     }
 
-    /// Waits for a handler's handle no longer, until [`resume`](Self::resume). Its timers, signals and notices go on.
+    /// Stops waiting for a handler's handle, until [`resume`](Self::resume). Its timers, signals and notices
+    /// continue.
     ///
     /// False if it was removed.
     pub fn suspend(&self, id: HandlerId) -> bool {
         self.alter(id, |word| word.with(SUSPENDED)).is_ok()
     }
 
-    /// Waits again for a handler's handle that was [suspended](Self::suspend), or has had its [one shot](Trigger::OneShot).
+    /// Waits again for the handle of a handler that was [suspended](Self::suspend), or whose [one
+    /// shot](Trigger::OneShot) has fired.
     ///
     /// False if it was removed, or its handle cannot be waited on any more: the handler is closed then.
     pub fn resume(&self, id: HandlerId) -> bool {
         self.alter(id, |word| word.without(SUSPENDED)).is_ok()
     }
 
-    /// Waits for something else for a handler. Suspended handlers stay so, except for those that have had their
-    /// [one shot](Trigger::OneShot).
+    /// Changes the events that a handler waits for. Suspended handlers stay so, except for those whose [one
+    /// shot](Trigger::OneShot) has fired.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] if it was removed. If its handle cannot be waited on any more, the error says why, and the
-    /// handler is closed.
+    /// [`io::ErrorKind::NotFound`] if it was removed. If its handle cannot be waited on any more, the error
+    /// gives the reason, and the handler is closed.
     pub fn set_interest(&self, id: HandlerId, interest: Interest) -> io::Result<()> {
         self.alter(id, |word| {
             let word = word.with_interest(interest);
@@ -153,9 +160,9 @@ impl Registry {
         })
     }
 
-    /// Has a handler called as if its handle had shown `ready`, as far as it wants that and is not suspended: for what has changed
-    /// about an endpoint and its handle does not show, such as the end of what can be received, where this side has brought it
-    /// about (Windows shows no such end).
+    /// Makes the reactor call a handler as if its handle were `ready`, as far as it wants that and is not
+    /// suspended: for changes of an endpoint that its handle does not show, such as the end of input caused
+    /// by this side (which Windows does not show).
     ///
     /// False if it was removed.
     pub fn mark_ready(&self, id: HandlerId, ready: Interest) -> bool {
@@ -166,8 +173,8 @@ impl Registry {
         let slot = self.slot(id).ok_or_else(stale)?;
         match slot.state.alter(id.0.generation(), change) {
             Claim::Claimed(_) => self.settle(slot, id.0),
-            Claim::Noted | Claim::Spinning => Ok(()),
-            Claim::Moot => Err(stale()),
+            Claim::Deferred | Claim::MustDisarm => Ok(()),
+            Claim::NotNeeded => Err(stale()),
         }
     }
 
@@ -180,12 +187,12 @@ impl Registry {
         })
     }
 
-    /// Has [`handle_notice`](EventHandler::handle_notice) called in a thread of the reactor. Notices for one handler arrive in the
-    /// order in which one thread sent them. At most one system call, and none unless the reactor sleeps.
+    /// Calls [`handle_notice`](EventHandler::handle_notice) in a thread of the reactor. Notices of one thread
+    /// for one handler arrive in order. At most one system call, and none unless the reactor sleeps.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] if the handler was removed; [`io::ErrorKind::WouldBlock`] if as many notices and jobs are under
-    /// way as the reactor's [options](crate::Options::max_notices) allow.
+    /// [`io::ErrorKind::NotFound`] if the handler was removed; [`io::ErrorKind::WouldBlock`] if as many
+    /// notices and jobs are pending as the reactor's [options](crate::Options::max_notices) allow.
     pub fn notify(&self, id: HandlerId, notice: u64) -> io::Result<()> {
         self.core().queue.admit()?;
         if !self.core().send(id.0, Mail::Notice(notice)) {
@@ -195,8 +202,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Runs `job` in a thread of the reactor. A panic in it is caught and reported. When the reactor is closed first, the job is
-    /// dropped.
+    /// Runs `job` in a thread of the reactor. A panic in it is caught and logged. If the reactor is closed
+    /// first, the job is dropped.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] as for [`notify`](Self::notify); [`io::ErrorKind::NotConnected`] if the reactor is closed.
@@ -205,20 +212,20 @@ impl Registry {
             return Err(no_slot(NoSlot::Closed, 0));
         }
         self.core().queue.admit()?;
-        self.core().queue.push(Item { key: Key(0), what: What::Job(Box::new(job)) });
+        self.core().queue.push(Item { key: Key(0), kind: ItemKind::Job(Box::new(job)) });
         self.core().nudge();
         Ok(())
     }
 
-    /// Ends the wait that is under way, or else the next one, and has all threads in
-    /// [`run_until`](crate::Reactor::run_until) look whether what they run for has come true.
+    /// Ends the pending wait, or else the next one, and makes all threads in
+    /// [`run_until`](crate::Reactor::run_until) check their conditions.
     pub fn wake(&self) {
-        // In this order: a follower that has not been told yet may lead by now, and is the one to be raised.
-        self.core().lead.look();
+        // In this order: a follower that was not notified yet may lead by now, and then it has to be woken.
+        self.core().lead.check_conditions();
         self.core().raise();
     }
 
-    /// Has every [`run`](crate::Reactor::run) return; see [`Reactor::stop`](crate::Reactor::stop).
+    /// Makes every [`run`](crate::Reactor::run) return; see [`Reactor::stop`](crate::Reactor::stop).
     pub fn stop(&self) {
         self.core().lead.stop();
         self.core().raise();
@@ -227,8 +234,8 @@ impl Registry {
     /// Schedules a timer: `delay` from now, and then every `interval`, [`handle_timeout`](EventHandler::handle_timeout) is called
     /// with `argument`.
     ///
-    /// A handler need not cancel its timers before it is closed. Those that are left are passed over when their time comes, and
-    /// take room in the queue until then.
+    /// A handler need not cancel its timers before it is closed. Remaining ones are skipped when they expire,
+    /// and take room in the queue until then.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotFound`] if the handler was removed; [`io::ErrorKind::QuotaExceeded`] if there are too many timers.
@@ -246,25 +253,25 @@ impl Registry {
             .map_err(|full| io::Error::new(io::ErrorKind::QuotaExceeded, full))
     }
 
-    /// Cancels a timer. False if it has expired or was cancelled. (Where it has expired just now, and its handler is busy,
-    /// [`handle_timeout`](EventHandler::handle_timeout) may still be called.)
+    /// Cancels a timer. False if it has expired or was cancelled. (If it has just expired, and its handler is
+    /// busy, [`handle_timeout`](EventHandler::handle_timeout) may still be called.)
     pub fn cancel(&self, timer: TimerId) -> bool {
         self.core().with_timers(|timers| timers.cancel(timer)).is_some()
     }
 
-    /// Gives a timer another time and interval. False if it has expired or was cancelled.
+    /// Sets a new time and interval of a timer. False if it has expired or was cancelled.
     pub fn reschedule(&self, timer: TimerId, delay: Duration, interval: Option<Duration>) -> bool {
         let at = self.now() + delay;
         self.core().with_timers(|timers| timers.reschedule(timer, at, interval))
     }
 
-    /// What the reactor's clock shows.
+    /// The present time of the reactor's clock.
     #[must_use]
     pub fn now(&self) -> Time {
         self.core().clock.now()
     }
 
-    /// How many handlers there are.
+    /// The number of handlers.
     #[must_use]
     pub fn len(&self) -> usize {
         let ours = {
@@ -283,13 +290,13 @@ impl Registry {
         self.len() == 0
     }
 
-    /// What waits for the handles.
+    /// The mechanism that waits for the handles.
     #[must_use]
     pub fn backend(&self) -> crate::Backend {
         self.core().demux.backend()
     }
 
-    /// Whether a handler is registered under that id.
+    /// Whether a handler with that identifier is registered.
     #[must_use]
     pub fn contains(&self, id: HandlerId) -> bool {
         self.live(id).is_ok()
@@ -315,10 +322,10 @@ fn stale() -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, "no such handler: it was closed")
 }
 
-fn no_slot(why: NoSlot, limit: usize) -> io::Error {
-    match why {
+fn no_slot(reason: NoSlot, limit: usize) -> io::Error {
+    match reason {
         NoSlot::Full => {
-            let text = format!("the reactor holds {limit} handlers, the most that its options allow");
+            let text = format!("the reactor has {limit} handlers, the limit of its options (max_handlers)");
             io::Error::new(io::ErrorKind::QuotaExceeded, text)
         }
         NoSlot::Closed => io::Error::new(io::ErrorKind::NotConnected, "the reactor is closed"),

@@ -12,19 +12,19 @@ use crate::timer::{Clock, MonotonicClock, Time, TimerId, TimerQueue, TimerStrate
 use crate::{CloseReason, Expired};
 
 /// The timers of a thread that serves one connection.
-pub(crate) struct Seat {
+pub(crate) struct ThreadTimers {
     clock: MonotonicClock,
-    /// Made with the first timer: most services have none.
+    /// Allocated with the first timer: most services have none.
     timers: Option<Box<dyn TimerQueue<u64>>>,
 }
 
-impl std::fmt::Debug for Seat {
+impl std::fmt::Debug for ThreadTimers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Seat").field("timers", &self.timers.as_ref().map_or(0, |timers| timers.len())).finish()
+        f.debug_struct("ThreadTimers").field("timers", &self.timers.as_ref().map_or(0, |timers| timers.len())).finish()
     }
 }
 
-impl Seat {
+impl ThreadTimers {
     fn new() -> Self {
         Self { clock: MonotonicClock::default(), timers: None }
     }
@@ -44,7 +44,7 @@ impl Seat {
         self.timers.as_mut().is_some_and(|timers| timers.cancel(timer).is_some())
     }
 
-    /// How long until the next timer; `None` if there is none.
+    /// The time until the next timer; `None` without timers.
     fn left(&self) -> Option<Duration> {
         let earliest = self.timers.as_ref()?.earliest()?;
         Some(earliest.saturating_since(self.clock.now()))
@@ -61,15 +61,15 @@ impl Seat {
 
 /// Serves the connection until it ends.
 pub(crate) fn serve<F: Family, H: ServiceHandler<F>>(mut service: Service<F, H>) {
-    let mut seat = Seat::new();
-    let reason = match catch_unwind(AssertUnwindSafe(|| run(&mut service, &mut seat))) {
+    let mut thread_timers = ThreadTimers::new();
+    let reason = match catch_unwind(AssertUnwindSafe(|| run(&mut service, &mut thread_timers))) {
         Ok(Ok(())) => CloseReason::Removed,
         Ok(Err(error)) => CloseReason::Failed(error),
         Err(panic) => CloseReason::Panicked(crate::dispatch::message(panic)),
     };
     tracing::debug!(remote = %service.connection.remote, ?reason, "a connection ends");
     let close = AssertUnwindSafe(|| {
-        let mut peer = Peer { connection: &mut service.connection, runner: Runner::Thread(&mut seat) };
+        let mut peer = Peer { connection: &mut service.connection, runner: Runner::Thread(&mut thread_timers) };
         service.handler.close(&mut peer, &reason);
     });
     if catch_unwind(close).is_err() {
@@ -77,14 +77,17 @@ pub(crate) fn serve<F: Family, H: ServiceHandler<F>>(mut service: Service<F, H>)
     }
 }
 
-fn run<F: Family, H: ServiceHandler<F>>(service: &mut Service<F, H>, seat: &mut Seat) -> io::Result<()> {
-    step(service, seat, |handler, peer| handler.open(peer))?;
+fn run<F: Family, H: ServiceHandler<F>>(
+    service: &mut Service<F, H>,
+    thread_timers: &mut ThreadTimers,
+) -> io::Result<()> {
+    step(service, thread_timers, |handler, peer| handler.open(peer))?;
     while !service.connection.is_over() {
         let has_ended = service.connection.has_ended.get();
-        match seat.left() {
-            None if has_ended => break, // nobody would ever call the handler again
+        match thread_timers.left() {
+            None if has_ended => break, // the handler would never be called again
             // No wait before the transfer, which waits itself.
-            None => step(service, seat, |handler, peer| handler.handle_input(peer))?,
+            None => step(service, thread_timers, |handler, peer| handler.handle_input(peer))?,
             Some(left) => {
                 let ready = if has_ended {
                     thread::park_timeout(left);
@@ -92,9 +95,9 @@ fn run<F: Family, H: ServiceHandler<F>>(service: &mut Service<F, H>, seat: &mut 
                 } else {
                     wait_ready(&*service.connection.stream, Interest::INPUT, Some(left))?
                 };
-                time_out(service, seat)?;
+                time_out(service, thread_timers)?;
                 if !ready.is_none() && !service.connection.is_closing {
-                    step(service, seat, |handler, peer| handler.handle_input(peer))?;
+                    step(service, thread_timers, |handler, peer| handler.handle_input(peer))?;
                 }
             }
         }
@@ -102,23 +105,27 @@ fn run<F: Family, H: ServiceHandler<F>>(service: &mut Service<F, H>, seat: &mut 
     Ok(())
 }
 
-/// Tells the handler of the timers that have expired by now: not of those that expire meanwhile, or they could keep it from its input.
-fn time_out<F: Family, H: ServiceHandler<F>>(service: &mut Service<F, H>, seat: &mut Seat) -> io::Result<()> {
-    let now = seat.clock.now();
+/// Calls the handler for the timers that have expired by now: not for those that expire meanwhile, or they
+/// could keep it from its input.
+fn time_out<F: Family, H: ServiceHandler<F>>(
+    service: &mut Service<F, H>,
+    thread_timers: &mut ThreadTimers,
+) -> io::Result<()> {
+    let now = thread_timers.clock.now();
     while !service.connection.is_closing
-        && let Some(expired) = seat.expired(now)
+        && let Some(expired) = thread_timers.expired(now)
     {
-        step(service, seat, |handler, peer| handler.handle_timeout(peer, expired))?;
+        step(service, thread_timers, |handler, peer| handler.handle_timeout(peer, expired))?;
     }
     Ok(())
 }
 
 fn step<F: Family, H: ServiceHandler<F>>(
     service: &mut Service<F, H>,
-    seat: &mut Seat,
+    thread_timers: &mut ThreadTimers,
     call: impl FnOnce(&mut H, &mut Peer<'_, F>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut peer = Peer { connection: &mut service.connection, runner: Runner::Thread(seat) };
+    let mut peer = Peer { connection: &mut service.connection, runner: Runner::Thread(thread_timers) };
     match call(&mut service.handler, &mut peer) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
         result => result,

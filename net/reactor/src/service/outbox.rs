@@ -1,11 +1,11 @@
-//! What a peer has not taken yet.
+//! Octets that the peer has not taken yet.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 
 use spandrel_ipc::Transmit;
 
-/// Octets that wait to be sent, in order.
+/// Octets to be sent, in order.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     waiting: VecDeque<u8>,
@@ -13,12 +13,12 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Holds at most `limit` octets.
+    /// A queue of at most `limit` octets.
     pub(crate) fn new(limit: usize) -> Self {
         Self { waiting: VecDeque::new(), limit }
     }
 
-    /// Holds at most `octets` from now on.
+    /// Sets the limit in octets.
     pub(crate) fn limit(&mut self, octets: usize) {
         self.limit = octets;
     }
@@ -31,7 +31,7 @@ impl Outbox {
         self.waiting.is_empty()
     }
 
-    /// Sends what the peer takes now and keeps the rest.
+    /// Sends as much as the peer takes now and queues the rest.
     pub(crate) fn put(&mut self, stream: &impl Transmit, data: &[u8]) -> io::Result<()> {
         let mut rest = data;
         if self.waiting.is_empty() {
@@ -45,15 +45,18 @@ impl Outbox {
             }
         }
         if self.waiting.len() + rest.len() > self.limit {
-            let message =
-                format!("the peer does not read: {} octets wait, the limit is {}", self.waiting.len(), self.limit);
+            let message = format!(
+                "the peer does not read: {} octets are queued, the limit is {}",
+                self.waiting.len(),
+                self.limit
+            );
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
         }
         self.waiting.extend(rest);
         Ok(())
     }
 
-    /// Sends what the peer takes now; true once nothing waits any more.
+    /// Sends as much as the peer takes now; true once the queue is empty.
     pub(crate) fn flush(&mut self, stream: &impl Transmit) -> io::Result<bool> {
         while !self.waiting.is_empty() {
             let (front, back) = self.waiting.as_slices();
@@ -64,7 +67,7 @@ impl Outbox {
                 Err(error) => return Err(error),
             }
         }
-        self.waiting.shrink_to(4096); // an idle connection keeps little
+        self.waiting.shrink_to(4096); // an idle connection keeps little memory
         Ok(true)
     }
 }

@@ -5,28 +5,29 @@ use std::io;
 use spandrel_ipc::{Family, Interest, Pollable};
 use spandrel_sync::Arc;
 
-use super::population::InReactor;
+use super::open_connections::ReactorConnection;
 use super::{Connection, Peer, Runner, Service, ServiceHandler};
 use crate::{CloseReason, Context, EventHandler, Expired, Registry};
 
-/// An event handler for one connection: keeps what the peer has not taken, and gives no input meanwhile.
+/// An event handler for one connection: queues the octets that the peer has not taken, and delivers no input
+/// meanwhile.
 #[derive(Debug)]
 pub(crate) struct Served<F: Family, H> {
     connection: Connection<F>,
     handler: H,
-    /// What the reactor was told to wait for.
+    /// The interest registered with the reactor.
     interest: Interest,
 }
 
 impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
-    /// What to register it for.
+    /// The initial interest.
     pub(crate) const INTEREST: Interest = Interest::INPUT;
 
     pub(crate) fn new(service: Service<F, H>) -> Self {
         Self { connection: service.connection, handler: service.handler, interest: Self::INTEREST }
     }
 
-    /// Calls the handler, and then does what it asked for.
+    /// Calls the handler, and then carries out its requests.
     #[inline]
     fn call(
         &mut self,
@@ -41,7 +42,8 @@ impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
         self.settle(context)
     }
 
-    /// Waits for what is to come next: output while something waits to be sent, otherwise input until that has ended.
+    /// Sets the interest in the next events: output while octets are queued, otherwise input until that has
+    /// ended.
     #[inline]
     fn settle(&mut self, context: &Context<'_>) -> io::Result<()> {
         let wanted = if !self.connection.outbox.is_empty() {
@@ -50,7 +52,7 @@ impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
             context.close();
             return Ok(());
         } else if self.connection.has_ended.get() {
-            Interest::NONE // its timers go on
+            Interest::NONE // its timers continue
         } else {
             Interest::INPUT
         };
@@ -68,9 +70,9 @@ impl<F: Family, H: ServiceHandler<F>> EventHandler for Served<F, H> {
     }
 
     fn handle_open(&mut self, context: &Context<'_>) -> io::Result<()> {
-        let Connection { stream, guest, .. } = &self.connection;
+        let Connection { stream, entry, .. } = &self.connection;
         let (stream, registry) = (Arc::downgrade(stream), Registry::clone(context));
-        guest.population().replace(guest, InReactor { stream, registry, id: context.id() });
+        entry.open_connections().replace(entry, ReactorConnection { stream, registry, id: context.id() });
         self.call(context, |handler, peer| handler.open(peer))
     }
 

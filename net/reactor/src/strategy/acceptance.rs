@@ -1,16 +1,17 @@
-//! Whom an acceptor lets in.
+//! Admission of connections by an acceptor.
 
 use spandrel_ipc::Family;
 
 /// Decides about each connection, before a handler is made for it.
 ///
-/// A closure of the peer's address is one.
+/// A closure of the peer's address implements it.
 pub trait Acceptance<F: Family>: Send + 'static {
-    /// Whether to serve this connection; otherwise it is closed. `open` is the number of those that are being served.
+    /// Whether to serve this connection; otherwise it is closed. `open` is the number of connections being
+    /// served.
     fn admits(&mut self, stream: &F::Stream, remote: &F::Addr, open: usize) -> bool;
 }
 
-/// Lets everybody in.
+/// Admits all connections.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AcceptAll;
 
@@ -20,7 +21,7 @@ impl<F: Family> Acceptance<F> for AcceptAll {
     }
 }
 
-/// Lets so many in at a time.
+/// Admits up to that many connections at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct AtMost(pub usize);
 

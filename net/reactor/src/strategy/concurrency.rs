@@ -1,4 +1,4 @@
-//! Who runs the services that an acceptor or connector makes.
+//! Threads that run the services of an acceptor or connector.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,15 +12,15 @@ use crate::{Context, ServiceHandler};
 
 /// Runs services: the papers' concurrency strategy.
 pub trait Concurrency<F: Family, H: ServiceHandler<F>>: Send + 'static {
-    /// Runs this service from now on. Must not wait: the reactor that accepts calls it.
+    /// Runs this service from now on. Must not wait: the accepting reactor calls it.
     ///
     /// # Errors
-    /// Why it cannot be run; it is dropped then, and its connection closed.
+    /// The reason why it cannot be run; it is dropped then, and its connection closed.
     fn activate(&mut self, context: &Context<'_>, service: Service<F, H>) -> io::Result<()>;
 }
 
-/// The reactor that accepted or connected runs all services, on the threads that run it: none waits for another's peer, and
-/// one that computes for long keeps the rest waiting unless several threads run the reactor.
+/// The reactor that accepted or connected runs all services, on its threads. None waits for another's peer; a
+/// handler that computes for long delays the others unless several threads run the reactor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reactive;
 
@@ -30,10 +30,10 @@ impl<F: Family, H: ServiceHandler<F>> Concurrency<F, H> for Reactive {
     }
 }
 
-/// A thread for each service. What comes beyond `limit` is refused, or left to the reactor.
+/// A thread for each service. Connections beyond `limit` are refused, or served by the reactor.
 ///
-/// The threads belong to their connections, not to the reactor that accepted: they go on when that stops, and end with the process at the
-/// latest. [`Server::drain`](crate::Server::drain) ends them before.
+/// The threads belong to their connections, not to the accepting reactor: they continue when that stops, and
+/// end with the process at the latest. [`Server::drain`](crate::Server::drain) ends them before.
 #[derive(Clone, Debug)]
 pub struct ThreadPerConnection {
     limit: usize,
@@ -42,7 +42,7 @@ pub struct ThreadPerConnection {
 }
 
 impl ThreadPerConnection {
-    /// Up to so many threads at a time; further connections are refused.
+    /// Up to that many threads at a time; further connections are refused.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { limit, is_overflow_reactive: false, running: Arc::default() }
@@ -55,7 +55,7 @@ impl ThreadPerConnection {
         self
     }
 
-    /// How many threads serve now.
+    /// The number of serving threads.
     #[must_use]
     pub fn running(&self) -> usize {
         self.running.load(Ordering::Relaxed)
@@ -64,25 +64,25 @@ impl ThreadPerConnection {
 
 impl<F: Family, H: ServiceHandler<F>> Concurrency<F, H> for ThreadPerConnection {
     fn activate(&mut self, context: &Context<'_>, service: Service<F, H>) -> io::Result<()> {
-        let Some(place) = Place::take(&self.running, self.limit) else {
+        let Some(permit) = Permit::take(&self.running, self.limit) else {
             if self.is_overflow_reactive {
                 return Reactive.activate(context, service);
             }
-            let message = format!("all {} threads are serving", self.limit);
+            let message = format!("all {} threads of the ThreadPerConnection strategy are serving", self.limit);
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
         };
         let run = move || {
             blocking::serve(service);
-            drop(place);
+            drop(permit);
         };
         thread::Builder::new().name("spandrel-serve".into()).spawn(run).map(drop)
     }
 }
 
-/// One of a bounded number of places.
-struct Place(Arc<AtomicUsize>);
+/// A permit of a bounded number.
+struct Permit(Arc<AtomicUsize>);
 
-impl Place {
+impl Permit {
     fn take(taken: &Arc<AtomicUsize>, limit: usize) -> Option<Self> {
         let next = |now| (now < limit).then_some(now + 1);
         taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
@@ -90,7 +90,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -98,10 +98,10 @@ impl Drop for Place {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A fixed number of threads, each of which serves one connection to its end and then takes the next from a bounded queue: the
-/// reactor is the half that never waits, the pool the half that does (half-sync/half-async).
+/// A fixed number of threads, each of which serves one connection to its end and then takes the next from a
+/// bounded queue: the reactor is the asynchronous half, the pool the synchronous one (half-sync/half-async).
 ///
-/// As with [`ThreadPerConnection`], what is served goes on when the reactor stops.
+/// As with [`ThreadPerConnection`], open connections continue when the reactor stops.
 #[derive(Debug)]
 pub struct ThreadPool {
     queue: Arc<Queue>,
@@ -109,8 +109,8 @@ pub struct ThreadPool {
 
 struct Queue {
     state: Mutex<QueueState>,
-    /// There is a job, or no further one will come.
-    news: Condition,
+    /// There is a job, or the queue is closed.
+    changed: Condition,
     threads: usize,
     limit: usize,
 }
@@ -118,7 +118,7 @@ struct Queue {
 #[derive(Default)]
 struct QueueState {
     jobs: std::collections::VecDeque<Job>,
-    /// Threads that serve.
+    /// The number of serving threads.
     busy: usize,
     is_closed: bool,
 }
@@ -130,16 +130,20 @@ impl std::fmt::Debug for Queue {
 }
 
 impl ThreadPool {
-    /// Starts `threads` threads, for which up to `queue` connections may wait while all are busy; further ones are refused. The
-    /// threads end when this is dropped, as it is when its server is closed, and they have served what they had.
+    /// Starts `threads` threads, for which up to `queue` connections may wait while all are busy; further
+    /// ones are refused. The threads end when this is dropped, for example when its server is closed, after
+    /// they have served the queued connections.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for no threads; when one cannot be started.
     pub fn new(threads: usize, queue: usize) -> io::Result<Self> {
         if threads == 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a pool without threads would serve nobody"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the number of threads of a pool must be at least 1",
+            ));
         }
-        let queue = Arc::new(Queue { state: Mutex::default(), news: Condition::new(), threads, limit: queue });
+        let queue = Arc::new(Queue { state: Mutex::default(), changed: Condition::new(), threads, limit: queue });
         let pool = Self { queue };
         for number in 0..threads {
             let queue = Arc::clone(&pool.queue);
@@ -152,7 +156,7 @@ impl ThreadPool {
 impl Drop for ThreadPool {
     fn drop(&mut self) {
         self.queue.state.lock().is_closed = true;
-        self.queue.news.notify_all();
+        self.queue.changed.notify_all();
     }
 }
 
@@ -164,7 +168,7 @@ impl Queue {
                 match state.jobs.pop_front() {
                     Some(job) => break job,
                     None if state.is_closed => return,
-                    None => self.news.wait(&mut state),
+                    None => self.changed.wait(&mut state),
                 }
             };
             state.busy += 1;
@@ -182,14 +186,15 @@ impl Queue {
 impl<F: Family, H: ServiceHandler<F>> Concurrency<F, H> for ThreadPool {
     fn activate(&mut self, _context: &Context<'_>, service: Service<F, H>) -> io::Result<()> {
         let mut state = self.queue.state.lock();
-        let idle = self.queue.threads - state.busy; // though it may not have come for its job yet
+        let idle = self.queue.threads - state.busy; // though a thread may not have taken its job yet
         if state.jobs.len() >= self.queue.limit.saturating_add(idle) {
-            let message = format!("{} connections wait for a thread, the limit", self.queue.limit);
+            let message =
+                format!("{} connections wait for a thread of the pool, the limit of its queue", self.queue.limit);
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
         }
         state.jobs.push_back(Box::new(move || blocking::serve(service)));
         drop(state);
-        self.queue.news.notify_one();
+        self.queue.changed.notify_one();
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Where handlers come from.
+//! Creation of service handlers.
 
 use std::io;
 
@@ -9,10 +9,10 @@ use crate::{CloseReason, Expired, Peer, ServiceHandler};
 
 /// Makes the handler of each connection.
 ///
-/// A closure that returns a handler is the strategy *new*: one of its own for each connection. [`Pooled`] uses handlers again,
-/// [`Singleton`] gives one to all.
+/// A closure that returns a handler creates one for each connection. [`Pooled`] reuses handlers,
+/// [`Singleton`] shares one.
 pub trait Creation<F: Family>: Send + 'static {
-    /// What serves the connections.
+    /// The handler type.
     type Handler: ServiceHandler<F>;
 
     /// The handler for a connection from, or to, `remote`.
@@ -30,8 +30,8 @@ impl<F: Family, H: ServiceHandler<F>, M: FnMut() -> H + Send + 'static> Creation
     }
 }
 
-/// Uses a handler whose connection has ended for another connection: for handlers that are costly to make. Its `open` must put
-/// it back to its beginning.
+/// Reuses a handler whose connection has ended: for handlers that are costly to make. Its `open` must reset
+/// it.
 #[derive(Debug)]
 pub struct Pooled<H, M> {
     make: M,
@@ -45,7 +45,7 @@ impl<H: Send + 'static, M: FnMut() -> H + Send + 'static> Pooled<H, M> {
         Self { make, idle: Arc::new(Mutex::new(Vec::new())), keep }
     }
 
-    /// Makes so many in advance, up to the number that is kept.
+    /// Makes that many in advance, up to the number that is kept.
     #[must_use]
     pub fn filled(mut self, count: usize) -> Self {
         let made: Vec<H> = (0..count.min(self.keep)).map(|_| (self.make)()).collect();
@@ -64,16 +64,16 @@ impl<F: Family, H: ServiceHandler<F>, M: FnMut() -> H + Send + 'static> Creation
     }
 }
 
-/// A handler from a [`Pooled`]; it goes back there when its connection has ended, unless it panicked.
+/// A handler from a [`Pooled`]; it returns there when its connection has ended, unless it panicked.
 #[derive(Debug)]
 pub struct Recycled<H> {
-    /// Taken only when it goes back.
+    /// None only after it was returned.
     handler: Option<H>,
     idle: Arc<Mutex<Vec<H>>>,
     keep: usize,
 }
 
-const IN_USE: &str = "a handler goes back to its pool only after `close`";
+const IN_USE: &str = "a handler returns to its pool only after `close`";
 
 impl<F: Family, H: ServiceHandler<F>> ServiceHandler<F> for Recycled<H> {
     fn open(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
@@ -96,7 +96,7 @@ impl<F: Family, H: ServiceHandler<F>> ServiceHandler<F> for Recycled<H> {
         let Some(mut handler) = self.handler.take() else { return };
         handler.close(peer, reason);
         if matches!(reason, CloseReason::Panicked(_)) {
-            return; // in what state it is nobody knows
+            return; // its state is unknown
         }
         let mut idle = self.idle.lock();
         if idle.len() < self.keep {
@@ -105,8 +105,8 @@ impl<F: Family, H: ServiceHandler<F>> ServiceHandler<F> for Recycled<H> {
     }
 }
 
-/// One handler for all connections, one of them at a time. Where it panics, the connection that it was serving is closed, and it goes on
-/// with the others: it must be fit for that.
+/// One handler for all connections, used by one of them at a time. If it panics, the connection that it was
+/// serving is closed, and it continues with the others: it must support that.
 #[derive(Debug)]
 pub struct Singleton<H>(Arc<Mutex<H>>);
 
@@ -116,7 +116,7 @@ impl<H> Singleton<H> {
         Self(Arc::new(Mutex::new(handler)))
     }
 
-    /// The handler, for those who want to look at it.
+    /// The handler, for inspection.
     #[must_use]
     pub fn handler(&self) -> Arc<Mutex<H>> {
         Arc::clone(&self.0)
@@ -131,8 +131,8 @@ impl<F: Family, H: ServiceHandler<F>> Creation<F> for Singleton<H> {
     }
 }
 
-/// The handler of a [`Singleton`]. While one connection is in it, others wait: a concurrency strategy with a thread for each
-/// connection does not go with a handler that waits for its peer.
+/// The handler of a [`Singleton`]. While one connection uses it, others wait: with a thread for each
+/// connection, the handler must not wait for its peer.
 #[derive(Debug)]
 pub struct Shared<H>(Arc<Mutex<H>>);
 

@@ -15,33 +15,36 @@ use spandrel_ipc::{Family, Handle, Interest, Pollable};
 use spandrel_sync::Arc;
 
 use super::Concurrency;
-use crate::service::population::{Guest, Member, Population};
+use crate::service::open_connections::{ConnectionEntry, Member, OpenConnections};
 use crate::service::{Service, blocking};
 use crate::sys::fork;
 use crate::{Context, EventHandler, ServiceHandler};
 
-/// Set for a process that was started to serve one connection: where that comes from.
-const HANDED: &str = "SPANDREL_HANDED_CONNECTION";
-/// Set as well: the process that started it. Those that it starts in turn inherit both, but they are not meant.
-const HANDED_BY: &str = "SPANDREL_HANDED_BY";
+/// Environment variable of a process that was started to serve one connection: the address of the peer.
+const PEER_ADDRESS_VARIABLE: &str = "SPANDREL_HANDED_CONNECTION";
+/// Environment variable: the process ID of the server that started it. Processes that it starts in turn
+/// inherit both variables, but are not meant.
+const SERVER_PID_VARIABLE: &str = "SPANDREL_HANDED_BY";
 
-/// Serves each connection in a process of its own: what goes wrong there, even a crash, concerns that connection only.
+/// Serves each connection in its own process: a failure there, even a crash, concerns that connection only.
 ///
-/// The connection is handed over as the standard input of a new process, as inetd does; by default that runs this same program with
-/// the same arguments, which asks [`serve_handed`] first of all. With [`forking`](Self::forking) the process is copied instead, which is
-/// sound only while it has one thread, and is refused otherwise.
+/// The connection is passed as the standard input of a new process, as inetd does. By default that process
+/// runs this same program with the same arguments, and calls [`serve_handed`] first of all. With
+/// [`forking`](Self::forking) the process is forked instead, which is sound only while it has one thread, and
+/// is refused otherwise.
 ///
-/// The processes inherit standard output and error, and no other handle. They are reaped when they end, and killed when the reactor is
-/// closed; if this process dies without that, each goes on to the end of its connection. Draining ends their input, as it does for other services.
+/// The processes inherit standard output and error, and no other handle. They are reaped when they end, and
+/// killed when the reactor is closed; if this process dies otherwise, each continues to the end of its
+/// connection. Draining ends their input, as with other services.
 #[derive(Debug)]
 pub struct ProcessPerConnection {
     limit: usize,
-    how: How,
-    running: Arc<Population>,
+    launch: Launch,
+    running: Arc<OpenConnections>,
 }
 
 #[derive(Debug)]
-enum How {
+enum Launch {
     Execute { program: PathBuf, arguments: Vec<std::ffi::OsString> },
     Fork,
 }
@@ -50,7 +53,7 @@ impl ProcessPerConnection {
     /// Runs this program again, with its arguments, for each connection; up to `limit` at a time.
     ///
     /// # Errors
-    /// When the system does not tell where this program is.
+    /// When the system does not report the path of this program.
     pub fn new(limit: usize) -> io::Result<Self> {
         let program = std::env::current_exe()?;
         Ok(Self::running(limit, program, std::env::args_os().skip(1)))
@@ -63,13 +66,14 @@ impl ProcessPerConnection {
         arguments: impl IntoIterator<Item = impl Into<std::ffi::OsString>>,
     ) -> Self {
         let arguments = arguments.into_iter().map(Into::into).collect();
-        Self { limit, how: How::Execute { program: program.into(), arguments }, running: Arc::default() }
+        Self { limit, launch: Launch::Execute { program: program.into(), arguments }, running: Arc::default() }
     }
 
-    /// Copies this process for each connection; up to `limit` at a time. Each is refused while this process has more than one thread.
+    /// Forks this process for each connection; up to `limit` at a time. A connection is refused while this
+    /// process has more than one thread.
     #[must_use]
     pub fn forking(limit: usize) -> Self {
-        Self { limit, how: How::Fork, running: Arc::default() }
+        Self { limit, launch: Launch::Fork, running: Arc::default() }
     }
 }
 
@@ -80,52 +84,58 @@ where
 {
     fn activate(&mut self, context: &Context<'_>, mut service: Service<F, H>) -> io::Result<()> {
         if self.running.len() >= self.limit {
-            let message = format!("all {} processes are serving", self.limit);
+            let message = format!("all {} processes of the ProcessPerConnection strategy are serving", self.limit);
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
         }
-        let (process, guest) = match &self.how {
-            How::Execute { program, arguments } => {
+        let (process, entry) = match &self.launch {
+            Launch::Execute { program, arguments } => {
                 let Service { connection, .. } = service;
                 let Some(stream) = Arc::into_inner(connection.stream) else {
                     return Err(io::Error::other("the connection is being cut"));
                 };
                 let mut command = Command::new(program);
-                command.args(arguments).env(HANDED, connection.remote.to_string());
-                command.env(HANDED_BY, std::process::id().to_string());
+                command.args(arguments).env(PEER_ADDRESS_VARIABLE, connection.remote.to_string());
+                command.env(SERVER_PID_VARIABLE, std::process::id().to_string());
                 let child = command.stdin(Stdio::from(stream.into())).spawn()?;
-                (Process::executed(child), connection.guest)
+                (Process::executed(child), connection.entry)
             }
-            How::Fork => match fork::fork()? {
-                // Never comes back: what the copy has of everything else is not its own.
+            Launch::Fork => match fork::fork()? {
+                // Never returns: the child owns nothing but its connection.
                 None => {
-                    service.connection.guest.leave_quietly(); // whoever would hear it is the original
+                    service.connection.entry.remove_silently(); // the parent counts connections
                     let stream = Arc::clone(&service.connection.stream);
                     fork::end_copy(stream.handle(), || blocking::serve(service))
                 }
                 Some(pid) => {
                     let handle = crate::sys::number(service.connection.stream.handle());
-                    (Process { child: Child::Forked(pid), handle, is_reaped: false }, service.connection.guest)
+                    (Process { child: Child::Forked(pid), handle, is_reaped: false }, service.connection.entry)
                 }
             },
         };
-        watch(context, &self.running, process, guest)
+        supervise(context, &self.running, process, entry)
     }
 }
 
-/// Sees to it that the process is reaped when it ends. Where that is not possible, it is ended at once.
-fn watch(context: &Context<'_>, running: &Arc<Population>, process: Process, guest: Guest) -> io::Result<()> {
+/// Arranges that the process is reaped when it ends. Where that is not possible, it is killed at once.
+fn supervise(
+    context: &Context<'_>,
+    running: &Arc<OpenConnections>,
+    process: Process,
+    entry: ConnectionEntry,
+) -> io::Result<()> {
     let pidfd = Arc::new(pidfd_open(process.pid(), PidfdFlags::empty())?);
     let serving = || ServingProcess { pidfd: Arc::clone(&pidfd), handle: process.handle };
-    guest.population().replace(&guest, serving());
-    let place = running.enter(serving());
-    let watched = Watched { process, pidfd, _place: place, _guest: guest };
+    entry.open_connections().replace(&entry, serving());
+    let place = running.add(serving());
+    let watched = SupervisedProcess { process, pidfd, _room: place, _entry: entry };
     context.register(watched, Interest::INPUT).map(drop)
 }
 
-/// A child of this process. Dropped before it is reaped, it is killed: it must not outlive what looks after it, nor keep its number.
+/// A child of this process. Dropped before it is reaped, it is killed, so that it neither outlives its
+/// supervision nor stays a zombie.
 struct Process {
     child: Child,
-    /// What the connection's handle is there.
+    /// The number of the connection's handle in the child.
     handle: RawFd,
     is_reaped: bool,
 }
@@ -147,7 +157,7 @@ impl Process {
         }
     }
 
-    /// After it has ended, and only once: its number is given to others then.
+    /// Called after it has ended, and only once: afterwards its process ID may be reused.
     fn reap(&mut self) {
         if std::mem::replace(&mut self.is_reaped, true) {
             return;
@@ -174,20 +184,20 @@ impl Drop for Process {
     }
 }
 
-/// A process that serves.
+/// A serving process.
 struct ServingProcess {
     pidfd: Arc<OwnedFd>,
     handle: RawFd,
 }
 
 impl Member for ServingProcess {
-    /// Ends the input of the stream, which is the process's own; but it is our child. Where the system does not let us have the handle, the
-    /// process goes on until its peer has finished.
+    /// Ends the input of the stream, which the child owns. Where the system does not let us duplicate the
+    /// child's handle, the process continues until its peer has finished.
     fn drain(&self) {
         let shut = pidfd_getfd(&*self.pidfd, self.handle, PidfdGetfdFlags::empty())
             .and_then(|stream| rustix::net::shutdown(stream, rustix::net::Shutdown::Read));
         if let Err(error) = shut {
-            tracing::debug!(%error, "a process that serves a connection cannot be asked to end");
+            tracing::debug!(%error, "a process that serves a connection cannot be drained");
         }
     }
 
@@ -197,20 +207,20 @@ impl Member for ServingProcess {
 }
 
 /// Waits for the end of a process.
-struct Watched {
+struct SupervisedProcess {
     process: Process,
     pidfd: Arc<OwnedFd>,
-    _place: Option<Guest>,
-    _guest: Guest,
+    _room: Option<ConnectionEntry>,
+    _entry: ConnectionEntry,
 }
 
-impl Pollable for Watched {
+impl Pollable for SupervisedProcess {
     fn handle(&self) -> Handle<'_> {
         std::os::fd::AsFd::as_fd(&*self.pidfd)
     }
 }
 
-impl EventHandler for Watched {
+impl EventHandler for SupervisedProcess {
     fn pollable(&self) -> Option<&dyn Pollable> {
         Some(self)
     }
@@ -222,26 +232,26 @@ impl EventHandler for Watched {
     }
 }
 
-/// The connection that this process was started to serve by a [`ProcessPerConnection`], and where it comes from; `None` in a process that
-/// was started otherwise, also by a process that serves a connection.
+/// The connection that a [`ProcessPerConnection`] started this process for, and the peer's address; `None` in
+/// a process started otherwise, also by a serving process.
 ///
 /// Standard input stays open as well, so the connection ends with the process unless it is shut down.
 ///
 /// # Errors
-/// When standard input is no such connection, or its address cannot be read; [`io::ErrorKind::BrokenPipe`] when the process that handed it
-/// over is gone already.
+/// When standard input is not such a connection, or its address cannot be parsed;
+/// [`io::ErrorKind::BrokenPipe`] when the server that passed it has ended.
 pub fn handed_connection<F>() -> io::Result<Option<(F::Stream, F::Addr)>>
 where
     F: Family<Stream: TryFrom<OwnedFd, Error: Into<io::Error>>, Addr: FromStr>,
 {
-    let Ok(remote) = std::env::var(HANDED) else { return Ok(None) };
-    if !is_handed_to_us()? {
+    let Ok(remote) = std::env::var(PEER_ADDRESS_VARIABLE) else { return Ok(None) };
+    if !is_started_by_server()? {
         return Ok(None);
     }
     let addr = remote.parse().map_err(|_| {
         io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("{HANDED} is `{remote}`, which is no address of this family"),
+            format!("{PEER_ADDRESS_VARIABLE} is `{remote}`, which is not an address of this family"),
         )
     })?;
     let input = std::os::fd::AsFd::as_fd(&io::stdin()).try_clone_to_owned()?;
@@ -249,20 +259,20 @@ where
     Ok(Some((stream, addr)))
 }
 
-/// Whether it was us whom the server started, and not the process that started us.
-fn is_handed_to_us() -> io::Result<bool> {
-    let by = std::env::var(HANDED_BY).ok().and_then(|by| by.parse().ok()).and_then(Pid::from_raw);
+/// Whether the server started this process, and not its parent.
+fn is_started_by_server() -> io::Result<bool> {
+    let by = std::env::var(SERVER_PID_VARIABLE).ok().and_then(|by| by.parse().ok()).and_then(Pid::from_raw);
     match by {
         None => Ok(false),
         by if by == getppid() => Ok(true),
-        // It is our grandparent; or it was our parent, and we were just going to serve for it.
+        // The server is the grandparent; or it was the parent, and ended before this process served.
         Some(by) if test_kill_process(by) != Err(rustix::io::Errno::SRCH) => Ok(false),
-        Some(_) => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the server that handed the connection over is gone")),
+        Some(_) => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the server that passed the connection has ended")),
     }
 }
 
-/// Serves the connection that this process was started for, to its end, and says whether there was one. For the first line of `main`
-/// in a server with a [`ProcessPerConnection`].
+/// Serves the connection that this process was started for, to its end, and returns whether there was one.
+/// For the first line of `main` in a server with a [`ProcessPerConnection`].
 ///
 /// # Errors
 /// As [`handed_connection`].
@@ -273,9 +283,9 @@ where
 {
     let Some((stream, remote)) = handed_connection::<F>()? else { return Ok(false) };
     let stream = Arc::new(stream);
-    let population = Arc::new(Population::default());
-    let guest = population.enter(Arc::downgrade(&stream)).expect("nobody drains what was made just now");
-    blocking::serve(Service::new(stream, remote, handler, guest));
+    let open_connections = Arc::new(OpenConnections::default());
+    let entry = open_connections.add(Arc::downgrade(&stream)).expect("a new set of connections is not draining");
+    blocking::serve(Service::new(stream, remote, handler, entry));
     // Standard input is the connection too.
     let _ = rustix::net::shutdown(io::stdin(), rustix::net::Shutdown::Both);
     Ok(true)

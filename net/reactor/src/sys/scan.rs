@@ -1,4 +1,4 @@
-//! `poll(2)` and `select(2)` over plain numbers.
+//! `poll(2)` and `select(2)` over raw handles.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -6,18 +6,19 @@ use std::ptr;
 
 use super::RawHandle;
 
-/// The first number that a set of `select(2)` cannot hold.
+/// The first handle that a set of `select(2)` cannot hold.
 pub(crate) const SET_SIZE: RawHandle = libc::FD_SETSIZE as RawHandle;
 
-/// Waits so many milliseconds, or for ever if it is negative.
+/// Waits that many milliseconds, or for ever if it is negative.
 pub(crate) fn poll(handles: &mut [libc::pollfd], millis: i32) -> io::Result<()> {
     let count = libc::nfds_t::try_from(handles.len()).map_err(io::Error::other)?;
-    // SAFETY: the system reads and writes `count` elements from where the slice begins, which is what it has.
+    // SAFETY: the system reads and writes `count` elements from the start of the slice, which has that
+    // length.
     let result = unsafe { libc::poll(handles.as_mut_ptr(), count, millis) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A set of numbers below [`SET_SIZE`].
+/// A set of handles below [`SET_SIZE`].
 pub(crate) struct Set(libc::fd_set);
 
 impl Set {
@@ -31,20 +32,21 @@ impl Set {
     }
 
     /// # Panics
-    /// If it cannot hold the number.
+    /// If it cannot hold the handle.
     pub(crate) fn insert(&mut self, number: RawHandle) {
         assert!((0..SET_SIZE).contains(&number), "a set cannot hold {number}");
-        // SAFETY: the number is within the set.
+        // SAFETY: the handle is within the set.
         unsafe { libc::FD_SET(number, &raw mut self.0) }
     }
 
     pub(crate) fn contains(&self, number: RawHandle) -> bool {
-        // SAFETY: the number is within the set.
+        // SAFETY: the handle is within the set.
         (0..SET_SIZE).contains(&number) && unsafe { libc::FD_ISSET(number, &raw const self.0) }
     }
 }
 
-/// Waits so many microseconds, or for ever; the sets are what to wait for, and then what is ready. `limit` is above all numbers.
+/// Waits that many microseconds, or for ever; the sets hold the awaited handles, and then the ready ones.
+/// `limit` is above all handles.
 pub(crate) fn select(
     limit: RawHandle,
     input: &mut Set,

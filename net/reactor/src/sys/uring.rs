@@ -8,28 +8,28 @@ use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, cqueue, opcode};
 use spandrel_sync::Mutex;
 
-/// Requests that can wait to be submitted.
+/// The capacity of the submission queue.
 const SUBMISSIONS: u32 = 256;
-/// Completions for which there is room without help of the system.
+/// The capacity of the completion queue.
 const COMPLETIONS: u32 = 4096;
 
 /// One completed request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Completion {
-    /// What the request was submitted with.
+    /// The token of the request.
     pub(crate) token: u64,
-    /// What was ready, as for `poll(2)`, or a negative error.
+    /// The ready events, as for `poll(2)`, or a negative error.
     pub(crate) result: i32,
-    /// Whether the request goes on.
+    /// Whether the request continues.
     pub(crate) goes_on: bool,
 }
 
-/// Requests that ask what handles are ready. They lend no memory to the system, so that any of them is safe to submit.
+/// Poll requests. They lend no memory to the kernel, so that any of them is safe to submit.
 pub(crate) struct Ring {
     ring: IoUring,
-    /// Held by who submits.
+    /// Held while submitting.
     submitting: Mutex<()>,
-    /// Held by who takes completions.
+    /// Held while taking completions.
     completing: Mutex<()>,
 }
 
@@ -49,12 +49,12 @@ impl Ring {
         Ok(Self { ring, submitting: Mutex::new(()), completing: Mutex::new(()) })
     }
 
-    /// Puts in a request for `events`, as for `poll(2)`: told once, or whenever that changes.
+    /// Queues a request for `events`, as for `poll(2)`: reported once, or at each change.
     pub(crate) fn add(&self, handle: RawFd, events: u32, token: u64, is_multishot: bool) -> io::Result<()> {
         self.push(&opcode::PollAdd::new(Fd(handle), events).multi(is_multishot).build().user_data(token))
     }
 
-    /// Puts in that a request is to end. Its own completion has the token `answer`.
+    /// Queues the cancellation of a request. Its own completion has the token `answer`.
     pub(crate) fn remove(&self, token: u64, answer: u64) -> io::Result<()> {
         self.push(&opcode::PollRemove::new(token).build().user_data(answer))
     }
@@ -62,21 +62,22 @@ impl Ring {
     fn push(&self, entry: &io_uring::squeue::Entry) -> io::Result<()> {
         let _submitting = self.submitting.lock();
         loop {
-            // SAFETY: nobody else has a submission queue, because that takes the lock; and the request lends no memory.
+            // SAFETY: the lock excludes other users of the submission queue; and the request lends no memory.
             let is_in = unsafe { self.ring.submission_shared().push(entry).is_ok() };
             if is_in {
                 return Ok(());
             }
-            again(|| self.ring.submit())?;
+            retry_interrupted(|| self.ring.submit())?;
         }
     }
 
-    /// Tells the system what was put in.
+    /// Submits the queued requests.
     pub(crate) fn submit(&self) -> io::Result<()> {
-        again(|| self.ring.submit()).map(drop)
+        retry_interrupted(|| self.ring.submit()).map(drop)
     }
 
-    /// Tells the system what was put in, and waits until something is completed, a signal comes, or the time is up.
+    /// Submits the queued requests, and waits until one is completed, a signal arrives, or the timeout
+    /// passes.
     pub(crate) fn wait(&self, timeout: Option<Duration>) -> io::Result<()> {
         let mut time = Timespec::new();
         let mut args = SubmitArgs::new();
@@ -86,7 +87,7 @@ impl Ring {
         }
         match self.ring.submitter().submit_with_args(1, &args) {
             Ok(_) => Ok(()),
-            // Interrupted, out of time, or there are completions to be taken first.
+            // Interrupted, timed out, or there are completions to be taken first.
             Err(error)
                 if matches!(error.raw_os_error(), Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN)) =>
             {
@@ -96,12 +97,12 @@ impl Ring {
         }
     }
 
-    /// Takes up to `most` completions.
-    pub(crate) fn take(&self, most: usize, mut each: impl FnMut(Completion)) {
+    /// Takes up to `max` completions.
+    pub(crate) fn take(&self, max: usize, mut each: impl FnMut(Completion)) {
         let _completing = self.completing.lock();
-        // SAFETY: nobody else has a completion queue, because that takes the lock.
+        // SAFETY: the lock excludes other users of the completion queue.
         let queue = unsafe { self.ring.completion_shared() };
-        for entry in queue.take(most) {
+        for entry in queue.take(max) {
             let goes_on = cqueue::more(entry.flags());
             each(Completion { token: entry.user_data(), result: entry.result(), goes_on });
         }
@@ -114,7 +115,7 @@ impl std::fmt::Debug for Ring {
     }
 }
 
-fn again<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+fn retry_interrupted<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     loop {
         match call() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -1,4 +1,4 @@
-//! Time as the timer queues know it, and the clocks that tell it.
+//! Time for the timer queues, and clocks.
 
 use std::fmt;
 use std::ops::Add;
@@ -8,35 +8,35 @@ use spandrel_sync::Arc;
 use spandrel_sync::atomic::{AtomicU64, Ordering};
 use spandrel_sync::time::Instant;
 
-/// A moment: nanoseconds since the epoch of a clock. Moments of different clocks have nothing to do with each other.
+/// An instant: nanoseconds since the epoch of a clock. Instants of different clocks are unrelated.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
 impl Time {
     /// The clock's epoch.
     pub const ZERO: Self = Self(0);
-    /// The end of time, 584 years after the epoch.
+    /// The largest value, 584 years after the epoch.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The moment so many nanoseconds after the epoch.
+    /// The instant that many nanoseconds after the epoch.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// How many nanoseconds after the epoch.
+    /// The number of nanoseconds after the epoch.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// How long after `earlier`; zero if it is before.
+    /// The time since `earlier`; zero if it is later.
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// The moment `span` later, unless that is beyond [`MAX`](Self::MAX).
+    /// The instant `span` later, unless that is beyond [`MAX`](Self::MAX).
     #[must_use]
     pub fn checked_add(self, span: Duration) -> Option<Self> {
         let nanos = u64::try_from(span.as_nanos()).ok()?;
@@ -44,7 +44,7 @@ impl Time {
     }
 }
 
-/// A later moment, at most [`Time::MAX`].
+/// A later instant, at most [`Time::MAX`].
 impl Add<Duration> for Time {
     type Output = Self;
     fn add(self, span: Duration) -> Self {
@@ -58,9 +58,9 @@ impl fmt::Debug for Time {
     }
 }
 
-/// Tells the time, which never goes back.
+/// A monotonic source of time.
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// Now.
+    /// The present time.
     fn now(&self) -> Time;
 }
 
@@ -70,7 +70,8 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
     }
 }
 
-/// The system's monotonic clock, which setting the date does not touch. Its epoch is when it was made; copies share it.
+/// The system's monotonic clock, which setting the date does not affect. Its epoch is its creation; copies
+/// share it.
 #[derive(Clone, Copy, Debug)]
 pub struct MonotonicClock {
     epoch: Instant,
@@ -83,7 +84,7 @@ impl MonotonicClock {
         Self { epoch: Instant::now() }
     }
 
-    /// What this clock shows at `instant`; [`Time::ZERO`] if that is before the epoch.
+    /// The time of this clock at `instant`; [`Time::ZERO`] if that is before the epoch.
     #[must_use]
     pub fn time_of(&self, instant: Instant) -> Time {
         Time::ZERO + instant.saturating_duration_since(self.epoch)
@@ -102,7 +103,7 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// A clock that goes on only when told, for tests that must always go the same way. Clones show the same time.
+/// A clock that advances only on request, for deterministic tests. Clones share their time.
 #[derive(Clone, Debug)]
 pub struct TestClock {
     nanos: Arc<AtomicU64>,
@@ -115,7 +116,7 @@ impl TestClock {
         Self { nanos: Arc::new(AtomicU64::new(0)) }
     }
 
-    /// Lets time pass, to [`Time::MAX`] at most, and returns what the clock shows then.
+    /// Advances the clock, to [`Time::MAX`] at most, and returns its time.
     pub fn advance(&self, span: Duration) -> Time {
         let later = |nanos| (Time(nanos) + span).0;
         let (Ok(before) | Err(before)) =
@@ -123,7 +124,7 @@ impl TestClock {
         Time(later(before))
     }
 
-    /// Lets time pass until `time`, or not at all if that has passed, and returns what the clock shows then.
+    /// Advances the clock to `time`, if that is later, and returns its time.
     pub fn advance_to(&self, time: Time) -> Time {
         Time(self.nanos.fetch_max(time.0, Ordering::SeqCst)).max(time)
     }

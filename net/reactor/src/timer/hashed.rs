@@ -10,23 +10,23 @@ use super::strategy::TimerOptions;
 use super::ticks::Ticks;
 use super::{Expired, Full, TimerQueue};
 
-/// Buckets are named in 16 bits, and one list is for the timers that are due.
+/// Bucket numbers have 16 bits, and one list is for the timers that are due.
 const MAX_BUCKETS: usize = 1 << 15;
 
 /// Timers in a hash table, by the low digits of their tick; each bucket holds those of all rounds, in no order.
 ///
-/// Scheduling and cancelling take a constant number of steps, but for each tick at which a timer fires its whole
-/// bucket is looked through. For no more timers than a few per [bucket](TimerOptions::buckets).
+/// Scheduling and cancelling take a constant number of steps, but at each tick with an expiry the whole
+/// bucket is scanned. For at most a few timers per [bucket](TimerOptions::buckets).
 ///
-/// The paper's wheel is driven by an interrupt per tick. This one sleeps: a tournament tree over the buckets tells the
-/// earliest tick of all. A cancelled timer may leave its tick there until it comes.
+/// The paper's wheel is driven by an interrupt per tick. This one sleeps: a tournament tree over the buckets
+/// gives the earliest tick of all. A cancelled timer may leave its tick there until it passes.
 ///
 /// See [the module](super) for the rounding to ticks.
 pub struct HashedWheel<P> {
     slab: Slab<Links, P>,
-    /// By bucket, and behind them those whose tick has come.
+    /// The lists of the buckets, followed by that of the due timers.
     lists: Lists,
-    /// The list of the latter.
+    /// The index of the list of due timers.
     due: u16,
     bounds: Bounds,
     /// The present tick. The buckets hold later ones.
@@ -55,13 +55,13 @@ impl<P> HashedWheel<P> {
         }
     }
 
-    /// How long a tick is: the resolution that was asked for, or the next shorter power of two in nanoseconds.
+    /// The length of a tick: the requested resolution, or the next shorter power of two in nanoseconds.
     #[must_use]
     pub fn resolution(&self) -> Duration {
         self.ticks.resolution()
     }
 
-    /// How many buckets there are: as many as were asked for, or the next power of two, up to 32,768.
+    /// The number of buckets: the requested number, or the next power of two, up to 32,768.
     #[must_use]
     pub fn buckets(&self) -> usize {
         self.bounds.buckets()
@@ -87,7 +87,7 @@ impl<P> HashedWheel<P> {
         }
     }
 
-    /// Moves what has come due from its bucket, and finds the bucket's next tick.
+    /// Moves the due timers out of their bucket, and finds the bucket's next tick.
     fn collect(&mut self, bucket: u16) {
         let mut bound = u64::MAX;
         let first = self.lists.detach(bucket);
@@ -106,11 +106,11 @@ impl<P> HashedWheel<P> {
         self.bounds.set(bucket, bound);
     }
 
-    /// The first timer that has come due at `tick`. The hand goes as far as that, or to `tick`.
+    /// The first timer that is due at `tick`. The hand advances to that, or to `tick`.
     fn next_due(&mut self, tick: u64) -> Option<u32> {
         loop {
             if let Some(index) = self.lists.first(self.due) {
-                // Scheduled by a later time than this one, if it is not due.
+                // If it is not due, it was scheduled with a later time than this one.
                 return Some(index).filter(|_| self.ticks.of_expiry(self.slab.node(index).links.at) <= tick);
             }
             let bound = self.bounds.lowest();
@@ -202,14 +202,14 @@ impl<P> fmt::Debug for HashedWheel<P> {
     }
 }
 
-/// For each bucket a tick that none of its timers is before, `u64::MAX` if it is empty; and the lowest of all.
+/// A lower bound of the ticks in each bucket, `u64::MAX` if it is empty; and the lowest of all.
 struct Bounds {
     /// Node `i` has the lower one of nodes `2 i` and `2 i + 1`; the second half is the buckets; node 0 is not used.
     tree: Box<[u64]>,
 }
 
 impl Bounds {
-    /// Of a power of two buckets.
+    /// For a power of two buckets.
     fn new(buckets: usize) -> Self {
         Self { tree: vec![u64::MAX; 2 * buckets].into_boxed_slice() }
     }

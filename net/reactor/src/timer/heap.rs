@@ -8,18 +8,22 @@ use super::slab::{Slab, TimerId};
 use super::strategy::TimerOptions;
 use super::{Expired, Full, TimerQueue};
 
-/// How many children an entry has. With four, the heap is half as deep as with two, and siblings lie side by side.
+/// The number of children of an entry. With four, the heap is half as deep as with two, and siblings are
+/// adjacent.
 const ARITY: usize = 4;
 
-/// Timers in a heap by their time, with an index from each timer to its entry, so that any one can be cancelled.
+/// Timers in a heap by their time, with an index from each timer to its entry, so that any one can be
+/// cancelled.
 ///
-/// Exact, and the worst case of each operation is logarithmic. For programs that look at expiries more often than they
-/// schedule and cancel, or that need a finer order than ticks. Timers of the same time fire in any order.
+/// Exact, and the worst case of each operation is logarithmic. For programs that check for expiries more
+/// often than they schedule and cancel, or that need a finer order than ticks. Timers of the same time fire
+/// in any order.
 pub struct TimerHeap<P> {
     slab: Slab<(), P>,
     /// No entry is earlier than its parent, that of `i` being `(i - 1) / ARITY`.
     entries: Vec<Entry>,
-    /// By place in the slab: where in `entries` it is. Apart from the slab, since moving entries writes to many.
+    /// The position in `entries` by index in the slab. Apart from the slab, since moving entries writes to
+    /// many.
     positions: Vec<u32>,
 }
 
@@ -68,7 +72,7 @@ impl<P> TimerHeap<P> {
         self.positions[entry.index as usize] = position as u32;
     }
 
-    /// Puts an entry where it belongs, given that it is right but for what is at `position`, which is overwritten.
+    /// Restores the heap order around `position`, whose content is overwritten.
     fn settle(&mut self, position: usize, entry: Entry) {
         if position > 0 && entry.at < self.entries[(position - 1) / ARITY].at {
             self.rise(position, entry);

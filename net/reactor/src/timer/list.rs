@@ -11,9 +11,9 @@ use super::{Expired, Full, TimerQueue};
 
 /// Timers in a list that is ordered by their time, with the earliest first.
 ///
-/// Scheduling looks for the place from the end, so that it takes as many steps as there are later timers: none where
-/// all delays are alike, half of all timers where they are random. Everything else takes one step. For few timers, or
-/// for delays that are all alike.
+/// Scheduling searches from the end, so that it takes as many steps as there are later timers: none where all
+/// delays are alike, half of all timers where they are random. All other operations take one step. For few
+/// timers, or for equal delays.
 ///
 /// Timers of the same time fire in the order in which they were scheduled.
 pub struct TimerList<P> {
@@ -21,7 +21,7 @@ pub struct TimerList<P> {
     list: Lists,
 }
 
-/// The only list there is.
+/// The only list.
 const LIST: u16 = 0;
 
 impl<P> TimerList<P> {

@@ -1,7 +1,7 @@
-//! Doubly linked rings of timers through a slab, as the wheels and the ordered list use them.
+//! Doubly linked rings of timers through a slab, used by the wheels and the ordered list.
 
 use super::clock::Time;
-use super::slab::{NIL, Place, Slab};
+use super::slab::{NIL, Slab, SlabEntry};
 
 /// A timer's time, and its neighbours in the ring.
 #[derive(Clone, Copy)]
@@ -12,17 +12,17 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// Those of a timer that is in no ring yet.
+    /// The links of a timer that is in no ring yet.
     #[inline]
     pub(super) fn new(at: Time) -> Self {
         Self { at, prev: NIL, next: NIL }
     }
 }
 
-// What the wheels' speed with a million timers rests on.
-const _: () = assert!(size_of::<Place<Links, u64>>() == 32);
+// The speed of the wheels with a million timers depends on this size.
+const _: () = assert!(size_of::<SlabEntry<Links, u64>>() == 32);
 
-/// A number of rings, each known by its first timer.
+/// A number of rings, each represented by its first timer.
 pub(super) struct Lists {
     firsts: Box<[u32]>,
 }
@@ -64,7 +64,7 @@ impl Lists {
         (node.links.prev, node.links.next, node.list) = (prev, next, list);
     }
 
-    /// Takes a timer out of its list; says which that is, and whether it is empty now.
+    /// Removes a timer from its list; returns the list, and whether it is empty now.
     #[inline]
     pub(super) fn remove<P>(&mut self, slab: &mut Slab<Links, P>, index: u32) -> (u16, bool) {
         let node = slab.node(index);
@@ -82,7 +82,7 @@ impl Lists {
         (list, false)
     }
 
-    /// Empties a list, whose timers are still linked in a ring that starts with the returned one.
+    /// Empties a list, whose timers stay linked in a ring that starts with the returned one.
     pub(super) fn detach(&mut self, list: u16) -> Option<u32> {
         let first = self.first(list);
         self.firsts[usize::from(list)] = NIL;

@@ -1,4 +1,4 @@
-//! Where the timers of a queue live: one growing array, and a stack of its free places.
+//! The storage of a queue's timers: one growing array, and a stack of its free entries.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use super::clock::Time;
 use super::strategy::TimerOptions;
 use super::{Expired, Full};
 
-/// No place.
+/// No index.
 pub(super) const NIL: u32 = u32::MAX;
 
-/// Names one timer of one queue, for as long as the program runs: an id that has become stale never comes to mean
+/// Identifies one timer of one queue, for the lifetime of the program: a stale identifier never comes to mean
 /// another timer of its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId {
@@ -19,7 +19,7 @@ pub struct TimerId {
 }
 
 impl TimerId {
-    /// The timer's place in the slab.
+    /// The timer's index in the slab.
     #[inline]
     pub(super) fn index(self) -> u32 {
         self.index
@@ -36,23 +36,24 @@ enum Kind {
 
 /// One timer.
 pub(super) struct Node<L, P> {
-    /// What the strategy needs to find it and its neighbours.
+    /// The strategy's links to its neighbours.
     pub(super) links: L,
     payload: P,
     generation: NonZeroU32,
-    /// The list in which the strategy keeps it, if it has several. Here, not in the links, for the sake of the size.
+    /// The strategy's list that has it, if there are several. Here, not in the links, for the sake of the
+    /// size.
     pub(super) list: u16,
     kind: Kind,
 }
 
-/// Two kinds of place. The tag goes into the spare values of [`Kind`].
-pub(super) enum Place<L, P> {
-    /// With the generation of the next timer that is to be here.
+/// An entry of the slab. The tag goes into the spare values of [`Kind`].
+pub(super) enum SlabEntry<L, P> {
+    /// With the generation of the next timer.
     Free(NonZeroU32),
-    Taken(Node<L, P>),
+    Occupied(Node<L, P>),
 }
 
-/// When a timer that has expired fires again.
+/// The next expiry of an expired timer.
 pub(super) struct Phase {
     due: Time,
     missed: u64,
@@ -61,26 +62,27 @@ pub(super) struct Phase {
 
 /// Timers with payloads `P`, each with the links `L` of the strategy.
 ///
-/// Places are called by their index. Methods that take one expect it to be a timer's.
+/// Methods that take an index expect it to be a timer's.
 pub(super) struct Slab<L, P> {
-    places: Vec<Place<L, P>>,
-    /// Nanoseconds by place; valid for interval timers. Others never touch this table, so that their timers are short.
+    entries: Vec<SlabEntry<L, P>>,
+    /// Nanoseconds by index; valid for interval timers. Other timers never access this table, so that they
+    /// stay short.
     intervals: Vec<u64>,
-    /// Used from the end. Not threaded through the places, since then each would have to come from memory before it is
-    /// known which is next. It has room for all of them.
+    /// Used from the end. Not threaded through the entries, since then each would have to be loaded before
+    /// the next is known. It has room for all of them.
     free: Vec<u32>,
     len: usize,
     limit: usize,
 }
 
-const TAKEN: &str = "a place that a strategy knows is a timer's";
+const OCCUPIED: &str = "an index that a strategy stores is a timer's";
 
 impl<L, P> Slab<L, P> {
     pub(super) fn new(options: &TimerOptions) -> Self {
         let limit = options.limit.min(NIL as usize);
         let capacity = options.capacity.min(limit);
         Self {
-            places: Vec::with_capacity(capacity),
+            entries: Vec::with_capacity(capacity),
             intervals: Vec::with_capacity(capacity),
             free: Vec::with_capacity(capacity),
             len: 0,
@@ -105,14 +107,14 @@ impl<L, P> Slab<L, P> {
         let node = |generation| Node { links, payload, generation, list: 0, kind: Kind::Once };
         let id = match self.free.pop() {
             Some(index) => {
-                let place = &mut self.places[index as usize];
-                let &mut Place::Free(generation) = place else { unreachable!("the stack holds free places") };
-                *place = Place::Taken(node(generation));
+                let entry = &mut self.entries[index as usize];
+                let &mut SlabEntry::Free(generation) = entry else { unreachable!("the stack holds free places") };
+                *entry = SlabEntry::Occupied(node(generation));
                 TimerId { index, generation }
             }
             None => {
                 let id = self.next_id().ok_or(Full { limit: self.limit })?;
-                self.places.push(Place::Taken(node(id.generation)));
+                self.entries.push(SlabEntry::Occupied(node(id.generation)));
                 id
             }
         };
@@ -123,39 +125,39 @@ impl<L, P> Slab<L, P> {
         Ok(id)
     }
 
-    /// The id of the first timer of a new place. There is none when as many places as can be counted have been given
-    /// up; see [`release`](Self::release).
+    /// The identifier of the first timer of a new entry. None when as many entries as can be counted have
+    /// been retired; see [`release`](Self::release).
     fn next_id(&mut self) -> Option<TimerId> {
-        let index = u32::try_from(self.places.len()).ok().filter(|&index| index != NIL)?;
-        if self.places.len() == self.places.capacity() {
-            self.places.reserve(1);
-            self.free.reserve(self.places.capacity() - self.free.len());
+        let index = u32::try_from(self.entries.len()).ok().filter(|&index| index != NIL)?;
+        if self.entries.len() == self.entries.capacity() {
+            self.entries.reserve(1);
+            self.free.reserve(self.entries.capacity() - self.free.len());
         }
         Some(TimerId { index, generation: NonZeroU32::MIN })
     }
 
-    /// The place of a timer that is still there.
+    /// The index of a timer that still exists.
     #[inline]
     pub(super) fn find(&self, id: TimerId) -> Option<u32> {
-        match self.places.get(id.index as usize) {
-            Some(Place::Taken(node)) if node.generation == id.generation => Some(id.index),
+        match self.entries.get(id.index as usize) {
+            Some(SlabEntry::Occupied(node)) if node.generation == id.generation => Some(id.index),
             _ => None,
         }
     }
 
     #[inline]
     pub(super) fn node(&self, index: u32) -> &Node<L, P> {
-        match &self.places[index as usize] {
-            Place::Taken(node) => node,
-            Place::Free(_) => unreachable!("{TAKEN}"),
+        match &self.entries[index as usize] {
+            SlabEntry::Occupied(node) => node,
+            SlabEntry::Free(_) => unreachable!("{OCCUPIED}"),
         }
     }
 
     #[inline]
     pub(super) fn node_mut(&mut self, index: u32) -> &mut Node<L, P> {
-        match &mut self.places[index as usize] {
-            Place::Taken(node) => node,
-            Place::Free(_) => unreachable!("{TAKEN}"),
+        match &mut self.entries[index as usize] {
+            SlabEntry::Occupied(node) => node,
+            SlabEntry::Free(_) => unreachable!("{OCCUPIED}"),
         }
     }
 
@@ -164,31 +166,31 @@ impl<L, P> Slab<L, P> {
         self.node_mut(index).kind = if nanos == 0 { Kind::Once } else { Kind::Interval };
         if nanos != 0 {
             if self.intervals.len() <= index as usize {
-                self.intervals.resize(self.places.len(), 0);
+                self.intervals.resize(self.entries.len(), 0);
             }
             self.intervals[index as usize] = nanos;
         }
     }
 
-    /// Takes a timer out, whose id is stale from now on.
+    /// Removes a timer, whose identifier is stale from now on.
     ///
-    /// A place whose generations are used up is not used again, so that no two timers ever share an id. That costs one
-    /// place in 2^32 timers.
+    /// An entry whose generations are exhausted is not reused, so that no two timers ever share an
+    /// identifier. That costs one entry in 2^32 timers.
     #[inline]
     pub(super) fn release(&mut self, index: u32) -> P {
-        let place = &mut self.places[index as usize];
-        let Place::Taken(node) = place else { unreachable!("{TAKEN}") };
+        let entry = &mut self.entries[index as usize];
+        let SlabEntry::Occupied(node) = entry else { unreachable!("{OCCUPIED}") };
         let next = node.generation.checked_add(1);
         if next.is_some() {
             self.free.push(index);
         }
-        let free = Place::Free(next.unwrap_or(NonZeroU32::MAX));
-        let Place::Taken(node) = std::mem::replace(place, free) else { unreachable!("{TAKEN}") };
+        let free = SlabEntry::Free(next.unwrap_or(NonZeroU32::MAX));
+        let SlabEntry::Occupied(node) = std::mem::replace(entry, free) else { unreachable!("{OCCUPIED}") };
         self.len -= 1;
         node.payload
     }
 
-    /// What follows for a timer that was `due` and is looked at `now`.
+    /// The next expiry of a timer that was `due` and is checked `now`.
     #[inline]
     pub(super) fn phase(&self, index: u32, due: Time, now: Time) -> Phase {
         if self.node(index).kind == Kind::Once {
@@ -203,7 +205,7 @@ impl<L, P> Slab<L, P> {
         Phase { due, missed, next }
     }
 
-    /// Takes the last expiry of a timer, and the timer with it.
+    /// Returns the last expiry of a timer, and removes the timer.
     pub(super) fn last_expiry(&mut self, index: u32, phase: Phase) -> Expired<P> {
         let id = self.id(index);
         Expired { id, due: phase.due, missed: phase.missed, next: None, payload: self.release(index) }
@@ -222,10 +224,12 @@ impl<L, P> Slab<L, P> {
         TimerId { index, generation: self.node(index).generation }
     }
 
-    /// Takes all timers out. The strategy has forgotten them before, so that it is sound even if dropping one panics.
+    /// Removes all timers. The strategy has unlinked them before, so that it stays consistent even if
+    /// dropping one panics.
     pub(super) fn clear(&mut self) {
-        let taken = |(index, place): (usize, &Place<L, P>)| matches!(place, Place::Taken(_)).then_some(index as u32);
-        let taken: Vec<_> = self.places.iter().enumerate().rev().filter_map(taken).collect();
+        let taken =
+            |(index, entry): (usize, &SlabEntry<L, P>)| matches!(entry, SlabEntry::Occupied(_)).then_some(index as u32);
+        let taken: Vec<_> = self.entries.iter().enumerate().rev().filter_map(taken).collect();
         let payloads: Vec<_> = taken.into_iter().map(|index| self.release(index)).collect();
         drop(payloads);
     }
@@ -240,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_without_further_generations_is_given_up() {
+    fn an_entry_without_further_generations_is_retired() {
         let mut slab = slab(1);
         let first = slab.insert((), None, 1).unwrap();
         slab.node_mut(first.index).generation = NonZeroU32::MAX;
@@ -253,14 +257,14 @@ mod tests {
     }
 
     #[test]
-    fn places_are_used_again_with_another_generation() {
+    fn entries_are_reused_with_another_generation() {
         let mut slab = slab(10);
         let first = slab.insert((), None, 1).unwrap();
         slab.release(first.index);
         let second = slab.insert((), None, 2).unwrap();
         assert_eq!(second.index, first.index);
         assert_ne!(second, first);
-        assert_eq!(slab.places.len(), 1);
+        assert_eq!(slab.entries.len(), 1);
     }
 
     #[test]

@@ -22,21 +22,21 @@ impl TimerOptions {
         Self { limit: 2 << 20, capacity: 0, resolution: Duration::from_nanos(1 << 20), buckets: 4096 }
     }
 
-    /// How many timers there can be: 2,097,152 by default, and never more than 2^32 - 1.
+    /// The maximum number of timers: 2,097,152 by default, and never more than 2^32 - 1.
     #[must_use]
     pub const fn limit(mut self, timers: usize) -> Self {
         self.limit = timers;
         self
     }
 
-    /// For how many timers memory is set aside from the start: none by default.
+    /// The number of timers for which memory is allocated from the start: none by default.
     #[must_use]
     pub const fn capacity(mut self, timers: usize) -> Self {
         self.capacity = timers;
         self
     }
 
-    /// How long a tick of the wheels is: 2^20 nanoseconds by default. Made shorter where it is not a power of two of
+    /// The length of a tick of the wheels: 2^20 nanoseconds by default. Rounded down to a power of two of
     /// nanoseconds. The heap and the list have no ticks.
     #[must_use]
     pub const fn resolution(mut self, tick: Duration) -> Self {
@@ -44,7 +44,7 @@ impl TimerOptions {
         self
     }
 
-    /// How many buckets the hashed wheel has: 4,096 by default, at most 32,768. Made more where it is not a power of
+    /// The number of buckets of the hashed wheel: 4,096 by default, at most 32,768. Rounded up to a power of
     /// two. The other strategies have none.
     #[must_use]
     pub const fn buckets(mut self, buckets: usize) -> Self {
@@ -59,18 +59,18 @@ impl Default for TimerOptions {
     }
 }
 
-/// Which timer queue to use.
+/// A kind of timer queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TimerStrategy {
     /// [`TimerHeap`]: exact, logarithmic.
     Heap,
-    /// [`TimerWheel`]: constant steps, right for most.
+    /// [`TimerWheel`]: constant steps, suits most.
     #[default]
     Wheel,
     /// [`HashedWheel`]: constant steps as long as there are few timers per bucket.
     HashedWheel,
-    /// [`TimerList`]: exact, for few timers or delays that are all alike.
+    /// [`TimerList`]: exact, for few timers or equal delays.
     List,
 }
 
@@ -120,7 +120,7 @@ impl FromStr for TimerStrategy {
     }
 }
 
-/// The name of no timer queue.
+/// The name of an unknown timer queue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no timer queue is called `{0}`: there are `heap`, `wheel`, `hashed-wheel` and `list`")]
 pub struct UnknownStrategy(String);

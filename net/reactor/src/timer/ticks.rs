@@ -29,19 +29,19 @@ impl Ticks {
         if whole << self.shift == nanos { whole } else { whole + 1 }
     }
 
-    /// The last tick that has come at `now`. All of them have at the end of time.
+    /// The last tick that has passed at `now`; the last of all at the end of time.
     #[inline]
     pub(super) fn of_now(self, now: Time) -> u64 {
         if now == Time::MAX { self.of_expiry(now) } else { now.as_nanos() >> self.shift }
     }
 
-    /// The moment of a tick.
+    /// The time of a tick.
     #[inline]
     pub(super) fn time(self, tick: u64) -> Time {
         if tick > u64::MAX >> self.shift { Time::MAX } else { Time::from_nanos(tick << self.shift) }
     }
 
-    /// How many bits there are in a tick's number.
+    /// The number of bits of a tick.
     pub(super) fn bits(self) -> u32 {
         u64::BITS - self.of_expiry(Time::MAX).leading_zeros()
     }

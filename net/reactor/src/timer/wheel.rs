@@ -10,37 +10,38 @@ use super::strategy::TimerOptions;
 use super::ticks::Ticks;
 use super::{Expired, Full, TimerQueue};
 
-/// Each level tells one digit of a tick's number, to this many bits.
+/// The number of bits of a digit of a tick; each level stands for one digit.
 const DIGIT: u32 = 6;
 /// Slots of a level: one bit each in a word.
 const SLOTS: usize = 1 << DIGIT;
 
-/// Timers in wheels of 64 slots, like the hands of a clock: a tick is told by its digits to base 64, one per level.
+/// Timers in wheels of 64 slots, like the hands of a clock: a tick is written in digits to base 64, one per
+/// level.
 ///
-/// A timer lies at the level of the first digit in which its tick differs from the present one, in the slot of that
-/// digit. When its time comes nearer, it moves down, level by level. Scheduling and cancelling take a constant number
-/// of steps. The levels, 8 by default, reach to the end of time. A word per level tells which slots are
-/// taken, so that no empty one is looked at, however long nothing happened.
+/// A timer lies at the level of the first digit in which its tick differs from the present one, in the slot
+/// of that digit. As its time approaches, it moves down, level by level. Scheduling and cancelling take a
+/// constant number of steps. The levels, 8 by default, reach to the end of time. A bit mask per level marks
+/// the occupied slots, so that empty ones are skipped at once.
 ///
-/// Moving down is work that [`pop_expired`](TimerQueue::pop_expired) does at the start of a slot for all of its
-/// timers: at most one move per timer and level, and none for timers that are cancelled before. It can make one call
-/// of a million steps, where a million timers share a slot.
+/// [`pop_expired`](TimerQueue::pop_expired) moves all timers of a slot down at its start: at most one move
+/// per timer and level, and none for timers cancelled before. One call can take a million steps, if a million
+/// timers share a slot.
 ///
 /// See [the module](super) for the rounding to ticks.
 pub struct TimerWheel<P> {
     slab: Slab<Links, P>,
     /// By level and slot.
     slots: Lists,
-    /// By level: which slots hold timers.
+    /// By level: the mask of slots with timers.
     taken: Box<[u64]>,
-    /// Which levels hold timers.
+    /// The mask of levels with timers.
     levels: u32,
-    /// The present tick. No timer lies at an earlier one; those of this one, and no others, are due.
+    /// The present tick. No timer has an earlier one; exactly those of this one are due.
     hand: u64,
     ticks: Ticks,
 }
 
-/// The slots that come next: the first taken one of the lowest taken level.
+/// The next slot: the first occupied one of the lowest occupied level.
 struct Upcoming {
     level: usize,
     slot: usize,
@@ -74,7 +75,7 @@ impl<P> TimerWheel<P> {
         }
     }
 
-    /// How long a tick is: the resolution that was asked for, or the next shorter power of two in nanoseconds.
+    /// The length of a tick: the requested resolution, or the next shorter power of two in nanoseconds.
     #[must_use]
     pub fn resolution(&self) -> Duration {
         self.ticks.resolution()
@@ -107,8 +108,8 @@ impl<P> TimerWheel<P> {
         }
     }
 
-    /// Lower levels come first, since what they hold agrees with the hand in more digits; and taken slots lie ahead of
-    /// the hand, so that the lowest is the next one.
+    /// Lower levels come first, since their ticks agree with the hand in more digits; and occupied slots lie
+    /// ahead of the hand, so that the lowest is the next one.
     #[inline]
     fn upcoming(&self) -> Option<Upcoming> {
         if self.levels == 0 {
@@ -136,7 +137,7 @@ impl<P> TimerWheel<P> {
         }
     }
 
-    /// The first timer that has come due at `tick`. The hand goes as far as that, or to `tick`.
+    /// The first timer that is due at `tick`. The hand advances to that, or to `tick`.
     fn next_due(&mut self, tick: u64) -> Option<u32> {
         while let Some(upcoming) = self.upcoming()
             && upcoming.tick <= tick
@@ -147,7 +148,7 @@ impl<P> TimerWheel<P> {
             }
             self.cascade(upcoming.level, upcoming.slot);
         }
-        self.hand = self.hand.max(tick); // passes no slot, so that all timers lie where they should
+        self.hand = self.hand.max(tick); // passes no slot, so that all timers stay in the right slots
         None
     }
 }

@@ -1,4 +1,4 @@
-//! Handlers and waits that several tests use.
+//! Handlers and waits used by several tests.
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use std::io;
@@ -8,7 +8,7 @@ use spandrel_reactor::{Backend, CloseReason, Context, EventHandler, Expired, Opt
 use spandrel_sync::{Arc, Mutex};
 use spandrel_test_support::PATIENCE;
 
-/// What handlers have seen, in order.
+/// The calls of handlers, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -35,18 +35,18 @@ impl Log {
 }
 
 type OnInput = Box<dyn FnMut(&Context<'_>, &inet::Stream) -> io::Result<()> + Send>;
-type Then<A> = Box<dyn FnMut(&Context<'_>, A) -> io::Result<()> + Send>;
+type Callback<A> = Box<dyn FnMut(&Context<'_>, A) -> io::Result<()> + Send>;
 
-/// A handler made of closures. What has none is noted in the log and succeeds.
+/// A handler made of closures. Calls without a closure are logged and succeed.
 pub(crate) struct Scripted {
     pub(crate) name: &'static str,
     pub(crate) log: Log,
     pub(crate) stream: Option<inet::Stream>,
-    pub(crate) on_open: Option<Then<()>>,
+    pub(crate) on_open: Option<Callback<()>>,
     pub(crate) on_input: Option<OnInput>,
-    pub(crate) on_output: Option<Then<()>>,
-    pub(crate) on_timeout: Option<Then<Expired>>,
-    pub(crate) on_notice: Option<Then<u64>>,
+    pub(crate) on_output: Option<Callback<()>>,
+    pub(crate) on_timeout: Option<Callback<Expired>>,
+    pub(crate) on_notice: Option<Callback<u64>>,
 }
 
 impl Scripted {
@@ -68,34 +68,34 @@ impl Scripted {
         self
     }
 
-    pub(crate) fn open(mut self, then: impl FnMut(&Context<'_>, ()) -> io::Result<()> + Send + 'static) -> Self {
-        self.on_open = Some(Box::new(then));
+    pub(crate) fn open(mut self, callback: impl FnMut(&Context<'_>, ()) -> io::Result<()> + Send + 'static) -> Self {
+        self.on_open = Some(Box::new(callback));
         self
     }
 
     pub(crate) fn input(
         mut self,
-        then: impl FnMut(&Context<'_>, &inet::Stream) -> io::Result<()> + Send + 'static,
+        callback: impl FnMut(&Context<'_>, &inet::Stream) -> io::Result<()> + Send + 'static,
     ) -> Self {
-        self.on_input = Some(Box::new(then));
+        self.on_input = Some(Box::new(callback));
         self
     }
 
-    pub(crate) fn output(mut self, then: impl FnMut(&Context<'_>, ()) -> io::Result<()> + Send + 'static) -> Self {
-        self.on_output = Some(Box::new(then));
+    pub(crate) fn output(mut self, callback: impl FnMut(&Context<'_>, ()) -> io::Result<()> + Send + 'static) -> Self {
+        self.on_output = Some(Box::new(callback));
         self
     }
 
     pub(crate) fn timeout(
         mut self,
-        then: impl FnMut(&Context<'_>, Expired) -> io::Result<()> + Send + 'static,
+        callback: impl FnMut(&Context<'_>, Expired) -> io::Result<()> + Send + 'static,
     ) -> Self {
-        self.on_timeout = Some(Box::new(then));
+        self.on_timeout = Some(Box::new(callback));
         self
     }
 
-    pub(crate) fn notice(mut self, then: impl FnMut(&Context<'_>, u64) -> io::Result<()> + Send + 'static) -> Self {
-        self.on_notice = Some(Box::new(then));
+    pub(crate) fn notice(mut self, callback: impl FnMut(&Context<'_>, u64) -> io::Result<()> + Send + 'static) -> Self {
+        self.on_notice = Some(Box::new(callback));
         self
     }
 
@@ -111,39 +111,39 @@ impl EventHandler for Scripted {
 
     fn handle_open(&mut self, cx: &Context<'_>) -> io::Result<()> {
         self.note("open");
-        self.on_open.as_mut().map_or(Ok(()), |then| then(cx, ()))
+        self.on_open.as_mut().map_or(Ok(()), |callback| callback(cx, ()))
     }
 
     fn handle_input(&mut self, cx: &Context<'_>) -> io::Result<()> {
         self.note("input");
         let stream = self.stream.as_ref().expect("input comes from a stream");
         match self.on_input.as_mut() {
-            Some(then) => then(cx, stream),
+            Some(callback) => callback(cx, stream),
             None => echo(stream),
         }
     }
 
     fn handle_output(&mut self, cx: &Context<'_>) -> io::Result<()> {
         self.note("output");
-        self.on_output.as_mut().map_or(Ok(()), |then| then(cx, ()))
+        self.on_output.as_mut().map_or(Ok(()), |callback| callback(cx, ()))
     }
 
     fn handle_timeout(&mut self, cx: &Context<'_>, timer: Expired) -> io::Result<()> {
         self.note(&format!("timeout {}", timer.argument));
-        self.on_timeout.as_mut().map_or(Ok(()), |then| then(cx, timer))
+        self.on_timeout.as_mut().map_or(Ok(()), |callback| callback(cx, timer))
     }
 
     fn handle_notice(&mut self, cx: &Context<'_>, notice: u64) -> io::Result<()> {
         self.note(&format!("notice {notice}"));
-        self.on_notice.as_mut().map_or(Ok(()), |then| then(cx, notice))
+        self.on_notice.as_mut().map_or(Ok(()), |callback| callback(cx, notice))
     }
 
-    fn handle_close(&mut self, _cx: &Context<'_>, why: CloseReason) {
-        self.note(&format!("close: {why}"));
+    fn handle_close(&mut self, _cx: &Context<'_>, reason: CloseReason) {
+        self.note(&format!("close: {reason}"));
     }
 }
 
-/// Sends back what is there; the end of the stream is an error.
+/// Echoes the available octets; the end of the stream is an error.
 pub(crate) fn echo(stream: &inet::Stream) -> io::Result<()> {
     let mut octets = [0; 256];
     let count = stream.try_recv(&mut octets)?;
@@ -159,7 +159,7 @@ pub(crate) fn pair() -> (inet::Stream, inet::Stream) {
     let near = inet::Connector::connect(&acceptor.local_addr().expect("an address")).expect("a connection");
     let (far, _) = acceptor.accept().expect("a connection");
     far.set_nonblocking(true).expect("non-blocking");
-    near.set_recv_timeout(Some(PATIENCE)).expect("a time-out");
+    near.set_recv_timeout(Some(PATIENCE)).expect("a timeout");
     (near, far)
 }
 
@@ -185,5 +185,5 @@ pub(crate) fn ping(stream: &inet::Stream, octets: &[u8]) {
     assert_eq!(back, octets);
 }
 
-/// Nothing, for handlers without a handle.
+/// The empty interest, for handlers without a handle.
 pub(crate) const NONE: Interest = Interest::NONE;

@@ -1,7 +1,7 @@
-//! What the tests of the patterns have in common.
+//! Common parts of the tests of the patterns.
 #![allow(dead_code, unreachable_pub, reason = "each suite uses some of it")]
 
-pub mod places;
+pub mod test_families;
 
 use std::io;
 use std::thread;
@@ -11,7 +11,7 @@ use spandrel_ipc::{Family, Transfer};
 use spandrel_reactor::{Options, Peer, Reactor, ServiceHandler};
 use spandrel_test_support::PATIENCE;
 
-/// Sends back what it receives; a `!` makes it panic, a `?` fail.
+/// Echoes its input; a `!` makes it panic, a `?` fail.
 #[derive(Debug, Default)]
 pub struct Echo;
 
@@ -20,8 +20,8 @@ impl<F: Family> ServiceHandler<F> for Echo {
         let mut buffer = [0; 4096];
         match peer.recv(&mut buffer)? {
             0 => peer.close(),
-            count if buffer[..count].contains(&b'!') => panic!("as asked"),
-            count if buffer[..count].contains(&b'?') => return Err(io::Error::other("as asked")),
+            count if buffer[..count].contains(&b'!') => panic!("on purpose"),
+            count if buffer[..count].contains(&b'?') => return Err(io::Error::other("on purpose")),
             count => peer.put(&buffer[..count])?,
         }
         Ok(())

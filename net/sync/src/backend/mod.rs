@@ -1,7 +1,7 @@
-//! What the public types of this crate are made of: one module per backend, with the same names.
+//! The implementations behind the public types of this crate: one module per backend, with the same names.
 //!
-//! The model checker takes over in this crate's own unit tests, so that an ordinary `cargo test` checks models, and
-//! everywhere when the compiler is given `--cfg shuttle`.
+//! This crate's own unit tests always use the model checker, so an ordinary `cargo test` checks the models.
+//! All other builds use it under `--cfg shuttle`.
 
 #[cfg(any(shuttle, test))]
 #[path = "model.rs"]

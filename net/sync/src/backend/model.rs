@@ -1,7 +1,7 @@
 //! The model checker's backend: `shuttle`'s types.
 //!
-//! These types work only inside `shuttle::check_*`. Poisoning is passed over: a panic
-//! ends the checked execution anyway.
+//! These types work only inside `shuttle::check_*`. Poisoning is ignored: a panic ends the checked execution
+//! anyway.
 
 use std::cell::Cell;
 use std::ops::{Add, Deref, DerefMut, Sub};
@@ -15,16 +15,16 @@ pub(crate) use shuttle::{
     thread,
 };
 
-/// Waits for this time and longer never run out.
+/// Waits of this length and longer never time out.
 const FOREVER: Duration = Duration::from_secs(24 * 60 * 60);
 
 std::thread_local! {
-    /// All threads of one check are coroutines of one thread, and only differences of instants count: so each check has
-    /// a clock of its own, and each of its executions goes the same way when it is replayed.
+    /// All threads of one check are coroutines of one thread, and only differences of instants count. So each
+    /// check has its own clock, and each of its executions is repeatable when it is replayed.
     static CLOCK: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// A point on the pretend clock, which goes on only when a wait runs out.
+/// A point on the simulated clock, which advances only when a wait times out.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Instant(Duration);
 
@@ -35,19 +35,19 @@ impl Instant {
         Self(CLOCK.get())
     }
 
-    /// The time since an earlier instant; nothing if that is later.
+    /// The time since an earlier instant; zero if that is later.
     #[must_use]
     pub fn saturating_duration_since(&self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// The time since then.
+    /// The time since this instant.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         Self::now().saturating_duration_since(*self)
     }
 
-    /// The instant so much later, unless the clock never gets there.
+    /// The instant that much later; none if the clock cannot represent it.
     #[must_use]
     pub fn checked_add(&self, span: Duration) -> Option<Self> {
         self.0.checked_add(span).map(Self)
@@ -68,7 +68,7 @@ impl Sub for Instant {
     }
 }
 
-/// Whether a wait runs out now.
+/// Whether a wait times out now.
 fn runs_out(timeout: Duration) -> bool {
     let is_over = thread_rng().gen_range(0..4) == 0;
     if is_over {
@@ -77,8 +77,12 @@ fn runs_out(timeout: Duration) -> bool {
     is_over
 }
 
-/// Tries again and again; gives up after any number of others' steps.
-fn patiently<G>(timeout: Duration, mut attempt: impl FnMut() -> Option<G>, wait: impl FnOnce() -> G) -> Option<G> {
+/// Retries the attempt; gives up after any number of steps of other threads.
+fn retry_until_timeout<G>(
+    timeout: Duration,
+    mut attempt: impl FnMut() -> Option<G>,
+    wait: impl FnOnce() -> G,
+) -> Option<G> {
     if timeout >= FOREVER {
         return Some(wait());
     }
@@ -99,18 +103,18 @@ pub(crate) struct MutexGuard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
 }
 
-const HELD: &str = "a guard outside of `wait` holds its lock";
+const GUARD_HOLDS_LOCK: &str = "a guard outside of `wait` holds its lock";
 
 impl<T: ?Sized> Deref for MutexGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        self.held.as_ref().expect(HELD)
+        self.held.as_ref().expect(GUARD_HOLDS_LOCK)
     }
 }
 
 impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.held.as_mut().expect(HELD)
+        self.held.as_mut().expect(GUARD_HOLDS_LOCK)
     }
 }
 
@@ -130,7 +134,7 @@ impl<T: ?Sized> Mutex<T> {
         self.guard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
     pub(crate) fn try_lock_for(&self, timeout: Duration) -> Option<MutexGuard<'_, T>> {
-        patiently(timeout, || self.try_lock(), || self.lock())
+        retry_until_timeout(timeout, || self.try_lock(), || self.lock())
     }
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
@@ -147,13 +151,14 @@ impl<T: ?Sized> Mutex<T> {
     }
 }
 
-/// How often a thread looks at a taken lock: enough to find it free, and few enough to check all that may happen.
-pub(crate) fn most_turns() -> u32 {
+/// Maximum number of attempts on a locked mutex: enough to find it unlocked, and few enough to check all
+/// schedules.
+pub(crate) fn max_spins() -> u32 {
     2
 }
 
-/// Lets another thread go on.
-pub(crate) fn turn() {
+/// Lets another thread run.
+pub(crate) fn spin_once() {
     thread::yield_now();
 }
 
@@ -176,10 +181,10 @@ impl<T: ?Sized> RwLock<T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
     pub(crate) fn try_read_for(&self, timeout: Duration) -> Option<RwLockReadGuard<'_, T>> {
-        patiently(timeout, || self.try_read(), || self.read())
+        retry_until_timeout(timeout, || self.try_read(), || self.read())
     }
     pub(crate) fn try_write_for(&self, timeout: Duration) -> Option<RwLockWriteGuard<'_, T>> {
-        patiently(timeout, || self.try_write(), || self.write())
+        retry_until_timeout(timeout, || self.try_write(), || self.write())
     }
     pub(crate) fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
         match self.0.try_read() {
@@ -207,11 +212,12 @@ impl Condvar {
         Self(shuttle::sync::Condvar::new())
     }
     pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-        let held = guard.held.take().expect(HELD);
+        let held = guard.held.take().expect(GUARD_HOLDS_LOCK);
         guard.held = Some(self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
     }
-    /// Ends after any number of others' steps, with the time run out or, as conditions may, for no reason. So it does
-    /// not matter to it whether it was notified, and it does not take a notification away from another.
+    /// Ends after any number of steps of other threads, with a timeout or, as condition variables may,
+    /// spuriously. So a notification makes no difference to this wait, and this wait consumes no notification
+    /// meant for another.
     pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> WaitTimeoutResult {
         if timeout >= FOREVER {
             self.wait(guard);

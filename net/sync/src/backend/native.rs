@@ -1,21 +1,21 @@
-//! The backend of every ordinary build: the standard library, without poisoning and with time limits.
+//! The backend of ordinary builds: the standard library, without poisoning and with time limits.
 //!
-//! Its locks are one word that the system's threads sleep on. They share nothing: `parking_lot`, which keeps all that wait in
-//! one table of the process, leaves copies of the process (`fork`) with a table that may be locked for ever, and whose
-//! queues name threads that the copy does not have.
+//! Each lock is one word on which the system's threads sleep (a futex); locks share nothing. `parking_lot`
+//! keeps all waiting threads in one table of the process. After `fork` that table may be locked for ever in
+//! the child, with queues that name threads which the child does not have.
 
 use std::sync::{LazyLock, PoisonError, TryLockError, TryLockResult};
 use std::time::Duration;
 
-pub(crate) use std::hint::spin_loop as turn;
+pub(crate) use std::hint::spin_loop as spin_once;
 pub(crate) use std::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 pub(crate) use std::{sync::atomic, thread};
 pub use std::{thread_local, time::Instant};
 
 use atomic::{AtomicU32, Ordering};
 
-/// How often a thread looks at a taken lock at most; the C library's adaptive mutex has the same bound.
-pub(crate) fn most_turns() -> u32 {
+/// Maximum number of attempts on a locked mutex; the adaptive mutex of the C library has the same bound.
+pub(crate) fn max_spins() -> u32 {
     static MOST: LazyLock<u32> = LazyLock::new(|| if processors() > 1 { 100 } else { 0 });
     *MOST
 }
@@ -32,9 +32,9 @@ fn processors() -> usize {
     thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// What an attempt gave, whether or not somebody panicked with the lock.
+/// The guard of an attempt, poisoned or not.
 #[inline]
-fn taken<G>(attempt: TryLockResult<G>) -> Option<G> {
+fn guard_of<G>(attempt: TryLockResult<G>) -> Option<G> {
     match attempt {
         Ok(guard) => Some(guard),
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -42,12 +42,12 @@ fn taken<G>(attempt: TryLockResult<G>) -> Option<G> {
     }
 }
 
-/// Tries again and again: at first at once, then after others had a turn, then after longer and longer times.
+/// Retries: at first at once, then after a yield, then after pauses that grow.
 ///
-/// The system's locks know no time limits. Who waits here is not woken by the one who unlocks, so that unlocking costs
-/// nobody anything.
+/// The system's locks have no time limits. The waiting thread polls, and unlocking does not wake it, so that
+/// unlocking costs nothing more.
 #[cold]
-fn patiently<G>(timeout: Duration, mut attempt: impl FnMut() -> Option<G>) -> Option<G> {
+fn retry_until_timeout<G>(timeout: Duration, mut attempt: impl FnMut() -> Option<G>) -> Option<G> {
     const SHORTEST: Duration = Duration::from_micros(20);
     const LONGEST: Duration = Duration::from_millis(1);
     let end = Instant::now().checked_add(timeout);
@@ -61,7 +61,7 @@ fn patiently<G>(timeout: Duration, mut attempt: impl FnMut() -> Option<G>) -> Op
             break;
         }
         match round {
-            0..20 => (0..most_turns().min(round)).for_each(|_| turn()),
+            0..20 => (0..max_spins().min(round)).for_each(|_| spin_once()),
             20..30 => thread::yield_now(),
             _ => {
                 thread::sleep(pause.min(left));
@@ -90,11 +90,11 @@ impl<T: ?Sized> Mutex<T> {
     }
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        taken(self.0.try_lock())
+        guard_of(self.0.try_lock())
     }
     #[inline]
     pub(crate) fn try_lock_for(&self, timeout: Duration) -> Option<MutexGuard<'_, T>> {
-        self.try_lock().or_else(|| patiently(timeout, || self.try_lock()))
+        self.try_lock().or_else(|| retry_until_timeout(timeout, || self.try_lock()))
     }
     #[inline]
     pub(crate) fn get_mut(&mut self) -> &mut T {
@@ -124,17 +124,17 @@ impl<T: ?Sized> RwLock<T> {
     }
     #[inline]
     pub(crate) fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
-        taken(self.0.try_read())
+        guard_of(self.0.try_read())
     }
     #[inline]
     pub(crate) fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
-        taken(self.0.try_write())
+        guard_of(self.0.try_write())
     }
     pub(crate) fn try_read_for(&self, timeout: Duration) -> Option<RwLockReadGuard<'_, T>> {
-        self.try_read().or_else(|| patiently(timeout, || self.try_read()))
+        self.try_read().or_else(|| retry_until_timeout(timeout, || self.try_read()))
     }
     pub(crate) fn try_write_for(&self, timeout: Duration) -> Option<RwLockWriteGuard<'_, T>> {
-        self.try_write().or_else(|| patiently(timeout, || self.try_write()))
+        self.try_write().or_else(|| retry_until_timeout(timeout, || self.try_write()))
     }
     #[inline]
     pub(crate) fn get_mut(&mut self) -> &mut T {
@@ -142,12 +142,13 @@ impl<T: ?Sized> RwLock<T> {
     }
 }
 
-/// The standard library's condition, which tells the system of every notification; this one only of those that somebody waits
-/// for.
+/// The standard library's condition variable, which makes a system call for each notification; this one makes
+/// it only when a thread waits.
 pub(crate) struct Condvar {
     condition: std::sync::Condvar,
-    /// Changed with the mutex held. Whoever notifies has changed what it guards, so the lock's own order shows the number
-    /// as it was then; who begins to wait later sees the change instead.
+    /// Changed with the mutex held. A notifying thread has changed the value under the same mutex, so the
+    /// lock's order shows it the number as of that change. A thread that begins to wait later sees the change
+    /// instead.
     waiting: AtomicU32,
 }
 

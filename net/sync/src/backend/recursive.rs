@@ -1,4 +1,4 @@
-//! No backend has a recursive mutex; this one is made of what they have.
+//! The recursive mutex, made of the primitives of the backend, since no backend has one.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -7,28 +7,28 @@ use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
 use super::kind::{Condvar, Instant, Mutex, thread};
 
-/// Who has the value, and how often.
+/// The thread that holds the lock, and the number of its guards.
 type Holder = Option<(thread::ThreadId, usize)>;
 
 pub(crate) struct RecursiveMutex<T: ?Sized> {
     holder: Mutex<Holder>,
     freed: Condvar,
-    /// Whoever comes here has been let in above, so nobody ever waits for this lock. It only makes the
-    /// value `Sync`, without `unsafe`.
+    /// Always free for the thread that gets here: `holder` has admitted it. It only makes the value `Sync`,
+    /// without `unsafe`.
     value: ReentrantMutex<T>,
 }
 
 pub(crate) struct RecursiveMutexGuard<'a, T: ?Sized> {
     value: ReentrantMutexGuard<'a, T>,
-    _turn: Turn<'a>,
+    _holder: HolderGuard<'a>,
 }
 
-struct Turn<'a> {
+struct HolderGuard<'a> {
     holder: &'a Mutex<Holder>,
     freed: &'a Condvar,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for HolderGuard<'_> {
     fn drop(&mut self) {
         let mut holder = self.holder.lock();
         *holder = holder.take().filter(|(_, times)| *times > 1).map(|(thread, times)| (thread, times - 1));
@@ -74,7 +74,7 @@ impl<T: ?Sized> RecursiveMutex<T> {
                 drop(holder);
                 return Some(self.guard());
             }
-            // Who was woken in vain does not begin anew.
+            // A wake-up without success does not restart the time limit.
             let left = end.map_or(timeout, |end| end.saturating_duration_since(Instant::now()));
             if self.freed.wait_for(&mut holder, left).timed_out() {
                 let entered = enter(&mut holder);
@@ -84,14 +84,17 @@ impl<T: ?Sized> RecursiveMutex<T> {
         }
     }
     fn guard(&self) -> RecursiveMutexGuard<'_, T> {
-        RecursiveMutexGuard { value: self.value.lock(), _turn: Turn { holder: &self.holder, freed: &self.freed } }
+        RecursiveMutexGuard {
+            value: self.value.lock(),
+            _holder: HolderGuard { holder: &self.holder, freed: &self.freed },
+        }
     }
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 }
 
-/// Takes the value for the caller unless another has it.
+/// Makes the caller the holder unless another thread is.
 fn enter(holder: &mut Holder) -> bool {
     let me = thread::current().id();
     match holder {

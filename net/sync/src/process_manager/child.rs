@@ -1,7 +1,7 @@
-//! One child: whether it has ended, how, and what can be done to it before.
+//! One child process: its exit status, waiting, signals.
 //!
-//! Everything that names the child by its number happens under its lock and before it is reaped: as long as it has not
-//! been, the number cannot be another process's.
+//! Every use of the child's process ID happens under its lock and before it is reaped. Until then the ID
+//! cannot belong to another process.
 
 #[cfg(target_os = "linux")]
 use std::os::fd::OwnedFd;
@@ -17,10 +17,10 @@ use crate::{Condition, Mutex};
 
 pub(super) struct Record {
     pub(super) id: u32,
-    /// It leads a process group of its own.
+    /// Whether the child leads a process group of its own.
     #[cfg(unix)]
     leads_group: bool,
-    /// Readable when the child has ended; none where the kernel has none to give.
+    /// Readable when the child has ended; none where the kernel provides none.
     #[cfg(target_os = "linux")]
     pub(super) pidfd: Option<OwnedFd>,
     state: Mutex<State>,
@@ -30,29 +30,31 @@ pub(super) struct Record {
 struct State {
     child: Child,
     end: End,
-    /// What is left of its group when it ends is killed.
+    /// Whether the rest of its group is killed when the child ends.
     #[cfg(unix)]
-    sweeps_group: bool,
+    kills_group: bool,
     #[cfg(target_os = "linux")]
     cpu: Option<CpuTimes>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum End {
-    NotYet,
-    Known(ExitStatus),
-    /// Somebody else has reaped it.
+    Running,
+    Ended(ExitStatus),
+    /// Another part of the program has reaped it.
     #[cfg(unix)]
-    Lost,
+    ReapedElsewhere,
 }
 
 impl End {
     fn result(self) -> io::Result<Option<ExitStatus>> {
         match self {
-            Self::NotYet => Ok(None),
-            Self::Known(status) => Ok(Some(status)),
+            Self::Running => Ok(None),
+            Self::Ended(status) => Ok(Some(status)),
             #[cfg(unix)]
-            Self::Lost => Err(io::Error::other("somebody else has reaped the child, so nobody knows how it ended")),
+            Self::ReapedElsewhere => Err(io::Error::other(
+                "the child was reaped outside of the process manager, so its exit status is unknown",
+            )),
         }
     }
 }
@@ -60,7 +62,7 @@ impl End {
 impl Record {
     pub(super) fn new(child: Child, leads_group: bool) -> Self {
         #[cfg(not(unix))]
-        let _ = leads_group; // no such thing
+        let _ = leads_group; // process groups exist on Unix only
         Self {
             id: child.id(),
             #[cfg(unix)]
@@ -69,9 +71,9 @@ impl Record {
             pidfd: waiting::open(child.id()),
             state: Mutex::new(State {
                 child,
-                end: End::NotYet,
+                end: End::Running,
                 #[cfg(unix)]
-                sweeps_group: false,
+                kills_group: false,
                 #[cfg(target_os = "linux")]
                 cpu: None,
             }),
@@ -79,15 +81,15 @@ impl Record {
         }
     }
 
-    /// Works on what is left of the standard library's handle.
+    /// Gives access to the standard library's handle.
     pub(super) fn with_child<T>(&self, work: impl FnOnce(&mut Child) -> T) -> T {
         work(&mut self.state.lock().child)
     }
 
-    /// How the child ended, if it has; reaps it then.
+    /// The exit status if the child has ended; reaps it then.
     pub(super) fn status(&self) -> io::Result<Option<ExitStatus>> {
         let mut state = self.state.lock();
-        if !matches!(state.end, End::NotYet) || !self.has_ended(&mut state)? {
+        if !matches!(state.end, End::Running) || !self.has_ended(&mut state)? {
             return state.end.result();
         }
         self.reap(&mut state)?;
@@ -95,27 +97,27 @@ impl Record {
         state.end.result()
     }
 
-    /// Whether nothing is left to wait for, for those who do not ask how it ended.
-    pub(super) fn is_over(&self) -> bool {
+    /// Whether a wait would end at once, with a status or an error.
+    pub(super) fn is_finished(&self) -> bool {
         !matches!(self.status(), Ok(None))
     }
 
-    /// Waits until the child has ended; none if that takes longer than `timeout`.
+    /// Waits until the child has ended; none after `timeout`.
     pub(super) fn wait(&self, timeout: Option<Duration>) -> io::Result<Option<ExitStatus>> {
         let deadline = timeout.map(Deadline::after);
-        let mut turns = 0;
+        let mut polls = 0;
         loop {
             let status = self.status()?;
             let remaining = deadline.map_or(Duration::MAX, Deadline::remaining);
             if status.is_some() || remaining.is_zero() {
                 return Ok(status);
             }
-            self.sleep(remaining, &mut turns)?;
+            self.sleep(remaining, &mut polls)?;
         }
     }
 
-    /// What it is waited for by.
-    pub(super) fn watch(&self) -> waiting::Watch<'_> {
+    /// The handle that becomes readable when the child has ended, if any.
+    pub(super) fn wait_handle(&self) -> waiting::WaitHandle<'_> {
         #[cfg(target_os = "linux")]
         return self.pidfd.as_ref().map(std::os::fd::AsFd::as_fd);
         #[cfg(not(target_os = "linux"))]
@@ -123,27 +125,27 @@ impl Record {
     }
 
     /// Sleeps until the child may have ended.
-    fn sleep(&self, remaining: Duration, turns: &mut u32) -> io::Result<()> {
+    fn sleep(&self, remaining: Duration, polls: &mut u32) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         if self.pidfd.is_some() {
-            return waiting::until_one_may_have_ended(std::iter::once(self.watch()), remaining, turns);
+            return waiting::sleep_until_any_end(std::iter::once(self.wait_handle()), remaining, polls);
         }
         let mut state = self.state.lock();
-        if matches!(state.end, End::NotYet) {
-            self.ended.wait_for(&mut state, remaining.min(waiting::turn(turns)));
+        if matches!(state.end, End::Running) {
+            self.ended.wait_for(&mut state, remaining.min(waiting::next_poll_interval(polls)));
         }
         Ok(())
     }
 
-    /// Kills the child, and what else is in its group if it has one of its own. Nothing, if it has ended.
+    /// Kills the child, and the rest of its group if it leads one. Does nothing if it has ended.
     pub(super) fn kill(&self) -> io::Result<()> {
         let mut state = self.state.lock();
-        if !matches!(state.end, End::NotYet) {
+        if !matches!(state.end, End::Running) {
             return Ok(());
         }
         #[cfg(unix)]
         if self.leads_group {
-            state.sweeps_group = true; // and what a member is just starting
+            state.kills_group = true; // also the processes that a member is just starting
             return self.kill_group();
         }
         state.child.kill()
@@ -156,7 +158,7 @@ impl Record {
 
     #[cfg(not(unix))]
     fn reap(&self, state: &mut State) -> io::Result<()> {
-        state.end = state.child.try_wait()?.map_or(End::NotYet, End::Known);
+        state.end = state.child.try_wait()?.map_or(End::Running, End::Ended);
         Ok(())
     }
 }
@@ -169,19 +171,19 @@ mod unix {
 
     impl Record {
         fn pid(&self) -> Pid {
-            Pid::from_raw(self.id.cast_signed()).expect("a child's number is not zero")
+            Pid::from_raw(self.id.cast_signed()).expect("a process ID is not zero")
         }
 
-        /// Whether it has, leaving it to be reaped: its number stays its own for the moment.
+        /// Whether the child has ended, without reaping it: its process ID stays valid for the moment.
         pub(super) fn has_ended(&self, state: &mut State) -> io::Result<bool> {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             loop {
                 match waitid(WaitId::Pid(self.pid()), options) {
                     Ok(ended) => return Ok(ended.is_some()),
                     Err(Errno::INTR) => {}
-                    // Reaped by a stranger's wait(-1), or by the kernel because SIGCHLD is ignored.
+                    // Reaped by a wait(-1) elsewhere, or by the kernel because SIGCHLD is ignored.
                     Err(Errno::CHILD) => {
-                        state.end = End::Lost;
+                        state.end = End::ReapedElsewhere;
                         return Ok(false);
                     }
                     Err(e) => return Err(e.into()),
@@ -189,16 +191,16 @@ mod unix {
             }
         }
 
-        /// Takes leave of a child that has ended: after this its number may be another's.
+        /// Reaps a child that has ended: after this its process ID may be reused.
         pub(super) fn reap(&self, state: &mut State) -> io::Result<()> {
-            if state.sweeps_group {
-                let _ = self.kill_group(); // whoever is left; perhaps nobody
+            if state.kills_group {
+                let _ = self.kill_group(); // the rest of the group, perhaps empty
             }
             #[cfg(target_os = "linux")]
             {
                 state.cpu = super::CpuTimes::of(self.id).ok();
             }
-            state.end = state.child.try_wait()?.map_or(End::NotYet, End::Known);
+            state.end = state.child.try_wait()?.map_or(End::Running, End::Ended);
             Ok(())
         }
 
@@ -210,17 +212,18 @@ mod unix {
         /// Sends a signal to the child, or to its group.
         pub(in super::super) fn signal(&self, signal: Signal, to_group: bool) -> io::Result<()> {
             let state = self.state.lock();
-            if !matches!(state.end, End::NotYet) || to_group && !self.leads_group {
+            if !matches!(state.end, End::Running) || to_group && !self.leads_group {
                 return Err(Errno::SRCH.into());
             }
             let pid = self.pid();
             Ok(if to_group { kill_process_group(pid, signal) } else { kill_process(pid, signal) }?)
         }
 
-        /// Asks the child, or its group, to end; what is left of a group when its leader has ended is killed.
-        pub(in super::super) fn ask_to_end(&self) -> io::Result<()> {
+        /// Sends `SIGTERM` to the child, or to its group; when a group leader has ended, the rest of its
+        /// group is killed.
+        pub(in super::super) fn send_term(&self) -> io::Result<()> {
             if self.leads_group {
-                self.state.lock().sweeps_group = true;
+                self.state.lock().kills_group = true;
             }
             match self.signal(Signal::TERM, self.leads_group) {
                 Err(e) if e.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(()), // it has ended
@@ -235,10 +238,13 @@ impl Record {
     pub(super) fn cpu_times(&self) -> io::Result<CpuTimes> {
         let state = self.state.lock();
         match state.end {
-            End::NotYet => CpuTimes::of(self.id),
-            _ => {
-                state.cpu.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "not known when the child was reaped"))
-            }
+            End::Running => CpuTimes::of(self.id),
+            _ => state.cpu.ok_or_else(|| {
+                io::Error::new(
+                    io::ErrorKind::NotFound,
+                    "the processor times could not be read when the child was reaped",
+                )
+            }),
         }
     }
 }
@@ -248,7 +254,7 @@ impl fmt::Debug for Record {
         let mut f = f.debug_struct("Process");
         f.field("id", &self.id);
         match self.state.try_lock().map(|state| state.end) {
-            Some(End::Known(status)) => f.field("ended", &status).finish(),
+            Some(End::Ended(status)) => f.field("ended", &status).finish(),
             _ => f.finish_non_exhaustive(),
         }
     }

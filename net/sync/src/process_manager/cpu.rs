@@ -1,20 +1,20 @@
-//! What a child has used of the processors, as Linux tells it.
+//! Processor times of a child process on Linux.
 
 use std::time::Duration;
 use std::{fs, io};
 
-/// Processor time that a process has used: all its threads, also those that have ended.
+/// Processor time that a process has used, over all its threads, also those that have ended.
 ///
 /// Counted by the kernel's clock ticks, usually of 10 ms (`proc(5)`, `/proc/pid/stat`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
-    /// In the process's own code.
+    /// User time of the process.
     pub user: Duration,
-    /// In the kernel, on its behalf.
+    /// System time of the process.
     pub system: Duration,
-    /// In the own code of its children, and theirs, as far as they have ended and been waited for.
+    /// User time of its descendants that have ended and been waited for.
     pub children_user: Duration,
-    /// In the kernel, on behalf of those.
+    /// System time of those descendants.
     pub children_system: Duration,
 }
 
@@ -25,13 +25,14 @@ impl CpuTimes {
         self.user + self.system
     }
 
-    /// Of a process that exists, or has ended and not been reaped.
+    /// The times of a process that runs, or has ended and not been reaped.
     pub(super) fn of(id: u32) -> io::Result<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{id}/stat"))?, rustix::param::clock_ticks_per_second())
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/pid/stat is not as proc(5) says"))
     }
 
-    /// Fields 14 to 17 of the line. The second, the program's name in brackets, may contain blanks and brackets.
+    /// Parses fields 14 to 17 of the line. The second, the program's name in brackets, may contain blanks and
+    /// brackets.
     fn parse(line: &str, ticks_per_second: u64) -> Option<Self> {
         let (_, after_name) = line.rsplit_once(')')?;
         let mut fields = after_name.split_ascii_whitespace().skip(11);
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_read_whatever_the_program_is_called() {
+    fn a_stat_line_is_parsed_for_any_program_name() {
         for name in ["cat", "a (b) c", ") R 1 2 3", ""] {
             let line = format!("42 ({name}) S 1 42 42 0 -1 4194560 100 0 0 0 150 25 300 4 20 0 3 0 12345 1000 200");
             let times = CpuTimes::parse(&line, 100).unwrap();
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_cut_or_odd_is_refused() {
+    fn a_malformed_stat_line_is_refused() {
         for line in ["", "42 (cat", "42 (cat) S 1 2", "42 (cat) S 1 42 42 0 -1 4194560 100 0 0 0 150 x 300 4 20"] {
             assert_eq!(CpuTimes::parse(line, 100), None, "{line}");
         }

@@ -1,11 +1,12 @@
 //! Child processes that are managed together (paper 002, 2.6; `ACE_Process_Manager`).
 //!
-//! A [`ProcessManager`] spawns what a [`std::process::Command`] describes, within a bound; waits for its children with or
-//! without a limit; reaps them, so that no zombies gather; and ends them when it is dropped, unless told otherwise. It
-//! asks for its own children only, by their number: it installs no signal handler and never waits for "any child", so
-//! other parts of a program can have children of their own. What is said to the children belongs to `spandrel-ipc`.
+//! A [`ProcessManager`] spawns the program of a [`std::process::Command`], up to a limit; waits for its
+//! children with or without a timeout; reaps them, so that no zombies remain; and by default kills them when
+//! it is dropped. It waits for its own children only, by process ID: it installs no signal handler and never
+//! waits for any child (`wait(-1)`), so other parts of a program can have children of their own.
+//! Communication with the children belongs to `spandrel-ipc`.
 //!
-//! Under the model checker, too, these are real processes.
+//! Also under the model checker these are real processes.
 
 mod child;
 #[cfg(target_os = "linux")]
@@ -24,14 +25,14 @@ use child::Record;
 
 #[cfg(target_os = "linux")]
 pub use cpu::CpuTimes;
-/// A signal's number, by the name that POSIX gives it without `SIG`: `Signal::TERM`.
+/// A signal number, by its POSIX name without `SIG`: `Signal::TERM`.
 #[cfg(unix)]
 pub use rustix::process::Signal;
 
-/// The stack of the thread that waits for detached children; it does nothing else.
+/// The stack of the thread that reaps detached children.
 const REAPER_STACK_OCTETS: usize = 64 * 1024;
 
-/// What becomes of the children that run when their manager is dropped.
+/// The treatment of running children when their manager is dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDrop {
     /// They are killed and reaped. That takes as long as the operating system takes to end them.
@@ -39,18 +40,18 @@ pub enum OnDrop {
     Kill,
     /// They are waited for.
     Wait,
-    /// They go on. A thread of the manager's reaps each when it ends, for as long as this process lasts.
+    /// They go on. A thread of the manager reaps each when it ends, for as long as this process lasts.
     Detach,
 }
 
-/// Why a child was not spawned.
+/// The reason why a child was not spawned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
-    /// The manager has as many children as it may.
-    #[error("the process manager has its limit of {limit} children")]
+    /// The manager has as many children as its limit allows.
+    #[error("the process manager has reached its limit of {limit} children")]
     LimitReached {
-        /// That many.
+        /// The limit.
         limit: usize,
     },
     /// The operating system did not run the program.
@@ -58,12 +59,12 @@ pub enum ProcessError {
     Spawn {
         /// The program as the command names it.
         program: OsString,
-        /// Why not.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
-/// Spawns child processes and keeps account of them.
+/// Spawns child processes and keeps track of them.
 ///
 /// ```
 /// # #[cfg(unix)] {
@@ -83,31 +84,33 @@ pub enum ProcessError {
 pub struct ProcessManager {
     limit: usize,
     on_drop: OnDrop,
-    /// All that have been spawned and not been handed out by `reap`.
+    /// All children that have been spawned and not been returned by `reap`.
     children: Mutex<Vec<Process>>,
 }
 
-/// A child of a [`ProcessManager`]. Its clones are the same child, and outlive the manager: how it ended stays known.
+/// A child of a [`ProcessManager`]. Clones refer to the same child and outlive the manager; the exit status
+/// stays available.
 #[derive(Clone)]
 pub struct Process(Arc<Record>);
 
 impl ProcessManager {
-    /// How many children a manager has at most if not told otherwise.
+    /// The default limit on the children of a manager.
     pub const DEFAULT_LIMIT: usize = 256;
 
-    /// A manager of at most [`DEFAULT_LIMIT`](Self::DEFAULT_LIMIT) children at a time, which kills them when dropped.
+    /// A manager of at most [`DEFAULT_LIMIT`](Self::DEFAULT_LIMIT) children at a time, which kills them when
+    /// dropped.
     #[must_use]
     pub fn new() -> Self {
         Self::with_limit(Self::DEFAULT_LIMIT)
     }
 
-    /// A manager of at most so many children at a time, which kills them when dropped.
+    /// A manager of at most `children` children at a time, which kills them when dropped.
     #[must_use]
     pub fn with_limit(children: usize) -> Self {
         Self { limit: children, on_drop: OnDrop::Kill, children: Mutex::default() }
     }
 
-    /// Says what becomes of the children that run when the manager is dropped.
+    /// Sets the treatment of running children when the manager is dropped.
     #[must_use]
     pub fn on_drop(mut self, what: OnDrop) -> Self {
         self.on_drop = what;
@@ -122,8 +125,8 @@ impl ProcessManager {
         self.start(command, false)
     }
 
-    /// Runs a program as a child that leads a process group of its own (`setpgid(2)`), to which its descendants belong
-    /// unless they leave it: they can be signalled together, and are killed together.
+    /// Runs a program as a child that leads a process group of its own (`setpgid(2)`). Its descendants belong
+    /// to the group unless they leave it, can be signalled together, and are killed together.
     ///
     /// # Errors
     /// [`ProcessError`].
@@ -136,8 +139,8 @@ impl ProcessManager {
     fn start(&self, command: &mut Command, leads_group: bool) -> Result<Process, ProcessError> {
         let mut children = self.children.lock();
         if children.len() >= self.limit {
-            // Room is made by those that have ended, though nobody asked how. Their handles know.
-            children.retain(|child| !child.0.is_over());
+            // Children that have ended make room, though their status was not queried. Their handles have it.
+            children.retain(|child| !child.0.is_finished());
         }
         if children.len() >= self.limit {
             return Err(ProcessError::LimitReached { limit: self.limit });
@@ -150,26 +153,27 @@ impl ProcessManager {
         Ok(process)
     }
 
-    /// Takes the children that have ended out of the manager, in the order in which they were spawned. Does not wait.
+    /// Removes the children that have ended from the manager and returns them in the order in which they were
+    /// spawned. Does not wait.
     ///
-    /// A program that runs children for long calls this from time to time, or when a child's
-    /// [handle](Process::handle) says so; what has ended stays a zombie until then.
+    /// A long-running program calls this from time to time, or when a child's [handle](Process::handle)
+    /// becomes readable. A child that has ended stays a zombie until then.
     pub fn reap(&self) -> Vec<Process> {
-        self.children.lock().extract_if(.., |child| child.0.is_over()).collect()
+        self.children.lock().extract_if(.., |child| child.0.is_finished()).collect()
     }
 
-    /// Waits until some child has ended and takes it out of the manager; none if that takes longer than `timeout`, or at
-    /// once if there are no children.
+    /// Waits until some child has ended, removes it from the manager and returns it. None after `timeout`, or
+    /// at once if there are no children.
     ///
     /// # Errors
     /// The operating system's.
     pub fn wait_any(&self, timeout: Duration) -> io::Result<Option<Process>> {
         let deadline = Deadline::after(timeout);
-        let mut turns = 0;
+        let mut polls = 0;
         loop {
             let children = {
                 let mut children = self.children.lock();
-                if let Some(ended) = children.iter().position(|child| child.0.is_over()) {
+                if let Some(ended) = children.iter().position(|child| child.0.is_finished()) {
                     return Ok(Some(children.remove(ended)));
                 }
                 children.clone()
@@ -178,7 +182,7 @@ impl ProcessManager {
             if children.is_empty() || remaining.is_zero() {
                 return Ok(None);
             }
-            waiting::until_one_may_have_ended(children.iter().map(|child| child.0.watch()), remaining, &mut turns)?;
+            waiting::sleep_until_any_end(children.iter().map(|child| child.0.wait_handle()), remaining, &mut polls)?;
         }
     }
 
@@ -190,7 +194,7 @@ impl ProcessManager {
         wait_for_all(&self.list(), None).map(drop)
     }
 
-    /// Waits until all children have ended; false if that takes longer than `timeout`.
+    /// Waits until all children have ended; false after `timeout`.
     ///
     /// # Errors
     /// The operating system's.
@@ -209,15 +213,15 @@ impl ProcessManager {
             Ok(()) => true,
             Err(e) => {
                 refusal = std::mem::replace(&mut refusal, Ok(())).and(Err(e));
-                false // it would be waited for in vain
+                false // a wait for it would not end
             }
         });
         wait_for_all(&children, None)?;
         refusal
     }
 
-    /// Asks all children to end (`SIGTERM`), gives them that long, then kills those that have not, and waits until all
-    /// have. Children that lead a group take their group with them.
+    /// Sends `SIGTERM` to all children, kills those that have not ended after `grace`, and waits until all
+    /// have ended. Process groups of children are treated as a whole.
     ///
     /// # Errors
     /// The operating system's.
@@ -225,7 +229,7 @@ impl ProcessManager {
     pub fn terminate_all(&self, grace: Duration) -> io::Result<()> {
         let children = self.list();
         for child in &children {
-            let _ = child.0.ask_to_end(); // who may not be asked may not be killed either, and that is told below
+            let _ = child.0.send_term(); // without permission to signal it, the kill below fails too and reports it
         }
         if wait_for_all(&children, Some(grace))? {
             return Ok(());
@@ -233,10 +237,10 @@ impl ProcessManager {
         self.kill_all()
     }
 
-    /// How many children have not ended.
+    /// The number of children that have not ended.
     #[must_use]
     pub fn running(&self) -> usize {
-        self.children.lock().iter().filter(|child| !child.0.is_over()).count()
+        self.children.lock().iter().filter(|child| !child.0.is_finished()).count()
     }
 
     fn list(&self) -> Vec<Process> {
@@ -251,7 +255,7 @@ fn wait_for_all(children: &[Process], timeout: Option<Duration>) -> io::Result<b
         match child.0.wait(deadline.map(Deadline::remaining)) {
             Ok(None) => return Ok(false),
             Ok(Some(_)) => {}
-            Err(_) if child.0.is_over() => {} // somebody else has reaped it
+            Err(_) if child.0.is_finished() => {} // reaped elsewhere
             Err(e) => return Err(e),
         }
     }
@@ -274,45 +278,46 @@ impl Drop for ProcessManager {
     }
 }
 
-/// Leaves the children that run to a thread that reaps them.
+/// Hands the running children to a thread that reaps them.
 fn detach(mut children: Vec<Process>) {
-    children.retain(|child| !child.0.is_over());
+    children.retain(|child| !child.0.is_finished());
     if !children.is_empty() {
         let reaper = Builder::new().name("process reaper".into()).stack_size(REAPER_STACK_OCTETS);
-        // Without a thread, they are zombies from their end until that of this process; nothing else is lost.
+        // Without a thread, they are zombies from their end until the end of this process; nothing else is
+        // lost.
         drop(reaper.spawn(move || reap_all(children)));
     }
 }
 
 /// Reaps each child as it ends.
 fn reap_all(mut children: Vec<Process>) {
-    let mut turns = 0;
+    let mut polls = 0;
     while !children.is_empty() {
-        let watched = children.iter().map(|child| child.0.watch());
-        if waiting::until_one_may_have_ended(watched, Duration::MAX, &mut turns).is_err() {
+        let handles = children.iter().map(|child| child.0.wait_handle());
+        if waiting::sleep_until_any_end(handles, Duration::MAX, &mut polls).is_err() {
             return;
         }
-        children.retain(|child| !child.0.is_over());
+        children.retain(|child| !child.0.is_finished());
     }
 }
 
 impl Process {
-    /// The process's number. It may be another's once this one has ended and been reaped.
+    /// The process ID. It may be reused once the process has ended and been reaped.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.0.id
     }
 
-    /// How the process ended; none while it runs.
+    /// The exit status; none while the process runs.
     ///
     /// # Errors
-    /// The operating system's; or somebody else has reaped the process, so that nobody knows how it ended.
+    /// The operating system's; or the process was reaped elsewhere, so that its exit status is unknown.
     pub fn status(&self) -> io::Result<Option<ExitStatus>> {
         self.0.status()
     }
 
-    /// Waits until the process has ended, and says how. A pipe to its standard input is not closed for that: see
-    /// [`take_stdin`](Self::take_stdin).
+    /// Waits until the process has ended and returns its exit status. A pipe to its standard input is not
+    /// closed for that: see [`take_stdin`](Self::take_stdin).
     ///
     /// # Errors
     /// As [`status`](Self::status).
@@ -324,7 +329,7 @@ impl Process {
         }
     }
 
-    /// Waits until the process has ended; none if that takes longer than `timeout`.
+    /// Waits until the process has ended; none after `timeout`.
     ///
     /// # Errors
     /// As [`status`](Self::status).
@@ -332,8 +337,8 @@ impl Process {
         self.0.wait(Some(timeout))
     }
 
-    /// Kills the process (`SIGKILL`, `TerminateProcess`), and its group if it leads one. Nothing, if it has ended. Does
-    /// not wait.
+    /// Kills the process (`SIGKILL`, `TerminateProcess`), and its group if it leads one. Does nothing if it
+    /// has ended. Does not wait.
     ///
     /// # Errors
     /// The operating system's: the process may have gained privileges that its parent lacks.
@@ -344,7 +349,7 @@ impl Process {
     /// Sends a signal to the process.
     ///
     /// # Errors
-    /// `ESRCH` if it has ended and been reaped: never is the signal sent to another process of the same number.
+    /// `ESRCH` if it has ended and been reaped: the signal is never sent to another process with the same ID.
     #[cfg(unix)]
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         self.0.signal(signal, false)
@@ -353,54 +358,56 @@ impl Process {
     /// Sends a signal to the process group that the process leads.
     ///
     /// # Errors
-    /// `ESRCH` if it leads none, or has ended and been reaped: then the group's number is not safe to use.
+    /// `ESRCH` if it leads none, or has ended and been reaped: then the group's ID is not safe to use.
     #[cfg(unix)]
     pub fn signal_group(&self, signal: Signal) -> io::Result<()> {
         self.0.signal(signal, true)
     }
 
-    /// Asks the process to end (`SIGTERM`), gives it that long, then kills it; waits until it has ended. If it leads a
-    /// group, the group is asked too, and what is left of it when the process has ended is killed.
+    /// Sends `SIGTERM`, kills the process if it has not ended after `grace`, and waits until it has ended. If
+    /// it leads a group, the signal goes to the group, and the rest of the group is killed when the process
+    /// has ended.
     ///
     /// # Errors
     /// As [`status`](Self::status).
     #[cfg(unix)]
     pub fn terminate(&self, grace: Duration) -> io::Result<ExitStatus> {
-        self.0.ask_to_end()?;
+        self.0.send_term()?;
         match self.wait_for(grace)? {
             Some(status) => Ok(status),
             None => self.kill().and_then(|()| self.wait()),
         }
     }
 
-    /// What the process has used of the processors so far, with all its threads; after its end, all that it used.
+    /// The processor time that the process has used so far, over all its threads; after its end, in total.
     ///
     /// # Errors
-    /// Of reading `/proc`.
+    /// Those of reading `/proc`.
     #[cfg(target_os = "linux")]
     pub fn cpu_times(&self) -> io::Result<CpuTimes> {
         self.0.cpu_times()
     }
 
-    /// A handle that becomes readable when the process has ended (`pidfd_open(2)`), for a reactor to wait on; none where
-    /// the kernel had none to give.
+    /// A handle that becomes readable when the process has ended (`pidfd_open(2)`), for a reactor; none where
+    /// the kernel provided none.
     #[cfg(target_os = "linux")]
     #[must_use]
     pub fn handle(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         self.0.pidfd.as_ref().map(std::os::fd::AsFd::as_fd)
     }
 
-    /// The pipe to its standard input, if the command asked for one and nobody has taken it. Dropped, it is closed.
+    /// The pipe to its standard input, if the command requested one and it was not taken before. Dropping it
+    /// closes it.
     pub fn take_stdin(&self) -> Option<ChildStdin> {
         self.0.with_child(|child| child.stdin.take())
     }
 
-    /// The pipe from its standard output, if the command asked for one and nobody has taken it.
+    /// The pipe from its standard output, if the command requested one and it was not taken before.
     pub fn take_stdout(&self) -> Option<ChildStdout> {
         self.0.with_child(|child| child.stdout.take())
     }
 
-    /// The pipe from its standard error, if the command asked for one and nobody has taken it.
+    /// The pipe from its standard error, if the command requested one and it was not taken before.
     pub fn take_stderr(&self) -> Option<ChildStderr> {
         self.0.with_child(|child| child.stderr.take())
     }

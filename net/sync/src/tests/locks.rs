@@ -1,4 +1,4 @@
-//! Models of the locks that this crate makes itself, and of components that are generic over them.
+//! Models of the locks that this crate implements itself, and of components that are generic over them.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -22,9 +22,9 @@ where
                     thread::spawn(move || {
                         for _ in 0..2 {
                             let mut guard = count.lock();
-                            let seen = *guard;
+                            let read = *guard;
                             thread::yield_now();
-                            *guard = seen + 1;
+                            *guard = read + 1;
                         }
                     })
                 })
@@ -74,8 +74,8 @@ fn every_monitor_for_many_threads_notifies() {
 }
 
 #[test]
-fn a_watched_lock_is_taken_awake_in_one_run_and_asleep_in_another() {
-    // Watching must neither be the only way in (the holder may take longer) nor lose the lock when it is given back.
+fn an_adaptive_lock_is_taken_by_spinning_or_after_sleeping() {
+    // Spinning must neither be the only way to the lock (the holder may take longer) nor miss the unlock.
     check_dfs(
         || {
             let lock = Arc::new(AdaptiveMutex::new(0));
@@ -90,7 +90,7 @@ fn a_watched_lock_is_taken_awake_in_one_run_and_asleep_in_another() {
 }
 
 #[test]
-fn an_adaptive_mutex_that_is_not_given_back_is_not_waited_for() {
+fn a_timed_lock_of_a_held_adaptive_mutex_times_out() {
     check_random(
         || {
             let lock = AdaptiveMutex::new(());
@@ -114,7 +114,7 @@ fn a_recursive_mutex_is_left_when_its_last_guard_is_dropped() {
                 value.set(value.get() + 10);
             });
             let outer = lock.0.lock();
-            let inner = lock.0.try_lock().expect("its holder may");
+            let inner = lock.0.try_lock().expect("the holder may lock again");
             inner.set(inner.get() + 1);
             drop(inner);
             thread::yield_now();
@@ -129,7 +129,7 @@ fn a_recursive_mutex_is_left_when_its_last_guard_is_dropped() {
 }
 
 #[test]
-fn another_thread_does_not_enter_a_recursive_mutex() {
+fn another_thread_does_not_lock_a_held_recursive_mutex() {
     check_random(
         || {
             let lock = Arc::new(RecursiveMutex::new(()));

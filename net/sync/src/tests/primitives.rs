@@ -53,7 +53,7 @@ fn every_posted_permit_lets_one_waiter_go_on() {
 }
 
 #[test]
-fn a_waiter_whose_time_runs_out_takes_no_permit_from_another() {
+fn a_timed_out_waiter_takes_no_permit() {
     check_random(
         || {
             let semaphore = Arc::new(Semaphore::new(0));
@@ -73,7 +73,7 @@ fn a_waiter_whose_time_runs_out_takes_no_permit_from_another() {
 }
 
 #[test]
-fn trying_a_semaphore_takes_what_is_there_and_nothing_else() {
+fn try_acquire_takes_free_permits_only() {
     check_random(
         || {
             let semaphore = Arc::new(Semaphore::new(1));
@@ -92,7 +92,7 @@ fn trying_a_semaphore_takes_what_is_there_and_nothing_else() {
 }
 
 #[test]
-fn nobody_passes_a_barrier_before_all_have_arrived_in_every_round() {
+fn no_thread_passes_a_barrier_before_all_have_arrived_in_each_round() {
     check_random(
         || {
             let shared = Arc::new((Barrier::new(3), AtomicUsize::new(0), AtomicUsize::new(0)));
@@ -118,14 +118,14 @@ fn nobody_passes_a_barrier_before_all_have_arrived_in_every_round() {
 }
 
 #[test]
-fn who_gives_up_at_a_barrier_has_not_arrived() {
+fn a_timed_out_thread_has_not_arrived_at_a_barrier() {
     check_random(
         || {
             let barrier = Arc::new(Barrier::new(2));
             assert_eq!(barrier.wait_for(SECOND), None);
             let other = Arc::clone(&barrier);
             let other = thread::spawn(move || {
-                // Comes again until somebody is there.
+                // Waits again until the other thread is there.
                 loop {
                     if let Some(passage) = other.wait_for(SECOND) {
                         return passage;

@@ -13,7 +13,7 @@ fn until_queued(token: &Token, threads: usize) {
     }
 }
 
-/// Starts threads that queue for the token in the order of their numbers and note when they have it.
+/// Starts threads that queue for the token in the order of their numbers and record when they hold it.
 fn queue(token: &Arc<Token>, order: &Arc<Mutex<Vec<u32>>>, numbers: [u32; 2]) -> Vec<thread::JoinHandle<()>> {
     let mut threads = Vec::new();
     for number in numbers {
@@ -29,15 +29,15 @@ fn queue(token: &Arc<Token>, order: &Arc<Mutex<Vec<u32>>>, numbers: [u32; 2]) ->
 }
 
 #[test]
-fn one_at_a_time_has_the_token() {
+fn one_thread_at_a_time_holds_the_token() {
     check_dfs(
         || {
             let shared = Arc::new((Token::new(), Mutex::new(0)));
             let other = Arc::clone(&shared);
             let enter = |shared: &(Token, Mutex<u32>)| {
                 let _held = shared.0.acquire();
-                let seen = *shared.1.lock();
-                *shared.1.lock() = seen + 1;
+                let read = *shared.1.lock();
+                *shared.1.lock() = read + 1;
             };
             let thread = thread::spawn(move || enter(&other));
             enter(&shared);
@@ -50,14 +50,14 @@ fn one_at_a_time_has_the_token() {
 }
 
 #[test]
-fn the_token_passes_in_the_order_of_asking() {
+fn the_token_passes_in_the_order_of_requests() {
     check_random(
         || {
             let (token, order) = (Arc::new(Token::new()), Arc::new(Mutex::new(Vec::new())));
             let held = token.acquire();
             let threads = queue(&token, &order, [1, 2]);
             drop(held);
-            let last = token.acquire(); // asked after the two, who may not even have woken
+            let last = token.acquire(); // queued after the two, which may not have woken yet
             order.lock().push(3);
             drop(last);
             threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -68,13 +68,13 @@ fn the_token_passes_in_the_order_of_asking() {
 }
 
 #[test]
-fn a_renewal_lets_those_who_queue_go_first_and_keeps_what_was_held() {
+fn a_renewal_serves_the_queue_first_and_keeps_the_guards() {
     check_random(
         || {
             let (token, order) = (Arc::new(Token::new()), Arc::new(Mutex::new(Vec::new())));
             let held = token.acquire();
             let again = token.acquire();
-            assert!(!held.renew(), "nobody queues");
+            assert!(!held.renew(), "the queue is empty");
             let threads = queue(&token, &order, [1, 2]);
             assert!(held.renew());
             order.lock().push(3);
@@ -90,7 +90,7 @@ fn a_renewal_lets_those_who_queue_go_first_and_keeps_what_was_held() {
 }
 
 #[test]
-fn whose_time_runs_out_leaves_the_queue_or_has_the_token() {
+fn a_timed_out_thread_leaves_the_queue_or_holds_the_token() {
     check_random(
         || {
             let token = Arc::new(Token::new());
@@ -110,7 +110,7 @@ fn whose_time_runs_out_leaves_the_queue_or_has_the_token() {
 }
 
 #[test]
-fn a_token_that_is_not_given_up_is_not_waited_for() {
+fn a_timed_acquire_of_a_held_token_times_out() {
     check_random(
         || {
             let token = Arc::new(Token::new());
@@ -120,7 +120,7 @@ fn a_token_that_is_not_given_up_is_not_waited_for() {
                 assert!(token_is_refused(&other));
             });
             thread.join().unwrap();
-            assert!(token.acquire_for(Duration::ZERO).is_some(), "its holder may");
+            assert!(token.acquire_for(Duration::ZERO).is_some(), "the holder may acquire it again");
         },
         50,
     );

@@ -1,26 +1,26 @@
-//! What a managed thread knows of itself, and how it hears what its manager wants.
+//! The context of a managed thread: its identity, and the requests of its manager.
 
 use std::fmt;
 use std::time::Duration;
 
-use super::orders::Orders;
 use super::registry::{Member, Phase, Registry, State};
+use super::requests::Requests;
 use super::{Cancelled, SpawnError};
 use crate::deadline::Deadline;
 use crate::{Arc, MutexGuard, thread};
 
-/// What a managed thread is given: who it is, and what its manager wants of it.
+/// The argument of a managed thread's body: its identity, and the requests of its manager.
 ///
-/// Suspension and cancellation are cooperative: a thread honours them where it calls [`checkpoint`](Self::checkpoint)
-/// or [`pause`](Self::pause), so never in the middle of a change that others would find half done. A thread that
-/// blocks elsewhere hears of them when that ends.
+/// Suspension and cancellation are cooperative. A thread honours them where it calls
+/// [`checkpoint`](Self::checkpoint) or [`pause`](Self::pause), so never in the middle of a change. A thread
+/// that blocks elsewhere honours them after that.
 pub struct ThreadContext {
     pub(super) registry: Arc<Registry>,
     pub(super) id: u64,
     pub(super) name: Arc<str>,
     pub(super) group: Arc<str>,
     pub(super) index: usize,
-    pub(super) orders: Arc<Orders>,
+    pub(super) requests: Arc<Requests>,
 }
 
 impl ThreadContext {
@@ -30,35 +30,35 @@ impl ThreadContext {
         &self.name
     }
 
-    /// Its group's name.
+    /// The name of its group.
     #[must_use]
     pub fn group(&self) -> &str {
         &self.group
     }
 
-    /// Its number among those spawned with it at once, from zero.
+    /// Its index among the threads spawned in the same call, from zero.
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Waits here while the thread is suspended. One load of an atomic while nothing is asked of it.
+    /// Waits here while the thread is suspended. Costs one atomic load while no request is pending.
     ///
     /// # Errors
-    /// [`Cancelled`] if it is to end, suspended or not.
+    /// [`Cancelled`] if the thread is to end, suspended or not.
     #[inline]
     pub fn checkpoint(&self) -> Result<(), Cancelled> {
-        if self.orders.get() == 0 { Ok(()) } else { self.obey(self.registry.state.lock()) }
+        if self.requests.get() == 0 { Ok(()) } else { self.wait_while_stopped(self.registry.state.lock()) }
     }
 
-    /// Whether the thread is to end; it does not stop here if suspended.
+    /// Whether the thread is cancelled; does not wait if suspended.
     #[inline]
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.orders.is_cancelled()
+        self.requests.is_cancelled()
     }
 
-    /// A checkpoint that takes so long: for what is done from time to time. A suspension counts as part of it.
+    /// A checkpoint that lasts `duration`, for periodic work. A suspension counts as part of it.
     ///
     /// # Errors
     /// [`Cancelled`], at once, if the thread is to end.
@@ -66,26 +66,26 @@ impl ThreadContext {
         let deadline = Deadline::after(duration);
         let mut state = self.registry.state.lock();
         loop {
-            if self.orders.get() != 0 {
-                self.obey(state)?;
+            if self.requests.get() != 0 {
+                self.wait_while_stopped(state)?;
                 state = self.registry.state.lock();
             }
             let remaining = deadline.remaining();
-            if remaining.is_zero() || self.registry.ordered.wait_for(&mut state, remaining).timed_out() {
+            if remaining.is_zero() || self.registry.requests_changed.wait_for(&mut state, remaining).timed_out() {
                 drop(state);
                 return self.checkpoint();
             }
         }
     }
 
-    /// Stops while the orders say so.
-    fn obey(&self, mut state: MutexGuard<'_, State>) -> Result<(), Cancelled> {
-        while self.orders.is_stopped() && !self.orders.is_cancelled() {
+    /// Waits while the thread is suspended or its group is held.
+    fn wait_while_stopped(&self, mut state: MutexGuard<'_, State>) -> Result<(), Cancelled> {
+        while self.requests.is_stopped() && !self.requests.is_cancelled() {
             self.enter(&mut state, Phase::Stopped);
-            self.registry.ordered.wait(&mut state);
+            self.registry.requests_changed.wait(&mut state);
         }
         self.enter(&mut state, Phase::Running);
-        if self.orders.is_cancelled() { Err(Cancelled) } else { Ok(()) }
+        if self.requests.is_cancelled() { Err(Cancelled) } else { Ok(()) }
     }
 
     fn enter(&self, state: &mut State, phase: Phase) {
@@ -93,38 +93,38 @@ impl ThreadContext {
             && member.phase != phase
         {
             member.phase = phase;
-            self.registry.progressed.notify_all();
+            self.registry.phase_changed.notify_all();
         }
     }
 
-    /// The whole life of a managed thread.
+    /// Runs a managed thread from start to end.
     pub(super) fn run(
         self,
         startup: impl FnOnce() -> Result<(), SpawnError>,
         report: impl FnOnce(Result<(), SpawnError>),
         body: impl FnOnce(&Self),
     ) {
-        let _ended = Ended(&self);
+        let _end_guard = EndGuard(&self);
         let started = startup();
-        let is_fit = started.is_ok();
+        let is_started = started.is_ok();
         report(started);
-        if !is_fit {
+        if !is_started {
             return;
         }
         let mut state = self.registry.state.lock();
         if let Some(member) = state.members.get_mut(&self.id) {
             member.thread = Some(thread::current().id());
         }
-        if self.obey(state).is_ok() {
+        if self.wait_while_stopped(state).is_ok() {
             body(&self);
         }
     }
 }
 
-/// Notes that the thread has ended, also by a panic.
-struct Ended<'a>(&'a ThreadContext);
+/// Records the end of the thread, also by a panic.
+struct EndGuard<'a>(&'a ThreadContext);
 
-impl Drop for Ended<'_> {
+impl Drop for EndGuard<'_> {
     fn drop(&mut self) {
         let context = self.0;
         context.enter(&mut context.registry.state.lock(), Phase::Ended);
@@ -132,7 +132,8 @@ impl Drop for Ended<'_> {
 }
 
 impl Member {
-    /// Whether nothing of the thread is left to wait for. One that ended before its spawner noted its handle is not.
+    /// Whether the thread can be joined. A thread that ended before its spawner stored its handle cannot be
+    /// yet.
     pub(super) fn can_be_joined(&self) -> bool {
         self.phase == Phase::Ended && self.handle.is_some()
     }

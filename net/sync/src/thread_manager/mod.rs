@@ -1,14 +1,14 @@
 //! Groups of threads that are managed together (paper 002, 2.6.2; `ACE_Thread_Manager`).
 //!
-//! A [`ThreadManager`] spawns threads in groups, starts a group at once, suspends, resumes and cancels it, waits for it
-//! and tells which of its threads panicked. Threads cooperate: they are given a [`ThreadContext`] and look into it from
-//! time to time. What the threads do, and how work reaches them, belongs to others.
+//! A [`ThreadManager`] spawns threads in groups, starts a group at once, suspends, resumes and cancels it,
+//! waits for it and reports panics. Threads cooperate: each gets a [`ThreadContext`] and checks it from time
+//! to time. The work of the threads, and its distribution, belong to other crates.
 
 mod context;
 mod options;
-mod orders;
 mod registry;
 mod report;
+mod requests;
 mod scheduling;
 mod spawning;
 
@@ -16,8 +16,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::Arc;
-use orders::Orders;
-use registry::{Group, Place, Registry};
+use registry::{Group, Registry, SpawnPosition};
+use requests::Requests;
 
 pub use context::ThreadContext;
 pub use options::{Priority, ThreadOptions};
@@ -27,10 +27,10 @@ pub use scheduling::allowed_cpus;
 
 const NO_LIMIT: &str = "a wait without a limit ends when the threads have";
 
-/// Spawns threads in groups and keeps account of them.
+/// Spawns threads in groups and keeps track of them.
 ///
-/// Dropped, it cancels its threads and waits for them; [`detach`](Self::detach) lets them go on instead. A thread that
-/// waits for a group that it belongs to waits for the others only.
+/// Dropping it cancels its threads and waits for them; [`detach`](Self::detach) lets them go on instead. A
+/// thread that waits for its own group waits for the other threads only.
 ///
 /// ```
 /// use spandrel_sync::{Arc, Semaphore, ThreadManager};
@@ -42,7 +42,7 @@ const NO_LIMIT: &str = "a wait without a limit ends when the threads have";
 ///     let done = Arc::clone(&done);
 ///     group.spawn(stage, move |context| {
 ///         while context.checkpoint().is_ok() {
-///             done.post(1).unwrap(); // a turn of its work
+///             done.post(1).unwrap(); // one unit of work
 ///         }
 ///     }).unwrap();
 /// }
@@ -56,7 +56,8 @@ pub struct ThreadManager {
     registry: Arc<Registry>,
 }
 
-/// A group of a [`ThreadManager`]'s threads. Its clones are the same group, which lasts as long as any of them.
+/// A group of threads of a [`ThreadManager`]. Clones refer to the same group, which lasts as long as any of
+/// them.
 #[derive(Clone)]
 pub struct ThreadGroup {
     registry: Arc<Registry>,
@@ -64,7 +65,7 @@ pub struct ThreadGroup {
 }
 
 impl ThreadManager {
-    /// How many threads a manager has at most if not told otherwise.
+    /// The default limit on the threads of a manager.
     pub const DEFAULT_LIMIT: usize = 1_024;
 
     /// A manager of at most [`DEFAULT_LIMIT`](Self::DEFAULT_LIMIT) threads at a time.
@@ -73,23 +74,23 @@ impl ThreadManager {
         Self::with_limit(Self::DEFAULT_LIMIT)
     }
 
-    /// A manager of at most so many threads at a time.
+    /// A manager of at most `threads` threads at a time.
     #[must_use]
     pub fn with_limit(threads: usize) -> Self {
         Self { registry: Arc::new(Registry::new(threads)) }
     }
 
-    /// A new group. Names need not differ.
+    /// A new group. Names need not be unique.
     #[must_use]
     pub fn group(&self, name: &str) -> ThreadGroup {
         ThreadGroup { registry: Arc::clone(&self.registry), group: self.registry.group(name, 0) }
     }
 
-    /// A new group whose threads do not begin before [`release`](ThreadGroup::release): so that all that they need of
-    /// each other can be put in place first.
+    /// A new group whose threads do not begin before [`release`](ThreadGroup::release), so that everything
+    /// they share can be set up first.
     #[must_use]
     pub fn held_group(&self, name: &str) -> ThreadGroup {
-        ThreadGroup { registry: Arc::clone(&self.registry), group: self.registry.group(name, Orders::HOLD) }
+        ThreadGroup { registry: Arc::clone(&self.registry), group: self.registry.group(name, Requests::HOLD) }
     }
 
     /// Spawns a thread into a group of its own, of the same name.
@@ -107,20 +108,20 @@ impl ThreadManager {
         Ok(group)
     }
 
-    /// Asks all threads to stop at their next checkpoint, and those spawned from now on not to begin.
+    /// Suspends all threads at their next checkpoint. Threads spawned from now on do not begin.
     pub fn suspend_all(&self) {
-        self.registry.order(None, Orders::SUSPEND, 0);
+        self.registry.change_requests(None, Requests::SUSPEND, 0);
     }
 
-    /// Lets all threads go on, whoever suspended them.
+    /// Resumes all threads, however they were suspended.
     pub fn resume_all(&self) {
-        self.registry.order(None, 0, Orders::SUSPEND);
+        self.registry.change_requests(None, 0, Requests::SUSPEND);
     }
 
-    /// Asks all threads to end at their next checkpoint, suspended or not; those that have not begun never do. The groups
-    /// made so far take no more threads.
+    /// Cancels all threads at their next checkpoint, suspended or not; those that have not begun never do.
+    /// The groups made so far accept no more threads.
     pub fn cancel_all(&self) {
-        self.registry.order(None, Orders::CANCEL, 0);
+        self.registry.change_requests(None, Requests::CANCEL, 0);
     }
 
     /// Waits until all threads have ended.
@@ -131,27 +132,27 @@ impl ThreadManager {
     /// Waits until all threads have ended, for at most `timeout`.
     ///
     /// # Errors
-    /// [`StillRunning`], with the names of those that have not.
+    /// [`StillRunning`], with the names of the threads that have not ended.
     pub fn wait_for(&self, timeout: Duration) -> Result<Joined, StillRunning> {
         self.registry.wait(None, Some(timeout))
     }
 
-    /// After [`suspend_all`](Self::suspend_all): waits until every thread has stopped at a checkpoint, has ended or has
-    /// not begun. False if that takes longer than `timeout`.
+    /// After [`suspend_all`](Self::suspend_all): waits until every thread has stopped at a checkpoint, has
+    /// ended or has not begun. False after `timeout`.
     #[must_use]
     pub fn until_suspended(&self, timeout: Duration) -> bool {
         self.registry.until_stopped(None, timeout)
     }
 
-    /// How many threads have not ended.
+    /// The number of threads that have not ended.
     #[must_use]
     pub fn running(&self) -> usize {
         self.registry.running(None)
     }
 
-    /// Gives the manager up and lets its threads go on.
+    /// Gives up the manager and lets its threads go on.
     pub fn detach(mut self) {
-        self.registry = Arc::new(Registry::new(0)); // what is dropped has no threads
+        self.registry = Arc::new(Registry::new(0)); // the registry that is dropped has no threads
     }
 }
 
@@ -184,11 +185,11 @@ impl ThreadGroup {
         options: impl Into<ThreadOptions>,
         body: impl FnOnce(&ThreadContext) + Send + 'static,
     ) -> Result<(), SpawnError> {
-        self.registry.spawn(&self.group, &options.into(), Place::ALONE, body).map(drop)
+        self.registry.spawn(&self.group, &options.into(), SpawnPosition::ALONE, body).map(drop)
     }
 
-    /// Spawns so many threads at once: all of them, or none. They begin when the last has been created, and are told
-    /// apart by [`ThreadContext::index`], which is also added to their names.
+    /// Spawns that many threads at once: all of them, or none. They begin when the last has been created, and
+    /// differ by [`ThreadContext::index`], which is also appended to their names.
     ///
     /// # Errors
     /// [`SpawnError`]; nothing of `body` has run then, in any thread.
@@ -202,43 +203,43 @@ impl ThreadGroup {
         let mut spawned = Vec::new();
         for index in 0..threads {
             let body = Arc::clone(&body);
-            let place = Place { index, is_alone: false, orders: Orders::HOLD };
-            match self.registry.spawn(&self.group, &options, place, move |context| body(context)) {
+            let position = SpawnPosition { index, is_alone: false, requests: Requests::HOLD };
+            match self.registry.spawn(&self.group, &options, position, move |context| body(context)) {
                 Ok(id) => spawned.push(id),
                 Err(error) => {
-                    self.registry.order_these(&spawned, Orders::CANCEL, 0);
-                    spawned.into_iter().for_each(|id| self.registry.forget(id));
+                    self.registry.change_requests_of(&spawned, Requests::CANCEL, 0);
+                    spawned.into_iter().for_each(|id| self.registry.discard_unstarted(id));
                     return Err(error);
                 }
             }
         }
-        // A held group keeps them.
-        if self.group.orders.get() & Orders::HOLD == 0 {
-            self.registry.order_these(&spawned, 0, Orders::HOLD);
+        // A held group keeps its threads waiting.
+        if self.group.requests.get() & Requests::HOLD == 0 {
+            self.registry.change_requests_of(&spawned, 0, Requests::HOLD);
         }
         Ok(())
     }
 
-    /// Lets the threads of a [held](ThreadManager::held_group) group begin, all at once, and those spawned later as they
-    /// come.
+    /// Lets the threads of a [held](ThreadManager::held_group) group begin, all at once, and threads spawned
+    /// later immediately.
     pub fn release(&self) {
-        self.order(0, Orders::HOLD);
+        self.change_requests(0, Requests::HOLD);
     }
 
-    /// Asks the threads to stop at their next checkpoint, and those spawned from now on not to begin.
+    /// Suspends the threads at their next checkpoint. Threads spawned from now on do not begin.
     pub fn suspend(&self) {
-        self.order(Orders::SUSPEND, 0);
+        self.change_requests(Requests::SUSPEND, 0);
     }
 
-    /// Lets the threads go on, whoever suspended them.
+    /// Resumes the threads, however they were suspended.
     pub fn resume(&self) {
-        self.order(0, Orders::SUSPEND);
+        self.change_requests(0, Requests::SUSPEND);
     }
 
-    /// Asks the threads to end at their next checkpoint, suspended or not; those that have not begun never do. The group
-    /// takes no more threads.
+    /// Cancels the threads at their next checkpoint, suspended or not; those that have not begun never do.
+    /// The group accepts no more threads.
     pub fn cancel(&self) {
-        self.order(Orders::CANCEL, 0);
+        self.change_requests(Requests::CANCEL, 0);
     }
 
     /// Waits until the group's threads have ended.
@@ -249,26 +250,26 @@ impl ThreadGroup {
     /// Waits until the group's threads have ended, for at most `timeout`.
     ///
     /// # Errors
-    /// [`StillRunning`], with the names of those that have not.
+    /// [`StillRunning`], with the names of the threads that have not ended.
     pub fn wait_for(&self, timeout: Duration) -> Result<Joined, StillRunning> {
         self.registry.wait(Some(self.group.id), Some(timeout))
     }
 
-    /// After [`suspend`](Self::suspend): waits until every thread has stopped at a checkpoint, has ended or has not
-    /// begun. False if that takes longer than `timeout`.
+    /// After [`suspend`](Self::suspend): waits until every thread has stopped at a checkpoint, has ended or
+    /// has not begun. False after `timeout`.
     #[must_use]
     pub fn until_suspended(&self, timeout: Duration) -> bool {
         self.registry.until_stopped(Some(self.group.id), timeout)
     }
 
-    /// How many of the group's threads have not ended.
+    /// The number of the group's threads that have not ended.
     #[must_use]
     pub fn running(&self) -> usize {
         self.registry.running(Some(self.group.id))
     }
 
-    fn order(&self, add: u8, remove: u8) {
-        self.registry.order(Some(self.group.id), add, remove);
+    fn change_requests(&self, add: u8, remove: u8) {
+        self.registry.change_requests(Some(self.group.id), add, remove);
     }
 }
 

@@ -1,4 +1,4 @@
-//! How a managed thread is to be: its name, its stack, and what the scheduler is told of it.
+//! Options of a managed thread: name, stack size, priority and affinity.
 
 use std::fmt;
 
@@ -6,32 +6,33 @@ use super::scheduling;
 use crate::thread::Builder;
 use crate::thread_manager::SpawnError;
 
-/// How much the scheduler favours a thread.
+/// Scheduling priority of a thread.
 ///
-/// The five levels exist everywhere. On Linux they stand for nice values (19, 10, 0, -10, -20; `setpriority(2)`, which
-/// Linux applies to single threads), on Windows for `THREAD_PRIORITY_LOWEST` to `_HIGHEST`. What goes beyond the
-/// spawning thread's own priority needs a privilege on Linux: `CAP_SYS_NICE`, or a limit that allows it (`RLIMIT_NICE`,
-/// `RLIMIT_RTPRIO`).
+/// The five levels exist on every platform. On Linux they stand for nice values (19, 10, 0, -10, -20;
+/// `setpriority(2)`, which Linux applies to single threads), on Windows for `THREAD_PRIORITY_LOWEST` to
+/// `_HIGHEST`. On Linux a priority above that of the spawning thread needs a privilege: `CAP_SYS_NICE`, or a
+/// limit that allows it (`RLIMIT_NICE`, `RLIMIT_RTPRIO`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Priority {
-    /// Runs when hardly anything else wants to.
+    /// Runs when the processor is otherwise nearly idle.
     Lowest,
-    /// Gives way to ordinary threads.
+    /// Yields to ordinary threads.
     Low,
-    /// As threads are.
+    /// The priority of ordinary threads.
     Normal,
-    /// Goes before ordinary threads.
+    /// Preferred to ordinary threads.
     High,
-    /// Goes before nearly all others.
+    /// Preferred to nearly all others.
     Highest,
     /// An ordinary thread (`SCHED_OTHER`) with this nice value, from -20 (favoured) to 19.
     #[cfg(target_os = "linux")]
     Nice(i8),
-    /// Real-time, from 1 to 99: runs until it blocks or one of a higher priority wants to (`SCHED_FIFO`, `sched(7)`).
+    /// Real-time, from 1 to 99: runs until it blocks or a thread of a higher priority is ready (`SCHED_FIFO`,
+    /// `sched(7)`).
     #[cfg(target_os = "linux")]
     Fifo(u8),
-    /// Real-time, from 1 to 99: takes turns with those of the same priority (`SCHED_RR`, `sched(7)`).
+    /// Real-time, from 1 to 99: takes turns with threads of the same priority (`SCHED_RR`, `sched(7)`).
     #[cfg(target_os = "linux")]
     RoundRobin(u8),
 }
@@ -54,7 +55,7 @@ impl fmt::Display for Priority {
     }
 }
 
-/// How a thread is to be spawned; a name alone will do wherever this is wanted.
+/// Options for spawning a thread; a plain name converts to them.
 ///
 /// ```
 /// use spandrel_sync::{Priority, ThreadManager, ThreadOptions};
@@ -75,8 +76,8 @@ pub struct ThreadOptions {
 }
 
 impl ThreadOptions {
-    /// As the standard library spawns threads, with this name. The operating system may show its beginning only: Linux
-    /// shows 15 octets.
+    /// The options of the standard library, with this name. The operating system may show only the beginning
+    /// of the name: Linux shows 15 octets.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
@@ -95,8 +96,9 @@ impl ThreadOptions {
         self
     }
 
-    /// The processors on which it may run, by number (`sched_setaffinity(2)`); by default those of the spawning thread.
-    /// [`allowed_cpus`](crate::allowed_cpus) has the numbers to choose from. No effect under the model checker.
+    /// The processors on which the thread may run, by number (`sched_setaffinity(2)`); by default those of
+    /// the spawning thread. [`allowed_cpus`](crate::allowed_cpus) returns the numbers to choose from. No
+    /// effect under the model checker.
     #[cfg(target_os = "linux")]
     #[must_use]
     pub fn affinity(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
@@ -104,7 +106,7 @@ impl ThreadOptions {
         self
     }
 
-    /// A builder of a thread that has this name, or none if it is empty.
+    /// A builder of a thread with this name, or without one if it is empty.
     pub(super) fn builder(&self, name: &str) -> Result<Builder, SpawnError> {
         if name.contains('\0') {
             return Err(SpawnError::Name);
@@ -119,8 +121,8 @@ impl ThreadOptions {
         Ok(builder)
     }
 
-    /// Whether the new thread has something to do that may fail.
-    pub(super) fn asks_the_scheduler(&self) -> bool {
+    /// Whether the new thread has scheduling options to apply, which may fail.
+    pub(super) fn has_scheduling(&self) -> bool {
         #[cfg(target_os = "linux")]
         let asks = self.cpus.is_some();
         #[cfg(not(target_os = "linux"))]
@@ -128,8 +130,8 @@ impl ThreadOptions {
         asks || self.priority.is_some()
     }
 
-    /// Does it, in the new thread.
-    pub(super) fn ask_the_scheduler(&self) -> Result<(), SpawnError> {
+    /// Applies the scheduling options, in the new thread.
+    pub(super) fn apply_scheduling(&self) -> Result<(), SpawnError> {
         #[cfg(target_os = "linux")]
         if let Some(cpus) = &self.cpus {
             scheduling::set_affinity(cpus)?;

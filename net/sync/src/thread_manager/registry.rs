@@ -1,24 +1,24 @@
-//! The one table of a manager's threads, and what can be done to some or all of them.
+//! The table of a manager's threads, and the operations on some or all of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::orders::Orders;
+use super::requests::Requests;
 use super::{Joined, StillRunning, ThreadPanic};
 use crate::deadline::Deadline;
 use crate::thread::{JoinHandle, ThreadId, current};
 use crate::{Arc, Condition, Mutex, MutexGuard, Weak};
 
-/// How many panics are kept for those who have not asked yet.
-const KEPT_PANICS: usize = 64;
+/// Maximum number of panics that are kept until a wait returns them.
+const MAX_UNREPORTED_PANICS: usize = 64;
 
 pub(super) struct Registry {
     pub(super) limit: usize,
     pub(super) state: Mutex<State>,
-    /// Some thread's orders have changed; threads wait for it.
-    pub(super) ordered: Condition,
-    /// Some thread's phase has changed; managers wait for it.
-    pub(super) progressed: Condition,
+    /// The requests to some thread have changed; threads wait for it.
+    pub(super) requests_changed: Condition,
+    /// The phase of some thread has changed; managers wait for it.
+    pub(super) phase_changed: Condition,
 }
 
 #[derive(Default)]
@@ -26,30 +26,30 @@ pub(super) struct State {
     /// All threads that have not been joined, in the order in which they were spawned.
     pub(super) members: BTreeMap<u64, Member>,
     next: u64,
-    /// All groups that can take more threads.
+    /// All groups that accept more threads.
     groups: Vec<Weak<Group>>,
-    /// What groups made later are told from the start.
-    orders: u8,
-    panics: Vec<Kept>,
+    /// The initial requests to groups made later.
+    requests: u8,
+    panics: Vec<UnreportedPanic>,
     forgotten_panics: usize,
 }
 
 pub(super) struct Member {
     pub(super) group: u64,
-    pub(super) named: Named,
+    pub(super) identity: ThreadIdentity,
     pub(super) phase: Phase,
-    /// Known once the thread runs.
+    /// None until the thread runs.
     pub(super) thread: Option<ThreadId>,
-    /// Known once the spawner has it; this may be after the thread has ended.
+    /// None until the spawner has stored it, perhaps after the thread has ended.
     pub(super) handle: Option<JoinHandle<()>>,
 }
 
-/// What the table and the thread itself both keep.
+/// The fields that the table and the thread itself both keep.
 #[derive(Clone)]
-pub(super) struct Named {
+pub(super) struct ThreadIdentity {
     pub(super) name: Arc<str>,
     pub(super) group: Arc<str>,
-    pub(super) orders: Arc<Orders>,
+    pub(super) requests: Arc<Requests>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,108 +61,109 @@ pub(super) enum Phase {
     Ended,
 }
 
-/// A group as its handles and its threads know it.
+/// A group, shared by its handles and its threads.
 pub(super) struct Group {
     pub(super) id: u64,
     pub(super) name: Arc<str>,
-    /// What threads spawned later are told from the start.
-    pub(super) orders: Orders,
+    /// The initial requests to threads spawned later.
+    pub(super) requests: Requests,
 }
 
-/// Which threads something is done to: those of one group, or all.
-pub(super) type Which = Option<u64>;
+/// The threads that an operation applies to: those of one group, or all.
+pub(super) type Selection = Option<u64>;
 
-fn is(which: Which, group: u64) -> bool {
-    which.is_none_or(|which| which == group)
+fn is_selected(selection: Selection, group: u64) -> bool {
+    selection.is_none_or(|selection| selection == group)
 }
 
 impl Registry {
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, state: Mutex::default(), ordered: Condition::new(), progressed: Condition::new() }
+        Self { limit, state: Mutex::default(), requests_changed: Condition::new(), phase_changed: Condition::new() }
     }
 
-    pub(super) fn group(&self, name: &str, orders: u8) -> Arc<Group> {
+    pub(super) fn group(&self, name: &str, requests: u8) -> Arc<Group> {
         let mut state = self.state.lock();
         let id = state.number();
-        let group = Arc::new(Group { id, name: name.into(), orders: Orders::new(state.orders | orders) });
+        let group = Arc::new(Group { id, name: name.into(), requests: Requests::new(state.requests | requests) });
         state.groups.retain(|group| group.strong_count() > 0);
         state.groups.push(Arc::downgrade(&group));
         group
     }
 
-    pub(super) fn note_handle(&self, id: u64, thread: std::io::Result<JoinHandle<()>>) -> std::io::Result<()> {
+    pub(super) fn set_handle(&self, id: u64, thread: std::io::Result<JoinHandle<()>>) -> std::io::Result<()> {
         let mut state = self.state.lock();
-        let noted = thread.map(|handle| {
+        let stored = thread.map(|handle| {
             if let Some(member) = state.members.get_mut(&id) {
                 member.handle = Some(handle);
             }
         });
-        if noted.is_err() {
+        if stored.is_err() {
             state.members.remove(&id);
         }
-        self.progressed.notify_all();
-        noted
+        self.phase_changed.notify_all();
+        stored
     }
 
-    /// Takes a thread out of the table that never begins, and sees it end.
-    pub(super) fn forget(&self, id: u64) {
+    /// Removes a thread that never begins from the table, and joins it.
+    pub(super) fn discard_unstarted(&self, id: u64) {
         let member = self.state.lock().members.remove(&id);
         if let Some(handle) = member.and_then(|member| member.handle) {
             let _ = handle.join();
         }
-        self.progressed.notify_all();
+        self.phase_changed.notify_all();
     }
 
-    /// Changes the orders of these threads, and of those spawned into the same groups later.
-    pub(super) fn order(&self, which: Which, add: u8, remove: u8) {
+    /// Changes the requests to these threads, and to those spawned into the same groups later.
+    pub(super) fn change_requests(&self, selection: Selection, add: u8, remove: u8) {
         let mut state = self.state.lock();
-        if which.is_none() {
-            state.orders = (state.orders | add & Orders::SUSPEND) & !remove;
+        if selection.is_none() {
+            state.requests = (state.requests | add & Requests::SUSPEND) & !remove;
         }
-        for group in state.groups.iter().filter_map(Weak::upgrade).filter(|group| is(which, group.id)) {
-            group.orders.change(add, remove);
+        for group in state.groups.iter().filter_map(Weak::upgrade).filter(|group| is_selected(selection, group.id)) {
+            group.requests.change(add, remove);
         }
-        for member in state.matching(which) {
-            member.named.orders.change(add, remove);
+        for member in state.matching(selection) {
+            member.identity.requests.change(add, remove);
         }
-        self.ordered.notify_all();
+        self.requests_changed.notify_all();
     }
 
-    /// Changes the orders of single threads.
-    pub(super) fn order_these(&self, threads: &[u64], add: u8, remove: u8) {
+    /// Changes the requests to single threads.
+    pub(super) fn change_requests_of(&self, threads: &[u64], add: u8, remove: u8) {
         let state = self.state.lock();
         for member in threads.iter().filter_map(|id| state.members.get(id)) {
-            member.named.orders.change(add, remove);
+            member.identity.requests.change(add, remove);
         }
-        self.ordered.notify_all();
+        self.requests_changed.notify_all();
     }
 
-    /// Waits until each of these threads but the caller is at a checkpoint or has ended; false if the time runs out.
-    pub(super) fn until_stopped(&self, which: Which, timeout: Duration) -> bool {
+    /// Waits until each of these threads but the caller is at a checkpoint or has ended; false after a
+    /// timeout.
+    pub(super) fn until_stopped(&self, selection: Selection, timeout: Duration) -> bool {
         let me = current().id();
         let is_at_rest =
             |member: &mut Member| matches!(member.phase, Phase::Stopped | Phase::Ended) || member.thread == Some(me);
-        self.until(Some(timeout), |state| state.matching(which).all(is_at_rest)).1
+        self.until(Some(timeout), |state| state.matching(selection).all(is_at_rest)).1
     }
 
-    /// Waits until each of these threads but the caller has ended, and tells how.
-    pub(super) fn wait(&self, which: Which, timeout: Option<Duration>) -> Result<Joined, StillRunning> {
+    /// Waits until each of these threads but the caller has ended, and reports their panics.
+    pub(super) fn wait(&self, selection: Selection, timeout: Option<Duration>) -> Result<Joined, StillRunning> {
         let me = current().id();
         let is_awaited = |member: &&mut Member| !member.can_be_joined() && member.thread != Some(me);
-        let (mut state, have_ended) = self.until(timeout, |state| state.matching(which).find(is_awaited).is_none());
+        let (mut state, have_ended) = self.until(timeout, |state| state.matching(selection).find(is_awaited).is_none());
         if !have_ended {
-            let running = state.matching(which).filter(is_awaited);
-            return Err(StillRunning { threads: running.map(|member| Arc::clone(&member.named.name)).collect() });
+            let running = state.matching(selection).filter(is_awaited);
+            return Err(StillRunning { threads: running.map(|member| Arc::clone(&member.identity.name)).collect() });
         }
-        let ended = state.take_ended(which);
+        let ended = state.take_ended(selection);
         drop(state);
-        let panics: Vec<_> = ended.into_iter().filter_map(Ended::join).collect();
+        let panics: Vec<_> = ended.into_iter().filter_map(EndedThread::join).collect();
         let mut state = self.state.lock();
-        state.keep(panics);
-        Ok(state.tell(which))
+        state.add_panics(panics);
+        Ok(state.take_report(selection))
     }
 
-    /// Waits until `is_over`, and says whether it is.
+    /// Waits until `is_over` returns true; also returns whether it did before the timeout.
     fn until(
         &self,
         timeout: Option<Duration>,
@@ -172,9 +173,9 @@ impl Registry {
         let mut state = self.state.lock();
         while !is_over(&mut state) {
             match deadline {
-                None => self.progressed.wait(&mut state),
+                None => self.phase_changed.wait(&mut state),
                 Some(deadline) => {
-                    if self.progressed.wait_for(&mut state, deadline.remaining()).timed_out() {
+                    if self.phase_changed.wait_for(&mut state, deadline.remaining()).timed_out() {
                         let is_over = is_over(&mut state);
                         return (state, is_over);
                     }
@@ -184,18 +185,18 @@ impl Registry {
         (state, true)
     }
 
-    /// Joins what has ended, so that a manager whose threads nobody waits for does not grow.
+    /// Joins the threads that have ended, so that a manager without calls of `wait` does not grow.
     pub(super) fn reap(&self) {
         let ended = self.state.lock().take_ended(None);
         if !ended.is_empty() {
-            let panics = ended.into_iter().filter_map(Ended::join).collect();
-            self.state.lock().keep(panics);
+            let panics = ended.into_iter().filter_map(EndedThread::join).collect();
+            self.state.lock().add_panics(panics);
         }
     }
 
     /// The number of threads that have not ended.
-    pub(super) fn running(&self, which: Which) -> usize {
-        self.state.lock().matching(which).filter(|member| member.phase != Phase::Ended).count()
+    pub(super) fn running(&self, selection: Selection) -> usize {
+        self.state.lock().matching(selection).filter(|member| member.phase != Phase::Ended).count()
     }
 }
 
@@ -205,60 +206,61 @@ impl State {
         self.next
     }
 
-    fn matching(&mut self, which: Which) -> impl Iterator<Item = &mut Member> {
-        self.members.values_mut().filter(move |member| is(which, member.group))
+    fn matching(&mut self, selection: Selection) -> impl Iterator<Item = &mut Member> {
+        self.members.values_mut().filter(move |member| is_selected(selection, member.group))
     }
 
-    fn take_ended(&mut self, which: Which) -> Vec<Ended> {
-        let ended = |_: &u64, member: &mut Member| is(which, member.group) && member.can_be_joined();
-        self.members.extract_if(.., ended).map(|(id, member)| Ended(id, member)).collect()
+    fn take_ended(&mut self, selection: Selection) -> Vec<EndedThread> {
+        let ended = |_: &u64, member: &mut Member| is_selected(selection, member.group) && member.can_be_joined();
+        self.members.extract_if(.., ended).map(|(id, member)| EndedThread(id, member)).collect()
     }
 
-    fn keep(&mut self, panics: Vec<Kept>) {
+    fn add_panics(&mut self, panics: Vec<UnreportedPanic>) {
         self.panics.extend(panics);
-        let excess = self.panics.len().saturating_sub(KEPT_PANICS);
+        let excess = self.panics.len().saturating_sub(MAX_UNREPORTED_PANICS);
         self.panics.drain(..excess);
         self.forgotten_panics += excess;
     }
 
-    fn tell(&mut self, which: Which) -> Joined {
-        let mut told: Vec<_> = self.panics.extract_if(.., |kept| is(which, kept.group)).collect();
-        told.sort_by_key(|kept| kept.id);
-        let panics = told.into_iter().map(|kept| kept.panic).collect();
+    fn take_report(&mut self, selection: Selection) -> Joined {
+        let mut unreported: Vec<_> =
+            self.panics.extract_if(.., |unreported_panic| is_selected(selection, unreported_panic.group)).collect();
+        unreported.sort_by_key(|unreported_panic| unreported_panic.id);
+        let panics = unreported.into_iter().map(|unreported_panic| unreported_panic.panic).collect();
         Joined { panics, forgotten_panics: std::mem::take(&mut self.forgotten_panics) }
     }
 }
 
-/// A thread that has been taken out of the table.
-struct Ended(u64, Member);
+/// A thread that has been removed from the table.
+struct EndedThread(u64, Member);
 
-/// A panic that nobody has been told of.
-struct Kept {
+/// A panic that no wait has returned yet.
+struct UnreportedPanic {
     id: u64,
     group: u64,
     panic: ThreadPanic,
 }
 
-impl Ended {
-    /// How it panicked, if it did.
-    fn join(self) -> Option<Kept> {
-        let Self(id, Member { group, named, handle, .. }) = self;
-        let payload = handle.expect("only what can be joined is taken out").join().err()?;
-        Some(Kept { id, group, panic: ThreadPanic::new(named.name, named.group, &*payload) })
+impl EndedThread {
+    /// Joins the thread and returns its panic, if any.
+    fn join(self) -> Option<UnreportedPanic> {
+        let Self(id, Member { group, identity, handle, .. }) = self;
+        let payload = handle.expect("only threads that can be joined are taken out").join().err()?;
+        Some(UnreportedPanic { id, group, panic: ThreadPanic::new(identity.name, identity.group, &*payload) })
     }
 }
 
-/// Where a thread stands among those spawned with it.
+/// The position of a thread among those spawned in the same call.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct SpawnPosition {
     pub(super) index: usize,
     pub(super) is_alone: bool,
-    /// Orders for it alone, from the start.
-    pub(super) orders: u8,
+    /// Initial requests to this thread alone.
+    pub(super) requests: u8,
 }
 
-impl Place {
-    pub(super) const ALONE: Self = Self { index: 0, is_alone: true, orders: 0 };
+impl SpawnPosition {
+    pub(super) const ALONE: Self = Self { index: 0, is_alone: true, requests: 0 };
 
     pub(super) fn name(self, name: &str) -> String {
         if self.is_alone { name.to_owned() } else { format!("{name}-{}", self.index) }

@@ -1,4 +1,4 @@
-//! What became of threads: the errors of spawning, the results of waiting.
+//! The errors of spawning and the results of waiting.
 
 use std::any::Any;
 use std::{fmt, io};
@@ -6,68 +6,68 @@ use std::{fmt, io};
 use super::Priority;
 use crate::Arc;
 
-/// Why a thread was not spawned. Nothing of its body has run.
+/// The reason why a thread was not spawned. Nothing of its body has run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
-    /// The manager has as many threads as it may.
-    #[error("the thread manager has its limit of {limit} threads")]
+    /// The manager has as many threads as its limit allows.
+    #[error("the thread manager has reached its limit of {limit} threads")]
     LimitReached {
-        /// That many.
+        /// The limit.
         limit: usize,
     },
-    /// The group has been cancelled, or its manager is gone.
+    /// The group has been cancelled, or its manager was dropped.
     #[error("the group of threads is cancelled")]
     Cancelled,
     /// The name contains a NUL character.
     #[error("a thread's name cannot contain a NUL character")]
     Name,
-    /// The operating system has no thread to give (`pthread_create(3)`: `EAGAIN`).
+    /// The operating system could not create a thread (`pthread_create(3)`: `EAGAIN`).
     #[error("cannot create thread `{name}`")]
     Create {
         /// The thread's name.
         name: String,
-        /// Why not.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The priority is beyond what this process may give.
+    /// The process may not set this priority.
     #[error(
         "priority `{priority}` is not permitted; on Linux it takes CAP_SYS_NICE, or a limit that allows it (RLIMIT_NICE, RLIMIT_RTPRIO)"
     )]
     NotPermitted {
-        /// The priority asked for.
+        /// The requested priority.
         priority: Priority,
     },
     /// The priority could not be set for another reason.
     #[error("cannot set priority `{priority}`")]
     Priority {
-        /// The priority asked for.
+        /// The requested priority.
         priority: Priority,
-        /// Why not.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// A processor's number is beyond all that the operating system's interface can name.
+    /// A processor number beyond the range of the operating system's interface.
     #[cfg(target_os = "linux")]
-    #[error("there can be no processor {cpu}")]
+    #[error("no processor {cpu} can exist on this system")]
     NoSuchCpu {
         /// The number.
         cpu: usize,
     },
-    /// The thread cannot be kept to these processors: none of them exists or is allowed (`sched_setaffinity(2)`:
-    /// `EINVAL`).
+    /// The thread cannot be bound to these processors: none of them exists or is allowed
+    /// (`sched_setaffinity(2)`: `EINVAL`).
     #[cfg(target_os = "linux")]
-    #[error("cannot keep a thread to processors {cpus:?}")]
+    #[error("cannot bind a thread to processors {cpus:?}")]
     Affinity {
-        /// The processors asked for.
+        /// The requested processors.
         cpus: Vec<usize>,
-        /// Why not.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
-/// What [`ThreadContext::checkpoint`](super::ThreadContext::checkpoint) tells a thread that is to end.
+/// The error of [`ThreadContext::checkpoint`](super::ThreadContext::checkpoint) in a thread that is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the thread was asked to end")]
+#[error("the thread is cancelled")]
 pub struct Cancelled;
 
 /// A thread that ended by a panic.
@@ -77,7 +77,7 @@ pub struct ThreadPanic {
     pub thread: Arc<str>,
     /// Its group's name.
     pub group: Arc<str>,
-    /// What it said: the panic's message, or a remark that it was not text.
+    /// The panic's message, or a remark that it was not text.
     pub message: String,
 }
 
@@ -98,13 +98,14 @@ impl fmt::Display for ThreadPanic {
     }
 }
 
-/// How the threads ended that were waited for. Each panic is told once, to the first who waits.
+/// The result of waiting for threads. Each panic is reported once, by the first wait that covers the thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[must_use = "it says which threads panicked"]
+#[must_use = "it names the threads that panicked"]
 pub struct Joined {
     /// The threads that ended by a panic, in the order in which they were spawned.
     pub panics: Vec<ThreadPanic>,
-    /// How many more did, in any of the manager's groups, for which nobody asked in time: a manager keeps the latest 64.
+    /// The number of further panics, in any of the manager's groups, that were dropped unreported: a manager
+    /// keeps the latest 64.
     pub forgotten_panics: usize,
 }
 
@@ -116,10 +117,10 @@ impl Joined {
     }
 }
 
-/// The time to wait ran out before all threads had ended. What has ended is still there to be joined.
+/// A wait for threads timed out before all had ended. Those that have ended can still be joined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("still running: {}", threads.join(", "))]
 pub struct StillRunning {
-    /// The names of those that run.
+    /// The names of the threads that still run.
     pub threads: Vec<Arc<str>>,
 }

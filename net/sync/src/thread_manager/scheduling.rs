@@ -1,11 +1,11 @@
-//! What the operating system's scheduler is told of the calling thread.
+//! Affinity and priority of the calling thread.
 
 use super::{Priority, SpawnError};
 
 /// The processors on which the calling thread may run, by number, in rising order (`sched_getaffinity(2)`).
 ///
 /// # Errors
-/// The operating system's; it has more processors than its interface was given room for.
+/// The operating system's, for example if it has more processors than the interface can represent.
 #[cfg(target_os = "linux")]
 pub fn allowed_cpus() -> std::io::Result<Vec<usize>> {
     let set = rustix::thread::sched_getaffinity(None)?;
@@ -65,9 +65,10 @@ mod imp {
 
     fn set_nice(value: i8) -> io::Result<()> {
         if !(-20..=19).contains(&value) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a nice value is between -20 and 19"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a nice value must be between -20 and 19"));
         }
-        // A real-time thread's children are real-time threads. The nice value that this sets on the way is replaced below.
+        // A real-time thread's children are real-time threads. The nice value that this call sets is replaced
+        // below.
         if matches!(thread_schedule_policy(), Ok(ThreadSchedulePolicy::Realtime(_))) {
             set_thread_priority_and_policy(
                 thread_native_id(),
@@ -76,13 +77,15 @@ mod imp {
             )
             .map_err(super::from_library)?;
         }
-        // Linux takes "this process" for the calling thread (setpriority(2), "C library/kernel differences").
+        // Linux applies "this process" to the calling thread (setpriority(2), "C library/kernel
+        // differences").
         Ok(rustix::process::setpriority_process(None, i32::from(value))?)
     }
 
     fn set_real_time(value: u8, policy: RealtimeThreadSchedulePolicy) -> io::Result<()> {
-        let value = ThreadPriorityValue::try_from(value)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a real-time priority is between 1 and 99"))?;
+        let value = ThreadPriorityValue::try_from(value).map_err(|_| {
+            io::Error::new(io::ErrorKind::InvalidInput, "a real-time priority must be between 1 and 99")
+        })?;
         let (priority, policy) = (ThreadPriority::Crossplatform(value), ThreadSchedulePolicy::Realtime(policy));
         set_thread_priority_and_policy(thread_native_id(), priority, policy).map_err(super::from_library)
     }
@@ -110,7 +113,7 @@ mod imp {
 mod imp {
     use super::{Priority, SpawnError};
 
-    /// Only what threads have anyway.
+    /// Accepts only the default priority.
     pub(crate) fn set_priority(priority: Priority) -> Result<(), SpawnError> {
         match priority {
             Priority::Normal => Ok(()),

@@ -1,62 +1,67 @@
-//! How a managed thread begins.
+//! The start of a managed thread.
 
 use super::context::ThreadContext;
-use super::orders::Orders;
-use super::registry::{Group, Member, Named, Phase, Place, Registry};
+use super::registry::{Group, Member, Phase, Registry, SpawnPosition, ThreadIdentity};
+use super::requests::Requests;
 use super::{SpawnError, ThreadOptions};
 use crate::{Arc, Condition, Mutex};
 
 impl Registry {
-    /// Spawns one thread, and waits until it has done what it was asked to do before it begins.
+    /// Spawns one thread, and waits until it has applied its scheduling options.
     pub(super) fn spawn(
         self: &Arc<Self>,
         group: &Group,
         options: &ThreadOptions,
-        place: Place,
+        position: SpawnPosition,
         body: impl FnOnce(&ThreadContext) + Send + 'static,
     ) -> Result<u64, SpawnError> {
-        let name = place.name(&options.name);
+        let name = position.name(&options.name);
         let builder = options.builder(&name)?;
         self.reap();
-        let context = self.enrol(group, &name, place)?;
+        let context = self.register(group, &name, position)?;
         let id = context.id;
-        let asked = options.asks_the_scheduler().then(|| options.clone());
-        let answer = Arc::new((Mutex::new(None), Condition::new()));
-        let answered = Arc::clone(&answer);
-        let must_answer = asked.is_some();
+        let scheduling = options.has_scheduling().then(|| options.clone());
+        let startup_result = Arc::new((Mutex::new(None), Condition::new()));
+        let startup_reporter = Arc::clone(&startup_result);
+        let has_scheduling = scheduling.is_some();
         let thread = builder.spawn(move || {
-            let startup = || asked.map_or(Ok(()), |options| options.ask_the_scheduler());
+            let startup = || scheduling.map_or(Ok(()), |options| options.apply_scheduling());
             let report = |result| {
-                *answered.0.lock() = Some(result);
-                answered.1.notify_one();
+                *startup_reporter.0.lock() = Some(result);
+                startup_reporter.1.notify_one();
             };
             context.run(startup, report, body);
         });
-        self.note_handle(id, thread).map_err(|source| SpawnError::Create { name, source })?;
-        if must_answer {
-            let mut result = answer.0.lock();
-            answer.1.wait_while(&mut result, |result| result.is_none());
-            result.take().expect("waited for").inspect_err(|_| self.forget(id))?;
+        self.set_handle(id, thread).map_err(|source| SpawnError::Create { name, source })?;
+        if has_scheduling {
+            let mut result = startup_result.0.lock();
+            startup_result.1.wait_while(&mut result, |result| result.is_none());
+            result.take().expect("waited for").inspect_err(|_| self.discard_unstarted(id))?;
         }
         Ok(id)
     }
 
-    /// Puts a thread that is about to be created into the table.
-    fn enrol(self: &Arc<Self>, group: &Group, name: &str, place: Place) -> Result<ThreadContext, SpawnError> {
+    /// Adds a thread that is about to be created to the table.
+    fn register(
+        self: &Arc<Self>,
+        group: &Group,
+        name: &str,
+        position: SpawnPosition,
+    ) -> Result<ThreadContext, SpawnError> {
         let mut state = self.state.lock();
-        if group.orders.is_cancelled() {
+        if group.requests.is_cancelled() {
             return Err(SpawnError::Cancelled);
         }
         if state.members.len() >= self.limit {
             return Err(SpawnError::LimitReached { limit: self.limit });
         }
         let id = state.number();
-        let orders = Arc::new(Orders::new(group.orders.get() | place.orders));
-        let named = Named { name: name.into(), group: Arc::clone(&group.name), orders };
+        let requests = Arc::new(Requests::new(group.requests.get() | position.requests));
+        let identity = ThreadIdentity { name: name.into(), group: Arc::clone(&group.name), requests };
         let member =
-            Member { group: group.id, named: named.clone(), phase: Phase::Starting, thread: None, handle: None };
+            Member { group: group.id, identity: identity.clone(), phase: Phase::Starting, thread: None, handle: None };
         state.members.insert(id, member);
-        let Named { name, group, orders } = named;
-        Ok(ThreadContext { registry: Arc::clone(self), id, name, group, index: place.index, orders })
+        let ThreadIdentity { name, group, requests } = identity;
+        Ok(ThreadContext { registry: Arc::clone(self), id, name, group, index: position.index, requests })
     }
 }

@@ -1,4 +1,4 @@
-//! Where the holder is a thread, the guard stays with it.
+//! A guard of a lock whose holder is a thread cannot move to another thread.
 
 use spandrel_sync::{RecursiveMutex, Token, thread};
 

@@ -1,4 +1,4 @@
-//! What is guarded cannot be kept beyond the guard.
+//! A guarded value cannot be kept beyond the guard.
 
 use spandrel_sync::Mutex;
 

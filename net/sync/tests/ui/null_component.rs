@@ -1,4 +1,4 @@
-//! Neither is a component that was given the null strategy.
+//! A component with the null strategy cannot be shared between threads either.
 
 use spandrel_sync::{Guarded, Lock, Mutex, NullMutex, thread};
 

@@ -1,4 +1,4 @@
-//! A value of the null strategy is one thread's.
+//! A value with the null strategy cannot be shared between threads.
 
 use spandrel_sync::{Arc, Guarded, NullMutex, thread};
 

@@ -1,4 +1,4 @@
-//! The uses beside which the others are wrong: the errors are not those of the names.
+//! Correct uses, as a contrast: the errors of the other files are not those of unknown names.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ fn main() {
     let other = Arc::clone(&shared);
     thread::spawn(move || *other.lock() += 1).join().unwrap();
 
-    // Moved as a whole, what only one thread uses may change that thread.
+    // Moved as a whole, a value that only one thread uses may change that thread.
     let own = Guarded::<u32, NullMutex>::new(0);
     thread::spawn(move || *own.lock() += 1).join().unwrap();
 

@@ -1,4 +1,4 @@
-//! What the test programs of this crate need: an authority, identities, and two ends of a connection.
+//! Helpers of the test programs of this crate: an authority, identities, and two ends of a connection.
 #![allow(dead_code, reason = "no test program uses all of it")]
 
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::clone(PROVIDER.get_or_init(|| Arc::new(rustls::crypto::ring::default_provider())))
 }
 
-/// The authority that both sides trust, unless a test is about that.
+/// The authority that both sides trust by default.
 pub(crate) fn authority() -> &'static Authority {
     static AUTHORITY: OnceLock<Authority> = OnceLock::new();
     AUTHORITY.get_or_init(|| Authority::new("the authority of the tests"))
@@ -34,7 +34,7 @@ pub(crate) fn name() -> ServerName<'static> {
     NAME.try_into().unwrap()
 }
 
-/// A server that has shown its identity to the authority.
+/// A server with an identity of the authority.
 pub(crate) fn server_options() -> ServerOptions {
     static IDENTITY: OnceLock<Identity> = OnceLock::new();
     server_options_of(IDENTITY.get_or_init(|| authority().issue(NAME)))
@@ -75,7 +75,7 @@ pub(crate) fn tcp() -> Tls {
 
 pub(crate) type TcpStream = Stream<inet::Stream>;
 
-/// Two ends of one connection, which has had its handshake: the connecting one, the accepted one.
+/// Two ends of one connection with a completed handshake: the connecting one, the accepted one.
 pub(crate) fn pair_of<F: Family>(family: &Tls<F>, addr: &F::Addr) -> (Stream<F::Stream>, Stream<F::Stream>) {
     let acceptor = family.open(addr).unwrap();
     let addr = acceptor.local_addr().unwrap();

@@ -39,7 +39,7 @@ pub(crate) use request::WatchedRequest;
 pub(crate) use trace::TraceSourceSetting;
 pub use trace::{MAX_STATE, TraceContext, TraceContextError, TracePropagation, TraceScope, TraceSource};
 
-use crate::invocation::Ask;
+use crate::object::Ask;
 
 /// What is wanted.
 #[derive(Clone, Debug, Default)]

@@ -13,7 +13,7 @@ use super::{
 };
 #[cfg(feature = "server")]
 use super::{IorInterceptor, ServerRequestInterceptor};
-use crate::{ObjectRef, Orb, invocation::Ask};
+use crate::{ObjectRef, Orb, object::Ask};
 
 /// Another interceptor of the same kind has the same name (16.7.2.1).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use spandrel_cdr::{CdrError, Encoder};
-use spandrel_giop::{CompletionStatus, ResponseFlags, ServiceContext, SystemException, ids};
+use spandrel_cdr::Encoder;
+#[cfg(feature = "server")]
+use spandrel_giop::ResponseFlags;
+use spandrel_giop::{CompletionStatus, ServiceContext, SystemException, ids};
 use spandrel_sync::Arc;
 use spandrel_transport::Deadline;
 
 #[cfg(feature = "asynchronous")]
 use super::await_reply;
-#[cfg(feature = "asynchronous")]
-use crate::client::Buffering;
 #[cfg(feature = "server")]
 use crate::server::collocated;
 use crate::{
@@ -18,31 +18,9 @@ use crate::{
     client::{CallFailure, ClientConnection, Reply, ReplyKind},
     connection_contexts::ConnectionContexts,
     destination::Destination,
-    diagnostics::CallObserver,
+    object::CallKind,
     scratch,
 };
-
-/// Writes the arguments; called again for each attempt.
-pub(crate) type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>;
-
-/// What is being asked of the object.
-#[derive(Clone, Copy)]
-pub(crate) enum CallKind<'f, 'a> {
-    Request {
-        operation: &'f str,
-        response: ResponseFlags,
-        is_one_way: bool,
-        marshal: Marshal<'f, 'a>,
-        /// What goes with it besides what its connection needs.
-        contexts: &'f [ServiceContext],
-        /// How it is buffered, if nobody waits until it is written.
-        #[cfg(feature = "asynchronous")]
-        buffering: Option<Buffering>,
-        /// The diagnostics of the call, if it is observed.
-        observer: Option<&'f dyn CallObserver>,
-    },
-    Locate,
-}
 
 /// One request on one connection.
 pub(super) fn exchange(

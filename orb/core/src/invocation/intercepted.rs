@@ -4,13 +4,13 @@
 
 use spandrel_giop::{CompletionStatus, ReplyStatus, SystemException};
 
-use super::{CallKind, Deadline, ProfileSelector, ReplyAction, RetryState, exchange};
+use super::{Deadline, ProfileSelector, ReplyAction, RetryState, exchange};
 use crate::{
     ObjectRef,
     client::{CallFailure, Reply, ReplyKind, not_sent_in_time},
     destination::Destination,
     interception::{self, ClientFlow, OutgoingContexts, RequestOutcome, ResponseRequest},
-    object::Permanence,
+    object::{CallKind, Permanence},
     policies::CallPolicies,
 };
 

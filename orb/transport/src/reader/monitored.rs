@@ -184,7 +184,7 @@ impl MessageReader<Monitored> {
     /// beginning of a small message, has none.
     pub fn rest(&mut self) {
         SPARE.with(|spare| {
-            if let Some(memory) = self.buffer.set_aside(SMALL_OCTETS) {
+            if let Some(memory) = self.buffer.take_memory_compacting(SMALL_OCTETS) {
                 spare.set(Some(memory));
             }
         });
@@ -193,7 +193,7 @@ impl MessageReader<Monitored> {
     /// Called after the last read: returns the memory to the thread, whatever the buffer holds.
     pub fn end(&mut self) {
         SPARE.with(|spare| {
-            if let Some(memory) = self.buffer.give_up_memory() {
+            if let Some(memory) = self.buffer.take_memory_discarding() {
                 spare.set(Some(memory));
             }
         });

@@ -59,7 +59,7 @@ final class AnyThing {
     private void check(String what, String name, Any value) throws Exception {
         Samples.Sample sample = samples.all.get(name);
         if (sample == null) throw new Suite.Failure("no sample " + name);
-        // There are no dynamic values; members are compared as the program has them.
+        // There are no dynamic values; members are compared in their form in the program.
         if (name.equals("value")) equal(what, Show.show(sample.extracted(value).extract_Value()), Show.show(sample.make().extract_Value()));
         else equal(what, dynamic.show(sample.extracted(value)), dynamic.show(sample.make()));
     }
@@ -164,7 +164,7 @@ final class AnyThing {
 
         @Override public String said(short[] points) {
             String text = text(points);
-            // What cannot be said at all is said as an ORB would say it.
+            // An unencodable text raises the same exception as in an ORB.
             if (!own.canEncode(text)) throw new DATA_CONVERSION(1, org.omg.CORBA.CompletionStatus.COMPLETED_NO);
             return text;
         }
@@ -199,7 +199,7 @@ final class AnyThing {
         return any;
     }
 
-    /** Every sample: as its type in Java, as parts put together at run time, and its type alone. */
+    /** Every sample: as its type in Java, assembled from parts at run time, and its type alone. */
     private void values(Suite suite, Desk desk) {
         samples.all.forEach((name, sample) -> {
             suite.run("any/" + name, () -> {
@@ -257,7 +257,7 @@ final class AnyThing {
         });
     }
 
-    /** Only texts: this one, and another that cannot be said. */
+    /** Only texts: this one, and another that cannot be encoded. */
     private static void said(Suite suite, Desk desk, String sample, String beyond) {
         suite.run("text/ascii", () -> narrowText(desk, "text"));
         suite.run("text/narrow", () -> narrowText(desk, sample));
@@ -312,7 +312,7 @@ final class AnyThing {
         });
     }
 
-    /** Says what it was told to whoever waits. */
+    /** Completes with the outcome. */
     private static final class Teller extends AMI_HalverHandlerPOA {
         private final CompletableFuture<String> told = new CompletableFuture<>();
 

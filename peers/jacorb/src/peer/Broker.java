@@ -9,7 +9,7 @@ import org.omg.PortableServer.Servant;
 
 /** The ORB and its root adapter, as all programs here have them. */
 final class Broker {
-    /** What any single call may take. */
+    /** The timeout of any call. */
     static final int TIME_LIMIT_MS = 30000;
 
     final ORB orb;
@@ -31,7 +31,7 @@ final class Broker {
         all.put("jacorb.connection.client.pending_reply_timeout", Integer.toString(TIME_LIMIT_MS));
         all.put("jacorb.connection.client.retry_on_failure", "off");
         all.put("jacorb.retries", "0");
-        // Requests that come faster than they are carried out wait, where TRANSIENT is the default.
+        // Requests wait if they arrive faster than they are executed; TRANSIENT is the default.
         all.put("jacorb.poa.queue_wait", "on");
         all.put("jacorb.orb.print_version", "off");
         all.putAll(more);
@@ -50,12 +50,12 @@ final class Broker {
         }
     }
 
-    /** Prints the reference on one line, then serves until told to stop or until its standard input ends. */
+    /** Prints the reference on one line, then serves until a shutdown request or the end of its standard input. */
     int serve(org.omg.CORBA.Object hub) {
         return serve(hub, true);
     }
 
-    /** The same, without a word if the reference is known already. */
+    /** The same, without output if the reference is known already. */
     int serve(org.omg.CORBA.Object hub, boolean isNew) {
         if (isNew) System.out.println(orb.object_to_string(hub));
         Thread watcher = new Thread(this::watchStandardInput);
@@ -65,7 +65,7 @@ final class Broker {
         return 0;
     }
 
-    /** Waits for no request: one whose thread has died is never done. */
+    /** Does not wait for requests: one whose thread has died never completes. */
     void shutDown() {
         new Thread(() -> orb.shutdown(false)).start();
     }
@@ -73,10 +73,10 @@ final class Broker {
     private void watchStandardInput() {
         try {
             while (System.in.read() >= 0) {
-                // Whatever is said there, only its end counts.
+                // The input is ignored; only its end matters.
             }
         } catch (IOException ended) {
-            // So it has.
+            // This is its end.
         }
         orb.shutdown(false);
     }

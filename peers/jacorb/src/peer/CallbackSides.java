@@ -58,7 +58,7 @@ final class CallbackSides {
         });
         suite.run("callbacks/decline", () -> equal("why", desk.have_declined(bell, "too late"), "too late"));
         suite.run("callbacks/ring", () -> {
-            // What is still on its way to another thread is counted the next time.
+            // Calls that another thread has not received yet are counted the next time.
             int due = 0;
             for (int count : new int[] {0, 1, 200}) {
                 due += count - desk.have_rung(bell, count);
@@ -149,7 +149,7 @@ final class CallbackSides {
             numbers.add(number);
         }
 
-        /** JacORB has several threads run the one-ways of a connection: only how many there were is certain. */
+        /** JacORB runs the one-ways of a connection in several threads: only their number is certain. */
         @Override
         public synchronized int rung() {
             int count = numbers.size();

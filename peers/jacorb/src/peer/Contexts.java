@@ -16,17 +16,17 @@ import org.omg.PortableInterceptor.ORBInitializer;
 import org.omg.PortableInterceptor.ServerRequestInfo;
 import org.omg.PortableInterceptor.ServerRequestInterceptor;
 
-/** Service contexts: what one side's interceptor adds, the other's sees. */
+/** Service contexts: one side's interceptor adds them, and the other's reads them. */
 public final class Contexts extends LocalObject implements ORBInitializer {
     private static final long serialVersionUID = 1L;
     private static final int ASKED = 0x53500101;
     private static final int ANSWERED = 0x53500102;
-    /** What the next request says, and what the last reply said; there is one caller. */
+    /** The context of the next request, and that of the last reply; there is one caller. */
     private static volatile String said;
     private static volatile String returned;
     private static volatile int slot;
 
-    /** What an ORB is made with that has these interceptors, and a name and endpoint of its own. */
+    /** The properties of an ORB with these interceptors, and with a name and endpoint of its own. */
     static Properties properties(Options options) {
         Properties all = new Properties();
         all.put("org.omg.PortableInterceptor.ORBInitializerClass." + Contexts.class.getName(), "");
@@ -43,7 +43,7 @@ public final class Contexts extends LocalObject implements ORBInitializer {
         return returned;
     }
 
-    /** What the request said that is being carried out. */
+    /** The context of the request that is being executed. */
     static String heard(ORB orb) {
         try {
             Current current = CurrentHelper.narrow(orb.resolve_initial_references("PICurrent"));

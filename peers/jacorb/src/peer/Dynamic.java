@@ -19,7 +19,7 @@ import org.omg.DynamicAny.DynValue;
 import org.omg.DynamicAny.DynValueHelper;
 import org.omg.DynamicAny.NameDynAnyPair;
 
-/** What can be done with any value whose type is known only at run time; the lines are those of peers/omniorb/samples.hh. */
+/** Operations on values whose type is known only at run time; the lines are those of peers/omniorb/samples.hh. */
 final class Dynamic {
     private final DynAnyFactory factory;
 
@@ -27,7 +27,7 @@ final class Dynamic {
         this.factory = factory;
     }
 
-    /** A type in a line; one that it is within is told by its id alone. */
+    /** A type as one line; an enclosing type is shown by its ID alone. */
     static String showType(TypeCode type) throws org.omg.CORBA.UserException {
         StringBuilder out = new StringBuilder();
         showType(type, new ArrayList<>(), out);
@@ -74,7 +74,7 @@ final class Dynamic {
         return false;
     }
 
-    /** A value in a line. */
+    /** A value as one line. */
     String show(Any value) throws org.omg.CORBA.UserException {
         StringBuilder out = new StringBuilder();
         show(factory.create_dyn_any(value), out);
@@ -158,12 +158,12 @@ final class Dynamic {
         value.rewind();
     }
 
-    /** A value of the same type, each of its parts put in on its own. */
+    /** A value of the same type, with each part inserted separately. */
     Any rebuild(Any value) throws org.omg.CORBA.UserException {
         return rebuilt(factory.create_dyn_any(value)).to_any();
     }
 
-    /** Parts are made first and put in then: of sequences and arrays, `current_component` gives copies (README.md). */
+    /** Parts are created first and inserted then: of sequences and arrays, `current_component` gives copies (README.md). */
     private DynAny rebuilt(DynAny from) throws org.omg.CORBA.UserException {
         DynAny to = factory.create_dyn_any_from_type_code(from.type());
         switch (Shape.unaliased(from.type()).kind().value()) {

@@ -85,13 +85,13 @@ final class FeaturesClient {
         });
         suite.run("locate/here", () -> equal("name", locating(plain).name(), "plain"));
         suite.run("locate/unknown", () -> {
-            // What JacORB makes of UNKNOWN_OBJECT.
+            // JacORB's exception for UNKNOWN_OBJECT.
             String said = raises(org.omg.CORBA.UNKNOWN.class, () -> locating(desk.destroyed()).name()).getMessage();
             expect(said.contains("server does not know it"), said);
         });
     }
 
-    /** The same object at an ORB that asks where it is before its first call. */
+    /** The same object in an ORB that sends a LocateRequest before the first call. */
     private Target locating(org.omg.CORBA.Object target) throws Exception {
         java.util.Properties locates = new java.util.Properties();
         locates.put("jacorb.locate_on_bind", "on");
@@ -130,7 +130,7 @@ final class FeaturesClient {
             Request request = desk.held()._request("_get_name");
             request.set_return_type(broker.orb.get_primitive_tc(TCKind.tk_string));
             request.send_deferred();
-            // Its answer would have come before this one's, had it not been held.
+            // Its reply would have come before this one, if the request had not been held.
             equal("generation", desk.generation(), 1);
             equal("answered", request.poll_response(), false);
             desk.release();
@@ -255,7 +255,7 @@ final class FeaturesClient {
         });
     }
 
-    /** The server ends and begins anew at the same endpoint, while we hold references. */
+    /** The server restarts at the same endpoint while the client keeps references. */
     private void restart() {
         suite.run("restart/persistent", () -> {
             Target kept = desk.persistent();

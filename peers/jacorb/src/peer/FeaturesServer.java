@@ -33,7 +33,7 @@ import org.omg.PortableServer.ServantLocator;
 import org.omg.PortableServer.ServantLocatorPackage.CookieHolder;
 import org.omg.PortableServer.ServantRetentionPolicyValue;
 
-/** Serves tests/interop/idl/features.idl, and begins anew when told. */
+/** Serves tests/interop/idl/features.idl, and restarts on request. */
 final class FeaturesServer {
     private final Broker broker;
     private final POA root;
@@ -49,7 +49,7 @@ final class FeaturesServer {
 
     static int run(Options options) throws Exception {
         AtomicBoolean again = new AtomicBoolean(true);
-        // Nobody is to be told that an adapter does not exist which is about to.
+        // No client may get OBJECT_NOT_EXIST for an adapter that is about to be created.
         options.holdsAtFirst = true;
         for (int generation = 1; again.getAndSet(false); ++generation) {
             Broker broker = new Broker(options, Contexts.properties(options));
@@ -62,7 +62,7 @@ final class FeaturesServer {
         return 0;
     }
 
-    /** What every object here can do; without a name of its own it asks who it is. */
+    /** The operations of every object; without a name of its own an object reads its ID from `Current`. */
     private final class TargetImpl extends TargetPOA {
         private final String name;
         private volatile int noted;
@@ -101,7 +101,7 @@ final class FeaturesServer {
         @Override public String heard() { return Contexts.heard(broker.orb); }
     }
 
-    /** The same, with what it is asked known only at run time. */
+    /** The same, with operations known only at run time. */
     private final class DynamicTarget extends DynamicImplementation {
         private volatile int noted;
 
@@ -171,7 +171,7 @@ final class FeaturesServer {
         }
     }
 
-    /** What both kinds of servant manager do with a name. */
+    /** The behaviour of both kinds of servant manager for a name. */
     private Servant find(byte[] id, org.omg.CORBA.Object plain) throws ForwardRequest {
         String name = new String(id, StandardCharsets.ISO_8859_1);
         if (name.equals("moved")) throw new ForwardRequest(plain);
@@ -236,7 +236,7 @@ final class FeaturesServer {
             root.create_request_processing_policy(RequestProcessingPolicyValue.USE_SERVANT_MANAGER));
     }
 
-    /** A child of the root whose ids are given by whoever activates. */
+    /** A child of the root with application-defined IDs. */
     private POA adapter(String name, POAManager manager, Policy... more) throws org.omg.CORBA.UserException {
         Policy[] all = java.util.Arrays.copyOf(more, more.length + 1);
         all[more.length] = root.create_id_assignment_policy(IdAssignmentPolicyValue.USER_ID);
@@ -309,7 +309,7 @@ final class FeaturesServer {
         @Override public int incarnations(String name) { return activator.made.getOrDefault(name, 0); }
         @Override public Target by_default(String name) { return named(byDefault, name); }
 
-        /** The adapter that makes the reference is gone before anyone can use it. */
+        /** The adapter of the reference is destroyed before any client can use it. */
         @Override public Target adapted(String name) {
             try {
                 POA adapter = adaptedAdapter();

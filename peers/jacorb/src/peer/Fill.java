@@ -9,7 +9,7 @@ import java.lang.reflect.Array;
 import java.math.BigDecimal;
 import org.omg.CORBA.TypeCode;
 
-/** The generator of values that all sides of the interoperability suite share; tests/interop/README.md states it. */
+/** The generator of values that all sides of the interoperability suite share; tests/interop/README.md specifies it. */
 final class Fill {
     private static final int UNBOUNDED = 0;
 

@@ -2,7 +2,7 @@ package peer;
 
 import java.util.Arrays;
 
-/** `Main ROLE [argument…]`: one of the peer programs, as README.md lists them. */
+/** `Main ROLE [argument…]`: starts one of the peer programs; README.md lists them. */
 public final class Main {
     private Main() {}
 

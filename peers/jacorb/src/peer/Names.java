@@ -6,7 +6,7 @@ import static peer.Suite.raises;
 
 import org.omg.CORBA.BAD_PARAM;
 
-/** Looks for what a naming service at a port knows, as tests/interop/src/names/client.rs does. */
+/** Resolves the names of a naming service at a port, as tests/interop/src/names/client.rs does. */
 final class Names {
     private static final String CONTEXT = "IDL:omg.org/CosNaming/NamingContext:1.0";
     private static final String NAMED = "IDL:Interop/Named:1.0";

@@ -8,7 +8,7 @@ import org.omg.CORBA.CompletionStatus;
 import org.omg.CORBA.OBJECT_NOT_EXIST;
 import org.omg.CORBA.ObjectHolder;
 
-/** References and what can be said of them; a diamond of interfaces. */
+/** References and their properties; a diamond of interfaces. */
 final class ObjectCases {
     private final Broker broker;
     private final Suite suite;
@@ -98,7 +98,7 @@ final class ObjectCases {
         });
     }
 
-    /** The server calls an object of ours while we wait for it. */
+    /** The server calls an object of the client during the client's call. */
     private void callBack(Objects target) throws Exception {
         byte[] id = broker.root.activate_object(new ObjectsImpl.OneNode(40));
         Node own = NodeHelper.narrow(broker.root.id_to_reference(id));

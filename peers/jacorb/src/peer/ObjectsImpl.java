@@ -12,9 +12,9 @@ import org.omg.PortableServer.DynamicImplementation;
 import org.omg.PortableServer.ForwardRequest;
 import org.omg.PortableServer.POA;
 
-/** Makes nodes, passes references about, and forwards. */
+/** Creates nodes, transfers references, and forwards. */
 final class ObjectsImpl extends ObjectsPOA {
-    /** A node that knows its number. */
+    /** A node with a number. */
     static final class OneNode extends NodePOA {
         private final int id;
 
@@ -27,8 +27,8 @@ final class ObjectsImpl extends ObjectsPOA {
     }
 
     /**
-     * Answers every request with LOCATION_FORWARD. A servant manager cannot: the thread of a request dies of one that makes no
-     * servant (README.md), so that nothing is answered.
+     * Replies to every request with LOCATION_FORWARD. A servant manager cannot: without a servant the thread of the request
+     * dies (README.md), and no reply is sent.
      */
     static final class ForwardingNode extends DynamicImplementation implements org.jacorb.orb.Forwarder {
         private final org.omg.CORBA.Object target;

@@ -4,29 +4,29 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Properties;
 
-/** `ROLE --serve | ROLE --call REFERENCE`, and how: `--giop 1.N`, `--codeset NAME`, `--wide-codeset NAME`, `--texts POINTS`, `--beyond POINTS`, `--only PREFIX`, `--port N`, `--property NAME=VALUE`. */
+/** `ROLE --serve | ROLE --call REFERENCE`, and their options: `--giop 1.N`, `--codeset NAME`, `--wide-codeset NAME`, `--texts POINTS`, `--beyond POINTS`, `--only PREFIX`, `--port N`, `--property NAME=VALUE`. */
 final class Options {
     final String role;
     boolean serves;
     String reference = "";
     String only = "";
-    /** The version of GIOP in references that are made here; clients speak the one of the reference that they have. */
+    /** The GIOP version in the server's references; clients use that of their reference. */
     String minor = "2";
     String codeset = "ISO8859_1";
     String wideCodeset = "UTF16";
     boolean euro = true;
-    /** Nothing but this text is sent, and one that is to be refused. */
+    /** Only this text is sent, and one that must be rejected. */
     String texts = "";
     String beyond = "";
-    /** Requests wait until the role says otherwise. */
+    /** Requests wait until the role enables them. */
     boolean holdsAtFirst;
-    /** A server prints the port that it listens at first: its references may name another. */
+    /** The output of a server begins with its port: its references may have another. */
     boolean tellsPort;
     /** Where a server listens; any port if empty. */
     String port = "";
     /** Of the ORB, in JacORB's own names. */
     final Properties properties = new Properties();
-    /** What a role understands itself. */
+    /** Options of the role itself. */
     final List<String> rest = new ArrayList<>();
 
     Options(List<String> words) {
@@ -54,7 +54,7 @@ final class Options {
         }
     }
 
-    /** The text of code points in hexadecimal with commas between. */
+    /** The text of comma-separated hexadecimal code points. */
     private static String text(String points) {
         StringBuilder made = new StringBuilder();
         for (String point : points.split(",")) made.appendCodePoint(Integer.parseInt(point, 16));

@@ -2,7 +2,7 @@ package peer;
 
 import Interop.BinStruct;
 
-/** The bulk patterns of tests/interop/README.md: the elements that a seed names. */
+/** The bulk patterns of tests/interop/README.md: the elements for a seed. */
 final class Patterns {
     private Patterns() {}
 

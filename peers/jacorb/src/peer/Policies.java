@@ -11,7 +11,7 @@ final class Policies {
 
     private Policies() {}
 
-    /** The same object, whose calls may take so long. */
+    /** The same object with this timeout of calls. */
     static org.omg.CORBA.Object roundtrip(ORB orb, org.omg.CORBA.Object target, int milliseconds) throws Exception {
         Any time = orb.create_any();
         time.insert_ulonglong((long) milliseconds * HUNDREDS_OF_NS_PER_MS);
@@ -19,7 +19,7 @@ final class Policies {
         return target._set_policy_override(new Policy[] {policy}, SetOverrideType.ADD_OVERRIDE);
     }
 
-    /** The same object, whose one-way calls wait for so much (`Messaging::SyncScope`). */
+    /** The same object with this sync scope of one-way calls (`Messaging::SyncScope`). */
     static org.omg.CORBA.Object scope(ORB orb, org.omg.CORBA.Object target, short scope) throws Exception {
         Any value = orb.create_any();
         org.omg.Messaging.SyncScopeHelper.insert(value, scope);

@@ -15,8 +15,8 @@ import org.omg.CORBA.portable.StreamableValue;
 import org.omg.SendingContext.RunTime;
 
 /**
- * What JacORB asks of `javax.rmi.CORBA.Util`, whose implementation went with the JDK's ORB, and that of the jar with the interfaces needs
- * a JDK older than 9: the repository id of a value's class, and classes by their names.
+ * The part of `javax.rmi.CORBA.Util` that JacORB uses: the repository ID of a value's class, and classes by their names. The JDK's implementation
+ * left with its ORB, and that of the jar with the interfaces needs a JDK older than 9.
  */
 public final class Rmi implements UtilDelegate, ValueHandler {
     static void install() {

@@ -16,7 +16,7 @@ final class Rotate implements InvocationHandler {
 
     private Rotate() {}
 
-    /** What a tie delegates to. */
+    /** The delegate of a tie. */
     static <T> T servant(Class<T> operations) {
         Object made = Proxy.newProxyInstance(operations.getClassLoader(), new Class<?>[] {operations}, new Rotate());
         return operations.cast(made);
@@ -39,7 +39,7 @@ final class Rotate implements InvocationHandler {
         if (difference != null) throw new Mismatch(difference);
     }
 
-    /** One case per operation of the interface: its value goes there as `in` and `inout`, and comes back in three places. */
+    /** One case per operation of the interface: its value is sent as `in` and `inout`, and returned in three places. */
     static void run(Suite suite, String group, Class<?> operations, Object target) {
         List<Method> methods = Arrays.stream(operations.getMethods()).filter(m -> m.getName().startsWith(PREFIX))
             .sorted(Comparator.comparing(Method::getName)).collect(Collectors.toList());

@@ -9,7 +9,7 @@ import org.omg.CORBA.ORB;
 import org.omg.CORBA.TCKind;
 import org.omg.CORBA.portable.ValueFactory;
 
-/** The samples of tests/interop/idl/anything.idl by their names: how each is made, and how it is taken out of an any and put into another. */
+/** The samples of tests/interop/idl/anything.idl by their names: creation of each, and its extraction from an any and insertion into another. */
 final class Samples {
     static final String EURO = "5 \u20ac";
 

@@ -5,7 +5,7 @@ import org.omg.CORBA.TCKind;
 import org.omg.CORBA.TypeCode;
 import org.omg.CORBA.portable.Streamable;
 
-/** What values a place may have: the class in Java, and the type in IDL, which knows signs and bounds. */
+/** The values of a place: the class in Java, and the type in IDL, which has signs and bounds. */
 final class Shape {
     final Class<?> kind;
     private final TypeCode type;
@@ -15,7 +15,7 @@ final class Shape {
         this.type = type;
     }
 
-    /** What a class says of itself. */
+    /** The shape that a class declares. */
     static Shape of(Class<?> kind) {
         try {
             Class<?> helper = Class.forName(kind.getName() + "Helper");
@@ -29,7 +29,7 @@ final class Shape {
         return new Shape(kind, type);
     }
 
-    /** What fits into a holder, for the operation `rotate_NAME`. */
+    /** The shape of a holder's value, for the operation `rotate_NAME`. */
     static Shape ofHolder(String name, Class<?> holder) {
         try {
             Class<?> kind = holder.getField("value").getType();
@@ -50,7 +50,7 @@ final class Shape {
         return org.omg.CORBA.ORB.init().get_primitive_tc(kind);
     }
 
-    /** JacORB's compiler makes a helper of a recursive union whose type never ends; what holds one has the same fault. */
+    /** JacORB's compiler generates a helper of a recursive union whose type code never ends; types with such a member have the same fault. */
     private static boolean isLoopy(Class<?> kind) {
         return kind == Interop.Tree.class || kind == Interop.Kinds.class;
     }

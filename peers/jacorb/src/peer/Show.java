@@ -5,7 +5,7 @@ import java.lang.reflect.Field;
 import java.lang.reflect.Modifier;
 import java.math.BigDecimal;
 
-/** Values as texts, so that two are equal exactly when their texts are: floating-point numbers as bits, characters as numbers. */
+/** Values as texts, which are equal exactly when the values are: floating-point numbers as bits, characters as numbers. */
 final class Show {
     private Show() {}
 
@@ -19,7 +19,7 @@ final class Show {
         return out.toString();
     }
 
-    /** What is wrong with `seen`; null if nothing. */
+    /** The first difference of `seen`; null if there is none. */
     static String difference(String what, Object seen, Object expected) {
         String one = show(expected);
         String other = show(seen);
@@ -53,7 +53,7 @@ final class Show {
         for (int i = 0; i < length; ++i) show(Array.get(value, i), out);
     }
 
-    /** All fields, also those of unions, which are private; an enumeration has its number only. */
+    /** All fields, including the private ones of unions; an enumeration has its number only. */
     private static void parts(Object value, StringBuilder out) throws IllegalAccessException {
         out.append(value.getClass().getSimpleName()).append('{');
         for (Field field : value.getClass().getDeclaredFields()) {

@@ -2,7 +2,7 @@ package peer;
 
 import java.util.Objects;
 
-/** Runs cases, says `ok NAME` or `FAIL NAME: what` for each, and counts. */
+/** Runs cases, prints `ok NAME` or `FAIL NAME: reason` for each, and counts. */
 final class Suite {
     /** Seeds 0 to 2 are the plain values, the rest random. */
     static final int SEEDS = 24;
@@ -19,7 +19,7 @@ final class Suite {
         boolean holds() throws Exception;
     }
 
-    /** Why a case failed. */
+    /** The reason of a failed case. */
     static final class Failure extends Exception {
         private static final long serialVersionUID = 1L;
 
@@ -48,7 +48,7 @@ final class Suite {
         }
     }
 
-    /** A case that is to hold for all seeds. */
+    /** A case that must hold for all seeds. */
     void seeded(String name, Seeded body) {
         run(name, () -> {
             for (int seed = 0; seed < SEEDS; ++seed) {
@@ -90,13 +90,13 @@ final class Suite {
         throw new Failure(what + ": expected " + cut(expected) + ", saw " + cut(seen));
     }
 
-    /** Compares with the value that a seed and a role name. */
+    /** Compares with the value of a seed and a role. */
     static void check(String what, Object seen, Shape shape, int seed, int role) throws Failure {
         String difference = Show.difference(what, seen, new Fill(seed, role).make(shape));
         if (difference != null) throw new Failure(difference);
     }
 
-    /** Fails unless `body` ends in such an exception, which it gives back. */
+    /** Fails unless `body` raises such an exception, which it returns. */
     static <E extends Throwable> E raises(Class<E> kind, Body body) throws Exception {
         try {
             body.run();
@@ -107,7 +107,7 @@ final class Suite {
         throw new Failure("no exception");
     }
 
-    /** Asks until it is so: one-way calls may be carried out after later calls on other connections. */
+    /** Polls until the condition holds: one-way calls may be executed after later calls on other connections. */
     static void eventually(String what, Question question) throws Exception {
         long giveUp = System.nanoTime() + Broker.TIME_LIMIT_MS * 1_000_000L;
         while (!question.holds()) {

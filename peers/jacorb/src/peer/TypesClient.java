@@ -84,7 +84,7 @@ final class TypesClient {
             equal("difference", loop.value, -1);
         });
         suite.run("hub/context", () -> {
-            // Neither the stubs have a parameter for it nor the ORB an object.
+            // The stubs have no parameter for it, and the ORB has no object.
             org.omg.CORBA.Context context = broker.orb.get_default_context();
             org.omg.CORBA.Any name = broker.orb.create_any();
             name.insert_string("Grace");
@@ -141,7 +141,7 @@ final class TypesClient {
         });
     }
 
-    /** Around nothing, around the 8 KiB at which omniORB begins to send fragments, and far beyond. */
+    /** Around zero, around the 8 KiB from which omniORB sends fragments, and far beyond. */
     private static final int[] OCTETS = {0, 1, 1000, 8100, 8150, 8176, 8191, 8192, 8193, 16384, 65536, 300001, 1000000};
 
     private interface Exchange {

@@ -62,7 +62,7 @@ final class TypesServer {
             return match * impl;
         }
 
-        /** The mapping to Java that JacORB has knows no contexts. */
+        /** JacORB's mapping to Java has no contexts. */
         @Override public String surroundings(String before) {
             return "- - - " + before;
         }

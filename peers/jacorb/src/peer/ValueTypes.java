@@ -91,7 +91,7 @@ final class ValueTypes {
         return made;
     }
 
-    /** How a graph looks: depth first, each node with its number the first time, and the number alone later. */
+    /** The text of a graph: depth first, each node with its number the first time, and the number alone later. */
     static String look(Node node) {
         StringBuilder out = new StringBuilder();
         look(node, new IdentityHashMap<>(), out);

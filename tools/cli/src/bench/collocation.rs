@@ -11,13 +11,14 @@ Examples:
   spandrel bench collocation --paths virtual,direct --rounds 31
   valgrind --tool=callgrind spandrel bench collocation --paths direct --rounds 1 --calls 100000";
 
-/// Measure what a call costs whose object lives in the same ORB: as a virtual call, directly, through the adapter, through a socket.
+/// Measure the cost of a call to an object of the same ORB: as a virtual call, directly, through the adapter,
+/// through a socket.
 ///
-/// The paths take turns. The same figures are written as JSON.
+/// The paths run in turn. The same figures are written as JSON.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// How the servant is called: virtual, direct, through-poa, socket [default: all]
+    /// Call path: virtual, direct, through-poa, socket [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     paths: Vec<Path>,
     /// Calls in each run [default: as many as take some milliseconds]

@@ -12,32 +12,34 @@ Examples:
   spandrel bench demux --objects 500 --adapters 100
   spandrel bench demux --algorithms random --calls 0 --out results";
 
-/// Measure how the object and the operation of a request are found: by strategy, number, and order of requests.
+/// Measure the lookup of the object and the operation of a request: by strategy, number, and order of
+/// requests.
 ///
-/// Lookups are timed alone; then calls with adaptive demultiplexing and request caching on and off. The same figures are written
-/// as JSON, CSV and pictures.
+/// Lookups are timed alone; then calls with adaptive demultiplexing and request caching on and off. The same
+/// figures are written as JSON, CSV and plots.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// How they are found: active, perfect-hash, dynamic-hash, adaptive, binary-search, linear [default: all]
+    /// Lookup strategy: active, perfect-hash, dynamic-hash, adaptive, binary-search, linear [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     strategies: Vec<Strategy>,
-    /// How many objects there are [default: 1,100,200,300,400,500,10000,1000000; with --quick: 1,500,1000000]
+    /// Number of objects [default: 1,100,200,300,400,500,10000,1000000; with --quick: 1,500,1000000]
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     objects: Vec<u32>,
-    /// How many operations their interface has [default: 1,10,20,50,100; with --quick: 10,100]
+    /// Number of operations of their interface [default: 1,10,20,50,100; with --quick: 10,100]
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     operations: Vec<u32>,
-    /// How many adapters the objects are spread over; with more than one the next object is another one's [default: 1]
+    /// Number of adapters that the objects are spread over; with more than one, consecutive objects belong to
+    /// different adapters [default: 1]
     #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true)]
     adapters: u32,
-    /// What is asked for next: request-train, round-robin, random, worst-case [default: all]
+    /// Order of requests: request-train, round-robin, random, worst-case [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     algorithms: Vec<Algorithm>,
-    /// How long a run lasts, in microseconds [default: 1000; with --quick: 200]
+    /// Duration of a run, in microseconds [default: 1000; with --quick: 200]
     #[arg(long, value_name = "US")]
     micros: Option<u64>,
-    /// Exactly so many lookups in a run, however long they last: for profilers
+    /// Fixed number of lookups in a run, instead of a duration: for profilers
     #[arg(long, value_name = "N")]
     lookups: Option<u64>,
     /// Whole calls in a run; 0 for none [default: 10000; with --quick: 1000]
@@ -56,7 +58,7 @@ impl Args {
         common::print(&demux::report::text(&results))?;
         demux::report::write(&results, &mut directory)?;
         common::print(&format!(
-            "\nWritten to {}: demux.json, runs.csv, summary.csv, calls.csv, report.txt and pictures\n",
+            "\nWritten to {}: demux.json, runs.csv, summary.csv, calls.csv, report.txt and plots\n",
             directory.path().display()
         ))
     }

@@ -15,26 +15,28 @@ Examples:
   spandrel bench footprint --parts latency --rounds 21
   spandrel bench footprint --parts minimum";
 
-/// Measure what stubs and skeletons take, by marshaling engine, and what a client adds to a program.
+/// Measure the size of stubs and skeletons, by marshaling engine, and of a client in a program.
 ///
-/// Builds small crates with the interface of the paper's appendix C and with services, for speed and for size, and reads
-/// object files; that needs Cargo and the source tree, and some minutes. The same figures are written as JSON and CSV.
+/// Builds small crates with the interface of the paper's appendix C and with services, for speed and for
+/// size, and reads object files. Needs Cargo and the source tree, and some minutes. The same figures are
+/// written as JSON and CSV.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to do: sizes, latency, minimum [default: all]
+    /// Parts of the experiment: sizes, latency, minimum [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     parts: Vec<Part>,
     /// Interleaved rounds of calls
     #[arg(long, value_name = "N", default_value_t = 9)]
     rounds: u32,
-    /// Calls of an operation in a round, as many as in the paper
+    /// Calls of an operation in a round, by default as in the paper
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     calls: u32,
-    /// Whether calls are pinned to a core: one, or free [default: one, where that can be done]
+    /// Whether calls are pinned to a core: one, or free [default: one, where that is possible]
     #[arg(long, value_enum)]
     placement: Option<PlacementArg>,
-    /// Where JSON and CSV files go, and what is built [default: target/bench-footprint in a Cargo workspace, otherwise spandrel-bench-footprint]
+    /// Folder for JSON and CSV files and build output [default: target/bench-footprint in a Cargo workspace,
+    /// otherwise spandrel-bench-footprint]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -53,7 +55,7 @@ impl Args {
         settings.check()?;
         let here = env::current_dir()?;
         let tree = here.ancestors().find(|folder| folder.join("orb/idl/Cargo.toml").is_file());
-        let tree = tree.context("this builds Spandrel: run it in the source tree")?;
+        let tree = tree.context("this experiment builds Spandrel: run it in the source tree")?;
         let mut directory = common::results_directory(self.out.as_deref(), "bench-footprint")?;
         let built = std::path::absolute(directory.path())?.join("built");
         let results = footprint::run(&settings, tree, &built)?;

@@ -12,19 +12,22 @@ Examples:
   spandrel bench growth
   spandrel bench growth --kinds churn,call-back --calls 1000000";
 
-/// Make millions of calls of every kind, and see whether memory, descriptors, threads or objects grow.
+/// Make millions of calls of every kind, and check whether memory, descriptors, threads or objects grow.
 ///
-/// The calls are shared among the kinds. A fifth of them comes before the first look. If anything grew the command fails.
+/// The calls are divided among the kinds. The first fifth of them is warm-up. The command fails if anything
+/// grew.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Calls of all kinds together
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]
     calls: u64,
-    /// Which kinds: two-way, echo, exception, one-way, locate, churn, call-back, asynchronous, deferred, dynamic, collocated [default: all]
+    /// Kinds of calls: two-way, echo, exception, one-way, locate, churn, call-back, asynchronous, deferred,
+    /// dynamic, collocated [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     kinds: Vec<Kind>,
-    /// Where JSON and text go [default: target/bench-growth in a Cargo workspace, otherwise spandrel-bench-growth]
+    /// Folder for JSON and text [default: target/bench-growth in a Cargo workspace, otherwise
+    /// spandrel-bench-growth]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -38,7 +41,7 @@ impl Args {
         growth::report::write(&results, &mut directory)?;
         common::print(&format!("\nWritten to {}: growth.json and report.txt\n", directory.path().display()))?;
         if !results.is_steady() {
-            bail!("something grew");
+            bail!("memory, descriptors, threads or objects grew: see the report");
         }
         Ok(())
     }

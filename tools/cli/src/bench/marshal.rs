@@ -13,14 +13,16 @@ Examples:
   spandrel bench marshal --engines original,compiled --types struct --sizes 1K,128K
   spandrel bench marshal --rounds 21 --out results";
 
-/// Measure marshaling alone: an interpreter, optimised step by step, beside the engines of the ORB and a plain copy.
+/// Measure marshaling alone: an interpreter, optimised step by step, the engines of the ORB, and a plain
+/// copy.
 ///
 /// Sequences of the papers' types are written into a block of octets and read back in one thread. The same figures are
 /// written as JSON and CSV.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Who marshals: the ladder's rungs original, inlined, precomputed, split-decoding, split-encoding; the ORB's engines interpretive, adaptive, compiled, padded; copy [default: all]
+    /// Engines: the ladder's rungs original, inlined, precomputed, split-decoding, split-encoding; the ORB's
+    /// engines interpretive, adaptive, compiled, padded; copy [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     engines: Vec<Contender>,
     /// Element types: short, char, long, octet, double, struct [default: all]
@@ -29,7 +31,7 @@ pub(crate) struct Args {
     /// Octets of a sequence [default: 1K,64K; with --quick: 64K]
     #[arg(long, value_name = "SIZE,..", value_delimiter = ',')]
     sizes: Vec<Octets>,
-    /// How long a run lasts, in milliseconds [default: 20; with --quick: 5]
+    /// Duration of a run, in milliseconds [default: 20; with --quick: 5]
     #[arg(long, value_name = "MS")]
     millis: Option<u32>,
     #[command(flatten)]

@@ -15,20 +15,23 @@ Examples:
   spandrel bench reactor --servers c,orb --connections 0+100,0+10000
   spandrel bench reactor --octets 4096 --seconds 2 --rounds 9 --out results";
 
-/// Measure event demultiplexing: echo servers over our reactor, in plain C, over ACE and over Asio, and the ORB.
+/// Measure event demultiplexing: echo servers over our reactor, in plain C, over ACE and over Asio, and the
+/// ORB.
 ///
-/// Keeps a number of connections busy with messages that come back, beside others that are idle, and reports events per
-/// second, how long an answer takes, and what an event costs the server.
+/// Keeps a number of connections busy with echoed messages, beside idle connections, and reports events per
+/// second, response times, and the server's cost of an event.
 ///
-/// The servers of other people are built from the source tree's folder peers, if the current folder is in it. Who cannot be
-/// built has a row that says why. The same figures are written as JSON and CSV.
+/// The servers of other projects are built from the source tree's folder peers, if the current folder is in
+/// it. A server that cannot be built has a row with the reason. The same figures are written as JSON and CSV.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// On which cores load and server run; several are measured one after the other [default: one,two as far as there are cores]
+    /// Cores of load and server; several placements are measured one after the other [default: one,two as far
+    /// as there are cores]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,..")]
     placement: Vec<PlacementArg>,
-    /// Who serves: c, ace, asio, our reactor by back end: epoll, io_uring, polling, poll, select, or by its Acceptor pattern: acceptor, and the ORB: orb [default: all that there are]
+    /// Servers: c, ace, asio, our reactor by back end: epoll, io_uring, polling, poll, select, or by its
+    /// Acceptor pattern: acceptor, and the ORB: orb [default: all available ones]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     servers: Vec<Contender>,
     /// Idle and active connections [default: 0+1,0+64,1000+64,10000+64; with --quick: without the last]
@@ -37,7 +40,7 @@ pub(crate) struct Args {
     /// Octets of a message
     #[arg(long, value_name = "N", default_value_t = 64)]
     octets: u32,
-    /// How long a run lasts [default: 0.5; with --quick: 0.1]
+    /// Duration of a run in seconds [default: 0.5; with --quick: 0.1]
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
     /// Interleaved rounds [default: 7; with --quick: up to 3, as time allows]
@@ -46,13 +49,14 @@ pub(crate) struct Args {
     /// A folder with the programs reactor-c, ace and asio [default: built from the source tree]
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
-    /// Where JSON and CSV files go [default: target/bench-reactor in a Cargo workspace, otherwise spandrel-bench-reactor]
+    /// Folder for JSON and CSV files [default: target/bench-reactor in a Cargo workspace, otherwise
+    /// spandrel-bench-reactor]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Finish within 20 seconds: fewer connections, shorter runs, fewer rounds
     #[arg(long)]
     quick: bool,
-    /// The longest that a server may take to answer, in seconds
+    /// The longest response time of a server, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     timeout: u32,
 }

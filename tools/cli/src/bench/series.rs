@@ -1,4 +1,4 @@
-//! Options that mean the same in all experiments that measure in rounds, in one thread of this process.
+//! Options common to all experiments that measure in rounds, in one thread of this process.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,14 @@ pub(super) struct SeriesArgs {
     /// Interleaved rounds [default: 11; with --quick: up to 5, as time allows]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// Whether it is pinned to a core: one, or free [default: one, where that can be done]
+    /// Whether the thread is pinned to a core: one, or free [default: one, where that is possible]
     #[arg(long, value_enum)]
     placement: Option<PlacementArg>,
-    /// Where JSON and CSV files go [default: target/bench-NAME in a Cargo workspace, otherwise spandrel-bench-NAME]
+    /// Folder for JSON and CSV files [default: target/bench-NAME in a Cargo workspace, otherwise
+    /// spandrel-bench-NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Finish within 20 seconds: fewer rounds, and less of what takes long
+    /// Finish within 20 seconds: fewer rounds, and fewer slow measurements
     #[arg(long)]
     pub(super) quick: bool,
 }
@@ -48,7 +49,7 @@ impl SeriesArgs {
     }
 }
 
-/// What was asked for, or all that is usual.
-pub(super) fn or<T: Clone>(asked: &[T], usual: &[T]) -> Vec<T> {
-    if asked.is_empty() { usual.to_vec() } else { asked.to_vec() }
+/// The given values, or the usual ones.
+pub(super) fn or<T: Clone>(given: &[T], usual: &[T]) -> Vec<T> {
+    if given.is_empty() { usual.to_vec() } else { given.to_vec() }
 }

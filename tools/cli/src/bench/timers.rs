@@ -11,17 +11,17 @@ Examples:
   spandrel bench timers --strategies wheel,heap --timers 1000000 --rounds 15
   spandrel bench timers --horizon 3600 --out results";
 
-/// Measure what timers cost: schedule, cancel, reschedule and expire, by strategy and number.
+/// Measure the cost of timers: schedule, cancel, reschedule and expire, by strategy and number.
 ///
 /// Delays are random, and timers are touched in random order. Strategies are interleaved. The same figures are written as JSON
 /// and CSV.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// How timers are kept: heap, wheel, hashed-wheel, list [default: all]
+    /// Timer queues: heap, wheel, hashed-wheel, list [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     strategies: Vec<Strategy>,
-    /// How many timers there are [default: 1000,100000,1000000]
+    /// Numbers of timers [default: 1000,100000,1000000]
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     timers: Vec<u32>,
     /// The longest delay, in seconds

@@ -1,4 +1,4 @@
-//! Recorded packets: pcap and pcapng, from a file or a pipe, as long as they come.
+//! Captured packets: pcap and pcapng, from a file or a pipe, read as they are written.
 
 use std::{
     io::{self, Cursor, Read},
@@ -14,11 +14,11 @@ use pcap_parser::{
 
 use super::packet::Link;
 
-/// More than any packet has (tcpdump's longest is 256 KiB), and so than any block that is read.
+/// More than any packet has (tcpdump's longest is 256 KiB), and so the largest block that is read.
 const CAPACITY: usize = 1 << 20;
-/// How long to wait before looking whether a file has grown.
+/// The pause before checking whether a file has grown.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Interfaces of one section at most.
+/// The maximum number of interfaces of one section.
 const MAX_INTERFACES: usize = 4096;
 
 /// One packet.
@@ -30,18 +30,18 @@ pub(super) struct Packet<'p> {
     pub(super) octets: &'p [u8],
 }
 
-/// What is called with each packet.
+/// The callback for each packet.
 pub(super) type Each<'e> = &'e mut dyn FnMut(&Packet<'_>) -> anyhow::Result<()>;
 
 /// Reads all packets.
 ///
 /// # Errors
-/// If it is no capture, or is broken; what came before has been told of then. Those of `each`.
+/// If it is not a capture, or is corrupt; earlier packets have been passed on. Those of `each`.
 pub(super) fn read(mut input: impl Read + Send, each: Each<'_>) -> anyhow::Result<()> {
     let head = head(&mut input)?;
     let is_new = head.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]);
     let whole = Cursor::new(head).chain(input);
-    let unreadable = "this is neither pcap nor pcapng";
+    let unreadable = "the file is neither pcap nor pcapng";
     let mut reader: Box<dyn PcapReaderIterator + Send> = match is_new {
         true => Box::new(PcapNGReader::new(CAPACITY, whole).map_err(|error| describe(&error)).context(unreadable)?),
         false => {
@@ -61,16 +61,16 @@ pub(super) fn read(mut input: impl Read + Send, each: Each<'_>) -> anyhow::Resul
             Err(PcapError::Eof) => return Ok(()),
             Err(PcapError::Incomplete(_)) => reader.refill().map_err(|error| describe(&error))?,
             Err(PcapError::UnexpectedEof) => bail!("the capture ends inside a packet"),
-            Err(error) => return Err(describe(&error).context("the capture is broken here")),
+            Err(error) => return Err(describe(&error).context("the capture is corrupt")),
         }
     }
 }
 
-/// As much of the beginning as tells what it is, and is to be read at once.
+/// The beginning of the capture, up to the end of its first block.
 fn head(input: &mut impl Read) -> anyhow::Result<Vec<u8>> {
     const LONGEST: usize = 1 << 16;
     let mut head = vec![0; 12];
-    input.read_exact(&mut head).context("the capture has no beginning")?;
+    input.read_exact(&mut head).context("the capture is too short for a header")?;
     let field = |at: usize| [head[at], head[at + 1], head[at + 2], head[at + 3]];
     let len = if head[..4] != [0x0a, 0x0d, 0x0d, 0x0a] {
         24
@@ -80,10 +80,10 @@ fn head(input: &mut impl Read) -> anyhow::Result<Vec<u8>> {
         u32::from_le_bytes(field(4)) as usize
     };
     if !(24..=LONGEST).contains(&len) {
-        bail!("the capture's first block has {len} octets, more than the {LONGEST} that are read, or fewer than 24");
+        bail!("the capture's first block has {len} octets: expected 24 to {LONGEST}");
     }
     head.resize(len, 0);
-    input.read_exact(&mut head[12..]).context("the capture ends in its beginning")?;
+    input.read_exact(&mut head[12..]).context("the capture ends inside its first block")?;
     Ok(head)
 }
 
@@ -95,7 +95,7 @@ fn describe<I: std::fmt::Debug>(error: &PcapError<I>) -> anyhow::Error {
     }
 }
 
-/// How the times of packets, and what is in front of them, are to be understood.
+/// The time formats and link types of the packets.
 #[derive(Default)]
 struct Clocks {
     legacy: Option<(Link, bool)>,
@@ -156,7 +156,7 @@ impl Clocks {
     }
 }
 
-/// A file that others still write to: its end is only its end for now.
+/// A file that is still being written: at its end more may follow.
 pub(super) struct Growing<R>(pub(super) R);
 
 impl<R: Read> Read for Growing<R> {

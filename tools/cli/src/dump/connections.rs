@@ -1,42 +1,42 @@
-//! All connections of a capture: which segments belong together, and what they say.
+//! The connections of a capture: assignment of segments, and their conversations.
 
 use std::{collections::HashMap, net::SocketAddr, time::Duration};
 
 use super::{
     Output,
-    conversation::{Conversation, Style, Way},
+    conversation::{Conversation, FlowDirection, Style},
     packet::Segment,
     stream::{Piece, Stream},
     typed::Types,
 };
 
-/// Connections that are followed at a time; the one that has been quiet for longest makes room.
+/// The maximum number of followed connections; the one that has been silent for longest makes room.
 const MAX_CONNECTIONS: usize = 1024;
-/// Octets that wait, of all connections together; then what waits is given up.
-const MAX_HELD: usize = 256 << 20;
+/// The maximum number of buffered octets, over all connections; beyond, buffers are discarded.
+const MAX_BUFFERED: usize = 256 << 20;
 
-/// Both ends, the lesser first, so that both directions have the same.
-type Ends = (SocketAddr, SocketAddr);
+/// Both addresses, the lesser first, so that both directions have the same key.
+type Endpoints = (SocketAddr, SocketAddr);
 
-/// What is followed.
+/// The followed connections.
 #[derive(Debug)]
 pub(super) struct Connections {
-    open: HashMap<Ends, Connection>,
-    /// How many have said something.
+    open: HashMap<Endpoints, Connection>,
+    /// The number of connections with messages.
     counted: usize,
-    held: usize,
-    /// Counts segments, to know which connection has been quiet.
+    buffered: usize,
+    /// Counts segments, to find the connection that has been silent for longest.
     turn: u64,
     style: Style,
 }
 
 #[derive(Debug)]
 struct Connection {
-    /// Who has opened it, or, if that was not seen, who spoke first.
+    /// The side that opened it, or, if the opening is not captured, the first sender.
     client: SocketAddr,
     streams: [Stream; 2],
     conversation: Conversation,
-    /// Counted when it first says something.
+    /// Assigned with its first message.
     number: Option<usize>,
     ended: [bool; 2],
     turn: u64,
@@ -44,10 +44,10 @@ struct Connection {
 
 impl Connections {
     pub(super) fn new(style: Style) -> Self {
-        Self { open: HashMap::new(), counted: 0, held: 0, turn: 0, style }
+        Self { open: HashMap::new(), counted: 0, buffered: 0, turn: 0, style }
     }
 
-    /// How many have said something.
+    /// The number of connections with messages.
     pub(super) fn counted(&self) -> usize {
         self.counted
     }
@@ -60,46 +60,46 @@ impl Connections {
         types: &mut Types,
         out: &mut Output,
     ) -> anyhow::Result<()> {
-        let ends = (segment.from.min(segment.to), segment.from.max(segment.to));
+        let endpoints = (segment.from.min(segment.to), segment.from.max(segment.to));
         let begins = segment.opens && segment.acknowledged.is_none();
-        if begins && let Some(before) = self.open.remove(&ends) {
-            self.held -= before.held();
+        if begins && let Some(before) = self.open.remove(&endpoints) {
+            self.buffered -= before.buffered();
         }
-        if !self.open.contains_key(&ends) {
+        if !self.open.contains_key(&endpoints) {
             self.make_room();
             // The answer to the first segment comes from the server.
             let client = if segment.opens && !begins { segment.to } else { segment.from };
-            self.open.insert(ends, Connection::new(client));
+            self.open.insert(endpoints, Connection::new(client));
         }
-        let Some(connection) = self.open.get_mut(&ends) else { return Ok(()) };
+        let Some(connection) = self.open.get_mut(&endpoints) else { return Ok(()) };
         self.turn += 1;
         connection.turn = self.turn;
-        let before = connection.held();
-        let told = connection.take(time, segment, types, self.style);
-        self.held = self.held - before + connection.held();
-        for mut one in told {
+        let before = connection.buffered();
+        let summary = connection.take(time, segment, types, self.style);
+        self.buffered = self.buffered - before + connection.buffered();
+        for mut one in summary {
             let number = match connection.number {
                 Some(number) => number,
                 None => {
                     self.counted += 1;
                     connection.number = Some(self.counted);
-                    let server = if connection.client == ends.0 { ends.1 } else { ends.0 };
+                    let server = if connection.client == endpoints.0 { endpoints.1 } else { endpoints.0 };
                     out.begin(self.counted, &connection.client.to_string(), &server.to_string())?;
                     self.counted
                 }
             };
             one.connection = number;
-            out.tell(&one)?;
+            out.print(&one)?;
         }
-        if connection.ended == [true; 2] || self.held > MAX_HELD {
-            self.forget(&ends);
+        if connection.ended == [true; 2] || self.buffered > MAX_BUFFERED {
+            self.forget(&endpoints);
         }
         Ok(())
     }
 
-    fn forget(&mut self, ends: &Ends) {
-        if let Some(connection) = self.open.remove(ends) {
-            self.held -= connection.held();
+    fn forget(&mut self, endpoints: &Endpoints) {
+        if let Some(connection) = self.open.remove(endpoints) {
+            self.buffered -= connection.buffered();
         }
     }
 
@@ -107,9 +107,9 @@ impl Connections {
         if self.open.len() < MAX_CONNECTIONS {
             return;
         }
-        let quiet = self.open.iter().min_by_key(|(_, connection)| connection.turn).map(|(ends, _)| *ends);
-        if let Some(ends) = quiet {
-            self.forget(&ends);
+        let quiet = self.open.iter().min_by_key(|(_, connection)| connection.turn).map(|(endpoints, _)| *endpoints);
+        if let Some(endpoints) = quiet {
+            self.forget(&endpoints);
         }
     }
 }
@@ -126,8 +126,8 @@ impl Connection {
         }
     }
 
-    fn held(&self) -> usize {
-        self.streams.iter().map(Stream::held).sum::<usize>() + self.conversation.held()
+    fn buffered(&self) -> usize {
+        self.streams.iter().map(Stream::buffered).sum::<usize>() + self.conversation.buffered()
     }
 
     fn take(
@@ -136,25 +136,25 @@ impl Connection {
         segment: &Segment<'_>,
         types: &mut Types,
         style: Style,
-    ) -> Vec<super::told::Told> {
-        let way = if segment.from == self.client { Way::Out } else { Way::Back };
-        let other = if way == Way::Out { Way::Back } else { Way::Out };
-        let (mut told, conversation) = (Vec::new(), &mut self.conversation);
-        let mut note = |way: Way, piece: Piece<'_>| {
-            told.extend(match piece {
-                Piece::Octets(octets) => conversation.take(way, time, octets, types, style),
-                Piece::Gap(octets) => conversation.gap(way, time, octets),
+    ) -> Vec<super::summary::MessageSummary> {
+        let direction = if segment.from == self.client { FlowDirection::Out } else { FlowDirection::Back };
+        let other = if direction == FlowDirection::Out { FlowDirection::Back } else { FlowDirection::Out };
+        let (mut summary, conversation) = (Vec::new(), &mut self.conversation);
+        let mut note = |direction: FlowDirection, piece: Piece<'_>| {
+            summary.extend(match piece {
+                Piece::Octets(octets) => conversation.take(direction, time, octets, types, style),
+                Piece::Gap(octets) => conversation.gap(direction, time, octets),
             });
         };
         if let Some(sequence) = segment.acknowledged {
             self.streams[other as usize].acknowledged(sequence, &mut |piece| note(other, piece));
         }
-        self.streams[way as usize].take(segment, &mut |piece| note(way, piece));
-        if segment.closes && !self.ended[way as usize] {
-            self.ended[way as usize] = true;
-            self.streams[way as usize].end(&mut |piece| note(way, piece));
-            told.extend(self.conversation.end(way, time));
+        self.streams[direction as usize].take(segment, &mut |piece| note(direction, piece));
+        if segment.closes && !self.ended[direction as usize] {
+            self.ended[direction as usize] = true;
+            self.streams[direction as usize].end(&mut |piece| note(direction, piece));
+            summary.extend(self.conversation.end(direction, time));
         }
-        told
+        summary
     }
 }

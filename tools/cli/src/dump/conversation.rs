@@ -1,4 +1,4 @@
-//! One connection as people want to read it: its messages, each request with what became of it.
+//! One connection for readers: its messages, each request with its reply.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -12,26 +12,26 @@ use spandrel_giop::{
 
 use super::{
     framer::{Framed, Framer},
-    told::Told,
-    typed::{Meant, Types},
-    words,
+    summary::MessageSummary,
+    text,
+    typed::{OperationIndex, Types},
 };
 
-/// Requests that wait for their replies, in each direction; further ones are shown, and their replies without them.
+/// The maximum number of pending requests in each direction; replies to further ones are shown without them.
 const MAX_PENDING: usize = 4096;
-/// Of an operation's name so much is remembered for its reply, in octets.
+/// The maximum length of an operation's name remembered for its reply, in octets.
 const MAX_NAME: usize = 256;
 
-/// What is shown.
+/// Output options.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     /// Bodies are also shown as octets.
     pub(super) has_hex: bool,
 }
 
-/// Which way something goes: from the one who has opened the connection, or to it.
+/// A direction: from the client (the side that opened the connection), or to it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Way {
+pub(super) enum FlowDirection {
     Out,
     Back,
 }
@@ -39,108 +39,128 @@ pub(super) enum Way {
 /// A connection.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
-    ways: [OneWay; 2],
-    /// How text is coded, once the client has said it.
+    flows: [Flow; 2],
+    /// The negotiated code sets, once the client has sent them.
     code_sets: Option<TransmissionCodeSets>,
 }
 
 #[derive(Debug, Default)]
-struct OneWay {
+struct Flow {
     framer: Framer,
-    /// Requests that went this way, by their ids.
-    pending: HashMap<u32, Asked>,
+    /// Pending requests of this direction, by their ids.
+    pending: HashMap<u32, PendingRequest>,
 }
 
-/// A request whose reply is awaited.
+/// A request without a reply yet.
 #[derive(Debug)]
-struct Asked {
+struct PendingRequest {
     time: Duration,
     operation: String,
-    meant: Option<Meant>,
+    operation_index: Option<OperationIndex>,
 }
 
-/// A message on its way to being told of.
-struct Reading<'r> {
-    told: Told,
+/// A message being described.
+struct Decoding<'r> {
+    summary: MessageSummary,
     body: Option<Decoder<'r>>,
 }
 
 impl Conversation {
-    /// Octets that wait.
-    pub(super) fn held(&self) -> usize {
-        self.ways.iter().map(|way| way.framer.held()).sum()
+    /// The number of buffered octets.
+    pub(super) fn buffered(&self) -> usize {
+        self.flows.iter().map(|direction| direction.framer.buffered()).sum()
     }
 
-    /// The next octets of one direction; what they tell.
+    /// Takes the next octets of one direction, and returns the descriptions of complete messages.
     pub(super) fn take(
         &mut self,
-        way: Way,
+        direction: FlowDirection,
         time: Duration,
         octets: &[u8],
         types: &mut Types,
         style: Style,
-    ) -> Vec<Told> {
+    ) -> Vec<MessageSummary> {
         let mut framed = Vec::new();
-        self.ways[way as usize].framer.take(octets, &mut |one| framed.push(one));
-        framed.into_iter().map(|one| self.tell(way, time, one, types, style)).collect()
+        self.flows[direction as usize].framer.take(octets, &mut |one| framed.push(one));
+        framed.into_iter().map(|one| self.describe(direction, time, one, types, style)).collect()
     }
 
-    /// So many octets of one direction were not seen.
-    pub(super) fn gap(&mut self, way: Way, time: Duration, octets: usize) -> Vec<Told> {
+    /// Records that octets of one direction are missing.
+    pub(super) fn gap(&mut self, direction: FlowDirection, time: Duration, octets: usize) -> Vec<MessageSummary> {
         let mut framed = Vec::new();
-        self.ways[way as usize].framer.gap(octets, &mut |one| framed.push(one));
-        framed.iter().filter_map(|one| skipped(way, time, one)).collect()
+        self.flows[direction as usize].framer.gap(octets, &mut |one| framed.push(one));
+        framed.iter().filter_map(|one| skipped(direction, time, one)).collect()
     }
 
-    /// Nothing more comes from there.
-    pub(super) fn end(&mut self, way: Way, time: Duration) -> Vec<Told> {
+    /// Records the end of one direction.
+    pub(super) fn end(&mut self, direction: FlowDirection, time: Duration) -> Vec<MessageSummary> {
         let mut framed = Vec::new();
-        self.ways[way as usize].framer.end(&mut |one| framed.push(one));
-        framed.iter().filter_map(|one| skipped(way, time, one)).collect()
+        self.flows[direction as usize].framer.end(&mut |one| framed.push(one));
+        framed.iter().filter_map(|one| skipped(direction, time, one)).collect()
     }
 
-    fn tell(&mut self, way: Way, time: Duration, framed: Framed, types: &mut Types, style: Style) -> Told {
+    fn describe(
+        &mut self,
+        direction: FlowDirection,
+        time: Duration,
+        framed: Framed,
+        types: &mut Types,
+        style: Style,
+    ) -> MessageSummary {
         match framed {
-            Framed::Message(message) => self.message(way, time, &message, types, style),
+            Framed::Message(message) => self.message(direction, time, &message, types, style),
             Framed::Refused(header, error) => {
                 let kind = header.message_type.to_string();
                 let notes = vec![explained(&error)];
-                Told { kind, notes, version: Some(version(&header)), octets: header.total_len(), ..begun(way, time) }
+                MessageSummary {
+                    kind,
+                    notes,
+                    version: Some(version(&header)),
+                    octets: header.total_len(),
+                    ..empty_summary(direction, time)
+                }
             }
-            Framed::Skipped(count) => not_understood(way, time, count),
+            Framed::Skipped(count) => undecodable(direction, time, count),
         }
     }
 
-    fn message(&mut self, way: Way, time: Duration, message: &Message, types: &mut Types, style: Style) -> Told {
+    fn message(
+        &mut self,
+        direction: FlowDirection,
+        time: Duration,
+        message: &Message,
+        types: &mut Types,
+        style: Style,
+    ) -> MessageSummary {
         let header = &message.header;
-        let told = Told {
+        let summary = MessageSummary {
             kind: header.message_type.to_string(),
             version: Some(version(header)),
             octets: header.total_len(),
-            ..begun(way, time)
+            ..empty_summary(direction, time)
         };
-        let mut reading = Reading { told, body: None };
+        let mut decoding = Decoding { summary, body: None };
         let input = message.decoder(Limits::default());
         let read = match header.message_type {
-            MessageType::Request => self.request(way, input, types, &mut reading),
-            MessageType::Reply => self.reply(way, input, types, &mut reading),
-            MessageType::LocateRequest => self.locate_request(way, input, types, &mut reading),
-            MessageType::LocateReply => self.locate_reply(way, input, &mut reading),
-            MessageType::CancelRequest => self.cancel_request(way, input, &mut reading),
+            MessageType::Request => self.request(direction, input, types, &mut decoding),
+            MessageType::Reply => self.reply(direction, input, types, &mut decoding),
+            MessageType::LocateRequest => self.locate_request(direction, input, types, &mut decoding),
+            MessageType::LocateReply => self.locate_reply(direction, input, &mut decoding),
+            MessageType::CancelRequest => self.cancel_request(direction, input, &mut decoding),
             _ => Ok(()),
         };
-        let Reading { mut told, body } = reading;
+        let Decoding { mut summary, body } = decoding;
         if let Err(error) = read {
-            told.notes.push(explained(&error));
-            told.hex = words::hexdump(&message.octets()[..message.octets().len().min(256)]);
+            summary.notes.push(explained(&error));
+            summary.hex = text::hexdump(&message.octets()[..message.octets().len().min(256)]);
         }
         if let (Some(body), true) = (body, style.has_hex) {
-            told.hex = words::hexdump(body.rest());
+            summary.hex = text::hexdump(body.rest());
         }
-        told
+        summary
     }
 
-    /// A body as it is to be read: text is coded as the client has said.
+    /// A body for decoding, with the client's code sets.
     fn body<'b>(&self, input: Decoder<'b>) -> Decoder<'b> {
         match self.code_sets {
             Some(sets) => input.with_code_sets(sets.char_set, sets.wchar_set),
@@ -149,224 +169,238 @@ impl Conversation {
     }
 
     fn note_code_sets(&mut self, contexts: &ServiceContexts<'_>) {
-        let said = contexts.find(CONTEXT_CODE_SETS).and_then(|data| TransmissionCodeSets::from_context(data).ok());
-        self.code_sets = said.or(self.code_sets);
+        let received = contexts.find(CONTEXT_CODE_SETS).and_then(|data| TransmissionCodeSets::from_context(data).ok());
+        self.code_sets = received.or(self.code_sets);
     }
 
     fn request<'m>(
         &mut self,
-        way: Way,
+        direction: FlowDirection,
         mut input: Decoder<'m>,
         types: &mut Types,
-        reading: &mut Reading<'m>,
+        decoding: &mut Decoding<'m>,
     ) -> Result<(), GiopError> {
         let header = RequestHeader::decode(&mut input)?;
         self.note_code_sets(&header.service_contexts);
-        let told = &mut reading.told;
-        told.request_id = Some(header.request_id);
-        told.operation = Some(header.operation.clone().into_owned());
-        told.status = (!header.response.is_expected()).then(|| "oneway".to_owned());
-        told.contexts = words::contexts(&header.service_contexts);
-        told.target = Some(words::target(&header.target));
-        learn(&header.target, types);
+        let summary = &mut decoding.summary;
+        summary.request_id = Some(header.request_id);
+        summary.operation = Some(header.operation.clone().into_owned());
+        summary.status = (!header.response.is_expected()).then(|| "oneway".to_owned());
+        summary.contexts = text::contexts(&header.service_contexts);
+        summary.target = Some(text::target(&header.target));
+        learn_type(&header.target, types);
         let body = self.body(input);
         let key = header.target.object_key();
-        let meant = types.arguments(&header.operation, key.as_deref(), &body);
-        let understood = match meant {
-            Some((meant, Ok(values))) => {
-                told.interface = Some(types.interface(meant).to_owned());
-                told.values = values;
-                Some(meant)
+        let operation_index = types.arguments(&header.operation, key.as_deref(), &body);
+        let understood = match operation_index {
+            Some((operation_index, Ok(values))) => {
+                summary.interface = Some(types.interface(operation_index).to_owned());
+                summary.values = values;
+                Some(operation_index)
             }
-            Some((meant, Err(error))) => {
-                let interface = types.interface(meant);
-                told.notes.push(format!("these are no arguments of `{}` of {interface}: {error}", header.operation));
-                told.values = untyped(&body);
+            Some((operation_index, Err(error))) => {
+                let interface = types.interface(operation_index);
+                summary.notes.push(format!(
+                    "the body does not hold the arguments of `{}` of {interface}: {error}",
+                    header.operation
+                ));
+                summary.values = untyped(&body);
                 None
             }
             None => {
-                told.values = untyped(&body);
+                summary.values = untyped(&body);
                 None
             }
         };
-        reading.body = Some(body);
-        let pending = &mut self.ways[way as usize].pending;
+        decoding.body = Some(body);
+        let pending = &mut self.flows[direction as usize].pending;
         if header.response.is_expected() && pending.len() < MAX_PENDING {
             let name = &header.operation[..header.operation.floor_char_boundary(MAX_NAME)];
-            let (time, operation) = (reading.told.time, name.to_owned());
-            if pending.insert(header.request_id, Asked { time, operation, meant: understood }).is_some() {
-                reading.told.notes.push("another request with this id has not been answered".to_owned());
+            let (time, operation) = (decoding.summary.time, name.to_owned());
+            if pending
+                .insert(header.request_id, PendingRequest { time, operation, operation_index: understood })
+                .is_some()
+            {
+                decoding.summary.notes.push("another request with this id has not been answered".to_owned());
             }
         }
         Ok(())
     }
 
-    /// The request that an answer belongs to, which came the other way.
-    fn asked(&mut self, way: Way, id: u32, told: &mut Told) -> Option<Asked> {
-        told.request_id = Some(id);
-        let asked = self.ways[1 - way as usize].pending.remove(&id);
-        match &asked {
-            Some(asked) => {
-                told.operation = Some(asked.operation.clone());
-                told.took = told.time.checked_sub(asked.time);
+    /// The request that an answer belongs to, from the other direction.
+    fn pending_request(
+        &mut self,
+        direction: FlowDirection,
+        id: u32,
+        summary: &mut MessageSummary,
+    ) -> Option<PendingRequest> {
+        summary.request_id = Some(id);
+        let pending_request = self.flows[1 - direction as usize].pending.remove(&id);
+        match &pending_request {
+            Some(pending_request) => {
+                summary.operation = Some(pending_request.operation.clone());
+                summary.took = summary.time.checked_sub(pending_request.time);
             }
-            None => told.notes.push("its request was not seen".to_owned()),
+            None => summary.notes.push("its request is not in the capture".to_owned()),
         }
-        asked
+        pending_request
     }
 
     fn reply<'m>(
         &mut self,
-        way: Way,
+        direction: FlowDirection,
         mut input: Decoder<'m>,
         types: &mut Types,
-        reading: &mut Reading<'m>,
+        decoding: &mut Decoding<'m>,
     ) -> Result<(), GiopError> {
         let header = ReplyHeader::decode(&mut input)?;
-        let asked = self.asked(way, header.request_id, &mut reading.told);
-        let told = &mut reading.told;
-        told.status = Some(header.status.to_string());
-        told.contexts = words::contexts(&header.service_contexts);
+        let pending_request = self.pending_request(direction, header.request_id, &mut decoding.summary);
+        let summary = &mut decoding.summary;
+        summary.status = Some(header.status.to_string());
+        summary.contexts = text::contexts(&header.service_contexts);
         let body = self.body(input);
-        let meant = asked.and_then(|asked| asked.meant);
-        if let Err(error) = answer(header.status, &mut body.clone(), meant, types, told) {
-            told.notes.push(format!("its body cannot be read: {error}"));
-            told.values = untyped(&body);
+        let operation_index = pending_request.and_then(|pending_request| pending_request.operation_index);
+        if let Err(error) = answer(header.status, &mut body.clone(), operation_index, types, summary) {
+            summary.notes.push(format!("its body cannot be read: {error}"));
+            summary.values = untyped(&body);
         }
-        reading.body = Some(body);
+        decoding.body = Some(body);
         Ok(())
     }
 
     fn locate_request<'m>(
         &mut self,
-        way: Way,
+        direction: FlowDirection,
         mut input: Decoder<'m>,
         types: &mut Types,
-        reading: &mut Reading<'m>,
+        decoding: &mut Decoding<'m>,
     ) -> Result<(), GiopError> {
         let header = LocateRequestHeader::decode(&mut input)?;
-        reading.told.request_id = Some(header.request_id);
-        reading.told.target = Some(words::target(&header.target));
-        learn(&header.target, types);
-        let asked = Asked { time: reading.told.time, operation: String::new(), meant: None };
-        let pending = &mut self.ways[way as usize].pending;
+        decoding.summary.request_id = Some(header.request_id);
+        decoding.summary.target = Some(text::target(&header.target));
+        learn_type(&header.target, types);
+        let pending_request =
+            PendingRequest { time: decoding.summary.time, operation: String::new(), operation_index: None };
+        let pending = &mut self.flows[direction as usize].pending;
         if pending.len() < MAX_PENDING {
-            pending.insert(header.request_id, asked);
+            pending.insert(header.request_id, pending_request);
         }
         Ok(())
     }
 
     fn locate_reply<'m>(
         &mut self,
-        way: Way,
+        direction: FlowDirection,
         mut input: Decoder<'m>,
-        reading: &mut Reading<'m>,
+        decoding: &mut Decoding<'m>,
     ) -> Result<(), GiopError> {
         let header = LocateReplyHeader::decode(&mut input)?;
-        let told = &mut reading.told;
-        self.asked(way, header.request_id, told);
-        told.operation = None;
-        told.status = Some(header.status.to_string());
+        let summary = &mut decoding.summary;
+        self.pending_request(direction, header.request_id, summary);
+        summary.operation = None;
+        summary.status = Some(header.status.to_string());
         let mut body = input.clone();
         let read = match header.status {
             LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm => {
-                words::reference(&mut body).map(|text| told.values.push(("forward".to_owned(), text)))
+                text::reference(&mut body).map(|text| summary.values.push(("forward".to_owned(), text)))
             }
             LocateStatus::LocSystemException => {
-                words::system_exception(&mut body).map(|exception| told.values.push(named(exception)))
+                text::system_exception(&mut body).map(|exception| summary.values.push(exception_name(exception)))
             }
             _ => Ok(()),
         };
         if let Err(error) = read {
-            told.notes.push(format!("its body cannot be read: {error}"));
+            summary.notes.push(format!("its body cannot be read: {error}"));
         }
-        reading.body = Some(input);
+        decoding.body = Some(input);
         Ok(())
     }
 
     fn cancel_request<'m>(
         &mut self,
-        way: Way,
+        direction: FlowDirection,
         mut input: Decoder<'m>,
-        reading: &mut Reading<'m>,
+        decoding: &mut Decoding<'m>,
     ) -> Result<(), GiopError> {
         let id = CancelRequest::decode(&mut input)?.request_id;
-        reading.told.request_id = Some(id);
-        let asked = self.ways[way as usize].pending.get(&id);
-        reading.told.operation = asked.map(|asked| asked.operation.clone());
+        decoding.summary.request_id = Some(id);
+        let pending_request = self.flows[direction as usize].pending.get(&id);
+        decoding.summary.operation = pending_request.map(|pending_request| pending_request.operation.clone());
         Ok(())
     }
 }
 
-/// What a reply's body says.
+/// The values of a reply's body.
 fn answer(
     status: ReplyStatus,
     body: &mut Decoder<'_>,
-    meant: Option<Meant>,
+    operation_index: Option<OperationIndex>,
     types: &mut Types,
-    told: &mut Told,
+    summary: &mut MessageSummary,
 ) -> Result<(), CdrError> {
-    match (status, meant) {
-        (ReplyStatus::NoException, Some(meant)) => told.values = types.results(meant, body)?,
-        (ReplyStatus::NoException, None) => told.values = untyped(body),
+    match (status, operation_index) {
+        (ReplyStatus::NoException, Some(operation_index)) => summary.values = types.results(operation_index, body)?,
+        (ReplyStatus::NoException, None) => summary.values = untyped(body),
         (ReplyStatus::UserException, _) => {
             let start = body.clone();
             let id = body.str()?.into_owned();
-            let members = meant.and_then(|meant| types.exception(meant, &id, &start));
+            let members = operation_index.and_then(|operation_index| types.exception(operation_index, &id, &start));
             let members = match members {
                 Some(members) => members?,
                 None if body.remaining() == 0 => String::new(),
-                None => words::octets(body.rest()),
+                None => text::octets(body.rest()),
             };
-            told.values.push(("raised".to_owned(), format!("{} {members}", id.escape_debug()).trim_end().to_owned()));
+            summary
+                .values
+                .push(("raised".to_owned(), format!("{} {members}", id.escape_debug()).trim_end().to_owned()));
         }
-        (ReplyStatus::SystemException, _) => told.values.push(named(words::system_exception(body)?)),
+        (ReplyStatus::SystemException, _) => summary.values.push(exception_name(text::system_exception(body)?)),
         (ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm, _) => {
             let ior = Ior::decode(&mut body.clone())?;
-            learn(&Target::Reference { ior, selected: 0 }, types);
-            told.values.push(("forward".to_owned(), words::reference(body)?));
+            learn_type(&Target::Reference { ior, selected: 0 }, types);
+            summary.values.push(("forward".to_owned(), text::reference(body)?));
         }
         (ReplyStatus::NeedsAddressingMode, _) => {
             let wanted = AddressingDisposition::decode(body)?;
-            told.values.push(("wanted".to_owned(), wanted.to_string()));
+            summary.values.push(("wanted".to_owned(), wanted.to_string()));
         }
     }
     Ok(())
 }
 
-/// A reference that says the type of its object is remembered for other requests to that.
-fn learn(target: &Target<'_>, types: &mut Types) {
+/// Remembers the type of a reference, for requests to its object.
+fn learn_type(target: &Target<'_>, types: &mut Types) {
     if let Target::Reference { ior, .. } = target {
         for profile in ior.profiles.iter().filter_map(|profile| IiopProfile::decode(profile).ok().flatten()) {
-            types.learn(ior, &profile.object_key);
+            types.learn_type(ior, &profile.object_key);
         }
     }
 }
 
-fn named(exception: spandrel::SystemException) -> (String, String) {
+fn exception_name(exception: spandrel::SystemException) -> (String, String) {
     ("raised".to_owned(), exception.to_string())
 }
 
-/// A body whose types nobody knows.
+/// A body of unknown types.
 fn untyped(body: &Decoder<'_>) -> Vec<(String, String)> {
     match body.rest() {
         [] => Vec::new(),
-        rest => vec![("body".to_owned(), words::octets(rest))],
+        rest => vec![("body".to_owned(), text::octets(rest))],
     }
 }
 
-fn begun(way: Way, time: Duration) -> Told {
-    Told { time, is_from_client: way == Way::Out, ..Told::default() }
+fn empty_summary(direction: FlowDirection, time: Duration) -> MessageSummary {
+    MessageSummary { time, is_from_client: direction == FlowDirection::Out, ..MessageSummary::default() }
 }
 
-fn not_understood(way: Way, time: Duration, octets: usize) -> Told {
-    let kind = format!("… {octets} octets of no message, or not seen");
-    Told { kind, octets, ..begun(way, time) }
+fn undecodable(direction: FlowDirection, time: Duration, octets: usize) -> MessageSummary {
+    let kind = format!("… {octets} octets outside of messages, or missing");
+    MessageSummary { kind, octets, ..empty_summary(direction, time) }
 }
 
-fn skipped(way: Way, time: Duration, framed: &Framed) -> Option<Told> {
+fn skipped(direction: FlowDirection, time: Duration, framed: &Framed) -> Option<MessageSummary> {
     match framed {
-        Framed::Skipped(octets) => Some(not_understood(way, time, *octets)),
+        Framed::Skipped(octets) => Some(undecodable(direction, time, *octets)),
         _ => None,
     }
 }

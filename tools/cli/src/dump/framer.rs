@@ -1,61 +1,61 @@
-//! From octets to GIOP messages: where each begins and ends, fragments joined. After what is no GIOP, or a gap, it goes on at the next
-//! `GIOP` that a message could begin with.
+//! GIOP framing of a stream of octets, with fragments joined. After foreign octets, or a gap, it resumes at
+//! the next `GIOP` that may begin a message.
 
 use spandrel::net::message::MessageBlock;
 use spandrel_giop::{Assembler, GiopError, HEADER_LEN, Message, MessageHeader, MessageType};
 
-/// The longest message that is shown.
+/// The longest message that is decoded.
 const MAX_MESSAGE: usize = 16 << 20;
-/// Messages that are unfinished at a time.
+/// The maximum number of incomplete messages.
 const MAX_UNFINISHED: usize = 64;
 
-/// What comes out.
+/// The output of a framer.
 #[derive(Debug)]
 pub(super) enum Framed {
     Message(Message),
-    /// So many octets, in a row, are of no message.
+    /// A run of that many octets outside of messages.
     Skipped(usize),
-    /// A message that is not shown, and why.
+    /// A message that is not decoded, and the reason.
     Refused(MessageHeader, GiopError),
 }
 
-/// What is known of one direction.
+/// The state of one direction.
 #[derive(Debug)]
 pub(super) struct Framer {
     buffer: Vec<u8>,
-    /// Looks for the beginning of a message.
-    is_lost: bool,
-    /// Octets of no message that have not been told of.
+    /// Whether it searches for the beginning of a message.
+    is_searching: bool,
+    /// Skipped octets that were not reported yet.
     skipped: usize,
-    /// Octets that belong to a message which is not shown.
-    passing: usize,
+    /// Octets left of a message that is not decoded.
+    ignored: usize,
     assembler: Assembler,
-    /// A message has been seen.
-    speaks: bool,
+    /// A message has been found.
+    has_message: bool,
 }
 
 impl Default for Framer {
     fn default() -> Self {
         Self {
             buffer: Vec::new(),
-            is_lost: true,
+            is_searching: true,
             skipped: 0,
-            passing: 0,
+            ignored: 0,
             assembler: Assembler::new(MAX_MESSAGE, MAX_UNFINISHED),
-            speaks: false,
+            has_message: false,
         }
     }
 }
 
 impl Framer {
-    /// Octets that wait for the rest of their message.
-    pub(super) fn held(&self) -> usize {
+    /// The number of buffered octets of an incomplete message.
+    pub(super) fn buffered(&self) -> usize {
         self.buffer.len() + self.assembler.held()
     }
 
     pub(super) fn take(&mut self, octets: &[u8], out: &mut dyn FnMut(Framed)) {
-        let passed = octets.len().min(self.passing);
-        self.passing -= passed;
+        let passed = octets.len().min(self.ignored);
+        self.ignored -= passed;
         self.buffer.extend_from_slice(&octets[passed..]);
         let mut at = 0;
         while let Some(step) = self.step(at, out) {
@@ -64,50 +64,50 @@ impl Framer {
         self.buffer.drain(..at);
     }
 
-    /// So many octets were not seen.
+    /// Records that octets are missing.
     pub(super) fn gap(&mut self, octets: usize, out: &mut dyn FnMut(Framed)) {
-        if octets < self.passing {
-            self.passing -= octets;
+        if octets < self.ignored {
+            self.ignored -= octets;
             return;
         }
-        self.skipped += self.buffer.len() + octets - self.passing;
-        self.passing = 0;
+        self.skipped += self.buffer.len() + octets - self.ignored;
+        self.ignored = 0;
         self.buffer.clear();
-        // What was unfinished stays so.
+        // Incomplete messages stay incomplete.
         self.assembler = Assembler::new(MAX_MESSAGE, MAX_UNFINISHED);
-        self.is_lost = true;
-        self.tell_skipped(out);
+        self.is_searching = true;
+        self.report_skipped(out);
     }
 
-    /// Nothing more will come.
+    /// Records the end of the stream.
     pub(super) fn end(&mut self, out: &mut dyn FnMut(Framed)) {
         self.skipped += std::mem::take(&mut self.buffer).len();
-        self.tell_skipped(out);
+        self.report_skipped(out);
     }
 
-    fn tell_skipped(&mut self, out: &mut dyn FnMut(Framed)) {
+    fn report_skipped(&mut self, out: &mut dyn FnMut(Framed)) {
         let skipped = std::mem::take(&mut self.skipped);
-        // What never speaks GIOP is none of our business.
-        if skipped > 0 && self.speaks {
+        // A stream without any GIOP is not reported.
+        if skipped > 0 && self.has_message {
             out(Framed::Skipped(skipped));
         }
     }
 
-    /// One message, or the way to one: how many octets are done with. Nothing until more come.
+    /// Processes one message, or skips to one: returns the number of octets consumed. None until more arrive.
     fn step(&mut self, at: usize, out: &mut dyn FnMut(Framed)) -> Option<usize> {
         let rest = &self.buffer[at..];
-        if self.is_lost {
+        if self.is_searching {
             let begins = rest.windows(4).position(|four| four == b"GIOP");
             let passed = begins.unwrap_or(rest.len().saturating_sub(3));
-            self.is_lost = begins.is_none();
+            self.is_searching = begins.is_none();
             self.skipped += passed;
             return (passed > 0 || begins.is_some()).then_some(passed);
         }
         let header = match MessageHeader::parse(rest.first_chunk::<HEADER_LEN>()?) {
             Ok(header) => header,
             Err(_) => {
-                // Not a beginning; perhaps the four octets after the first are.
-                self.is_lost = true;
+                // Not a beginning; perhaps it is one octet further on.
+                self.is_searching = true;
                 self.skipped += 1;
                 return Some(1);
             }
@@ -116,7 +116,7 @@ impl Framer {
         if len > MAX_MESSAGE {
             let done = rest.len().min(len);
             self.begin(out);
-            self.passing = len - done;
+            self.ignored = len - done;
             out(Framed::Refused(header, GiopError::TooLarge { len, limit: MAX_MESSAGE }));
             return Some(done);
         }
@@ -134,7 +134,7 @@ impl Framer {
         Some(len)
     }
 
-    /// A request that is cancelled between its fragments will not be finished.
+    /// A request that is cancelled between its fragments stays incomplete.
     fn cancel(&mut self, header: MessageHeader, at: usize, len: usize) {
         let id = self.buffer[at..at + len].get(HEADER_LEN..).and_then(|rest| rest.first_chunk::<4>());
         if let Some(id) = id {
@@ -144,8 +144,8 @@ impl Framer {
     }
 
     fn begin(&mut self, out: &mut dyn FnMut(Framed)) {
-        self.tell_skipped(out);
-        self.speaks = true;
+        self.report_skipped(out);
+        self.has_message = true;
     }
 }
 
@@ -160,45 +160,45 @@ mod tests {
         bare_message(GiopVersion::V1_2, ByteOrder::Little, MessageType::CloseConnection)
     }
 
-    /// `M` for each message, the number of octets for what was skipped, `R` for what was refused.
-    fn told(parts: &[&[u8]]) -> String {
-        let (mut framer, mut told) = (Framer::default(), String::new());
+    /// `M` for each message, the number of octets for skipped runs, `R` for refused messages.
+    fn summary(parts: &[&[u8]]) -> String {
+        let (mut framer, mut summary) = (Framer::default(), String::new());
         let mut note = |framed| match framed {
-            Framed::Message(_) => told.push('M'),
-            Framed::Skipped(count) => told.push_str(&count.to_string()),
-            Framed::Refused(..) => told.push('R'),
+            Framed::Message(_) => summary.push('M'),
+            Framed::Skipped(count) => summary.push_str(&count.to_string()),
+            Framed::Refused(..) => summary.push('R'),
         };
         parts.iter().for_each(|part| framer.take(part, &mut note));
         framer.end(&mut note);
-        told
+        summary
     }
 
     #[test]
-    fn messages_are_found_however_they_are_cut() {
+    fn messages_are_found_despite_segmentation() {
         let both = [close(), close()].concat();
         for cut in 0..both.len() {
-            assert_eq!(told(&[&both[..cut], &both[cut..]]), "MM", "{cut}");
+            assert_eq!(summary(&[&both[..cut], &both[cut..]]), "MM", "{cut}");
         }
     }
 
     #[test]
-    fn it_goes_on_after_what_is_no_message() {
+    fn framing_resumes_after_foreign_octets() {
         let noise = [&close()[..], b"GIOPGIOP\x09 noise GIO", &close()].concat();
-        assert_eq!(told(&[&noise]), "M19M");
-        assert_eq!(told(&[b"SSH-2.0-nothing of ours"]), "");
+        assert_eq!(summary(&[&noise]), "M19M");
+        assert_eq!(summary(&[b"SSH-2.0-nothing of ours"]), "");
     }
 
     #[test]
-    fn what_is_too_long_is_passed_over() {
+    fn an_oversized_message_is_skipped() {
         let mut long = close();
         long[7] = MessageType::Request as u8;
         long[8..].copy_from_slice(&u32::try_from(MAX_MESSAGE).unwrap().to_le_bytes());
         let body = vec![0; MAX_MESSAGE];
-        assert_eq!(told(&[&long, &body, &close()]), "RM");
+        assert_eq!(summary(&[&long, &body, &close()]), "RM");
     }
 
     #[test]
-    fn a_gap_ends_what_was_unfinished() {
+    fn a_gap_discards_incomplete_messages() {
         let mut framer = Framer::default();
         let mut skipped = Vec::new();
         let mut note = |framed| {
@@ -211,6 +211,6 @@ mod tests {
         framer.gap(7, &mut note);
         framer.take(&close(), &mut note);
         assert_eq!(skipped, [12]);
-        assert_eq!(framer.held(), 0);
+        assert_eq!(framer.buffered(), 0);
     }
 }

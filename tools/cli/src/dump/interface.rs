@@ -1,4 +1,5 @@
-//! What passes a network interface now, by a packet socket (Linux). The system gives its packets without what is in front of IP.
+//! Live packets of a network interface, through a packet socket (Linux). The system delivers its packets
+//! without the link header.
 
 use std::{
     collections::HashSet,
@@ -13,15 +14,15 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::packet::{Link, Segment, segment};
 use crate::common;
 
-/// `ETH_P_ALL`, in the order of networks.
+/// `ETH_P_ALL`, in network byte order.
 const ALL: i32 = 0x0003_u16.to_be() as i32;
-/// More than any packet has, also those that the system has joined.
+/// More than any packet has, also after coalescing by the system.
 const ROOM: usize = 256 << 10;
 
-/// Gives each segment from or to an address of this interface, or of any, until `take` fails.
+/// Passes on each segment from or to an address of this interface, or of all, until `take` fails.
 ///
 /// # Errors
-/// If there is no such interface, or no right to listen to it; those of `take`.
+/// If there is no such interface, or no permission to capture on it; those of `take`.
 pub(super) fn run(
     name: &str,
     take: &mut dyn FnMut(Duration, &Segment<'_>) -> anyhow::Result<()>,
@@ -49,12 +50,12 @@ pub(super) fn run(
     }
 }
 
-/// The addresses of an interface; nothing for all.
+/// The addresses of an interface; none for all.
 fn addresses(name: &str) -> anyhow::Result<Option<HashSet<IpAddr>>> {
     if name == "any" {
         return Ok(None);
     }
-    let known = if_addrs::get_if_addrs().context("the system does not say what interfaces it has")?;
+    let known = if_addrs::get_if_addrs().context("cannot list the network interfaces")?;
     let addresses: HashSet<IpAddr> =
         known.iter().filter(|interface| interface.name == name).map(if_addrs::Interface::ip).collect();
     if addresses.is_empty() {

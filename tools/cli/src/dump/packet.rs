@@ -1,20 +1,20 @@
-//! What a packet carries of a TCP connection: whatever is in front of that is passed over.
+//! The TCP segment of a packet, behind link and IP headers.
 
 use std::net::{IpAddr, SocketAddr};
 
 use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TransportSlice};
 
-/// What packets begin with (<https://www.tcpdump.org/linktypes.html>).
+/// Link types of packets (<https://www.tcpdump.org/linktypes.html>).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Link {
     /// BSD loopback: four octets in front of IP.
     Null,
     Ethernet,
-    /// IP, and nothing in front of it.
+    /// IP without a link header.
     Raw,
     /// Linux "cooked", of the `any` interface.
     Cooked,
-    /// The same in its second version.
+    /// Linux "cooked", version 2.
     Cooked2,
     Unknown,
 }
@@ -38,16 +38,16 @@ pub(super) struct Segment<'p> {
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
     pub(super) sequence: u32,
-    /// Up to where the sender has received.
+    /// The acknowledged sequence number.
     pub(super) acknowledged: Option<u32>,
-    /// It begins the connection.
+    /// SYN: the first segment of the connection.
     pub(super) opens: bool,
-    /// It is the last from there, or cuts the connection off.
+    /// FIN or RST: the last segment of its side.
     pub(super) closes: bool,
     pub(super) octets: &'p [u8],
 }
 
-/// The segment in a packet; nothing for packets of other kinds, and for parts of those that were cut up.
+/// The segment in a packet; none for packets of other kinds, and for IP fragments.
 pub(super) fn segment(link: Link, octets: &[u8]) -> Option<Segment<'_>> {
     let sliced = match link {
         Link::Ethernet => LaxSlicedPacket::from_ethernet(octets).ok()?,

@@ -1,4 +1,4 @@
-//! Standing between clients and a server: octets go on as they are, and are shown. No privileges are needed for that.
+//! A relay between clients and a server: octets are forwarded unchanged, and shown. Needs no privileges.
 
 use std::{
     collections::HashMap,
@@ -17,128 +17,128 @@ use anyhow::Context as _;
 
 use super::{
     Output,
-    conversation::{Conversation, Style, Way},
+    conversation::{Conversation, FlowDirection, Style},
     typed::Types,
 };
 use crate::common;
 
-/// Connections at a time; further ones are closed.
+/// The maximum number of connections; further ones are closed.
 const MAX_CONNECTIONS: usize = 256;
-/// Pieces that wait to be shown before octets wait to go on.
+/// The maximum number of pieces queued for display; beyond, forwarding waits.
 const MAX_WAITING: usize = 1024;
 
-/// How long what was shown may take to be passed on, once nothing more is to be shown.
+/// The time limit for forwarding shown pieces, after the last one is shown.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where octets go to be shown.
+/// The queue of pieces to show.
 #[derive(Clone)]
-struct Stage {
+struct DisplayQueue {
     events: SyncSender<Event>,
-    /// How many pieces are shown, perhaps, and not yet passed on.
-    between: Arc<(Mutex<usize>, Condvar)>,
+    /// The number of pieces that were queued for display, and not yet forwarded.
+    unforwarded: Arc<(Mutex<usize>, Condvar)>,
 }
 
-impl Stage {
-    /// Shows it. Where nobody shows anything any more, it goes on all the same.
+impl DisplayQueue {
+    /// Queues an event. Without a display, forwarding continues all the same.
     fn show(&self, event: Event) {
         let _ = self.events.send(event);
     }
 
-    /// Shows octets before they are passed on, so that no answer is shown before its question.
+    /// Queues octets before they are forwarded, so that no reply is shown before its request.
     fn show_and<R>(&self, event: Event, pass_on: impl FnOnce() -> R) -> R {
-        let count = || self.between.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let count = || self.unforwarded.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         *count() += 1;
         self.show(event);
         let passed = pass_on();
         *count() -= 1;
-        self.between.1.notify_all();
+        self.unforwarded.1.notify_all();
         passed
     }
 }
 
-/// What happened on a connection.
+/// An event of a connection.
 struct Event {
     connection: usize,
     time: Duration,
-    what: What,
+    kind: EventKind,
 }
 
-enum What {
-    Begun { client: String, server: String },
-    Octets(Way, Vec<u8>),
-    Ended(Way),
+enum EventKind {
+    Opened { client: String, server: String },
+    Octets(FlowDirection, Vec<u8>),
+    Ended(FlowDirection),
 }
 
-/// Listens, and shows what goes through.
+/// Listens, and shows the forwarded octets.
 ///
 /// # Errors
 /// If it cannot listen; those of printing.
 pub(super) fn run(listen: &str, to: &str, types: &mut Types, style: Style, out: &mut Output) -> anyhow::Result<()> {
     let listener = TcpListener::bind(listen).with_context(|| format!("cannot listen on {listen}"))?;
     let address = listener.local_addr()?;
-    // So that a port that the system has chosen is known.
+    // Printed, so that a port chosen by the system is known.
     common::note(&format!("listening on {address}, passing on to {to}\n"));
     let (events, shown) = mpsc::sync_channel(MAX_WAITING);
-    let (to, between) = (to.to_owned(), Arc::default());
-    let stage = Stage { events, between: Arc::clone(&between) };
-    thread::spawn(move || accept(&listener, &to, &stage));
+    let (to, unforwarded) = (to.to_owned(), Arc::default());
+    let display = DisplayQueue { events, unforwarded: Arc::clone(&unforwarded) };
+    thread::spawn(move || accept(&listener, &to, &display));
     let done = show(&shown, types, style, out);
-    // Nobody waits to be shown, so that only peers can keep it waiting.
+    // The queue keeps no forwarding thread waiting, so only peers can.
     drop(shown);
-    let (count, passed) = &*between;
+    let (count, passed) = &*unforwarded;
     let count = count.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    // What has not been passed on by then, is not.
+    // Pieces that are not forwarded by then are lost.
     let _ = passed.wait_timeout_while(count, PATIENCE, |count| *count > 0);
     done
 }
 
 fn show(shown: &Receiver<Event>, types: &mut Types, style: Style, out: &mut Output) -> anyhow::Result<()> {
     let mut open: HashMap<usize, (Conversation, u8)> = HashMap::new();
-    for Event { connection, time, what } in shown {
-        let told = match what {
-            What::Begun { client, server } => {
+    for Event { connection, time, kind } in shown {
+        let summary = match kind {
+            EventKind::Opened { client, server } => {
                 open.insert(connection, (Conversation::default(), 0));
                 out.begin(connection, &client, &server)?;
                 continue;
             }
-            What::Octets(way, octets) => match open.get_mut(&connection) {
-                Some((conversation, _)) => conversation.take(way, time, &octets, types, style),
+            EventKind::Octets(direction, octets) => match open.get_mut(&connection) {
+                Some((conversation, _)) => conversation.take(direction, time, &octets, types, style),
                 None => continue,
             },
-            What::Ended(way) => match open.get_mut(&connection) {
-                Some((conversation, ends)) => {
-                    *ends += 1;
-                    let told = conversation.end(way, time);
-                    if *ends == 2 {
+            EventKind::Ended(direction) => match open.get_mut(&connection) {
+                Some((conversation, endpoints)) => {
+                    *endpoints += 1;
+                    let summary = conversation.end(direction, time);
+                    if *endpoints == 2 {
                         open.remove(&connection);
                     }
-                    told
+                    summary
                 }
                 None => continue,
             },
         };
-        for mut one in told {
+        for mut one in summary {
             one.connection = connection;
-            out.tell(&one)?;
+            out.print(&one)?;
         }
     }
     Ok(())
 }
 
-fn accept(listener: &TcpListener, to: &str, stage: &Stage) {
+fn accept(listener: &TcpListener, to: &str, display: &DisplayQueue) {
     let open = Arc::new(AtomicUsize::new(0));
     let mut count = 0;
     for client in listener.incoming() {
         let Ok(client) = client else { continue };
         if open.load(Ordering::Relaxed) >= MAX_CONNECTIONS {
-            common::note(&format!("a client was turned away: {MAX_CONNECTIONS} connections are open\n"));
+            common::note(&format!("a client was rejected: {MAX_CONNECTIONS} connections are open\n"));
             continue;
         }
         count += 1;
         open.fetch_add(1, Ordering::Relaxed);
-        let (to, stage, open) = (to.to_owned(), stage.clone(), Arc::clone(&open));
+        let (to, display, open) = (to.to_owned(), display.clone(), Arc::clone(&open));
         thread::spawn(move || {
-            if let Err(error) = pass_on(client, &to, count, &stage) {
+            if let Err(error) = pass_on(client, &to, count, &display) {
                 common::note(&format!("#{count} {error}\n"));
             }
             open.fetch_sub(1, Ordering::Relaxed);
@@ -146,26 +146,26 @@ fn accept(listener: &TcpListener, to: &str, stage: &Stage) {
     }
 }
 
-/// Passes on what comes from either side, until both have ended.
-fn pass_on(client: TcpStream, to: &str, connection: usize, stage: &Stage) -> io::Result<()> {
+/// Forwards the octets of both sides, until both have ended.
+fn pass_on(client: TcpStream, to: &str, connection: usize, display: &DisplayQueue) -> io::Result<()> {
     let server = TcpStream::connect(to)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot connect to {to}: {error}")))?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    let begun = What::Begun { client: client.peer_addr()?.to_string(), server: server.peer_addr()?.to_string() };
-    stage.show(Event { connection, time: now(), what: begun });
+    let opened = EventKind::Opened { client: client.peer_addr()?.to_string(), server: server.peer_addr()?.to_string() };
+    display.show(Event { connection, time: now(), kind: opened });
     let (back, from) = (client.try_clone()?, server.try_clone()?);
     let replies = {
-        let stage = stage.clone();
-        thread::spawn(move || copy(from, back, connection, Way::Back, &stage))
+        let display = display.clone();
+        thread::spawn(move || copy(from, back, connection, FlowDirection::Back, &display))
     };
-    copy(client, server, connection, Way::Out, stage);
+    copy(client, server, connection, FlowDirection::Out, display);
     // It does not panic.
     let _ = replies.join();
     Ok(())
 }
 
-fn copy(mut from: TcpStream, mut to: TcpStream, connection: usize, way: Way, stage: &Stage) {
+fn copy(mut from: TcpStream, mut to: TcpStream, connection: usize, direction: FlowDirection, display: &DisplayQueue) {
     let mut room = vec![0; 64 << 10];
     loop {
         let count = match from.read(&mut room) {
@@ -174,15 +174,15 @@ fn copy(mut from: TcpStream, mut to: TcpStream, connection: usize, way: Way, sta
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => break,
         };
-        let event = Event { connection, time: now(), what: What::Octets(way, room[..count].to_vec()) };
-        if stage.show_and(event, || to.write_all(&room[..count])).is_err() {
-            // What was sent to it will not be read.
+        let event = Event { connection, time: now(), kind: EventKind::Octets(direction, room[..count].to_vec()) };
+        if display.show_and(event, || to.write_all(&room[..count])).is_err() {
+            // Octets sent to it will not be read.
             let _ = from.shutdown(Shutdown::Read);
             break;
         }
     }
     let _ = to.shutdown(Shutdown::Write);
-    stage.show(Event { connection, time: now(), what: What::Ended(way) });
+    display.show(Event { connection, time: now(), kind: EventKind::Ended(direction) });
 }
 
 fn now() -> Duration {

@@ -1,41 +1,41 @@
-//! One direction of a TCP connection: segments in, octets in their order out. What was sent twice is told of once, what was
-//! not seen as a gap, as soon as it is certain that it will not come.
+//! One direction of a TCP connection: takes segments, and returns octets in order. Repeated octets are
+//! returned once, missing ones as a gap, once it is certain that they will not arrive.
 
 use std::collections::BTreeMap;
 
 use super::packet::Segment;
 
-/// Octets that wait for others before them, at most.
-const MAX_HELD: usize = 1 << 20;
-/// Segments, likewise.
+/// The maximum number of octets buffered out of order.
+const MAX_BUFFERED: usize = 1 << 20;
+/// The maximum number of segments buffered out of order.
 const MAX_SEGMENTS: usize = 4096;
 
-/// What comes out.
+/// The output of a stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Piece<'p> {
     Octets(&'p [u8]),
-    /// So many were not seen.
+    /// That many octets are missing.
     Gap(usize),
 }
 
-/// What is known of one direction.
+/// The state of one direction.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    /// Where the next octet belongs; nothing before the first segment.
+    /// The next sequence number; none before the first segment.
     next: Option<u32>,
-    /// What came too early, by its distance from where the direction began.
-    early: BTreeMap<u64, Vec<u8>>,
-    held: usize,
-    /// How many octets have come out, gaps included.
+    /// Segments out of order, by their distance from the beginning of the direction.
+    out_of_order: BTreeMap<u64, Vec<u8>>,
+    buffered: usize,
+    /// The number of octets returned, including gaps.
     position: u64,
-    /// Up to where the other side has received.
+    /// The position up to which the other side has received.
     received: Option<u64>,
 }
 
 impl Stream {
-    /// Octets that wait.
-    pub(super) fn held(&self) -> usize {
-        self.held
+    /// The number of buffered octets.
+    pub(super) fn buffered(&self) -> usize {
+        self.buffered
     }
 
     /// Takes a segment of this direction.
@@ -52,7 +52,7 @@ impl Stream {
         let ahead = i64::from(sequence.wrapping_sub(next).cast_signed());
         let seen = usize::try_from(-ahead).unwrap_or(0);
         match u64::try_from(ahead) {
-            // Sent once more, as a whole or with more behind it.
+            // A retransmission, perhaps with further octets.
             Err(_) => self.give(segment.octets.get(seen..).unwrap_or_default(), out),
             Ok(0) => self.give(segment.octets, out),
             Ok(ahead) => self.keep(ahead, segment.octets),
@@ -60,7 +60,7 @@ impl Stream {
         self.release(out);
     }
 
-    /// The other side says up to where it has received: what is missing before that will not come any more.
+    /// Records an acknowledgement: octets missing before it will not arrive any more.
     pub(super) fn acknowledged(&mut self, sequence: u32, out: &mut dyn FnMut(Piece<'_>)) {
         let Some(next) = self.next else { return };
         let ahead = i64::from(sequence.wrapping_sub(next).cast_signed());
@@ -70,7 +70,7 @@ impl Stream {
         }
     }
 
-    /// Nothing more will come.
+    /// Records the end of the direction.
     pub(super) fn end(&mut self, out: &mut dyn FnMut(Piece<'_>)) {
         self.received = Some(u64::MAX);
         self.release(out);
@@ -91,26 +91,26 @@ impl Stream {
 
     fn keep(&mut self, ahead: u64, octets: &[u8]) {
         let at = self.position + ahead;
-        if self.early.get(&at).is_some_and(|known| known.len() >= octets.len()) {
+        if self.out_of_order.get(&at).is_some_and(|known| known.len() >= octets.len()) {
             return;
         }
-        self.held += octets.len();
-        if let Some(shorter) = self.early.insert(at, octets.to_vec()) {
-            self.held -= shorter.len();
+        self.buffered += octets.len();
+        if let Some(shorter) = self.out_of_order.insert(at, octets.to_vec()) {
+            self.buffered -= shorter.len();
         }
     }
 
-    /// Lets go what waits no longer: its turn has come, or what is before it never will.
+    /// Releases buffered octets whose predecessors have been returned, or will never arrive.
     fn release(&mut self, out: &mut dyn FnMut(Piece<'_>)) {
-        while let Some(entry) = self.early.first_entry() {
+        while let Some(entry) = self.out_of_order.first_entry() {
             let at = *entry.key();
-            let is_lost = self.received.is_some_and(|received| at <= received);
-            let is_too_much = self.held > MAX_HELD || self.early.len() > MAX_SEGMENTS;
-            if at > self.position && !is_lost && !is_too_much {
+            let is_searching = self.received.is_some_and(|received| at <= received);
+            let is_too_much = self.buffered > MAX_BUFFERED || self.out_of_order.len() > MAX_SEGMENTS;
+            if at > self.position && !is_searching && !is_too_much {
                 return;
             }
-            let Some((at, octets)) = self.early.pop_first() else { return };
-            self.held -= octets.len();
+            let Some((at, octets)) = self.out_of_order.pop_first() else { return };
+            self.buffered -= octets.len();
             if at > self.position {
                 let missing = usize::try_from(at - self.position).unwrap_or(usize::MAX);
                 self.advance(missing);
@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Octets that come out, a gap as so many dots.
+    /// The returned octets, with a gap as that many dots.
     struct Fed(Stream, Vec<u8>);
 
     impl Fed {
@@ -167,8 +167,8 @@ mod tests {
     }
 
     #[test]
-    fn order_is_restored_and_repetitions_are_dropped() {
-        // Across the end of the sequence numbers.
+    fn reordered_segments_are_sorted_and_repetitions_dropped() {
+        // Across the wrap-around of the sequence numbers.
         let first = u32::MAX - 4;
         let at = |offset: u32| first.wrapping_add(1).wrapping_add(offset);
         let mut fed = Fed::new(first);
@@ -180,11 +180,11 @@ mod tests {
         fed.data(at(1), b"bcd");
         fed.data(at(8), b"ijk");
         assert_eq!(fed.text(), "abcdefghijk");
-        assert_eq!(fed.0.held(), 0);
+        assert_eq!(fed.0.buffered(), 0);
     }
 
     #[test]
-    fn what_was_received_and_not_seen_is_a_gap() {
+    fn acknowledged_octets_that_were_not_captured_are_a_gap() {
         let mut fed = Fed::new(99);
         fed.data(100, b"ab");
         fed.data(105, b"fg");
@@ -198,19 +198,19 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded() {
+    fn buffered_segments_are_bounded() {
         let mut fed = Fed::new(0);
         let part = vec![b'x'; 1000];
         for number in 0..2000_u32 {
             fed.data(2 + number * 1000, &part);
-            assert!(fed.0.held() <= MAX_HELD + part.len());
+            assert!(fed.0.buffered() <= MAX_BUFFERED + part.len());
         }
         assert_eq!(fed.1.len(), 2_000_001);
         assert_eq!(fed.1[0], b'.');
     }
 
     #[test]
-    fn a_direction_is_joined_where_it_is_seen_first() {
+    fn a_direction_starts_at_its_first_captured_segment() {
         let mut fed = Fed(Stream::default(), Vec::new());
         fed.data(77, b"mid");
         fed.data(80, b"dle");

@@ -1,4 +1,4 @@
-//! Which files an output was made from, in the syntax of make (and of Ninja's `depfile`).
+//! The source files of each output, in the syntax of make (and of Ninja's `depfile`).
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -10,7 +10,8 @@ use spandrel_idl::source::SourceMap;
 #[derive(Debug, Default)]
 pub(super) struct Depfile {
     rules: String,
-    /// Included files, each with an empty rule, so that make goes on when one is deleted and no longer included.
+    /// Included files, each with an empty rule, so that make continues when one is deleted and no longer
+    /// included.
     included: BTreeSet<String>,
 }
 
@@ -38,7 +39,7 @@ impl Depfile {
     }
 }
 
-/// A path as make reads it.
+/// A path escaped for make.
 fn escaped(path: &Path) -> String {
     let mut text = String::new();
     for letter in path.to_string_lossy().chars() {
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_make_would_take_for_something_else_is_escaped() {
+    fn special_characters_of_make_are_escaped() {
         assert_eq!(escaped(Path::new("a b/c#d$e.idl")), "a\\ b/c\\#d$$e.idl");
     }
 }

@@ -1,4 +1,4 @@
-//! `spandrel latency --servants`: how the time of a call depends on the servants of its server.
+//! `spandrel latency --servants`: call times by number of servants.
 
 use std::path::PathBuf;
 
@@ -9,23 +9,24 @@ use spandrel_lab::workload::CallKind;
 use crate::common;
 use crate::peer::launch;
 
-/// Options that mean something with many servants only.
+/// Options for many servants.
 #[derive(Debug, clap::Args)]
 #[group(skip)] // it would have the name of the one that it is flattened into
 pub(super) struct Args {
-    /// Measure servers with so many servants each
+    /// Measure servers with these numbers of servants
     #[arg(long, value_name = "N,..", value_delimiter = ',', conflicts_with = "connect")]
     servants: Vec<u32>,
-    /// With --servants: in which order they are called: train, round-robin, random, worst-case [default: all]
+    /// With --servants: the order of calls: train, round-robin, random, worst-case [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires = "servants")]
     algorithm: Vec<Algorithm>,
-    /// With --servants: by which interfaces: static, dii, dii-reused, dsi [default: all]
+    /// With --servants: the invocation interfaces: static, dii, dii-reused, dsi [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires = "servants")]
     style: Vec<Style>,
     /// With --servants: oneway, twoway [default: both]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires = "servants")]
     call: Vec<CallKind>,
-    /// With --servants: timed calls per round, at most; where a hundred on each servant would be more, other servants are called in each round [default: 100000; with --quick: 2000]
+    /// With --servants: maximum number of timed calls per round; if a hundred on each servant would be more,
+    /// other servants are called in each round [default: 100000; with --quick: 2000]
     #[arg(long, value_name = "N", requires = "servants")]
     most_calls: Option<u32>,
     /// The folder with JacORB's servants-server and servants-client [default: where `cargo xtask interop` builds them]
@@ -52,7 +53,7 @@ impl super::Args {
         common::print(&scalability::report::text(&results))?;
         scalability::report::write(&results, &mut directory)?;
         common::print(&format!(
-            "\nWritten to {}: servants.json, .txt, servants-rounds.csv, servants-summary.csv and pictures\n",
+            "\nWritten to {}: servants.json, .txt, servants-rounds.csv, servants-summary.csv and plots\n",
             directory.path().display()
         ))
     }

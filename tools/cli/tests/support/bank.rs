@@ -1,4 +1,4 @@
-//! A server without generated code, and the IDL that it was made of.
+//! A server without generated code, and its IDL.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use spandrel::dynamic::{
 };
 use spandrel::{Any, IiopProfile, Orb, Poa, TypeCode};
 
-/// What the account is declared by.
+/// The IDL of the account.
 pub(crate) const IDL: &str = "
 module Bank {
   enum Kind { checking, saving };
@@ -32,7 +32,7 @@ module Bank {
 };
 ";
 
-/// An account without generated code, and the file that declares it.
+/// An account without generated code, and its IDL file.
 pub(crate) struct Bank {
     orb: Orb,
     pub(crate) reference: String,
@@ -74,7 +74,7 @@ impl Bank {
         Self { orb, reference: object.to_string(), file, _folder: folder }
     }
 
-    /// Where it listens.
+    /// The port at which it listens.
     pub(crate) fn port(&self) -> u16 {
         let object = self.orb.string_to_object(&self.reference).unwrap();
         IiopProfile::decode(&object.ior().profiles[0]).unwrap().unwrap().port

@@ -1,4 +1,4 @@
-//! What the tests of the command share.
+//! Common parts of the tests of the command.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod bank;
@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-/// The longest that a command may take; only a hang comes near it.
+/// The time limit of a command; only a hang comes near it.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// Runs the command and waits for its end.
@@ -31,13 +31,13 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Checks the exit code, and shows what the command said if it is another.
+/// Checks the exit code, and shows the output if it is another.
 #[track_caller]
 pub(crate) fn check_code(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "stdout:\n{}\nstderr:\n{}", stdout(output), stderr(output));
 }
 
-/// A command that goes on running; it is ended when this is dropped.
+/// A running command; killed when this is dropped.
 pub(crate) struct Running {
     child: Child,
     input: Option<ChildStdin>,

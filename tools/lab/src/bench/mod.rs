@@ -1,9 +1,10 @@
-//! Experiments with single components: what a part costs by itself, beside other people's.
+//! Experiments with single components: the cost of a part by itself, compared with other projects.
 //!
-//! [`demux`] finds objects and operations; `reactor` (on Linux) drives echo servers, each a process of its own, over many connections; [`timers`] fills and
-//! empties timer queues; [`marshal`] turns values into octets and back;
-//! [`footprint`] (on Linux) builds stubs and skeletons and looks how large they are; [`growth`] (on Linux) makes millions of calls
-//! and looks whether anything grows; [`collocation`] calls objects of the same ORB by every strategy.
+//! [`demux`] finds objects and operations; `reactor` (on Linux) drives echo servers, each in its own process,
+//! over many connections; [`timers`] fills and empties timer queues; [`marshal`] converts values to octets
+//! and back; [`footprint`] (on Linux) builds stubs and skeletons and measures their size; [`growth`] (on
+//! Linux) makes millions of calls and checks for growth; [`collocation`] calls objects of the same ORB by
+//! every strategy.
 
 pub mod collocation;
 pub mod demux;

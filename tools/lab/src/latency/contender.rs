@@ -1,4 +1,4 @@
-//! Who calls in the latency experiment.
+//! The contenders of the latency experiment.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mechanism::MechanismName;
 
-/// Whoever makes calls.
+/// A pair of client and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "&'static str", try_from = "String")]
 #[non_exhaustive]
@@ -18,16 +18,16 @@ pub enum Contender {
 }
 
 impl Contender {
-    /// What ratios are formed to.
+    /// The usual base of the ratios.
     pub const BASE: Self = Self::Mechanism(MechanismName::C);
 
-    /// What ratios of a series are formed to: plain calls over TCP, or else who was named first.
+    /// The base of the ratios of a series: plain calls over TCP, or else the first one named.
     #[must_use]
     pub fn base(named: &[Self]) -> Self {
         if named.contains(&Self::BASE) { Self::BASE } else { named.first().copied().unwrap_or(Self::BASE) }
     }
 
-    /// Those that are measured unless others are named, the base first.
+    /// The default contenders, the base first.
     #[must_use]
     pub fn usual() -> Vec<Self> {
         MechanismName::available(false).into_iter().map(Self::Mechanism).chain([Self::OmniOrb]).collect()

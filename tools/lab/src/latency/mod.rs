@@ -1,8 +1,9 @@
-//! The latency experiment: how long one call takes, from its start to its answer.
+//! The latency experiment: the time of one call, from its start to its answer.
 //!
-//! Contenders are the mechanisms of this program and, where its peer programs have been built, omniORB. In each round
-//! every contender makes the same number of calls, one after the other, and ratios to `c` are formed within the round.
-//! The socket mechanisms send and answer as many octets as the ORB does, which is measured, not assumed.
+//! Contenders are the mechanisms of this program and, where its peer programs have been built, omniORB. In
+//! each round every contender makes the same number of calls, one after the other, and ratios to `c` are
+//! formed within the round. The socket mechanisms transfer as many octets as the ORB does, which is measured,
+//! not assumed.
 
 mod contender;
 pub mod omniorb;
@@ -12,6 +13,6 @@ mod series;
 mod settings;
 
 pub use contender::Contender;
-pub use results::{Measured, Results, Row};
+pub use results::{Measurement, Results, Row};
 pub use series::run;
 pub use settings::Settings;

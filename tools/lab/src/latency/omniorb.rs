@@ -1,4 +1,4 @@
-//! omniORB beside ours: its client and server, built from `peers/omniorb` by `cargo xtask interop`.
+//! omniORB's client and server, built from `peers/omniorb` by `cargo xtask interop`.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,16 @@ use crate::workload::{PING_STRUCTS, PingCase};
 
 const SERVER: &str = "latency-server";
 const CLIENT: &str = "latency-client";
-/// Where `cargo xtask interop` builds them, seen from the root of the source tree and from its build folder.
+/// The folder into which `cargo xtask interop` builds them, relative to the root of the source tree and to
+/// its build folder.
 const BUILT: &str = "interop/omniorb";
-/// How long the server may take to print its reference.
+/// The time limit for the server to print its reference.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// The folder with the two programs: the one that is given, or else where the source tree's build folder has them.
+/// The folder with the two programs: the given one, or else that in the source tree's build folder.
 ///
 /// # Errors
-/// In words, what is missing and how to get it.
+/// The missing programs and how to build them, as text.
 pub fn find(given: Option<&Path>) -> Result<PathBuf, String> {
     let has = |folder: &Path| folder.join(SERVER).is_file() && folder.join(CLIENT).is_file();
     if let Some(folder) = given {
@@ -34,7 +35,7 @@ pub fn find(given: Option<&Path>) -> Result<PathBuf, String> {
     found.ok_or_else(|| "its programs are not built: run `cargo xtask interop` in the source tree".to_owned())
 }
 
-/// A running omniORB server, and the client that will call it.
+/// A running omniORB server, and its client.
 #[derive(Debug)]
 pub struct OmniOrb {
     server: ChildHandle,
@@ -44,7 +45,7 @@ pub struct OmniOrb {
 }
 
 impl OmniOrb {
-    /// Starts the server of a folder that [`find`] has found.
+    /// Starts the server of a folder found by [`find`].
     ///
     /// # Errors
     /// If it does not start, or cannot be placed.
@@ -58,7 +59,7 @@ impl OmniOrb {
         Ok(Self { server, client: folder.join(CLIENT), reference, core: placement.core(Role::Transmitter, &cores)? })
     }
 
-    /// Has the client make calls.
+    /// Makes calls with the client.
     ///
     /// # Errors
     /// If it fails, or takes longer than `limit`.

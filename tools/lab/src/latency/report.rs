@@ -1,4 +1,4 @@
-//! Shows the latency experiment: a table per placement and kind of call, a row per contender.
+//! Report of the latency experiment: a table per placement and kind of call, a row per contender.
 
 use std::fmt::Write as _;
 
@@ -30,8 +30,8 @@ pub fn text(results: &Results) -> String {
             _ = writeln!(text, "\n{}{octets}, {}", case.description(), placement.description());
             _ = writeln!(text, "{}", table(&rows));
             for row in rows {
-                if let Some(why) = &row.absent {
-                    _ = writeln!(text, "{} is absent: {why}", row.contender);
+                if let Some(reason) = &row.absent {
+                    _ = writeln!(text, "{} is absent: {reason}", row.contender);
                 }
             }
         }
@@ -120,7 +120,7 @@ fn summary_csv(results: &Results) -> String {
 mod tests {
     use super::*;
     use crate::call_times::CallTimes;
-    use crate::latency::{Contender, Measured, Settings};
+    use crate::latency::{Contender, Measurement, Settings};
     use crate::machine::Machine;
     use crate::mechanism::MechanismName;
     use crate::placement::Placement;
@@ -158,7 +158,7 @@ mod tests {
             for (contender, median) in [(Contender::BASE, base), (orb, base * ratio)] {
                 let (case, placement) = (PingCase::Void, Placement::One);
                 let round = round as u32;
-                measured.push(Measured {
+                measured.push(Measurement {
                     placement,
                     case,
                     round,
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_measured_reads_back_from_json() {
+    fn measurements_are_parsed_from_their_json() {
         let text = serde_json::to_string(&results()).unwrap();
         assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), results());
     }

@@ -1,4 +1,4 @@
-//! What the latency experiment has measured, and what it comes to.
+//! Results of the latency experiment: the rounds, and their summaries.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,14 +12,14 @@ use crate::workload::PingCase;
 
 /// The calls of one contender in one round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// On which cores.
+pub struct Measurement {
+    /// The placement.
     pub placement: Placement,
-    /// What a call carried.
+    /// The parameters of a call.
     pub case: PingCase,
     /// The round; runs of a case in one round followed each other directly.
     pub round: u32,
-    /// Who called.
+    /// The contender.
     pub contender: Contender,
     /// The times.
     pub times: CallTimes,
@@ -30,11 +30,11 @@ pub struct Measured {
 /// The rounds of one contender in one placement and case, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// On which cores.
+    /// The placement.
     pub placement: Placement,
-    /// What a call carried.
+    /// The parameters of a call.
     pub case: PingCase,
-    /// Who called.
+    /// The contender.
     pub contender: Contender,
     /// The rounds' median times in microseconds; absent if the contender is.
     pub median_us: Option<Summary>,
@@ -52,7 +52,7 @@ pub struct Row {
     pub p999_ratio: Option<Summary>,
     /// Octets of a request and of a reply, where they are known.
     pub wire: Option<(usize, usize)>,
-    /// Why there are no figures, if there are none.
+    /// The reason for missing figures, if any.
     pub absent: Option<String>,
 }
 
@@ -61,30 +61,31 @@ pub struct Row {
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
-    /// What it was measured on.
+    /// The machine and program of the measurement.
     pub machine: Machine,
-    /// What was to be run.
+    /// The settings.
     pub settings: Settings,
     /// The summaries.
     pub rows: Vec<Row>,
     /// The single rounds, in the order in which they were run.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<Measurement>,
 }
 
 impl Results {
     pub(super) fn of(
         machine: Machine,
         settings: Settings,
-        measured: Vec<Measured>,
+        measured: Vec<Measurement>,
         absent: &[(Contender, String)],
     ) -> Self {
         let mut rows = Vec::new();
         for placement in &settings.placements {
             for case in &settings.cases {
-                let here = |m: &&Measured| m.placement == *placement && m.case == *case;
-                let here: Vec<&Measured> = measured.iter().filter(here).collect();
+                let here = |m: &&Measurement| m.placement == *placement && m.case == *case;
+                let here: Vec<&Measurement> = measured.iter().filter(here).collect();
                 for contender in &settings.contenders {
-                    let absent = absent.iter().find(|(who, _)| who == contender).map(|(_, why)| why.clone());
+                    let absent =
+                        absent.iter().find(|(absent, _)| absent == contender).map(|(_, reason)| reason.clone());
                     let row = Row { placement: *placement, case: *case, contender: *contender, absent, ..Row::EMPTY };
                     rows.push(row.filled(&here, Contender::base(&settings.contenders)));
                 }
@@ -110,7 +111,7 @@ impl Row {
         absent: None,
     };
 
-    fn filled(self, measured: &[&Measured], base: Contender) -> Self {
+    fn filled(self, measured: &[&Measurement], base: Contender) -> Self {
         let of = |contender| measured.iter().filter(move |m| m.contender == contender);
         let rounds = |contender, time: fn(&CallTimes) -> f64| {
             of(contender).map(|m| (m.round, time(&m.times))).collect::<Vec<_>>()

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::contender::Contender;
 use super::omniorb::{self, OmniOrb};
-use super::results::{Measured, Results};
+use super::results::{Measurement, Results};
 use super::settings::Settings;
 use crate::LabError;
 use crate::machine::Machine;
@@ -15,21 +15,21 @@ use crate::placement::Placement;
 use crate::progress::Progress;
 use crate::workload::{BIN_STRUCT_OCTETS, PING_STRUCTS, PingCase, PingPong};
 
-/// What an ORB's message has around a call's data, if there is no ORB in the series to measure it from.
+/// The octets of an ORB's message besides a call's data, if there is no ORB in the series to measure them.
 const USUAL_REQUEST_OCTETS: usize = 64;
 const USUAL_REPLY_OCTETS: usize = 24;
 
-/// Runs the whole series and summarises it. A contender that is not here keeps its row, with the reason.
+/// Runs the whole series and summarises it. A contender that is not available keeps its row, with the reason.
 ///
 /// # Errors
-/// If the settings cannot be run, or a run fails.
+/// If the settings are invalid, or a run fails.
 pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError> {
     settings.check()?;
     let machine = Machine::here();
-    let (present, absent) = who_is_here(settings);
-    let runs = present.len() * settings.placements.len() * settings.cases.len() * settings.rounds as usize;
+    let (available, absent) = find_contenders(settings);
+    let runs = available.len() * settings.placements.len() * settings.cases.len() * settings.rounds as usize;
     let progress = Progress::begin(runs as u64);
-    let mut series = Series { settings, start: Instant::now(), progress, present, measured: Vec::new() };
+    let mut series = Series { settings, start: Instant::now(), progress, available, measured: Vec::new() };
     let mut outcome = Ok(());
     for (index, placement) in settings.placements.iter().enumerate() {
         outcome = outcome.and_then(|()| series.placed(launch, *placement, index + 1));
@@ -39,30 +39,30 @@ pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError>
     Ok(Results::of(machine, settings.clone(), series.measured, &absent))
 }
 
-/// Those who can be run, and those who cannot, with the reason.
-fn who_is_here(settings: &Settings) -> (Vec<Present>, Vec<(Contender, String)>) {
-    let (mut present, mut absent) = (Vec::new(), Vec::new());
+/// The contenders that can be run, and the others, with the reason.
+fn find_contenders(settings: &Settings) -> (Vec<AvailableContender>, Vec<(Contender, String)>) {
+    let (mut available, mut absent) = (Vec::new(), Vec::new());
     for contender in &settings.contenders {
         let found = match contender {
             Contender::Mechanism(name) if settings.remote.is_some() && !name.leaves_the_machine() => {
                 Err("it is run on this machine only".to_owned())
             }
             Contender::Mechanism(name) => {
-                name.mechanism().map(|_| Present::Mechanism(*name)).map_err(|error| error.to_string())
+                name.mechanism().map(|_| AvailableContender::Mechanism(*name)).map_err(|error| error.to_string())
             }
             Contender::OmniOrb if settings.remote.is_some() => Err("it is run on this machine only".to_owned()),
-            Contender::OmniOrb => omniorb::find(settings.omniorb.as_deref()).map(Present::OmniOrb),
+            Contender::OmniOrb => omniorb::find(settings.omniorb.as_deref()).map(AvailableContender::OmniOrb),
         };
         match found {
-            Ok(found) => present.push(found),
-            Err(why) => absent.push((*contender, why)),
+            Ok(found) => available.push(found),
+            Err(reason) => absent.push((*contender, reason)),
         }
     }
-    (present, absent)
+    (available, absent)
 }
 
 #[derive(Clone, Debug)]
-enum Present {
+enum AvailableContender {
     Mechanism(MechanismName),
     OmniOrb(PathBuf),
 }
@@ -71,8 +71,8 @@ struct Series<'a> {
     settings: &'a Settings,
     start: Instant,
     progress: Progress,
-    present: Vec<Present>,
-    measured: Vec<Measured>,
+    available: Vec<AvailableContender>,
+    measured: Vec<Measurement>,
 }
 
 /// The processes of one placement.
@@ -91,8 +91,8 @@ impl Series<'_> {
             omniorb: None,
             wire: Vec::new(),
         };
-        for contender in &self.present {
-            if let Present::OmniOrb(folder) = contender {
+        for contender in &self.available {
+            if let AvailableContender::OmniOrb(folder) = contender {
                 stage.omniorb = Some(OmniOrb::start(folder, placement)?);
             }
         }
@@ -112,7 +112,7 @@ impl Series<'_> {
                     request_octets: request,
                     reply_octets: reply,
                 };
-                let mut order = self.present.clone();
+                let mut order = self.available.clone();
                 let turn = round as usize % order.len().max(1);
                 order.rotate_left(turn);
                 for contender in &order {
@@ -123,17 +123,17 @@ impl Series<'_> {
         Ok(())
     }
 
-    /// Each placement has its share of the time.
+    /// Whether the placement's share of the time is used up.
     fn is_overdue(&self, number: usize) -> bool {
         let share =
             |budget: u64| Duration::from_secs(budget).mul_f64(number as f64 / self.settings.placements.len() as f64);
         self.settings.budget_seconds.is_some_and(|budget| self.start.elapsed() >= share(budget))
     }
 
-    /// How many octets a request and a reply of the ORB take.
+    /// The number of octets of a request and a reply of the ORB.
     fn octets(&self, stage: &mut Stage, case: PingCase) -> Result<(usize, usize), LabError> {
-        for contender in &self.present {
-            let Present::Mechanism(mechanism) = contender else { continue };
+        for contender in &self.available {
+            let AvailableContender::Mechanism(mechanism) = contender else { continue };
             if mechanism.counts_octets() {
                 let job = Job { mechanism: *mechanism, sockets: SOCKETS, work: Work::Wire(case) };
                 if let Some((request, reply)) = stage.pair.run(&job, self.settings.limit())?.wire {
@@ -148,29 +148,35 @@ impl Series<'_> {
         Ok((USUAL_REQUEST_OCTETS + data, USUAL_REPLY_OCTETS))
     }
 
-    fn one(&mut self, stage: &mut Stage, round: u32, contender: &Present, work: &PingPong) -> Result<(), LabError> {
+    fn one(
+        &mut self,
+        stage: &mut Stage,
+        round: u32,
+        contender: &AvailableContender,
+        work: &PingPong,
+    ) -> Result<(), LabError> {
         let limit = self.settings.limit();
         let name = match contender {
-            Present::Mechanism(mechanism) => Contender::Mechanism(*mechanism),
-            Present::OmniOrb(_) => Contender::OmniOrb,
+            AvailableContender::Mechanism(mechanism) => Contender::Mechanism(*mechanism),
+            AvailableContender::OmniOrb(_) => Contender::OmniOrb,
         };
         let what = format!("{name} {} ({})", work.case, stage.placement.description());
         self.progress.at(&what);
         let (times, wire) = match (contender, &mut stage.omniorb) {
-            (Present::Mechanism(mechanism), _) => {
+            (AvailableContender::Mechanism(mechanism), _) => {
                 let job = Job { mechanism: *mechanism, sockets: SOCKETS, work: Work::PingPong(*work) };
                 (stage.pair.run(&job, limit)?.times, Some((work.request_octets, work.reply_octets)))
             }
-            (Present::OmniOrb(_), Some(omniorb)) => {
+            (AvailableContender::OmniOrb(_), Some(omniorb)) => {
                 (Some(omniorb.run(work.case, work.warm_up, work.calls, limit)?), None)
             }
-            (Present::OmniOrb(_), None) => (None, None),
+            (AvailableContender::OmniOrb(_), None) => (None, None),
         };
         let missing =
             || LabError::Protocol { role: "transmitter".to_owned(), found: "an outcome without times".to_owned() };
         let times = times.ok_or_else(missing)?;
         self.progress.step(&what, &format!("{:.2} µs", times.median));
-        self.measured.push(Measured {
+        self.measured.push(Measurement {
             placement: stage.placement,
             case: work.case,
             round,
@@ -204,19 +210,20 @@ mod tests {
     }
 
     #[test]
-    fn who_is_absent_is_named_with_the_reason() {
+    fn an_absent_contender_is_named_with_the_reason() {
         let nowhere = tempfile::tempdir().unwrap();
         let settings = Settings { omniorb: Some(nowhere.path().to_owned()), ..settings() };
-        let (present, absent) = who_is_here(&settings);
-        assert_eq!(present.len() + absent.len(), Contender::all().len());
-        let (_, why) = absent.iter().find(|(who, _)| *who == Contender::OmniOrb).expect("nothing is there");
-        assert!(why.contains("has no latency-server"), "{why}");
+        let (available, absent) = find_contenders(&settings);
+        assert_eq!(available.len() + absent.len(), Contender::all().len());
+        let (_, reason) =
+            absent.iter().find(|(contender, _)| *contender == Contender::OmniOrb).expect("nothing is there");
+        assert!(reason.contains("has no latency-server"), "{reason}");
         let results = Results::of(Machine::example(), settings, Vec::new(), &absent);
         assert!(results.rows.iter().any(|row| row.contender == Contender::OmniOrb && row.absent.is_some()));
     }
 
     #[test]
-    fn settings_that_cannot_be_run_are_refused() {
+    fn invalid_settings_are_refused() {
         assert!(settings().check().is_ok());
         assert!(Settings { calls: 0, ..settings() }.check().is_err());
         assert!(Settings { cases: Vec::new(), ..settings() }.check().is_err());

@@ -1,4 +1,4 @@
-//! What a series covers, and what it refuses to.
+//! Settings of a series, and their validation.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use crate::LabError;
 use crate::placement::Placement;
 use crate::workload::PingCase;
 
-/// What the series covers.
+/// Settings of the series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// On which cores, one series each.
+    /// The placements, one series each.
     pub placements: Vec<Placement>,
-    /// What calls carry.
+    /// The parameters of calls.
     pub cases: Vec<PingCase>,
-    /// Who calls, in the order of the report.
+    /// The contenders, in the order of the report.
     pub contenders: Vec<Contender>,
-    /// Timed calls per round; as many are a twentieth before it, to warm up.
+    /// Timed calls per round; a twentieth as many precede them as warm-up.
     pub calls: u32,
-    /// How often each contender is run.
+    /// The number of rounds.
     pub rounds: u32,
-    /// The control address of a receiver that runs already, instead of one of our own.
+    /// The control address of a running receiver, instead of one of our own.
     pub remote: Option<String>,
     /// The folder with omniORB's programs, if it is not where the source tree builds them.
     pub omniorb: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Refuses what cannot be run.
+    /// Validates the settings.
     ///
     /// # Errors
     /// If a list is empty or a number zero.

@@ -8,7 +8,7 @@ use super::SocketOptions;
 use super::octet_stream::OctetStream;
 use crate::raw::{self, unix};
 
-/// How a kind of plain socket is named and connected; transfers are the same for all.
+/// The naming and connecting of a kind of plain socket; transfers are the same for all.
 pub(super) trait Plain: Send + 'static {
     fn listen(host: IpAddr, options: &SocketOptions) -> io::Result<(raw::Socket, String)>;
     fn connect(endpoint: &str, options: &SocketOptions) -> io::Result<raw::Socket>;
@@ -54,7 +54,7 @@ impl Plain for Tcp {
 impl Plain for UnixDomain {
     fn listen(_host: IpAddr, options: &SocketOptions) -> io::Result<(raw::Socket, String)> {
         let socket = prepared(unix::socket(), options)?;
-        let name = unix::bind_somewhere(&socket)?;
+        let name = unix::bind_free_name(&socket)?;
         raw::listen(&socket, 1)?;
         Ok((socket, name))
     }

@@ -10,19 +10,19 @@ use spandrel_ipc::{Accept, Family, Receive, Transfer, Transmit, inet};
 use super::SocketOptions;
 use super::octet_stream::OctetStream;
 
-/// What a family must say besides, to be measured.
-pub(super) trait Measured: Family<Addr: FromStr<Err: Display>> {
+/// The operations of a family that the measurements need besides.
+pub(super) trait MeasuredFamily: Family<Addr: FromStr<Err: Display>> {
     /// The family with these options.
     fn with(options: &SocketOptions) -> Self;
     /// A free address of this machine to listen at, if possible one at which `host` is reached.
-    fn somewhere(host: IpAddr) -> io::Result<Self::Addr>;
-    /// What is set at either end once there is a connection.
+    fn free_address(host: IpAddr) -> io::Result<Self::Addr>;
+    /// Sets options at either end of a connection.
     fn tune(_stream: &Self::Stream) -> io::Result<()> {
         Ok(())
     }
 }
 
-impl Measured for inet::Inet {
+impl MeasuredFamily for inet::Inet {
     fn with(options: &SocketOptions) -> Self {
         let mut acceptor = inet::AcceptorOptions::default().backlog(1).reuse_address(false);
         let mut connector = inet::Connector::new();
@@ -33,7 +33,7 @@ impl Measured for inet::Inet {
         Self::new(acceptor, connector)
     }
 
-    fn somewhere(host: IpAddr) -> io::Result<inet::Addr> {
+    fn free_address(host: IpAddr) -> io::Result<inet::Addr> {
         Ok(SocketAddr::new(host, 0).into())
     }
 
@@ -43,7 +43,7 @@ impl Measured for inet::Inet {
 }
 
 #[cfg(target_os = "linux")]
-impl Measured for spandrel_ipc::unix::Unix {
+impl MeasuredFamily for spandrel_ipc::unix::Unix {
     fn with(options: &SocketOptions) -> Self {
         use spandrel_ipc::unix::{AcceptorOptions, Connector};
         let (mut acceptor, mut connector) = (AcceptorOptions::default().backlog(1), Connector::new());
@@ -54,13 +54,13 @@ impl Measured for spandrel_ipc::unix::Unix {
         Self::new(acceptor, connector)
     }
 
-    fn somewhere(_host: IpAddr) -> io::Result<spandrel_ipc::unix::Addr> {
-        Ok(spandrel_ipc::unix::Addr::unnamed()) // the system gives it a free abstract name
+    fn free_address(_host: IpAddr) -> io::Result<spandrel_ipc::unix::Addr> {
+        Ok(spandrel_ipc::unix::Addr::unnamed()) // the system assigns a free abstract name
     }
 }
 
 #[cfg(target_os = "linux")]
-impl Measured for spandrel_ipc::shm::Shm {
+impl MeasuredFamily for spandrel_ipc::shm::Shm {
     fn with(options: &SocketOptions) -> Self {
         use spandrel_ipc::shm::{AcceptorOptions, Connector};
         let mut connector = Connector::new();
@@ -70,37 +70,37 @@ impl Measured for spandrel_ipc::shm::Shm {
         Self::new(AcceptorOptions::default(), connector)
     }
 
-    fn somewhere(_host: IpAddr) -> io::Result<spandrel_ipc::shm::Addr> {
+    fn free_address(_host: IpAddr) -> io::Result<spandrel_ipc::shm::Addr> {
         Ok(spandrel_ipc::shm::Addr::unnamed())
     }
 }
 
 #[cfg(target_os = "linux")]
-impl Measured for spandrel_ipc::spipe::Spipe {
-    /// The queues of a pipe are the system's choice.
+impl MeasuredFamily for spandrel_ipc::spipe::Spipe {
+    /// The system chooses the queues of a pipe.
     fn with(_options: &SocketOptions) -> Self {
         use spandrel_ipc::spipe::AcceptorOptions;
         Self::new(AcceptorOptions::default().backlog(1).mode(0o600).replace_stale(true))
     }
 
-    fn somewhere(_host: IpAddr) -> io::Result<spandrel_ipc::spipe::Addr> {
+    fn free_address(_host: IpAddr) -> io::Result<spandrel_ipc::spipe::Addr> {
         use std::sync::atomic::{AtomicU32, Ordering};
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // The acceptor removes the file when it goes.
+        // The acceptor removes the file when it is dropped.
         let name = format!("spandrel-lab-{}-{number}", std::process::id());
         spandrel_ipc::spipe::Addr::path(std::env::temp_dir().join(name))
     }
 }
 
 /// A connected stream of a family.
-pub(super) struct FamilyStream<F: Measured>(F::Stream);
+pub(super) struct FamilyStream<F: MeasuredFamily>(F::Stream);
 
-impl<F: Measured> OctetStream for FamilyStream<F> {
+impl<F: MeasuredFamily> OctetStream for FamilyStream<F> {
     type Listener = F::Acceptor;
 
     fn listen(host: IpAddr, options: &SocketOptions) -> io::Result<(F::Acceptor, String)> {
-        let acceptor = F::with(options).open(&F::somewhere(host)?)?;
+        let acceptor = F::with(options).open(&F::free_address(host)?)?;
         let endpoint = acceptor.local_addr()?.to_string();
         Ok((acceptor, endpoint))
     }

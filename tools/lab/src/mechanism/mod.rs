@@ -1,8 +1,9 @@
-//! The ways in which data can travel: one trait, and an implementation per mechanism.
+//! The mechanisms of data transfer: one trait, and an implementation per mechanism.
 //!
-//! A mechanism listens in the receiver's process and connects in the transmitter's. Connecting ends with one exchange
-//! between the two, so that the clock, which starts after it, never counts the setting up. What differs between
-//! mechanisms is only how they connect and transfer; the loops, the clock and the socket options are the same.
+//! A mechanism listens in the receiver's process and connects in the transmitter's. Connecting ends with one
+//! exchange between the two, so that the clock, which starts after it, never counts the connection setup.
+//! Mechanisms differ only in connecting and transferring; the loops, the clock and the socket options are the
+//! same.
 
 #[cfg(target_os = "linux")]
 mod c;
@@ -44,7 +45,7 @@ engine! {
     interpretive "/interpretive/ttcp.rs" "/interpretive/latency.rs"
 }
 engine! {
-    /// Structs that lie in memory as in messages.
+    /// Structs with the same layout in memory as in messages.
     padded "/padded/ttcp.rs" "/padded/latency.rs"
 }
 
@@ -91,7 +92,7 @@ pub enum MechanismName {
     OrbTls,
     /// The same as `orb`, with a server of one thread.
     OrbReactive,
-    /// The same as `orb`, with a server that reads into a queue, from which other threads take.
+    /// The same as `orb`, with a server that reads into a queue served by other threads.
     OrbQueue,
     /// The same as `orb`, in the UNIX domain.
     OrbUds,
@@ -99,7 +100,7 @@ pub enum MechanismName {
     OrbShm,
 }
 
-/// What carries the requests of an ORB.
+/// The transport of an ORB's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Over {
     Tcp,
@@ -134,7 +135,8 @@ impl MechanismName {
         Self::OrbShm,
     ];
 
-    /// Those that exist on this platform and are measured unless others are named, in the same order; between two machines only those that reach so far.
+    /// The default mechanisms of this platform, in the same order; between two machines only those over a
+    /// network.
     #[must_use]
     pub fn available(between_machines: bool) -> Vec<Self> {
         let usable = |name: &Self| {
@@ -167,19 +169,19 @@ impl MechanismName {
         }
     }
 
-    /// What ratios of a series are formed to: plain calls over TCP, or else what was named first.
+    /// The base of the ratios of a series: plain calls over TCP, or else the first one named.
     #[must_use]
     pub fn base(named: &[Self]) -> Self {
         if named.contains(&Self::C) { Self::C } else { named.first().copied().unwrap_or(Self::C) }
     }
 
-    /// Whether it is measured only where it is named.
+    /// Whether it is measured only on request.
     fn is_on_demand(self) -> bool {
         use MechanismName::{OrbBatched, OrbQueue, OrbReactive, OrbShm, OrbTls, OrbUds, Tls};
         matches!(self, Tls | OrbTls | OrbBatched | OrbReactive | OrbQueue | OrbUds | OrbShm)
     }
 
-    /// Whether it puts octets of its own around the data, so that the others must be told how many.
+    /// Whether it adds octets of its own to the data, so that the others must transfer as many.
     #[must_use]
     pub fn counts_octets(self) -> bool {
         let is_an_engine = matches!(self, Self::Orb | Self::OrbInterpretive | Self::OrbPadded);
@@ -248,7 +250,7 @@ pub struct SocketOptions {
     pub queue_octets: Option<u32>,
 }
 
-/// What is to be measured over one connection.
+/// The measurement to make over one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
@@ -256,42 +258,42 @@ pub enum Work {
     Flood(Flood),
     /// Latency: calls that wait for their answers.
     PingPong(PingPong),
-    /// How many octets such a call takes on the wire.
+    /// The number of octets of such a call on the wire.
     Wire(PingCase),
 }
 
 /// One measurement: a mechanism, its sockets and its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// How data travel.
+    /// The mechanism.
     pub mechanism: MechanismName,
-    /// With which sockets.
+    /// The socket options.
     pub sockets: SocketOptions,
-    /// And which data.
+    /// The work.
     pub work: Work,
 }
 
-/// A way in which data travel.
+/// A mechanism of data transfer.
 pub trait Mechanism: Sync {
-    /// Begins to listen at an address of this machine and to serve one job in the background.
+    /// Starts to listen at an address of this machine, and serves one job in the background.
     ///
     /// # Errors
     /// If it cannot listen there.
     fn listen(&self, host: IpAddr, job: &Job) -> Result<Box<dyn Receiver>, LabError>;
 
-    /// Connects to where a [`Receiver`] of the same mechanism and job listens.
+    /// Connects to the address of a [`Receiver`] of the same mechanism and job.
     ///
     /// # Errors
-    /// If nobody answers there.
+    /// If no receiver answers there.
     fn connect(&self, endpoint: &str, job: &Job) -> Result<Box<dyn Transmitter>, LabError>;
 }
 
 /// The receiving end of one job.
 pub trait Receiver {
-    /// Where it listens, in words that its mechanism's [`Mechanism::connect`] understands.
+    /// The address at which it listens, in the syntax of its mechanism's [`Mechanism::connect`].
     fn endpoint(&self) -> String;
 
-    /// Ends it, once the transmitter has gone, and says how many octets of user data came.
+    /// Ends it, once the transmitter has closed, and returns the number of octets of user data received.
     ///
     /// # Errors
     /// If receiving failed.
@@ -300,19 +302,21 @@ pub trait Receiver {
 
 /// The sending end of one job.
 pub trait Transmitter {
-    /// Sends the flood and waits for the acknowledgement of its end. The time is from the first send to that.
+    /// Sends the flood and waits for the acknowledgement of its end. Returns the time from the first send to
+    /// that.
     ///
     /// # Errors
     /// If sending failed, or no acknowledgement came.
     fn flood(&mut self, flood: &Flood) -> Result<Duration, LabError>;
 
-    /// Makes the calls and takes their times.
+    /// Makes the calls and returns their times.
     ///
     /// # Errors
     /// If a call failed.
     fn ping_pong(&mut self, work: &PingPong) -> Result<CallTimes, LabError>;
 
-    /// How many octets a request and its reply take on the wire; nothing if the mechanism sends what it is told to.
+    /// The number of octets of a request and its reply on the wire; none if the mechanism sends exactly the
+    /// given octets.
     ///
     /// # Errors
     /// If a call failed.

@@ -1,7 +1,7 @@
-//! What the mechanisms over plain octet streams have in common: the loops around their calls.
+//! The common loops of the mechanisms over plain octet streams.
 //!
-//! The loops are generic over [`OctetStream`], so that each mechanism gets its own compiled copy with its calls inlined:
-//! they differ in nothing but those calls.
+//! The loops are generic over [`OctetStream`], so that each mechanism gets its own compiled copy with its
+//! calls inlined: they differ only in those calls.
 
 use std::io;
 use std::marker::PhantomData;
@@ -23,15 +23,15 @@ pub(super) trait OctetStream: Sized + Send + 'static {
     /// A listening one.
     type Listener: Send + Sync + 'static;
 
-    /// Listens at a free address of this machine, and tells it in words that `connect` understands.
+    /// Listens at a free address of this machine, and returns it in the syntax of `connect`.
     fn listen(host: IpAddr, options: &SocketOptions) -> io::Result<(Self::Listener, String)>;
     fn accept(listener: &Self::Listener) -> io::Result<Self>;
-    /// Ends the waiting of a thread in `accept`.
+    /// Ends the wait of a thread in `accept`.
     fn stop(listener: &Self::Listener) -> io::Result<()>;
     fn connect(endpoint: &str, options: &SocketOptions) -> io::Result<Self>;
-    /// One call: sends what is taken at once.
+    /// One call: sends as many octets as are taken at once.
     fn send(&self, data: &[u8]) -> io::Result<usize>;
-    /// One call: receives what is there; zero at the end of file.
+    /// One call: receives available octets; zero at the end of file.
     fn recv(&self, buffer: &mut [u8]) -> io::Result<usize>;
     fn close_writer(&self) -> io::Result<()>;
 }
@@ -71,7 +71,7 @@ impl<S: OctetStream> Mechanism for Streams<S> {
         let shared = Arc::clone(&listener);
         let server = thread::Builder::new().name("receiver".to_owned()).spawn(move || serve::<S>(&shared, &job));
         let server = server.map_err(LabError::io("start the receiver's thread"))?;
-        Ok(Box::new(Listening::<S> { endpoint, listener, server: Some(server) }))
+        Ok(Box::new(StreamReceiver::<S> { endpoint, listener, server: Some(server) }))
     }
 
     fn connect(&self, endpoint: &str, job: &Job) -> Result<Box<dyn Transmitter>, LabError> {
@@ -80,17 +80,19 @@ impl<S: OctetStream> Mechanism for Streams<S> {
             recv_all(&stream, &mut [0])?; // the receiver has accepted and is ready
             Ok(stream)
         };
-        Ok(Box::new(Connected(connect().map_err(LabError::io(format!("connect to {endpoint} ({})", job.mechanism)))?)))
+        Ok(Box::new(StreamTransmitter(
+            connect().map_err(LabError::io(format!("connect to {endpoint} ({})", job.mechanism)))?,
+        )))
     }
 }
 
-struct Listening<S: OctetStream> {
+struct StreamReceiver<S: OctetStream> {
     endpoint: String,
     listener: Arc<S::Listener>,
     server: Option<JoinHandle<io::Result<u64>>>,
 }
 
-impl<S: OctetStream> Receiver for Listening<S> {
+impl<S: OctetStream> Receiver for StreamReceiver<S> {
     fn endpoint(&self) -> String {
         self.endpoint.clone()
     }
@@ -105,14 +107,15 @@ impl<S: OctetStream> Receiver for Listening<S> {
     }
 }
 
-impl<S: OctetStream> Drop for Listening<S> {
+impl<S: OctetStream> Drop for StreamReceiver<S> {
     fn drop(&mut self) {
-        // The transmitter has gone, or never came: nobody shall wait for it. A connection that was accepted is not touched.
+        // The transmitter has closed, or never connected: the wait ends. An accepted connection is not
+        // affected.
         _ = S::stop(&self.listener);
     }
 }
 
-/// Serves one connection, and counts the octets of user data that come.
+/// Serves one connection, and counts the received octets of user data.
 fn serve<S: OctetStream>(listener: &S::Listener, job: &Job) -> io::Result<u64> {
     let stream = S::accept(listener)?;
     send_all(&stream, &[0])?;
@@ -156,16 +159,16 @@ fn answer<S: OctetStream>(stream: &S, request: usize, reply: usize) -> io::Resul
             }
         }
         if pending > request {
-            return Err(io::ErrorKind::InvalidData.into()); // nobody may send before the answer
+            return Err(io::ErrorKind::InvalidData.into()); // no sender may send before the answer
         }
         total += request as u64;
         send_all(stream, &reply)?;
     }
 }
 
-struct Connected<S>(S);
+struct StreamTransmitter<S>(S);
 
-impl<S: OctetStream> Transmitter for Connected<S> {
+impl<S: OctetStream> Transmitter for StreamTransmitter<S> {
     fn flood(&mut self, flood: &Flood) -> Result<Duration, LabError> {
         let buffer = pattern(flood.sent_octets());
         let time = match flood.call {
@@ -207,7 +210,7 @@ fn exchange_flood<S: OctetStream>(stream: &S, buffer: &[u8], buffers: u64) -> io
     Ok(start.elapsed())
 }
 
-/// Octets that are no zeros, so that no layer below can cheat.
+/// Nonzero octets, so that no layer below can take shortcuts.
 fn pattern(octets: usize) -> Vec<u8> {
     (0..octets).map(|index| (index % 251) as u8).collect()
 }

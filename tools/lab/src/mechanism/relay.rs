@@ -1,4 +1,4 @@
-//! Stands between a client and a server and counts the octets that pass in each direction.
+//! A relay between a client and a server that counts the octets in each direction.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -36,12 +36,12 @@ impl Relay {
         open().map_err(LabError::io(format!("relay to {host}:{port}")))
     }
 
-    /// Where clients connect.
+    /// The address for clients.
     pub(super) fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Octets that have passed: to the server, to the client. What one side has received has been counted.
+    /// Octets forwarded: to the server, to the client. Octets that one side has received have been counted.
     pub(super) fn counted(&self) -> (u64, u64) {
         (self.counts.to_server.load(Ordering::Acquire), self.counts.to_client.load(Ordering::Acquire))
     }
@@ -49,7 +49,7 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        // If no client has come, this one lets the thread go; otherwise nobody listens any more.
+        // If no client has connected, this connection ends the thread; otherwise the listener is closed.
         _ = TcpStream::connect(self.addr);
     }
 }
@@ -65,7 +65,7 @@ fn relay(listener: &TcpListener, server: &TcpStream, counts: &Counts) -> io::Res
     Ok(())
 }
 
-/// Passes octets on until one side has closed, then closes the other.
+/// Forwards octets until one side has closed, then closes the other.
 fn pass(mut from: &TcpStream, mut to: &TcpStream, count: &AtomicU64) {
     let mut buffer = [0; 16 << 10];
     while let Ok(received @ 1..) = from.read(&mut buffer) {

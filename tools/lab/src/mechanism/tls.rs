@@ -1,5 +1,5 @@
-//! Mechanism `tls`: plain sockets of the standard library with `rustls` on top, the blocking way that its documentation shows. What
-//! carries data over TLS otherwise (`orb-tls`) is compared with it.
+//! Mechanism `tls`: plain sockets of the standard library with `rustls` on top, blocking as in its
+//! documentation. Other mechanisms over TLS (`orb-tls`) are compared with it.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -13,12 +13,12 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use super::SocketOptions;
 use super::octet_stream::OctetStream;
 
-/// The implementation of cryptography, the same for all.
+/// The cryptography provider, the same for all.
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// Who a receiver is: a certificate of its own making, for one run.
+/// The identity of a receiver: a self-signed certificate for one run.
 pub(super) struct Identity {
     pub(super) certificate: CertificateDer<'static>,
     pub(super) key: PrivateKeyDer<'static>,
@@ -31,14 +31,14 @@ impl Identity {
         Ok(Self { certificate: made.cert.der().clone(), key })
     }
 
-    /// Says where the receiver is, and who.
+    /// The receiver's address and certificate as one text.
     pub(super) fn endpoint(&self, at: &str) -> String {
         let digits: String = self.certificate.iter().map(|octet| format!("{octet:02x}")).collect();
         format!("{at} {digits}")
     }
 }
 
-/// Where a receiver is, and whom to trust for it.
+/// The address of a receiver, and the certificate to trust.
 pub(super) fn read_endpoint(endpoint: &str) -> io::Result<(&str, RootCertStore)> {
     let (at, digits) = endpoint.split_once(' ').ok_or(io::ErrorKind::InvalidInput)?;
     let octet = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
@@ -57,7 +57,7 @@ enum Side {
     Server(Box<ServerConnection>, TcpStream),
 }
 
-/// The listening socket, and what connections are made with.
+/// The listening socket, and the configuration of its connections.
 pub(super) struct TlsListener {
     listener: TcpListener,
     config: Arc<ServerConfig>,
@@ -87,7 +87,7 @@ impl OctetStream for TlsStream {
     }
 
     fn stop(listener: &TlsListener) -> io::Result<()> {
-        // Whoever waits for a connection gets one, which is closed at once.
+        // A waiting `accept` gets a connection, which is closed at once.
         let mut addr = listener.listener.local_addr()?;
         if addr.ip().is_unspecified() {
             addr.set_ip(Ipv4Addr::LOCALHOST.into());
@@ -112,7 +112,7 @@ impl OctetStream for TlsStream {
 
     #[inline]
     fn send(&self, data: &[u8]) -> io::Result<usize> {
-        // What is not flushed may stay in the library.
+        // Without a flush, octets may stay in the library.
         match &mut *self.0.borrow_mut() {
             Side::Client(connection, stream) => write_all(&mut Stream::new(&mut **connection, stream), data),
             Side::Server(connection, stream) => write_all(&mut Stream::new(&mut **connection, stream), data),
@@ -142,7 +142,7 @@ impl OctetStream for TlsStream {
     }
 }
 
-/// Says that it ends, as TLS wants it; a peer that is gone needs no telling.
+/// Sends `close_notify`; errors of a closed peer are ignored.
 impl Drop for TlsStream {
     fn drop(&mut self) {
         _ = self.close_writer();

@@ -1,4 +1,4 @@
-//! What a child process is to be, and the handle that its parent holds.
+//! Roles of child processes, and the parent's handle to one.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
@@ -13,7 +13,7 @@ use super::{FromChild, Outcome, unexpected, write_line};
 use crate::LabError;
 use crate::mechanism::Job;
 
-/// What a child is to be. The parent's program turns this into a command line for itself.
+/// The role of a child. The parent's program converts it to its own command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildRole {
     /// Receives or transmits.
@@ -22,37 +22,37 @@ pub struct ChildRole {
     pub core: Option<usize>,
 }
 
-/// Which side of an experiment a child takes.
+/// The kind of a child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChildKind {
     /// Listens for control connections at this address.
     Receive(String),
     /// Carries out jobs against the receiver at this address.
     Transmit(String),
-    /// Serves so many objects; prints a reference to their directory.
+    /// Serves that many objects; prints a reference to their directory.
     ServantsServer {
-        /// How many.
+        /// Their number.
         servants: u32,
-        /// Whether by a dynamic skeleton.
+        /// Whether through a dynamic skeleton.
         is_dynamic: bool,
     },
-    /// Calls the objects of the directory with this reference, as it is told line by line.
+    /// Calls the objects of the directory with this reference, by commands on standard input.
     ServantsClient {
         /// The reference.
         reference: String,
     },
-    /// Serves a soak run; prints a reference to the object to be called.
+    /// Serves a soak run; prints a reference to its object.
     SoakServer {
         /// Options of its ORB.
         options: Vec<String>,
     },
-    /// Echoes what comes; prints its port and speaks no further.
+    /// Echoes its input; prints its port and nothing else.
     #[cfg(target_os = "linux")]
     Echo(EchoServer),
 }
 
-/// How long a child may take to leave once its input is closed, before it is killed.
-const LEAVE_LIMIT: Duration = Duration::from_secs(2);
+/// The time limit for a child to exit once its input is closed, before it is killed.
+const EXIT_LIMIT: Duration = Duration::from_secs(2);
 
 /// A running child.
 pub struct ChildHandle {
@@ -84,7 +84,7 @@ impl ChildHandle {
         let output = child.stdout.take().expect("the output is piped");
         let (sender, lines) = mpsc::channel();
         let handle = Self { role, child, input, lines };
-        // A thread of its own reads, because a pipe cannot be waited for with a time limit by portable means.
+        // A separate thread reads, because waiting for a pipe with a time limit is not portable.
         let read = move || BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| sender.send(line));
         thread::Builder::new().name(role.to_owned()).spawn(read).map_err(LabError::io("start a thread"))?;
         Ok(handle)
@@ -96,12 +96,12 @@ impl ChildHandle {
         self.child.id()
     }
 
-    /// Waits until the child, a receiver, listens; answers the address.
+    /// Waits until the child, a receiver, listens; returns the address.
     ///
     /// # Errors
     /// If it fails, or does not within `limit`.
     pub fn listening(&mut self, limit: Duration) -> Result<String, LabError> {
-        match self.hear(limit)? {
+        match self.read_message(limit)? {
             FromChild::Listening(addr) => Ok(addr),
             other => Err(self.failure(other)),
         }
@@ -112,13 +112,13 @@ impl ChildHandle {
     /// # Errors
     /// If it fails, or is not within `limit`.
     pub fn connected(&mut self, limit: Duration) -> Result<(), LabError> {
-        match self.hear(limit)? {
+        match self.read_message(limit)? {
             FromChild::Connected => Ok(()),
             other => Err(self.failure(other)),
         }
     }
 
-    /// Has the child, a transmitter, carry out a job.
+    /// Makes the child, a transmitter, carry out a job.
     ///
     /// # Errors
     /// If it fails, or takes longer than `limit`.
@@ -126,22 +126,22 @@ impl ChildHandle {
         let role = self.role;
         let input = self.input.as_mut().expect("the input is open until the handle is dropped");
         write_line(input, job).map_err(LabError::io(format!("speak to the {role}")))?;
-        match self.hear(limit)? {
+        match self.read_message(limit)? {
             FromChild::Done(outcome) => Ok(outcome),
             other => Err(self.failure(other)),
         }
     }
 
-    /// Tells the child one line.
+    /// Sends one line to the child.
     ///
     /// # Errors
-    /// If it does not listen any more.
-    pub fn tell(&mut self, line: &str) -> Result<(), LabError> {
+    /// If it does not read any more.
+    pub fn send_line(&mut self, line: &str) -> Result<(), LabError> {
         let input = self.input.as_mut().expect("the input is open until the handle is dropped");
         writeln!(input, "{line}").map_err(LabError::io(format!("speak to the {}", self.role)))
     }
 
-    /// Waits for one line that the child prints, whatever it says.
+    /// Waits for one line of the child's output.
     ///
     /// # Errors
     /// If none comes within `limit`, or the child has ended.
@@ -155,7 +155,7 @@ impl ChildHandle {
         }
     }
 
-    fn hear(&mut self, limit: Duration) -> Result<FromChild, LabError> {
+    fn read_message(&mut self, limit: Duration) -> Result<FromChild, LabError> {
         let line = self.line(limit)?;
         serde_json::from_str(&line).map_err(|_| LabError::Protocol { role: self.role.to_owned(), found: line })
     }
@@ -168,15 +168,16 @@ impl ChildHandle {
     }
 
     fn ended(&mut self) -> LabError {
-        let detail = match self.leave(LEAVE_LIMIT) {
+        let detail = match self.wait_for_exit(EXIT_LIMIT) {
             Some(status) => format!("its process ended ({status})"),
             None => "it closed its output".to_owned(),
         };
         LabError::Peer { role: self.role.to_owned(), detail }
     }
 
-    /// Waits a bounded time for the process to end by itself. There is no portable wait with a limit, hence the polling.
-    fn leave(&mut self, limit: Duration) -> Option<std::process::ExitStatus> {
+    /// Waits a bounded time for the process to exit by itself. A wait with a limit is not portable, hence the
+    /// polling.
+    fn wait_for_exit(&mut self, limit: Duration) -> Option<std::process::ExitStatus> {
         let deadline = Instant::now() + limit;
         loop {
             match self.child.try_wait() {
@@ -190,8 +191,8 @@ impl ChildHandle {
 
 impl Drop for ChildHandle {
     fn drop(&mut self) {
-        self.input = None; // the child sees the end of its input and leaves
-        if self.leave(LEAVE_LIMIT).is_none() {
+        self.input = None; // the child exits at the end of its input
+        if self.wait_for_exit(EXIT_LIMIT).is_none() {
             _ = self.child.kill();
             _ = self.child.wait();
         }

@@ -1,4 +1,4 @@
-//! The echo servers of this project that a child process can be.
+//! The echo servers of this project that run in child processes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,14 +12,14 @@ use crate::LabError;
 pub enum EchoServer {
     /// Event handlers, in one thread, over this back end.
     Handlers(Backend),
-    /// The Acceptor pattern, with the default of every choice.
+    /// The Acceptor pattern, with the default strategies.
     Pattern,
     /// The ORB: its connections share the reactor's threads, and the message is a call without parameters.
     Orb,
 }
 
 impl EchoServer {
-    /// All that this platform has, whether or not the system lets us use them.
+    /// All echo servers of this platform, whether or not the system permits them.
     #[must_use]
     pub fn all() -> Vec<Self> {
         Backend::KNOWN.iter().copied().map(Self::Handlers).chain([Self::Pattern, Self::Orb]).collect()
@@ -35,7 +35,7 @@ impl EchoServer {
         }
     }
 
-    /// Whether the system lets us use it.
+    /// Whether the system permits it.
     #[must_use]
     pub fn is_available(self) -> bool {
         match self {
@@ -55,7 +55,7 @@ impl FromStr for EchoServer {
     type Err = LabError;
 
     fn from_str(text: &str) -> Result<Self, LabError> {
-        let unknown = || LabError::Settings(format!("`{text}` is no echo server of ours"));
+        let unknown = || LabError::Settings(format!("`{text}` is not an echo server of this project"));
         Self::all().into_iter().find(|server| server.name() == text).ok_or_else(unknown)
     }
 }

@@ -1,9 +1,10 @@
-//! The processes of an experiment and what they say to each other.
+//! The processes of an experiment and their protocol.
 //!
-//! A *receiver* listens at a control address and serves one job after the other for whoever connects. A *transmitter*
-//! holds a control connection to a receiver and carries out jobs against it. Both speak lines of JSON. The parent, which
-//! decides on the jobs and reports, starts both (or only a transmitter, when the receiver runs on another machine),
-//! waits for each answer a bounded time, and ends them when it ends: a child leaves when its standard input closes.
+//! A *receiver* listens at a control address and serves one job after the other for each connection. A
+//! *transmitter* holds a control connection to a receiver and carries out jobs against it. Both exchange
+//! lines of JSON. The parent decides on the jobs and reports. It starts both (or only a transmitter, when the
+//! receiver runs on another machine), waits for each answer a bounded time, and ends them when it ends: a
+//! child exits when its standard input closes.
 
 pub mod child;
 #[cfg(target_os = "linux")]
@@ -24,23 +25,23 @@ use crate::LabError;
 use crate::call_times::CallTimes;
 use crate::mechanism::Job;
 
-/// The version of what is said over a control connection; both ends must have the same.
+/// The version of the control protocol; both ends must have the same.
 pub const PROTOCOL: u32 = 1;
 
-/// A line longer than this is not ours.
+/// The maximum length of a line.
 const MAX_LINE_OCTETS: u64 = 64 << 10;
 
-/// What a transmitter says to a receiver.
+/// A message of a transmitter to a receiver.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ToReceiver {
     /// Listen for this job.
     Open(Job),
-    /// The job is over.
+    /// The job has ended.
     Close,
 }
 
-/// What a receiver says to a transmitter.
+/// A message of a receiver to a transmitter.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum FromReceiver {
@@ -48,13 +49,13 @@ enum FromReceiver {
     Hello { protocol: u32 },
     /// The job is awaited at this endpoint.
     Opened { endpoint: String },
-    /// The job is over; so much came, and cost so much processor time.
+    /// The job has ended; with the octets received and the processor time used.
     Closed { received: u64, cpu_seconds: f64 },
-    /// The job failed; in words.
+    /// The job failed, with the reason.
     Failed(String),
 }
 
-/// What a child says to its parent.
+/// A message of a child to its parent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FromChild {
@@ -64,11 +65,11 @@ pub(crate) enum FromChild {
     Connected,
     /// The job is done.
     Done(Outcome),
-    /// The job, or the start, failed; in words.
+    /// The job, or the start, failed, with the reason.
     Failed(String),
 }
 
-/// What came of one job.
+/// The result of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// From the first send to the acknowledgement, in seconds, by the transmitter's steady clock.
@@ -81,12 +82,12 @@ pub struct Outcome {
     pub receiver_cpu: f64,
     /// The times of single calls, if the job was a ping-pong.
     pub times: Option<CallTimes>,
-    /// Octets that one call of the job takes on the wire, if that was asked: request, reply.
+    /// Octets of one call of the job on the wire, if requested: request, reply.
     pub wire: Option<(u64, u64)>,
 }
 
 impl Outcome {
-    /// An outcome of which only the time is known yet.
+    /// An outcome with only the time known yet.
     pub(crate) fn in_seconds(seconds: f64) -> Self {
         Self { seconds, octets: 0, transmitter_cpu: 0.0, receiver_cpu: 0.0, times: None, wire: None }
     }
@@ -105,7 +106,7 @@ pub(crate) fn write_line(out: &mut impl Write, message: &impl Serialize) -> io::
     out.flush()
 }
 
-/// Reads one line, or nothing at the end of file.
+/// Reads one line; none at the end of file.
 pub(crate) fn read_line<T: DeserializeOwned>(input: &mut impl BufRead) -> io::Result<Option<T>> {
     let mut line = Vec::new();
     input.by_ref().take(MAX_LINE_OCTETS).read_until(b'\n', &mut line)?;
@@ -115,7 +116,7 @@ pub(crate) fn read_line<T: DeserializeOwned>(input: &mut impl BufRead) -> io::Re
     serde_json::from_slice(&line).map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Processor time that this process has used so far, in seconds; zero where the platform does not say.
+/// Processor time that this process has used so far, in seconds; zero where the platform does not report it.
 fn cpu_seconds() -> f64 {
     #[cfg(target_os = "linux")]
     {
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_never_ends_is_refused_within_its_limit() {
+    fn an_endless_line_is_refused_at_its_limit() {
         let mut endless = io::BufReader::new(io::repeat(b'x'));
         let error = read_line::<ToReceiver>(&mut endless).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);

@@ -9,16 +9,16 @@ use crate::LabError;
 use crate::mechanism::Job;
 use crate::placement::{self, Placement, Role};
 
-/// How long a child may take to begin.
+/// The time limit for a child to start.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// The command that makes this program a child of the given role.
+/// The command that runs this program as a child of the given role.
 pub type Launch<'a> = &'a dyn Fn(&ChildRole) -> Command;
 
 /// Both sides of an experiment; the receiver may be on another machine.
 #[derive(Debug)]
 pub struct Pair {
-    transmitter: ChildHandle, // dropped first, so that the receiver sees it leave
+    transmitter: ChildHandle, // dropped first, so that the receiver sees it close
     _receiver: Option<ChildHandle>,
 }
 
@@ -49,7 +49,7 @@ impl Pair {
     /// Carries out one job.
     ///
     /// # Errors
-    /// If it fails, or takes longer than `limit`; the pair is of no use afterwards.
+    /// If it fails, or takes longer than `limit`; the pair cannot be used afterwards.
     pub fn run(&mut self, job: &Job, limit: Duration) -> Result<Outcome, LabError> {
         self.transmitter.run(job, limit)
     }

@@ -1,4 +1,4 @@
-//! The receiver: serves jobs for whoever opens a control connection.
+//! The receiver: serves jobs over control connections.
 
 use std::io::{self, BufReader};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -29,13 +29,14 @@ impl ControlServer {
         open().map_err(LabError::io(format!("listen at {addr}")))
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Serves for ever, a thread for each connection. What fails is told to the peer and to `log`, and the next is served.
+    /// Serves for ever, a thread for each connection. Failures are reported to the peer and to `log`, and the
+    /// next connection is served.
     ///
     /// # Errors
     /// If no more connections can be accepted.
@@ -63,7 +64,7 @@ impl ControlServer {
 
 fn serve_session(stream: &TcpStream, log: fn(&str)) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    // Data connections use the address at which the transmitter has reached us.
+    // Data connections use the address at which the transmitter has connected.
     let host = stream.local_addr()?.ip();
     let mut input = BufReader::new(stream);
     let mut output = stream;

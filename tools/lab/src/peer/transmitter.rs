@@ -20,7 +20,7 @@ impl Session {
     /// Connects to a receiver's control address, written as `HOST:PORT`.
     ///
     /// # Errors
-    /// If nobody answers there, or somebody who is no receiver of this version.
+    /// If the peer does not answer, or is not a receiver of this version.
     pub fn connect(addr: &str) -> Result<Self, LabError> {
         let open = || {
             let output = TcpStream::connect(addr)?;
@@ -38,7 +38,7 @@ impl Session {
     /// Carries out one job.
     ///
     /// # Errors
-    /// If either side fails, or the data that arrived are not as many as were sent.
+    /// If either side fails, or the numbers of octets sent and received differ.
     pub fn run(&mut self, job: &Job) -> Result<Outcome, LabError> {
         self.write(&ToReceiver::Open(*job))?;
         let endpoint = match self.read()? {

@@ -10,22 +10,22 @@ use super::{Socket, check};
 const HARDWARE: u32 = 0;
 /// `PERF_COUNT_HW_INSTRUCTIONS`.
 const INSTRUCTIONS: u64 = 1;
-/// Octets of the attributes in their first version, which has all that is needed.
+/// Octets of the attributes in their first version, which has all needed fields.
 const ATTRIBUTES: usize = 64;
-/// `inherit`, `exclude_kernel`, `exclude_hv`: bits that stand behind each other from the lowest on where octets are little-endian.
+/// `inherit`, `exclude_kernel`, `exclude_hv`: bit fields from the lowest bit on, on little-endian machines.
 const FLAGS: u64 = 1 << 1 | 1 << 5 | 1 << 6;
 /// `PERF_FLAG_FD_CLOEXEC`.
 const CLOSE_ON_EXEC: u64 = 8;
 
-/// A counter that runs.
+/// A running counter.
 #[derive(Debug)]
-pub(crate) struct Counter(Socket); // a descriptor like any other: closed when it goes
+pub(crate) struct Counter(Socket); // a descriptor, closed when dropped
 
 impl Counter {
     /// Counts instructions in user mode, of this thread and those that it starts from now on.
     ///
     /// # Errors
-    /// What `perf_event_open` reports: often that there is no such counter, or no permission.
+    /// Those of `perf_event_open`: often that there is no such counter, or no permission.
     pub(crate) fn instructions() -> io::Result<Self> {
         let mut attributes = [0u8; ATTRIBUTES];
         attributes[0..4].copy_from_slice(&HARDWARE.to_ne_bytes());
@@ -33,7 +33,7 @@ impl Counter {
         attributes[8..16].copy_from_slice(&INSTRUCTIONS.to_ne_bytes());
         attributes[40..48].copy_from_slice(&FLAGS.to_ne_bytes());
         let (this_thread, any_core, no_group): (c_int, c_int, c_int) = (0, -1, -1);
-        // SAFETY: the attributes say how long they are, and live until the call returns.
+        // SAFETY: the attributes contain their own length, and live until the call returns.
         let descriptor = unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
@@ -50,7 +50,7 @@ impl Counter {
     /// The count so far.
     ///
     /// # Errors
-    /// What `read` reports.
+    /// Those of `read`.
     pub(crate) fn read(&self) -> io::Result<u64> {
         let mut count = [0u8; 8];
         // SAFETY: the pointer and length describe `count`, which is borrowed exclusively until the call returns.

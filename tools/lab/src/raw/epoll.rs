@@ -9,15 +9,15 @@ use super::{Socket, check};
 /// An epoll instance.
 #[derive(Debug)]
 pub(crate) struct Epoll {
-    instance: Socket, // a descriptor like any other: closed when it goes
+    instance: Socket, // a descriptor, closed when dropped
     events: Vec<libc::epoll_event>,
 }
 
 impl Epoll {
-    /// Opens one that reports up to `batch` events at a time.
+    /// Opens an instance that reports up to `batch` events at a time.
     ///
     /// # Errors
-    /// What `epoll_create1` reports.
+    /// Those of `epoll_create1`.
     pub(crate) fn open(batch: usize) -> io::Result<Self> {
         // SAFETY: no memory is passed.
         let instance = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) } as isize)?;
@@ -28,7 +28,7 @@ impl Epoll {
     /// Reports input at `socket` as `token` from now on, until the socket is closed.
     ///
     /// # Errors
-    /// What `epoll_ctl` reports.
+    /// Those of `epoll_ctl`.
     pub(crate) fn add(&self, socket: &Socket, token: usize) -> io::Result<()> {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token as u64 };
         // SAFETY: the event lives until the call returns; both descriptors are open.
@@ -37,11 +37,11 @@ impl Epoll {
         Ok(())
     }
 
-    /// Waits for input, up to `millis`, and answers the tokens of the sockets that have some; none when the time is up, or a
-    /// signal came.
+    /// Waits for input, up to `millis`, and returns the tokens of the ready sockets; none on a timeout or a
+    /// signal.
     ///
     /// # Errors
-    /// What `epoll_wait` reports.
+    /// Those of `epoll_wait`.
     #[inline]
     pub(crate) fn wait(&mut self, millis: c_int) -> io::Result<impl Iterator<Item = usize>> {
         let room = self.events.len() as c_int;
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_sockets_with_input_are_reported_until_it_is_read() {
+    fn sockets_are_reported_until_their_input_is_read() {
         let (quiet, _quiet_peer) = pair("127.0.0.1:0");
         let (busy, peer) = pair("127.0.0.1:0");
         let mut epoll = Epoll::open(8).unwrap();
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(epoll.wait(0).unwrap().count(), 0);
         send(&peer, b"x").unwrap();
         for _ in 0..2 {
-            assert_eq!(epoll.wait(10_000).unwrap().collect::<Vec<_>>(), [2], "level-triggered: it is said again");
+            assert_eq!(epoll.wait(10_000).unwrap().collect::<Vec<_>>(), [2], "level-triggered: it is reported again");
         }
         recv(&busy, &mut [0; 8]).unwrap();
         assert_eq!(epoll.wait(0).unwrap().count(), 0);

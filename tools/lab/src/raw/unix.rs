@@ -7,27 +7,27 @@ use libc::{c_int, socklen_t};
 
 use super::{Socket, check};
 
-/// Where a name begins in an address: after the family, and after the zero octet that makes it an abstract one.
+/// The offset of a name in an address: after the family, and after the zero octet of an abstract name.
 const NAME_AT: usize = mem::offset_of!(libc::sockaddr_un, sun_path) + 1;
 
 /// Opens a stream socket, closed in processes that are executed.
 ///
 /// # Errors
-/// What `socket` reports.
+/// Those of `socket`.
 pub(crate) fn socket() -> io::Result<Socket> {
     // SAFETY: no memory is passed.
     let descriptor = check(unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) } as isize)?;
     Ok(Socket(descriptor as c_int))
 }
 
-/// Lets the system give the socket a free abstract name, and answers it.
+/// Binds the socket to a free abstract name chosen by the system, and returns it.
 ///
 /// # Errors
-/// What `bind` and `getsockname` report.
-pub(crate) fn bind_somewhere(socket: &Socket) -> io::Result<String> {
+/// Those of `bind` and `getsockname`.
+pub(crate) fn bind_free_name(socket: &Socket) -> io::Result<String> {
     let mut addr = empty();
     let only_family = mem::size_of_val(&addr.sun_family) as socklen_t;
-    // SAFETY: `addr` has more than so many octets and lives until the call returns.
+    // SAFETY: `addr` has more than that many octets and lives until the call returns.
     check(unsafe { libc::bind(socket.0, (&raw const addr).cast(), only_family) } as isize)?;
     let mut len = mem::size_of_val(&addr) as socklen_t;
     // SAFETY: `addr` has room for `len` octets, and both live until the call returns.
@@ -39,7 +39,7 @@ pub(crate) fn bind_somewhere(socket: &Socket) -> io::Result<String> {
 /// Connects to a peer with an abstract name.
 ///
 /// # Errors
-/// What `connect` reports; [`io::ErrorKind::InvalidInput`] for a name that is too long.
+/// Those of `connect`; [`io::ErrorKind::InvalidInput`] for a name that is too long.
 pub(crate) fn connect(socket: &Socket, name: &str) -> io::Result<()> {
     let mut addr = empty();
     let room = addr.sun_path.get_mut(1..=name.len()).ok_or(io::ErrorKind::InvalidInput)?;
@@ -65,9 +65,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn octets_pass_between_those_who_know_the_name() {
+    fn octets_pass_through_a_named_socket() {
         let listener = socket().unwrap();
-        let name = bind_somewhere(&listener).unwrap();
+        let name = bind_free_name(&listener).unwrap();
         assert!(!name.is_empty() && name.bytes().all(|octet| octet.is_ascii_hexdigit()), "{name:?}");
         listen(&listener, 1).unwrap();
         let client = socket().unwrap();
@@ -81,8 +81,8 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_has_is_refused() {
-        let error = connect(&socket().unwrap(), "nobody's").unwrap_err();
+    fn an_unbound_name_is_refused() {
+        let error = connect(&socket().unwrap(), "unbound").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         let error = connect(&socket().unwrap(), &"n".repeat(108)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);

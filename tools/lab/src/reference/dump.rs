@@ -1,6 +1,6 @@
-//! Writes out what a reference says, for people: type, addresses, keys and components.
+//! The contents of a reference as text: type, addresses, keys and components.
 //!
-//! Whatever cannot be read is shown as octets with the reason, so that a broken reference from elsewhere can be looked at too.
+//! Undecodable parts are shown as octets with the reason, so that malformed references can be inspected too.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use spandrel_giop::{
 /// Octets in one line of a hexadecimal dump.
 const DUMP_WIDTH: usize = 16;
 
-/// Describes a reference that was given as `IOR:` or `corbaloc:`.
+/// Describes a reference given as `IOR:` or `corbaloc:`.
 #[must_use]
 pub fn describe(url: &ObjectUrl) -> String {
     let mut text = String::new();
@@ -84,7 +84,7 @@ fn describe_iiop(text: &mut String, profile: &IiopProfile) {
     profile.components.iter().for_each(|component| describe_component(text, component));
 }
 
-/// A profile that is nothing but components (CORBA 3.3 Part 2, 7.6.5.1).
+/// A profile that consists only of components (CORBA 3.3 Part 2, 7.6.5.1).
 fn describe_component_profile(text: &mut String, profile: &TaggedProfile) {
     let wire = Wire::new(ByteOrder::Big, GiopVersion::V1_0);
     let components =
@@ -150,7 +150,7 @@ fn octets(count: usize) -> String {
     if count == 1 { "1 octet".to_owned() } else { format!("{count} octets") }
 }
 
-/// Lines of hexadecimal octets and what they are in ASCII.
+/// Lines of octets in hexadecimal and ASCII.
 fn dump(text: &mut String, indent: &str, data: &[u8]) {
     for line in data.chunks(DUMP_WIDTH) {
         let hex: String = line.iter().map(|octet| format!("{octet:02x} ")).collect();
@@ -194,13 +194,13 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_a_reference_says_is_written_out() {
+    fn all_fields_of_a_reference_are_printed() {
         let ior = Ior { type_id: "IDL:Bank/Account:1.0".to_owned(), profiles: vec![iiop().encode().unwrap()] };
         insta::assert_snapshot!(described(&ior_to_string(&ior)));
     }
 
     #[test]
-    fn what_cannot_be_read_is_shown_as_octets() {
+    fn unreadable_profiles_are_shown_as_octets() {
         let tagged = |tag, data: &[u8]| TaggedProfile { tag, data: data.to_vec() };
         let components = [&[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 99, 0, 0, 0, 2][..], b"ab"].concat();
         let profiles = vec![
@@ -214,15 +214,15 @@ mod tests {
     }
 
     #[test]
-    fn a_nil_reference_says_so() {
+    fn a_nil_reference_is_described_as_nil() {
         assert_eq!(described("IOR:00000000000000010000000000000000"), "nil: a reference to no object\n");
     }
 
     #[test]
     fn a_corbaloc_lists_its_addresses_and_key() {
         let text = described("corbaloc:iiop:1.2@[::1]:5000,:other.example,ssl:x:1/Name%20Service");
-        let (said, ior) = text.rsplit_once("as IOR        ").unwrap(); // in the byte order of this machine
-        insta::assert_snapshot!(said);
+        let (description, ior) = text.rsplit_once("as IOR        ").unwrap(); // in the byte order of this machine
+        insta::assert_snapshot!(description);
         assert!(described(ior).contains("Name Service"));
         assert!(described("corbaloc:rir:/NameService").contains("initial reference"));
     }

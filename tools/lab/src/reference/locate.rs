@@ -1,7 +1,7 @@
-//! Asks a server by LocateRequest whether an object is there (CORBA 3.3 Part 2, 9.4.5).
+//! Checks with a LocateRequest whether a server has an object (CORBA 3.3 Part 2, 9.4.5).
 //!
-//! A connection of its own, without an ORB: the question must not be answered from what an ORB remembers, nor be repeated
-//! or forwarded by it.
+//! Uses its own connection, without an ORB: an ORB could answer from its caches, or repeat or forward the
+//! request.
 
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ use spandrel_message::MessageBlock;
 use crate::LabError;
 
 const SERVER: &str = "server";
-/// An answer longer than this is none: it holds at most a reference.
+/// The maximum length of a reply: it holds at most a reference.
 const MAX_REPLY_OCTETS: usize = 1 << 20;
 
-/// What a server answered.
+/// The answer of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
-    /// Whether the object is there.
+    /// The locate status.
     pub status: LocateStatus,
-    /// Where it is instead, if the server said so.
+    /// The new location of the object, if the server sent one.
     pub forward: Option<Ior>,
 }
 
-/// A connection on which LocateRequests are asked.
+/// A connection for LocateRequests.
 #[derive(Debug)]
 pub struct Locator {
     stream: Stream,
@@ -87,10 +87,10 @@ impl Locator {
         self.addr
     }
 
-    /// Asks once and waits for the answer.
+    /// Sends one request and waits for the answer.
     ///
     /// # Errors
-    /// If the server does not answer, or not in GIOP.
+    /// If the server does not answer, or not with GIOP.
     pub fn locate(&mut self) -> Result<Located, LabError> {
         let request_id = self.next_id;
         self.next_id = self.next_id.wrapping_add(1);
@@ -108,7 +108,7 @@ impl Locator {
             let mut input = message.decoder(Limits::default());
             let header = LocateReplyHeader::decode(&mut input).map_err(|error| protocol(&error))?;
             if header.request_id != request_id {
-                continue; // the answer to a question that we no longer wait for
+                continue; // the answer to a request that has timed out
             }
             let forwards = matches!(header.status, LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm);
             let forward = forwards.then(|| Ior::decode(&mut input)).transpose().map_err(|error| protocol(&error))?;

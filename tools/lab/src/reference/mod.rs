@@ -1,4 +1,4 @@
-//! Diagnosis of object references: what one says, and whether anybody answers.
+//! Diagnosis of object references: their contents, and whether their objects answer.
 
 pub mod dump;
 mod locate;

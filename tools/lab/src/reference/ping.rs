@@ -1,7 +1,7 @@
-//! Asks an object again and again whether it is there, as `ping` does with hosts.
+//! Repeated reachability checks of an object, as `ping` does with hosts.
 //!
-//! Each turn asks twice: by LocateRequest, which the server's ORB answers, and by the call `_non_existent`, which takes the
-//! whole way through the object adapter.
+//! Each round makes two checks: a LocateRequest, which the server's ORB answers, and a call of
+//! `_non_existent`, which passes through the object adapter.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,20 +13,20 @@ use super::locate::Locator;
 use crate::LabError;
 use crate::stats::Summary;
 
-/// What is asked, and how often.
+/// Settings of the checks.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The reference, as `IOR:` or `corbaloc:`.
     pub reference: String,
-    /// How many turns.
+    /// The number of rounds.
     pub count: u32,
-    /// From the beginning of one turn to that of the next.
+    /// The time between the starts of two rounds.
     pub interval: Duration,
-    /// How long connecting, and each answer, may take.
+    /// The time limit of connecting, and of each answer.
     pub timeout: Duration,
 }
 
-/// The answers to one kind of question.
+/// The answers to one kind of check.
 #[derive(Clone, Debug, Default)]
 struct Answers {
     asked: u32,
@@ -34,7 +34,7 @@ struct Answers {
 }
 
 impl Answers {
-    /// Asks once, takes the time, and says in a few words what came.
+    /// Makes one check, and returns the result, also as text with its time.
     fn ask<T>(
         &mut self,
         ask: impl FnOnce() -> Result<T, LabError>,
@@ -61,10 +61,11 @@ impl Answers {
     }
 }
 
-/// Pings, and hands each line of the report to `say` as soon as it is known.
+/// Runs the checks, and passes each line of the report to `say` as soon as it is known.
 ///
 /// # Errors
-/// If the reference cannot be read, nobody can be connected to, no question was answered, or the object does not exist.
+/// If the reference is invalid, no address can be connected to, no check was answered, or the object does not
+/// exist.
 pub fn run(settings: &Settings, mut say: impl FnMut(&str)) -> Result<(), LabError> {
     let orb = Orb::builder()
         .connect_timeout(Some(settings.timeout))
@@ -100,7 +101,7 @@ pub fn run(settings: &Settings, mut say: impl FnMut(&str)) -> Result<(), LabErro
     let no = |detail: &str| Err(LabError::Peer { role: "ping".to_owned(), detail: detail.to_owned() });
     match exists {
         Some(true) => Ok(()),
-        Some(false) => no("the server is there, and the object is not"),
+        Some(false) => no("the server answers, and the object does not exist"),
         None => no("nothing was answered"),
     }
 }
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_counted_and_timed_and_failures_are_only_counted() {
+    fn replies_are_counted_and_timed_and_failures_only_counted() {
         let mut answers = Answers::default();
         let (answer, text) = answers.ask(|| Ok(7), |answer| format!("got {answer}"));
         assert_eq!(answer, Some(7));
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_cannot_be_read_is_an_error_with_its_cause() {
+    fn an_invalid_reference_is_an_error_with_its_cause() {
         let settings = Settings {
             reference: "IOR:xyz".to_owned(),
             count: 1,

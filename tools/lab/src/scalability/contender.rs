@@ -1,4 +1,4 @@
-//! Who takes part.
+//! The contenders of the scalability experiment.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What a client is told to do.
+//! The jobs of a client.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::workload::{CallKind, PingCase, named};
 /// Calls on each servant (`MAXITER` in paper 001, 4.2.5); in a request train they follow each other.
 pub(super) const CALLS_ON_EACH: u32 = 100;
 
-/// In which order a client calls the servants (paper 001, 4.2.5).
+/// The order in which a client calls the servants (paper 001, 4.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
@@ -19,9 +19,9 @@ pub enum Algorithm {
     Train,
     /// One call on each servant in turn.
     RoundRobin,
-    /// Any servant.
+    /// Random servants.
     Random,
-    /// The last servant, again and again: the worst of a linear search.
+    /// The last servant, repeatedly: the worst case of a linear search.
     WorstCase,
 }
 
@@ -40,8 +40,8 @@ impl Algorithm {
         }
     }
 
-    /// The servants that are called, without end. `begin` is the first servant of trains and of round robin, and the seed of random ones. The
-    /// programs of the peers compute the same.
+    /// The endless sequence of servants to call. `begin` is the first servant of trains and of round robin,
+    /// and the seed of random ones. The programs of the peers compute the same.
     pub fn targets(self, servants: u32, begin: u32) -> impl FnMut() -> usize {
         let (mut call, mut state) = (0u64, u64::from(begin));
         move || {
@@ -61,15 +61,15 @@ impl Algorithm {
     }
 }
 
-/// By which interfaces the two sides speak.
+/// The invocation interfaces of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Style {
     /// A stub calls a skeleton.
     Static,
-    /// A dynamic invocation, made anew for each call, calls a skeleton.
+    /// A dynamic invocation, created for each call, calls a skeleton.
     Dynamic,
-    /// One dynamic invocation, used again for each call to the same servant, calls a skeleton.
+    /// One dynamic invocation, reused for each call to the same servant, calls a skeleton.
     DynamicReused,
     /// A stub calls a dynamic skeleton.
     DynamicSkeleton,
@@ -103,31 +103,31 @@ named!(Style, "style of invocation");
 /// A kind of call that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Job {
-    /// Which servants are called.
+    /// The order of servants.
     pub algorithm: Algorithm,
     /// Whether calls are answered.
     pub call: CallKind,
-    /// What a call carries.
+    /// The parameters of a call.
     pub case: PingCase,
-    /// By which interface they are made.
+    /// The invocation interface.
     pub style: Style,
 }
 
-/// A job in one round, as a client is told it; its text form is one line of words.
+/// A job in one round, as sent to a client; its text form is one line of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobRun {
     /// The quantity that is measured.
     pub job: Job,
-    /// Calls before those that are timed.
+    /// Warm-up calls.
     pub warm_up: u32,
-    /// Calls that are timed.
+    /// Timed calls.
     pub calls: u32,
-    /// Where the [targets](Algorithm::targets) begin.
+    /// The beginning of the [targets](Algorithm::targets).
     pub begin: u32,
 }
 
 impl Job {
-    /// What is measured, without how often.
+    /// The measured quantity, as text.
     #[must_use]
     pub fn title(&self) -> String {
         let call = match self.call {
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_reads_back_from_its_line() {
+    fn a_job_is_parsed_from_its_line() {
         let run = JobRun {
             job: Job {
                 algorithm: Algorithm::RoundRobin,
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn another_begin_calls_other_servants() {
+    fn a_different_start_calls_different_servants() {
         assert_eq!(first(Algorithm::Train, 3, 2, 101)[99..], [2, 0]);
         assert_eq!(first(Algorithm::RoundRobin, u32::MAX, u32::MAX - 1, 3), [u32::MAX as usize - 1, 0, 1]);
         let set = |begin| first(Algorithm::Random, 1_000_000, begin, 1_000).into_iter().collect::<BTreeSet<usize>>();

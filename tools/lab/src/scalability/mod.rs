@@ -1,9 +1,11 @@
-//! The scalability experiment (paper 001, chapter 4): how the time of a call depends on the servants that its server has.
+//! The scalability experiment (paper 001, chapter 4): the time of a call by the number of servants of its
+//! server.
 //!
-//! A contender is a pair of programs, a server with so many servants and a client that holds a reference to each: this program
-//! as its own child ([`ours`]), and the peers that were built beside it. All are driven in the same way: a client reads a [`JobRun`] as one
-//! line of text, and prints one line with the times and with the number of servants that were called, which it has from the server. All
-//! contenders run at once with each number of servants, and in each round each of them makes the same calls, one after the other, so that
+//! A contender is a pair of programs, a server with that many servants and a client that holds a reference to
+//! each: this program as its own child ([`ours`]), and the peers built from the source tree. All are driven
+//! in the same way: a client reads a [`JobRun`] as one line of text, and prints one line with the times and
+//! with the number of servants called, which it gets from the server. All contenders run at once with each
+//! number of servants, and in each round each of them makes the same calls, one after the other, so that
 //! ratios are formed within a round.
 
 mod contender;
@@ -18,6 +20,6 @@ mod settings;
 
 pub use contender::Contender;
 pub use job::{Algorithm, Job, JobRun, Style};
-pub use results::{Measured, Results, Row};
+pub use results::{Measurement, Results, Row};
 pub use series::run;
 pub use settings::Settings;

@@ -1,6 +1,6 @@
 //! Our own client and server, each in a child process of this program.
 //!
-//! An application's view of the ORB: nothing here but its public interface.
+//! An application's use of the ORB, through its public interface only.
 
 use std::fmt;
 use std::hint::black_box;
@@ -24,10 +24,10 @@ use crate::mechanism::generated::latency::{
 use crate::mechanism::orb::ping_structs;
 use crate::workload::{CallKind, PingCase};
 
-/// How many references one call brings.
+/// The number of references returned by one call.
 const BATCH: u32 = 1_000;
 
-/// Serves so many objects until standard input ends; prints the reference of the object that knows them.
+/// Serves that many objects until standard input ends; prints the reference of their directory.
 ///
 /// # Errors
 /// If they cannot be served.
@@ -51,28 +51,28 @@ pub fn serve(servants: u32, is_dynamic: bool) -> Result<(), LabError> {
         poa.activate(directory)
     };
     let directory = directory().map_err(LabError::call("activate the servants"))?;
-    say(&orb.object_to_string(&directory))?;
+    print_line(&orb.object_to_string(&directory))?;
     io::copy(&mut io::stdin().lock(), &mut io::sink()).map_err(LabError::io("listen to the parent"))?;
     orb.shutdown(true).map_err(LabError::call("shut the server down"))
 }
 
-/// Calls the objects that the directory with this reference knows, as standard input says line by line.
+/// Calls the objects of the directory with this reference, by commands on standard input.
 ///
 /// # Errors
-/// If a call fails, or a line is no job.
+/// If a call fails, or a line is not a job.
 pub fn call(reference: &str) -> Result<(), LabError> {
     let orb = Orb::builder().build().map_err(LabError::call("make the ORB"))?;
     let client = Client::new(&orb, reference).map_err(LabError::call("get references to the servants"))?;
-    say(&format!("ready {}", client.targets.len()))?;
+    print_line(&format!("ready {}", client.targets.len()))?;
     for line in io::stdin().lock().lines() {
         let run: JobRun = line.map_err(LabError::io("listen to the parent"))?.parse()?;
         let timed = client.carry_out(&run).map_err(LabError::call("call"))?;
-        say(&serde_json::to_string(&timed).expect("numbers have a text form"))?;
+        print_line(&serde_json::to_string(&timed).expect("numbers have a text form"))?;
     }
     orb.shutdown(true).map_err(LabError::call("shut the client down"))
 }
 
-fn say(line: &str) -> Result<(), LabError> {
+fn print_line(line: &str) -> Result<(), LabError> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(LabError::io("speak to the parent"))
 }
@@ -92,7 +92,7 @@ impl Client {
             let more = directory.references(targets.len() as u32, BATCH)?;
             targets.extend(more.into_iter().flatten());
         }
-        // Bound to their connection before anything is timed.
+        // Connected before the timed part.
         for target in &targets {
             _ = target.ping_1way();
         }
@@ -117,8 +117,8 @@ impl Client {
         }
     }
 
-    /// Asks the directory between the calls that warm up and those that are timed, and after these; so nothing is on its way when the next
-    /// part begins.
+    /// Queries the directory between the warm-up and the timed calls, and after these; so no call is in
+    /// flight when the next part begins.
     fn timed(
         &self,
         run: &JobRun,
@@ -156,12 +156,12 @@ fn invoke(request: &mut Request, call: CallKind) -> Result<(), SystemException> 
     }
 }
 
-/// A servant that notes that it was called, and answers at once.
+/// A servant that records that it was called, and answers at once.
 #[derive(Debug, Default)]
 struct CalledFlag(AtomicBool);
 
 impl CalledFlag {
-    /// Written once between two questions of the directory, so that calls do not share a line that changes.
+    /// Written once between two queries of the directory, so that calls do not share a modified cache line.
     fn set(&self) {
         if !self.0.load(Ordering::Relaxed) {
             self.0.store(true, Ordering::Relaxed);
@@ -221,7 +221,7 @@ impl DynamicImplementation for CalledFlag {
     }
 }
 
-/// A servant that says whether it was called since it was asked the last time.
+/// A servant that reports whether it was called since the last query.
 trait TakeCalled: Send + Sync + fmt::Debug {
     fn take_called(&self) -> bool;
 }
@@ -238,7 +238,7 @@ impl TakeCalled for DynamicServant<CalledFlag> {
     }
 }
 
-/// Knows all servants.
+/// The directory of all servants.
 #[derive(Debug)]
 struct Directory {
     poa: Poa,

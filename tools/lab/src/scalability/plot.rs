@@ -1,4 +1,4 @@
-//! Draws a series: one picture per kind of call, time by number of servants, a line per contender and style.
+//! Plots of a series: one per kind of call, time by number of servants, a line per contender and style.
 
 use super::results::{Results, Row};
 use crate::LabError;
@@ -6,7 +6,7 @@ use crate::output::Directory;
 use crate::plot::{Line, Picture};
 use crate::units::grouped;
 
-/// Draws all pictures of a series into a folder.
+/// Draws all plots of a series into a folder.
 ///
 /// # Errors
 /// If one cannot be drawn or written.
@@ -14,7 +14,7 @@ pub(super) fn write(results: &Results, directory: &mut Directory) -> Result<(), 
     for placement in &results.settings.placements {
         for job in results.settings.jobs() {
             if Some(&job.style) != results.settings.styles.first() {
-                continue; // all styles are in one picture
+                continue; // all styles are in one plot
             }
             let rows: Vec<&Row> = results
                 .rows

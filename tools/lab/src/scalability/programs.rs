@@ -1,4 +1,4 @@
-//! The two processes of a contender, and where its programs are.
+//! The two processes of a contender, and their programs.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::placement::{Placement, Role, cores};
 const SERVER: &str = "servants-server";
 const CLIENT: &str = "servants-client";
 
-/// Where a contender's two programs are: ours are this one.
+/// The two programs of a contender; ours are this one.
 #[derive(Clone, Debug)]
 pub(super) enum Programs {
     Ours,
@@ -26,10 +26,10 @@ pub(super) enum Programs {
 }
 
 impl Programs {
-    /// Looks for a contender's programs.
+    /// Finds a contender's programs.
     ///
     /// # Errors
-    /// In words, what is missing and how to get it.
+    /// The missing programs and how to build them, as text.
     pub(super) fn find(contender: Contender, given: Option<&Path>) -> Result<Self, String> {
         let built = match contender {
             Contender::Orb => return Ok(Self::Ours),
@@ -84,16 +84,16 @@ fn pin(command: &mut Command, core: Option<usize>) {
 pub(super) struct Timed {
     #[serde(flatten)]
     pub(super) times: Printed,
-    /// How many servants the timed calls have reached, as their server has counted.
+    /// The number of servants reached by the timed calls, as counted by their server.
     pub(super) servants_called: u32,
 }
 
-/// What a client answers to a job.
+/// The answer of a client to a job.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Said {
+pub(super) enum ClientReply {
     Timed(Timed),
-    /// Its ORB has no such calls.
+    /// Its ORB does not support such calls.
     Absent {
         absent: String,
     },
@@ -107,7 +107,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts both; the client has all references then.
+    /// Starts both; then the client has all references.
     ///
     /// # Errors
     /// If one fails, or is not ready within `limit`.
@@ -132,18 +132,18 @@ impl Running {
         }
     }
 
-    /// Has the client make calls.
+    /// Makes calls with the client.
     ///
     /// # Errors
     /// If it fails, or takes longer than `limit`.
-    pub(super) fn run(&mut self, run: &JobRun, limit: Duration) -> Result<Said, LabError> {
-        self.client.tell(&run.to_string())?;
+    pub(super) fn run(&mut self, run: &JobRun, limit: Duration) -> Result<ClientReply, LabError> {
+        self.client.send_line(&run.to_string())?;
         let line = self.client.line(limit)?;
-        let said = serde_json::from_str(&line);
-        said.map_err(|_| LabError::Protocol { role: "client of servants".to_owned(), found: line })
+        let reply = serde_json::from_str(&line);
+        reply.map_err(|_| LabError::Protocol { role: "client of servants".to_owned(), found: line })
     }
 
-    /// Octets of memory that the server has now, where the system says.
+    /// Octets of memory of the server, where the system reports them.
     pub(super) fn resident(&self) -> Option<u64> {
         crate::machine::resident_octets(self.server.id())
     }

@@ -1,5 +1,5 @@
-//! Shows the scalability experiment: a table per placement and kind of call, with a row per contender and a column per number of
-//! servants, as in the paper's figures.
+//! Report of the scalability experiment: a table per placement and kind of call, with a row per contender and
+//! a column per number of servants, as in the paper's figures.
 
 use std::fmt::Write as _;
 
@@ -64,7 +64,7 @@ fn times(results: &Results, rows: &[&Row]) -> comfy_table::Table {
                 rows.iter().filter(|row| row.contender == *contender && row.style == *style).copied().collect();
             let name = format!("{contender} {style}");
             match absent(&own) {
-                Some(why) => table.add_row([name, format!("absent: {why}")]),
+                Some(reason) => table.add_row([name, format!("absent: {reason}")]),
                 None => {
                     table.add_row([name].into_iter().chain(own.iter().map(|row| cell(row))).chain([to_static(&own)]))
                 }
@@ -79,7 +79,7 @@ fn times(results: &Results, rows: &[&Row]) -> comfy_table::Table {
     table
 }
 
-/// How many of so many servants a round has called, in whatever style.
+/// The number of servants called in a round, in any style.
 fn called(rows: &[&Row], servants: u32) -> String {
     let rows = || rows.iter().filter(|row| row.servants == servants).filter_map(|row| row.servants_called);
     let (low, high) = (Summary::of(rows().map(|called| called.low)), Summary::of(rows().map(|called| called.high)));
@@ -90,10 +90,10 @@ fn called(rows: &[&Row], servants: u32) -> String {
     }
 }
 
-/// Why there are no figures in the whole line, if that is the same in each column.
+/// The reason for missing figures of the whole line, if it is the same in each column.
 fn absent<'r>(line: &[&'r Row]) -> Option<&'r str> {
-    let why = line.first()?.absent.as_deref()?;
-    line.iter().all(|row| row.absent.as_deref() == Some(why)).then_some(why)
+    let reason = line.first()?.absent.as_deref()?;
+    line.iter().all(|row| row.absent.as_deref() == Some(reason)).then_some(reason)
 }
 
 fn cell(row: &Row) -> String {
@@ -103,7 +103,7 @@ fn cell(row: &Row) -> String {
                 row.mean_us.map_or(String::new(), |mean| format!("{:.2}{}", mean.median, ratio(row.mean_to_fewest)));
             format!("{:.2}{} / {mean}", us.median, ratio(row.to_fewest))
         }
-        (None, Some(why)) => format!("absent: {why}"),
+        (None, Some(reason)) => format!("absent: {reason}"),
         (None, None) => "-".to_owned(),
     }
 }
@@ -127,7 +127,7 @@ fn memory(results: &Results) -> String {
     text
 }
 
-/// Writes the series as JSON, as CSV (the rounds and the summaries), as pictures and as text.
+/// Writes the series as JSON, as CSV (the rounds and the summaries), as plots and as text.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -176,7 +176,7 @@ fn summary_csv(results: &Results) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::results::{Absent, Measured, Memory};
+    use super::super::results::{Absent, Measurement, Memory};
     use super::super::{Algorithm, Contender, Settings, Style};
     use super::*;
     use crate::call_times::CallTimes;
@@ -214,7 +214,7 @@ mod tests {
                         let times = CallTimes { calls: 1_000, seconds: 0.01, min, median, p90, p99, p999, max, mean };
                         let placement = Placement::One;
                         let (begin, servants_called) = (round, servants.min(980 + round));
-                        measured.push(Measured {
+                        measured.push(Measurement {
                             placement,
                             servants,
                             job,
@@ -234,9 +234,14 @@ mod tests {
                 contender: Contender::JacOrb,
                 servants: None,
                 style: None,
-                why: "its programs are not built".to_owned(),
+                reason: "its programs are not built".to_owned(),
             },
-            Absent { contender: Contender::OmniOrb, servants: Some(10_000), style: None, why: "too many".to_owned() },
+            Absent {
+                contender: Contender::OmniOrb,
+                servants: Some(10_000),
+                style: None,
+                reason: "too many".to_owned(),
+            },
         ];
         let memory = vec![resident(1, 4_000_000), resident(10_000, 5_999_800)];
         Results::of(Machine::example(), settings, measured, memory, &absent)
@@ -256,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_measured_reads_back_from_json() {
+    fn measurements_are_parsed_from_their_json() {
         let text = serde_json::to_string(&results()).unwrap();
         assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), results());
     }

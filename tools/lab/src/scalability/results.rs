@@ -1,4 +1,4 @@
-//! What was measured, and what it comes to.
+//! Results of the scalability experiment: the rounds, and their summaries.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,42 +13,43 @@ use crate::workload::{CallKind, PingCase};
 
 /// The calls of one contender in one round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// On which cores.
+pub struct Measurement {
+    /// The placement.
     pub placement: Placement,
-    /// How many servants the server had.
+    /// The number of servants of the server.
     pub servants: u32,
-    /// What was done.
+    /// The job.
     pub job: Job,
     /// The round; runs of a job in one round followed each other directly.
     pub round: u32,
-    /// Who did it.
+    /// The contender.
     pub contender: Contender,
-    /// Where the targets began.
+    /// The beginning of the targets.
     pub begin: u32,
-    /// How many servants the timed calls have reached, as their server has counted.
+    /// The number of servants reached by the timed calls, as counted by their server.
     pub servants_called: u32,
     /// The times.
     pub times: CallTimes,
 }
 
-/// Why a contender has no figures for some servants or style.
+/// The reason why a contender has no figures for some servants or style.
 #[derive(Clone, Debug)]
 pub(super) struct Absent {
-    /// Who.
+    /// The contender.
     pub(super) contender: Contender,
-    /// With how many servants; with any, if it is not said.
+    /// The number of servants, or all if none.
     pub(super) servants: Option<u32>,
-    /// In which style; in all, if it is not said.
+    /// The style, or all if none.
     pub(super) style: Option<Style>,
-    /// In words.
-    pub(super) why: String,
+    /// The reason.
+    pub(super) reason: String,
 }
 
-/// Octets of memory that a server has more with so many servants than with the fewest of the series.
+/// The additional memory of a server in octets with that many servants, compared with the fewest of the
+/// series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
-    /// Whose server.
+    /// The contender.
     pub contender: Contender,
     /// Its servants.
     pub servants: u32,
@@ -59,23 +60,24 @@ pub struct Memory {
 /// The rounds of one contender, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// On which cores.
+    /// The placement.
     pub placement: Placement,
-    /// In which order.
+    /// The order of servants.
     pub algorithm: Algorithm,
-    /// Whether answered.
+    /// One-way or two-way.
     pub call: CallKind,
-    /// What calls carried.
+    /// The parameters of calls.
     pub case: PingCase,
-    /// By which interface.
+    /// The invocation interface.
     pub style: Style,
-    /// Who called.
+    /// The contender.
     pub contender: Contender,
-    /// How many servants the server had.
+    /// The number of servants of the server.
     pub servants: u32,
     /// The rounds' median times in microseconds.
     pub median_us: Option<Summary>,
-    /// The rounds' mean times in microseconds: what the paper gives. One call on a servant that is in no cache, among a hundred, shows in the mean alone.
+    /// The rounds' mean times in microseconds, as in the paper. One call in a hundred on a servant outside of
+    /// the caches shows in the mean alone.
     pub mean_us: Option<Summary>,
     /// The ratio of medians to the same contender's static calls in the same round.
     pub to_static: Option<Summary>,
@@ -83,14 +85,14 @@ pub struct Row {
     pub to_fewest: Option<Summary>,
     /// The same ratio of means.
     pub mean_to_fewest: Option<Summary>,
-    /// How many servants the timed calls of a round have reached.
+    /// The number of servants reached by the timed calls of a round.
     pub servants_called: Option<Summary>,
-    /// Why there are no figures, if there are none.
+    /// The reason for missing figures, if any.
     pub absent: Option<String>,
 }
 
 impl Row {
-    /// What a table or a picture is of, without its styles.
+    /// The heading of a table or a plot, without its styles.
     pub(super) fn heading(&self) -> String {
         let call = if self.call == CallKind::OneWay { "one-way" } else { "two-way" };
         let load = match self.case {
@@ -106,23 +108,23 @@ impl Row {
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
-    /// What it was measured on.
+    /// The machine and program of the measurement.
     pub machine: Machine,
-    /// What was to be run.
+    /// The settings.
     pub settings: Settings,
     /// The summaries.
     pub rows: Vec<Row>,
-    /// What servers took.
+    /// The memory of servers.
     pub memory: Vec<Memory>,
     /// The single rounds, in the order in which they were run.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<Measurement>,
 }
 
 impl Results {
     pub(super) fn of(
         machine: Machine,
         settings: Settings,
-        measured: Vec<Measured>,
+        measured: Vec<Measurement>,
         memory: Vec<Memory>,
         absent: &[Absent],
     ) -> Self {
@@ -133,7 +135,7 @@ impl Results {
                     let fewest = settings.servants.iter().min().copied().unwrap_or(1);
                     let base = Rounds::of(&measured, *placement, &job, *contender, fewest);
                     for servants in &settings.servants {
-                        let why = absent.iter().find(|absent| {
+                        let reason = absent.iter().find(|absent| {
                             absent.contender == *contender
                                 && absent.servants.is_none_or(|those| those == *servants)
                                 && absent.style.is_none_or(|style| style == job.style)
@@ -156,7 +158,7 @@ impl Results {
                             to_fewest: Summary::of_ratios(&own.medians, &base.medians),
                             mean_to_fewest: Summary::of_ratios(&own.means, &base.means),
                             servants_called: summary(&own.servants_called),
-                            absent: why.filter(|_| median_us.is_none()).map(|absent| absent.why.clone()),
+                            absent: reason.filter(|_| median_us.is_none()).map(|absent| absent.reason.clone()),
                         });
                     }
                 }
@@ -165,7 +167,7 @@ impl Results {
         Self { experiment: "scalability".to_owned(), machine, settings, rows, memory, measured }
     }
 
-    /// Octets of a server's memory that each further servant takes, between the fewest and the most that it had.
+    /// Octets of a server's memory for each further servant, between the fewest and the most.
     #[must_use]
     pub fn octets_per_servant(&self, contender: Contender) -> Option<f64> {
         let own = || self.memory.iter().filter(|memory| memory.contender == contender);
@@ -184,7 +186,7 @@ struct Rounds {
 }
 
 impl Rounds {
-    fn of(measured: &[Measured], placement: Placement, job: &Job, contender: Contender, servants: u32) -> Self {
+    fn of(measured: &[Measurement], placement: Placement, job: &Job, contender: Contender, servants: u32) -> Self {
         let those = || {
             measured
                 .iter()

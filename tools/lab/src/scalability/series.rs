@@ -2,8 +2,8 @@
 
 use super::contender::Contender;
 use super::job::{Job, Style};
-use super::programs::{Programs, Running, Said, Timed};
-use super::results::{Absent, Measured, Memory, Results};
+use super::programs::{ClientReply, Programs, Running, Timed};
+use super::results::{Absent, Measurement, Memory, Results};
 use super::settings::Settings;
 use crate::LabError;
 use crate::machine::Machine;
@@ -11,10 +11,11 @@ use crate::peer::pair::Launch;
 use crate::placement::Placement;
 use crate::progress::Progress;
 
-/// Runs the whole series and summarises it. A contender that is not here, or does not manage, keeps its rows, with the reason.
+/// Runs the whole series and summarises it. A contender that is not available, or fails, keeps its rows, with
+/// the reason.
 ///
 /// # Errors
-/// If the settings cannot be run, or one of our own processes fails.
+/// If the settings are invalid, or one of our own processes fails.
 pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError> {
     settings.check()?;
     let machine = Machine::here();
@@ -27,7 +28,7 @@ pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError>
         };
         match Programs::find(*contender, given) {
             Ok(programs) => here.push((*contender, programs)),
-            Err(why) => absent.push(Absent { contender: *contender, servants: None, style: None, why }),
+            Err(reason) => absent.push(Absent { contender: *contender, servants: None, style: None, reason }),
         }
     }
     let stages = settings.placements.len() * settings.servants.len();
@@ -40,8 +41,8 @@ pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError>
     Ok(Results::of(machine, settings.clone(), series.measured, series.memory, &series.absent))
 }
 
-/// One contender's server with so many servants, and its client.
-struct Present {
+/// One contender's server with that many servants, and its client.
+struct AvailableContender {
     contender: Contender,
     servants: u32,
     pair: Running,
@@ -53,7 +54,7 @@ struct Series<'a> {
     here: Vec<(Contender, Programs)>,
     absent: Vec<Absent>,
     progress: Progress,
-    measured: Vec<Measured>,
+    measured: Vec<Measurement>,
     memory: Vec<Memory>,
 }
 
@@ -77,7 +78,7 @@ impl Series<'_> {
         let mut running = self.start_all(placement, is_dynamic)?;
         for round in 0..self.settings.rounds {
             for job in &jobs {
-                // Nobody is always the first.
+                // The order rotates from round to round, so that no contender is always first.
                 let turn = usize::from(!running.is_empty());
                 running.rotate_left(turn);
                 for one in &mut running {
@@ -88,17 +89,23 @@ impl Series<'_> {
         Ok(())
     }
 
-    fn one(&mut self, placement: Placement, round: u32, job: &Job, one: &mut Present) -> Result<(), LabError> {
-        let Present { contender, servants, pair } = one;
+    fn one(
+        &mut self,
+        placement: Placement,
+        round: u32,
+        job: &Job,
+        one: &mut AvailableContender,
+    ) -> Result<(), LabError> {
+        let AvailableContender { contender, servants, pair } = one;
         let (contender, servants, job) = (*contender, *servants, *job);
         let what = format!("{contender} {servants} {job} ({})", placement.description());
         self.progress.at(&what);
         let run = self.settings.run(job, servants, round);
         match pair.run(&run, self.settings.limit())? {
-            Said::Timed(Timed { times, servants_called }) => {
+            ClientReply::Timed(Timed { times, servants_called }) => {
                 let (times, begin) = (times.times(), run.begin);
                 self.progress.step(&what, &format!("{:.2} µs", times.median));
-                self.measured.push(Measured {
+                self.measured.push(Measurement {
                     placement,
                     servants,
                     job,
@@ -109,16 +116,16 @@ impl Series<'_> {
                     times,
                 });
             }
-            Said::Absent { absent: why } => {
+            ClientReply::Absent { absent: reason } => {
                 self.progress.step(&what, "absent");
-                self.absent.push(Absent { contender, servants: Some(servants), style: Some(job.style), why });
+                self.absent.push(Absent { contender, servants: Some(servants), style: Some(job.style), reason });
             }
         }
         Ok(())
     }
 
-    /// The servers and clients of all contenders and numbers of servants; those that do not run wait and cost nothing.
-    fn start_all(&mut self, placement: Placement, is_dynamic: bool) -> Result<Vec<Present>, LabError> {
+    /// The servers and clients of all contenders and numbers of servants; idle ones cost nothing.
+    fn start_all(&mut self, placement: Placement, is_dynamic: bool) -> Result<Vec<AvailableContender>, LabError> {
         let mut running = Vec::new();
         for servants in &self.settings.servants {
             for (contender, programs) in &self.here {
@@ -128,14 +135,14 @@ impl Series<'_> {
                         if let (Some(resident), false) = (pair.resident(), is_dynamic) {
                             self.memory.push(Memory { contender, servants, resident });
                         }
-                        running.push(Present { contender, servants, pair });
+                        running.push(AvailableContender { contender, servants, pair });
                     }
-                    // A peer may have no way to serve so many, or none dynamically; ours has to.
+                    // A peer may not support that many servants, or dynamic ones; ours must.
                     Err(error) if contender != Contender::Orb => self.absent.push(Absent {
                         contender,
                         servants: Some(servants),
                         style: is_dynamic.then_some(Style::DynamicSkeleton),
-                        why: error.chain(),
+                        reason: error.chain(),
                     }),
                     Err(error) => return Err(error),
                 }

@@ -1,4 +1,4 @@
-//! What a series covers, and what it refuses to.
+//! Settings of a series, and their validation.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,31 +11,31 @@ use crate::LabError;
 use crate::placement::Placement;
 use crate::workload::{CallKind, PingCase};
 
-/// More servants than this are refused: references alone would take tens of gigabytes.
+/// The maximum number of servants: references alone would take tens of gigabytes beyond it.
 const MAX_SERVANTS: u32 = 10_000_000;
 
-/// What the series covers.
+/// Settings of the series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Numbers of servants.
     pub servants: Vec<u32>,
-    /// On which cores, one series each.
+    /// The placements, one series each.
     pub placements: Vec<Placement>,
     /// Orders in which servants are called.
     pub algorithms: Vec<Algorithm>,
     /// One-way, two-way.
     pub calls: Vec<CallKind>,
-    /// What calls carry.
+    /// The parameters of calls.
     pub cases: Vec<PingCase>,
-    /// By which interfaces.
+    /// Invocation interfaces.
     pub styles: Vec<Style>,
-    /// Who takes part, in the order of the report.
+    /// The contenders, in the order of the report.
     pub contenders: Vec<Contender>,
     /// Timed calls per round, at least.
     pub calls_per_round: u32,
-    /// Timed calls per round, at most, if a hundred on each servant would be more.
+    /// The maximum of timed calls per round, if a hundred on each servant would be more.
     pub most_calls: u32,
-    /// How often each contender is run.
+    /// The number of rounds.
     pub rounds: u32,
     /// The folder with omniORB's programs, if it is not where the source tree builds them.
     pub omniorb: Option<PathBuf>,
@@ -46,12 +46,12 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Refuses what cannot be run.
+    /// Validates the settings.
     ///
     /// # Errors
     /// If a list is empty or a number zero, or there would be too many servants.
     pub fn check(&self) -> Result<(), LabError> {
-        let refuse = |why: String| Err(LabError::Settings(why));
+        let refuse = |reason: String| Err(LabError::Settings(reason));
         if self.jobs().is_empty()
             || self.servants.is_empty()
             || self.placements.is_empty()
@@ -63,12 +63,14 @@ impl Settings {
             return refuse("nothing to run: rounds and calls must be above zero".to_owned());
         }
         match self.servants.iter().find(|servants| !(1..=MAX_SERVANTS).contains(*servants)) {
-            Some(servants) => refuse(format!("{servants} servants cannot be had; 1 to {MAX_SERVANTS} can")),
+            Some(servants) => {
+                refuse(format!("the number of servants must be between 1 and {MAX_SERVANTS}, not {servants}"))
+            }
             None => Ok(()),
         }
     }
 
-    /// What is measured with each number of servants, in the order of the report.
+    /// The jobs with each number of servants, in the order of the report.
     pub(super) fn jobs(&self) -> Vec<Job> {
         let mut jobs = Vec::new();
         for case in &self.cases {
@@ -82,23 +84,24 @@ impl Settings {
         jobs
     }
 
-    /// Whether each of so many servants is called a hundred times in each round (paper 001, 4.2.3).
+    /// Whether each of that many servants is called a hundred times in each round (paper 001, 4.2.3).
     #[must_use]
     pub fn covers(&self, servants: u32) -> bool {
         u64::from(servants) * u64::from(CALLS_ON_EACH) <= u64::from(self.most_calls.max(self.calls_per_round))
     }
 
-    /// A job in one round: a hundred calls on each servant, or whole multiples of that; if those would be too many, others in each round.
+    /// A job in one round: a hundred calls on each servant, or a multiple of that; if those would be too
+    /// many, on other servants in each round.
     pub(super) fn run(&self, job: Job, servants: u32, round: u32) -> JobRun {
         let most = self.most_calls.max(self.calls_per_round);
         let (calls, begin) = if self.covers(servants) {
             let all = servants * CALLS_ON_EACH;
             (all.saturating_mul(self.calls_per_round.div_ceil(all)), 0)
         } else {
-            // Alike for all contenders of a round, and far from where the next round begins.
+            // The same for all contenders of a round, and far from the beginning of the next round.
             (most, round.wrapping_add(1).wrapping_mul(0x9e37_79b1))
         };
-        // Whole trains, so that those that are timed are whole too.
+        // Whole trains, so that the timed ones are whole too.
         JobRun { job, warm_up: (calls / 10).next_multiple_of(CALLS_ON_EACH), calls, begin }
     }
 
@@ -131,7 +134,7 @@ mod tests {
         }
     }
 
-    /// How often each servant is called in a round, of those that are called.
+    /// The number of calls on each called servant in a round.
     fn called(settings: &Settings, algorithm: Algorithm, servants: u32, round: u32) -> HashMap<usize, u32> {
         let job = Job { algorithm, call: CallKind::TwoWay, case: PingCase::Void, style: Style::Static };
         let run = settings.run(job, servants, round);
@@ -156,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_servants_are_other_ones_in_each_round() {
+    fn each_round_calls_different_servants_of_too_many() {
         let settings = settings(10_000, 100_000);
         for algorithm in [Algorithm::Train, Algorithm::RoundRobin, Algorithm::Random] {
             let (one, other) = (called(&settings, algorithm, 1_000_000, 0), called(&settings, algorithm, 1_000_000, 1));

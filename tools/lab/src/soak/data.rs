@@ -1,4 +1,4 @@
-//! What is sent, drawn by chance.
+//! Random test data.
 
 use fastrand::Rng;
 use spandrel::{Any, WString};
@@ -6,7 +6,7 @@ use spandrel_cdr::CdrError;
 
 use crate::mechanism::generated::soak::soak::{Colour, Record, Variant};
 
-/// Characters of one to four octets in UTF-8, each of which every ORB of ours can say.
+/// Characters of one to four octets in UTF-8, all of which our ORBs can encode.
 const LETTERS: [char; 12] = ['a', 'Z', '0', ' ', '~', 'é', 'ß', 'Ω', 'ж', '中', '€', '𝄞'];
 
 /// A length between 0 and `most`: short ones as often as long ones.
@@ -55,7 +55,7 @@ pub(super) fn variant(rng: &mut Rng) -> Variant {
     }
 }
 
-/// A value of some type, possibly of several inside each other.
+/// A value of a random type, possibly nested.
 pub(super) fn any(rng: &mut Rng) -> Result<Any, CdrError> {
     match rng.u8(..7) {
         0 => Any::new(&rng.i32(..)),
@@ -68,7 +68,7 @@ pub(super) fn any(rng: &mut Rng) -> Result<Any, CdrError> {
     }
 }
 
-/// What the server tells of the octets of a stream.
+/// The checksum of the octets of a stream.
 pub(super) fn sum(octets: &[u8]) -> u64 {
     octets.iter().map(|octet| u64::from(*octet)).sum()
 }

@@ -1,4 +1,4 @@
-//! The kinds of calls, each with what its answer must be.
+//! The kinds of calls, each with its expected answer.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
@@ -15,7 +15,7 @@ use crate::mechanism::generated::soak::soak::target::RefuseError;
 use crate::mechanism::generated::soak::soak::{Refused, Target, Variant};
 use crate::workload::named;
 
-/// How long one-ways may take to arrive.
+/// The time limit for one-ways to arrive.
 const ARRIVAL: Duration = Duration::from_secs(20);
 /// One-ways of one stream.
 const NOTES: u32 = 20;
@@ -24,31 +24,31 @@ const NOTES: u32 = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Octets there and back.
+    /// Octets, echoed.
     Octets,
-    /// Structs there and back, with a union that is changed on the way.
+    /// Structs, echoed, with a union that the servant changes.
     Records,
-    /// A value of any type there and back.
+    /// A value of any type, echoed.
     Any,
-    /// An exception that the operation raises.
+    /// A user exception.
     UserException,
     /// A system exception of the servant.
     SystemException,
-    /// One-ways, and a question what has come of them.
+    /// One-ways, and a query of their effect.
     OneWay,
     /// Several futures at once.
     Asynchronous,
-    /// A future that is given up.
+    /// A future that is dropped.
     Dropped,
-    /// An object that is made, called and let go, and is not there afterwards.
+    /// An object that is created, called and destroyed, and does not exist afterwards.
     Churn,
-    /// One during which the server calls back.
+    /// A call during which the server calls back.
     CallBack,
-    /// A question where the object is.
+    /// A LocateRequest.
     Locate,
     /// An ORB, and with it a connection, for one call.
     NewConnection,
-    /// A peer that vanishes inside a message.
+    /// A peer that closes inside a message.
     Vanishing,
 }
 
@@ -92,7 +92,7 @@ impl Kind {
         }
     }
 
-    /// One of them, drawn by chance: those that open connections more seldom, since the system keeps each port for a while.
+    /// A random kind: those that open connections more rarely, since the system keeps each port for a while.
     pub(super) fn draw(rng: &mut Rng) -> Self {
         loop {
             let kind = Self::ALL[rng.usize(..Self::ALL.len())];
@@ -103,7 +103,7 @@ impl Kind {
     }
 }
 
-/// Who calls.
+/// A client of one thread.
 pub(super) struct Client<'s> {
     pub(super) rng: Rng,
     pub(super) target: Target,
@@ -112,11 +112,11 @@ pub(super) struct Client<'s> {
     pub(super) reference: &'s str,
     pub(super) options: &'s [String],
     pub(super) max_octets: usize,
-    /// Streams of one-ways that others do not have: this one and those that follow it.
+    /// Stream numbers of one-ways that no other client uses: this one and the following ones.
     pub(super) next_stream: u32,
 }
 
-/// What a kind of traffic came to.
+/// The result of one piece of traffic.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Done {
     pub(super) calls: u64,
@@ -130,31 +130,31 @@ impl Done {
     }
 }
 
-/// Makes sure that two things are alike.
+/// Checks that two values are equal.
 fn same<T: PartialEq>(sent: &T, came: &T, what: &str) -> Result<(), String> {
     if sent == came { Ok(()) } else { Err(format!("{what} came back otherwise than sent")) }
 }
 
-fn in_words(exception: SystemException) -> String {
+fn text_of(exception: SystemException) -> String {
     exception.to_string()
 }
 
 impl Client<'_> {
-    /// One turn of this kind.
+    /// One piece of traffic of this kind.
     ///
     /// # Errors
-    /// In words, what is not as it must be.
+    /// The violated expectation, as text.
     pub(super) fn make(&mut self, kind: Kind) -> Result<Done, String> {
         match kind {
             Kind::Octets => {
                 let data = data::octets(&mut self.rng, self.max_octets);
-                let back = self.target.echo_octets(&data).map_err(in_words)?;
+                let back = self.target.echo_octets(&data).map_err(text_of)?;
                 same(&data, &back, "octets").map(|()| Done::of(1, data.len()))
             }
             Kind::Records => self.records(),
             Kind::Any => {
                 let value = data::any(&mut self.rng).map_err(|error| error.to_string())?;
-                let back = self.target.echo_any(&value).map_err(in_words)?;
+                let back = self.target.echo_any(&value).map_err(text_of)?;
                 same(&value, &back, "an any").map(|()| Done::of(1, 0))
             }
             Kind::UserException => {
@@ -183,12 +183,12 @@ impl Client<'_> {
             Kind::Churn => self.churn(),
             Kind::CallBack => {
                 let data = data::octets(&mut self.rng, 10_000);
-                let back = self.target.call_back(Some(&self.own), &data).map_err(in_words)?;
+                let back = self.target.call_back(Some(&self.own), &data).map_err(text_of)?;
                 same(&data, &back, "octets by call-back").map(|()| Done::of(2, data.len()))
             }
-            Kind::Locate => self.target.as_object().locate().map_err(in_words).map(|_| Done::of(1, 0)),
+            Kind::Locate => self.target.as_object().locate().map_err(text_of).map(|_| Done::of(1, 0)),
             Kind::NewConnection => self.new_connection(),
-            Kind::Vanishing => self.vanish().map_err(|error| format!("a connection to be cut: {error}")),
+            Kind::Vanishing => self.cut_connection().map_err(|error| format!("a connection to be cut: {error}")),
         }
     }
 
@@ -196,7 +196,7 @@ impl Client<'_> {
         let records = data::records(&mut self.rng, 400);
         let variant = data::variant(&mut self.rng);
         let mut other = variant.clone();
-        let (back, count) = self.target.echo_records(&records, &mut other).map_err(in_words)?;
+        let (back, count) = self.target.echo_records(&records, &mut other).map_err(text_of)?;
         if let Variant::Number { value, .. } = &mut other {
             *value = -*value;
         }
@@ -212,13 +212,13 @@ impl Client<'_> {
         let (mut octets, mut sum) = (0, 0);
         for _ in 0..NOTES {
             let data = data::octets(&mut self.rng, 4_000);
-            self.target.note(stream, &data).map_err(in_words)?;
+            self.target.note(stream, &data).map_err(text_of)?;
             (octets, sum) = (octets + data.len() as u64, sum + data::sum(&data));
         }
-        // They need not have gone by the same connection as the question.
+        // They may have used another connection than the query.
         let deadline = Instant::now() + ARRIVAL;
         loop {
-            let noted = self.target.noted(stream, octets).map_err(in_words)?;
+            let noted = self.target.noted(stream, octets).map_err(text_of)?;
             if noted == (octets, sum) {
                 return Ok(Done { calls: u64::from(NOTES) + 1, octets });
             }
@@ -234,7 +234,7 @@ impl Client<'_> {
         let futures: Vec<_> = data.iter().map(|data| self.target.echo_octets_async(data)).collect();
         let mut octets = 0;
         for (data, future) in data.iter().zip(futures) {
-            let back = block_on(future).map_err(in_words)?;
+            let back = block_on(future).map_err(text_of)?;
             same(data, &back, "octets of a future")?;
             octets += data.len();
         }
@@ -242,11 +242,11 @@ impl Client<'_> {
     }
 
     fn churn(&mut self) -> Result<Done, String> {
-        let another = self.target.another().map_err(in_words)?.ok_or("no other object")?;
+        let another = self.target.another().map_err(text_of)?.ok_or("no other object")?;
         let data = data::octets(&mut self.rng, 100);
-        let back = another.echo_octets(&data).map_err(in_words)?;
+        let back = another.echo_octets(&data).map_err(text_of)?;
         same(&data, &back, "octets of a new object")?;
-        another.leave().map_err(in_words)?;
+        another.leave().map_err(text_of)?;
         match another.echo_octets(&data) {
             Err(gone) if gone.kind() == SystemExceptionKind::ObjectNotExist => Ok(Done::of(4, data.len())),
             other => Err(format!("an object that has left answered {other:?}")),
@@ -257,13 +257,13 @@ impl Client<'_> {
         let orb = super::orb(self.options).map_err(|error| error.to_string())?;
         let data = data::octets(&mut self.rng, self.max_octets);
         let call = |orb: &Orb| Target::unchecked_narrow(&orb.string_to_object(self.reference)?).echo_octets(&data);
-        let back = call(&orb).map_err(in_words)?;
-        orb.shutdown(true).map_err(in_words)?;
+        let back = call(&orb).map_err(text_of)?;
+        orb.shutdown(true).map_err(text_of)?;
         same(&data, &back, "octets over a new connection").map(|()| Done::of(1, data.len()))
     }
 
-    /// Opens a connection, sends part of a message, and leaves without a word.
-    fn vanish(&mut self) -> std::io::Result<Done> {
+    /// Opens a connection, sends part of a message, and closes.
+    fn cut_connection(&mut self) -> std::io::Result<Done> {
         let mut stream = TcpStream::connect_timeout(&self.address()?, ARRIVAL)?;
         let mut message = *b"GIOP\x01\x02\x01\x00\x00\x10\x00\x00 some of what was announced";
         self.rng.fill(&mut message[12..]);

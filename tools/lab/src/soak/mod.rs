@@ -1,8 +1,9 @@
 //! A long run of mixed traffic between two processes: every octet is checked, and neither process may grow.
 //!
-//! Client threads call the server's object in ways drawn by chance ([`Kind`]): sizes, types, one-way and two-way, futures, exceptions, objects that come and
-//! go, call-backs, connections that are opened for one call, and peers that vanish inside a message. After each of several cycles the traffic
-//! rests, and it is looked what both processes have of memory, threads, descriptors and objects: looks at rest can be compared.
+//! Client threads call the server's object in random ways ([`Kind`]): sizes, types, one-way and two-way,
+//! futures, exceptions, objects that are created and destroyed, call-backs, connections for one call, and
+//! peers that close inside a message. After each of several cycles the traffic pauses, and the memory,
+//! threads, descriptors and objects of both processes are sampled: samples at rest are comparable.
 
 mod data;
 mod kind;
@@ -22,19 +23,20 @@ pub use traffic::run;
 
 use crate::LabError;
 
-/// How often the traffic rests, and it is looked.
+/// The number of cycles, each with a sample at rest.
 const CYCLES: u32 = 12;
-/// Looks before the one that the later ones are compared with: buffers, caches and pools have their size then.
+/// Samples before the one that the later ones are compared with: buffers, caches and pools have reached their
+/// size then.
 const WARM_UP_CYCLES: usize = 3;
 
-/// What the run covers.
+/// Settings of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// How long there is traffic, in seconds.
+    /// The duration of the traffic in seconds.
     pub seconds: f64,
-    /// How many threads call at once. Two share an ORB.
+    /// The number of threads that call concurrently. Two share an ORB.
     pub clients: u32,
-    /// What the drawing by chance begins with.
+    /// The seed of the random choices.
     pub seed: u64,
     /// The longest data of a call, in octets.
     pub max_octets: u32,
@@ -43,7 +45,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Refuses what cannot be run.
+    /// Validates the settings.
     ///
     /// # Errors
     /// If a number is out of range.
@@ -66,7 +68,7 @@ impl Settings {
     }
 }
 
-/// A seed that nobody has chosen.
+/// A random seed.
 #[must_use]
 pub fn any_seed() -> u64 {
     fastrand::u64(..1 << 32)

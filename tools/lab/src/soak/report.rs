@@ -1,4 +1,4 @@
-//! Shows what a run came to: a row per kind of traffic, and a row per process and look.
+//! Report of a soak run: a row per kind of traffic, and a row per process and sample.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What a run came to.
+//! Results of a soak run.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,34 +6,34 @@ use super::{Kind, Settings, WARM_UP_CYCLES};
 use crate::machine::{Look, Machine};
 use crate::units::grouped;
 
-/// Octets by which the memory of a process may be larger at the end than after the warm-up, besides a twentieth of it: allocators keep what
-/// the busiest moment took, and that comes late at times.
+/// Octets by which the memory of a process may be larger at the end than after the warm-up, besides a
+/// twentieth of it: allocators keep the memory of the busiest moment, which may come late.
 const TOLERATED_OCTETS: u64 = 4 << 20;
-/// Threads and descriptors that may come later than the warm-up, for the same reason.
+/// Threads and descriptors that may be added after the warm-up, for the same reason.
 const TOLERATED_COUNT: u64 = 8;
 
-/// What one kind of traffic came to.
+/// The results of one kind of traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The kind.
     pub kind: Kind,
-    /// Calls, each with the answer that it must have; connections, where there are no calls.
+    /// Calls with the expected answer; connections, where there are no calls.
     pub calls: u64,
-    /// Octets of user data that came back and were compared.
+    /// Octets of user data that were returned and compared.
     pub octets: u64,
 }
 
-/// What one process had, at rest after each cycle.
+/// The resources of one process, at rest after each cycle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Process {
-    /// Which one.
+    /// The process.
     pub name: String,
-    /// What it had.
+    /// The samples.
     pub looks: Vec<Look>,
 }
 
 impl Process {
-    /// What grew after the warm-up, in words; nothing is as it should be.
+    /// The growth after the warm-up as text; empty if nothing grew.
     #[must_use]
     pub fn grown(&self) -> Vec<String> {
         let (Some(first), Some(last)) = (self.looks.get(WARM_UP_CYCLES), self.looks.last()) else { return Vec::new() };
@@ -60,22 +60,22 @@ impl Process {
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
-    /// What it was run on.
+    /// The machine and program of the run.
     pub machine: Machine,
-    /// What was to be run.
+    /// The settings.
     pub settings: Settings,
-    /// What each kind came to.
+    /// The results of each kind.
     pub rows: Vec<Row>,
-    /// What both processes had.
+    /// The resources of both processes.
     pub processes: Vec<Process>,
-    /// How many turns of any kind were not as they must be.
+    /// The number of failed pieces of traffic.
     pub failures: u64,
-    /// The first of them, in words.
+    /// The first failures, as text.
     pub first_failures: Vec<String>,
 }
 
 impl Results {
-    /// Why the run is not as it must be, in words; nothing if it is.
+    /// The reasons why the run failed; empty if it did not.
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         let failed = (self.failures > 0).then(|| format!("{} calls went wrong", grouped(self.failures as f64)));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grew_after_the_warm_up_is_named() {
+    fn growth_after_the_warm_up_is_named() {
         let same = Look { resident: 22 << 20, descriptors: 33, threads: 9, objects: 2 };
         assert!(process(same).grown().is_empty());
         let more = Look { resident: 40 << 20, descriptors: 130, threads: 30, objects: 3 };

@@ -11,10 +11,10 @@ use crate::LabError;
 use crate::mechanism::generated::soak::soak::target::RefuseError;
 use crate::mechanism::generated::soak::soak::{Look, Record, Refused, Target, TargetServant, TargetSkeleton, Variant};
 
-/// Streams of one-ways that may be unfinished at once: far more than there are clients.
+/// The maximum number of unfinished streams of one-ways: far more than there are clients.
 const MAX_STREAMS: usize = 4096;
 
-/// Serves until standard input ends; prints the reference of the object to be called.
+/// Serves until standard input ends; prints the reference of its object.
 ///
 /// # Errors
 /// If it cannot be served.
@@ -22,35 +22,35 @@ pub fn serve(options: &[String]) -> Result<(), LabError> {
     let orb = super::orb(options)?;
     let reference = activate(&orb).map_err(LabError::call("activate the servant"))?;
     let mut out = io::stdout().lock();
-    let said = writeln!(out, "{}", orb.object_to_string(&reference)).and_then(|()| out.flush());
+    let written = writeln!(out, "{}", orb.object_to_string(&reference)).and_then(|()| out.flush());
     drop(out);
-    said.map_err(LabError::io("speak to the parent"))?;
+    written.map_err(LabError::io("speak to the parent"))?;
     io::copy(&mut io::stdin().lock(), &mut io::sink()).map_err(LabError::io("listen to the parent"))?;
     orb.shutdown(true).map_err(LabError::call("shut the server down"))
 }
 
-/// An object to be called, also by call-backs.
+/// Activates an object, also for call-backs.
 pub(super) fn activate(orb: &Orb) -> Result<ObjectRef, SystemException> {
     let poa = Poa::root(orb)?;
-    let servant = Soaked { poa: poa.clone(), own: OnceLock::new(), streams: Mutex::default() };
+    let servant = SoakServant { poa: poa.clone(), own: OnceLock::new(), streams: Mutex::default() };
     poa.activate(TargetSkeleton::new(servant))
 }
 
-struct Soaked {
+struct SoakServant {
     poa: Poa,
-    /// Its own reference, if it was made by another.
+    /// Its own reference, if another object created it.
     own: OnceLock<ObjectRef>,
-    /// Octets that have come by one-ways, and their sum, by stream.
+    /// The number of octets received by one-ways, and their checksum, by stream.
     streams: Mutex<HashMap<u32, (u64, u64)>>,
 }
 
-impl TargetServant for Soaked {
+impl TargetServant for SoakServant {
     fn echo_octets(&self, data: &[u8]) -> Result<Vec<u8>, SystemException> {
         Ok(data.to_vec())
     }
 
     fn echo_records(&self, data: &[Record], other: &mut Variant) -> Result<(Vec<Record>, u32), SystemException> {
-        // What comes back differs from what came, so that nothing passes for it by chance.
+        // The answer differs from the argument, so that an accidental echo is not taken for it.
         if let Variant::Number { value, .. } = other {
             *value = -*value;
         }

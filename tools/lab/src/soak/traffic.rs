@@ -17,18 +17,18 @@ use crate::peer::pair::Launch;
 use crate::progress::Progress;
 use crate::units::grouped;
 
-/// How long the server may take to begin.
+/// The time limit for the server to start.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// How long both processes may take to let go of what their last calls needed.
+/// The time limit for both processes to release the resources of their last calls.
 const REST_LIMIT: Duration = Duration::from_secs(10);
-/// How often it is looked whether they have.
+/// The polling interval for that.
 const REST_STEP: Duration = Duration::from_millis(20);
-/// Failures that are told in words.
-const TOLD_FAILURES: usize = 10;
-/// Streams of one-ways that each client has for itself.
+/// The maximum number of failures that are kept as text.
+const MAX_REPORTED_FAILURES: usize = 10;
+/// The number of streams of one-ways of each client.
 const STREAMS_EACH: u32 = u32::MAX / 64;
 
-/// What all clients together have come to.
+/// The results of all clients together.
 #[derive(Default)]
 struct Tally {
     done: [Done; Kind::ALL.len()],
@@ -45,7 +45,7 @@ impl Tally {
             }
             Err(why) => {
                 self.failures += 1;
-                if self.first_failures.len() < TOLD_FAILURES {
+                if self.first_failures.len() < MAX_REPORTED_FAILURES {
                     self.first_failures.push(format!("{}: {why}", Kind::ALL[at]));
                 }
             }
@@ -53,10 +53,10 @@ impl Tally {
     }
 }
 
-/// Makes the traffic, and tells what it came to.
+/// Runs the traffic, and returns its results.
 ///
 /// # Errors
-/// If the server cannot be started or reached. What goes wrong later is told in the results.
+/// If the server cannot be started or reached. Later failures are in the results.
 pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError> {
     settings.check()?;
     let machine = Machine::here();
@@ -108,7 +108,7 @@ fn client<'s>(
     })
 }
 
-/// All cycles; what this process and the server had at rest, and what was done.
+/// All cycles; returns the samples of this process and the server at rest, and the results.
 fn cycles(settings: &Settings, clients: &mut [Client<'_>]) -> Result<(Vec<Look>, Vec<Look>, Tally), LabError> {
     let tally = Mutex::new(Tally::default());
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -118,7 +118,7 @@ fn cycles(settings: &Settings, clients: &mut [Client<'_>]) -> Result<(Vec<Look>,
         let end = Instant::now() + settings.cycle();
         thread::scope(|scope| {
             for client in &mut *clients {
-                scope.spawn(|| turns(client, end, &tally));
+                scope.spawn(|| run_until(client, end, &tally));
             }
         });
         let (our, their) = at_rest(&clients[0].target)?;
@@ -132,7 +132,7 @@ fn cycles(settings: &Settings, clients: &mut [Client<'_>]) -> Result<(Vec<Look>,
     Ok((ours, theirs, tally.into_inner().unwrap_or_else(PoisonError::into_inner)))
 }
 
-fn turns(client: &mut Client<'_>, end: Instant, tally: &Mutex<Tally>) {
+fn run_until(client: &mut Client<'_>, end: Instant, tally: &Mutex<Tally>) {
     while Instant::now() < end {
         let kind = Kind::draw(&mut client.rng);
         let outcome = client.make(kind);
@@ -141,7 +141,7 @@ fn turns(client: &mut Client<'_>, end: Instant, tally: &Mutex<Tally>) {
     }
 }
 
-/// What both processes have once their numbers of threads and descriptors no longer change.
+/// The resources of both processes once their numbers of threads and descriptors are stable.
 fn at_rest(target: &Target) -> Result<(Look, Look), LabError> {
     let look = || -> Result<(Look, Look), LabError> {
         let theirs = target.look_around().map_err(LabError::call("look at the server"))?;

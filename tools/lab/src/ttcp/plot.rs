@@ -1,4 +1,4 @@
-//! Draws a series: one picture per data type, throughput by buffer size, a line per mechanism.
+//! Plots of a series: one per data type, throughput by buffer size, a line per mechanism.
 
 use super::report::heading;
 use super::results::Results;
@@ -8,7 +8,7 @@ use crate::plot::{Line, Picture};
 use crate::units::Octets;
 use crate::workload::{CallKind, DataType};
 
-/// Draws all pictures of a series into a folder.
+/// Draws all plots of a series into a folder.
 ///
 /// # Errors
 /// If one cannot be drawn or written.

@@ -1,4 +1,5 @@
-//! Shows a series as the papers do: Mbit/s per buffer size, then the highest and lowest of each mechanism.
+//! Report of a series in the form of the papers: Mbit/s per buffer size, then the highest and lowest of each
+//! mechanism.
 
 use std::fmt::Write as _;
 
@@ -56,7 +57,7 @@ fn words(call: CallKind) -> &'static str {
     }
 }
 
-/// What a table or plot of this kind of call and type shows.
+/// The heading of a table or plot of this kind of call and type.
 pub(super) fn heading(call: CallKind, data: DataType) -> String {
     let element = if data == DataType::Struct { "BinStruct" } else { data.name() };
     format!("{} sequences, {} (Mbit/s of user data)", element, words(call))
@@ -71,7 +72,7 @@ fn throughput(results: &Results, call: CallKind, data: DataType) -> Table {
         }
     }
     let mut table = table::with_header(header);
-    // Where many stand side by side there is room for the ratio, and its range is left to the files.
+    // With several columns there is room for the ratio; its range is in the files.
     let many = results.settings.mechanisms.len() > 4;
     let shown = |ratio: Summary| if many { format!("{:.2}", ratio.median) } else { ranged(&ratio) };
     for size in &results.settings.sizes {
@@ -88,7 +89,7 @@ fn throughput(results: &Results, call: CallKind, data: DataType) -> Table {
     table
 }
 
-/// A throughput and how far the rounds lay apart.
+/// A throughput and the spread of its rounds.
 fn rate(mbps: &Summary) -> String {
     format!("{} ±{:>3.0} %", grouped(mbps.median), mbps.spread_percent())
 }
@@ -185,7 +186,7 @@ mod tests {
     use crate::ttcp::{Run, Settings};
     use crate::workload::Flood;
 
-    /// Three rounds in which `orb` reaches 80, 50 and 60 percent of `c`, whatever the machine did meanwhile.
+    /// Three rounds in which `orb` reaches 80, 50 and 60 percent of `c`, whatever the speed of the machine.
     fn results() -> Results {
         let settings = Settings {
             types: vec![DataType::Octet, DataType::Struct],
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_measured_reads_back_from_json() {
+    fn measurements_are_parsed_from_their_json() {
         let results = results();
         let folder = tempfile::tempdir().unwrap();
         let mut directory = Directory::create(folder.path()).unwrap();
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_run_leaves_a_dash() {
+    fn a_missing_cell_is_a_dash() {
         let mut results = results();
         results.cells.retain(|cell| cell.data == DataType::Octet);
         let text = text(&results);

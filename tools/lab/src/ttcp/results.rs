@@ -1,4 +1,4 @@
-//! What a series has measured, and what it comes to.
+//! Results of a series: the runs, and their summaries.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +14,11 @@ use crate::workload::{CallKind, DataType, Flood};
 pub struct Run {
     /// The round; runs of a cell in one round followed each other directly.
     pub round: u32,
-    /// How the data travelled.
+    /// The mechanism.
     pub mechanism: MechanismName,
-    /// Which data.
+    /// The data.
     pub flood: Flood,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
@@ -31,13 +31,14 @@ pub struct Cell {
     pub data: DataType,
     /// Nominal size of a buffer.
     pub buffer_octets: usize,
-    /// How the data travelled.
+    /// The mechanism.
     pub mechanism: MechanismName,
     /// Throughput of user data in Mbit/s.
     pub mbps: Summary,
     /// The ratio to mechanism `c`, formed within each round; absent if `c` was not run.
     pub ratio: Option<Summary>,
-    /// Processor time per MiB of user data in milliseconds, both processes together; absent where it is not known.
+    /// Processor time per MiB of user data in milliseconds, both processes together; none where it is not
+    /// known.
     pub cpu_ms_per_mib: Option<Summary>,
 }
 
@@ -46,9 +47,9 @@ pub struct Cell {
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
-    /// What it was measured on.
+    /// The machine and program of the measurement.
     pub machine: Machine,
-    /// What was to be run.
+    /// The settings.
     pub settings: Settings,
     /// The summaries.
     pub cells: Vec<Cell>,
@@ -72,7 +73,7 @@ impl Results {
         Self { experiment: "ttcp".to_owned(), machine, settings, cells, runs }
     }
 
-    /// What its ratios are formed to.
+    /// The base of the ratios.
     #[must_use]
     pub fn base(&self) -> MechanismName {
         MechanismName::base(&self.settings.mechanisms)
@@ -91,7 +92,7 @@ impl Results {
         self.cells.iter().find(|cell| (cell.call, cell.data, cell.buffer_octets, cell.mechanism) == wanted)
     }
 
-    /// How often the least repeated cell was run.
+    /// The number of runs of the least repeated cell.
     #[must_use]
     pub fn rounds(&self) -> usize {
         self.cells.iter().map(|cell| cell.mbps.count).min().unwrap_or(0)

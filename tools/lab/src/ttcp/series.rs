@@ -12,15 +12,16 @@ use crate::progress::Progress;
 use crate::units::{Octets, grouped};
 use crate::workload::{CallKind, DataType, Flood};
 
-/// Data of the floods that are made once per mechanism before anything counts.
+/// Data of the warm-up floods, one per mechanism.
 const WARM_UP_OCTETS: u64 = 4 << 20;
-/// How much shorter runs become when the first round is over its time.
+/// The factor by which runs are shortened when the first round exceeds its time.
 const SHORTER: u64 = 8;
 
 /// Runs the whole series and summarises it.
 ///
 /// # Errors
-/// If the settings cannot be run, or a run fails: a figure that is missing would be mistaken for one that is good.
+/// If the settings are invalid, or a run fails: a figure that is missing would be mistaken for one that is
+/// good.
 pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError> {
     settings.check()?;
     let machine = Machine::here();
@@ -52,7 +53,7 @@ impl Series<'_> {
                 }
                 let total = if overdue { self.settings.bytes.0 / SHORTER } else { self.settings.bytes.0 };
                 let flood = Flood::of(*data, *call, *buffer_octets, total);
-                // Who goes first changes from round to round, so that nobody always follows the same neighbour.
+                // The order rotates from round to round, so that no mechanism always follows the same one.
                 let mut order = self.settings.mechanisms.clone();
                 let turn = round as usize % order.len();
                 order.rotate_left(turn);
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_be_run_are_refused() {
+    fn invalid_settings_are_refused() {
         assert!(settings().check().is_ok());
         assert!(Settings { types: Vec::new(), ..settings() }.check().is_err());
         assert!(Settings { repetitions: 0, ..settings() }.check().is_err());

@@ -1,4 +1,4 @@
-//! What a series covers, and what it refuses to.
+//! Settings of a series, and their validation.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::placement::Placement;
 use crate::units::Octets;
 use crate::workload::{CallKind, DataType, MAX_BUFFER_OCTETS};
 
-/// What the series covers.
+/// Settings of the series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Data types, in the order of the report.
@@ -21,13 +21,13 @@ pub struct Settings {
     pub mechanisms: Vec<MechanismName>,
     /// Octets of user data per run.
     pub bytes: Octets,
-    /// How often each run is made.
+    /// The number of rounds.
     pub repetitions: u32,
     /// The data connections' sockets.
     pub sockets: SocketOptions,
-    /// On which cores.
+    /// The placement.
     pub placement: Placement,
-    /// The control address of a receiver that runs already, instead of one of our own.
+    /// The control address of a running receiver, instead of one of our own.
     pub remote: Option<String>,
     /// The longest that one run may take, in seconds.
     pub limit_seconds: u64,
@@ -36,7 +36,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Refuses what cannot be run.
+    /// Validates the settings.
     ///
     /// # Errors
     /// If a list is empty or a size out of range.

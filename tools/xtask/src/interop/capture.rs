@@ -1,7 +1,7 @@
-//! An independent decoder's opinion: all that is said during a suite is captured, and tshark's GIOP dissector reads it.
+//! A check by an independent decoder: the traffic of a suite is captured and read by tshark's GIOP dissector.
 //!
-//! It must dissect as many messages of each version and type as there are (`packets` counts them by their headers), and find nothing
-//! wrong with any.
+//! tshark must dissect as many messages of each version and type as the capture has (`packets` counts them by
+//! their headers), and report no fault in any.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -16,15 +16,15 @@ use anyhow::{Context, Result, bail};
 
 use super::packets::{self, Counts};
 use crate::bounded::Bounded;
-use crate::place;
+use crate::workspace;
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 const READ_LIMIT: Duration = Duration::from_secs(300);
 
-/// Says to a program that its network is its own.
+/// Tells a program that its network is isolated.
 const ISOLATED: &str = "SPANDREL_INTEROP_ISOLATED";
 
-/// What is asked of each packet; the last ones are faults wherever they are.
+/// The fields that are read of each packet; the last ones are faults wherever they occur.
 const FIELDS: [&str; 15] = [
     "tcp.stream",
     "giop.minor_version",
@@ -43,14 +43,14 @@ const FIELDS: [&str; 15] = [
     "giop.version_not_supported",
 ];
 
-/// tshark's number for what is wrong.
+/// tshark's number for the severity "error".
 const ERROR: &str = "8388608";
 
-/// Dissectors for certain interfaces that take any operation for theirs that has one of their names.
-const FOR_OTHERS: [&str; 4] = ["giop-parlay", "giop-tango", "giop-gias", "giop-coseventcomm"];
+/// Dissectors for certain interfaces that claim any operation with one of their names.
+const OTHER_DISSECTORS: [&str; 4] = ["giop-parlay", "giop-tango", "giop-gias", "giop-coseventcomm"];
 
-/// Runs this program once more where nobody else uses the network, if that is possible and has not been done. `None` if it is to go on
-/// itself.
+/// Runs this program again in a network namespace of its own, if that is possible and has not been done.
+/// `None` if the caller must go on itself.
 pub(super) fn isolated(words: &[&str]) -> Result<Option<bool>> {
     if env::var_os(ISOLATED).is_some() {
         return Ok(None);
@@ -67,48 +67,48 @@ pub(super) fn isolated(words: &[&str]) -> Result<Option<bool>> {
             return Ok(Some(status.success()));
         }
     }
-    println!("no network of our own is to be had: what others say on the loopback interface is captured, too");
+    println!("no network namespace is available: other traffic on the loopback interface is captured, too");
     Ok(None)
 }
 
-/// A capture that goes on.
+/// A running capture.
 pub(super) struct Capture {
     program: Bounded,
     file: PathBuf,
 }
 
 impl Capture {
-    /// Begins to capture what is said on the loopback interface.
+    /// Starts a capture of the loopback interface.
     pub(super) fn start() -> Result<Self> {
-        let folder = place::target().join("interop");
+        let folder = workspace::target().join("interop");
         fs::create_dir_all(&folder)?;
         let file = folder.join("suite.pcap");
         let mut command = Command::new("dumpcap");
         command.args(["-q", "-i", "lo", "-P", "-B", "64", "-f", "tcp", "-w"]).arg(&file);
         let program = Bounded::start("dumpcap", &mut command)?;
         let deadline = Instant::now() + START_LIMIT;
-        while !program.complaint(deadline)?.context("dumpcap ended at once")?.starts_with("File:") {}
+        while !program.stderr_line(deadline)?.context("dumpcap ended at once")?.starts_with("File:") {}
         Ok(Self { program, file })
     }
 
-    /// Ends it, and says whether tshark agrees.
+    /// Ends it, and returns tshark's verdict.
     pub(super) fn finish(self) -> Result<Verdict> {
-        // The last packets are on their way to it.
+        // The last packets are on their way to dumpcap.
         thread::sleep(Duration::from_millis(300));
-        place::run(Command::new("kill").arg("-INT").arg(self.program.id().to_string()))?;
+        workspace::run(Command::new("kill").arg("-INT").arg(self.program.id().to_string()))?;
         let deadline = Instant::now() + START_LIMIT;
         let mut lost = None;
-        while let Some(line) = self.program.complaint(deadline)? {
+        while let Some(line) = self.program.stderr_line(deadline)? {
             lost = lost.or_else(|| lost_packets(&line));
         }
         self.program.finish(START_LIMIT)?;
-        let verdict = read(&self.file, lost.context("dumpcap does not say how many packets it has lost")?);
+        let verdict = read(&self.file, lost.context("dumpcap does not report its lost packets")?);
         fs::remove_file(&self.file)?;
         verdict
     }
 }
 
-/// Ends a capture that may not even have begun, prints what came of it, and says whether tshark agrees.
+/// Ends a capture, which may have failed to start, prints the verdict, and returns whether tshark agrees.
 pub(super) fn agrees(capture: Result<Capture>) -> bool {
     match capture.and_then(Capture::finish) {
         Ok(verdict) => {
@@ -122,7 +122,8 @@ pub(super) fn agrees(capture: Result<Capture>) -> bool {
     }
 }
 
-/// What dumpcap has lost, if this is where it says so: `… 'Loopback: lo': 2636/0 (pcap:0/dumpcap:0/flushed:0/ps_ifdrop:0) (100.0%)`.
+/// The number of packets that dumpcap has lost, if this line reports it: `… 'Loopback: lo': 2636/0
+/// (pcap:0/dumpcap:0/flushed:0/ps_ifdrop:0) (100.0%)`.
 fn lost_packets(line: &str) -> Option<u64> {
     line.strip_prefix("Packets received/dropped on interface")?
         .split(": ")
@@ -133,13 +134,13 @@ fn lost_packets(line: &str) -> Option<u64> {
         .ok()
 }
 
-/// What came of a capture.
+/// The result of a capture.
 #[derive(Debug)]
 pub(super) struct Verdict {
     sent: Counts,
     dissected: Counts,
     faults: Vec<String>,
-    /// Faults of tshark's own.
+    /// Faults of tshark itself.
     excused: Vec<String>,
     lost: u64,
 }
@@ -153,7 +154,7 @@ impl Verdict {
         let sum = |counts: &Counts| counts.values().sum::<u64>();
         let kinds: Vec<_> = self.dissected.iter().map(|(kind, n)| format!("{n} {}", packets::name(*kind))).collect();
         println!(
-            "tshark has dissected {} of {} messages ({}), and found fault with {}",
+            "tshark has dissected {} of {} messages ({}), and reports {} faults",
             sum(&self.dissected),
             sum(&self.sent),
             kinds.join(", "),
@@ -166,7 +167,7 @@ impl Verdict {
             }
         }
         for kind in self.dissected.keys().filter(|kind| !self.sent.contains_key(kind)) {
-            println!("FAIL tshark: it sees {} where there is none", packets::name(*kind));
+            println!("FAIL tshark: it reports a {} that the capture does not have", packets::name(*kind));
         }
         for excuse in &self.excused {
             println!("known: {excuse}");
@@ -180,18 +181,18 @@ impl Verdict {
     }
 }
 
-/// Has a capture read by tshark and by `packets`.
+/// Reads a capture with tshark and with `packets`.
 fn read(file: &Path, lost: u64) -> Result<Verdict> {
-    let apart = file.with_extension("apart.pcap");
-    let sent = packets::count(BufReader::new(File::open(file)?), BufWriter::new(File::create(&apart)?))?;
+    let separated = file.with_extension("apart.pcap");
+    let sent = packets::count(BufReader::new(File::open(file)?), BufWriter::new(File::create(&separated)?))?;
     let mut dissected = Counts::new();
     let mut faults: BTreeMap<String, u32> = BTreeMap::new();
     let mut excused: BTreeMap<&str, u32> = BTreeMap::new();
     let mut cut = BTreeSet::new();
-    let lines = tshark(&apart, "giop || _ws.malformed")?;
-    fs::remove_file(&apart)?;
+    let lines = tshark(&separated, "giop || _ws.malformed")?;
+    fs::remove_file(&separated)?;
     for line in lines {
-        let packet = Packet::of(&line).context("tshark says something else")?;
+        let packet = Packet::of(&line).context("unexpected output of tshark")?;
         let kinds = packet.kinds()?;
         if kinds.contains(&(1, 7)) {
             cut.insert(packet.stream.to_owned());
@@ -202,17 +203,17 @@ fn read(file: &Path, lost: u64) -> Result<Verdict> {
         if packet.is_faulty() {
             match packet.excuse(&kinds, cut.contains(packet.stream)) {
                 Some(reason) => *excused.entry(reason).or_default() += 1,
-                None => *faults.entry(packet.words()).or_default() += 1,
+                None => *faults.entry(packet.describe()).or_default() += 1,
             }
         }
     }
-    let told = |(what, times): (&dyn std::fmt::Display, &u32)| format!("{times} times: {what}");
-    let faults = faults.iter().map(|(what, times)| told((what, times))).collect();
-    let excused = excused.iter().map(|(what, times)| told((what, times))).collect();
+    let describe = |(fault, times): (&dyn std::fmt::Display, &u32)| format!("{times} times: {fault}");
+    let faults = faults.iter().map(|(fault, times)| describe((fault, times))).collect();
+    let excused = excused.iter().map(|(fault, times)| describe((fault, times))).collect();
     Ok(Verdict { sent, dissected, faults, excused, lost })
 }
 
-/// What tshark says of a packet, in the order of `FIELDS`.
+/// tshark's fields of a packet, in the order of `FIELDS`.
 struct Packet<'l> {
     stream: &'l str,
     minors: &'l str,
@@ -229,7 +230,7 @@ impl<'l> Packet<'l> {
     fn of(line: &'l str) -> Option<Self> {
         let mut fields = line.split('\t');
         let stream = fields.next()?;
-        // Empty ones at the end of the line are not there.
+        // Empty fields at the end of the line are missing.
         let mut next = || fields.next().unwrap_or_default();
         Some(Self {
             stream,
@@ -244,7 +245,7 @@ impl<'l> Packet<'l> {
         })
     }
 
-    /// The messages that end in it.
+    /// The messages that end in the packet.
     fn kinds(&self) -> Result<Vec<(u8, u8)>> {
         let of = |text: &str| {
             text.split(',').filter(|word| !word.is_empty()).map(str::parse::<u8>).collect::<Result<Vec<_>, _>>()
@@ -252,21 +253,22 @@ impl<'l> Packet<'l> {
         Ok(of(self.minors)?.into_iter().zip(of(self.types)?).collect())
     }
 
-    /// Notes about TCP itself are no faults: they are of lower severity.
+    /// Whether it has a fault. Notes about TCP itself are of lower severity.
     fn is_faulty(&self) -> bool {
         !self.malformed.is_empty()
             || self.severities.split(',').any(|severity| severity == ERROR)
             || self.others.iter().any(|field| !field.is_empty())
     }
 
-    /// Why tshark is wrong about it, if it is; it has messages of these kinds, in a connection that has had fragments of GIOP 1.1, or not.
+    /// The reason for which tshark's fault is none, if it is none. `kinds` are the packet's messages, and
+    /// `had_fragments` tells whether its connection has had fragments of GIOP 1.1.
     fn excuse(&self, kinds: &[(u8, u8)], had_fragments: bool) -> Option<&'static str> {
         match kinds {
             _ if had_fragments && kinds.iter().all(|(minor, _)| *minor == 1) => Some(
-                "it puts fragments of GIOP 1.1, which have no request's id (CORBA 3.3 Part 2, 9.4.9), together in the wrong way",
+                "it puts fragments of GIOP 1.1, which have no request ID (CORBA 3.3 Part 2, 9.4.9), together wrongly",
             ),
             [(2, 4)] => Some(
-                "it expects the reference in a LocateReply of GIOP 1.2 at the next eighth octet, as if it were a Reply's body",
+                "it expects the reference in a LocateReply of GIOP 1.2 aligned to eight octets, as if it were a Reply's body",
             ),
             [(_, 1)] if self.exception == "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0" => Some(
                 "it reads the exception that a name is not found as the reference that `resolve` might have returned",
@@ -275,19 +277,20 @@ impl<'l> Packet<'l> {
         }
     }
 
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         let Self { minors, types, operation, malformed, messages, others, .. } = self;
         format!("version 1.{minors} type {types} {operation} {malformed} {messages} {}", others.join(" "))
     }
 }
 
-/// What tshark says of packets that are so.
+/// The fields of the packets that match a filter.
 fn tshark(file: &Path, filter: &str) -> Result<Vec<String>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).args(["-d", "tcp.port==1024-65535,giop", "-Y", filter, "-T", "fields"]);
-    // Segments come twice or out of order where the system thinks one lost, on the loopback interface, too.
+    // Segments are repeated or out of order where the kernel takes one for lost, on the loopback interface,
+    // too.
     command.args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
-    command.args(FOR_OTHERS.into_iter().flat_map(|name| ["--disable-protocol", name]));
+    command.args(OTHER_DISSECTORS.into_iter().flat_map(|name| ["--disable-protocol", name]));
     command.args(FIELDS.iter().flat_map(|field| ["-e", field]));
     let program = Bounded::start("tshark", &mut command)?;
     let deadline = Instant::now() + READ_LIMIT;
@@ -295,10 +298,10 @@ fn tshark(file: &Path, filter: &str) -> Result<Vec<String>> {
     while let Some(line) = program.line(deadline)? {
         lines.push(line);
     }
-    let complaints = program.complaints();
+    let stderr = program.stderr();
     let status = program.finish(START_LIMIT)?;
     if !status.success() {
-        bail!("tshark ended with {status}: {complaints}");
+        bail!("tshark ended with {status}: {stderr}");
     }
     Ok(lines)
 }
@@ -308,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_dumpcap_has_lost_is_read() {
+    fn the_drop_count_of_dumpcap_is_parsed() {
         let line = "Packets received/dropped on interface 'Loopback: lo': 2636/17 (pcap:0/dumpcap:0/flushed:0/ps_ifdrop:0) (99.4%)";
         assert_eq!(lost_packets(line), Some(17));
         assert_eq!(lost_packets("Packets captured: 2636"), None);

@@ -1,4 +1,5 @@
-//! An authority, and two whom it vouches for, in the forms in which the ORBs want them. They are made anew each time and are worth nothing.
+//! A certificate authority, and two certificates issued by it, in the formats of the ORBs. They are made anew
+//! for each run and are not secret.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,19 +8,19 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 
 use crate::peer::Peer;
-use crate::{packages, place};
+use crate::{packages, workspace};
 
-/// Of the files that must have one.
+/// The password of the files that must have one.
 pub(super) const PASSWORD: &str = "interop";
 
-/// Who appears with a certificate.
+/// The owner of a certificate.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Who {
+pub(super) enum CertificateOwner {
     Server,
     Client,
 }
 
-impl Who {
+impl CertificateOwner {
     fn name(self) -> &'static str {
         match self {
             Self::Server => "server",
@@ -27,7 +28,8 @@ impl Who {
         }
     }
 
-    /// A file of this one's: `pem` has the certificate, `key` its key, `both` both, `store` what Java wants.
+    /// A file of this owner: `pem` has the certificate, `key` its key, `both` has both, `store` is a Java
+    /// keystore.
     pub(super) fn file(self, kind: &str) -> String {
         folder().join(format!("{}.{kind}", self.name())).display().to_string()
     }
@@ -39,10 +41,10 @@ pub(super) fn authority() -> String {
 }
 
 fn folder() -> PathBuf {
-    place::target().join("interop/certificates")
+    workspace::target().join("interop/certificates")
 }
 
-/// Makes all of them; the form for Java only where there is Java.
+/// Makes all of them; the keystore for Java only where Java is available.
 pub(super) fn make(peers: &[Peer]) -> Result<()> {
     packages::require(packages::CERTIFICATES)?;
     let folder = folder();
@@ -55,15 +57,15 @@ pub(super) fn make(peers: &[Peer]) -> Result<()> {
     let about =
         "subjectAltName=IP:127.0.0.1,IP:::1\nextendedKeyUsage=serverAuth,clientAuth\nbasicConstraints=CA:FALSE\n";
     fs::write(folder.join("about"), about)?;
-    for who in [Who::Server, Who::Client] {
-        let (pem, key_file, request) = (who.file("pem"), who.file("key"), who.file("csr"));
-        let subject = format!("/CN=interop {}", who.name());
+    for owner in [CertificateOwner::Server, CertificateOwner::Client] {
+        let (pem, key_file, request) = (owner.file("pem"), owner.file("key"), owner.file("csr"));
+        let subject = format!("/CN=interop {}", owner.name());
         openssl(&[&["req"], &key[..], &["-keyout", &key_file, "-out", &request, "-subj", &subject]].concat())?;
         let signed = ["-req", "-in", &request, "-CA", "authority.pem", "-CAkey", "authority.key", "-CAcreateserial"];
         openssl(&[&["x509"], &signed[..], &["-days", "2", "-extfile", "about", "-out", &pem]].concat())?;
-        fs::write(who.file("both"), [fs::read(&pem)?, fs::read(&key_file)?].concat())?;
+        fs::write(owner.file("both"), [fs::read(&pem)?, fs::read(&key_file)?].concat())?;
         if peers.contains(&Peer::JacOrb) {
-            let (store, pass) = (who.file("store"), format!("pass:{PASSWORD}"));
+            let (store, pass) = (owner.file("store"), format!("pass:{PASSWORD}"));
             let own = ["-export", "-in", &pem, "-inkey", &key_file, "-name", "own", "-passout", &pass, "-out", &store];
             openssl(&[&["pkcs12"], &own[..]].concat())?;
             let trusted = ["-importcert", "-noprompt", "-alias", "authority", "-file", "authority.pem"];
@@ -77,7 +79,7 @@ fn openssl(words: &[&str]) -> Result<()> {
     run(Command::new("openssl").args(words))
 }
 
-/// In silence, unless it fails.
+/// Runs a command and shows its output only if it fails.
 fn run(command: &mut Command) -> Result<()> {
     let output = command.current_dir(folder()).stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("cannot start {command:?}"))?;

@@ -1,11 +1,12 @@
-//! The GIOP messages in a capture, told by their headers alone: what an independent decoder's count is compared with.
+//! The GIOP messages in a capture, counted by their headers alone, for comparison with an independent
+//! decoder.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
 use anyhow::{Result, bail};
 
-/// How many messages there are of each minor version and type.
+/// The number of messages of each minor version and type.
 pub(super) type Counts = BTreeMap<(u8, u8), u64>;
 
 /// The names of message types, by number (CORBA 3.3 Part 2, 9.4.1).
@@ -20,27 +21,27 @@ const TYPES: [&str; 8] = [
     "Fragment",
 ];
 
-/// A message type in words.
+/// A message type as text.
 pub(super) fn name((minor, kind): (u8, u8)) -> String {
     format!("{} 1.{minor}", TYPES.get(usize::from(kind)).unwrap_or(&"unknown"))
 }
 
 /// Reads a capture in pcap's format, of Ethernet frames as loopback has them, and counts.
 ///
-/// What is written is the same with addresses of its own for each connection of IPv4: tshark tells fragments apart by addresses and
-/// the ids of their requests, which are alike in all connections of one machine.
-pub(super) fn count(mut file: impl Read, mut apart: impl Write) -> Result<Counts> {
+/// The output is the same capture with distinct addresses for each connection of IPv4. tshark identifies
+/// fragments by addresses and request IDs, which are the same in all connections of one machine.
+pub(super) fn count(mut file: impl Read, mut separated: impl Write) -> Result<Counts> {
     let mut head = [0; 24];
     file.read_exact(&mut head)?;
     if head[..4] != 0xa1b2_c3d4_u32.to_le_bytes() || head[20..24] != 1_u32.to_le_bytes() {
-        bail!("not a capture of Ethernet frames in this machine's order");
+        bail!("not a capture of Ethernet frames in this machine's byte order");
     }
     let mut counts = Counts::new();
     let mut streams: BTreeMap<Vec<u8>, Stream> = BTreeMap::new();
     let mut frame = Vec::new();
     let mut connections: BTreeMap<[Vec<u8>; 2], u32> = BTreeMap::new();
     let mut opened = 0;
-    apart.write_all(&head)?;
+    separated.write_all(&head)?;
     while let Some(about) = next_frame(&mut file, &mut frame)? {
         let mut moved = frame.clone();
         if let Some((sides, is_new)) = sides(&frame) {
@@ -55,8 +56,8 @@ pub(super) fn count(mut file: impl Read, mut apart: impl Write) -> Result<Counts
             moved[26..30].copy_from_slice(&address(&sides[0]).to_be_bytes());
             moved[30..34].copy_from_slice(&address(&sides[1]).to_be_bytes());
         }
-        apart.write_all(&about)?;
-        apart.write_all(&moved)?;
+        separated.write_all(&about)?;
+        separated.write_all(&moved)?;
         let Some(Segment { ends, sequence, is_first, payload }) = Segment::of(&frame) else { continue };
         if is_first {
             streams.insert(ends, Stream { next: Some(sequence.wrapping_add(1)), ..Stream::default() });
@@ -64,11 +65,12 @@ pub(super) fn count(mut file: impl Read, mut apart: impl Write) -> Result<Counts
             streams.entry(ends).or_default().take(sequence, payload, &mut counts);
         }
     }
-    apart.flush()?;
+    separated.flush()?;
     Ok(counts)
 }
 
-/// The address and port of whom a segment over IPv4 comes from and of whom it goes to, and whether it opens a connection.
+/// The source and the destination of a segment over IPv4 (address and port), and whether it opens a
+/// connection.
 fn sides(frame: &[u8]) -> Option<([Vec<u8>; 2], bool)> {
     let packet = frame.get(14..).filter(|packet| frame[12..14] == [8, 0] && packet.get(9) == Some(&6))?;
     let tcp = packet.get(usize::from(packet[0] & 15) * 4..)?;
@@ -76,7 +78,7 @@ fn sides(frame: &[u8]) -> Option<([Vec<u8>; 2], bool)> {
     Some(([side(12, 0)?, side(16, 2)?], tcp.get(13)? & 0x12 == 2))
 }
 
-/// The next one, and what is said of it.
+/// The next frame with its record header.
 fn next_frame(file: &mut impl Read, frame: &mut Vec<u8>) -> io::Result<Option<[u8; 16]>> {
     let mut head = [0; 16];
     match file.read_exact(&mut head) {
@@ -93,7 +95,7 @@ struct Segment<'f> {
     /// Both addresses and both ports.
     ends: Vec<u8>,
     sequence: u32,
-    /// It opens its direction of a connection.
+    /// Whether it opens its direction of a connection.
     is_first: bool,
     payload: &'f [u8],
 }
@@ -104,7 +106,8 @@ impl<'f> Segment<'f> {
         let (addresses, tcp) = match kind {
             [0x08, 0x00] => {
                 let (header, size) = (usize::from(packet.first()? & 15) * 4, usize::from(be16(packet, 2)?));
-                // What the kernel hands on in one piece may be larger than the header can say.
+                // A segment that the kernel hands on in one piece may be larger than the header's length
+                // field can tell.
                 let end = if size == 0 { packet.len() } else { size };
                 (*packet.get(9)? == 6).then_some((packet.get(12..20)?, packet.get(header..end)?))?
             }
@@ -128,15 +131,15 @@ fn be16(octets: &[u8], at: usize) -> Option<u16> {
 /// One direction of a connection.
 #[derive(Default)]
 struct Stream {
-    /// The number of the next octet; unknown until there is one.
+    /// The sequence number of the next octet; unknown before the first segment.
     next: Option<u32>,
-    /// What came too early.
+    /// Segments that came too early.
     early: Vec<(u32, Vec<u8>)>,
     /// The header that is being read.
     header: Vec<u8>,
-    /// What is still to come of a message's body.
+    /// The number of octets left of a message's body.
     body: u32,
-    /// What is said there is not GIOP.
+    /// Whether the stream is not GIOP.
     is_foreign: bool,
 }
 
@@ -148,7 +151,7 @@ impl Stream {
             self.early.push((sequence, payload.to_owned()));
             return;
         }
-        // What comes again has been read.
+        // Repeated octets have been read.
         let Some(fresh) = payload.get(next.wrapping_sub(sequence) as usize..) else { return };
         self.read(fresh, counts);
         self.next = Some(next.wrapping_add(fresh.len() as u32));
@@ -206,9 +209,9 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_counted_however_they_are_cut_and_in_whatever_order_they_come() {
+    fn messages_are_counted_despite_segmentation_and_reordering() {
         let both = [REQUEST, CLOSE].concat();
-        let start = u32::MAX - 5; // the numbers begin anew within
+        let start = u32::MAX - 5; // the sequence numbers wrap within
         let at = |n: u32| start.wrapping_add(1 + n);
         let expected = Counts::from([((2, 0), 1), ((0, 5), 1)]);
         for cut in 1..both.len() {
@@ -221,21 +224,21 @@ mod tests {
     }
 
     #[test]
-    fn connections_have_addresses_of_their_own_and_both_directions_of_one_have_the_same() {
+    fn each_connection_gets_distinct_addresses_for_both_directions() {
         let mut frames = capture(&[(1, 2, b""), (2, 0, REQUEST), (1, 2, b""), (2, 0, CLOSE)]);
-        let mut apart = Vec::new();
-        assert_eq!(count(&*frames, &mut apart).unwrap().len(), 2);
+        let mut separated = Vec::new();
+        assert_eq!(count(&*frames, &mut separated).unwrap().len(), 2);
         let address = |all: &[u8], at: usize| all[at + 26..at + 30].to_owned();
         let starts = [40, 110, 195, 265];
-        let [first, second, third, fourth] = starts.map(|at| address(&apart, at));
+        let [first, second, third, fourth] = starts.map(|at| address(&separated, at));
         assert!(first == second && third == fourth && first != third, "{first:?} {third:?}");
-        assert_eq!(frames.len(), apart.len());
+        assert_eq!(frames.len(), separated.len());
         frames.truncate(40);
-        assert_eq!(frames, apart[..40]);
+        assert_eq!(frames, separated[..40]);
     }
 
     #[test]
-    fn what_is_not_giop_is_not_counted() {
+    fn foreign_octets_are_not_counted() {
         let segments = [(1, 0, &b"GET / HTTP/1.1\r\n\r\n"[..]), (19, 0, REQUEST)];
         assert!(count(&*capture(&segments), io::sink()).unwrap().is_empty());
     }

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::certificates::Who;
+use super::certificates::CertificateOwner;
 use super::{Outcome, Peer, Side};
 use crate::bounded::Bounded;
-use crate::known::{self, Between};
+use crate::known_failures::{self, Combination};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 const RUN_LIMIT: Duration = Duration::from_secs(180);
@@ -21,19 +21,20 @@ pub(super) struct Pairing {
     pub(super) suite: Suite,
 }
 
-/// What is called.
+/// A suite of calls.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Suite {
     /// `idl/interop.idl`
     Types,
-    /// The same by way of a bridge of ours between client and server: dynamic servants before, dynamic requests behind.
+    /// The same through a bridge of ours between client and server: dynamic servants in front, dynamic
+    /// requests behind.
     Bridged,
     /// `idl/values.idl`
     Values,
     /// `idl/anything.idl`, with or without a code set for narrow texts that has a euro sign.
     Anything { euro: bool },
-    /// This text, and one that is to be refused, by `idl/anything.idl`.
-    Texts { sample: &'static str, beyond: &'static str },
+    /// A text, and another that no code set can encode and that is to be rejected, by `idl/anything.idl`.
+    Texts { sample: &'static str, unencodable: &'static str },
     /// `corbaname:`, plain object keys, and the operations of every object.
     Names,
     /// `idl/features.idl`
@@ -47,7 +48,7 @@ pub(super) enum Suite {
 }
 
 impl Suite {
-    /// By which it is asked for.
+    /// The name in `--suite`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Types => "types",
@@ -62,7 +63,7 @@ impl Suite {
         }
     }
 
-    /// What is said there can be read by nobody else.
+    /// Whether its traffic is encrypted.
     pub(super) fn is_secure(self) -> bool {
         matches!(self, Self::Secure | Self::SecureCallbacks)
     }
@@ -75,10 +76,9 @@ impl Suite {
             Self::Names => side.names_server(),
             Self::Features => side.serve_at("features", free_port()?),
             Self::Callbacks => side.serve_both_ways("callbacks", "tcp"),
-            Self::Secure => side.listening_for_tls(side.over_tls(side.types_server(), Who::Server)),
-            Self::SecureCallbacks => {
-                side.listening_for_tls(side.over_tls(side.serve_both_ways("callbacks", "ssl"), Who::Server))
-            }
+            Self::Secure => side.listening_for_tls(side.over_tls(side.types_server(), CertificateOwner::Server)),
+            Self::SecureCallbacks => side
+                .listening_for_tls(side.over_tls(side.serve_both_ways("callbacks", "ssl"), CertificateOwner::Server)),
         })
     }
 
@@ -90,13 +90,17 @@ impl Suite {
             Self::Features => side.call("features", reference),
             Self::Callbacks => side.call_both_ways("callbacks", reference, "tcp"),
             // It has objects that are called back over connections of the server's.
-            Self::Secure => side.listening_for_tls(side.over_tls(side.types_client(reference), Who::Client)),
-            Self::SecureCallbacks => side.over_tls(side.call_both_ways("callbacks", reference, "ssl"), Who::Client),
-            Self::Texts { sample, beyond } => {
+            Self::Secure => {
+                side.listening_for_tls(side.over_tls(side.types_client(reference), CertificateOwner::Client))
+            }
+            Self::SecureCallbacks => {
+                side.over_tls(side.call_both_ways("callbacks", reference, "ssl"), CertificateOwner::Client)
+            }
+            Self::Texts { sample, unencodable } => {
                 let mut command = side.call("anything", reference);
                 command.args(["--texts", sample]);
-                if !beyond.is_empty() {
-                    command.args(["--beyond", beyond]);
+                if !unencodable.is_empty() {
+                    command.args(["--beyond", unencodable]);
                 }
                 command
             }
@@ -111,7 +115,7 @@ impl Suite {
     }
 }
 
-/// A port that nobody listens at now. It is not asked for again soon.
+/// A port without a listener. It is not assigned again soon.
 fn free_port() -> Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
@@ -120,7 +124,7 @@ impl Pairing {
     pub(super) fn title(self) -> String {
         let suite = match self.suite {
             Suite::Types => String::new(),
-            Suite::Bridged => ", by our bridge".into(),
+            Suite::Bridged => ", through our bridge".into(),
             Suite::SecureCallbacks => ", callbacks over TLS".into(),
             other => format!(", {}", other.name()),
         };
@@ -138,14 +142,14 @@ impl Pairing {
     fn try_run(self, only: &str) -> Result<Vec<Outcome>> {
         let server = Bounded::start("the server", &mut self.suite.server(self.server)?)?;
         let Some(reference) = server.line(Instant::now() + START_LIMIT)? else {
-            bail!("the server ended at once: {}", server.complaints());
+            bail!("the server exited at once: {}", server.stderr());
         };
         let bridge = match self.suite {
             Suite::Bridged => Some(Bounded::start("the bridge", &mut Side::bridge(self.client.version(), &reference))?),
             _ => None,
         };
         let reference = match &bridge {
-            Some(bridge) => bridge.line(Instant::now() + START_LIMIT)?.context("the bridge ended at once")?,
+            Some(bridge) => bridge.line(Instant::now() + START_LIMIT)?.context("the bridge exited at once")?,
             None => reference,
         };
         let mut command = self.suite.client(self.client, &reference);
@@ -154,16 +158,16 @@ impl Pairing {
         }
         let client = Bounded::start("the client", &mut command)?;
         let outcomes = self.listen(&client)?;
-        let complaints = client.complaints();
+        let stderr = client.stderr();
         let status = client.finish(START_LIMIT)?;
         let failed = outcomes.iter().any(|outcome| outcome.failure.is_some() && outcome.excuse.is_none());
         if outcomes.is_empty() || (!status.success() && !failed && outcomes.iter().all(|o| o.failure.is_none())) {
-            bail!("the client ended with {status} after {} cases: {complaints}", outcomes.len());
+            bail!("the client exited with {status} after {} cases: {stderr}", outcomes.len());
         }
         for (program, name) in bridge.into_iter().map(|bridge| (bridge, "bridge")).chain([(server, "server")]) {
             let status = program.finish(START_LIMIT).context("after the client was done")?;
             if !status.success() {
-                bail!("the {name} ended with {status}");
+                bail!("the {name} exited with {status}");
             }
         }
         Ok(outcomes)
@@ -186,6 +190,6 @@ impl Pairing {
 
     fn excuse(self, case: &str) -> Option<&'static str> {
         let [client, server] = [self.client, self.server].map(Side::peer);
-        known::reason(case, Between { version: self.client.version(), client, server })
+        known_failures::reason(case, Combination { version: self.client.version(), client, server })
     }
 }

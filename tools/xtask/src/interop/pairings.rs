@@ -1,6 +1,6 @@
-//! Whom to run against whom.
+//! The lists of pairings for each suite.
 
-use super::side::{Habit, Native};
+use super::side::{Native, OmniOrbSettings};
 use super::{Pairing, Peer, Side, Suite};
 
 const VERSIONS: [&str; 3] = ["1.0", "1.1", "1.2"];
@@ -11,7 +11,7 @@ fn both(ours: Side, other: Side, suite: Suite) -> [Pairing; 2] {
     [(ours, other), (other, ours)].map(|(client, server)| Pairing { client, server, suite })
 }
 
-/// Of these pairings, the first and the last of each client with each server.
+/// The first and the last pairing of each client with each server.
 pub(super) fn first_and_last(pairings: &[Pairing]) -> Vec<Pairing> {
     let same = |one: &Pairing, other: &Pairing| {
         one.client.is_like(other.client) && one.server.is_like(other.server) && one.suite.name() == other.suite.name()
@@ -33,11 +33,16 @@ pub(super) fn types() -> Vec<Pairing> {
         }
     }
     let server = Side::ours("1.2", "little");
-    all.push(Pairing { client: Side::OmniOrb { version: "1.2", habit: Habit::Shares }, server, suite });
+    all.push(Pairing {
+        client: Side::OmniOrb { version: "1.2", settings: OmniOrbSettings::SharedConnection },
+        server,
+        suite,
+    });
     all
 }
 
-/// `idl/interop.idl` by way of our bridge, which knows it from its text: between ours and a foreign ORB, and between foreign ones.
+/// `idl/interop.idl` through our bridge, which reads the interface from the IDL text: between ours and a
+/// foreign ORB, and between foreign ones.
 pub(super) fn bridged() -> Vec<Pairing> {
     let suite = Suite::Bridged;
     let ours = Side::ours("1.2", "big");
@@ -50,9 +55,10 @@ pub(super) fn bridged() -> Vec<Pairing> {
     all
 }
 
-/// Ours on this machine and on a big-endian one, both ways: all types in all versions, then all that is in GIOP 1.2.
+/// Ours on this machine and on a big-endian one, both ways: all types in all versions, then everything in
+/// GIOP 1.2.
 pub(super) fn between_orders() -> [Vec<Pairing>; 4] {
-    let pairs = |version, suite| both(Side::ours(version, "native"), Side::OursThere { version }, suite);
+    let pairs = |version, suite| both(Side::ours(version, "native"), Side::OursBigEndian { version }, suite);
     let newest = |suite| pairs("1.2", suite).into_iter().collect();
     let types = VERSIONS.into_iter().flat_map(|version| pairs(version, Suite::Types)).collect();
     [types, newest(Suite::Values), newest(Suite::Anything { euro: true }), newest(Suite::Features)]
@@ -63,15 +69,15 @@ pub(super) fn values() -> Vec<Pairing> {
     newest(Suite::Values)
 }
 
-/// Both directions in GIOP 1.2: what versions differ in is the same code for all engines. JacORB, whose machine takes its time to start,
-/// is content with one order.
+/// Both directions in GIOP 1.2: the code that depends on the version is the same for all engines. JacORB,
+/// whose VM starts slowly, runs with one byte order.
 pub(super) fn newest(suite: Suite) -> Vec<Pairing> {
     let order = |order| both(Side::ours("1.2", order), Side::of(Peer::OmniOrb, "1.2"), suite);
     let jacorb = both(Side::ours("1.2", "little"), Side::of(Peer::JacOrb, "1.2"), suite);
     ORDERS.into_iter().flat_map(order).chain(jacorb).collect()
 }
 
-/// Names in GIOP 1.2: they are the same in all, and a reference in text form says its own.
+/// Names in GIOP 1.2: they are the same in all versions, and a reference in text form has its own version.
 pub(super) fn names() -> Vec<Pairing> {
     let (ours, omni) = (Side::ours("1.2", "little"), Side::of(Peer::OmniOrb, "1.2"));
     let jac = Side::of(Peer::JacOrb, "1.2");
@@ -98,13 +104,13 @@ pub(super) fn callbacks() -> Vec<Pairing> {
 /// Over TLS, both sides with certificates: all types, and calls back over the clients' connections.
 pub(super) fn secure() -> (Vec<Pairing>, Vec<Pairing>) {
     let ours = Side::ours("1.2", "little");
-    let others = [Side::OmniOrb { version: "1.2", habit: Habit::Secure }, Side::of(Peer::JacOrb, "1.2")];
+    let others = [Side::OmniOrb { version: "1.2", settings: OmniOrbSettings::Secure }, Side::of(Peer::JacOrb, "1.2")];
     let of = |suite| others.into_iter().flat_map(|other| both(ours, other, suite)).collect();
     (of(Suite::Secure), of(Suite::SecureCallbacks))
 }
 
-/// Anys, type codes, texts and calls that are not waited for. Without an agreement on another code set texts are in ISO 8859-1:
-/// in GIOP 1.0, and where both or the server prefer it (CORBA 3.3 Part 2, 7.10.2.6).
+/// Anys, type codes, texts and deferred calls. Without negotiation of another code set texts are in ISO
+/// 8859-1: in GIOP 1.0, and where both or the server prefer it (CORBA 3.3 Part 2, 7.10.2.6).
 pub(super) fn anything() -> Vec<Pairing> {
     let mut all = Vec::new();
     for version in VERSIONS {
@@ -120,15 +126,15 @@ pub(super) fn anything() -> Vec<Pairing> {
             all.push(Pairing { client: ours, server: Side::ours(version, "little"), suite });
         }
     }
-    let [omni, omni8] =
-        [Habit::Usual, Habit::Native(Native::UTF8)].map(|habit| Side::OmniOrb { version: "1.2", habit });
+    let [omni, omni8] = [OmniOrbSettings::Default, OmniOrbSettings::Native(Native::UTF8)]
+        .map(|settings| Side::OmniOrb { version: "1.2", settings });
     let ours = Side::ours("1.2", "little");
     let ours8 = Side::Ours { version: "1.2", order: "little", native: Native::UTF8 };
     let [jac, jac8] = [Native::default(), Native::UTF8].map(|native| Side::JacOrb { version: "1.2", native });
     let others = [
         (jac8, ours8, true),
         (ours8, jac8, true),
-        (jac8, ours, true), // it prefers its own code set to the server's
+        (jac8, ours, true), // the client prefers its own code set to the server's
         (ours8, jac, false),
         (omni8, ours8, true),
         (ours8, omni8, true),
@@ -141,7 +147,7 @@ pub(super) fn anything() -> Vec<Pairing> {
     all
 }
 
-/// Code sets by omniORB's names, and texts that they have, as code points.
+/// Code sets by omniORB's names, and texts that they can encode, as code points.
 const TEXTS: [(&str, &str); 11] = [
     ("ISO-8859-2", "141,f3,64,17a"),
     ("ISO-8859-5", "416,443,43a"),
@@ -156,21 +162,22 @@ const TEXTS: [(&str, &str); 11] = [
     ("GBK", "4e2d,6587,3002"),
 ];
 
-/// No code set of octets has it but UTF-8 and GB 18030.
-const BEYOND: &str = "1234";
+/// A text that no code set of octets can encode, except UTF-8 and GB 18030.
+const UNENCODABLE: &str = "1234";
 
-/// Texts in many code sets (CORBA 3.3 Part 2, 7.10.2.6): a server's native one is chosen wherever its client converts to that, so that
-/// a client in UTF-8 converts by its own ORB's tables.
+/// Texts in many code sets (CORBA 3.3 Part 2, 7.10.2.6). The server's native code set is chosen wherever its
+/// client can convert to it. A client in UTF-8 therefore converts by the tables of its own ORB.
 pub(super) fn texts() -> Vec<Pairing> {
     let version = "1.2";
     let ours = |native| Side::Ours { version, order: "little", native };
-    let omni = |native| Side::OmniOrb { version, habit: Habit::Native(native) };
+    let omni = |native| Side::OmniOrb { version, settings: OmniOrbSettings::Native(native) };
     let jac = |native| Side::JacOrb { version, native };
-    let pairing = |client, server, sample| Pairing { client, server, suite: Suite::Texts { sample, beyond: BEYOND } };
+    let pairing =
+        |client, server, sample| Pairing { client, server, suite: Suite::Texts { sample, unencodable: UNENCODABLE } };
     let mut all = Vec::new();
     for (set, sample) in TEXTS {
         let native = Native::narrow(set);
-        // What omniORB calls GBK has the number of EUC-CN.
+        // omniORB's GBK has the registry number of EUC-CN.
         let same = Native::narrow(if set == "GBK" { "EUC-CN" } else { set });
         all.push(pairing(omni(Native::UTF8), ours(same), sample));
         all.push(pairing(ours(Native::default()), omni(native), sample));

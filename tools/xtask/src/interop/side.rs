@@ -1,13 +1,13 @@
-//! The programs that meet: which ORB one is made with, how it is to speak, and the command that starts it.
+//! The two programs of a pairing: the ORB of each, its settings, and the command that starts it.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::certificates::{self, PASSWORD, Who};
+use super::certificates::{self, CertificateOwner, PASSWORD};
 use super::{Peer, jacorb};
-use crate::{place, s390x};
+use crate::{s390x, workspace};
 
-/// Which ORB a program is made with, and how it is to speak.
+/// The ORB of a program, and its settings.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Side {
     Ours {
@@ -15,13 +15,13 @@ pub(super) enum Side {
         order: &'static str,
         native: Native,
     },
-    /// Ours, on a machine whose numbers begin with their highest octet, in that order.
-    OursThere {
+    /// Ours, on a big-endian machine, in that byte order.
+    OursBigEndian {
         version: &'static str,
     },
     OmniOrb {
         version: &'static str,
-        habit: Habit,
+        settings: OmniOrbSettings,
     },
     JacOrb {
         version: &'static str,
@@ -29,38 +29,39 @@ pub(super) enum Side {
     },
 }
 
-/// The code sets that references name as native, by omniORB's names: nothing for what is usual, ISO 8859-1 and UTF-16.
+/// The native code sets that references advertise, by omniORB's names: empty for the defaults, ISO 8859-1 and
+/// UTF-16.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Native {
     pub(super) narrow: &'static str,
     pub(super) wide: &'static str,
 }
 
-/// In what way omniORB differs from the usual.
+/// Settings of omniORB that differ from the defaults.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Habit {
-    Usual,
+pub(super) enum OmniOrbSettings {
+    Default,
     /// All calls share one connection.
-    Shares,
+    SharedConnection,
     /// It listens for TLS only.
     Secure,
     /// Texts are in these code sets in the program.
     Native(Native),
 }
 
-impl Habit {
+impl OmniOrbSettings {
     fn label(self) -> String {
         match self {
-            Self::Usual | Self::Secure => String::new(),
-            Self::Shares => ", one connection".into(),
+            Self::Default | Self::Secure => String::new(),
+            Self::SharedConnection => ", one connection".into(),
             Self::Native(native) => native.label(),
         }
     }
 
     fn options(self) -> Vec<&'static str> {
         match self {
-            Self::Usual | Self::Secure => Vec::new(),
-            Self::Shares => vec!["-ORBoneCallPerConnection", "0", "-ORBmaxGIOPConnectionPerServer", "1"],
+            Self::Default | Self::Secure => Vec::new(),
+            Self::SharedConnection => vec!["-ORBoneCallPerConnection", "0", "-ORBmaxGIOPConnectionPerServer", "1"],
             Self::Native(native) => native.options(["-ORBnativeCharCodeSet", "-ORBnativeWCharCodeSet"]).concat(),
         }
     }
@@ -81,15 +82,15 @@ impl Native {
         [self.narrow, self.wide].iter().filter(|name| !name.is_empty()).map(|name| format!(" {name}")).collect()
     }
 
-    /// What is not as usual, behind the option that says so.
+    /// The settings that differ from the defaults, each behind its option.
     fn options(self, names: [&'static str; 2]) -> Vec<[&'static str; 2]> {
         let both = names.into_iter().zip([self.narrow, self.wide]);
         both.filter(|(_, set)| !set.is_empty()).map(|(name, set)| [name, set]).collect()
     }
 }
 
-/// Both sides show certificates (60: both are authenticated), and nothing goes in plain. Its keystore's type says JKS also where Java
-/// finds it to be PKCS 12.
+/// Both sides show certificates (60: both are authenticated), and nothing is sent in plain text. The
+/// keystore's type says JKS also where Java reads it as PKCS 12.
 const JACORB_TLS: [&str; 8] = [
     "jacorb.security.support_ssl=on",
     "jacorb.ssl.socket_factory=org.jacorb.security.ssl.sun_jsse.SSLSocketFactory",
@@ -101,7 +102,7 @@ const JACORB_TLS: [&str; 8] = [
     "jacorb.security.ssl.server.required_options=60",
 ];
 
-/// As Java calls it.
+/// The name in Java.
 fn java_name(set: &str) -> String {
     match set.strip_prefix("ISO-") {
         Some(rest) => format!("ISO{}", rest.replace('-', "_")),
@@ -119,17 +120,17 @@ impl Side {
         Self::Ours { version, order, native: Native::default() }
     }
 
-    /// A foreign ORB as it comes.
+    /// A foreign ORB with its default settings.
     pub(super) fn of(peer: Peer, version: &'static str) -> Self {
         match peer {
-            Peer::OmniOrb => Self::OmniOrb { version, habit: Habit::Usual },
+            Peer::OmniOrb => Self::OmniOrb { version, settings: OmniOrbSettings::Default },
             Peer::JacOrb => Self::JacOrb { version, native: Native::default() },
         }
     }
 
     pub(super) fn peer(self) -> Option<Peer> {
         match self {
-            Self::Ours { .. } | Self::OursThere { .. } => None,
+            Self::Ours { .. } | Self::OursBigEndian { .. } => None,
             Self::OmniOrb { .. } => Some(Peer::OmniOrb),
             Self::JacOrb { .. } => Some(Peer::JacOrb),
         }
@@ -137,7 +138,7 @@ impl Side {
 
     pub(super) fn version(self) -> &'static str {
         let (Self::Ours { version, .. }
-        | Self::OursThere { version }
+        | Self::OursBigEndian { version }
         | Self::OmniOrb { version, .. }
         | Self::JacOrb { version, .. }) = self;
         version
@@ -146,13 +147,13 @@ impl Side {
     pub(super) fn title(self) -> String {
         match self {
             Self::Ours { version, order, native } => format!("ours {version} {order}{}", native.label()),
-            Self::OursThere { version } => format!("ours on s390x {version}"),
-            Self::OmniOrb { version, habit } => format!("omniORB {version}{}", habit.label()),
+            Self::OursBigEndian { version } => format!("ours on s390x {version}"),
+            Self::OmniOrb { version, settings } => format!("omniORB {version}{}", settings.label()),
             Self::JacOrb { version, native } => format!("JacORB {version}{}", native.label()),
         }
     }
 
-    /// The server of `interop.idl` and its client are two programs, but in Java.
+    /// The server of `interop.idl`. It and its client are two programs, except in Java.
     pub(super) fn types_server(self) -> Command {
         match self {
             Self::JacOrb { .. } => self.serve("types"),
@@ -171,14 +172,14 @@ impl Side {
         }
     }
 
-    /// A server of ours that hands all on to another hub.
+    /// A server of ours that forwards all calls to another hub.
     pub(super) fn bridge(version: &'static str, hub: &str) -> Command {
         let mut command = Command::new(ours("bridge"));
         command.args([hub, "-ORBGiopVersion", version]);
         command
     }
 
-    /// Who serves a name: our own naming service, or omniORB's beside an object of ours.
+    /// The server of a name: our own naming service, or omniORB's beside an object of ours.
     pub(super) fn names_server(self) -> Command {
         match self {
             Self::OmniOrb { .. } => {
@@ -190,23 +191,23 @@ impl Side {
         }
     }
 
-    /// The server of a program that is client and server.
+    /// The server of a program with both roles.
     pub(super) fn serve(self, program: &str) -> Command {
         let mut command = self.command(program);
         command.arg("--serve");
         command
     }
 
-    /// The same at this port of the machine's own, at which it can begin anew.
+    /// The same on this loopback port, so that it can restart there.
     pub(super) fn serve_at(self, program: &str, port: u16) -> Command {
         let mut command = self.command(program);
         match self {
-            Self::Ours { .. } | Self::OursThere { .. } => {
+            Self::Ours { .. } | Self::OursBigEndian { .. } => {
                 command.args(["-ORBendPoint", &format!("iiop://127.0.0.1:{port}")])
             }
             Self::OmniOrb { .. } => {
-                // In place of the one that `command` gives: there would be two.
-                command = Command::new(place::omniorb().join(program));
+                // In place of the option that `command` gives: there would be two.
+                command = Command::new(workspace::omniorb().join(program));
                 command.args(["-ORBendPoint", &format!("giop:tcp:127.0.0.1:{port}")])
             }
             Self::JacOrb { .. } => command.args(["--port", &port.to_string()]),
@@ -228,14 +229,14 @@ impl Side {
         command
     }
 
-    /// Its client.
+    /// The client of such a server.
     pub(super) fn call_both_ways(self, program: &str, reference: &str, transport: &str) -> Command {
         let mut command = self.call(program, reference);
         self.use_both_ways(&mut command, transport);
         command
     }
 
-    /// The programs of the other ORBs see to it themselves.
+    /// Enables bidirectional GIOP in ours; the programs of the other ORBs enable it themselves.
     fn use_both_ways(self, command: &mut Command, transport: &str) {
         if let Self::OmniOrb { .. } = self {
             command.args(["-ORBofferBiDirectionalGIOP", "1", "-ORBacceptBiDirectionalGIOP", "1"]);
@@ -244,7 +245,7 @@ impl Side {
         }
     }
 
-    /// Has ours listen for TLS; the others do so by themselves.
+    /// Makes ours listen for TLS; the programs of the other ORBs do so themselves.
     pub(super) fn listening_for_tls(self, mut command: Command) -> Command {
         if let Self::Ours { .. } = self {
             command.args(["-ORBListenEndpoints", "ssliop://127.0.0.1:0"]);
@@ -252,24 +253,24 @@ impl Side {
         command
     }
 
-    /// Has it use nothing but TLS, show its own certificate, and ask for the other's.
-    pub(super) fn over_tls(self, mut command: Command, who: Who) -> Command {
+    /// Restricts a program to TLS with its own certificate, and with verification of the other's.
+    pub(super) fn over_tls(self, mut command: Command, owner: CertificateOwner) -> Command {
         let authority = certificates::authority();
         match self {
-            Self::Ours { .. } | Self::OursThere { .. } => {
-                command.args(["-ORBSSLCA", &authority, "-ORBSSLCertificate", &who.file("pem")]);
-                command.args(["-ORBSSLKey", &who.file("key"), "-ORBSSLVerify", "require", "-ORBSSLPlain", "never"]);
+            Self::Ours { .. } | Self::OursBigEndian { .. } => {
+                command.args(["-ORBSSLCA", &authority, "-ORBSSLCertificate", &owner.file("pem")]);
+                command.args(["-ORBSSLKey", &owner.file("key"), "-ORBSSLVerify", "require", "-ORBSSLPlain", "never"]);
             }
             Self::OmniOrb { .. } => {
-                command.args(["-ORBsslCAFile", &authority, "-ORBsslKeyFile", &who.file("both")]);
-                // It wants one, though the key has none.
+                command.args(["-ORBsslCAFile", &authority, "-ORBsslKeyFile", &owner.file("both")]);
+                // The option is required, though the key has no password.
                 command.args(["-ORBsslKeyPassword", PASSWORD, "-ORBsslVerifyMode", "peer,fail"]);
             }
             Self::JacOrb { .. } => {
                 for property in JACORB_TLS {
                     command.args(["--property", property]);
                 }
-                command.args(["--property", &format!("jacorb.security.keystore={}", who.file("store"))]);
+                command.args(["--property", &format!("jacorb.security.keystore={}", owner.file("store"))]);
                 command.args(["--property", &format!("jacorb.security.keystore_password={PASSWORD}")]);
             }
         }
@@ -284,20 +285,20 @@ impl Side {
                 command.args(native.options(["-ORBNativeCharCodeSet", "-ORBNativeWCharCodeSet"]).concat());
                 command
             }
-            Self::OursThere { version } => {
+            Self::OursBigEndian { version } => {
                 let [emulator, options @ ..] = s390x::EMULATOR;
                 let mut command = Command::new(emulator);
-                let folder = place::target().join(s390x::TARGET).join("debug");
+                let folder = workspace::target().join(s390x::TARGET).join("debug");
                 command.args(options).arg(folder.join(format!("interop-{program}")));
                 command.args(["-ORBGiopVersion", version]);
                 command
             }
-            Self::OmniOrb { version, habit } => {
-                let mut command = Command::new(place::omniorb().join(program));
-                let transport = if matches!(habit, Habit::Secure) { "ssl" } else { "tcp" };
+            Self::OmniOrb { version, settings } => {
+                let mut command = Command::new(workspace::omniorb().join(program));
+                let transport = if matches!(settings, OmniOrbSettings::Secure) { "ssl" } else { "tcp" };
                 command.args(["-ORBmaxGIOPVersion", version]);
                 command.args(["-ORBendPoint", &format!("giop:{transport}:127.0.0.1:0")]);
-                command.args(habit.options());
+                command.args(settings.options());
                 command
             }
             Self::JacOrb { version, native } => {
@@ -313,5 +314,5 @@ impl Side {
 }
 
 fn ours(program: &str) -> PathBuf {
-    place::target().join("debug").join(format!("interop-{program}"))
+    workspace::target().join("debug").join(format!("interop-{program}"))
 }

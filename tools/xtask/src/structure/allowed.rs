@@ -1,4 +1,4 @@
-//! The committed list of what is allowed: bounds that may only become tighter.
+//! The committed list of allowed figures: bounds that may only become tighter.
 //!
 //! A measured figure above its bound is a failure, and so is one below: the bound has to follow. `--record` lowers
 //! all bounds to the present figures and raises none.
@@ -57,13 +57,14 @@ impl Allowed {
         toml::from_str(text).with_context(|| format!("cannot read {PATH}"))
     }
 
-    /// Returns a complaint for each figure that is not its bound, and for each entry that has become needless.
+    /// Returns a complaint for each figure that is not its bound, and for each entry that is no longer
+    /// needed.
     pub(crate) fn complaints(&self, figures: &Figures) -> Vec<String> {
         let mut complaints = self.complaints_about_pairs(figures);
         complaints.extend(compare("gates in orb/ and spandrel/", figures.gates, self.gates));
         let packages: BTreeSet<&String> = figures.cycles.keys().chain(self.cycles.keys()).collect();
         for package in packages {
-            let cycles = self.unnamed(package, figures);
+            let cycles = self.unlisted(package, figures);
             let (found, bound) = (Bound::of(&cycles), self.cycles.get(package).copied().unwrap_or_default());
             let mut of_package = Vec::from_iter(compare(
                 &format!("modules in the largest cycle of {package}"),
@@ -94,7 +95,7 @@ impl Allowed {
             if key == "gates" {
                 lines.push(format!("gates = {}{comment}", self.gates.min(figures.gates)));
             } else if let Some(bound) = self.cycles.get(key) {
-                let found = Bound::of(&self.unnamed(key, figures));
+                let found = Bound::of(&self.unlisted(key, figures));
                 let (largest, all) = (bound.largest.min(found.largest), bound.all.min(found.all));
                 if all > 0 {
                     lines.push(format!("{key} = {{ largest = {largest}, all = {all} }}{comment}"));
@@ -107,7 +108,7 @@ impl Allowed {
     }
 
     /// The cycles of a package that are no allowed pairs.
-    fn unnamed<'f>(&self, package: &str, figures: &'f Figures) -> Vec<&'f [String]> {
+    fn unlisted<'f>(&self, package: &str, figures: &'f Figures) -> Vec<&'f [String]> {
         let cycles = figures.cycles.get(package).into_iter().flatten().map(Vec::as_slice);
         cycles.filter(|cycle| !self.pair.iter().any(|pair| pair.is(package, cycle))).collect()
     }
@@ -121,7 +122,7 @@ impl Allowed {
             let mut cycles = figures.cycles.get(&pair.package).into_iter().flatten();
             let [one, two] = &pair.modules;
             if !cycles.any(|cycle| pair.is(&pair.package, cycle)) {
-                complaints.push(format!("{one} and {two} of {} are no cycle: remove their entry", pair.package));
+                complaints.push(format!("{one} and {two} of {} are not a cycle: remove their entry", pair.package));
             }
             if pair.reason.trim().is_empty() {
                 complaints.push(format!("the entry of {one} and {two} of {} has no reason", pair.package));
@@ -224,10 +225,10 @@ reason = "for good"
     }
 
     #[test]
-    fn a_pair_that_is_no_cycle_must_go() {
+    fn an_entry_for_a_pair_without_a_cycle_is_rejected() {
         let allowed = Allowed::parse(LIST).unwrap();
         let figures = figures(10, &[("large", ABC), ("large", DE), ("small", DE)]);
         let complaints = allowed.complaints(&figures);
-        assert_eq!(complaints, ["x and y of large are no cycle: remove their entry"]);
+        assert_eq!(complaints, ["x and y of large are not a cycle: remove their entry"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Conditions of `#[cfg(…)]`: which code only tests compile, and which files `#[path]` names.
+//! Conditions of `#[cfg(…)]`: code that only tests compile, and files in `#[path]`.
 
 use proc_macro2::TokenTree;
 use syn::parse::Parser;
@@ -64,7 +64,7 @@ fn path_value(meta: &Meta) -> Option<String> {
     }
 }
 
-/// How often `feature = "…"` stands in the conditions of these attributes.
+/// The number of `feature = "…"` in the conditions of these attributes.
 pub(crate) fn features(attributes: &[Attribute]) -> usize {
     let conditions = attributes.iter().filter_map(|attribute| match &attribute.meta {
         Meta::List(list) if list.path.is_ident("cfg") || list.path.is_ident("cfg_attr") => Some(list),

@@ -39,7 +39,7 @@ const LAYERS: &[Layer] = &[
     Layer { folder: "tests", crates: &[] },
 ];
 
-/// The place of a package: its layer from below, and its place in that from the left.
+/// The position of a package: its layer from below, and its position in that from the left.
 pub(crate) fn place(folder: &str) -> Option<(usize, usize)> {
     let (layer, name) = folder.split_once('/').unwrap_or((folder, ""));
     let height = LAYERS.iter().position(|other| other.folder == layer)?;
@@ -48,7 +48,8 @@ pub(crate) fn place(folder: &str) -> Option<(usize, usize)> {
     Some((height, across))
 }
 
-/// Returns a complaint for each package without a place and each dependency that does not point down or right.
+/// Returns a complaint for each package without a position and each dependency that does not point down or
+/// right.
 pub(crate) fn complaints(packages: &[Package]) -> Vec<String> {
     let mut complaints = Vec::new();
     for package in packages {

@@ -8,7 +8,7 @@ use syn::visit::{self, Visit};
 
 use super::conditions::features;
 
-/// Words that say nothing about the subject of a sentence at whose beginning they stand.
+/// Words that say nothing about the subject of a sentence that they begin.
 const VAGUE: &[&str] = &["what", "who", "whoever", "nobody", "somebody", "everybody", "whose", "that which"];
 
 /// Files below this number of lines are small.
@@ -29,7 +29,7 @@ pub(crate) struct Measures {
     pub(crate) other_lengths: Vec<usize>,
 }
 
-/// How often `feature = "` stands in the sources.
+/// Counts of `feature = "` in the sources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gates {
     pub(crate) all: usize,
@@ -77,7 +77,7 @@ impl Measures {
     }
 }
 
-/// Adds the Rust files of a folder and of those below, but for what Cargo has built.
+/// Adds the Rust files of a folder and of those below, except Cargo's build output.
 fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gates_on_statements_are_told_from_those_on_modules() {
+    fn gates_on_statements_and_on_modules_are_distinguished() {
         let text = r#"
             #![cfg(feature = "all")]
             #[cfg(any(feature = "a", feature = "b"))]

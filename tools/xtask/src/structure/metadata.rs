@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::place;
+use crate::workspace;
 
 /// A package of the workspace.
 #[derive(Debug)]
@@ -43,19 +43,19 @@ pub(crate) struct Dependency {
 impl Package {
     /// The folder of the package on this machine.
     pub(crate) fn path(&self) -> PathBuf {
-        place::root().join(&self.folder)
+        workspace::root().join(&self.folder)
     }
 }
 
 /// Returns the members of the workspace in the order of their folders.
 pub(crate) fn packages() -> Result<Vec<Package>> {
-    let mut command = Command::new(place::cargo_program());
-    command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]).current_dir(place::root());
+    let mut command = Command::new(workspace::cargo_program());
+    command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]).current_dir(workspace::root());
     let output = command.output().context("cannot start cargo metadata")?;
     if !output.status.success() {
         bail!("cargo metadata failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
     }
-    parse(&output.stdout, &place::root())
+    parse(&output.stdout, &workspace::root())
 }
 
 #[derive(Deserialize)]

@@ -1,7 +1,7 @@
 //! Reads the modules of a crate, following `mod` declarations as the compiler does.
 //!
-//! Conditions are not evaluated: all alternatives of a module are read, but for code that only tests compile.
-//! Attributes and visibilities are not looked into; arguments of macros are, by [`super::tokens`].
+//! Conditions are not evaluated: all alternatives of a module are read, except code that only tests compile.
+//! Attributes and visibilities are not read; arguments of macros are, by [`super::tokens`].
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -145,7 +145,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Declares the name of an item. Modules and imports are not for here.
+    /// Declares the name of an item. Modules and imports are handled elsewhere.
     fn declare_item(&mut self, item: &Item) {
         let (name, kind, visibility) = match item {
             Item::Struct(item) => (&item.ident, ItemKind::Type, &item.vis),

@@ -1,4 +1,5 @@
-//! Test programs: few, since each is linked with all that it tests, and none without a file of its folder.
+//! Test programs: few, since each is linked with everything that it tests, and no file of their folder
+//! without a program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,12 +11,12 @@ use super::metadata::Package;
 /// The greatest number of programs that `cargo test --workspace` may build.
 pub(crate) const MAX: usize = 59;
 
-/// Returns how many programs `cargo test --workspace` builds.
+/// Returns the number of programs that `cargo test --workspace` builds.
 pub(crate) fn count(packages: &[Package]) -> usize {
     packages.iter().map(|package| package.test_programs).sum()
 }
 
-/// Returns what is wrong: too many programs, and files in `tests` that no program has as a module.
+/// Returns a complaint for too many programs, and for each file in `tests` that no program has as a module.
 pub(crate) fn complaints(packages: &[Package]) -> Result<Vec<String>> {
     let mut complaints = Vec::new();
     let count = count(packages);
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_no_program_names_is_found() {
+    fn a_file_outside_of_every_test_program_is_found() {
         let folder = std::env::temp_dir().join(format!("spandrel-orphans-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let root = folder.join("main.rs");

@@ -50,13 +50,13 @@ impl Definition {
 #[derive(Debug)]
 pub(crate) struct Resolver<'c> {
     crates: &'c [Crate],
-    /// Lookups that have begun: a circle of imports ends at them.
-    begun: HashSet<(Place, String)>,
+    /// Lookups in progress: a circle of imports ends at them.
+    in_progress: HashSet<(Place, String)>,
 }
 
 impl<'c> Resolver<'c> {
     pub(crate) fn new(crates: &'c [Crate]) -> Resolver<'c> {
-        Resolver { crates, begun: HashSet::new() }
+        Resolver { crates, in_progress: HashSet::new() }
     }
 
     /// Returns the definitions behind a path that stands in a module. Paths to other crates than these have none.
@@ -150,7 +150,7 @@ impl<'c> Resolver<'c> {
 
     /// A name in a module, as code in another module sees it.
     fn lookup(&mut self, place: Place, name: &str, from: Place) -> Vec<Definition> {
-        if !self.begun.insert((place, name.to_owned())) {
+        if !self.in_progress.insert((place, name.to_owned())) {
             return Vec::new();
         }
         let module = &self.crates[place.0].modules[place.1];
@@ -161,7 +161,7 @@ impl<'c> Resolver<'c> {
                 found.push(Definition::Item { module: place, name: name.to_owned(), kind: ItemKind::Unknown });
             }
         }
-        self.begun.remove(&(place, name.to_owned()));
+        self.in_progress.remove(&(place, name.to_owned()));
         found
     }
 
@@ -224,7 +224,7 @@ impl<'c> Resolver<'c> {
     }
 }
 
-/// Where an alternative of a module defines the name, those that lack it do not matter.
+/// Keeps the definitions of alternatives that have the name; alternatives that lack it do not matter.
 fn keep_known(found: &mut Vec<Definition>) {
     let is_known = |definition: &Definition| !matches!(definition, Definition::Item { kind: ItemKind::Unknown, .. });
     if found.iter().any(is_known) {
@@ -232,7 +232,7 @@ fn keep_known(found: &mut Vec<Definition>) {
     }
 }
 
-/// Of several meanings of a name that others follow, functions are none.
+/// Removes functions from the meanings of a name that other names follow.
 fn keep_those_with_names(found: &mut Vec<Definition>) {
     found.retain(Definition::has_names);
 }

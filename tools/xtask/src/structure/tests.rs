@@ -178,7 +178,7 @@ fn a_missing_file_is_an_error_that_names_the_module() {
 }
 
 #[test]
-fn a_name_that_comes_back_through_another_crate_is_followed() {
+fn a_name_is_followed_through_another_crate_and_back() {
     let mut crates = [
         krate("base", &[("lib.rs", "mod w; mod x; pub use x::Item;"), ("w.rs", ""), ("x.rs", "pub struct Item;")]),
         krate("facade", &[("lib.rs", "pub use base::*; pub use base as renamed;")]),

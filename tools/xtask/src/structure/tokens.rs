@@ -1,4 +1,4 @@
-//! Paths among the arguments of macros, where only tokens are to be had.
+//! Paths among the arguments of macros, where only tokens are available.
 
 use std::collections::HashSet;
 
@@ -37,7 +37,7 @@ struct Scan {
 impl Scan {
     fn stream(&mut self, tokens: TokenStream) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-        let mut sign = ' '; // the one just before
+        let mut sign = ' '; // the previous one
         let mut at = 0;
         while let Some(token) = tokens.get(at) {
             at += 1;
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_told_from_methods_lifetimes_and_types_after_a_colon() {
+    fn paths_are_distinguished_from_methods_lifetimes_and_types_after_a_colon() {
         let tokens =
             "x.y::<A>(crate::a::B, &'c ::std::d), $crate::e!{ f: super::G } $h::I [J; k] l: M".parse().unwrap();
         let found: Vec<String> = paths(tokens)

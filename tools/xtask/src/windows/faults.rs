@@ -1,21 +1,21 @@
-//! Tests that fail under Wine because of Wine. What it does that Windows does not is shown in C, without any code of ours, by
-//! `peers/windows-shim/faults.c`, which the chore builds and runs beside the tests.
+//! Tests that fail under Wine because of Wine. Its deviations from Windows are shown in C, without any code
+//! of ours, by `peers/windows-shim/faults.c`, which the task builds and runs beside the tests.
 
-/// Something that Wine does and Windows does not.
+/// A deviation of Wine from Windows.
 #[derive(Debug)]
 pub(crate) struct Cause {
-    /// The name that the program in C gives it.
+    /// The name in the C program.
     pub(crate) name: &'static str,
-    /// What it comes to.
+    /// The effect.
     pub(crate) reason: &'static str,
 }
 
-/// Its server looks into the socket of a connection that was reset, and takes the error (`SO_ERROR`) that the next `recv`
-/// would have had; a `recv` that waits already has it.
+/// Its server reads the error of the socket (`SO_ERROR`) of a connection that was reset, and so takes it from
+/// the next `recv`. A `recv` that already waits gets it.
 const RESET_IS_AN_END: Cause =
     Cause { name: "reset-is-an-end", reason: "recv takes a reset that came before it for the end of the stream" };
 
-/// It asks for the peer's address after it accepted, and gives up the connection if there is no peer any more.
+/// It asks for the peer's address after it accepted, and fails if the peer is gone.
 const ACCEPTING_NEEDS_A_PEER: Cause = Cause {
     name: "accepting-needs-a-peer",
     reason: "accept fails with WSAENOTCONN for a connection that was reset before it",
@@ -41,18 +41,18 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         package: "spandrel-ipc",
         target: "ipc",
-        test: "connection::a_connection_not_yet_accepted_is_reset_by_shutting_down",
+        test: "connection::shutting_down_resets_connections_not_yet_accepted",
         cause: RESET_IS_AN_END,
     },
     Fault {
         package: "spandrel-ipc",
         target: "ipc",
-        test: "connection::two_thousand_connections_opened_and_dropped_leave_the_acceptor_well",
+        test: "connection::an_acceptor_survives_two_thousand_dropped_connections",
         cause: ACCEPTING_NEEDS_A_PEER,
     },
 ];
 
-/// Those of one test program.
+/// The faults of one test program.
 pub(crate) fn of(package: &str, target: &str) -> Vec<&'static Fault> {
     FAULTS.iter().filter(|fault| fault.package == package && fault.target == target).collect()
 }

@@ -1,4 +1,5 @@
-//! What Cargo calls for each test program: runs it under Wine, in bounded time, and knows Wine's own faults.
+//! The runner that Cargo calls for each test program: runs it under Wine with a deadline, and knows Wine's
+//! own faults.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -12,43 +13,44 @@ use anyhow::{Context, Result, bail};
 use super::faults::{self, Fault};
 use crate::bounded::Bounded;
 
-/// The name under which the main program calls this; only Cargo uses it.
+/// The task name under which Cargo calls this runner.
 pub(crate) const NAME: &str = "run-under-wine";
 /// The environment variable that names Wine's loader.
 pub(crate) const LOADER: &str = "SPANDREL_WINE_LOADER";
-/// The environment variable that names the file to which is added what happened.
+/// The environment variable that names the file to which results are appended.
 pub(crate) const REPORT: &str = "SPANDREL_WINE_REPORT";
 
-/// How long one test program may take.
+/// The deadline of one test program.
 const LIMIT: Duration = Duration::from_secs(300);
-/// How long one test may take that is known to fail.
+/// The deadline of one test that is known to fail.
 const FAULT_LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs a test program with its arguments. The tests that are known to fail run apart, and their failing is no failure.
+/// Runs a test program with its arguments. Tests that are known to fail run separately, and their failure is
+/// no failure.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let [program, arguments @ ..] = words else { bail!("no program to run") };
     let package = env::var("CARGO_PKG_NAME").unwrap_or_default();
     let known = faults::of(&package, target_name(program));
-    let result = run_all(program, &[arguments, &skipping(&known)].concat());
+    let result = run_all(program, &[arguments, &skip_options(&known)].concat());
     for fault in known {
-        try_known(program, fault)?;
+        run_known_fault(program, fault)?;
     }
     result
 }
 
-/// The harness's options for running all but these. They match by the whole name, which must be asked for once.
-fn skipping(known: &[&Fault]) -> Vec<&'static str> {
+/// The harness's options for skipping these tests. They match by the whole name, which needs one `--exact`.
+fn skip_options(known: &[&Fault]) -> Vec<&'static str> {
     let exact = (!known.is_empty()).then_some("--exact");
     exact.into_iter().chain(known.iter().flat_map(|fault| ["--skip", fault.test])).collect()
 }
 
-/// The target that Cargo built the program from: its file's name without extension and hash.
+/// The target that Cargo built the program from: its file name without extension and hash.
 fn target_name(program: &str) -> &str {
     let stem = Path::new(program).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     stem.rsplit_once('-').map_or(stem, |(name, _)| name)
 }
 
-/// Runs the program and shows what it says.
+/// Runs the program and shows its output.
 fn run_all(program: &str, arguments: &[&str]) -> Result<()> {
     let child = start(program, arguments)?;
     let deadline = Instant::now() + LIMIT;
@@ -64,34 +66,34 @@ fn run_all(program: &str, arguments: &[&str]) -> Result<()> {
             }
             Ok(None) => break,
             Err(error) => {
-                eprint!("{}", child.complaints());
-                let hanging = hanging(program, &finished).unwrap_or_default();
-                return Err(error.context(format!("not finished: {}", hanging.join(", "))));
+                eprint!("{}", child.stderr());
+                let unfinished = unfinished(program, &finished).unwrap_or_default();
+                return Err(error.context(format!("not finished: {}", unfinished.join(", "))));
             }
         }
     }
-    eprint!("{}", child.complaints());
+    eprint!("{}", child.stderr());
     let status = child.finish(LIMIT)?;
     if !status.success() {
-        bail!("{} ended with {status}", target_name(program));
+        bail!("{} exited with {status}", target_name(program));
     }
     Ok(())
 }
 
-/// Runs a test that is known to fail, and says so if it does not.
-fn try_known(program: &str, fault: &Fault) -> Result<()> {
+/// Runs a test that is known to fail, and reports if it passes.
+fn run_known_fault(program: &str, fault: &Fault) -> Result<()> {
     let child = start(program, &["--exact", fault.test])?;
     let deadline = Instant::now() + FAULT_LIMIT;
     let mut passes = false;
-    // Taking too long is failing.
+    // A timeout is a failure.
     while let Some(line) = child.line(deadline).unwrap_or_default() {
         if line == "running 0 tests" {
-            bail!("{} is listed as failing under Wine and there is no such test", fault.test);
+            bail!("{} is listed as failing under Wine, but there is no such test", fault.test);
         }
         passes |= passed(&line) == Some(1);
     }
     let line = match passes {
-        true => format!("passes though listed: {}", fault.test),
+        true => format!("passes although listed: {}", fault.test),
         false => format!("known Wine fault: {}: {}", fault.test, fault.cause.reason),
     };
     println!("{line}");
@@ -99,12 +101,12 @@ fn try_known(program: &str, fault: &Fault) -> Result<()> {
 }
 
 fn start(program: &str, arguments: &[&str]) -> Result<Bounded> {
-    let loader = env::var_os(LOADER).context("this is run by `cargo xtask windows` only")?;
+    let loader = env::var_os(LOADER).context("only `cargo xtask windows` runs this")?;
     Bounded::start(target_name(program), Command::new(loader).arg(program).args(arguments))
 }
 
-/// The program's tests apart from these.
-fn hanging(program: &str, finished: &[String]) -> Result<Vec<String>> {
+/// The program's tests other than these.
+fn unfinished(program: &str, finished: &[String]) -> Result<Vec<String>> {
     let child = start(program, &["--list"])?;
     let deadline = Instant::now() + FAULT_LIMIT;
     let mut names = Vec::new();
@@ -114,13 +116,13 @@ fn hanging(program: &str, finished: &[String]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The test that a line of the harness says is done.
+/// The test that a line of the harness reports as finished.
 fn finished_test(line: &str) -> Option<&str> {
     let (name, _) = line.strip_prefix("test ")?.split_once(" ... ")?;
     Some(name.trim_end_matches(" - should panic"))
 }
 
-/// How many tests passed, if the line is the harness's last.
+/// The number of passed tests, if the line is the harness's last.
 fn passed(line: &str) -> Option<u32> {
     let (_, rest) = line.strip_prefix("test result: ")?.split_once(". ")?;
     rest.split_once(" passed;")?.0.parse().ok()
@@ -137,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_harness_is_understood() {
+    fn lines_of_the_harness_are_parsed() {
         assert_eq!(finished_test("test tests::one ... ok"), Some("tests::one"));
         assert_eq!(finished_test("test tests::two - should panic ... FAILED"), Some("tests::two"));
         assert_eq!(finished_test("test result: ok. 5 passed; 0 failed; 0 ignored"), None);
@@ -146,10 +148,10 @@ mod tests {
     }
 
     #[test]
-    fn known_faults_are_skipped_by_their_whole_names() {
-        assert!(skipping(&[]).is_empty());
+    fn known_faults_are_skipped_by_their_full_names() {
+        assert!(skip_options(&[]).is_empty());
         let known = faults::of("spandrel-ipc", "ipc");
-        let options = skipping(&known);
+        let options = skip_options(&known);
         assert_eq!(options.len(), 1 + 2 * known.len());
         assert_eq!(options.iter().filter(|option| **option == "--exact").count(), 1);
     }

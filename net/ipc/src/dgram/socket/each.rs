@@ -1,4 +1,4 @@
-//! Batches one datagram after the other, where no system call takes many.
+//! Batches sent one datagram at a time, where no system call takes many.
 
 use std::io;
 
@@ -6,7 +6,8 @@ use socket2::Socket;
 
 use super::{Batch, Data, Room, system};
 
-/// Sends what was not sent yet, and says how many went. An error is told only if none went; else the next call meets it.
+/// Sends the unsent datagrams, and returns their number. An error is returned only if none was sent;
+/// otherwise the next call gets it.
 pub(super) fn send_each<A>(socket: &Socket, batch: &mut Batch<A>, at_once: bool) -> io::Result<usize> {
     let (_, datagrams) = batch.outgoing();
     let mut sent = 0;
@@ -20,7 +21,7 @@ pub(super) fn send_each<A>(socket: &Socket, batch: &mut Batch<A>, at_once: bool)
     Ok(sent)
 }
 
-/// Receives what is there; waits, if at all, for the first only.
+/// Receives the queued datagrams; waits, if at all, for the first only.
 pub(super) fn recv_each<A>(socket: &Socket, batch: &mut Batch<A>, at_once: bool) -> io::Result<usize> {
     let (_, buffers, mut records) = batch.incoming();
     let mut count = 0;
@@ -45,10 +46,11 @@ mod tests {
 
     type Send = fn(&Socket, &mut Batch, bool) -> io::Result<usize>;
 
-    /// What came of sending `sizes` by `send` (which stops at one that is too long) and receiving by `recv`.
+    /// The results of sending `sizes` with `send` (which stops at the first that is too long) and receiving
+    /// with `recv`.
     fn through(sizes: &[usize], send: Send, recv: Send) -> (Vec<usize>, Vec<(Vec<u8>, Received)>) {
         let (here, there) = Socket::pair(Domain::UNIX, Type::DGRAM, None).unwrap();
-        here.set_send_buffer_size(16_384).unwrap(); // what is longer than that (or twice) is too long
+        here.set_send_buffer_size(16_384).unwrap(); // a longer datagram (or twice as long) is too long
         let mut out = Batch::new(sizes.len(), 70_000);
         for (index, size) in sizes.iter().enumerate() {
             out.push(&vec![index as u8; *size]).unwrap();
@@ -87,7 +89,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn one_by_one_does_what_one_call_does(
+        fn single_sends_match_a_batch_call(
             sizes in proptest::collection::vec(prop_oneof![9 => 0..1_500_usize, 1 => Just(65_000)], 1..8)
         ) {
             let together = through(&sizes, system::send_batch, system::recv_batch);

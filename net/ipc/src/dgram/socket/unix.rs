@@ -11,7 +11,7 @@ use rustix::net::{
 use socket2::Socket;
 
 use super::{Batch, Data, DgramSocket, MAX_SLICES, Name, Received, Room};
-use crate::socket::interrupted::go_on;
+use crate::socket::interrupted::retry_interrupted;
 use crate::{Interest, wait_ready};
 
 /// Where the flag does not exist, the socket itself is set up not to raise SIGPIPE.
@@ -20,24 +20,24 @@ const NO_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(target_vendor = "apple")]
 const NO_SIGNAL: SendFlags = SendFlags::empty();
 
-/// With this flag, Linux tells the length that a datagram had before it was cut.
+/// With this flag, Linux reports the length of a datagram before truncation.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-const TELL_LENGTH: RecvFlags = RecvFlags::TRUNC;
+const REPORT_LENGTH: RecvFlags = RecvFlags::TRUNC;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-const TELL_LENGTH: RecvFlags = RecvFlags::empty();
+const REPORT_LENGTH: RecvFlags = RecvFlags::empty();
 
 fn send_flags(at_once: bool) -> SendFlags {
     if at_once { NO_SIGNAL.union(SendFlags::DONTWAIT) } else { NO_SIGNAL }
 }
 
 fn recv_flags(at_once: bool) -> RecvFlags {
-    if at_once { TELL_LENGTH.union(RecvFlags::DONTWAIT) } else { TELL_LENGTH }
+    if at_once { REPORT_LENGTH.union(RecvFlags::DONTWAIT) } else { REPORT_LENGTH }
 }
 
 #[inline]
 pub(super) fn send(socket: &Socket, data: Data<'_>, to: Option<&Name>, at_once: bool) -> io::Result<()> {
     let flags = send_flags(at_once);
-    go_on(socket, Interest::OUTPUT, || match (data, to) {
+    retry_interrupted(socket, Interest::OUTPUT, || match (data, to) {
         (Data::One(data), None) => rustix::net::send(socket, data, flags),
         (Data::One(data), Some(to)) => rustix::net::sendto(socket, data, flags, to),
         (Data::Several(slices), None) => {
@@ -54,8 +54,9 @@ pub(super) fn send(socket: &Socket, data: Data<'_>, to: Option<&Name>, at_once: 
 pub(super) fn recv(socket: &Socket, room: &mut Room<'_, '_>, at_once: bool) -> io::Result<Received> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Room::One(buffer) = room {
-        let (_, whole) =
-            go_on(socket, Interest::INPUT, || rustix::net::recv(socket, &mut **buffer, recv_flags(at_once)))?;
+        let (_, whole) = retry_interrupted(socket, Interest::INPUT, || {
+            rustix::net::recv(socket, &mut **buffer, recv_flags(at_once))
+        })?;
         return Ok(Received::of(whole, buffer.len()));
     }
     recv_message(socket, room, at_once).map(|(received, _)| received)
@@ -69,8 +70,9 @@ pub(super) fn recv_from(
 ) -> io::Result<(Received, Option<Name>)> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Room::One(buffer) = room {
-        let (_, whole, from) =
-            go_on(socket, Interest::INPUT, || rustix::net::recvfrom(socket, &mut **buffer, recv_flags(at_once)))?;
+        let (_, whole, from) = retry_interrupted(socket, Interest::INPUT, || {
+            rustix::net::recvfrom(socket, &mut **buffer, recv_flags(at_once))
+        })?;
         return Ok((Received::of(whole, buffer.len()), from));
     }
     recv_message(socket, room, at_once)
@@ -85,25 +87,27 @@ fn recv_message(socket: &Socket, room: &mut Room<'_, '_>, at_once: bool) -> io::
             recv_slices(socket, &mut slices[..count], at_once)
         }
     }?;
-    Ok((told(message.bytes, all, message.flags), message.address))
+    Ok((to_received(message.bytes, all, message.flags), message.address))
 }
 
 fn recv_slices(socket: &Socket, slices: &mut [IoSliceMut<'_>], at_once: bool) -> io::Result<RecvMsg> {
     let flags = recv_flags(at_once);
-    go_on(socket, Interest::INPUT, || rustix::net::recvmsg(socket, slices, &mut RecvAncillaryBuffer::default(), flags))
+    retry_interrupted(socket, Interest::INPUT, || {
+        rustix::net::recvmsg(socket, slices, &mut RecvAncillaryBuffer::default(), flags)
+    })
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn told(len: usize, room: usize, _flags: ReturnFlags) -> Received {
+fn to_received(len: usize, room: usize, _flags: ReturnFlags) -> Received {
     Received::of(len, room)
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn told(len: usize, _room: usize, flags: ReturnFlags) -> Received {
+fn to_received(len: usize, _room: usize, flags: ReturnFlags) -> Received {
     Received::part(len, flags.contains(ReturnFlags::TRUNC))
 }
 
-/// Waits until a datagram can be sent to the peer or to `to`, or for so long.
+/// Waits until a datagram can be sent to the peer or to `to`, or for that long.
 pub(super) fn wait_to_send(socket: &DgramSocket, to: Option<&Name>, left: Option<Duration>) -> io::Result<()> {
     match to {
         Some(to) if to.address_family() == AddressFamily::UNIX => wait_for_receiver(to, left),
@@ -111,8 +115,9 @@ pub(super) fn wait_to_send(socket: &DgramSocket, to: Option<&Name>, left: Option
     }
 }
 
-/// Between UNIX-domain sockets it is the receiver's queue that is full, and a socket tells of that only while connected to the
-/// receiver. Ours is not, so one made for it waits.
+/// Between UNIX-domain sockets the receiver's queue is the one that is full, and only a socket connected to
+/// the receiver becomes ready for output. This one is not connected, so the function connects another one and
+/// waits for that.
 fn wait_for_receiver(to: &Name, left: Option<Duration>) -> io::Result<()> {
     let probe = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     rustix::net::connect(probe.as_fd(), to)?;

@@ -28,8 +28,8 @@ pub(super) fn recv(socket: &Socket, room: &mut Room<'_, '_>, at_once: bool) -> i
     recv_from(socket, room, at_once).map(|(received, _)| received)
 }
 
-/// Winsock reports `WSAECONNRESET` when a datagram sent earlier found nobody. For a connected socket that is
-/// `ConnectionRefused` under another name; for others, whom no other system tells, it is skipped.
+/// Winsock reports `WSAECONNRESET` when no endpoint received an earlier datagram. For a connected socket that
+/// is `ConnectionRefused` under another name; for others it is skipped, since no other system reports it.
 pub(super) fn recv_from(
     socket: &Socket,
     room: &mut Room<'_, '_>,
@@ -47,7 +47,8 @@ pub(super) fn recv_from(
             }
         };
         match came {
-            // What is cut fills the room; the system's count is not to be relied on then, as the call counts as failed.
+            // A truncated datagram fills the room; the system's count is unreliable then, as the call counts
+            // as failed.
             Ok((_, true, from)) => return Ok((Received::part(room.len(), true), Some(from))),
             Ok((len, false, from)) => return Ok((Received::part(len, false), Some(from))),
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
@@ -69,7 +70,7 @@ fn only_if_ready(socket: &Socket, flags: PollFlags) -> io::Result<()> {
     }
 }
 
-/// Waits until a datagram can be sent, or for so long.
+/// Waits until a datagram can be sent, or for that long.
 pub(super) fn wait_to_send(socket: &DgramSocket, _to: Option<&Name>, left: Option<Duration>) -> io::Result<()> {
     wait_ready(socket, Interest::OUTPUT, left).map(drop)
 }

@@ -1,4 +1,4 @@
-//! Making STREAM pipes for those who come.
+//! The acceptor of STREAM pipes on Windows.
 
 use std::io;
 use std::time::Duration;
@@ -10,27 +10,28 @@ use super::{AcceptorOptions, Addr, Stream};
 use crate::deadline::Deadline;
 use crate::sys::named_pipe::{Event, Instance, Listening, Pipe, is_aborted, is_busy, is_in_use};
 
-/// Waits under a name for processes of this machine to come, each of which is given a pipe; carries no octets itself.
+/// Listens under a name and makes a pipe with each process of this machine that connects; carries no octets
+/// itself.
 ///
-/// Several threads may accept at once. Dropping it stops listening. Processes of the user whose process this is may come, and those of
-/// administrators and of the system; whoever comes over the network is rejected.
+/// Several threads may accept at once. Dropping it stops listening. Processes of the acceptor's user, of
+/// administrators and of the system may connect; connections over the network are rejected.
 #[derive(Debug)]
 pub struct Acceptor {
     addr: Addr,
     instance: Instance,
-    /// The instance that nobody has been given yet; none after a shutdown.
+    /// The instance without a client yet; none after a shutdown.
     next: Mutex<Option<Arc<Listening>>>,
     stop: Event,
     shut_down: AtomicBool,
     nonblocking: AtomicBool,
 }
 
-/// What there is to be accepted.
-enum Next {
+/// The result of polling for a client.
+enum Polled {
     Stream(Stream),
-    /// Nobody has come.
-    Nobody(Arc<Listening>),
-    /// Perhaps somebody has, but there are as many streams as there may be.
+    /// No client has connected.
+    NoClient(Arc<Listening>),
+    /// A client may have connected, but the maximum number of streams is open.
     TooMany,
 }
 
@@ -38,8 +39,9 @@ impl Acceptor {
     /// Starts to listen at `addr`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] when there is such a pipe, which also means that nobody else can have made an instance of this one
-    /// before us; [`io::ErrorKind::InvalidInput`] for an address without a name; others of the operating system.
+    /// [`io::ErrorKind::AddrInUse`] when there is such a pipe, which also means that no other process can have
+    /// made an instance of this one before; [`io::ErrorKind::InvalidInput`] for an address without a name; others
+    /// of the operating system.
     pub fn open(addr: &Addr) -> io::Result<Self> {
         Self::open_with(addr, &AcceptorOptions::default())
     }
@@ -47,7 +49,7 @@ impl Acceptor {
     /// Starts to listen at `addr` with the given options.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and [`io::ErrorKind::InvalidInput`] for a number of connections that there cannot be.
+    /// As [`open`](Self::open), and [`io::ErrorKind::InvalidInput`] for a number of connections out of range.
     pub fn open_with(addr: &Addr, options: &AcceptorOptions) -> io::Result<Self> {
         let instance = options.instance()?;
         let first = Pipe::create(addr.rendezvous()?, &instance, true).map_err(|error| match is_in_use(&error) {
@@ -64,13 +66,15 @@ impl Acceptor {
         })
     }
 
-    /// Waits for somebody to come. The address has no name.
+    /// Waits for a client. Its address has no name.
     ///
-    /// When there are as many accepted streams as [`AcceptorOptions::connections`] allows, this waits until one of them is gone.
+    /// When the maximum number of accepted streams ([`AcceptorOptions::connections`]) is open, this waits
+    /// until one of them is closed.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotConnected`] once [`shutdown`](Self::shutdown) was called; [`io::ErrorKind::WouldBlock`] when it must not
-    /// block ([`set_nonblocking`](Self::set_nonblocking)) and there is nobody. Any other error concerns this call only.
+    /// [`io::ErrorKind::NotConnected`] once [`shutdown`](Self::shutdown) was called;
+    /// [`io::ErrorKind::WouldBlock`] when it is nonblocking ([`set_nonblocking`](Self::set_nonblocking)) and
+    /// no client has connected. Any other error concerns this call only.
     pub fn accept(&self) -> io::Result<(Stream, Addr)> {
         match self.nonblocking.load(Ordering::Relaxed) {
             true => self.try_accept(),
@@ -84,21 +88,22 @@ impl Acceptor {
     /// As [`accept`](Self::accept).
     pub fn try_accept(&self) -> io::Result<(Stream, Addr)> {
         match self.next()? {
-            Next::Stream(stream) => Ok((stream, Addr::unnamed())),
-            Next::Nobody(_) | Next::TooMany => Err(io::ErrorKind::WouldBlock.into()),
+            Polled::Stream(stream) => Ok((stream, Addr::unnamed())),
+            Polled::NoClient(_) | Polled::TooMany => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
 
     /// Like [`accept`](Self::accept), but waits no longer than `timeout`.
     ///
     /// # Errors
-    /// As [`accept`](Self::accept); [`io::ErrorKind::TimedOut`] when the time ran out.
+    /// As [`accept`](Self::accept); [`io::ErrorKind::TimedOut`] on a timeout.
     pub fn accept_within(&self, timeout: Duration) -> io::Result<(Stream, Addr)> {
         self.accept_until(Deadline::after(Some(timeout)))
     }
 
-    /// Stops accepting: every [`accept`](Self::accept), waiting or yet to come, ends with [`io::ErrorKind::NotConnected`]. Whoever has
-    /// come and was not accepted sees the end. Calling it again does nothing.
+    /// Stops accepting: every [`accept`](Self::accept), waiting or future, returns
+    /// [`io::ErrorKind::NotConnected`]. A client that has connected and was not accepted sees the end.
+    /// Calling it again does nothing.
     ///
     /// # Errors
     /// None.
@@ -116,7 +121,7 @@ impl Acceptor {
         self.shut_down.load(Ordering::SeqCst)
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     ///
     /// # Errors
     /// None.
@@ -124,7 +129,8 @@ impl Acceptor {
         Ok(self.addr.clone())
     }
 
-    /// Whether `accept` waits for somebody or fails at once with [`io::ErrorKind::WouldBlock`]. Accepted streams wait in any case.
+    /// Whether `accept` waits for a client or fails at once with [`io::ErrorKind::WouldBlock`]. Accepted
+    /// streams wait in any case.
     ///
     /// # Errors
     /// None.
@@ -137,9 +143,9 @@ impl Acceptor {
         let mut pause = SHORTEST_PAUSE;
         loop {
             let in_time = match self.next()? {
-                Next::Stream(stream) => return Ok((stream, Addr::unnamed())),
-                Next::Nobody(listening) => listening.wait(&self.stop, deadline)?,
-                Next::TooMany => {
+                Polled::Stream(stream) => return Ok((stream, Addr::unnamed())),
+                Polled::NoClient(listening) => listening.wait(&self.stop, deadline)?,
+                Polled::TooMany => {
                     let rest = pause.min(deadline.left().unwrap_or(pause));
                     pause = (pause * 2).min(LONGEST_PAUSE);
                     self.stop.wait(Deadline::after(Some(rest)))?;
@@ -152,15 +158,17 @@ impl Acceptor {
         }
     }
 
-    /// The stream of whoever has come, if there is another instance to put in its place: the name is never without one.
-    fn next(&self) -> io::Result<Next> {
+    /// The stream of the connected client, if another instance can replace it: the name always has an
+    /// instance.
+    fn next(&self) -> io::Result<Polled> {
         let mut slot = self.next.lock();
         let Some(listening) = slot.as_ref() else {
             return Err(io::Error::new(io::ErrorKind::NotConnected, "the acceptor was shut down"));
         };
-        match listening.has_come() {
-            Ok(false) => return Ok(Next::Nobody(Arc::clone(listening))),
-            // The thread that had begun to wait has ended, and with it what the system did for it; or nobody knows why.
+        match listening.has_connected() {
+            Ok(false) => return Ok(Polled::NoClient(Arc::clone(listening))),
+            // The thread that started the wait has ended, and with it the pending operation; or the cause is
+            // unknown.
             Err(error) => {
                 *slot = Some(Arc::new(Listening::start(Arc::clone(listening.pipe()))?));
                 return if is_aborted(&error) {
@@ -173,16 +181,16 @@ impl Acceptor {
             Ok(true) => {}
         }
         let another = match Pipe::create(self.addr.rendezvous()?, &self.instance, false) {
-            Err(error) if is_busy(&error) => return Ok(Next::TooMany),
+            Err(error) if is_busy(&error) => return Ok(Polled::TooMany),
             created => Listening::start(Arc::new(created?))?,
         };
         let pipe = Arc::clone(listening.pipe());
         *slot = Some(Arc::new(another));
         drop(slot);
-        Stream::new(pipe).map(Next::Stream)
+        Stream::new(pipe).map(Polled::Stream)
     }
 }
 
-/// There is nothing to wait for that tells that an instance is gone.
+/// Pauses between polls: no event signals that an instance is free.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);

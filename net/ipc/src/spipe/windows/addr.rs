@@ -1,21 +1,21 @@
-//! Where STREAM pipes are made.
+//! The address of an acceptor of STREAM pipes on Windows.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 use std::str::FromStr;
 
-/// The name of a pipe, `\\.\pipe\name`, or nothing for an end of a [`pair`](super::pair).
+/// The name of a pipe, `\\.\pipe\name`, or none for an end of a [`pair`](super::pair).
 ///
-/// Displayed, and parsed, as the path. Windows makes no difference between great and small letters in it; two addresses are equal when
-/// they are written alike.
+/// Displayed, and parsed, as the path. Windows ignores case in it; two addresses are equal when they are
+/// spelled alike.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Addr(Option<Box<str>>);
 
-/// What the path of every pipe of this machine begins with.
+/// The prefix of the path of every pipe of this machine.
 const FOLDER: &str = r"\\.\pipe\";
 
-/// How long a path may be (CreateNamedPipe), in UTF-16 units.
+/// The maximum length of a path (CreateNamedPipe), in UTF-16 units.
 const LONGEST: usize = 256;
 
 impl Addr {
@@ -41,7 +41,7 @@ impl Addr {
     /// As [`path`](Self::path).
     pub fn name(name: &str) -> io::Result<Self> {
         if name.is_empty() || name.contains(['\\', '/', '\0']) {
-            return Err(invalid(name, r"a name is not empty and has no `\`, `/` or NUL in it"));
+            return Err(invalid(name, r"the name is empty or contains `\`, `/` or NUL"));
         }
         let path = format!("{FOLDER}{name}");
         if path.encode_utf16().count() > LONGEST {
@@ -50,28 +50,28 @@ impl Addr {
         Ok(Self(Some(path.into())))
     }
 
-    /// No name: where whoever comes to an acceptor is.
+    /// No name: the address of a client of an acceptor.
     #[must_use]
     pub fn unnamed() -> Self {
         Self::default()
     }
 
-    /// The path, if it is one.
+    /// The path, if there is one.
     #[must_use]
     pub fn as_path(&self) -> Option<&Path> {
         self.0.as_deref().map(Path::new)
     }
 
-    /// The path as the system is given it.
+    /// The path for the system.
     pub(super) fn rendezvous(&self) -> io::Result<&str> {
-        self.0.as_deref().ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, "an end of a pipe without a name cannot be opened")
-        })
+        self.0
+            .as_deref()
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "an unnamed end of a pipe cannot be opened"))
     }
 }
 
 fn invalid(name: impl fmt::Display, why: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}` is no pipe: {why}"))
+    io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}` is not the path of a pipe: {why}"))
 }
 
 impl FromStr for Addr {

@@ -1,4 +1,4 @@
-//! Coming to an acceptor for an end of a STREAM pipe.
+//! The connector of STREAM pipes on Windows.
 
 use std::io;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use crate::sys::named_pipe::{Pipe, is_busy, wait_for_instance};
 pub struct Connector(());
 
 impl Connector {
-    /// Comes to `addr`, and waits while others are before us.
+    /// Connects to `addr`, and waits while all instances are taken.
     ///
-    /// The acceptor may learn who we are, and cannot act in our name (it is given the level `SecurityIdentification`).
+    /// The acceptor may identify this process, and cannot impersonate it (level `SecurityIdentification`).
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] when nobody accepts there, [`io::ErrorKind::PermissionDenied`] and others of the operating system;
-    /// [`io::ErrorKind::InvalidInput`] for an address without a name.
+    /// [`io::ErrorKind::NotFound`] without an acceptor, [`io::ErrorKind::PermissionDenied`] and others of the
+    /// operating system; [`io::ErrorKind::InvalidInput`] for an address without a name.
     pub fn connect(addr: &Addr) -> io::Result<Stream> {
         connect(addr, Deadline::after(None))
     }
@@ -26,7 +26,7 @@ impl Connector {
     /// Like [`connect`](Self::connect), but waits no longer than `timeout`.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect); [`io::ErrorKind::TimedOut`] when the time ran out, at once when it is zero.
+    /// As [`connect`](Self::connect); [`io::ErrorKind::TimedOut`] on a timeout, at once when it is zero.
     pub fn connect_timeout(addr: &Addr, timeout: Duration) -> io::Result<Stream> {
         match timeout {
             Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),

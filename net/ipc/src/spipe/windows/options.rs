@@ -1,26 +1,27 @@
-//! What an acceptor of STREAM pipes can be opened with.
+//! Options of an acceptor of STREAM pipes.
 
 use std::io;
 
 use crate::sys::named_pipe::Instance;
 
-/// What an [`Acceptor`](super::Acceptor) can be opened with; [`AcceptorOptions::default`] is what
-/// [`Acceptor::open`](super::Acceptor::open) uses.
+/// Options of an [`Acceptor`](super::Acceptor); [`Acceptor::open`](super::Acceptor::open) uses
+/// [`AcceptorOptions::default`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AcceptorOptions {
-    /// How many of the accepted streams there may be at a time, from 1 to 253; whoever comes then waits. Default 253.
+    /// The maximum number of open accepted streams, from 1 to 253; further clients wait. Default 253.
     pub connections: u8,
-    /// How much the system keeps of what was sent and not yet received, in octets. Default 65,536.
+    /// The maximum number of octets sent and not yet received. Default 65,536.
     pub send_queue: u32,
-    /// How much the system keeps of what the peers have sent. Default 65,536.
+    /// The maximum number of octets that the peers have sent and that were not yet received. Default 65,536.
     pub recv_queue: u32,
 }
 
-/// The most instances that are fewer than any number (`PIPE_UNLIMITED_INSTANCES`), but for the acceptor's own one.
+/// The largest limited number of instances (one below `PIPE_UNLIMITED_INSTANCES`), less the acceptor's own
+/// one.
 const MOST: u8 = 253;
 
-/// What a pipe keeps, each way, if nobody says otherwise.
+/// The default queue size of a pipe, each way.
 pub(super) const QUEUE: u32 = 65_536;
 
 impl Default for AcceptorOptions {
@@ -51,7 +52,7 @@ impl AcceptorOptions {
         self
     }
 
-    /// As instances are made with it, one more than are given to others.
+    /// The parameters of an instance, with room for one more than the accepted streams.
     pub(super) fn instance(&self) -> io::Result<Instance> {
         match self.connections {
             1..=MOST => Ok(Instance { limit: self.connections + 1, queues: [self.send_queue, self.recv_queue] }),

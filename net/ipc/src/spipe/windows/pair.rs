@@ -14,7 +14,8 @@ use crate::sys::named_pipe::{Instance, Pipe, is_in_use};
 /// # Errors
 /// Those of the operating system, such as too many open handles.
 pub fn pair() -> io::Result<(Stream, Stream)> {
-    // Windows has no pipe for both directions without a name. Whoever guesses this one costs us another attempt.
+    // Windows has no unnamed bidirectional pipe. If another process guesses this name first, a new attempt is
+    // made.
     for _ in 1..ATTEMPTS {
         match attempt() {
             Err(error) if is_in_use(&error) => {}
@@ -26,7 +27,7 @@ pub fn pair() -> io::Result<(Stream, Stream)> {
 
 const ATTEMPTS: u32 = 8;
 
-/// A pipe of one instance: who comes first has it, and here that is whoever succeeds.
+/// Makes a pipe of one instance; it fails if another process has connected to it first.
 fn attempt() -> io::Result<(Stream, Stream)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

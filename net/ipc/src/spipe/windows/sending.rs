@@ -4,25 +4,25 @@ use std::io::{self, IoSlice};
 use std::time::Duration;
 
 use super::Stream;
-use super::stream::{Patience, set_timeout};
+use super::stream::{WaitLimit, set_timeout};
 use crate::{TransferError, exact};
 
 /// Sending.
 impl Stream {
-    /// Sends some of `data` and says how many octets; waits while none can be sent.
+    /// Sends some of `data` and returns the number of octets sent; waits while none can be sent.
     ///
     /// # Errors
-    /// Those of the operating system; a send time-out as [`is_timeout`](crate::is_timeout) tells.
+    /// Those of the operating system; a send timeout satisfies [`is_timeout`](crate::is_timeout).
     pub fn send(&self, data: &[u8]) -> io::Result<usize> {
-        self.transmit(&[IoSlice::new(data)], self.patience(&self.end.settings.send_timeout))
+        self.transmit(&[IoSlice::new(data)], self.limit(&self.end.settings.send_timeout))
     }
 
-    /// Sends some of the octets of `slices`, in order, and says how many.
+    /// Sends some of the octets of `slices`, in order, and returns their number.
     ///
     /// # Errors
     /// As [`send`](Self::send).
     pub fn send_v(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.transmit(slices, self.patience(&self.end.settings.send_timeout))
+        self.transmit(slices, self.limit(&self.end.settings.send_timeout))
     }
 
     /// Like [`send`](Self::send), but never waits.
@@ -30,7 +30,7 @@ impl Stream {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when nothing can be sent; those of the operating system.
     pub fn try_send(&self, data: &[u8]) -> io::Result<usize> {
-        self.transmit(&[IoSlice::new(data)], Patience::none())
+        self.transmit(&[IoSlice::new(data)], WaitLimit::none())
     }
 
     /// Like [`send_v`](Self::send_v), but never waits.
@@ -38,10 +38,10 @@ impl Stream {
     /// # Errors
     /// As [`try_send`](Self::try_send).
     pub fn try_send_v(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.transmit(slices, Patience::none())
+        self.transmit(slices, WaitLimit::none())
     }
 
-    /// How long one `send` may wait; `None` is for ever.
+    /// The time limit of one `send`; `None` waits for ever.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for a time of zero; others of the operating system.
@@ -52,12 +52,12 @@ impl Stream {
     /// Sends all of `data`.
     ///
     /// # Errors
-    /// [`TransferError`] with the number of octets sent before a time-out or another error.
+    /// [`TransferError`] with the number of octets sent before a timeout or another error.
     pub fn send_n(&self, data: &[u8]) -> Result<(), TransferError> {
         exact::send_n(data, |data| self.send(data))
     }
 
-    /// Sends all octets of `slices`, which are advanced past what was sent.
+    /// Sends all octets of `slices`, which are advanced past the octets sent.
     ///
     /// # Errors
     /// As [`send_n`](Self::send_n).
@@ -68,9 +68,9 @@ impl Stream {
     /// Like [`send`](Self::send), but waits no longer than `timeout`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when the time ran out; those of the operating system.
+    /// [`io::ErrorKind::TimedOut`] on a timeout; those of the operating system.
     pub fn send_within(&self, data: &[u8], timeout: Duration) -> io::Result<usize> {
-        self.transmit(&[IoSlice::new(data)], Patience::of(Some(timeout)))
+        self.transmit(&[IoSlice::new(data)], WaitLimit::of(Some(timeout)))
     }
 
     /// Like [`send_v`](Self::send_v), but waits no longer than `timeout`.
@@ -78,16 +78,16 @@ impl Stream {
     /// # Errors
     /// As [`send_within`](Self::send_within).
     pub fn send_v_within(&self, slices: &[IoSlice<'_>], timeout: Duration) -> io::Result<usize> {
-        self.transmit(slices, Patience::of(Some(timeout)))
+        self.transmit(slices, WaitLimit::of(Some(timeout)))
     }
 
     /// Like [`send_n`](Self::send_n), but takes no longer than `timeout` in all.
     ///
     /// # Errors
-    /// As [`send_n`](Self::send_n), with [`io::ErrorKind::TimedOut`] when the time ran out.
+    /// As [`send_n`](Self::send_n), with [`io::ErrorKind::TimedOut`] on a timeout.
     pub fn send_n_within(&self, data: &[u8], timeout: Duration) -> Result<(), TransferError> {
-        let patience = Patience::of(Some(timeout));
-        exact::send_n(data, |data| self.transmit(&[IoSlice::new(data)], patience))
+        let limit = WaitLimit::of(Some(timeout));
+        exact::send_n(data, |data| self.transmit(&[IoSlice::new(data)], limit))
     }
 
     /// Like [`send_n_v`](Self::send_n_v), but takes no longer than `timeout` in all.
@@ -95,11 +95,11 @@ impl Stream {
     /// # Errors
     /// As [`send_n_within`](Self::send_n_within).
     pub fn send_n_v_within(&self, slices: &mut [IoSlice<'_>], timeout: Duration) -> Result<(), TransferError> {
-        let patience = Patience::of(Some(timeout));
-        exact::send_n_v(slices, |slices| self.transmit(slices, patience))
+        let limit = WaitLimit::of(Some(timeout));
+        exact::send_n_v(slices, |slices| self.transmit(slices, limit))
     }
 
-    /// The time set with [`set_send_timeout`](Self::set_send_timeout).
+    /// The timeout set with [`set_send_timeout`](Self::set_send_timeout).
     ///
     /// # Errors
     /// None.
@@ -107,9 +107,9 @@ impl Stream {
         Ok(*self.end.settings.send_timeout.lock())
     }
 
-    fn transmit(&self, slices: &[IoSlice<'_>], patience: Patience) -> io::Result<usize> {
-        self.end.outgoing.send(slices, patience.deadline).map_err(|error| match error.kind() {
-            io::ErrorKind::TimedOut => patience.over.into(),
+    fn transmit(&self, slices: &[IoSlice<'_>], limit: WaitLimit) -> io::Result<usize> {
+        self.end.outgoing.send(slices, limit.deadline).map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => limit.on_timeout.into(),
             _ => error,
         })
     }

@@ -13,21 +13,22 @@ use crate::sys::named_pipe::{Event, Outgoing, Pipe};
 ///
 /// All methods take `&self`: one thread may send while another receives. Dropping the last clone of it closes it.
 ///
-/// What is sent is copied into a queue of this stream first, of 65,536 octets, which Windows empties into the queue of the pipe as the
-/// peer makes room there. `send` waits for that as long as it may; octets that then still lie in the queue count as sent, so that a time-out
-/// never leaves unknown how many were. After the stream was closed, Windows has ten seconds for them, and as long as the process lives.
+/// Octets are copied into a queue of this stream first, of 65,536 octets, which Windows moves to the queue of
+/// the pipe as the peer makes room. `send` waits for that within its time limit. Octets still in the queue
+/// after it count as sent, so that a timeout never leaves unknown how many were. After the stream is closed,
+/// Windows has ten seconds for them, as long as the process lives.
 #[derive(Debug)]
 pub struct Stream {
     pub(super) end: Arc<End>,
 }
 
-/// What the clones of a stream have in common.
+/// The state that the clones of a stream share.
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) outgoing: Arc<Outgoing>,
     /// Set when this end is shut down.
     pub(super) stop: Event,
-    /// Events that no operation uses now: as many as threads have ever received at once.
+    /// Events without a pending operation: as many as threads have ever received at once.
     pub(super) events: Mutex<Vec<Event>>,
     pub(super) settings: Settings,
     peer_process_id: Option<u32>,
@@ -40,22 +41,22 @@ pub(super) struct Settings {
     pub(super) send_timeout: Mutex<Option<Duration>>,
 }
 
-/// How long a transfer may wait, and what it says then.
+/// The time limit of a transfer, and the error after it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct WaitLimit {
     pub(super) deadline: Deadline,
-    pub(super) over: io::ErrorKind,
+    pub(super) on_timeout: io::ErrorKind,
 }
 
-impl Patience {
-    /// None at all.
+impl WaitLimit {
+    /// No waiting.
     pub(super) fn none() -> Self {
-        Self { deadline: Deadline::after(Some(Duration::ZERO)), over: io::ErrorKind::WouldBlock }
+        Self { deadline: Deadline::after(Some(Duration::ZERO)), on_timeout: io::ErrorKind::WouldBlock }
     }
 
-    /// For so long from now; for ever if there is no time-out.
+    /// That long from now; without a limit for `None`.
     pub(super) fn of(timeout: Option<Duration>) -> Self {
-        Self { deadline: Deadline::after(timeout), over: io::ErrorKind::TimedOut }
+        Self { deadline: Deadline::after(timeout), on_timeout: io::ErrorKind::TimedOut }
     }
 }
 
@@ -73,17 +74,18 @@ impl Stream {
         })
     }
 
-    /// As this stream is set up to.
-    pub(super) fn patience(&self, timeout: &Mutex<Option<Duration>>) -> Patience {
+    /// As this stream is configured.
+    pub(super) fn limit(&self, timeout: &Mutex<Option<Duration>>) -> WaitLimit {
         match self.end.settings.nonblocking.load(Ordering::Relaxed) {
-            true => Patience::none(),
-            false => Patience::of(*timeout.lock()),
+            true => WaitLimit::none(),
+            false => WaitLimit::of(*timeout.lock()),
         }
     }
 
-    /// The process at the other end when the pipe was made, as the system tells (`GetNamedPipeClientProcessId`,
-    /// `GetNamedPipeServerProcessId`); our own for the ends of a [`pair`](super::pair). It may have ended since, and its number be another's. `None`
-    /// where the system does not tell.
+    /// The process at the other end when the pipe was made, as reported by the system
+    /// (`GetNamedPipeClientProcessId`, `GetNamedPipeServerProcessId`); this process for the ends of a
+    /// [`pair`](super::pair). It may have ended since, and its ID been reused. `None` where the system does
+    /// not report it.
     #[must_use]
     pub fn peer_process_id(&self) -> Option<u32> {
         self.end.peer_process_id
@@ -98,9 +100,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Ends both directions, for all clones of this stream; also ends waits in other threads. From then on, receiving brings the end,
-    /// and sending fails with [`io::ErrorKind::BrokenPipe`]. The peer receives what was sent, then the end. (A named pipe has no
-    /// half-close.)
+    /// Ends both directions, for all clones of this stream; also ends waits in other threads. From then on,
+    /// receiving returns the end, and sending fails with [`io::ErrorKind::BrokenPipe`]. The peer receives the
+    /// octets sent, then the end. (A named pipe has no half-close.)
     ///
     /// # Errors
     /// None.
@@ -109,7 +111,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The same end once more: clones have everything in common.
+    /// Another handle to the same end: clones share everything.
     ///
     /// # Errors
     /// None.
@@ -131,10 +133,13 @@ impl Drop for End {
     }
 }
 
-/// A time-out, unless it is of no time.
+/// Sets a timeout; rejects zero.
 pub(super) fn set_timeout(slot: &Mutex<Option<Duration>>, timeout: Option<Duration>) -> io::Result<()> {
     if timeout.is_some_and(|timeout| timeout.is_zero()) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a time-out of zero"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a timeout of zero; use the `try_` methods, which never wait",
+        ));
     }
     *slot.lock() = timeout;
     Ok(())

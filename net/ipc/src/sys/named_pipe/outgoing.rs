@@ -1,10 +1,10 @@
-//! Sending over named pipes: through a queue of one's own, of one write.
+//! Sending over named pipes, through a private queue of one write.
 //!
-//! The system has an overlapped write under way until the peer has made room for all of it, and if it is cancelled before, nobody
-//! knows how much the peer has received. So what is sent is copied first, and from then on counts as sent; what may time out is
-//! the wait for the write before it. A write that goes on when its sender no longer waits must not end with the sender's thread,
-//! as all operations do but those that tell a completion port of their end: so there is one such port in the process, and a
-//! thread that listens to it.
+//! An overlapped write is pending until the peer has made room for all of it; if it is cancelled before, the
+//! number of octets that the peer has received is unknown. So the octets are copied first, and from then on
+//! count as sent; a timeout applies to the wait for the previous write. A pending write must outlive the
+//! sender's thread, while Windows cancels all operations of a thread that ends, except those of a completion
+//! port. So the process has one such port, and a thread that serves it.
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -25,13 +25,13 @@ use windows_sys::Win32::System::WindowsProgramming::FILE_SKIP_COMPLETION_PORT_ON
 use super::{Pipe, is_gone, milliseconds, owned};
 use crate::deadline::Deadline;
 
-/// How many octets one write takes at most.
+/// The maximum number of octets of one write.
 const ROOM: usize = 64 * 1024;
 
-/// How long a write may go on that nobody waits for any more.
+/// The time limit of a write after its sender has stopped waiting.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// What is on its way to the peer.
+/// The octets on their way to the peer.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pipe: Mutex<Option<Arc<Pipe>>>,
@@ -42,53 +42,53 @@ pub(crate) struct Outgoing {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The write that was, for the next one.
+    /// The previous write, for reuse.
     idle: Option<Box<Write>>,
-    /// The write that is under way.
-    under_way: Option<UnderWay>,
-    /// How many writes were under way, and how many of them are over.
-    begun: u64,
-    over: u64,
-    /// Why there will be no more; a number of the system's.
+    /// The pending write.
+    pending: Option<PendingWrite>,
+    /// The number of writes started, and the number of those that have ended.
+    started: u64,
+    ended: u64,
+    /// The reason why there will be no more; a system error code.
     failure: Option<i32>,
     closed: bool,
 }
 
-/// One write: what the system is told, and the octets.
+/// One write: its OVERLAPPED structure, and the octets.
 #[repr(C)] // the system knows it by the address of its first field
 #[derive(Debug)]
 struct Write {
-    overlapped: Told,
+    overlapped: OverlappedCell,
     octets: Vec<u8>,
-    /// Set while it is under way.
+    /// Set while it is pending.
     sender: Option<Arc<Outgoing>>,
 }
 
-/// What the system is told about an operation.
+/// The OVERLAPPED structure of an operation.
 #[repr(transparent)]
-struct Told(UnsafeCell<OVERLAPPED>);
+struct OverlappedCell(UnsafeCell<OVERLAPPED>);
 
-// SAFETY: nobody looks into it but the system.
-unsafe impl Send for Told {}
+// SAFETY: only the system reads or writes it.
+unsafe impl Send for OverlappedCell {}
 
-impl std::fmt::Debug for Told {
+impl std::fmt::Debug for OverlappedCell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Told")
+        f.write_str("OverlappedCell")
     }
 }
 
-/// A [`Write`] that the system has, until its end is taken from the port.
+/// A [`Write`] owned by the system, until its completion is taken from the port.
 #[derive(Debug)]
-struct UnderWay {
+struct PendingWrite {
     write: *mut Write,
     pipe: Arc<Pipe>,
 }
 
 // SAFETY: the pointer is only ever given to the system.
-unsafe impl Send for UnderWay {}
+unsafe impl Send for PendingWrite {}
 
 impl Outgoing {
-    /// For an end that is connected.
+    /// For a connected end.
     pub(crate) fn new(pipe: Arc<Pipe>) -> io::Result<Arc<Self>> {
         let port = Port::of_process()?;
         port.adopt(&pipe)?;
@@ -96,25 +96,26 @@ impl Outgoing {
         Ok(Arc::new(Self { pipe: Mutex::new(Some(pipe)), state, changed, port }))
     }
 
-    /// The end; none once it was closed.
+    /// The end; none after it was closed.
     pub(crate) fn pipe(&self) -> Option<Arc<Pipe>> {
         self.pipe.lock().clone()
     }
 
-    /// Sends some of `slices`: waits until what was sent before has gone, and then, as long as there is time, for this to go.
+    /// Sends some of `slices`: waits until the previous octets are written, and then, within the deadline,
+    /// for these.
     pub(crate) fn send(self: &Arc<Self>, slices: &[IoSlice<'_>], deadline: Deadline) -> io::Result<usize> {
         if slices.iter().all(|slice| slice.is_empty()) {
-            return Ok(0); // the peer would be told of it
+            return Ok(0); // the peer would be notified of it
         }
         let mut state = self.state.lock();
-        while state.check()?.under_way.is_some() {
+        while state.check()?.pending.is_some() {
             if !self.wait(&mut state, deadline) {
                 return Err(io::ErrorKind::TimedOut.into());
             }
         }
         let taken = self.begin(&mut state, slices)?;
-        let begun = state.begun;
-        while state.under_way.is_some() && state.over < begun && !state.closed {
+        let started = state.started;
+        while state.pending.is_some() && state.ended < started && !state.closed {
             if !self.wait(&mut state, deadline) {
                 break;
             }
@@ -125,14 +126,14 @@ impl Outgoing {
         }
     }
 
-    /// Closes this end once the write that is under way is over, which is given some time. Ends all waits.
+    /// Closes this end once the pending write has ended, within a time limit. Ends all waits.
     pub(crate) fn close(self: &Arc<Self>) {
         let mut state = self.state.lock();
         if !state.closed {
             state.closed = true;
             state.idle = None;
             self.changed.notify_all();
-            if state.under_way.is_some() {
+            if state.pending.is_some() {
                 self.port.abandon(self);
             }
         }
@@ -141,7 +142,7 @@ impl Outgoing {
         drop(pipe);
     }
 
-    /// Waits for a change; false when the time is over.
+    /// Waits for a change; false after the deadline.
     fn wait(&self, state: &mut spandrel_sync::MutexGuard<'_, State>, deadline: Deadline) -> bool {
         match deadline.left() {
             Some(left) if left.is_zero() => return false,
@@ -151,31 +152,31 @@ impl Outgoing {
         true
     }
 
-    /// Begins a write of what there is room for.
+    /// Starts a write of the octets that fit.
     fn begin(self: &Arc<Self>, state: &mut State, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let Some(pipe) = self.pipe() else { return Err(closed()) };
         let mut write = state.idle.take().unwrap_or_default();
         write.fill(slices);
         let taken = write.octets.len();
         match Write::begin(write, self, &pipe) {
-            Began::Over(write) => state.idle = Some(write),
-            Began::Failed(code) => {
+            WriteStart::Completed(write) => state.idle = Some(write),
+            WriteStart::Failed(code) => {
                 state.failure = Some(code);
                 return Err(failure(code));
             }
-            Began::UnderWay(write) => {
-                state.begun += 1;
-                state.under_way = Some(UnderWay { write, pipe });
+            WriteStart::PendingWrite(write) => {
+                state.started += 1;
+                state.pending = Some(PendingWrite { write, pipe });
             }
         }
         Ok(taken)
     }
 
-    /// The write that was under way is over.
+    /// Records the end of the pending write.
     fn end(&self, write: Box<Write>, octets: usize, error: Option<i32>) {
         let mut state = self.state.lock();
-        let pipe = state.under_way.take();
-        state.over += 1;
+        let pipe = state.pending.take();
+        state.ended += 1;
         state.failure = match error {
             None if octets < write.octets.len() => Some(SHORT),
             error => error,
@@ -188,19 +189,19 @@ impl Outgoing {
         drop(pipe);
     }
 
-    /// Cancels the write that is under way; its end then comes as any.
+    /// Cancels the pending write; its completion arrives as usual.
     fn cancel(&self) {
         let state = self.state.lock();
-        if let Some(UnderWay { write, pipe }) = &state.under_way {
-            // SAFETY: while it stands in the state, which is locked, nobody has taken it back; it begins with what the system
-            // knows it by. That it may be over is no harm.
+        if let Some(PendingWrite { write, pipe }) = &state.pending {
+            // SAFETY: while it stands in the locked state, no other thread has taken it back; it begins with
+            // the OVERLAPPED structure that identifies it. A write that has ended is not affected.
             unsafe { CancelIoEx(pipe.raw(), write.cast()) };
         }
     }
 }
 
 impl State {
-    /// Itself, unless nothing can be sent any more.
+    /// Itself, or the error if sending has ended.
     fn check(&self) -> io::Result<&Self> {
         match self.failure {
             Some(code) => Err(failure(code)),
@@ -210,14 +211,14 @@ impl State {
     }
 }
 
-enum Began {
-    Over(Box<Write>),
-    UnderWay(*mut Write),
+enum WriteStart {
+    Completed(Box<Write>),
+    PendingWrite(*mut Write),
     Failed(i32),
 }
 
 impl Write {
-    /// Copies what there is room for.
+    /// Copies the octets that fit.
     fn fill(&mut self, slices: &[IoSlice<'_>]) {
         self.octets.clear();
         for slice in slices {
@@ -226,51 +227,51 @@ impl Write {
         }
     }
 
-    /// Gives it to the system, and what it holds with it until it is over.
-    fn begin(mut self: Box<Self>, sender: &Arc<Outgoing>, pipe: &Pipe) -> Began {
+    /// Gives it to the system, with everything it refers to until it has ended.
+    fn begin(mut self: Box<Self>, sender: &Arc<Outgoing>, pipe: &Pipe) -> WriteStart {
         *self.overlapped.0.get_mut() = OVERLAPPED::default();
         self.sender = Some(Arc::clone(sender));
         let (octets, len) = (self.octets.as_ptr(), self.octets.len() as u32); // ROOM at most
         let write = Box::into_raw(self);
-        // SAFETY: the octets and the OVERLAPPED belong to `write`, which nobody touches from here on until the system has done
-        // with it: when the call says that it is over or has not begun, or when its end has come from the port. The pipe is open
-        // all the while, since the sender's state has it.
+        // SAFETY: the octets and the OVERLAPPED belong to `write`. Only the system uses them until the
+        // operation has ended: when the call reports success or failure at once, or when the completion has
+        // come from the port. The pipe stays open meanwhile, since the sender's state has it.
         let began = unsafe { WriteFile(pipe.raw(), octets, len, ptr::null_mut(), write.cast()) };
         let error = io::Error::last_os_error().raw_os_error().unwrap_or_default();
         if began == 0 && error == ERROR_IO_PENDING as i32 {
-            return Began::UnderWay(write);
+            return WriteStart::PendingWrite(write);
         }
-        // SAFETY: it came from a box just above, and with FILE_SKIP_COMPLETION_PORT_ON_SUCCESS the system has done with it: what
-        // is over at once, and what fails at once, is not told to the port.
+        // SAFETY: it came from a box just above, and with FILE_SKIP_COMPLETION_PORT_ON_SUCCESS the system has
+        // finished with it: immediate success and immediate failure are not reported to the port.
         let mut write = unsafe { Box::from_raw(write) };
         write.sender = None;
-        if began == 0 { Began::Failed(error) } else { Began::Over(write) }
+        if began == 0 { WriteStart::Failed(error) } else { WriteStart::Completed(write) }
     }
 }
 
 impl Default for Write {
     fn default() -> Self {
-        Self { overlapped: Told(UnsafeCell::new(OVERLAPPED::default())), octets: Vec::new(), sender: None }
+        Self { overlapped: OverlappedCell(UnsafeCell::new(OVERLAPPED::default())), octets: Vec::new(), sender: None }
     }
 }
 
-/// Where the ends of writes are told, for the whole process.
+/// The completion port of all writes of the process.
 #[derive(Debug)]
 struct Port {
     handle: OwnedHandle,
-    /// Writes that nobody waits for any more, and when they are to be cancelled; in that order.
+    /// Abandoned writes and the times at which to cancel them, in that order.
     abandoned: Mutex<VecDeque<(Instant, Weak<Outgoing>)>>,
 }
 
 impl Port {
-    /// The one of this process, with a thread that listens to it.
+    /// The port of this process, with a thread that serves it.
     fn of_process() -> io::Result<Arc<Self>> {
         static PORT: Mutex<Option<Arc<Port>>> = Mutex::new(None);
         let mut slot = PORT.lock();
         if let Some(port) = &*slot {
             return Ok(Arc::clone(port));
         }
-        // SAFETY: a new port, of which nothing is asked.
+        // SAFETY: a new port, without any handle.
         let handle = owned(unsafe { CreateIoCompletionPort(INVALID_HANDLE_VALUE, ptr::null_mut(), 0, 1) })?;
         let port = Arc::new(Self { handle, abandoned: Mutex::new(VecDeque::new()) });
         let listener = Arc::clone(&port);
@@ -279,7 +280,7 @@ impl Port {
         Ok(port)
     }
 
-    /// Has the ends of all writes over `pipe` told here, unless they are over at once.
+    /// Associates `pipe` with the port, for completions of writes that do not succeed at once.
     fn adopt(&self, pipe: &Pipe) -> io::Result<()> {
         // SAFETY: both handles are open as long as they are borrowed.
         let adopted = unsafe { CreateIoCompletionPort(pipe.raw(), self.handle.as_raw_handle(), 0, 0) };
@@ -290,27 +291,27 @@ impl Port {
         Ok(())
     }
 
-    /// Lets what `sender` has under way go on for a while.
+    /// Lets the pending write of `sender` go on for a limited time.
     fn abandon(&self, sender: &Arc<Outgoing>) {
         let end = Instant::now().checked_add(LINGER);
         self.abandoned.lock().push_back((end.expect("the clock goes on for some seconds"), Arc::downgrade(sender)));
-        // SAFETY: the handle is open as long as `self` is, and there is no operation to point at.
+        // SAFETY: the handle is open as long as `self` is, and there is no operation to refer to.
         unsafe { PostQueuedCompletionStatus(self.handle.as_raw_handle(), 0, 0, ptr::null()) };
     }
 
-    /// Takes the ends of writes, for as long as the process lives.
+    /// Takes completions of writes, for the lifetime of the process.
     fn listen(&self) {
         loop {
             let (mut octets, mut key, mut overlapped) = (0, 0, ptr::null_mut());
             let time = milliseconds(self.cancel_abandoned());
-            // SAFETY: the handle is open as long as `self` is, and the three are there for the answer.
+            // SAFETY: the handle is open as long as `self` is, and the three variables outlive the call.
             let good = unsafe {
                 GetQueuedCompletionStatus(self.handle.as_raw_handle(), &mut octets, &mut key, &mut overlapped, time)
             };
             let error = if good == 0 { io::Error::last_os_error().raw_os_error() } else { None };
             if !overlapped.is_null() {
-                // SAFETY: only writes are told here, each once; it came from a box in `Write::begin`, and the system has done
-                // with it.
+                // SAFETY: only writes complete here, each once; it came from a box in `Write::begin`, and the
+                // system has finished with it.
                 let mut write: Box<Write> = unsafe { Box::from_raw(overlapped.cast()) };
                 let sender = write.sender.take().expect("it was set when the write began");
                 sender.end(write, octets as usize, error);
@@ -318,7 +319,7 @@ impl Port {
         }
     }
 
-    /// Cancels what has been abandoned for long enough, and says when to look again.
+    /// Cancels the writes abandoned too long ago, and returns the time until the next check.
     fn cancel_abandoned(&self) -> Option<Duration> {
         loop {
             let mut abandoned = self.abandoned.lock();
@@ -329,7 +330,7 @@ impl Port {
             }
             let sender = sender.upgrade();
             abandoned.pop_front();
-            drop(abandoned); // a sender is locked before this is
+            drop(abandoned); // a sender is locked before this mutex
             sender.inspect(|sender| sender.cancel());
         }
     }
@@ -337,7 +338,7 @@ impl Port {
 
 const SKIP: u8 = FILE_SKIP_COMPLETION_PORT_ON_SUCCESS as u8;
 
-/// For a write that ended before its end, which no pipe in byte mode does.
+/// For a write that ended before its last octet, which no pipe in byte mode does.
 const SHORT: i32 = -1;
 
 fn failure(code: i32) -> io::Error {

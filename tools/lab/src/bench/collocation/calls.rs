@@ -14,9 +14,9 @@ mod generated {
 
 use generated::{Desk, DeskServant, DeskSkeleton};
 
-struct Answering;
+struct AnsweringServant;
 
-impl DeskServant for Answering {
+impl DeskServant for AnsweringServant {
     fn ping(&self) -> Result<(), SystemException> {
         Ok(())
     }
@@ -30,7 +30,7 @@ impl DeskServant for Answering {
     }
 }
 
-/// What is called on one path.
+/// The callee of one path.
 pub(super) enum Callee {
     Virtual(Box<dyn DeskServant>),
     Object { orb: Orb, desk: Desk },
@@ -39,18 +39,18 @@ pub(super) enum Callee {
 impl Callee {
     pub(super) fn new(path: Path) -> Result<Self, LabError> {
         let strategy = match path {
-            Path::Virtual => return Ok(Self::Virtual(Box::new(Answering))),
+            Path::Virtual => return Ok(Self::Virtual(Box::new(AnsweringServant))),
             Path::Direct => Collocation::Direct,
             Path::ThroughPoa => Collocation::ThroughPoa,
             Path::Socket => Collocation::No,
         };
         let orb = Orb::builder().collocation(strategy).build().map_err(|cause| failed("make the ORB", cause))?;
-        let object = Poa::root(&orb).and_then(|poa| poa.activate(DeskSkeleton::new(Answering)));
+        let object = Poa::root(&orb).and_then(|poa| poa.activate(DeskSkeleton::new(AnsweringServant)));
         let object = object.map_err(|cause| failed("activate the servant", cause))?;
         Ok(Self::Object { orb, desk: Desk::unchecked_narrow(&object) })
     }
 
-    /// Calls one operation so often.
+    /// Calls one operation that many times.
     pub(super) fn call(&self, operation: usize, calls: u64) -> Result<(), LabError> {
         let called = match self {
             Self::Virtual(servant) => repeat(black_box(&**servant), operation, calls),
@@ -63,13 +63,13 @@ impl Callee {
 impl Drop for Callee {
     fn drop(&mut self) {
         if let Self::Object { orb, .. } = self {
-            // What is left of it ends with the process.
+            // The rest of it ends with the process.
             let _ = orb.shutdown(true);
         }
     }
 }
 
-/// What both a reference and a servant offer.
+/// The operations that both a reference and a servant have.
 trait Calls {
     fn ping(&self) -> Result<(), SystemException>;
     fn add(&self, a: i32, b: i32) -> Result<i32, SystemException>;

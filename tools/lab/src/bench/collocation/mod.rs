@@ -1,6 +1,8 @@
-//! The collocation experiment: what a call costs whose object lives in the same ORB, by strategy, beside a virtual call.
+//! The collocation experiment: the cost of a call to an object of the same ORB, by strategy, compared with a
+//! virtual call.
 //!
-//! All is done by one thread of one process; only the calls through a socket have another one at their end. The strategies take turns.
+//! One thread of one process does everything; only calls through a socket have another one at their end. The
+//! strategies run in turn.
 
 mod calls;
 pub mod report;
@@ -17,17 +19,17 @@ use crate::stats::Summary;
 use crate::workload::named;
 use calls::Callee;
 
-/// How the servant is called.
+/// The path of a call to the servant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Path {
     /// As a Rust trait object: no ORB.
     Virtual,
-    /// By a stub that calls the servant's method.
+    /// Through a stub that calls the servant's method.
     Direct,
-    /// By a request that the adapter dispatches in the calling thread.
+    /// Through a request that the adapter dispatches in the calling thread.
     ThroughPoa,
-    /// By a request through a socket, as to any other server.
+    /// Through a request over a socket, as to any other server.
     Socket,
 }
 
@@ -49,17 +51,17 @@ impl Path {
 
 named!(Path, "path");
 
-/// What is called.
+/// The operations called.
 pub const OPERATIONS: [&str; 3] = ["void", "two numbers", "128 doubles"];
 
-/// What the series covers.
+/// Settings of the series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// In the order of the report.
     pub paths: Vec<Path>,
-    /// How often each is run.
+    /// The number of rounds.
     pub rounds: u32,
-    /// Calls per run and operation; as many as take a few milliseconds unless set.
+    /// Calls per run and operation; by default as many as take a few milliseconds.
     pub calls: Option<u64>,
     /// The core that the experiment is pinned to.
     pub core: Option<usize>,
@@ -67,8 +69,8 @@ pub struct Settings {
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// How the servant was called.
+pub struct Measurement {
+    /// The path.
     pub path: Path,
     /// The round.
     pub round: u32,
@@ -79,7 +81,7 @@ pub struct Measured {
 /// The runs of one path, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// How the servant was called.
+    /// The path.
     pub path: Path,
     /// Nanoseconds per call, for each of [`OPERATIONS`].
     pub nanos: [Summary; 3],
@@ -90,24 +92,24 @@ pub struct Row {
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
-    /// What it was measured on.
+    /// The machine and program of the measurement.
     pub machine: Machine,
-    /// What was to be run.
+    /// The settings.
     pub settings: Settings,
     /// The summaries.
     pub rows: Vec<Row>,
     /// The single runs, in the order in which they were made.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<Measurement>,
 }
 
 /// Runs the whole series and summarises it.
 ///
 /// # Errors
-/// If the settings cannot be run, the core cannot be had, or a call fails.
+/// If the settings are invalid, the core is not available, or a call fails.
 pub fn run(settings: &Settings) -> Result<Results, LabError> {
     if settings.paths.is_empty() || settings.rounds == 0 || settings.calls == Some(0) {
-        let why = "nothing to run: there must be a path, a round and a call";
-        return Err(LabError::Settings(why.to_owned()));
+        let reason = "nothing to run: the settings need at least one path, round and call";
+        return Err(LabError::Settings(reason.to_owned()));
     }
     let machine = Machine::here();
     let measured = on_core(settings.core, || rounds(settings))??;
@@ -120,7 +122,7 @@ pub fn run(settings: &Settings) -> Result<Results, LabError> {
     Ok(Results { experiment: "collocation".to_owned(), machine, settings: settings.clone(), rows, measured })
 }
 
-fn rounds(settings: &Settings) -> Result<Vec<Measured>, LabError> {
+fn rounds(settings: &Settings) -> Result<Vec<Measurement>, LabError> {
     let callees = settings.paths.iter().map(|path| Callee::new(*path).map(|callee| (*path, callee)));
     let callees = callees.collect::<Result<Vec<_>, LabError>>()?;
     let mut progress = Progress::begin(callees.len() as u64 * u64::from(settings.rounds));
@@ -133,7 +135,7 @@ fn rounds(settings: &Settings) -> Result<Vec<Measured>, LabError> {
                 *place = per_call(settings.calls, |calls| callee.call(nth, calls))?;
             }
             progress.step(path.name(), &format!("{:.1} ns", nanos[0]));
-            measured.push(Measured { path: *path, round, nanos });
+            measured.push(Measurement { path: *path, round, nanos });
         }
     }
     progress.finish();
@@ -143,7 +145,7 @@ fn rounds(settings: &Settings) -> Result<Vec<Measured>, LabError> {
 /// Long enough for the clock, and short enough for many rounds.
 const RUN: Duration = Duration::from_millis(10);
 
-/// Nanoseconds per call, by as many calls as are wanted, or as take long enough.
+/// Nanoseconds per call, over the given number of calls, or as many as take long enough.
 fn per_call(calls: Option<u64>, call: impl Fn(u64) -> Result<(), LabError>) -> Result<f64, LabError> {
     let mut count = calls.unwrap_or(64);
     loop {
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_known_by_their_names() {
+    fn paths_are_parsed() {
         for path in Path::ALL {
             assert_eq!(path.name().parse::<Path>().unwrap(), path);
         }

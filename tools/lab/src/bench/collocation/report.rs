@@ -1,4 +1,4 @@
-//! Shows the collocation experiment: a row per path.
+//! Report of the collocation experiment: a row per path.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! Whole calls, with what each side remembers of the last one: adaptive demultiplexing on the server, cached headers of requests on the
-//! client (paper 003).
+//! Whole calls, with the predictions of each side: adaptive demultiplexing on the server, cached request
+//! headers on the client (paper 003).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,17 +17,17 @@ use crate::mechanism::generated::demux::{Called, CalledServant, CalledSkeleton};
 use crate::progress::Progress;
 use crate::stats::Summary;
 
-/// What the two sides remember.
+/// The predictions of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Calling {
-    /// The server looks first where it found what the last request was for.
+pub struct CallPredictions {
+    /// The server first checks the result of the last lookup.
     pub adaptive: bool,
     /// The client keeps the headers of its requests.
     pub caching: bool,
 }
 
-impl Calling {
-    /// All combinations; nothing of both first.
+impl CallPredictions {
+    /// All combinations; the one without predictions first.
     pub const ALL: [Self; 4] = [
         Self { adaptive: false, caching: false },
         Self { adaptive: true, caching: false },
@@ -47,18 +47,18 @@ impl Calling {
     }
 }
 
-/// The algorithms that calls are made by: in trains predictions are right, round robin they are all wrong.
+/// The algorithms of the calls: in trains predictions are right, in round robin they are all wrong.
 pub(super) const ALGORITHMS: [Algorithm; 2] = [Algorithm::RequestTrain, Algorithm::RoundRobin];
 
-/// Objects that are called.
+/// The number of objects called.
 const OBJECTS: u32 = 100;
 
 /// One run of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredCall {
-    /// What was remembered.
-    pub calling: Calling,
-    /// Which object came next.
+    /// The predictions.
+    pub predictions: CallPredictions,
+    /// The order of objects.
     pub algorithm: Algorithm,
     /// The round.
     pub round: u32,
@@ -69,9 +69,9 @@ pub struct MeasuredCall {
 /// The rounds of one combination, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallRow {
-    /// What was remembered.
-    pub calling: Calling,
-    /// Which object came next.
+    /// The predictions.
+    pub predictions: CallPredictions,
+    /// The order of objects.
     pub algorithm: Algorithm,
     /// Nanoseconds of one two-way call.
     pub nanos: Summary,
@@ -83,30 +83,30 @@ pub struct CallRow {
 pub(super) fn rows(measured: &[MeasuredCall]) -> Vec<CallRow> {
     let mut rows = Vec::new();
     for algorithm in ALGORITHMS {
-        for calling in Calling::ALL {
-            let costs = || measured.iter().filter(|one| one.algorithm == algorithm && one.calling == calling);
+        for predictions in CallPredictions::ALL {
+            let costs = || measured.iter().filter(|one| one.algorithm == algorithm && one.predictions == predictions);
             let Some(nanos) = Summary::of(costs().map(|one| one.cost.nanos)) else { continue };
             let instructions = Summary::of(costs().filter_map(|one| one.cost.instructions));
-            rows.push(CallRow { calling, algorithm, nanos, instructions });
+            rows.push(CallRow { predictions, algorithm, nanos, instructions });
         }
     }
     rows
 }
 
-/// Answers.
-struct Answering;
+/// A servant that answers at once.
+struct AnsweringServant;
 
-impl CalledServant for Answering {
+impl CalledServant for AnsweringServant {
     fn ping(&self) -> Result<(), SystemException> {
         Ok(())
     }
 }
 
 /// Two servers of the same objects, and a client of each with and without cached headers.
-pub(super) struct Parties {
+pub(super) struct CallPairs {
     orbs: Vec<Orb>,
-    callers: Vec<(Calling, Vec<Called>)>,
-    /// Counts in all threads, so it began before there were any.
+    callers: Vec<(CallPredictions, Vec<Called>)>,
+    /// Counts in all threads, so it started before them.
     counter: Option<Instructions>,
 }
 
@@ -118,7 +118,7 @@ fn refused(error: PoaError) -> LabError {
     failed(error.into())
 }
 
-impl Parties {
+impl CallPairs {
     pub(super) fn new() -> Result<Self, LabError> {
         let counter = Instructions::start();
         let server = |is_on| Orb::builder().adaptive_demultiplexing(is_on).build().map_err(failed);
@@ -131,7 +131,7 @@ impl Parties {
             for (caching, client) in &clients {
                 let bind = |reference: &String| client.string_to_object(reference)?.narrow::<Called>();
                 let objects = references.iter().map(bind).collect::<Result<_, _>>().map_err(failed)?;
-                callers.push((Calling { adaptive: *adaptive, caching: *caching }, objects));
+                callers.push((CallPredictions { adaptive: *adaptive, caching: *caching }, objects));
             }
         }
         let orbs = clients.into_iter().chain(servers).map(|(_, orb)| orb).collect();
@@ -149,12 +149,12 @@ impl Parties {
         for algorithm in ALGORITHMS {
             let mut order: Vec<_> = self.callers.iter().collect();
             order.rotate_left(round as usize % self.callers.len());
-            for (calling, objects) in order {
-                let what = format!("calls with {}", calling.name());
+            for (predictions, objects) in order {
+                let what = format!("calls with {}", predictions.name());
                 progress.at(&what);
                 let cost = self.cost(objects, algorithm, settings.calls).map_err(failed)?;
                 progress.step(&what, &format!("{:.0} ns for one", cost.nanos));
-                measured.push(MeasuredCall { calling: *calling, algorithm, round, cost });
+                measured.push(MeasuredCall { predictions: *predictions, algorithm, round, cost });
             }
         }
         Ok(measured)
@@ -180,7 +180,7 @@ impl Parties {
     }
 }
 
-/// Objects with ids of the application, which are found in a hash table; their references.
+/// Objects with ids of the application, which are in a hash table; returns their references.
 fn serve(server: &Orb) -> Result<Vec<String>, LabError> {
     let root = Poa::root(server).map_err(failed)?;
     let poa = root
@@ -188,7 +188,7 @@ fn serve(server: &Orb) -> Result<Vec<String>, LabError> {
         .map_err(refused)?;
     let activate = |number: u32| {
         let id = ObjectId::from(format!("object number {number}").as_str());
-        poa.activate_object_with_id(&id, Arc::new(CalledSkeleton::new(Answering)))?;
+        poa.activate_object_with_id(&id, Arc::new(CalledSkeleton::new(AnsweringServant)))?;
         Ok(server.object_to_string(&poa.id_to_reference(&id)?))
     };
     (0..OBJECTS).map(activate).collect::<Result<_, _>>().map_err(refused)
@@ -214,7 +214,7 @@ mod tests {
             core: None,
             budget_seconds: None,
         };
-        let parties = Parties::new().unwrap();
+        let parties = CallPairs::new().unwrap();
         let measured = parties.round(&settings, 0, &mut Progress::begin(8)).unwrap();
         parties.end().unwrap();
         let rows = rows(&measured);

@@ -1,4 +1,4 @@
-//! The loops whose time is taken.
+//! The timed loops.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -18,7 +18,7 @@ use crate::LabError;
 use crate::counter::Instructions;
 use crate::stats::Summary;
 
-/// What one lookup takes, without the loop around it.
+/// The cost of one lookup, without the loop around it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Nanoseconds.
@@ -28,14 +28,14 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// What is left without the loop; never less than nothing.
+    /// The cost without the loop; never below zero.
     fn without(self, base: Self) -> Self {
         let instructions = self.instructions.zip(base.instructions).map(|(all, base)| (all - base).max(0.0));
         Self { nanos: (self.nanos - base.nanos).max(0.0), instructions }
     }
 }
 
-/// What a lookup consists of, and the whole: the rows of table 6.1.
+/// The parts of a lookup, and the whole: the rows of table 6.1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
     /// Finding the object (`OA::find`).
@@ -46,7 +46,7 @@ pub struct Costs {
     pub both: Cost,
 }
 
-/// An interface with so many operations, in the form that the IDL compiler gives it.
+/// An interface with that many operations, in the form that the IDL compiler generates.
 ///
 /// # Errors
 /// If there is no perfect hash function for their names.
@@ -56,21 +56,23 @@ pub(super) fn interface(operations: u32) -> Result<&'static Operations, LabError
     let Tables { seed, displacements, places } = Tables::of(&names)
         .ok_or_else(|| LabError::Settings(format!("no perfect hash function for {operations} operations")))?;
     let places: Vec<u16> = places.into_iter().map(|index| index as u16).collect();
-    // As long as the program: skeletons have static tables. There are as few of them as numbers of operations.
+    // Leaked for the lifetime of the program: skeletons have static tables. There is one for each number of
+    // operations.
     Ok(Box::leak(Box::new(Operations::new(names.leak(), seed, displacements.leak(), places.leak()))))
 }
 
 thread_local! {
-    /// The interface of all servants: a million of them are not made anew for each. Not in the servants' memory, which lookups do not touch.
+    /// The interface of all servants, so that a million of them need not be recreated for each interface. Not
+    /// in the servants' memory, which lookups do not touch.
     static INTERFACE: Cell<&'static Operations> = const { Cell::new(Operations::NONE) };
 }
 
-/// Gives all servants that this thread looks up an interface.
+/// Sets the interface of all servants that this thread looks up.
 pub(super) fn choose(interface: &'static Operations) {
     INTERFACE.set(interface);
 }
 
-/// A servant that is only found.
+/// A servant that is only looked up.
 struct Idle;
 
 impl Servant for Idle {
@@ -87,16 +89,17 @@ impl Servant for Idle {
     }
 }
 
-/// All objects, active in adapters that find them by one strategy.
+/// All objects, active in adapters with one demultiplexing strategy.
 pub(super) struct Objects {
     orb: Orb,
     adapters: Vec<Poa>,
-    /// How the keys of each adapter's objects look.
+    /// The form of the keys of each adapter's objects.
     keys: Vec<Key>,
     strategy: Strategy,
 }
 
-/// An object key as it stands in a message: where its adapter is, and the object's number among the octets of its id.
+/// An object key as in a message: the adapter, and the position of the object's number among the octets of
+/// its id.
 #[derive(Clone, Copy)]
 struct Key {
     octets: [u8; Self::MOST],
@@ -111,7 +114,7 @@ impl Key {
     fn of(adapter: &Poa, strategy: ObjectDemux) -> Self {
         let prefix = adapter.id();
         let (id, number): (&[u8], usize) = match strategy {
-            // What the adapter makes: slot and generation.
+            // The form of the adapter's own ids: slot and generation.
             ObjectDemux::Active => (&[0; 8], 0),
             _ => (b"servant/....", 8),
         };
@@ -133,7 +136,7 @@ impl Key {
 }
 
 impl Objects {
-    /// So many objects, each with a servant, spread over so many adapters.
+    /// Creates that many objects, each with a servant, spread over that many adapters.
     ///
     /// # Errors
     /// If an adapter refuses one.
@@ -142,7 +145,7 @@ impl Objects {
         let orb = Orb::builder().build().map_err(failed)?;
         let root = Poa::root(&orb).map_err(failed)?;
         let refused = |error: PoaError| failed(error.into());
-        // What each servant stands behind need not be known, and takes memory.
+        // Access from a servant to its object is not needed, and takes memory.
         let mut policies: Vec<Policy> = vec![IdUniquenessPolicy::MultipleId.into()];
         if strategy.objects() != ObjectDemux::Active {
             policies.extend([IdAssignmentPolicy::UserId.into(), strategy.objects().into()]);
@@ -155,7 +158,7 @@ impl Objects {
             let (adapter, id) = objects.id(object);
             objects.activate(adapter, &id).map_err(refused)?;
         }
-        // Only now, so that perfect hash functions are found for all of them.
+        // Only now, so that perfect hash functions are computed for all of them.
         for adapter in &objects.adapters {
             adapter.the_poa_manager().activate().map_err(refused)?;
         }
@@ -186,12 +189,12 @@ impl Objects {
         (adapter, ObjectId::from(&self.key(object).octets()[adapter.id().len()..]))
     }
 
-    /// What finding costs, by these requests.
-    pub(super) fn cost(&self, requests: &Requests, how_long: HowLong, counter: Option<&Instructions>) -> Costs {
+    /// The cost of lookups for these requests.
+    pub(super) fn cost(&self, requests: &Requests, run_limit: RunLimit, counter: Option<&Instructions>) -> Costs {
         let bench = &Bench::new(self);
         let timed = |pass: Pass| {
-            let (mut requests, mut found) = (requests.clone(), Kept::of(&bench.lookup));
-            how_long
+            let (mut requests, mut found) = (requests.clone(), FoundServants::of(&bench.lookup));
+            run_limit
                 .time(counter, &mut found, |lookups, found| _ = black_box(pass(bench, &mut requests, lookups, found)))
         };
         let base = timed(neither);
@@ -224,19 +227,20 @@ impl Objects {
 
 impl Drop for Objects {
     fn drop(&mut self) {
-        // Nothing is served, so that nothing is waited for.
+        // No request is running, so there is nothing to wait for.
         _ = self.orb.shutdown(false);
     }
 }
 
-/// The servant that was found, in use until it is given back outside of the time: that belongs to the end of a request.
-struct Kept<'l> {
+/// The servants found, in use until they are released outside of the timed part: that belongs to the end of a
+/// request.
+struct FoundServants<'l> {
     lookup: &'l Lookup,
     keys: Vec<Key>,
     found: Vec<FoundServant>,
 }
 
-impl<'l> Kept<'l> {
+impl<'l> FoundServants<'l> {
     fn of(lookup: &'l Lookup) -> Self {
         let most = LONGEST_CHUNK as usize;
         Self { lookup, keys: Vec::with_capacity(most), found: Vec::with_capacity(most) }
@@ -249,32 +253,32 @@ impl<'l> Kept<'l> {
     }
 }
 
-/// When a run is over.
+/// The end of a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum HowLong {
+pub(super) enum RunLimit {
     /// After this time.
     Time(Duration),
-    /// After so many lookups.
+    /// After that many lookups.
     Lookups(u64),
 }
 
 /// Lookups between two readings of the clock.
 const LONGEST_CHUNK: u64 = 256;
 const SHORTEST_CHUNK: u64 = 16;
-/// What they should take together, roughly.
+/// The approximate duration of a chunk.
 const CHUNK_MICROS: u64 = 10;
-/// So many have a middle.
-const FEWEST_CHUNKS: usize = 15;
+/// The minimum number of chunks for a median.
+const MIN_CHUNKS: usize = 15;
 
 /// One of the loops.
-type Pass = fn(&Bench<'_>, &mut Requests, u64, &mut Kept<'_>) -> u64;
+type Pass = fn(&Bench<'_>, &mut Requests, u64, &mut FoundServants<'_>) -> u64;
 
-impl HowLong {
+impl RunLimit {
     fn time<'l>(
         self,
         counter: Option<&Instructions>,
-        found: &mut Kept<'l>,
-        mut pass: impl FnMut(u64, &mut Kept<'l>),
+        found: &mut FoundServants<'l>,
+        mut pass: impl FnMut(u64, &mut FoundServants<'l>),
     ) -> Cost {
         let (least, most) = match self {
             Self::Time(least) => (least, u64::MAX),
@@ -282,7 +286,7 @@ impl HowLong {
         };
         let mut longest = LONGEST_CHUNK;
         if most == u64::MAX {
-            // Once to warm up, and to see how long it takes.
+            // Once as a warm-up, and to measure its duration.
             let start = Instant::now();
             pass(SHORTEST_CHUNK, found);
             let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX).max(1);
@@ -291,7 +295,7 @@ impl HowLong {
         }
         let (mut taken, mut lookups, mut instructions) = (Duration::ZERO, 0, counter.map(|_| 0));
         let mut chunks = Vec::new();
-        while (taken < least || chunks.len() < FEWEST_CHUNKS) && lookups < most {
+        while (taken < least || chunks.len() < MIN_CHUNKS) && lookups < most {
             let chunk = longest.min(most - lookups);
             let before = counter.and_then(Instructions::read);
             let start = Instant::now();
@@ -304,23 +308,23 @@ impl HowLong {
             lookups += chunk;
             found.give_back();
         }
-        // The middle one: others may have had the processor for a while.
+        // The median: other processes may have had the processor for a while.
         let nanos = Summary::of(chunks).map_or(0.0, |chunks| chunks.median);
         Cost { nanos, instructions: instructions.map(|count| count as f64 / lookups as f64) }
     }
 }
 
-/// What the loops need.
+/// The inputs of the loops.
 struct Bench<'a> {
     objects: &'a Objects,
-    /// The adapters' own way from a key to a servant.
+    /// The adapters' own lookup from a key to a servant.
     lookup: Lookup,
-    /// Of another server: names come from messages, not from the table.
+    /// Copies, as in another server: names come from messages, not from the table.
     names: Vec<String>,
-    /// What clients would say of each.
+    /// The indexes that clients would send for each.
     places: Vec<usize>,
     servant: Arc<dyn Servant>,
-    /// Nothing, but the compiler cannot know.
+    /// Zero, unknown to the compiler.
     nothing: u32,
 }
 
@@ -334,19 +338,19 @@ impl<'a> Bench<'a> {
         Self { objects, lookup, names, places, servant: Arc::new(Idle), nothing: black_box(0) }
     }
 
-    /// Makes requests, and finds what they are for. Each waits for what was found before it.
+    /// Generates requests, and looks up their targets. Each lookup depends on the one before it.
     #[inline(always)]
     fn pass<const OBJECT: bool, const OPERATION: bool>(
         &self,
         requests: &mut Requests,
         count: u64,
-        kept: &mut Kept<'_>,
+        found_servants: &mut FoundServants<'_>,
     ) -> u64 {
         let (mut predicted_operation, mut sum, mut last) = (0, 0, 0);
         for _ in 0..count {
             let (object, operation) = requests.next();
-            kept.keys.push(self.objects.key(object + (last & self.nothing)));
-            let key = black_box(kept.keys.last().map_or(&[][..], Key::octets));
+            found_servants.keys.push(self.objects.key(object + (last & self.nothing)));
+            let key = black_box(found_servants.keys.last().map_or(&[][..], Key::octets));
             let operation = (operation + (last & self.nothing)) as usize;
             let name = black_box(self.names[operation].as_str());
             let place = self.places[operation];
@@ -362,32 +366,32 @@ impl<'a> Bench<'a> {
                 let found = self.objects.find_operation(servant.operations(), name, place, &mut predicted_operation);
                 last = found.expect("the operation is there") as u32;
             }
-            kept.found.extend(found);
+            found_servants.found.extend(found);
             sum += u64::from(last);
         }
         sum
     }
 }
 
-// By these names, which profilers can be given, the parts can be told apart.
+// Separate functions, so that profilers can tell the parts apart by name.
 
 #[inline(never)]
-fn neither(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Kept<'_>) -> u64 {
+fn neither(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut FoundServants<'_>) -> u64 {
     bench.pass::<false, false>(requests, count, found)
 }
 
 #[inline(never)]
-fn object(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Kept<'_>) -> u64 {
+fn object(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut FoundServants<'_>) -> u64 {
     bench.pass::<true, false>(requests, count, found)
 }
 
 #[inline(never)]
-fn operation(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Kept<'_>) -> u64 {
+fn operation(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut FoundServants<'_>) -> u64 {
     bench.pass::<false, true>(requests, count, found)
 }
 
 #[inline(never)]
-fn both(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Kept<'_>) -> u64 {
+fn both(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut FoundServants<'_>) -> u64 {
     bench.pass::<true, true>(requests, count, found)
 }
 
@@ -396,10 +400,10 @@ mod tests {
     use super::super::requests::Algorithm;
     use super::*;
 
-    /// What the bench times is what requests use: an object that its adapter ends is found no more, and what was found is the servant that
-    /// the adapter has.
+    /// The bench times the lookup that requests use: a deactivated object is not found any more, and the
+    /// servant found is the one that the adapter has.
     #[test]
-    fn every_strategy_finds_in_the_adapter_what_every_algorithm_asks_for() {
+    fn every_strategy_finds_the_servants_of_every_algorithm() {
         choose(interface(20).unwrap());
         for (strategy, adapters) in Strategy::ALL.into_iter().flat_map(|strategy| [(strategy, 1), (strategy, 3)]) {
             let objects = Objects::new(strategy, 50, adapters).unwrap();
@@ -419,14 +423,18 @@ mod tests {
                 let requests = Requests::new(algorithm, 50, 20, 7);
                 let mut expected = requests.clone();
                 let expected: u64 = (0..1000).map(|_| u64::from(expected.next().1)).sum();
-                let mut kept = Kept::of(&bench.lookup);
-                assert_eq!(both(&bench, &mut requests.clone(), 1000, &mut kept), expected, "{strategy} {algorithm}");
+                let mut found_servants = FoundServants::of(&bench.lookup);
+                assert_eq!(
+                    both(&bench, &mut requests.clone(), 1000, &mut found_servants),
+                    expected,
+                    "{strategy} {algorithm}"
+                );
                 let mut numbers = requests.clone();
                 let is_expected =
                     |found: &FoundServant| Arc::ptr_eq(found.servant().unwrap(), &servant(numbers.next().0));
-                assert!(kept.found.iter().all(is_expected), "{strategy} {algorithm}");
-                kept.give_back();
-                assert_eq!(operation(&bench, &mut requests.clone(), 1000, &mut kept), expected, "{strategy}");
+                assert!(found_servants.found.iter().all(is_expected), "{strategy} {algorithm}");
+                found_servants.give_back();
+                assert_eq!(operation(&bench, &mut requests.clone(), 1000, &mut found_servants), expected, "{strategy}");
             }
             let (adapter, id) = objects.id(7);
             adapter.deactivate_object(&id).unwrap();
@@ -444,7 +452,7 @@ mod tests {
         choose(interface(10).unwrap());
         let objects = Objects::new(Strategy::Linear, 500, 1).unwrap();
         let requests = Requests::new(Algorithm::WorstCase, 500, 10, 1);
-        let costs = objects.cost(&requests, HowLong::Lookups(5000), None);
+        let costs = objects.cost(&requests, RunLimit::Lookups(5000), None);
         assert!(costs.object.nanos > costs.operation.nanos && costs.operation.nanos > 0.0, "{costs:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! Draws lookups: one picture per invocation algorithm, time by number of objects, a line per strategy (figures 6.4 and 6.5).
+//! Plots of lookups: one per invocation algorithm, time by number of objects, a line per strategy (figures
+//! 6.4 and 6.5).
 
 use super::requests::Algorithm;
 use super::results::Results;
@@ -8,8 +9,8 @@ use crate::output::Directory;
 use crate::plot::{Line, Picture};
 use crate::units::grouped;
 
-/// Draws all pictures of a series into a folder: each with all strategies, and once more without linear search, beside which the
-/// others cannot be told apart.
+/// Draws all plots of a series into a folder: each with all strategies, and once more without linear search,
+/// next to which the others cannot be distinguished.
 ///
 /// # Errors
 /// If one cannot be drawn or written.

@@ -1,4 +1,5 @@
-//! Shows the demultiplexing experiment: the figures of chapter 6 as tables, the table of overheads, the goals, and calls.
+//! Report of the demultiplexing experiment: the figures of chapter 6 as tables, the table of overheads, the
+//! goals, and calls.
 
 use std::fmt::Write as _;
 
@@ -14,8 +15,8 @@ use crate::units::grouped;
 
 /// The goal for a lookup by active demultiplexing with the table in cache, in nanoseconds.
 const GOAL_NANOS: f64 = 20.0;
-/// With more objects than these their table is not in the cache.
-const MOST_IN_CACHE: u32 = 500;
+/// The largest number of objects whose table is in the cache.
+const MAX_CACHED_OBJECTS: u32 = 500;
 /// The situation of table 6.1, if it was measured.
 const PAPER_OBJECTS: u32 = 500;
 const PAPER_OPERATIONS: u32 = 100;
@@ -42,8 +43,8 @@ pub fn text(results: &Results) -> String {
         _ = writeln!(text, "\n{algorithm}, {most} operations (ns per lookup of object and operation, by objects)");
         _ = writeln!(text, "{}", by_objects(results, *algorithm, most));
     }
-    for (strategy, why) in absences(results) {
-        _ = writeln!(text, "{strategy} is absent where so many objects are that {why}");
+    for (strategy, reason) in absences(results) {
+        _ = writeln!(text, "{strategy} is absent where so many objects are that {reason}");
     }
     let fewest = settings.objects.iter().copied().min().unwrap_or(1);
     _ = writeln!(text, "\nOperations alone, random (ns per lookup, by operations of the interface)");
@@ -87,7 +88,7 @@ fn by_operations(results: &Results, objects: u32) -> comfy_table::Table {
     table
 }
 
-/// Table 6.1: what a lookup consists of, in the worst case.
+/// Table 6.1: the parts of a lookup, in the worst case.
 fn overheads(results: &Results, text: &mut String) {
     let settings = &results.settings;
     let objects = chosen(&settings.objects, PAPER_OBJECTS);
@@ -111,7 +112,7 @@ fn overheads(results: &Results, text: &mut String) {
             Some(figures) => {
                 cells.extend(figures.iter().map(counted));
                 cells.extend(call.map(|call| {
-                    // A lookup by this strategy instead of the one that the calls were made with: a part of either.
+                    // A lookup by this strategy instead of that of the measured calls: a part of either.
                     let both = figures[2].nanos.median;
                     format!("{:.1}", both / (call + both) * 100.0)
                 }));
@@ -124,15 +125,16 @@ fn overheads(results: &Results, text: &mut String) {
     _ = writeln!(text, "{table}");
 }
 
-/// One two-way call in trains, in nanoseconds, with a prediction for each lookup: next to nothing of it is demultiplexing.
+/// One two-way call in trains, in nanoseconds, with a prediction for each lookup: demultiplexing is a
+/// negligible part of it.
 fn two_way(results: &Results) -> Option<f64> {
     let rows = || results.calls.iter().filter(|row| row.algorithm == Algorithm::RequestTrain);
-    rows().find(|row| row.calling.adaptive && row.calling.caching).map(|row| row.nanos.median)
+    rows().find(|row| row.predictions.adaptive && row.predictions.caching).map(|row| row.nanos.median)
 }
 
 fn goals(results: &Results, text: &mut String) {
     let settings = &results.settings;
-    let in_cache = settings.objects.iter().copied().filter(|count| *count <= MOST_IN_CACHE).max();
+    let in_cache = settings.objects.iter().copied().filter(|count| *count <= MAX_CACHED_OBJECTS).max();
     let operations = settings.operations.iter().copied().max().unwrap_or(1);
     let Some(objects) = in_cache else { return };
     for algorithm in &settings.algorithms {
@@ -160,17 +162,17 @@ fn calls(results: &Results, text: &mut String) {
     );
     let mut table =
         table::with_header(vec!["remembered".to_owned(), "request-train".to_owned(), "round-robin".to_owned()]);
-    for calling in super::Calling::ALL {
+    for predictions in super::CallPredictions::ALL {
         let cell = |algorithm| {
-            let row = results.calls.iter().find(|row| row.calling == calling && row.algorithm == algorithm);
+            let row = results.calls.iter().find(|row| row.predictions == predictions && row.algorithm == algorithm);
             row.map_or(String::new(), |row| counted(&Figures { nanos: row.nanos, instructions: row.instructions }))
         };
-        table.add_row([calling.name().to_owned(), cell(Algorithm::RequestTrain), cell(Algorithm::RoundRobin)]);
+        table.add_row([predictions.name().to_owned(), cell(Algorithm::RequestTrain), cell(Algorithm::RoundRobin)]);
     }
     _ = writeln!(text, "{table}");
 }
 
-/// Who was not run with how many objects.
+/// The strategies that were not run, with the numbers of objects.
 fn absences(results: &Results) -> Vec<(Strategy, &str)> {
     let mut absent: Vec<(Strategy, &str)> =
         results.rows.iter().filter_map(|row| Some((row.strategy, row.absent.as_deref()?))).collect();
@@ -180,7 +182,7 @@ fn absences(results: &Results) -> Vec<(Strategy, &str)> {
     absent
 }
 
-/// What is wanted, or the last that there is.
+/// The wanted value, or the last one.
 fn chosen<T: Copy + PartialEq>(all: &[T], wanted: T) -> T {
     all.iter().copied().find(|one| *one == wanted).or(all.last().copied()).unwrap_or(wanted)
 }
@@ -196,7 +198,7 @@ fn counted(figures: &Figures) -> String {
     }
 }
 
-/// Writes the series as JSON, as CSV (the runs and the summaries), as text and as pictures.
+/// Writes the series as JSON, as CSV (the runs and the summaries), as text and as plots.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -254,7 +256,7 @@ fn calls_csv(results: &Results) -> String {
         _ = writeln!(
             csv,
             "{},{},{},{median:.1},{low:.1},{high:.1},{instructions}",
-            row.calling.adaptive, row.calling.caching, row.algorithm
+            row.predictions.adaptive, row.predictions.caching, row.algorithm
         );
     }
     csv
@@ -264,7 +266,7 @@ fn calls_csv(results: &Results) -> String {
 mod tests {
     use super::super::calls::MeasuredCall;
     use super::super::lookup::{Cost, Costs};
-    use super::super::{Calling, Measured, Settings};
+    use super::super::{CallPredictions, Measurement, Settings};
     use super::*;
     use crate::machine::Machine;
 
@@ -287,20 +289,20 @@ mod tests {
             for (objects, operations) in [(1, 10), (500, 10), (1_000_000, 10), (1, 100), (500, 100), (1_000_000, 100)] {
                 for algorithm in Algorithm::ALL {
                     for (index, strategy) in Strategy::ALL.into_iter().enumerate() {
-                        if strategy.unbearable(objects).is_some() {
+                        if strategy.unsupported_reason(objects).is_some() {
                             continue;
                         }
                         let base = f64::from(round) + 7.0 * (index + 1) as f64;
                         let cost = |nanos: f64| Cost { nanos, instructions: Some(4.0 * nanos) };
                         let costs = Costs { object: cost(base), operation: cost(base / 2.0), both: cost(base * 1.5) };
-                        measured.push(Measured { objects, operations, algorithm, strategy, round, costs });
+                        measured.push(Measurement { objects, operations, algorithm, strategy, round, costs });
                     }
                 }
             }
             for algorithm in super::super::calls::ALGORITHMS {
-                for (index, calling) in Calling::ALL.into_iter().enumerate() {
+                for (index, predictions) in CallPredictions::ALL.into_iter().enumerate() {
                     let cost = Cost { nanos: 3_000.0 - 40.0 * index as f64 + f64::from(round), instructions: None };
-                    calls.push(MeasuredCall { calling, algorithm, round, cost });
+                    calls.push(MeasuredCall { predictions, algorithm, round, cost });
                 }
             }
         }
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_measured_reads_back_from_json() {
+    fn measurements_are_parsed_from_their_json() {
         let text = serde_json::to_string(&results()).unwrap();
         assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), results());
     }

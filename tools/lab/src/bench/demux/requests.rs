@@ -1,18 +1,18 @@
-//! Which object and which operation is asked for next: the invocation algorithms of chapter 4.
+//! The invocation algorithms of chapter 4: the order of objects and operations.
 
 use serde::{Deserialize, Serialize};
 
 use crate::workload::named;
 
-/// In what order objects and operations are asked for.
+/// The order of objects and operations in requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// A hundred times the same, then the next.
+    /// The same one a hundred times, then the next.
     RequestTrain,
     /// Each once, then from the beginning.
     RoundRobin,
-    /// Any.
+    /// At random.
     Random,
     /// Always the last operation of the last object.
     WorstCase,
@@ -39,7 +39,7 @@ named!(Algorithm, "known invocation algorithm");
 /// Requests in a train.
 const TRAIN: u32 = 100;
 
-/// An endless row of requests. The same for the same seed.
+/// An endless sequence of requests. The same for the same seed.
 #[derive(Clone, Debug)]
 pub(super) struct Requests {
     algorithm: Algorithm,
@@ -74,7 +74,8 @@ impl Requests {
                 next
             }
             Algorithm::Random => {
-                // Enough for places in a table, and a few instructions only (Weyl sequence and a mixing multiplication).
+                // Sufficient for indexes into a table, and only a few instructions (Weyl sequence and a
+                // mixing multiplication).
                 self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
                 let mixed = (self.random ^ (self.random >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
                 let mixed = mixed ^ (mixed >> 29);
@@ -92,7 +93,7 @@ impl Requests {
     }
 }
 
-/// A number of 32 bits, scaled down to less than `all`.
+/// Scales a 32-bit number down to less than `all`.
 #[inline]
 fn share(number: u64, all: u32) -> u32 {
     ((number * u64::from(all)) >> 32) as u32
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn each_algorithm_asks_in_its_order() {
+    fn each_algorithm_requests_in_its_order() {
         let train = first(Algorithm::RequestTrain, 201);
         assert_eq!(train.iter().filter(|one| **one == (0, 0)).count(), 100);
         assert_eq!((train[99], train[100], train[200]), ((0, 0), (1, 1), (2, 2)));
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lead_back() {
+    fn names_are_parsed() {
         for algorithm in Algorithm::ALL {
             assert_eq!(algorithm.name().parse::<Algorithm>().unwrap(), algorithm);
         }

@@ -1,4 +1,4 @@
-//! What the demultiplexing experiment has measured, and what it comes to.
+//! Results of the demultiplexing experiment: the runs, and their summaries.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,18 +11,18 @@ use crate::stats::Summary;
 
 /// One run of one strategy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// How many objects there were.
+pub struct Measurement {
+    /// The number of objects.
     pub objects: u32,
-    /// How many operations their interface had.
+    /// The number of operations of their interface.
     pub operations: u32,
-    /// In what order they were asked for.
+    /// The order of requests.
     pub algorithm: Algorithm,
-    /// Who found them.
+    /// The lookup strategy.
     pub strategy: Strategy,
     /// The round; runs that differ in their strategy only followed each other directly.
     pub round: u32,
-    /// What that cost.
+    /// The cost.
     pub costs: Costs,
 }
 
@@ -45,17 +45,17 @@ impl Figures {
 /// The rounds of one strategy in one situation, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// How many objects there were.
+    /// The number of objects.
     pub objects: u32,
-    /// How many operations their interface had.
+    /// The number of operations of their interface.
     pub operations: u32,
-    /// In what order they were asked for.
+    /// The order of requests.
     pub algorithm: Algorithm,
-    /// Who found them.
+    /// The lookup strategy.
     pub strategy: Strategy,
     /// Finding the object, its operation, and both; absent if it was not run.
     pub figures: Option<[Figures; 3]>,
-    /// Why it was not run, if it was not.
+    /// The reason, if it was not run.
     pub absent: Option<String>,
 }
 
@@ -72,16 +72,16 @@ impl Row {
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
-    /// What it was measured on.
+    /// The machine and program of the measurement.
     pub machine: Machine,
-    /// What was to be run.
+    /// The settings.
     pub settings: Settings,
     /// The summaries of lookups.
     pub rows: Vec<Row>,
     /// The summaries of calls.
     pub calls: Vec<CallRow>,
     /// The single runs of lookups, in the order in which they were made.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<Measurement>,
     /// The single runs of calls.
     pub measured_calls: Vec<MeasuredCall>,
 }
@@ -90,7 +90,7 @@ impl Results {
     pub(super) fn of(
         machine: Machine,
         settings: Settings,
-        measured: Vec<Measured>,
+        measured: Vec<Measurement>,
         measured_calls: Vec<MeasuredCall>,
     ) -> Self {
         let mut rows = Vec::new();
@@ -115,12 +115,12 @@ impl Results {
     }
 }
 
-fn row(measured: &[Measured], objects: u32, operations: u32, algorithm: Algorithm, strategy: Strategy) -> Row {
+fn row(measured: &[Measurement], objects: u32, operations: u32, algorithm: Algorithm, strategy: Strategy) -> Row {
     let here = measured.iter().filter(|one| {
         (one.objects, one.operations, one.algorithm, one.strategy) == (objects, operations, algorithm, strategy)
     });
     let costs: Vec<Costs> = here.map(|one| one.costs).collect();
     let part = |part: fn(&Costs) -> Cost| Figures::of(&costs.iter().map(part).collect::<Vec<_>>());
     let figures = (|| Some([part(|all| all.object)?, part(|all| all.operation)?, part(|all| all.both)?]))();
-    Row { objects, operations, algorithm, strategy, figures, absent: strategy.unbearable(objects) }
+    Row { objects, operations, algorithm, strategy, figures, absent: strategy.unsupported_reason(objects) }
 }

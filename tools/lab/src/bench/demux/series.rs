@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::calls::{ALGORITHMS, Calling, MeasuredCall, Parties};
-use super::lookup::{self, HowLong, Objects};
+use super::calls::{ALGORITHMS, CallPairs, CallPredictions, MeasuredCall};
+use super::lookup::{self, Objects, RunLimit};
 use super::requests::Requests;
-use super::results::{Measured, Results};
+use super::results::{Measurement, Results};
 use super::settings::{Settings, Strategy};
 use crate::LabError;
 use crate::counter::Instructions;
@@ -17,7 +17,7 @@ use crate::units::grouped;
 /// Runs the whole series and summarises it.
 ///
 /// # Errors
-/// If the settings cannot be run, the core cannot be had, or a call fails.
+/// If the settings are invalid, the core is not available, or a call fails.
 pub fn run(settings: &Settings) -> Result<Results, LabError> {
     settings.check()?;
     let machine = Machine::here();
@@ -34,17 +34,18 @@ struct Series<'s> {
 impl<'s> Series<'s> {
     fn new(settings: &'s Settings) -> Self {
         let situations = settings.operations.len() * settings.algorithms.len();
-        let lookups: usize = settings.objects.iter().map(|count| bearable(settings, *count).len() * situations).sum();
-        let calls = if settings.calls == 0 { 0 } else { ALGORITHMS.len() * Calling::ALL.len() };
+        let lookups: usize =
+            settings.objects.iter().map(|count| supported_strategies(settings, *count).len() * situations).sum();
+        let calls = if settings.calls == 0 { 0 } else { ALGORITHMS.len() * CallPredictions::ALL.len() };
         let progress = Progress::begin((lookups + calls) as u64 * u64::from(settings.rounds));
         Self { settings, start: Instant::now(), progress }
     }
 
-    fn rounds(mut self) -> Result<(Vec<Measured>, Vec<MeasuredCall>), LabError> {
+    fn rounds(mut self) -> Result<(Vec<Measurement>, Vec<MeasuredCall>), LabError> {
         let calls = self.calls()?;
         let mut measured = Vec::new();
         for (nth, count) in self.settings.objects.iter().enumerate() {
-            // What is left of the time is shared by the numbers of objects that are left.
+            // The time left is shared by the remaining numbers of objects.
             let left = self.settings.objects.len() - nth;
             let budget = self.settings.budget_seconds.map(|seconds| {
                 let now = self.start.elapsed();
@@ -59,7 +60,7 @@ impl<'s> Series<'s> {
     fn calls(&mut self) -> Result<Vec<MeasuredCall>, LabError> {
         let mut measured = Vec::new();
         if self.settings.calls > 0 {
-            let parties = Parties::new()?;
+            let parties = CallPairs::new()?;
             for round in 0..self.settings.rounds {
                 measured.extend(parties.round(self.settings, round, &mut self.progress)?);
             }
@@ -68,19 +69,24 @@ impl<'s> Series<'s> {
         Ok(measured)
     }
 
-    /// All rounds with so many objects: a million of them are not made anew for each.
-    fn lookups(&mut self, count: u32, budget: Option<Duration>, measured: &mut Vec<Measured>) -> Result<(), LabError> {
+    /// All rounds with that many objects: a million of them are not created again for each round.
+    fn lookups(
+        &mut self,
+        count: u32,
+        budget: Option<Duration>,
+        measured: &mut Vec<Measurement>,
+    ) -> Result<(), LabError> {
         let settings = self.settings;
         let counter = Instructions::start();
         let interfaces: Vec<_> =
             settings.operations.iter().map(|count| lookup::interface(*count)).collect::<Result<_, _>>()?;
         let mut made: Vec<(Strategy, Objects)> = Vec::new();
-        for strategy in bearable(settings, count) {
+        for strategy in supported_strategies(settings, count) {
             self.progress.at(&format!("{} objects for {strategy}", grouped(f64::from(count))));
             made.push((strategy, Objects::new(strategy, count, settings.adapters)?));
         }
-        let how_long =
-            settings.lookups.map_or(HowLong::Time(Duration::from_micros(settings.run_micros)), HowLong::Lookups);
+        let run_limit =
+            settings.lookups.map_or(RunLimit::Time(Duration::from_micros(settings.run_micros)), RunLimit::Lookups);
         for round in 0..settings.rounds {
             if round > 0 && budget.is_some_and(|budget| self.start.elapsed() >= budget) {
                 break;
@@ -95,10 +101,10 @@ impl<'s> Series<'s> {
                     for (strategy, objects) in order {
                         let what = format!("{strategy}, {} objects, {algorithm}", grouped(f64::from(count)));
                         self.progress.at(&what);
-                        let costs = objects.cost(&requests, how_long, counter.as_ref());
+                        let costs = objects.cost(&requests, run_limit, counter.as_ref());
                         self.progress.step(&what, &format!("{:.0} ns for a lookup", costs.both.nanos));
                         let (strategy, algorithm, operations) = (*strategy, *algorithm, *operations);
-                        measured.push(Measured { objects: count, operations, algorithm, strategy, round, costs });
+                        measured.push(Measurement { objects: count, operations, algorithm, strategy, round, costs });
                     }
                 }
             }
@@ -107,9 +113,9 @@ impl<'s> Series<'s> {
     }
 }
 
-fn bearable(settings: &Settings, objects: u32) -> Vec<Strategy> {
+fn supported_strategies(settings: &Settings, objects: u32) -> Vec<Strategy> {
     let all = settings.strategies.iter().copied();
-    all.filter(|strategy| strategy.unbearable(objects).is_none()).collect()
+    all.filter(|strategy| strategy.unsupported_reason(objects).is_none()).collect()
 }
 
 #[cfg(test)]
@@ -134,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bearable_strategy_is_run_in_every_round() {
+    fn every_supported_strategy_runs_in_every_round() {
         let results = run(&settings()).unwrap();
         assert_eq!(results.rows.len(), 2 * 2 * 4 * 6);
         assert!(results.calls.is_empty());
@@ -146,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_be_run_are_refused() {
+    fn invalid_settings_are_refused() {
         assert!(settings().check().is_ok());
         assert!(Settings { rounds: 0, ..settings() }.check().is_err());
         assert!(Settings { adapters: 0, ..settings() }.check().is_err());

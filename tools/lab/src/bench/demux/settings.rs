@@ -1,4 +1,4 @@
-//! What a series covers, and what it refuses to.
+//! Settings of a series, and their validation.
 
 use serde::{Deserialize, Serialize};
 use spandrel::poa::{ObjectDemux, OperationDemux};
@@ -7,22 +7,22 @@ use super::requests::Algorithm;
 use crate::LabError;
 use crate::workload::named;
 
-/// How objects and operations are found.
+/// The strategy for finding objects and operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
-    /// The key says where the object is, and the request where the operation is (de-layered).
+    /// The key has the index of the object, and the request that of the operation (de-layered).
     Active,
     /// A hash function without collisions for each.
     PerfectHash,
     /// Hash tables that grow.
     DynamicHash,
-    /// Objects as by [`DynamicHash`](Self::DynamicHash), operations as by [`PerfectHash`](Self::PerfectHash), but what was found last is
-    /// looked at first.
+    /// Objects as by [`DynamicHash`](Self::DynamicHash), operations as by [`PerfectHash`](Self::PerfectHash),
+    /// but the last result is checked first.
     Adaptive,
-    /// Objects as by [`DynamicHash`](Self::DynamicHash), operations by halving their sorted names.
+    /// Objects as by [`DynamicHash`](Self::DynamicHash), operations by binary search in their sorted names.
     BinarySearch,
-    /// One after the other, for both.
+    /// Linear search, for both.
     Linear,
 }
 
@@ -63,36 +63,36 @@ impl Strategy {
         }
     }
 
-    /// Why it is not measured with so many objects, if it is not.
-    pub(super) fn unbearable(self, objects: u32) -> Option<String> {
-        let too_many = self == Self::Linear && objects > MOST_IN_A_ROW;
+    /// The reason why it is not measured with that many objects, if so.
+    pub(super) fn unsupported_reason(self, objects: u32) -> Option<String> {
+        let too_many = self == Self::Linear && objects > MAX_LINEAR_ENTRIES;
         too_many.then(|| "one lookup would take milliseconds".to_owned())
     }
 }
 
-/// More objects are not searched one after the other.
-const MOST_IN_A_ROW: u32 = 10_000;
+/// The largest number of objects for linear search.
+const MAX_LINEAR_ENTRIES: u32 = 10_000;
 
 named!(Strategy, "demultiplexing strategy");
 
-/// What the series covers.
+/// Settings of the series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Strategies, in the order of the report.
     pub strategies: Vec<Strategy>,
-    /// How many objects there are.
+    /// Numbers of objects.
     pub objects: Vec<u32>,
-    /// How many operations their interface has.
+    /// Numbers of operations of their interface.
     pub operations: Vec<u32>,
-    /// How many adapters they are spread over.
+    /// The number of adapters that the objects are spread over.
     pub adapters: u32,
-    /// In what order they are asked for.
+    /// Orders of requests.
     pub algorithms: Vec<Algorithm>,
-    /// How often each is run.
+    /// The number of rounds.
     pub rounds: u32,
-    /// How long a run lasts.
+    /// The duration of a run.
     pub run_micros: u64,
-    /// Exactly so many lookups in a run, however long they last: for instruments that stretch time.
+    /// Fixed number of lookups in a run, instead of a duration: for instruments that slow the program down.
     pub lookups: Option<u64>,
     /// Whole calls in a run; none are made if it is zero.
     pub calls: u32,
@@ -103,18 +103,18 @@ pub struct Settings {
 }
 
 /// Some gigabytes.
-const MOST_OBJECTS: u32 = 10_000_000;
+const MAX_OBJECTS: u32 = 10_000_000;
 /// Indexes of operations have sixteen bits.
-const MOST_OPERATIONS: u32 = 10_000;
-const MOST_ADAPTERS: u32 = 100_000;
+const MAX_OPERATIONS: u32 = 10_000;
+const MAX_ADAPTERS: u32 = 100_000;
 
 impl Settings {
-    /// Refuses what cannot be run.
+    /// Validates the settings.
     ///
     /// # Errors
     /// If a list is empty, or a number out of range.
     pub fn check(&self) -> Result<(), LabError> {
-        let refuse = |why: String| Err(LabError::Settings(why));
+        let refuse = |reason: String| Err(LabError::Settings(reason));
         let is_empty = self.strategies.is_empty()
             || self.objects.is_empty()
             || self.operations.is_empty()
@@ -129,9 +129,9 @@ impl Settings {
             return refuse("nothing to run: rounds, their length and lookups must be above zero".to_owned());
         }
         for (counts, most, what) in [
-            (&self.objects[..], MOST_OBJECTS, "objects"),
-            (&self.operations, MOST_OPERATIONS, "operations"),
-            (&[self.adapters], MOST_ADAPTERS, "adapters"),
+            (&self.objects[..], MAX_OBJECTS, "objects"),
+            (&self.operations, MAX_OPERATIONS, "operations"),
+            (&[self.adapters], MAX_ADAPTERS, "adapters"),
         ] {
             if let Some(count) = counts.iter().find(|count| **count == 0 || **count > most) {
                 return refuse(format!("there can be between 1 and {most} {what}, not {count}"));
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_back() {
+    fn names_are_parsed() {
         for strategy in Strategy::ALL {
             assert_eq!(strategy.name().parse::<Strategy>().unwrap(), strategy);
         }

@@ -1,9 +1,10 @@
 //! Two-way calls of appendix C's operations by each engine, and their marshaling alone.
 //!
-//! Client and server are two ORBs of this process with the same engine's stubs and skeletons; each operation copies its `in` parameter to
-//! all that it returns (paper 001, 7.3.4). Marshaling is timed by what stubs and skeletons consist of, in the order of table 7.4: a
-//! client marshals two values (`in`, `inout`) and demarshals three (`inout`, `out`, result), and a server the other way round. The engines
-//! take turns within a round.
+//! Client and server are two ORBs of this process with the same engine's stubs and skeletons; each operation
+//! copies its `in` parameter to all its results (paper 001, 7.3.4). Marshaling is timed with the code of
+//! stubs and skeletons, in the order of table 7.4: a client marshals two values (`in`, `inout`) and
+//! demarshals three (`inout`, `out`, result), and a server the other way round. The engines alternate within
+//! a round.
 
 use std::borrow::Cow;
 use std::hint::black_box;
@@ -92,7 +93,7 @@ impl Step {
     pub const ALL: [Self; 4] =
         [Self::ClientMarshals, Self::ServerDemarshals, Self::ServerMarshals, Self::ClientDemarshals];
 
-    /// The side and what it does, as in the paper.
+    /// The side and its step, as in the paper.
     #[must_use]
     pub fn name(self) -> [&'static str; 2] {
         match self {
@@ -103,7 +104,7 @@ impl Step {
         }
     }
 
-    /// How many values of the operation's type that are.
+    /// The number of values of the operation's type in this step.
     #[must_use]
     pub fn values(self) -> usize {
         match self {
@@ -121,18 +122,18 @@ trait Client {
     fn step(&self, operation: Operation, step: Step, message: &mut Message) -> Result<(), CdrError>;
 }
 
-/// Has the compiler believe that somebody looks at it.
+/// Keeps the compiler from removing the value.
 fn keep<T>(value: T) {
     _ = black_box(value);
 }
 
-/// A file that one step writes and another reads.
+/// A buffer that one step writes and another reads.
 #[derive(Default)]
 struct Message {
     scratch: Vec<u8>,
-    /// The octets that are read.
+    /// The octets to read.
     octets: Vec<u8>,
-    /// Whether what is written is to be read later.
+    /// Whether the written octets are kept for a later read.
     is_kept: bool,
 }
 
@@ -164,10 +165,10 @@ impl Message {
     }
 }
 
-/// One step, by what the generated stubs and skeletons of a form of engine consist of.
+/// One step, with the code of the generated stubs and skeletons of a form of engine.
 ///
-/// An `in` parameter has a form of its own: `$given` is what stubs have, `$taken` how skeletons read it, both in straight-line code;
-/// `$value` and `$argument` are the same with tables.
+/// An `in` parameter has its own form: `$given` is its type in stubs, `$taken` its type in skeletons, both in
+/// straight-line code; `$value` and `$argument` are the same with tables.
 macro_rules! exchange {
     (straight, $step:ident, $message:ident, $owned:expr => $type:ty, $given:expr, $taken:expr, $value:expr, $argument:ty) => {
         match $step {
@@ -362,7 +363,7 @@ engine! {
     interpretive tables "/interpretive/param_test.rs"
 }
 engine! {
-    /// Tables at first.
+    /// Tables first.
     adaptive straight "/adaptive/param_test.rs"
 }
 
@@ -411,7 +412,7 @@ fn rounds(settings: &Settings) -> Result<Vec<Call>, LabError> {
     Ok(calls)
 }
 
-/// Nanoseconds of one of so many, after a tenth as many.
+/// Nanoseconds of one repetition out of `times`, after a tenth as many for warm-up.
 fn nanos<E>(times: u32, mut once: impl FnMut() -> Result<(), E>) -> Result<f64, E> {
     (0..times.div_ceil(10)).try_for_each(|_| once())?;
     let start = Instant::now();
@@ -435,7 +436,7 @@ mod tests {
     /// The octets of CDR for strings of 128 characters and sequences of 9 elements (7.3.3), in the numbers of values of table 7.4.
     #[test]
     fn requests_and_replies_have_the_parameters_of_the_paper() {
-        const STRING: usize = 4 + 129 + 3; // with its length, its NUL, and what aligns the next length
+        const STRING: usize = 4 + 129 + 3; // with its length, its NUL, and padding before the next length
         const STRSEQ: usize = 4 + 9 * STRING;
         const VAR_STRUCT: usize = 2 * STRING + STRSEQ;
         let (server, orb) = (Orb::builder().build().unwrap(), Orb::builder().build().unwrap());

@@ -1,4 +1,4 @@
-//! Writes and builds the crates whose object files are read.
+//! Writes and builds the crates whose object files are analysed.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,7 +15,7 @@ use super::settings::{Engine, Optimisation, Settings, Side};
 use crate::LabError;
 use crate::progress::Progress;
 
-/// Engines that services are built with: there is nothing to learn from both in one.
+/// Engines that services are built with: a combination of both adds no information.
 const SERVICE_ENGINES: [Engine; 2] = [Engine::Compiled, Engine::Interpretive];
 
 /// Builds everything and reads its sizes: of each operation, and of each service.
@@ -80,13 +80,13 @@ impl<'t> Workspace<'t> {
             "[workspace]\nresolver = \"3\"\nmembers = [{members}]\n\n[profile.release]\nopt-level = {level}\ncodegen-units = 1\ndebug = false\n"
         );
         write(&self.folder.join("Cargo.toml"), &manifest)?;
-        // The same versions as in the tree.
+        // The same versions as in the source tree.
         let lock = fs::read_to_string(self.tree.join("Cargo.lock")).unwrap_or_default();
         write(&self.folder.join("Cargo.lock"), &lock)
     }
 
     fn build(&self) -> Result<(), LabError> {
-        // Names that say what generics were made for.
+        // Symbol names that identify instantiations of generics.
         cargo(&self.folder, &["build", "--release", "--quiet"], &["-Csymbol-mangling-version=v0".to_owned()])
     }
 
@@ -100,7 +100,7 @@ fn crate_name(fixture: &Fixture, engine: Engine, side: Side) -> String {
     format!("{}_{}_{}", fixture.name.to_lowercase(), engine.name(), side.name())
 }
 
-/// The generated code of one side by one engine, and what makes the compiler keep it.
+/// The generated code of one side by one engine, and code that makes the compiler keep it.
 fn library(fixture: &Fixture, engine: Engine, side: Side) -> Result<String, LabError> {
     let files = MemoryFiles::new().with("fixture.idl", fixture.idl.as_str());
     let model = compile_with(&FrontEndOptions::default(), &files, "fixture.idl".as_ref());
@@ -110,14 +110,14 @@ fn library(fixture: &Fixture, engine: Engine, side: Side) -> Result<String, LabE
         Side::Skeleton => Sides::Server,
     };
     let options = Options::new().marshal(engine.name()).map_err(|error| LabError::Settings(error.to_string()))?;
-    // They would stand here although nobody calls them; a program has those that it calls.
+    // They would be kept here although unused; a program has only those that it calls.
     let options = options.sides(sides).asynchronous_client(false);
     let rust = generate(&model, &options);
     let scaffold = skeletons(&rust);
     Ok(format!("#![allow(warnings)]\n{rust}\n{scaffold}"))
 }
 
-/// A function for each skeleton that has it made for a servant that nobody knows.
+/// A function for each skeleton that creates it for an unknown servant.
 fn skeletons(rust: &str) -> String {
     let (mut path, mut functions) = (Vec::new(), String::new());
     for line in rust.lines() {
@@ -144,7 +144,7 @@ fn skeletons(rust: &str) -> String {
 }
 
 pub(super) fn write(path: &Path, text: &str) -> Result<(), LabError> {
-    // What says the same already need not be built again.
+    // Unchanged files need not be built again.
     if fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
         return Ok(());
     }
@@ -152,7 +152,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), LabError> {
     folder.and_then(|()| fs::write(path, text)).map_err(|cause| LabError::Write { path: path.to_owned(), cause })
 }
 
-/// Runs Cargo in a folder of its own with these flags for the compiler, whatever is set for the program that runs this.
+/// Runs Cargo in its own folder with these compiler flags, whatever is set for the calling program.
 pub(super) fn cargo(folder: &Path, arguments: &[&str], flags: &[String]) -> Result<(), LabError> {
     let mut command = Command::new("cargo");
     command.args(arguments).current_dir(folder).stdin(Stdio::null());

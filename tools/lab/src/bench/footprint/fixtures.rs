@@ -3,7 +3,7 @@
 /// An interface to build.
 #[derive(Clone, Debug)]
 pub(super) struct Fixture {
-    /// What tables call it.
+    /// Its name in tables.
     pub(super) name: &'static str,
     pub(super) idl: String,
 }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_fixture_is_correct_idl_with_what_it_is_for() {
+    fn each_fixture_is_valid_idl_with_its_feature() {
         for fixture in operations().into_iter().chain(services()) {
             let files = MemoryFiles::new().with("it.idl", fixture.idl.as_str());
             let model = compile_with(&FrontEndOptions::default(), &files, "it.idl".as_ref());

@@ -1,4 +1,4 @@
-//! The octets that being a CORBA client adds to the smallest program with a socket, now and when they were recorded.
+//! The octets that a CORBA client adds to the smallest program with a socket, now and as recorded.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -36,21 +36,21 @@ fn main() {
 }
 "#;
 
-/// The value of [`Minimum::added`] on x86-64 Linux when it was recorded last (2026-11-23). A test refuses more than [`MOST_GROWTH`] above it, and
-/// a README that says something else.
+/// The value of [`Minimum::added`] on x86-64 Linux when it was last recorded (2026-11-23). A test fails on
+/// more than [`MAX_GROWTH`] above it, and on a README with another value.
 pub const RECORDED: u64 = 152_592;
 
-/// Growth that is let pass, in percent.
-pub const MOST_GROWTH: f64 = 3.0;
+/// Tolerated growth in percent.
+pub const MAX_GROWTH: f64 = 3.0;
 
 impl Minimum {
-    /// Octets that the client has more than the program with a socket.
+    /// The octets by which the client is larger than the program with a socket.
     #[must_use]
     pub fn added(&self) -> u64 {
         self.client.saturating_sub(self.socket)
     }
 
-    /// How much more that is than what was [recorded](RECORDED), in percent; below zero if it is less.
+    /// The growth since the [recorded](RECORDED) value in percent; negative if it shrank.
     #[must_use]
     pub fn growth(&self) -> f64 {
         (self.added() as f64 / RECORDED as f64 - 1.0) * 100.0
@@ -83,7 +83,8 @@ pub(super) fn sizes(tree: &Path, out: &Path) -> Result<Minimum, LabError> {
     Ok(Minimum { socket: octets("socket")?, client: octets("client")? })
 }
 
-/// Flags by which the places of panics have the same length wherever the source tree and Cargo's folder are.
+/// Flags that make the source paths in panic messages equally long, wherever the source tree and Cargo's
+/// folder are.
 fn remapped(tree: &Path) -> Vec<String> {
     let home = env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
     let cargo = env::var_os("CARGO_HOME").map(PathBuf::from).or(home);

@@ -1,5 +1,5 @@
-//! The footprint experiment (paper 001, chapter 7): how large stubs and skeletons are by each engine, how quick, and what a
-//! program pays for being a client at all.
+//! The footprint experiment (paper 001, chapter 7): the size of stubs and skeletons by each engine, their
+//! speed, and the cost of being a client at all.
 //!
 //! Sizes are read from object files: small crates are written, each with the stubs or the skeletons of one interface, and built
 //! for speed and for size. Latencies are two-way calls between two ORBs of this process over the loopback interface.
@@ -17,7 +17,7 @@ mod settings;
 use std::path::Path;
 
 pub use calls::{Operation, Step};
-pub use minimum::{MOST_GROWTH, RECORDED};
+pub use minimum::{MAX_GROWTH, RECORDED};
 pub use object::Sizes;
 pub use results::{Call, Footprint, Latency, Minimum, Results, Service};
 pub use settings::{Engine, Optimisation, Part, Settings, Side};
@@ -25,10 +25,11 @@ pub use settings::{Engine, Optimisation, Part, Settings, Side};
 use crate::LabError;
 use crate::machine::Machine;
 
-/// Builds, reads and measures all that the settings ask for. `tree` is the source tree, and `out` a folder for what is built.
+/// Builds, analyses and measures the parts in the settings. `tree` is the source tree, and `out` a folder for
+/// build output.
 ///
 /// # Errors
-/// If something cannot be built, read or called.
+/// If something cannot be built, analysed or called.
 pub fn run(settings: &Settings, tree: &Path, out: &Path) -> Result<Results, LabError> {
     settings.check()?;
     let machine = Machine::here();

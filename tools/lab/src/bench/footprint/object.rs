@@ -1,8 +1,8 @@
-//! Reads how large functions and their data are from a compiled crate.
+//! The sizes of functions and their data in a compiled crate.
 //!
-//! Every function and every constant is a section of its own. Where stubs and skeletons begin is told by names. All that can be
-//! reached from there counts, whatever it is called, and nothing else does: a reference type has methods that a stub does not
-//! need, and types have forms that nobody sends.
+//! Every function and every constant is a section of its own. Names identify the roots: stubs and skeletons.
+//! Everything reachable from a root counts, whatever its name, and nothing else does: a reference type has
+//! methods that a stub does not need, and types have forms that are never sent.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -15,12 +15,13 @@ use serde::{Deserialize, Serialize};
 use super::settings::Side;
 use crate::LabError;
 
-/// Octets of what an interface is compiled to.
+/// Octets of the compiled code of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sizes {
     /// The functions of the stubs, or the skeleton's.
     pub code: u64,
-    /// Other functions that they need here: what marshals their types, drops them, and what generics were made for them.
+    /// Other functions that they need: marshaling and drop code of their types, and instantiations of
+    /// generics for them.
     pub helpers: u64,
     /// Constants of both: tables, and texts such as the names of operations.
     pub tables: u64,
@@ -29,29 +30,29 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// What counts: without TypeCodes.
+    /// The counted total, without TypeCodes.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.code + self.helpers + self.tables
     }
 }
 
-/// What a function is.
+/// The role of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// Where a stub or a skeleton begins: what is reached from here counts.
+    /// A stub or a skeleton: functions reachable from here count.
     Root,
     /// Counts if it is reached.
     Other,
     TypeCode,
-    /// What only makes the compiler keep the rest.
+    /// Only makes the compiler keep the rest.
     Scaffold,
 }
 
 /// Methods of every reference type that send no request.
 const NO_OPERATIONS: [&str; 3] = ["narrow", "unchecked_narrow", "as_object"];
 
-/// The role of a function with these names: equal functions are compiled to one.
+/// The role of a function with these names: equal functions are compiled into one.
 fn role_of_any(names: &[String], side: Side, references: &HashSet<&str>) -> Role {
     let has = |wanted: Role| names.iter().any(|name| role(name, side, references) == wanted);
     [Role::Root, Role::Other, Role::TypeCode].into_iter().find(|&wanted| has(wanted)).unwrap_or(Role::Scaffold)
@@ -84,7 +85,7 @@ fn method(name: &str) -> Option<(&str, &str)> {
 /// The sizes of a compiled crate.
 ///
 /// # Errors
-/// If the file is no archive of objects, or cannot be read.
+/// If the file is not an archive of objects, or cannot be read.
 pub(super) fn sizes(archive: &Path, side: Side) -> Result<Sizes, LabError> {
     let octets =
         fs::read(archive).map_err(|cause| LabError::Io { action: format!("read {}", archive.display()), cause })?;
@@ -93,7 +94,7 @@ pub(super) fn sizes(archive: &Path, side: Side) -> Result<Sizes, LabError> {
     for member in ArchiveFile::parse(octets.as_slice()).map_err(unreadable)?.members() {
         let member = member.map_err(unreadable)?;
         if member.name().ends_with(b".o") {
-            // Members lie at even places in an archive; alone, they are aligned.
+            // Members start at even offsets in an archive; copied out, they are aligned.
             let data = member.data(octets.as_slice()).map_err(unreadable)?.to_vec();
             add(&mut sizes, &File::parse(data.as_slice()).map_err(unreadable)?, side);
         }
@@ -112,7 +113,7 @@ fn add(sizes: &mut Sizes, file: &File<'_>, side: Side) {
     let roles: HashMap<SectionIndex, Role> =
         names.iter().map(|(&index, names)| (index, role_of_any(names, side, &references))).collect();
     let with = |wanted: Role| roles.iter().filter(move |&(_, &role)| role == wanted).map(|(&index, _)| index);
-    // TypeCodes that a type is told with are not what marshals it.
+    // TypeCodes that describe a type are not part of its marshaling.
     let counts = |index| !matches!(roles.get(&index), Some(Role::TypeCode | Role::Scaffold));
     let counted = reached(file, with(Role::Root), counts);
     for &index in &counted {
@@ -134,7 +135,7 @@ fn functions(file: &File<'_>) -> HashMap<SectionIndex, Vec<String>> {
     let mut names: HashMap<SectionIndex, Vec<String>> = HashMap::new();
     for symbol in file.symbols() {
         let (Some(section), Ok(name)) = (symbol.section_index(), symbol.name()) else { continue };
-        // Sections have symbols of their own, without a name.
+        // Sections have their own symbols, without a name.
         let is_text = file.section_by_index(section).is_ok_and(|section| section.kind() == SectionKind::Text);
         if is_text && !name.is_empty() {
             names.entry(section).or_default().push(format!("{:#}", rustc_demangle::demangle(name)));
@@ -143,7 +144,8 @@ fn functions(file: &File<'_>) -> HashMap<SectionIndex, Vec<String>> {
     names
 }
 
-/// The functions and constants that some need: themselves, what they refer to, and so on, as far as it `counts`.
+/// The functions and constants reachable from some: themselves, their references, and so on, as far as it
+/// `counts`.
 fn reached(
     file: &File<'_>,
     from: impl Iterator<Item = SectionIndex>,

@@ -1,9 +1,9 @@
-//! Shows the footprint experiment in tables like 7.1 to 7.8 of paper 001.
+//! Report of the footprint experiment, in tables like 7.1 to 7.8 of paper 001.
 
 use std::fmt::Write as _;
 
 use super::calls::{Operation, Step};
-use super::minimum::{MOST_GROWTH, RECORDED};
+use super::minimum::{MAX_GROWTH, RECORDED};
 use super::results::Results;
 use super::settings::{Engine, Optimisation, Part, Side};
 use crate::LabError;
@@ -62,7 +62,7 @@ pub fn text(results: &Results) -> String {
         );
         _ = writeln!(
             text,
-            "Recorded for x86-64 Linux: {} octets ({:.1} KiB); this is {:+.1} % more, and a test lets {MOST_GROWTH} % pass.",
+            "Recorded for x86-64 Linux: {} octets ({:.1} KiB); this is {:+.1} % more, and a test lets {MAX_GROWTH} % pass.",
             grouped(RECORDED as f64),
             RECORDED as f64 / 1024.0,
             minimum.growth(),
@@ -196,7 +196,7 @@ fn comparison(results: &Results) -> comfy_table::Table {
     table
 }
 
-/// A type that goes over to compiled code has paid for both engines in memory; each use gives some time back, or none.
+/// A type with the adaptive engine pays the memory of both engines; each use saves some time, or none.
 fn adaptive(results: &Results) -> comfy_table::Table {
     let header = ["operation", "octets more", "ns saved per call", "pays"];
     let mut table = table::with_header(header.map(str::to_owned).to_vec());
@@ -210,7 +210,7 @@ fn adaptive(results: &Results) -> comfy_table::Table {
         let time = |engine| results.latency(name, engine).map(|latency| latency.marshaling);
         let (tables, code) = (time(Engine::Interpretive), time(Engine::Compiled));
         let saved = tables.zip(code).map(|(tables, code)| tables.median - code.median);
-        // Within the spread of the rounds nobody can tell.
+        // No conclusion within the spread of the rounds.
         let clear = tables.zip(code).map(|(tables, code)| tables.low > code.high || tables.high < code.low);
         let verdict = match (saved, clear) {
             (Some(saved), Some(true)) if saved > 0.0 => "from the first use after it",
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_found_reads_back_from_json() {
+    fn results_are_parsed_from_their_json() {
         let text = serde_json::to_string(&results()).unwrap();
         assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), results());
     }

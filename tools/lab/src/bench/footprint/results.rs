@@ -1,4 +1,4 @@
-//! What the footprint experiment has found.
+//! Results of the footprint experiment.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,42 +7,42 @@ use super::settings::{Engine, Optimisation, Settings, Side};
 use crate::machine::Machine;
 use crate::stats::Summary;
 
-/// How large one side of an operation is.
+/// The size of one side of an operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Footprint {
     /// The operation of appendix C.
     pub operation: String,
-    /// By which engine.
+    /// The engine.
     pub engine: Engine,
-    /// Which side.
+    /// The side.
     pub side: Side,
-    /// What it was built for.
+    /// The optimisation goal.
     pub optimisation: Optimisation,
     /// Octets.
     pub sizes: Sizes,
 }
 
-/// How large one side of all of a service's interfaces is.
+/// The size of one side of all of a service's interfaces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Service {
     /// The service.
     pub service: String,
-    /// By which engine.
+    /// The engine.
     pub engine: Engine,
-    /// Which side.
+    /// The side.
     pub side: Side,
-    /// What it was built for.
+    /// The optimisation goal.
     pub optimisation: Optimisation,
     /// Octets.
     pub sizes: Sizes,
 }
 
-/// How long calls of an operation took in one round.
+/// The call times of an operation in one round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
     /// The operation of appendix C.
     pub operation: String,
-    /// By which engine, on both sides.
+    /// The engine of both sides.
     pub engine: Engine,
     /// The round.
     pub round: u32,
@@ -80,14 +80,14 @@ pub struct Minimum {
     pub client: u64,
 }
 
-/// All of it.
+/// The whole results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
-    /// What it was built and measured on.
+    /// The machine and program of the measurement.
     pub machine: Machine,
-    /// What was to be done.
+    /// The settings.
     pub settings: Settings,
     /// Sizes by operation.
     pub footprints: Vec<Footprint>,
@@ -135,7 +135,7 @@ impl Results {
         Some((ratio(|call| call.two_way)?, ratio(Call::all_marshaling)?))
     }
 
-    /// What a side of an operation takes, if it was built.
+    /// The size of a side of an operation, if it was built.
     #[must_use]
     pub fn size(&self, operation: &str, engine: Engine, side: Side, optimisation: Optimisation) -> Option<Sizes> {
         let found = self.footprints.iter().find(|it| {

@@ -1,4 +1,4 @@
-//! What is built and measured.
+//! Settings of the footprint experiment.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ impl Engine {
     }
 }
 
-/// What code is built for.
+/// The optimisation goal of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Optimisation {
@@ -68,9 +68,9 @@ impl Optimisation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// What a client calls.
+    /// The caller's side.
     Stub,
-    /// What calls a servant.
+    /// The servant's side.
     Skeleton,
 }
 
@@ -96,7 +96,7 @@ pub enum Part {
     Sizes,
     /// Two-way latencies.
     Latency,
-    /// What the smallest client adds to a program with a socket.
+    /// The size that the smallest client adds to a program with a socket.
     Minimum,
 }
 
@@ -115,7 +115,7 @@ impl Part {
 
 named!(Part, "part");
 
-/// What the experiment covers.
+/// Settings of the experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The parts to do.
@@ -129,13 +129,15 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Refuses what cannot be run.
+    /// Validates the settings.
     ///
     /// # Errors
     /// If there is nothing to do.
     pub fn check(&self) -> Result<(), LabError> {
         if self.parts.is_empty() || self.rounds == 0 || self.calls == 0 {
-            return Err(LabError::Settings("nothing to do: there must be a part, a round and a call".to_owned()));
+            return Err(LabError::Settings(
+                "nothing to do: the settings need at least one part, round and call".to_owned(),
+            ));
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::future::block_on;
 use crate::mechanism::generated::growth::growing::RefuseError;
 use crate::workload::named;
 
-/// Longer than what anything keeps beside a pointer.
+/// Too long for any inline storage of strings.
 const TEXT: &str = "a text that is longer than what fits beside a pointer";
 
 /// One kind of call.
@@ -18,25 +18,25 @@ const TEXT: &str = "a text that is longer than what fits beside a pointer";
 pub enum Kind {
     /// Without parameters.
     TwoWay,
-    /// A text there and back.
+    /// A text, echoed.
     Echo,
-    /// One that raises an exception of its interface.
+    /// A user exception.
     Exception,
-    /// Not answered.
+    /// A one-way.
     OneWay,
-    /// A question where the object is.
+    /// A LocateRequest.
     Locate,
-    /// An object that is made, called and let go.
+    /// An object that is created, called and destroyed.
     Churn,
-    /// One during which the server calls back.
+    /// A call during which the server calls back.
     CallBack,
     /// A future.
     Asynchronous,
-    /// One that is answered after its upcall has returned.
+    /// A call answered after its upcall has returned.
     Deferred,
-    /// A request put together at run time.
+    /// A dynamic invocation.
     Dynamic,
-    /// A text there and back within the server's own ORB.
+    /// A text, echoed within the server's own ORB.
     Collocated,
 }
 
@@ -74,7 +74,7 @@ impl Kind {
         }
     }
 
-    /// How many requests [`make`](Self::make) sends.
+    /// The number of requests that [`make`](Self::make) sends.
     pub(super) fn calls(self) -> u64 {
         match self {
             Self::Churn => 3,
@@ -83,10 +83,10 @@ impl Kind {
         }
     }
 
-    /// Makes one.
+    /// Makes one call.
     ///
     /// # Errors
-    /// What it ends in, if that is not what it should end in.
+    /// Its error, unless that is the expected result.
     pub(super) fn make(self, stage: &Stage) -> Result<(), SystemException> {
         let target = &stage.target;
         match self {

@@ -1,8 +1,8 @@
-//! Whether anything grows in a long run: millions of calls of each kind between two ORBs, and what the process has of memory, descriptors,
-//! threads and objects meanwhile.
+//! Growth in a long run: millions of calls of each kind between two ORBs, with samples of the process's
+//! memory, descriptors, threads and objects.
 //!
-//! Both ORBs are in this process, joined by a socket, so that whatever either side keeps is seen. A fifth of the calls comes before
-//! the first look: buffers, caches and pools have their size then.
+//! Both ORBs are in this process, connected by a socket, so that the samples cover both sides. A fifth of the
+//! calls precedes the first sample: buffers, caches and pools have reached their size then.
 
 mod kinds;
 pub mod report;
@@ -17,35 +17,36 @@ use crate::LabError;
 use crate::machine::{Look, Machine};
 use crate::progress::Progress;
 
-/// How often it is looked, between the first look and the last.
+/// The number of samples after the first.
 const LOOKS: u64 = 8;
-/// Octets by which the memory may be larger at the last look than at the first: allocators keep pages of their own, once.
+/// Octets by which the memory may be larger in the last sample than in the first: allocators keep some pages,
+/// once.
 const TOLERATED_OCTETS: u64 = 512 << 10;
 
-/// What the run covers.
+/// Settings of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Calls of all kinds together.
     pub calls: u64,
-    /// Which kinds.
+    /// The kinds of calls.
     pub kinds: Vec<Kind>,
 }
 
-/// What one kind of call came to.
+/// The results of one kind of call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The kind.
     pub kind: Kind,
-    /// How many were made after the first look.
+    /// The number of calls after the first sample.
     pub calls: u64,
-    /// How long they took, in seconds.
+    /// Their duration in seconds.
     pub seconds: f64,
-    /// What there was, at regular intervals.
+    /// Samples at regular intervals.
     pub looks: Vec<Look>,
 }
 
 impl Row {
-    /// What grew, in words; nothing is as it should be.
+    /// The growth as text; empty if nothing grew.
     #[must_use]
     pub fn grown(&self) -> Vec<String> {
         let (Some(first), Some(last)) = (self.looks.first(), self.looks.last()) else { return Vec::new() };
@@ -72,11 +73,11 @@ impl Row {
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
-    /// What it was measured on.
+    /// The machine and program of the measurement.
     pub machine: Machine,
-    /// What was to be run.
+    /// The settings.
     pub settings: Settings,
-    /// What each kind came to.
+    /// The results of each kind.
     pub rows: Vec<Row>,
 }
 
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grew_is_named() {
+    fn growth_is_named() {
         let same = Look { resident: (8 << 20) + 100_000, descriptors: 10, threads: 4, objects: 2 };
         assert!(row(same).grown().is_empty());
         let more = Look { resident: 9 << 20, descriptors: 12, threads: 6, objects: 3 };
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_calls_say_nothing() {
+    fn too_few_calls_are_refused() {
         assert!(run(&Settings { calls: 100, kinds: Kind::ALL.to_vec() }).is_err());
         assert!(run(&Settings { calls: 100, kinds: Vec::new() }).is_err());
     }

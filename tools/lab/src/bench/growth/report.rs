@@ -1,4 +1,4 @@
-//! Shows whether anything grew: a row per kind of call.
+//! Report of the growth experiment: a row per kind of call.
 
 use std::fmt::Write as _;
 

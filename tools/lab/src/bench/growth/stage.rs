@@ -17,7 +17,7 @@ pub(super) struct Stage {
     client: Orb,
     poa: Poa,
     pub(super) target: Growing,
-    /// The same as the server itself has it.
+    /// The same object as a local reference of the server.
     pub(super) inside: Growing,
     pub(super) late: Late,
     /// An object of the client, to be called back.
@@ -33,7 +33,7 @@ impl Stage {
         let build = || {
             let poa = Poa::root(&server)?;
             let target = poa.activate(GrowingSkeleton::new(Object::new(&poa)))?;
-            let late = poa.activate(LateAsyncSkeleton::new(Answering))?;
+            let late = poa.activate(LateAsyncSkeleton::new(AnsweringServant))?;
             let calling = Poa::root(&client)?;
             let caller = calling.activate(GrowingSkeleton::new(Object::new(&calling)))?;
             let seen = |object: &ObjectRef| client.reference(object.ior().clone());
@@ -50,12 +50,12 @@ impl Stage {
         build().map_err(LabError::call("activate the objects"))
     }
 
-    /// How many objects the server has.
+    /// The number of objects of the server.
     pub(super) fn objects(&self) -> u64 {
         self.poa.active_objects() as u64
     }
 
-    /// Waits until what was sent one-way has been run.
+    /// Waits until all one-ways have been executed.
     pub(super) fn settle(&self) -> Result<(), SystemException> {
         self.target.ping()
     }
@@ -68,7 +68,7 @@ impl Stage {
 
 struct Object {
     poa: Poa,
-    /// Its own reference, if it was made by another.
+    /// Its own reference, if another object created it.
     own: std::sync::OnceLock<ObjectRef>,
 }
 
@@ -112,10 +112,10 @@ impl GrowingServant for Object {
     }
 }
 
-/// Answers as a future.
-struct Answering;
+/// A servant with an asynchronous method.
+struct AnsweringServant;
 
-impl LateAsyncServant for Answering {
+impl LateAsyncServant for AnsweringServant {
     async fn ping(&self) -> Result<(), SystemException> {
         let mut is_second = false;
         std::future::poll_fn(|cx| {

@@ -1,4 +1,4 @@
-//! Who marshals, and the loop whose time is taken.
+//! The marshaling engines under test, and the timed loop.
 
 use std::fmt;
 use std::hint::black_box;
@@ -12,22 +12,22 @@ use super::data::{Data, Engine};
 use super::ladder::{self, Rung};
 use crate::LabError;
 
-/// Somebody who writes and reads sequences.
+/// An engine that writes and reads sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "&'static str", try_from = "String")]
-pub struct Contender(Way);
+pub struct Contender(Marshaler);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Marshaler {
     /// A rung of the ladder.
     Ladder(Rung),
     /// An engine of the ORB.
     Engine(Engine),
-    /// The user data, copied as it is: what nobody undercuts.
+    /// A plain copy of the user data: the lower bound.
     Copy,
 }
 
-/// Which way values go.
+/// The direction of marshaling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -41,35 +41,35 @@ pub enum Direction {
 pub(super) const DIRECTIONS: [Direction; 2] = [Direction::Write, Direction::Read];
 
 impl Contender {
-    /// The first rung, which others are compared with.
-    pub const ORIGINAL: Self = Self(Way::Ladder(Rung::Original));
+    /// The first rung, the base of the comparison.
+    pub const ORIGINAL: Self = Self(Marshaler::Ladder(Rung::Original));
 
     /// All of them, in the order of the report.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        let rungs = Rung::ALL.into_iter().map(Way::Ladder);
-        let engines = [Engine::Interpretive, Engine::Adaptive, Engine::Compiled, Engine::Padded].map(Way::Engine);
-        rungs.chain(engines).chain([Way::Copy]).map(Self).collect()
+        let rungs = Rung::ALL.into_iter().map(Marshaler::Ladder);
+        let engines = [Engine::Interpretive, Engine::Adaptive, Engine::Compiled, Engine::Padded].map(Marshaler::Engine);
+        rungs.chain(engines).chain([Marshaler::Copy]).map(Self).collect()
     }
 
     /// The name that options and tables use.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {
-            Way::Ladder(rung) => rung.name(),
-            Way::Engine(Engine::Compiled) => "compiled",
-            Way::Engine(Engine::Interpretive) => "interpretive",
-            Way::Engine(Engine::Adaptive) => "adaptive",
-            Way::Engine(Engine::Padded) => "padded",
-            Way::Copy => "copy",
+            Marshaler::Ladder(rung) => rung.name(),
+            Marshaler::Engine(Engine::Compiled) => "compiled",
+            Marshaler::Engine(Engine::Interpretive) => "interpretive",
+            Marshaler::Engine(Engine::Adaptive) => "adaptive",
+            Marshaler::Engine(Engine::Padded) => "padded",
+            Marshaler::Copy => "copy",
         }
     }
 
-    /// The rung, for those that have one.
+    /// The rung, if it is one.
     pub(super) fn rung(self) -> Option<Rung> {
         match self.0 {
-            Way::Ladder(rung) => Some(rung),
-            Way::Engine(_) | Way::Copy => None,
+            Marshaler::Ladder(rung) => Some(rung),
+            Marshaler::Engine(_) | Marshaler::Copy => None,
         }
     }
 }
@@ -119,18 +119,18 @@ impl<'d> Bench<'d> {
     pub(super) fn new(contender: Contender, data: &'d Data) -> Result<Self, LabError> {
         let (node, memory) = (data.node(), data.memory());
         let mut bench = Self { contender, data, node, memory, scratch: Vec::new(), octets: Vec::new() };
-        // Once in each direction: buffers have grown, and the octets to be read are there.
+        // Once in each direction: buffers have grown, and the octets to read exist.
         bench.write()?;
         bench.read()?;
         Ok(bench)
     }
 
-    /// MiB of user data per second, over at least this long and sixteen turns.
+    /// MiB of user data per second, over at least this duration and sixteen repetitions.
     pub(super) fn rate(&mut self, direction: Direction, span: Duration) -> Result<f64, LabError> {
         let start = Instant::now();
         let mut turns = 0u32;
         loop {
-            // The clock is asked so seldom that it does not count.
+            // The clock is read so rarely that it does not matter.
             for _ in 0..16 {
                 match direction {
                     Direction::Write => self.write()?,
@@ -148,9 +148,9 @@ impl<'d> Bench<'d> {
 
     fn write(&mut self) -> Result<(), LabError> {
         match self.contender.0 {
-            Way::Ladder(rung) => ladder::encode(rung, &self.node, black_box(&self.memory), &mut self.octets),
-            Way::Engine(engine) => self.write_by(engine)?,
-            Way::Copy => {
+            Marshaler::Ladder(rung) => ladder::encode(rung, &self.node, black_box(&self.memory), &mut self.octets),
+            Marshaler::Engine(engine) => self.write_by(engine)?,
+            Marshaler::Copy => {
                 self.octets.clear();
                 self.octets.extend_from_slice(black_box(&self.memory));
             }
@@ -173,9 +173,9 @@ impl<'d> Bench<'d> {
     fn read(&mut self) -> Result<(), LabError> {
         let octets = black_box(self.octets.as_slice());
         match self.contender.0 {
-            Way::Ladder(rung) => drop(black_box(ladder::decode(rung, &self.node, octets)?)),
-            Way::Engine(engine) => self.data.decode(engine, octets).map_err(unmarshalable)?,
-            Way::Copy => drop(black_box(octets.to_vec())),
+            Marshaler::Ladder(rung) => drop(black_box(ladder::decode(rung, &self.node, octets)?)),
+            Marshaler::Engine(engine) => self.data.decode(engine, octets).map_err(unmarshalable)?,
+            Marshaler::Copy => drop(black_box(octets.to_vec())),
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn names_read_back() {
+    fn names_are_parsed() {
         for contender in Contender::all() {
             assert_eq!(contender.name().parse::<Contender>().unwrap(), contender);
         }

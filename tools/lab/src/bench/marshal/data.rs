@@ -1,4 +1,5 @@
-//! What is marshaled: sequences of the papers' types, as Rust values, as memory that an interpreter walks, and described.
+//! The marshaled data: sequences of the papers' types, as Rust values, as memory for an interpreter, and
+//! described.
 
 use std::hint::black_box;
 
@@ -28,20 +29,20 @@ macro_rules! generated {
 }
 
 mod compiled {
-    //! Coded by straight-line code.
+    //! Marshaled by straight-line code.
     spandrel::include_idl!("marshal");
 }
 
 generated! {
-    /// Coded by an interpreter with a table.
+    /// Marshaled by an interpreter with a table.
     interpreted "/interpretive/marshal.rs";
-    /// Coded by that one first, and by straight-line code once it has been used often.
+    /// Marshaled by that one first, and by straight-line code after frequent use.
     adaptive "/adaptive/marshal.rs";
-    /// Lies in memory as in messages.
+    /// With the same layout in memory as in messages.
     padded "/padded/marshal.rs";
 }
 
-/// Who of the ORB's engines codes a sequence.
+/// The ORB's engines for a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Engine {
     Compiled,
@@ -80,7 +81,7 @@ pub(super) enum Data {
 }
 
 impl Data {
-    /// So many octets of user data, less what would be no whole element.
+    /// That many octets of user data, rounded down to whole elements.
     pub(super) fn new(data_type: DataType, octets: usize) -> Self {
         let count = 0..octets / data_type.element_octets();
         match data_type {
@@ -146,7 +147,7 @@ impl Data {
         }
     }
 
-    /// Reads such a sequence, and lets it go.
+    /// Reads such a sequence, and drops it.
     pub(super) fn decode(&self, engine: Engine, octets: &[u8]) -> Result<(), CdrError> {
         fn keep<T>(items: T) {
             drop(black_box(items));

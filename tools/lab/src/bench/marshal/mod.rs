@@ -1,8 +1,8 @@
-//! The marshaling experiment (paper 001, chapter 5): the optimisation ladder of an interpreter, rung after rung, beside the
-//! engines of the ORB and a plain copy.
+//! The marshaling experiment (paper 001, chapter 5): the optimisation ladder of an interpreter, rung after
+//! rung, compared with the engines of the ORB and a plain copy.
 //!
-//! Every contender writes a sequence into one block of octets and reads it back, in one thread and without a network, so
-//! that what is seen is marshaling and nothing else. (The ORB's engines lend long sequences of primitives to the
+//! Every contender writes a sequence into one block of octets and reads it back, in one thread and without a
+//! network, so that only marshaling is measured. (The ORB's engines lend long sequences of primitives to the
 //! transport instead of copying them; here they are copied into the block, as the transport would.)
 
 mod contender;
@@ -14,6 +14,6 @@ mod series;
 mod settings;
 
 pub use contender::{Contender, Direction};
-pub use results::{Counted, Measured, Results, Row};
+pub use results::{Counted, Measurement, Results, Row};
 pub use series::run;
 pub use settings::Settings;

@@ -1,4 +1,5 @@
-//! Shows the marshaling experiment: a table per size and direction with a row per rung, and what each rung calls.
+//! Report of the marshaling experiment: a table per size and direction with a row per rung, and the calls of
+//! each rung.
 
 use std::fmt::Write as _;
 
@@ -137,7 +138,7 @@ fn summary_csv(results: &Results) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Contender, Measured, Settings};
+    use super::super::{Contender, Measurement, Settings};
     use super::*;
     use crate::machine::Machine;
 
@@ -161,7 +162,7 @@ mod tests {
                     (DataType::Struct, Direction::Read),
                 ] {
                     let rate = f64::from(128 << index) + f64::from(round) * f64::from(1 << index);
-                    measured.push(Measured { octets: 65_536, data_type, direction, round, contender, rate });
+                    measured.push(Measurement { octets: 65_536, data_type, direction, round, contender, rate });
                 }
             }
         }
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_measured_reads_back_from_json() {
+    fn measurements_are_parsed_from_their_json() {
         let text = serde_json::to_string(&results()).unwrap();
         assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), results());
     }

@@ -1,4 +1,4 @@
-//! What the marshaling experiment has measured, and what it comes to.
+//! Results of the marshaling experiment: the runs, and their summaries.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,16 +12,16 @@ use crate::workload::DataType;
 
 /// One run of one contender.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct Measurement {
     /// Octets of user data in the sequence.
     pub octets: usize,
     /// The type of its elements.
     pub data_type: DataType,
-    /// Which way it went.
+    /// The direction.
     pub direction: Direction,
     /// The round; runs of one type and size in one round followed each other directly.
     pub round: u32,
-    /// Who marshaled.
+    /// The engine.
     pub contender: Contender,
     /// MiB of user data per second.
     pub rate: f64,
@@ -34,9 +34,9 @@ pub struct Row {
     pub octets: usize,
     /// The type of its elements.
     pub data_type: DataType,
-    /// Which way it went.
+    /// The direction.
     pub direction: Direction,
-    /// Who marshaled.
+    /// The engine.
     pub contender: Contender,
     /// MiB of user data per second.
     pub rate: Summary,
@@ -44,14 +44,14 @@ pub struct Row {
     pub over_original: Option<Summary>,
 }
 
-/// How often the methods of a rung are called for one element, as the paper's profiles of chapter 5 count them.
+/// The number of calls of a rung's methods for one element, as in the paper's profiles of chapter 5.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Counted {
     /// The rung.
     pub contender: Contender,
     /// The type of the elements.
     pub data_type: DataType,
-    /// Which way they went.
+    /// The direction.
     pub direction: Direction,
     /// Calls per element, by method; methods that were never called are left out.
     pub calls: Vec<(String, f64)>,
@@ -62,20 +62,20 @@ pub struct Counted {
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
-    /// What it was measured on.
+    /// The machine and program of the measurement.
     pub machine: Machine,
-    /// What was to be run.
+    /// The settings.
     pub settings: Settings,
     /// The summaries.
     pub rows: Vec<Row>,
     /// Calls of the interpreters' methods.
     pub counted: Vec<Counted>,
     /// The single runs, in the order in which they were made.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<Measurement>,
 }
 
 impl Results {
-    pub(super) fn of(machine: Machine, settings: Settings, measured: Vec<Measured>) -> Self {
+    pub(super) fn of(machine: Machine, settings: Settings, measured: Vec<Measurement>) -> Self {
         let mut rows = Vec::new();
         for &octets in &settings.sizes {
             for &data_type in &settings.types {
@@ -127,7 +127,7 @@ fn count(settings: &Settings) -> Vec<Counted> {
     counted
 }
 
-/// To the fourth place behind the point, which is more than tables show.
+/// Rounded to four decimal places, which is more than tables show.
 fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::contender::{Bench, Contender, DIRECTIONS};
 use super::data::Data;
-use super::results::{Measured, Results};
+use super::results::{Measurement, Results};
 use super::settings::Settings;
 use crate::LabError;
 use crate::machine::Machine;
@@ -15,7 +15,7 @@ use crate::workload::DataType;
 /// Runs the whole series and summarises it.
 ///
 /// # Errors
-/// If the settings cannot be run, or the core cannot be had.
+/// If the settings are invalid, or the core is not available.
 pub fn run(settings: &Settings) -> Result<Results, LabError> {
     settings.check()?;
     let machine = Machine::here();
@@ -23,7 +23,7 @@ pub fn run(settings: &Settings) -> Result<Results, LabError> {
     Ok(Results::of(machine, settings.clone(), measured))
 }
 
-fn rounds(settings: &Settings) -> Result<Vec<Measured>, LabError> {
+fn rounds(settings: &Settings) -> Result<Vec<Measurement>, LabError> {
     let start = Instant::now();
     let runs = settings.sizes.len() * settings.types.len() * settings.contenders.len();
     let mut progress = Progress::begin(runs as u64 * u64::from(settings.rounds));
@@ -59,13 +59,13 @@ fn one(
     data_type: DataType,
     octets: usize,
     round: u32,
-) -> Result<Vec<Measured>, LabError> {
+) -> Result<Vec<Measurement>, LabError> {
     let data = Data::new(data_type, octets);
     let mut bench = Bench::new(contender, &data)?;
     let span = Duration::from_micros(settings.run_micros);
     let measure = |direction| {
         let rate = bench.rate(direction, span)?;
-        Ok(Measured { octets, data_type, direction, round, contender, rate })
+        Ok(Measurement { octets, data_type, direction, round, contender, rate })
     };
     DIRECTIONS.into_iter().map(measure).collect()
 }
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_is_run_in_every_round_in_both_directions() {
+    fn every_contender_runs_in_every_round_in_both_directions() {
         let results = run(&settings()).unwrap();
         assert_eq!(results.rows.len(), 2 * 6 * 2 * Contender::all().len());
         assert!(results.rows.iter().all(|row| row.rate.count == 2 && row.rate.median > 0.0));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_be_run_are_refused() {
+    fn invalid_settings_are_refused() {
         assert!(settings().check().is_ok());
         assert!(Settings { types: Vec::new(), ..settings() }.check().is_err());
         assert!(Settings { run_micros: 0, ..settings() }.check().is_err());

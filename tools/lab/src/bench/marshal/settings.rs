@@ -1,4 +1,4 @@
-//! What a series covers, and what it refuses to.
+//! Settings of a series, and their validation.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,18 +6,18 @@ use super::contender::Contender;
 use crate::LabError;
 use crate::workload::{DataType, MAX_BUFFER_OCTETS};
 
-/// What the series covers.
+/// Settings of the series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Who marshals, in the order of the report.
+    /// The engines, in the order of the report.
     pub contenders: Vec<Contender>,
     /// Element types, in the order of the report.
     pub types: Vec<DataType>,
     /// Octets of user data in a sequence, in the order of the report.
     pub sizes: Vec<usize>,
-    /// How often each contender is run.
+    /// The number of rounds.
     pub rounds: u32,
-    /// How long a run lasts, in microseconds.
+    /// The duration of a run in microseconds.
     pub run_micros: u64,
     /// The core that the experiment is pinned to.
     pub core: Option<usize>,
@@ -26,10 +26,10 @@ pub struct Settings {
 }
 
 /// Shorter sequences would measure the clock, and have no struct.
-const LEAST_OCTETS: usize = 64;
+const MIN_OCTETS: usize = 64;
 
 impl Settings {
-    /// Refuses what cannot be run.
+    /// Validates the settings.
     ///
     /// # Errors
     /// If a list is empty, or a number out of range.
@@ -41,9 +41,9 @@ impl Settings {
         if self.rounds == 0 || self.run_micros == 0 {
             return refuse("nothing to run: rounds and the time of a run must be above zero".to_owned());
         }
-        match self.sizes.iter().find(|size| !(LEAST_OCTETS..=MAX_BUFFER_OCTETS).contains(*size)) {
+        match self.sizes.iter().find(|size| !(MIN_OCTETS..=MAX_BUFFER_OCTETS).contains(*size)) {
             Some(size) => {
-                refuse(format!("a sequence has between {LEAST_OCTETS} octets and {MAX_BUFFER_OCTETS}, not {size}"))
+                refuse(format!("a sequence has between {MIN_OCTETS} octets and {MAX_BUFFER_OCTETS}, not {size}"))
             }
             None => Ok(()),
         }

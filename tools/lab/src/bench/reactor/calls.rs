@@ -1,4 +1,4 @@
-//! The ORB in place of an echo server: what it is sent is a request without parameters, what comes back its reply.
+//! The ORB in place of an echo server: the message is a request without parameters, the answer its reply.
 
 use std::io::{self, Write};
 
@@ -8,24 +8,25 @@ use spandrel_giop::{RequestTemplate, ResponseFlags};
 
 use crate::LabError;
 use crate::mechanism::generated::latency::LatencySkeleton;
-use crate::mechanism::orb::Answering;
+use crate::mechanism::orb::AnsweringServant;
 
-/// What goes to and fro over a connection.
+/// The messages exchanged over a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Exchange {
-    /// What is sent.
+    /// The octets sent.
     pub(super) message: Vec<u8>,
-    /// How many octets come back.
+    /// The number of octets of the answer.
     pub(super) reply_octets: usize,
-    /// Whether any part of a message is answered for itself, as by an echo.
+    /// Whether any part of a message is answered separately, as by an echo.
     pub(super) is_echo: bool,
 }
 
-/// Octets of a reply in GIOP 1.2 that has neither contexts nor results: header, request id, status, the number of contexts.
+/// Octets of a GIOP 1.2 reply without contexts and results: header, request id, status, the number of
+/// contexts.
 const REPLY_OCTETS: usize = 12 + 4 + 4 + 4;
 
 impl Exchange {
-    /// So many octets that come back as they are.
+    /// An echo of that many octets.
     pub(super) fn echo(octets: usize) -> Self {
         Self { message: (0..octets).map(|index| (index % 251) as u8).collect(), reply_octets: octets, is_echo: true }
     }
@@ -39,7 +40,8 @@ impl Exchange {
         Self { message: out.to_vec(), reply_octets: REPLY_OCTETS, is_echo: false }
     }
 
-    /// What a server's line says after its port: nothing, or in hexadecimal digits the key of the object to be called.
+    /// Parses the rest of a server's line after its port: empty, or the key of the object to call, in
+    /// hexadecimal digits.
     pub(super) fn read(rest: &str, octets: usize) -> Option<Self> {
         if rest.is_empty() {
             return Some(Self::echo(octets));
@@ -49,7 +51,7 @@ impl Exchange {
     }
 }
 
-/// Says where the object is, and serves until the process ends.
+/// Prints the object's port and key, and serves until the process ends.
 pub(super) fn serve() -> Result<(), LabError> {
     let orb = Orb::builder()
         .concurrency(spandrel::Concurrency::LeaderFollowers { threads: None })
@@ -58,16 +60,16 @@ pub(super) fn serve() -> Result<(), LabError> {
         .build()
         .map_err(LabError::call("make the ORB"))?;
     let reference = activate(&orb).map_err(LabError::call("activate the servant"))?;
-    say(&reference).map_err(LabError::io("speak to the parent"))?;
+    print_line(&reference).map_err(LabError::io("speak to the parent"))?;
     orb.run();
     Ok(())
 }
 
 fn activate(orb: &Orb) -> Result<ObjectRef, SystemException> {
-    Poa::root(orb)?.activate(LatencySkeleton::new(Answering))
+    Poa::root(orb)?.activate(LatencySkeleton::new(AnsweringServant))
 }
 
-fn say(reference: &ObjectRef) -> io::Result<()> {
+fn print_line(reference: &ObjectRef) -> io::Result<()> {
     let profile = reference.ior().profiles.iter().find_map(|profile| IiopProfile::decode(profile).ok().flatten());
     let profile = profile.ok_or(io::ErrorKind::InvalidData)?;
     let key: String = profile.object_key.iter().map(|octet| format!("{octet:02x}")).collect();
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_with_a_key_asks_for_calls_and_one_without_for_echoes() {
+    fn a_line_with_a_key_selects_calls_and_one_without_selects_echoes() {
         assert_eq!(Exchange::read("", 3), Some(Exchange { message: vec![0, 1, 2], reply_octets: 3, is_echo: true }));
         let call = Exchange::read("41ff", 3).unwrap();
         assert_eq!((&call.message[..4], call.reply_octets), (&b"GIOP"[..], 24));

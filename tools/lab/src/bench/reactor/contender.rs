@@ -1,4 +1,4 @@
-//! Who serves in the reactor experiment.
+//! The servers of the reactor experiment.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::LabError;
 use crate::peer::EchoServer;
 
-/// Whoever echoes.
+/// An echo server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "&'static str", try_from = "String")]
 #[non_exhaustive]
@@ -24,7 +24,7 @@ pub enum Contender {
 }
 
 impl Contender {
-    /// What ratios are formed to.
+    /// The base of the ratios.
     pub const BASE: Self = Self::C;
 
     /// All of them, the base first.
@@ -44,7 +44,8 @@ impl Contender {
         }
     }
 
-    /// The folder below `peers` with its program, which has the same name; nothing if it is part of this program.
+    /// The folder below `peers` with its program, which has the same name; none if it is part of this
+    /// program.
     #[must_use]
     pub fn peer(self) -> Option<&'static str> {
         match self {

@@ -1,5 +1,5 @@
-//! Echo servers over this project's own reactor: as two event handlers, which do what the plain C program does, and by the
-//! Acceptor pattern, as its users would write it. The ORB is measured beside them.
+//! Echo servers over this project's own reactor: as two event handlers, which work like the plain C program,
+//! and with the Acceptor pattern, as its users would write it. The ORB is measured, too.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -13,10 +13,11 @@ use crate::LabError;
 use crate::peer::EchoServer;
 
 impl EchoServer {
-    /// Prints the port on one line, behind it what tells how to call the ORB, and serves until the process ends.
+    /// Prints the port on one line, for the ORB followed by its object key, and serves until the process
+    /// ends.
     ///
     /// # Errors
-    /// If the back end cannot be used, or nobody can be listened for.
+    /// If the back end cannot be used, or the server cannot listen.
     pub fn serve(self) -> Result<(), LabError> {
         let served = match self {
             Self::Handlers(backend) => serve_by_handlers(backend),
@@ -27,16 +28,16 @@ impl EchoServer {
     }
 }
 
-/// As many as the other servers have.
+/// The same backlog as the other servers.
 const BACKLOG: u16 = 4096;
 const BUFFER_OCTETS: usize = 16 << 10;
 
 thread_local! {
-    /// One for all connections: what comes is sent back before the next is looked at.
+    /// One for all connections: input is echoed before the next connection is handled.
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; BUFFER_OCTETS]);
 }
 
-fn say(port: u16) -> io::Result<()> {
+fn print_line(port: u16) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{port}")?;
     out.flush()
@@ -49,7 +50,7 @@ fn serve_by_handlers(backend: Backend) -> io::Result<()> {
     acceptor.set_nonblocking(true)?;
     let port = acceptor.local_addr()?.port();
     reactor.registry().register(Listener(acceptor), Interest::INPUT)?;
-    say(port)?;
+    print_line(port)?;
     reactor.run()
 }
 
@@ -58,7 +59,7 @@ fn serve_by_pattern() -> io::Result<()> {
     let family = Inet::new(AcceptorOptions::default().backlog(BACKLOG), Connector::new());
     let pattern = spandrel_reactor::Acceptor::new(family, || Service);
     let server = pattern.open(reactor.registry(), &Addr::loopback(0))?;
-    say(server.addr().port())?;
+    print_line(server.addr().port())?;
     reactor.run()
 }
 
@@ -89,9 +90,9 @@ impl EventHandler for Listener {
 
     fn handle_input(&mut self, cx: &Context<'_>) -> io::Result<()> {
         loop {
-            let (stream, _) = self.0.accept()?; // until there is nobody, which is no failure
+            let (stream, _) = self.0.accept()?; // until the queue is empty, which is no failure
             stream.set_no_delay(true)?;
-            // Whoever cannot be registered is refused: the connection is dropped.
+            // A connection that cannot be registered is dropped.
             _ = cx.register(Echo { stream, rest: Vec::new() }, Interest::INPUT);
         }
     }
@@ -99,7 +100,7 @@ impl EventHandler for Listener {
 
 struct Echo {
     stream: Stream,
-    /// What the peer has not taken yet.
+    /// Octets that the peer has not taken yet.
     rest: Vec<u8>,
 }
 

@@ -1,6 +1,6 @@
 //! The load: one thread that keeps many connections busy over plain sockets.
 //!
-//! One clock reading per event: the time at which an answer has come is the time at which the next message goes.
+//! One clock reading per event: the end of one exchange is the start of the next.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use super::results::Echoed;
 use super::settings::Load;
 use crate::raw::{self, Epoll, Socket};
 
-/// Answers slower than this many nanoseconds count as this slow.
+/// The upper limit of recorded times in nanoseconds.
 const SLOWEST: u64 = 60_000_000_000;
 
 /// Connections to one server.
@@ -33,7 +33,7 @@ struct Active {
 }
 
 impl Connections {
-    /// Opens them all, and makes sure on each that it is served.
+    /// Opens all connections, and checks that each is served.
     ///
     /// # Errors
     /// If a connection cannot be made, or is not answered within the limit.
@@ -61,10 +61,10 @@ impl Connections {
         Ok(Self { _idle: idle, active, epoll, exchange, reply, limit })
     }
 
-    /// Keeps the active ones busy for `time`, and then waits for the answers that are still due.
+    /// Keeps the active ones busy for `time`, and then waits for the outstanding answers.
     ///
     /// # Errors
-    /// If a connection fails, or nobody answers within the limit.
+    /// If a connection fails, or no answer arrives within the limit.
     pub(super) fn run(&mut self, time: Duration) -> io::Result<Echoed> {
         let mut histogram =
             Histogram::<u64>::new_with_bounds(1, SLOWEST, 3).expect("the bounds and digits are constants in range");
@@ -78,9 +78,9 @@ impl Connections {
         let mut due = self.active.len();
         let millis = self.limit.as_millis().clamp(1, 1 << 30) as i32;
         while due > 0 {
-            let mut nobody = true;
+            let mut no_event = true;
             for token in self.epoll.wait(millis)? {
-                nobody = false;
+                no_event = false;
                 let active = &mut self.active[token];
                 if !active.receive(&mut self.reply)? {
                     continue;
@@ -95,7 +95,7 @@ impl Connections {
                 active.sent_at = now;
                 send_all(&active.socket, &self.exchange.message)?;
             }
-            if nobody && last.max(start).elapsed() >= self.limit {
+            if no_event && last.max(start).elapsed() >= self.limit {
                 return Err(io::ErrorKind::TimedOut.into());
             }
         }
@@ -104,7 +104,7 @@ impl Connections {
 }
 
 impl Active {
-    /// One call; whether the whole message is there now.
+    /// One call; returns whether the whole message has arrived.
     #[inline]
     fn receive(&mut self, reply: &mut [u8]) -> io::Result<bool> {
         match raw::recv(&self.socket, &mut reply[self.received..])? {
@@ -121,7 +121,8 @@ impl Active {
     }
 }
 
-/// One octet to everybody, then one octet from everybody; or a whole call, where nothing less is answered.
+/// One octet to each connection, then one octet from each; or a whole call, where smaller messages are not
+/// answered.
 fn all_are_served(sockets: &[&Socket], exchange: &Exchange) -> io::Result<()> {
     let (message, octets) =
         if exchange.is_echo { (&[1][..], 1) } else { (&exchange.message[..], exchange.reply_octets) };
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_go_round_on_the_active_connections_until_the_time_is_up() {
+    fn active_connections_exchange_messages_until_the_deadline() {
         let mut connections = open(server(7, echo), 3, 4).unwrap();
         let time = Duration::from_millis(500);
         for _ in 0..2 {
@@ -196,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_hangs_up_is_an_error() {
+    fn a_server_that_closes_the_connection_is_an_error() {
         let addr = server(2, |mut stream| _ = stream.read(&mut [0; 1]));
-        let error = open(addr, 1, 1).err().expect("nobody echoed");
+        let error = open(addr, 1, 1).err().expect("no echo");
         assert!(matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset), "{error}");
     }
 
     #[test]
-    fn a_server_that_stops_answering_is_given_up() {
+    fn calls_fail_when_a_server_stops_replying() {
         let answers_once = |mut stream: TcpStream| {
             let mut octet = [0];
             stream.read_exact(&mut octet).unwrap();

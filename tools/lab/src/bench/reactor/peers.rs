@@ -1,18 +1,18 @@
-//! Where the other people's servers are: built from the source tree if there is one, so that what is measured is never older
-//! than what is read there.
+//! The programs of other projects' servers: built from the source tree if there is one, so that the measured
+//! program is never older than its source.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The file that Cargo puts into a folder that it builds into.
+/// The file that Cargo puts into its build folders.
 const BUILD_FOLDER_MARK: &str = "CACHEDIR.TAG";
 
-/// The program of the server in `peers/NAME`: of the folder that is given, or built from the source tree, or found where it
-/// was built before.
+/// The program of the server in `peers/NAME`: from the given folder, or built from the source tree, or from
+/// the folder of an earlier build.
 ///
 /// # Errors
-/// In words, why there is none, and how to get it.
+/// The reason why there is none, and how to get it, as text.
 pub(super) fn find(name: &str, given: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(folder) = given {
         let program = folder.join(name);
@@ -28,13 +28,13 @@ pub(super) fn find(name: &str, given: Option<&Path>) -> Result<PathBuf, String> 
     program.ok_or_else(|| format!("not built: run this in the source tree, or `make -C peers/{name} OUT=DIR` there"))
 }
 
-/// The source tree that the current folder is in, if it is one.
+/// The source tree that contains the current folder, if any.
 fn source_tree() -> Option<PathBuf> {
     let here = env::current_dir().ok()?;
     here.ancestors().find(|folder| folder.join("peers/reactor-c/Makefile").is_file()).map(Path::to_owned)
 }
 
-/// The folder that this program was built into, or else the tree's.
+/// The build folder of this program, or else of the tree.
 fn build_folder(tree: Option<&Path>) -> Option<PathBuf> {
     let program = env::current_exe().ok();
     let around = program.as_deref().and_then(|program| Some(program.parent()?.parent()?.to_owned()));
@@ -52,7 +52,7 @@ fn make(folder: &Path, out: &Path) -> Result<(), String> {
     Err(format!("cannot be built: {}", first_error(&words)))
 }
 
-/// The line that says what is wrong.
+/// The line with the error.
 fn first_error(words: &str) -> &str {
     let line = words.lines().find(|line| line.contains("error")).or_else(|| words.lines().next());
     line.map_or("make failed", |line| line.strip_prefix("error: ").unwrap_or(line).trim())
@@ -63,14 +63,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_is_named() {
+    fn a_missing_peer_is_named() {
         let nowhere = tempfile::tempdir().unwrap();
-        let why = find("ace", Some(nowhere.path())).unwrap_err();
-        assert!(why.ends_with("has no ace"), "{why}");
+        let reason = find("ace", Some(nowhere.path())).unwrap_err();
+        assert!(reason.ends_with("has no ace"), "{reason}");
     }
 
     #[test]
-    fn the_compilers_error_is_told_and_not_what_led_to_it() {
+    fn the_first_error_of_make_is_the_reason() {
         assert_eq!(
             first_error("In file x\nerror: ACE is not installed\nmake: *** [Makefile:9] Error 1\n"),
             "ACE is not installed"
@@ -83,7 +83,7 @@ mod tests {
     fn a_server_that_cannot_be_built_is_an_error_with_its_reason() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("Makefile"), "all:\n\t@echo 'error: no such luck' >&2; exit 1\n").unwrap();
-        let why = make(folder.path(), folder.path()).unwrap_err();
-        assert_eq!(why, "cannot be built: no such luck");
+        let reason = make(folder.path(), folder.path()).unwrap_err();
+        assert_eq!(reason, "cannot be built: no such luck");
     }
 }

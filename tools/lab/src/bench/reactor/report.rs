@@ -1,4 +1,4 @@
-//! Shows the reactor experiment: a table per placement and load, a row per server.
+//! Report of the reactor experiment: a table per placement and load, a row per server.
 
 use std::fmt::Write as _;
 
@@ -27,8 +27,8 @@ pub fn text(results: &Results) -> String {
             let rows: Vec<&Row> = results.rows.iter().filter(here).collect();
             _ = writeln!(text, "\n{}, load and server {}", load.description(), placement.description());
             _ = writeln!(text, "{}", table(&rows));
-            for (who, why) in rows.iter().filter_map(|row| Some((row.contender, row.absent.as_ref()?))) {
-                _ = writeln!(text, "{who} is absent: {why}");
+            for (contender, reason) in rows.iter().filter_map(|row| Some((row.contender, row.absent.as_ref()?))) {
+                _ = writeln!(text, "{contender} is absent: {reason}");
             }
         }
     }
@@ -64,7 +64,7 @@ fn table(rows: &[&Row]) -> comfy_table::Table {
                 row.cpu_us.map_or_else(missing, |us| format!("{:.3}", us.median)),
                 row.cpu_ratio.map_or_else(missing, |ratio| ranged(&ratio)),
                 row.to_first_load.map_or_else(missing, |ratio| ranged(&ratio)),
-                // What an allocator keeps of an earlier load is not this one's.
+                // Memory that an allocator keeps from an earlier load does not belong to this one.
                 row.each_octets.map_or_else(missing, |octets| format!("{:.2}", octets.low / 1024.0)),
             ]),
         }
@@ -126,7 +126,7 @@ fn summary_csv(results: &Results) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::results::Absent;
-    use super::super::{Contender, Echoed, Load, Measured, Settings};
+    use super::super::{Contender, Echoed, Load, Measurement, Settings};
     use super::*;
     use crate::machine::Machine;
     use crate::placement::Placement;
@@ -151,7 +151,7 @@ mod tests {
                 let echoed = Echoed { events, seconds: 0.5, p50_us: 100.0, p99_us: 150.0, max_us: 900.0 };
                 let placement = Placement::Two;
                 let server_cpu = Some(0.25 / part as f64 * 10.0);
-                measured.push(Measured {
+                measured.push(Measurement {
                     placement,
                     load: busy,
                     round: round as u32,
@@ -163,8 +163,12 @@ mod tests {
             }
         }
         let absent = [
-            Absent { contender: Contender::Ace, load: None, why: "cannot be built: ACE is not installed".to_owned() },
-            Absent { contender: Contender::Asio, load: Some(crowded), why: "it does not hold them".to_owned() },
+            Absent {
+                contender: Contender::Ace,
+                load: None,
+                reason: "cannot be built: ACE is not installed".to_owned(),
+            },
+            Absent { contender: Contender::Asio, load: Some(crowded), reason: "it does not hold them".to_owned() },
         ];
         Results::of(Machine::example(), settings, measured, &absent)
     }
@@ -184,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_measured_reads_back_from_json() {
+    fn measurements_are_parsed_from_their_json() {
         let text = serde_json::to_string(&results()).unwrap();
         assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), results());
     }

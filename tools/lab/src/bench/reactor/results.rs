@@ -1,4 +1,4 @@
-//! What the reactor experiment has measured, and what it comes to.
+//! Results of the reactor experiment: the runs, and their summaries.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -9,12 +9,12 @@ use crate::machine::Machine;
 use crate::placement::Placement;
 use crate::stats::Summary;
 
-/// What one run came to. Times are in microseconds, from sending a message until it has come back.
+/// The results of one run. Times are in microseconds, from sending a message until its echo has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Echoed {
-    /// Messages that came back.
+    /// Messages echoed.
     pub events: u64,
-    /// From the first message to the last answer that counts, in seconds.
+    /// From the first message to the last counted answer, in seconds.
     pub seconds: f64,
     /// Half of the answers took less.
     pub p50_us: f64,
@@ -37,7 +37,7 @@ impl Echoed {
         }
     }
 
-    /// Messages that came back per second.
+    /// Messages echoed per second.
     #[must_use]
     pub fn events_per_second(&self) -> f64 {
         if self.seconds > 0.0 { self.events as f64 / self.seconds } else { 0.0 }
@@ -46,24 +46,24 @@ impl Echoed {
 
 /// One run of one contender.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// On which cores.
+pub struct Measurement {
+    /// The placement.
     pub placement: Placement,
-    /// Over how many connections.
+    /// The connections.
     pub load: Load,
     /// The round; runs of a load in one round followed each other directly.
     pub round: u32,
-    /// Who served.
+    /// The server.
     pub contender: Contender,
-    /// What came back.
+    /// The echoes.
     pub echoed: Echoed,
-    /// Processor time of the server's process meanwhile, in seconds; absent if the system does not say.
+    /// Processor time of the server's process meanwhile, in seconds; none if the system does not report it.
     pub server_cpu: Option<f64>,
-    /// Octets of the server's memory for each connection, as soon as all were open and had been served once.
+    /// Octets of the server's memory for each connection, after all were open and had been served once.
     pub each_octets: Option<f64>,
 }
 
-impl Measured {
+impl Measurement {
     /// Processor time of the server per message, in microseconds.
     #[must_use]
     pub fn cpu_us_per_event(&self) -> Option<f64> {
@@ -76,21 +76,21 @@ impl Measured {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Absent {
     pub contender: Contender,
-    /// With which connections; with none, if absent.
+    /// The load, or all if none.
     pub load: Option<Load>,
-    pub why: String,
+    pub reason: String,
 }
 
 /// The rounds of one contender in one placement and load, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// On which cores.
+    /// The placement.
     pub placement: Placement,
-    /// Over how many connections.
+    /// The connections.
     pub load: Load,
-    /// Who served.
+    /// The server.
     pub contender: Contender,
-    /// Messages that came back per second; absent if the contender is.
+    /// Messages echoed per second; none if the contender is absent.
     pub events_per_second: Option<Summary>,
     /// The ratio of that to the base's in the same round: above one is better.
     pub ratio: Option<Summary>,
@@ -106,7 +106,7 @@ pub struct Row {
     pub cpu_us: Option<Summary>,
     /// The ratio of that to the base's in the same round: below one is better.
     pub cpu_ratio: Option<Summary>,
-    /// Why there are no figures, if there are none.
+    /// The reason for missing figures, if any.
     pub absent: Option<String>,
 }
 
@@ -115,31 +115,31 @@ pub struct Row {
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
-    /// What it was measured on.
+    /// The machine and program of the measurement.
     pub machine: Machine,
-    /// What was to be run.
+    /// The settings.
     pub settings: Settings,
     /// The summaries.
     pub rows: Vec<Row>,
     /// The single runs, in the order in which they were made.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<Measurement>,
 }
 
 impl Results {
-    pub(super) fn of(machine: Machine, settings: Settings, measured: Vec<Measured>, absent: &[Absent]) -> Self {
+    pub(super) fn of(machine: Machine, settings: Settings, measured: Vec<Measurement>, absent: &[Absent]) -> Self {
         let mut rows = Vec::new();
         for placement in &settings.placements {
             for load in &settings.loads {
-                let here = |m: &&Measured| m.placement == *placement && m.load == *load;
-                let here: Vec<&Measured> = measured.iter().filter(here).collect();
-                let first = |m: &&Measured| m.placement == *placement && Some(&m.load) == settings.loads.first();
-                let first: Vec<&Measured> = measured.iter().filter(first).collect();
+                let here = |m: &&Measurement| m.placement == *placement && m.load == *load;
+                let here: Vec<&Measurement> = measured.iter().filter(here).collect();
+                let first = |m: &&Measurement| m.placement == *placement && Some(&m.load) == settings.loads.first();
+                let first: Vec<&Measurement> = measured.iter().filter(first).collect();
                 for contender in &settings.contenders {
                     let row = Row::of(*placement, *load, *contender, &here, &first);
                     let absence =
                         |a: &&Absent| a.contender == *contender && a.load.is_none_or(|where_| where_ == *load);
-                    let why = absent.iter().find(absence).map(|absent| absent.why.clone());
-                    rows.push(Row { absent: why.filter(|_| row.events_per_second.is_none()), ..row });
+                    let reason = absent.iter().find(absence).map(|absent| absent.reason.clone());
+                    rows.push(Row { absent: reason.filter(|_| row.events_per_second.is_none()), ..row });
                 }
             }
         }
@@ -148,13 +148,19 @@ impl Results {
 }
 
 impl Row {
-    /// `first`: what was measured with the first of the loads.
-    fn of(placement: Placement, load: Load, contender: Contender, measured: &[&Measured], first: &[&Measured]) -> Self {
-        let of = |measured: &[&Measured], who: Contender, value: fn(&Measured) -> Option<f64>| {
-            let of = measured.iter().filter(|m| m.contender == who);
+    /// `first`: the measurements with the first of the loads.
+    fn of(
+        placement: Placement,
+        load: Load,
+        contender: Contender,
+        measured: &[&Measurement],
+        first: &[&Measurement],
+    ) -> Self {
+        let of = |measured: &[&Measurement], contender: Contender, value: fn(&Measurement) -> Option<f64>| {
+            let of = measured.iter().filter(|m| m.contender == contender);
             of.filter_map(|m| Some((m.round, value(m)?))).collect::<Vec<_>>()
         };
-        let rate: fn(&Measured) -> Option<f64> = |m| Some(m.echoed.events_per_second());
+        let rate: fn(&Measurement) -> Option<f64> = |m| Some(m.echoed.events_per_second());
         let summary = |value| Summary::of(of(measured, contender, value).into_iter().map(|(_, value)| value));
         let ratio = |value| Summary::of_ratios(&of(measured, contender, value), &of(measured, Contender::BASE, value));
         Self {
@@ -167,8 +173,8 @@ impl Row {
             each_octets: summary(|m| m.each_octets),
             p50_us: summary(|m| Some(m.echoed.p50_us)),
             p99_us: summary(|m| Some(m.echoed.p99_us)),
-            cpu_us: summary(Measured::cpu_us_per_event),
-            cpu_ratio: ratio(Measured::cpu_us_per_event),
+            cpu_us: summary(Measurement::cpu_us_per_event),
+            cpu_ratio: ratio(Measurement::cpu_us_per_event),
             absent: None,
         }
     }

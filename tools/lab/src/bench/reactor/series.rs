@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::calls::Exchange;
 use super::contender::Contender;
 use super::load::Connections;
-use super::results::{Absent, Echoed, Measured};
+use super::results::{Absent, Echoed, Measurement};
 use super::settings::Load;
 use super::{Results, Settings, peers};
 use crate::LabError;
@@ -22,26 +22,26 @@ use crate::placement::{Placement, Role, cores, on_core};
 use crate::progress::Progress;
 use crate::units::grouped;
 
-/// Runs before the first that counts, for each contender and load: this part of a run's time.
+/// The duration of the warm-up run of each contender and load, as a fraction of a run.
 const WARM_UP_PART: u32 = 10;
-/// Descriptors that are open besides connections, generously.
+/// An upper bound of the open descriptors besides connections.
 const OTHER_DESCRIPTORS: u64 = 128;
-/// How long a server that refused is left alone.
+/// The pause before a server that refused is tried again.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(1);
 
-/// Runs the whole series and summarises it. A contender that is not here, or cannot hold so many connections, keeps its
-/// row, with the reason.
+/// Runs the whole series and summarises it. A contender that is not available, or cannot hold that many
+/// connections, keeps its row, with the reason.
 ///
 /// # Errors
-/// If the settings cannot be run, or a run fails.
+/// If the settings are invalid, or a run fails.
 pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError> {
     settings.check()?;
     raise_descriptor_limit(settings.loads.iter().map(|load| load.connections()).max().unwrap_or(0))?;
     let machine = Machine::here();
-    let (present, absent) = who_is_here(settings);
-    let runs = present.len() * settings.placements.len() * settings.loads.len() * settings.rounds as usize;
+    let (available, absent) = find_contenders(settings);
+    let runs = available.len() * settings.placements.len() * settings.loads.len() * settings.rounds as usize;
     let progress = Progress::begin(runs as u64);
-    let mut series = Series { settings, start: Instant::now(), progress, present, absent, measured: Vec::new() };
+    let mut series = Series { settings, start: Instant::now(), progress, available, absent, measured: Vec::new() };
     let mut outcome = Ok(());
     for (index, placement) in settings.placements.iter().enumerate() {
         outcome = outcome.and_then(|()| series.placed(launch, *placement, index + 1));
@@ -51,9 +51,9 @@ pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError>
     Ok(Results::of(machine, settings.clone(), series.measured, &series.absent))
 }
 
-/// Those who can be run, and those who cannot, with the reason.
-fn who_is_here(settings: &Settings) -> (Vec<Present>, Vec<Absent>) {
-    let (mut present, mut absent) = (Vec::new(), Vec::new());
+/// The contenders that can be run, and the others, with the reason.
+fn find_contenders(settings: &Settings) -> (Vec<AvailableContender>, Vec<Absent>) {
+    let (mut available, mut absent) = (Vec::new(), Vec::new());
     for contender in settings.contenders.iter().copied() {
         let server = match (contender, contender.peer()) {
             (_, Some(name)) => peers::find(name, settings.peers.as_deref()).map(Program::Other),
@@ -61,14 +61,14 @@ fn who_is_here(settings: &Settings) -> (Vec<Present>, Vec<Absent>) {
             _ => Err("this system does not offer it".to_owned()),
         };
         match server {
-            Ok(program) => present.push(Present { contender, program }),
-            Err(why) => absent.push(Absent { contender, load: None, why }),
+            Ok(program) => available.push(AvailableContender { contender, program }),
+            Err(reason) => absent.push(Absent { contender, load: None, reason }),
         }
     }
-    (present, absent)
+    (available, absent)
 }
 
-/// As many descriptors as the system lets us have; the servers inherit that.
+/// Raises the descriptor limit as far as the system permits; the servers inherit it.
 fn raise_descriptor_limit(connections: u64) -> Result<(), LabError> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -85,15 +85,15 @@ fn raise_descriptor_limit(connections: u64) -> Result<(), LabError> {
 }
 
 #[derive(Clone, Debug)]
-struct Present {
+struct AvailableContender {
     contender: Contender,
     program: Program,
 }
 
-/// What a server's process runs.
+/// The program of a server's process.
 #[derive(Clone, Debug)]
 enum Program {
-    /// Somebody else's program.
+    /// A program of another project.
     Other(PathBuf),
     /// This program, as one of our servers.
     This(EchoServer),
@@ -103,9 +103,9 @@ struct Series<'a> {
     settings: &'a Settings,
     start: Instant,
     progress: Progress,
-    present: Vec<Present>,
+    available: Vec<AvailableContender>,
     absent: Vec<Absent>,
-    measured: Vec<Measured>,
+    measured: Vec<Measurement>,
 }
 
 /// A running server.
@@ -114,7 +114,7 @@ struct Server {
     process: ChildHandle,
     addr: SocketAddr,
     exchange: Exchange,
-    /// The least memory that it was seen to have.
+    /// The least memory observed.
     least_octets: u64,
 }
 
@@ -124,8 +124,8 @@ impl Series<'_> {
         let cores = cores();
         let (of_load, of_server) =
             (placement.core(Role::Transmitter, &cores)?, placement.core(Role::Receiver, &cores)?);
-        let start = |present: &Present| Server::start(launch, present, of_server, self.settings);
-        let mut servers = self.present.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+        let start = |available: &AvailableContender| Server::start(launch, available, of_server, self.settings);
+        let mut servers = self.available.iter().map(start).collect::<Result<Vec<_>, _>>()?;
         on_core(of_load, || self.rounds(&mut servers, placement, number))?
     }
 
@@ -135,7 +135,7 @@ impl Series<'_> {
                 if round > 0 && self.is_overdue(number) {
                     return Ok(());
                 }
-                // Who goes first changes from round to round, so that nobody always follows the same neighbour.
+                // The order rotates from round to round, so that no contender always follows the same one.
                 let turn = round as usize % servers.len().max(1);
                 servers.rotate_left(turn);
                 for server in &mut *servers {
@@ -147,7 +147,7 @@ impl Series<'_> {
         Ok(())
     }
 
-    /// Each placement has its share of the time.
+    /// Whether the placement's share of the time is used up.
     fn is_overdue(&self, number: usize) -> bool {
         let share = number as f64 / self.settings.placements.len() as f64;
         let budget = self.settings.budget_seconds.map(|budget| Duration::from_secs(budget).mul_f64(share));
@@ -168,12 +168,12 @@ impl Series<'_> {
                 let (echoed, server_cpu) = server.drive(&mut connections, self.settings.run_time())?;
                 let rate = format!("{} events/s", grouped(echoed.events_per_second()));
                 self.progress.step(&what, &rate);
-                self.measured.push(Measured { placement, load, round, contender, echoed, server_cpu, each_octets });
+                self.measured.push(Measurement { placement, load, round, contender, echoed, server_cpu, each_octets });
             }
             Err(error) => {
-                let why = format!("it does not hold {} connections: {error}", grouped(load.connections() as f64));
-                self.progress.step(&what, &why);
-                self.absent.push(Absent { contender, load: Some(load), why });
+                let reason = format!("it does not hold {} connections: {error}", grouped(load.connections() as f64));
+                self.progress.step(&what, &reason);
+                self.absent.push(Absent { contender, load: Some(load), reason });
             }
         }
         server.settle(self.settings.limit())
@@ -183,12 +183,12 @@ impl Series<'_> {
 impl Server {
     fn start(
         launch: Launch<'_>,
-        present: &Present,
+        available: &AvailableContender,
         core: Option<usize>,
         settings: &Settings,
     ) -> Result<Self, LabError> {
         let (octets, limit) = (settings.octets as usize, settings.limit());
-        let command = match &present.program {
+        let command = match &available.program {
             Program::Other(program) => Command::new(program),
             Program::This(server) => launch(&ChildRole { kind: ChildKind::Echo(*server), core: None }),
         };
@@ -196,26 +196,29 @@ impl Server {
         let mut process = on_core(core, || ChildHandle::start("echo server", command))??;
         let line = process.line(limit)?;
         let (port, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
-        let said = port.parse::<u16>().ok().zip(Exchange::read(rest, octets));
-        let (port, exchange) = said
-            .ok_or_else(|| LabError::Protocol { role: format!("{} server", present.contender), found: line.clone() })?;
+        let parsed = port.parse::<u16>().ok().zip(Exchange::read(rest, octets));
+        let (port, exchange) = parsed.ok_or_else(|| LabError::Protocol {
+            role: format!("{} server", available.contender),
+            found: line.clone(),
+        })?;
         let addr = (Ipv4Addr::LOCALHOST, port).into();
-        Ok(Self { contender: present.contender, process, addr, exchange, least_octets: u64::MAX })
+        Ok(Self { contender: available.contender, process, addr, exchange, least_octets: u64::MAX })
     }
 
-    /// The memory that it has now, where the system says.
+    /// Its present memory, where the system reports it.
     fn look(&mut self) -> Option<u64> {
         let now = resident_octets(self.process.id())?;
         self.least_octets = self.least_octets.min(now);
         Some(now)
     }
 
-    /// What of its memory, which is `now`, each of the connections takes; allocators keep what others took before.
+    /// The share of each connection in its memory, which is `now`; allocators keep the memory of earlier
+    /// loads.
     fn each(&self, now: u64, load: Load) -> f64 {
         (now - self.least_octets) as f64 / load.connections() as f64
     }
 
-    /// One run, after a short one that does not count, and the processor time that the server used for it.
+    /// One run, after a short warm-up, and the processor time that the server used for it.
     fn drive(&self, connections: &mut Connections, time: Duration) -> Result<(Echoed, Option<f64>), LabError> {
         let drive = |error| LabError::io(format!("drive the {} server", self.contender))(error);
         connections.run(time / WARM_UP_PART).map_err(drive)?;
@@ -225,9 +228,10 @@ impl Server {
         Ok((echoed, before.zip(after).map(|(before, after)| after - before)))
     }
 
-    /// Waits until the server has seen that all connections are closed, so that it does not do so in the next one's time.
+    /// Waits until the server has noticed that all connections are closed, so that this does not count in the
+    /// next run.
     ///
-    /// A server that had as many connections as it can hold goes on refusing until it has seen that, and is asked again.
+    /// A server that had as many connections as it can hold refuses further ones until then, and is retried.
     fn settle(&self, limit: Duration) -> Result<(), LabError> {
         let (alone, start) = (Load { idle: 0, active: 1 }, Instant::now());
         loop {
@@ -240,7 +244,8 @@ impl Server {
     }
 }
 
-/// Processor time of all threads of a process so far, in seconds, to the nanosecond as far as the scheduler has counted.
+/// Processor time of all threads of a process so far, in seconds, to the nanosecond as far as the scheduler
+/// has counted.
 fn cpu_seconds(process: u32) -> Option<f64> {
     let threads = std::fs::read_dir(format!("/proc/{process}/task")).ok()?;
     let nanos = |thread: io::Result<std::fs::DirEntry>| {

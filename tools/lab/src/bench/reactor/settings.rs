@@ -1,4 +1,4 @@
-//! What a series covers, and what it refuses to.
+//! Settings of a series, and their validation.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use crate::LabError;
 use crate::placement::Placement;
 use crate::units::grouped;
 
-/// How many connections a server has, written `IDLE+ACTIVE`.
+/// The connections of a server, written `IDLE+ACTIVE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Load {
     /// Open and silent.
     pub idle: u32,
-    /// With a message on its way at any time.
+    /// With a message in flight at any time.
     pub active: u32,
 }
 
@@ -28,7 +28,7 @@ impl Load {
         u64::from(self.idle) + u64::from(self.active)
     }
 
-    /// In words of a table's heading.
+    /// The text for a table's heading.
     #[must_use]
     pub fn description(self) -> String {
         format!("{} active and {} idle connections", grouped(self.active.into()), grouped(self.idle.into()))
@@ -59,42 +59,42 @@ impl FromStr for Load {
     }
 }
 
-/// As many as the system has ports for connections from one address to another, roughly.
+/// Roughly the number of ports for connections from one address to another.
 const MAX_CONNECTIONS: u64 = 28_000;
 
-/// Longer messages could fill the queues of both directions before anybody reads.
+/// Longer messages could fill the queues of both directions before either side reads.
 const MAX_MESSAGE_OCTETS: u32 = 16 << 10;
 
-/// What the series covers.
+/// Settings of the series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// On which cores, one series each: the load is the transmitter, the server the receiver.
+    /// The placements, one series each: the load is the transmitter, the server the receiver.
     pub placements: Vec<Placement>,
-    /// How many connections, in the order of the report.
+    /// The connections, in the order of the report.
     pub loads: Vec<Load>,
-    /// Who serves, in the order of the report.
+    /// The servers, in the order of the report.
     pub contenders: Vec<Contender>,
     /// Octets of a message.
     pub octets: u32,
-    /// How long one run lasts.
+    /// The duration of a run.
     pub run_millis: u64,
-    /// How often each contender is run.
+    /// The number of rounds.
     pub rounds: u32,
-    /// The folder with the other servers' programs, if they are not to be built from the source tree.
+    /// The folder with the other servers' programs, if they are not built from the source tree.
     pub peers: Option<PathBuf>,
-    /// The longest that a server may take to answer, in seconds.
+    /// The longest response time of a server, in seconds.
     pub limit_seconds: u32,
     /// After this many seconds no further round is begun.
     pub budget_seconds: Option<u64>,
 }
 
 impl Settings {
-    /// Refuses what cannot be run.
+    /// Validates the settings.
     ///
     /// # Errors
     /// If a list is empty, or a number out of range.
     pub fn check(&self) -> Result<(), LabError> {
-        let refuse = |why: String| Err(LabError::Settings(why));
+        let refuse = |reason: String| Err(LabError::Settings(reason));
         if self.placements.is_empty() || self.loads.is_empty() || self.contenders.is_empty() {
             return refuse("nothing to run: there must be a placement, a load and a server".to_owned());
         }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_reads_back_as_it_is_written() {
+    fn a_load_is_parsed_from_its_display_form() {
         let load: Load = "1000+64".parse().unwrap();
         assert_eq!((load.idle, load.active), (1000, 64));
         assert_eq!(load.to_string(), "1000+64");

@@ -1,4 +1,4 @@
-//! The loops whose time is taken.
+//! The timed loops.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -8,17 +8,17 @@ use spandrel_reactor::timer::{Time, TimerId, TimerOptions, TimerQueue};
 
 use super::settings::Strategy;
 
-/// What is done with a timer.
+/// An operation on a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
-    /// A timer more, for a random time.
+    /// Adds a timer with a random time.
     Schedule,
-    /// A timer less, before it is due.
+    /// Removes a timer before it is due.
     Cancel,
-    /// Another time for a timer.
+    /// Sets another time of a timer.
     Reschedule,
-    /// The next timer that is due, with its share of asking for the earliest time: of all timers, or of the first
+    /// Takes the next due timer, with its share of querying the earliest time: of all timers, or of the first
     /// 100,000, since a hashed wheel with far more timers than buckets passes each of them many times.
     Expire,
 }
@@ -40,15 +40,15 @@ impl Operation {
     }
 }
 
-/// With few timers they are gone through so often that this many are touched, so that the clock does not matter.
-const LEAST_TOUCHED: u32 = 100_000;
+/// With few timers the passes are repeated until this many are touched, so that the clock does not matter.
+const MIN_TOUCHED: u32 = 100_000;
 
-/// No more timers than this expire; the rest is dropped.
-const MOST_EXPIRED: usize = 100_000;
+/// The maximum number of timers that expire; the rest is dropped.
+const MAX_EXPIRED: usize = 100_000;
 
 /// Nanoseconds per timer, for each of [`OPERATIONS`].
 pub(super) fn of(strategy: Strategy, timers: u32, horizon: Duration, random: &mut fastrand::Rng) -> [f64; 4] {
-    let turns = LEAST_TOUCHED.div_ceil(timers);
+    let turns = MIN_TOUCHED.div_ceil(timers);
     let mut bench = Bench::new(strategy, timers as usize, horizon, random);
     let mut nanos = [0.0; 4];
     for _ in 0..turns {
@@ -59,7 +59,7 @@ pub(super) fn of(strategy: Strategy, timers: u32, horizon: Duration, random: &mu
     nanos.map(|nanos| nanos / f64::from(turns))
 }
 
-/// One queue and the timers that go through it.
+/// One queue and its timers.
 struct Bench<'a> {
     queue: Box<dyn TimerQueue<u64>>,
     now: Time,
@@ -74,7 +74,7 @@ impl<'a> Bench<'a> {
         let queue = strategy.0.queue_with(&TimerOptions::new().limit(timers).capacity(timers));
         let times = vec![Time::ZERO; timers];
         let mut bench = Self { queue, now: Time::ZERO, horizon, random, times, ids: Vec::with_capacity(timers) };
-        // Full and empty once, in another order.
+        // Filled and emptied once, in another order.
         bench.draw_times();
         bench.schedule();
         bench.random.shuffle(&mut bench.ids);
@@ -82,7 +82,7 @@ impl<'a> Bench<'a> {
         bench
     }
 
-    /// Each operation once for every timer, and how long that took: nanoseconds per timer.
+    /// Each operation once for every timer; returns nanoseconds per timer.
     fn turn(&mut self) -> [f64; 4] {
         self.draw_times();
         let schedule = taken(|| self.schedule());
@@ -94,7 +94,7 @@ impl<'a> Bench<'a> {
         let reschedule = taken(|| self.reschedule());
         let (count, mut expired) = (self.ids.len(), 0);
         let expire = taken(|| expired = self.expire());
-        assert!(expired == count || expired >= MOST_EXPIRED, "every timer expires once");
+        assert!(expired == count || expired >= MAX_EXPIRED, "every timer expires once");
         self.ids.clear();
         self.queue.clear();
         [(schedule, count), (cancel, count), (reschedule, count), (expire, expired)]
@@ -126,10 +126,10 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// As a reactor does: sleeps until the earliest, and takes what is due.
+    /// As a reactor does: sleeps until the earliest timer, and takes the due ones.
     fn expire(&mut self) -> usize {
         let mut count = 0;
-        while let Some(earliest) = self.queue.earliest().filter(|_| count < MOST_EXPIRED) {
+        while let Some(earliest) = self.queue.earliest().filter(|_| count < MAX_EXPIRED) {
             self.now = self.now.max(earliest);
             while let Some(expired) = self.queue.pop_expired(self.now) {
                 black_box(expired);

@@ -1,4 +1,4 @@
-//! Shows the timer experiment: a table per number of timers, a row per strategy.
+//! Report of the timer experiment: a table per number of timers, a row per strategy.
 
 use std::fmt::Write as _;
 
@@ -27,8 +27,8 @@ pub fn text(results: &Results) -> String {
         _ = writeln!(text, "\n{} timers (ns per timer)", grouped(f64::from(*count)));
         let rows: Vec<&Row> = results.rows.iter().filter(|row| row.count == *count).collect();
         _ = writeln!(text, "{}", table(&rows));
-        for (who, why) in rows.iter().filter_map(|row| Some((row.strategy, row.absent.as_ref()?))) {
-            _ = writeln!(text, "{who} is absent: {why}");
+        for (strategy, reason) in rows.iter().filter_map(|row| Some((row.strategy, row.absent.as_ref()?))) {
+            _ = writeln!(text, "{strategy} is absent: {reason}");
         }
     }
     if let Some(warning) = results.machine.warning() {
@@ -92,7 +92,7 @@ fn summary_csv(results: &Results) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Measured, Settings, Strategy};
+    use super::super::{Measurement, Settings, Strategy};
     use super::*;
     use crate::machine::Machine;
 
@@ -109,10 +109,10 @@ mod tests {
         for round in 0..3 {
             for (index, strategy) in Strategy::all().into_iter().enumerate() {
                 for count in [1_000, 1_000_000] {
-                    if strategy.unbearable(count).is_none() {
+                    if strategy.unsupported_reason(count).is_none() {
                         let base = f64::from(round) + 10.0 * (index + 1) as f64;
                         let nanos = [base, base + 0.25, base * 2.0, base * 3.0];
-                        measured.push(Measured { count, round, strategy, nanos });
+                        measured.push(Measurement { count, round, strategy, nanos });
                     }
                 }
             }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_measured_reads_back_from_json() {
+    fn measurements_are_parsed_from_their_json() {
         let text = serde_json::to_string(&results()).unwrap();
         assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), results());
     }

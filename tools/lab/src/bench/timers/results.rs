@@ -1,4 +1,4 @@
-//! What the timer experiment has measured, and what it comes to.
+//! Results of the timer experiment: the runs, and their summaries.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,12 +8,12 @@ use crate::stats::Summary;
 
 /// One run of one strategy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// How many timers there were.
+pub struct Measurement {
+    /// The number of timers.
     pub count: u32,
     /// The round; runs with as many timers in one round followed each other directly.
     pub round: u32,
-    /// Who kept them.
+    /// The timer queue.
     pub strategy: Strategy,
     /// Nanoseconds per timer, for each of [`OPERATIONS`](super::OPERATIONS).
     pub nanos: [f64; 4],
@@ -22,13 +22,13 @@ pub struct Measured {
 /// The rounds of one strategy with one number of timers, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// How many timers there were.
+    /// The number of timers.
     pub count: u32,
-    /// Who kept them.
+    /// The timer queue.
     pub strategy: Strategy,
     /// Nanoseconds per timer, for each of [`OPERATIONS`](super::OPERATIONS); absent if it was not run.
     pub nanos: Option<[Summary; 4]>,
-    /// Why it was not run, if it was not.
+    /// The reason, if it was not run.
     pub absent: Option<String>,
 }
 
@@ -37,24 +37,24 @@ pub struct Row {
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
-    /// What it was measured on.
+    /// The machine and program of the measurement.
     pub machine: Machine,
-    /// What was to be run.
+    /// The settings.
     pub settings: Settings,
     /// The summaries.
     pub rows: Vec<Row>,
     /// The single runs, in the order in which they were made.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<Measurement>,
 }
 
 impl Results {
-    pub(super) fn of(machine: Machine, settings: Settings, measured: Vec<Measured>) -> Self {
+    pub(super) fn of(machine: Machine, settings: Settings, measured: Vec<Measurement>) -> Self {
         let row = |count: u32, strategy: Strategy| {
             let here = || measured.iter().filter(move |m| m.count == count && m.strategy == strategy);
             let summary = |operation: usize| Summary::of(here().map(|m| m.nanos[operation]));
             let nanos: Option<Vec<Summary>> = (0..4).map(summary).collect();
             let nanos = nanos.and_then(|nanos| nanos.try_into().ok());
-            Row { count, strategy, nanos, absent: strategy.unbearable(count) }
+            Row { count, strategy, nanos, absent: strategy.unsupported_reason(count) }
         };
         let by_strategy = |count: &u32| {
             let count = *count;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::cost;
-use super::results::{Measured, Results};
+use super::results::{Measurement, Results};
 use super::settings::{Settings, Strategy};
 use crate::LabError;
 use crate::machine::Machine;
@@ -14,7 +14,7 @@ use crate::units::grouped;
 /// Runs the whole series and summarises it.
 ///
 /// # Errors
-/// If the settings cannot be run, or the core cannot be had.
+/// If the settings are invalid, or the core is not available.
 pub fn run(settings: &Settings) -> Result<Results, LabError> {
     settings.check()?;
     let machine = Machine::here();
@@ -22,13 +22,13 @@ pub fn run(settings: &Settings) -> Result<Results, LabError> {
     Ok(Results::of(machine, settings.clone(), measured))
 }
 
-fn rounds(settings: &Settings) -> Vec<Measured> {
+fn rounds(settings: &Settings) -> Vec<Measurement> {
     let start = Instant::now();
-    let bearable = |count: u32| {
+    let supported_strategies = |count: u32| {
         let all = settings.strategies.iter().copied();
-        all.filter(|strategy| strategy.unbearable(count).is_none()).collect::<Vec<Strategy>>()
+        all.filter(|strategy| strategy.unsupported_reason(count).is_none()).collect::<Vec<Strategy>>()
     };
-    let runs: usize = settings.counts.iter().map(|count| bearable(*count).len()).sum();
+    let runs: usize = settings.counts.iter().map(|count| supported_strategies(*count).len()).sum();
     let mut progress = Progress::begin(runs as u64 * u64::from(settings.rounds));
     let mut measured = Vec::new();
     'rounds: for round in 0..settings.rounds {
@@ -37,7 +37,7 @@ fn rounds(settings: &Settings) -> Vec<Measured> {
             if overdue && round > 0 {
                 break 'rounds;
             }
-            let mut order = bearable(*count);
+            let mut order = supported_strategies(*count);
             let turn = round as usize % order.len().max(1);
             order.rotate_left(turn);
             for strategy in order {
@@ -48,7 +48,7 @@ fn rounds(settings: &Settings) -> Vec<Measured> {
                 let horizon = Duration::from_secs(settings.horizon_seconds.into());
                 let nanos = cost::of(strategy, *count, horizon, &mut random);
                 progress.step(&what, &format!("{:.0} ns to schedule one", nanos[0]));
-                measured.push(Measured { count: *count, round, strategy, nanos });
+                measured.push(Measurement { count: *count, round, strategy, nanos });
             }
         }
     }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bearable_strategy_is_run_in_every_round() {
+    fn every_supported_strategy_runs_in_every_round() {
         let results = run(&settings()).unwrap();
         assert_eq!(results.rows.len(), 2 * 4);
         for row in &results.rows {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_be_run_are_refused() {
+    fn invalid_settings_are_refused() {
         assert!(settings().check().is_ok());
         assert!(Settings { rounds: 0, ..settings() }.check().is_err());
         let error = Settings { counts: vec![0], ..settings() }.check().unwrap_err();

@@ -1,4 +1,4 @@
-//! What a series covers, and what it refuses to.
+//! Settings of a series, and their validation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use spandrel_reactor::timer::TimerStrategy;
 
 use crate::LabError;
 
-/// A strategy of keeping timers, in a form that result files have.
+/// A timer queue strategy, in a form for result files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "&'static str", try_from = "String")]
 pub struct Strategy(pub TimerStrategy);
@@ -20,15 +20,15 @@ impl Strategy {
         TimerStrategy::ALL.into_iter().map(Self).collect()
     }
 
-    /// Why it is not measured with so many timers, if it is not.
-    pub(super) fn unbearable(self, timers: u32) -> Option<String> {
-        let too_many = self.0 == TimerStrategy::List && timers > MOST_IN_A_LIST;
+    /// The reason why it is not measured with that many timers, if so.
+    pub(super) fn unsupported_reason(self, timers: u32) -> Option<String> {
+        let too_many = self.0 == TimerStrategy::List && timers > MAX_LIST_TIMERS;
         too_many.then(|| "scheduling takes a step for every other timer".to_owned())
     }
 }
 
-/// More timers in a list would take minutes.
-const MOST_IN_A_LIST: u32 = 10_000;
+/// The largest number of timers for a list; more would take minutes.
+const MAX_LIST_TIMERS: u32 = 10_000;
 
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,14 +58,14 @@ impl TryFrom<String> for Strategy {
     }
 }
 
-/// What the series covers.
+/// Settings of the series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Strategies, in the order of the report.
     pub strategies: Vec<Strategy>,
-    /// How many timers there are, in the order of the report.
+    /// Numbers of timers, in the order of the report.
     pub counts: Vec<u32>,
-    /// How often each strategy is run.
+    /// The number of rounds.
     pub rounds: u32,
     /// Delays are random up to this many seconds.
     pub horizon_seconds: u32,
@@ -75,16 +75,16 @@ pub struct Settings {
     pub budget_seconds: Option<u64>,
 }
 
-/// As many as a queue holds, roughly.
+/// Roughly the capacity of a queue.
 const MAX_TIMERS: u32 = 50_000_000;
 
 impl Settings {
-    /// Refuses what cannot be run.
+    /// Validates the settings.
     ///
     /// # Errors
     /// If a list is empty, or a number out of range.
     pub fn check(&self) -> Result<(), LabError> {
-        let refuse = |why: String| Err(LabError::Settings(why));
+        let refuse = |reason: String| Err(LabError::Settings(reason));
         if self.strategies.is_empty() || self.counts.is_empty() {
             return refuse("nothing to run: there must be a strategy and a number of timers".to_owned());
         }

@@ -1,6 +1,6 @@
-//! Descriptions of types, as a TypeCode interpreter walks them.
+//! Descriptions of types for a TypeCode interpreter.
 
-/// A type: what it is, and its size and alignment in memory, which the original engine computes each time.
+/// A type: its kind, and its size and alignment in memory, which the original engine computes each time.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Node {
     pub(super) kind: Kind,
@@ -8,7 +8,7 @@ pub(in super::super) struct Node {
     pub(super) size: usize,
     /// Its alignment in memory, which is that in CDR for primitives.
     pub(super) align: usize,
-    /// In the struct around it, if there is one: where it lies.
+    /// Its offset in the enclosing struct, if any.
     pub(super) offset: usize,
 }
 

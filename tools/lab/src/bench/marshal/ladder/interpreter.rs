@@ -1,4 +1,4 @@
-//! One interpreter, with or without each idea.
+//! One interpreter, with or without each optimisation.
 
 use std::marker::PhantomData;
 
@@ -16,9 +16,9 @@ pub(super) struct Interpreter<
     const SPLIT_ENCODING: bool,
 >(PhantomData<P>);
 
-/// What is called for each part of a value that is written.
+/// The visitor for each part of a value that is written.
 type Encoder<P> = fn(&Node, &[u8], &mut Stream, &mut P);
-/// What is called for each part of a value that is read.
+/// The visitor for each part of a value that is read.
 type Decoder<P> = fn(&Node, &mut [u8], &mut Source<'_>, &mut P) -> Option<()>;
 
 /// The size and alignment of a type, computed from its description as the original engine does for every part of every
@@ -70,7 +70,7 @@ impl<P: Probe, const INLINE: bool, const PRECOMPUTED: bool, const SPLIT_DECODING
             Self::traverse_decoding(sequence, &mut memory, Self::decoder, &mut input, probe)?;
         }
         if !SPLIT_DECODING {
-            // The skeleton's servant has seen it by now.
+            // The skeleton's servant has used it by now.
             Self::deep_free(sequence, &mut memory, probe);
         }
         Some(memory)
@@ -132,7 +132,7 @@ impl<P: Probe, const INLINE: bool, const PRECOMPUTED: bool, const SPLIT_DECODING
         }
     }
 
-    /// One function for all types, which knows all sizes.
+    /// One function for all types, with all sizes precomputed.
     #[inline(never)]
     fn encode_merged(node: &Node, memory: &[u8], out: &mut Stream, probe: &mut P) {
         probe.called(Method::Traverse);
@@ -318,7 +318,8 @@ impl<P: Probe, const INLINE: bool, const PRECOMPUTED: bool, const SPLIT_DECODING
         Self::decode_struct(members, memory, input, probe)
     }
 
-    /// What has no memory of its own is visited nevertheless; what could know better is only asked from the third step on.
+    /// Parts without memory of their own are visited nevertheless; the size check is only used from the third
+    /// step on.
     #[inline(never)]
     fn deep_free(node: &Node, memory: &mut [u8], probe: &mut P) {
         probe.called(Method::Free);

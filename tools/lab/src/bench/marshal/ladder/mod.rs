@@ -1,9 +1,9 @@
 //! The optimisation ladder of paper 001, chapter 5: a naive interpreter, and the same one after each step.
 //!
-//! The naive one does what SunSoft's IIOP engine did: it walks a description of the type, calls a visitor for every
-//! primitive and computes sizes and alignments again and again. Each rung is the same interpreter with one idea more,
-//! switched on by a constant, so that what a rung changes is read where it changes it. Values lie in memory as C
-//! lays them out ([`Node`] knows how), and the CDR octets of all rungs are the same.
+//! The naive one works like SunSoft's IIOP engine: it walks a description of the type, calls a visitor for
+//! every primitive, and recomputes sizes and alignments. Each rung is the same interpreter with one more
+//! optimisation, switched on by a constant, so that the changes of a rung are visible in place. Values lie in
+//! memory in the layout of C (see [`Node`]), and the CDR octets of all rungs are the same.
 
 mod description;
 mod interpreter;
@@ -23,11 +23,11 @@ use crate::LabError;
 pub(super) enum Rung {
     /// Section 5.3.2: the original engine.
     Original,
-    /// Section 5.3.3: primitives are read and written in line, and swapping stands apart.
+    /// Section 5.3.3: primitives are read and written in line, and byte swapping is out of line.
     Inlined,
-    /// Section 5.3.4: sizes and alignments are known before, and one function does what visitors did.
+    /// Section 5.3.4: sizes and alignments are precomputed, and one function replaces the visitors.
     Precomputed,
-    /// Section 5.3.5, receivers: small functions for each kind of type, what is rare out of the way.
+    /// Section 5.3.5, receivers: small functions for each kind of type, rare cases out of line.
     SplitDecoding,
     /// Section 5.3.5, senders: the same for writing.
     SplitEncoding,
@@ -49,7 +49,7 @@ impl Rung {
     }
 }
 
-/// Writes `rung`'s interpreter's name once and calls a method of it.
+/// Dispatches a call to the interpreter of `rung`.
 macro_rules! on_rung {
     ($rung:expr, $probe:ty, $method:ident ( $($argument:expr),* )) => {
         match $rung {
@@ -62,30 +62,31 @@ macro_rules! on_rung {
     };
 }
 
-/// Writes a sequence whose elements lie in `memory`, into `octets`, which is emptied first.
+/// Writes a sequence whose elements lie in `memory`, into `octets`, which is cleared first.
 pub(super) fn encode(rung: Rung, sequence: &Node, memory: &[u8], octets: &mut Vec<u8>) {
     let mut stream = Stream::writing(std::mem::take(octets));
     on_rung!(rung, Silent, encode(sequence, memory, &mut stream, &mut Silent));
     *octets = stream.into_octets();
 }
 
-/// Reads a sequence, and returns its elements as they lie in memory. Frees what the visitors of the original would.
+/// Reads a sequence, and returns its elements in memory layout. Frees what the visitors of the original would
+/// free.
 ///
 /// # Errors
-/// Octets that are no such sequence.
+/// Octets that are not such a sequence.
 pub(super) fn decode(rung: Rung, sequence: &Node, octets: &[u8]) -> Result<Vec<u8>, LabError> {
     on_rung!(rung, Silent, decode(sequence, octets, &mut Silent))
         .ok_or_else(|| LabError::Settings("the octets of a sequence ended before it did".to_owned()))
 }
 
-/// How often each method is called to write and to read a sequence.
+/// The number of calls of each method to write and to read a sequence.
 pub(super) fn calls(rung: Rung, sequence: &Node, memory: &[u8]) -> (Calls, Calls) {
     let (mut writing, mut reading) = (Counting::default(), Counting::default());
     let mut stream = Stream::writing(Vec::new());
     on_rung!(rung, Counting, encode(sequence, memory, &mut stream, &mut writing));
     let octets = stream.into_octets();
     let read = on_rung!(rung, Counting, decode(sequence, &octets, &mut reading));
-    debug_assert!(read.is_some(), "what a rung writes it can read");
+    debug_assert!(read.is_some(), "a rung reads its own output");
     (writing.into_calls(), reading.into_calls())
 }
 
@@ -98,7 +99,7 @@ mod tests {
     use crate::workload::DataType;
 
     #[test]
-    fn every_rung_writes_what_the_compiled_code_writes_and_reads_it_back() {
+    fn every_rung_encodes_like_the_compiled_code_and_decodes_it() {
         for data_type in DataType::ALL {
             let data = Data::new(data_type, 5_000);
             let (node, memory) = (data.node(), data.memory());
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_an_error() {
+    fn truncated_data_is_an_error() {
         let data = Data::new(DataType::Struct, 240);
         let mut octets = Vec::new();
         for rung in Rung::ALL {
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn each_idea_saves_calls() {
+    fn each_rung_makes_fewer_calls() {
         let data = Data::new(DataType::Struct, 2_400);
         let all = Rung::ALL.map(|rung| calls(rung, &data.node(), &data.memory()));
         let sum = |calls: &Calls| calls.iter().map(|(_, count)| count).sum::<u64>();

@@ -1,4 +1,4 @@
-//! Counts calls of the interpreter's methods, as the paper's profiler did; or does nothing, where time is taken.
+//! Counts calls of the interpreter's methods, as the paper's profiler did; or nothing, in timed runs.
 
 /// A method of the engine, in the paper's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +30,10 @@ impl Method {
     }
 }
 
-/// How often each method was called.
+/// The number of calls of each method.
 pub(in super::super) type Calls = Vec<(Method, u64)>;
 
-/// Is told of each call that is one: what a rung has in line is none.
+/// Gets each real call; inlined code of a rung is none.
 pub(super) trait Probe {
     fn called(&mut self, method: Method);
 }

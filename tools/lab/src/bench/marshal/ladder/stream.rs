@@ -6,7 +6,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Begins anew in the same memory.
+    /// Starts again in the same memory.
     pub(super) fn writing(mut octets: Vec<u8>) -> Self {
         octets.clear();
         Self { octets }
@@ -40,7 +40,7 @@ impl Stream {
 pub(super) struct Source<'m> {
     octets: &'m [u8],
     at: usize,
-    /// Whether they are in the other byte order than this machine's.
+    /// Whether their byte order differs from this machine's.
     is_swapped: bool,
 }
 
@@ -80,14 +80,14 @@ impl<'m> Source<'m> {
         if INLINE { self.get_here::<N>(memory) } else { self.get_there::<N>(memory) }
     }
 
-    /// Reads a length of elements that take this many octets at least, which must be there.
+    /// Reads a length of elements that take at least this many octets, which must be available.
     pub(super) fn len(&mut self, least: usize) -> Option<usize> {
         let len = u32::from_ne_bytes(self.take::<4>()?) as usize;
         (len <= (self.octets.len() - self.at) / least).then_some(len)
     }
 }
 
-/// The helper that section 5.3.3 takes out of the way, so that the rest is small enough to stand in line.
+/// The helper that section 5.3.3 moves out of line, so that the rest is small enough to be inlined.
 #[cold]
 #[inline(never)]
 fn swapped<const N: usize>(mut value: [u8; N]) -> [u8; N] {

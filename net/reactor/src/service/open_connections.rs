@@ -1,0 +1,197 @@
+//! The open connections of one acceptor or connector: counted, drained and closed together.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::Shutdown;
+use std::time::Duration;
+
+use spandrel_ipc::{Interest, Transfer};
+use spandrel_sync::time::Instant;
+use spandrel_sync::{Arc, Condition, Mutex, Weak};
+
+use crate::{HandlerId, Registry};
+
+/// An open connection. Its methods are called without any lock, since they may close a handler, which then
+/// removes itself.
+pub(crate) trait Member: Send + Sync {
+    /// Lets it finish.
+    fn drain(&self);
+    /// Closes it now.
+    fn cut(&self);
+}
+
+/// A stream served by a thread: draining ends its input, so that its handler receives the octets that have
+/// arrived and then the end.
+impl<S: Transfer> Member for Weak<S> {
+    fn drain(&self) {
+        shut(self, Shutdown::Read);
+    }
+
+    fn cut(&self) {
+        shut(self, Shutdown::Both);
+    }
+}
+
+/// A stream served by a reactor.
+pub(crate) struct ReactorConnection<S> {
+    pub(crate) stream: Weak<S>,
+    pub(crate) registry: Registry,
+    pub(crate) id: HandlerId,
+}
+
+impl<S: Transfer> Member for ReactorConnection<S> {
+    fn drain(&self) {
+        shut(&self.stream, Shutdown::Read);
+        // Where the handle does not show the end of the input (shared memory), the stream has to be checked
+        // again.
+        self.registry.resume(self.id);
+        if cfg!(windows) {
+            self.registry.mark_ready(self.id, Interest::INPUT);
+        }
+    }
+
+    fn cut(&self) {
+        shut(&self.stream, Shutdown::Both);
+        // The handler may be waiting for nothing.
+        self.registry.remove(self.id);
+    }
+}
+
+fn shut<S: Transfer>(stream: &Weak<S>, how: Shutdown) {
+    if let Some(stream) = stream.upgrade() {
+        // Fails on a stream that has already ended.
+        let _ = stream.shutdown(how);
+    }
+}
+
+#[derive(Default)]
+struct Members {
+    next: u64,
+    open: HashMap<u64, Arc<dyn Member>>,
+    is_draining: bool,
+    /// The time limit has passed for all connections that are still open, also after they are replaced.
+    is_cut: bool,
+}
+
+impl Members {
+    fn all(&self) -> Vec<Arc<dyn Member>> {
+        self.open.values().map(Arc::clone).collect()
+    }
+}
+
+/// All open connections.
+#[derive(Default)]
+pub(crate) struct OpenConnections {
+    members: Mutex<Members>,
+    /// A connection was removed.
+    removed: Condition,
+}
+
+impl fmt::Debug for OpenConnections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenConnections").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl OpenConnections {
+    pub(crate) fn len(&self) -> usize {
+        self.members.lock().open.len()
+    }
+
+    /// Adds a connection; none once draining has begun.
+    pub(crate) fn add(self: &Arc<Self>, member: impl Member + 'static) -> Option<ConnectionEntry> {
+        let mut members = self.members.lock();
+        if members.is_draining {
+            return None;
+        }
+        let number = members.next;
+        members.next += 1;
+        members.open.insert(number, Arc::new(member));
+        Some(ConnectionEntry { open_connections: Arc::clone(self), number, on_remove: None })
+    }
+
+    /// Replaces the connection of `entry`.
+    pub(crate) fn replace(&self, entry: &ConnectionEntry, member: impl Member + 'static) {
+        let member: Arc<dyn Member> = Arc::new(member);
+        let mut members = self.members.lock();
+        let Members { is_draining, is_cut, .. } = *members;
+        let before = members.open.insert(entry.number, Arc::clone(&member));
+        drop(members);
+        drop(before);
+        if is_cut {
+            member.cut();
+        } else if is_draining {
+            member.drain();
+        }
+    }
+
+    /// Admits no more connections, and lets all open ones finish.
+    pub(crate) fn begin_drain(&self) {
+        let mut members = self.members.lock();
+        members.is_draining = true;
+        let all = members.all();
+        drop(members);
+        all.iter().for_each(|member| member.drain());
+    }
+
+    /// As [`begin_drain`](Self::begin_drain), and waits until all have ended; after `timeout` closes the
+    /// rest. Returns the number of connections closed so.
+    pub(crate) fn drain(&self, timeout: Duration) -> usize {
+        let start = Instant::now();
+        self.begin_drain();
+        let mut members = self.members.lock();
+        while !members.open.is_empty() {
+            let left = timeout.saturating_sub(Instant::now().saturating_duration_since(start));
+            if left.is_zero() {
+                break;
+            }
+            self.removed.wait_for(&mut members, left);
+        }
+        members.is_cut = true;
+        let rest = members.all();
+        drop(members);
+        rest.iter().for_each(|member| member.cut());
+        rest.len()
+    }
+}
+
+/// The entry of an open connection. Dropping it removes the entry.
+pub(crate) struct ConnectionEntry {
+    open_connections: Arc<OpenConnections>,
+    number: u64,
+    on_remove: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl ConnectionEntry {
+    pub(crate) fn open_connections(&self) -> &Arc<OpenConnections> {
+        &self.open_connections
+    }
+
+    /// Calls `call` when the entry is removed.
+    pub(crate) fn on_remove(&mut self, call: impl FnOnce() + Send + 'static) {
+        self.on_remove = Some(Box::new(call));
+    }
+
+    /// Removes the entry without a call.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn remove_silently(&mut self) {
+        self.on_remove = None;
+    }
+}
+
+impl fmt::Debug for ConnectionEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ConnectionEntry").field(&self.number).finish()
+    }
+}
+
+impl Drop for ConnectionEntry {
+    fn drop(&mut self) {
+        let gone = self.open_connections.members.lock().open.remove(&self.number);
+        self.open_connections.removed.notify_all();
+        drop(gone);
+        if let Some(call) = self.on_remove.take() {
+            call();
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The description of one message, and its output.
+
+use std::{fmt::Write, time::Duration};
+
+use serde_json::{Map, Value};
+
+use super::typed::Values;
+
+/// The description of one message.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MessageSummary {
+    /// Since 1970.
+    pub(super) time: Duration,
+    /// The number of the connection, from one.
+    pub(super) connection: usize,
+    /// Sent by the side that opened the connection.
+    pub(super) is_from_client: bool,
+    /// Its message type, or the kind of another event.
+    pub(super) kind: String,
+    pub(super) version: Option<String>,
+    pub(super) octets: usize,
+    pub(super) request_id: Option<u32>,
+    pub(super) operation: Option<String>,
+    /// The reply status, or the response flags of a request.
+    pub(super) status: Option<String>,
+    /// The time since its request.
+    pub(super) took: Option<Duration>,
+    pub(super) interface: Option<String>,
+    pub(super) target: Option<String>,
+    pub(super) contexts: Vec<(String, String)>,
+    pub(super) values: Values,
+    /// Errors of decoding, and violations of the protocol.
+    pub(super) notes: Vec<String>,
+    /// A hex dump of the body, by lines.
+    pub(super) hex: Vec<String>,
+}
+
+impl MessageSummary {
+    /// A headline, followed by the contents. Control characters are escaped, so that the sender of a message
+    /// cannot control the terminal.
+    pub(super) fn text(&self) -> String {
+        let text = self.lines();
+        match text.contains(is_command) {
+            false => text,
+            true => text.split_inclusive(is_command).map(shown).collect(),
+        }
+    }
+
+    fn lines(&self) -> String {
+        let mut text = format!("{} #{} {} {}", clock(self.time), self.connection, self.arrow(), self.kind);
+        let id = self.request_id.map(|id| id.to_string());
+        let operation = self.operation.as_ref().map(|name| name.escape_debug().to_string());
+        let version = self.version.as_ref().map(|version| format!("({version}, {} octets)", self.octets));
+        let took = self.took.map(|took| format!("after {took:?}"));
+        for part in [id, operation, self.status.clone(), version, took].into_iter().flatten() {
+            // Writing to a string does not fail.
+            let _ = write!(text, " {part}");
+        }
+        text.push('\n');
+        let parts = [("interface", &self.interface), ("to", &self.target)];
+        for (name, part) in parts {
+            if let Some(part) = part {
+                let _ = writeln!(text, "    {name} {part}");
+            }
+        }
+        for (name, contents) in &self.contexts {
+            let _ = writeln!(text, "    context {name}: {contents}");
+        }
+        for (name, value) in &self.values {
+            let _ = writeln!(text, "    {name}: {value}");
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "    ! {note}");
+        }
+        for line in &self.hex {
+            let _ = writeln!(text, "    {line}");
+        }
+        text
+    }
+
+    /// The description as one JSON object in one line.
+    pub(super) fn json(&self) -> String {
+        let mut object = Map::new();
+        let mut add = |name: &str, value: Value| drop(object.insert(name.to_owned(), value));
+        add("time", self.time.as_secs_f64().into());
+        add("connection", self.connection.into());
+        add("from", if self.is_from_client { "client" } else { "server" }.into());
+        add("message", self.kind.clone().into());
+        let texts = [
+            ("version", &self.version),
+            ("operation", &self.operation),
+            ("status", &self.status),
+            ("interface", &self.interface),
+            ("target", &self.target),
+        ];
+        for (name, text) in texts {
+            if let Some(text) = text {
+                add(name, text.clone().into());
+            }
+        }
+        add("octets", self.octets.into());
+        if let Some(id) = self.request_id {
+            add("request_id", id.into());
+        }
+        if let Some(took) = self.took {
+            add("took", took.as_secs_f64().into());
+        }
+        for (name, pairs) in [("contexts", &self.contexts), ("values", &self.values)] {
+            if !pairs.is_empty() {
+                add(name, pairs.iter().map(|(name, contents)| (name.clone(), Value::from(contents.clone()))).collect());
+            }
+        }
+        for (name, lines) in [("notes", &self.notes), ("hex", &self.hex)] {
+            if !lines.is_empty() {
+                add(name, lines.clone().into());
+            }
+        }
+        format!("{}\n", Value::Object(object))
+    }
+
+    fn arrow(&self) -> &'static str {
+        if self.is_from_client { "->" } else { "<-" }
+    }
+}
+
+/// Characters that a terminal interprets.
+fn is_command(char: char) -> bool {
+    char.is_control() && char != '\n'
+}
+
+/// Text with the characters escaped that a terminal interprets.
+fn shown(text: &str) -> String {
+    match text.char_indices().next_back().filter(|(_, last)| is_command(*last)) {
+        Some((at, last)) => format!("{}{}", &text[..at], last.escape_debug()),
+        None => text.to_owned(),
+    }
+}
+
+/// The time of day, in UTC.
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs() % 86_400;
+    format!("{:02}:{:02}:{:02}.{:06}", seconds / 3600, seconds / 60 % 60, seconds % 60, time.subsec_micros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_of_peers_are_escaped() {
+        let values = vec![("text".to_owned(), "a\u{1b}[2J\u{9b}b\r".to_owned())];
+        let notes = vec!["ends in \u{7}".to_owned()];
+        let summary = MessageSummary { kind: "Request".to_owned(), values, notes, ..MessageSummary::default() };
+        let text = summary.text();
+        assert!(text.ends_with("    text: a\\u{1b}[2J\\u{9b}b\\r\n    ! ends in \\u{7}\n"), "{text}");
+    }
+}
