@@ -332,7 +332,7 @@ impl Request {
 
     /// Creates the request, with its description for interceptors.
     pub(super) fn described<R>(&self, request: impl FnOnce() -> R) -> R {
-        return self.target.orb().describing(|| self.description(), request);
+        self.target.orb().describing(|| self.description(), request)
     }
 
     fn description(&self) -> DynamicRequest {
