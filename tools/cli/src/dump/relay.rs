@@ -152,8 +152,7 @@ fn pass_on(client: TcpStream, to: &str, connection: usize, display: &DisplayQueu
         .map_err(|error| io::Error::new(error.kind(), format!("cannot connect to {to}: {error}")))?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    let opened =
-        EventKind::Opened { client: client.peer_addr()?.to_string(), server: server.peer_addr()?.to_string() };
+    let opened = EventKind::Opened { client: client.peer_addr()?.to_string(), server: server.peer_addr()?.to_string() };
     display.show(Event { connection, time: now(), kind: opened });
     let (back, from) = (client.try_clone()?, server.try_clone()?);
     let replies = {
