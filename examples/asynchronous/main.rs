@@ -1,4 +1,5 @@
-//! Asynchronous calls at both ends: a service that asks its sensors while its own callers wait, without a thread for each.
+//! Asynchronous calls on both sides: a service queries its sensors during calls of its own clients, without a
+//! thread per call.
 
 use std::{
     future::Future,
@@ -25,7 +26,7 @@ impl StationServant for Sensor {
     }
 }
 
-/// An asynchronous one, which asks others.
+/// An asynchronous servant, which calls other objects.
 struct Service(Vec<Station>);
 
 impl StationAsyncServant for Service {
@@ -33,7 +34,7 @@ impl StationAsyncServant for Service {
         if place != "here" {
             return Err(NoSuchPlace { place: place.to_owned() }.into());
         }
-        // All are asked before the first answer is waited for.
+        // All requests are sent before the first reply is awaited.
         let asked: Vec<_> = self.0.iter().map(|sensor| sensor.temperature_async(place)).collect();
         let mut sum = 0.0;
         for answer in asked {
@@ -43,20 +44,20 @@ impl StationAsyncServant for Service {
     }
 }
 
-/// What the standard's callback model calls.
-struct Teller(mpsc::Sender<String>);
+/// The reply handler of the callback model (AMI).
+struct ReplyPrinter(mpsc::Sender<String>);
 
-impl AmiStationHandler for Teller {
+impl AmiStationHandler for ReplyPrinter {
     fn temperature(&self, degrees: f64) {
-        let _ = self.0.send(format!("told: {degrees}"));
+        let _ = self.0.send(format!("called back: {degrees}"));
     }
 
     fn temperature_excep(&self, holder: ExceptionHolder<TemperatureError>) {
-        let _ = self.0.send(format!("told: {}", holder.exception()));
+        let _ = self.0.send(format!("called back: {}", holder.exception()));
     }
 }
 
-/// Any executor will do; this is one.
+/// A minimal executor; any other works as well.
 fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(thread::Thread);
     impl Wake for Unpark {
@@ -87,7 +88,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("awaited: {}", block_on(station.temperature_async("here"))?);
 
     let (send, told) = mpsc::channel();
-    station.sendc_temperature(Some(Arc::new(Teller(send))), "nowhere")?;
+    station.sendc_temperature(Some(Arc::new(ReplyPrinter(send))), "nowhere")?;
     println!("{}", told.recv()?);
 
     let poller = station.sendp_temperature("here");

@@ -1,4 +1,5 @@
-//! A servant that stops working when nobody waits for it any more: its client's time is up, or its client has changed its mind.
+//! A servant that stops when its result is no longer needed: the client's deadline has passed, or the client
+//! has cancelled the request.
 
 use std::{sync::mpsc, time::Duration};
 
@@ -7,7 +8,7 @@ use spandrel::{CancellationToken, CompletionStatus, Orb, Poa, SystemException, m
 spandrel::include_idl!("archive");
 use archive::{Index, IndexServant, IndexSkeleton};
 
-/// An archive without end.
+/// An archive with too many records to search them all.
 struct Archive(mpsc::Sender<String>);
 
 impl IndexServant for Archive {
@@ -34,14 +35,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let client = Orb::init(std::env::args())?;
     let object = client.string_to_object(&reference.to_string())?;
 
-    // One who does not wait longer than that.
+    // A client with a deadline of one second.
     let hurried = Index::unchecked_narrow(&object.with_timeout(Some(Duration::from_secs(1))));
     if let Err(exception) = hurried.search("17") {
         println!("17: {}", exception.kind().name());
     }
     println!("{}\n{}", told.recv()?, told.recv()?);
 
-    // One who has asked, and then does not want to know.
+    // A client that cancels its request.
     let asked = Index::unchecked_narrow(&object).search_async("23");
     println!("{}", told.recv()?);
     drop(asked);

@@ -1,4 +1,4 @@
-//! Sends back what it receives, to as many clients as there are, on one thread.
+//! An echo server for any number of clients, on one thread.
 
 use spandrel::net::ipc::{Family, inet};
 use spandrel::net::reactor::{Acceptor, Peer, Reactor, ServiceHandler};

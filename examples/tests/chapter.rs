@@ -1,4 +1,4 @@
-//! The code of docs/mapping.md, and that the chapter shows it as it is.
+//! Runs the code of docs/mapping.md, and compares the page with it.
 
 #[path = "chapter/anything.rs"]
 mod anything;
@@ -16,12 +16,12 @@ mod idl {
 const PAGE: &str = "docs/mapping.md";
 
 #[test]
-fn the_chapter_shows_idl_that_is_compiled() {
+fn the_mapping_page_shows_compiled_idl() {
     crate::shown::check(PAGE, "idl", &["mapping/chapter.idl", "asynchronous/weather.idl", "mapping/values.idl"], 15);
 }
 
 #[test]
-fn the_chapter_shows_rust_that_is_run() {
+fn the_mapping_page_shows_tested_rust() {
     let sources = ["types", "anything", "interfaces", "locals"].map(|name| format!("tests/chapter/{name}.rs"));
     let sources = sources.each_ref().map(String::as_str);
     crate::shown::check(

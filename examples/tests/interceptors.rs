@@ -1,4 +1,4 @@
-//! The code of docs/interceptors.md, and that the page shows it as it is.
+//! Runs the code of docs/interceptors.md, and compares the page with it.
 
 use spandrel::{
     Any, GiopVersion, IiopProfile, Orb, Poa, SystemException, TypeCode,
@@ -15,19 +15,19 @@ mod idl {
 
 use idl::bank::{Account, AccountServant, AccountSkeleton, account::WithdrawError};
 
-/// The numbers of a vendor's own service context and component.
+/// The ids of a vendor's own service context and component.
 const TELLER: u32 = 0x4241_4e01;
 const BRANCH: u32 = 0x4241_4e02;
 
-/// Sends the teller's name, which the calling thread has in a slot, with every request.
-struct TellTeller {
+/// Sends the teller's name, kept in a slot of the calling thread, with every request.
+struct TellerSender {
     slot: SlotId,
     codec: Codec,
 }
 
-impl Interceptor for TellTeller {}
+impl Interceptor for TellerSender {}
 
-impl ClientRequestInterceptor for TellTeller {
+impl ClientRequestInterceptor for TellerSender {
     fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
         let teller = info.slot(self.slot).map_err(SystemException::from)?;
         if *teller.type_code() != TypeCode::NULL {
@@ -38,15 +38,15 @@ impl ClientRequestInterceptor for TellTeller {
     }
 }
 
-/// Gives the servant's thread the teller's name; refuses deposits from nobody.
-struct KnowTeller {
+/// Stores the teller's name in a slot of the servant's thread; rejects deposits without one.
+struct TellerReceiver {
     slot: SlotId,
     codec: Codec,
 }
 
-impl Interceptor for KnowTeller {}
+impl Interceptor for TellerReceiver {}
 
-impl ServerRequestInterceptor for KnowTeller {
+impl ServerRequestInterceptor for TellerReceiver {
     fn receive_request_service_contexts(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
         if let Ok(context) = info.request_service_context(TELLER) {
             let teller = self.codec.decode_value(&context.data, &TypeCode::STRING);
@@ -59,34 +59,34 @@ impl ServerRequestInterceptor for KnowTeller {
     }
 }
 
-/// Says in every reference which branch it is of.
-struct SayBranch;
+/// Adds the branch as a component to every reference.
+struct BranchComponent;
 
-impl Interceptor for SayBranch {}
+impl Interceptor for BranchComponent {}
 
-impl IorInterceptor for SayBranch {
+impl IorInterceptor for BranchComponent {
     fn establish_components(&self, info: &mut IorInfo<'_>) {
         let component = TaggedComponent { tag: BRANCH, data: b"High Street".to_vec() };
         info.add_ior_component(component).expect("components may be added now");
     }
 }
 
-/// The whole service, as an ORB is given it.
-struct Tellers;
+/// The whole service, as an ORB initializer.
+struct TellerService;
 
-impl OrbInitializer for Tellers {
+impl OrbInitializer for TellerService {
     fn pre_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
         let slot = info.allocate_slot_id();
         let codec =
             info.codec_factory().create_codec(Encoding::cdr_encaps(GiopVersion::V1_2)).expect("a known encoding");
-        info.add_client_request_interceptor(TellTeller { slot, codec: codec.clone() })?;
-        info.add_server_request_interceptor(KnowTeller { slot, codec })?;
-        info.add_ior_interceptor(SayBranch)?;
+        info.add_client_request_interceptor(TellerSender { slot, codec: codec.clone() })?;
+        info.add_server_request_interceptor(TellerReceiver { slot, codec })?;
+        info.add_ior_interceptor(BranchComponent)?;
         Ok(())
     }
 }
 
-/// Says who serves.
+/// A servant that returns the teller's name.
 struct Till(Orb);
 
 impl AccountServant for Till {
@@ -106,11 +106,11 @@ impl AccountServant for Till {
 
 #[test]
 fn a_service_goes_with_every_request() -> Result<(), Box<dyn std::error::Error>> {
-    let server = Orb::builder().initializer(Tellers).build()?;
+    let server = Orb::builder().initializer(TellerService).build()?;
     let object = Poa::root(&server)?.activate(AccountSkeleton::new(Till(server.clone())))?;
     let reference = object.to_string();
 
-    let client = Orb::builder().initializer(Tellers).build()?;
+    let client = Orb::builder().initializer(TellerService).build()?;
     let account: Account = client.string_to_object(&reference)?.narrow()?;
     assert!(account.deposit(5).is_err());
     client.pi_current().set_slot(0, Any::new("Grace")?)?;
@@ -125,6 +125,6 @@ fn a_service_goes_with_every_request() -> Result<(), Box<dyn std::error::Error>>
 }
 
 #[test]
-fn the_page_shows_rust_that_is_run() {
+fn the_interceptors_page_shows_tested_rust() {
     crate::shown::check("docs/interceptors.md", "rust", &["tests/interceptors.rs"], 5);
 }

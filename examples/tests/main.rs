@@ -1,4 +1,4 @@
-//! What the documentation shows, executed.
+//! Runs the code shown in the documentation.
 
 mod chapter;
 mod interceptors;

@@ -1,5 +1,4 @@
-//! The IDL-to-Rust mapping, row by row: what `mapping/mapping.idl` becomes, and that it says the same at both ends of a real
-//! connection, in both byte orders.
+//! The IDL-to-Rust mapping, row by row: `mapping/mapping.idl` over a real connection, in both byte orders.
 
 #[path = "mapping/echo.rs"]
 mod echo;
@@ -25,7 +24,7 @@ mod padded {
     spandrel::include_idl!("padded");
 }
 
-/// That this compiles, and without a warning, is what it is for.
+/// Compiled without warnings; it has no tests of its own.
 mod corners {
     spandrel::include_idl!("corners");
 }

@@ -1,4 +1,4 @@
-//! Runs the examples as a reader of the README would, and holds the README against them.
+//! Runs the examples as described in the README, and compares the README with them.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -7,7 +7,8 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// An example as cargo built it beside this test; `cargo test --test programs` alone does not, so this asks for it.
+/// An example's executable, built by cargo beside this test; `cargo test --test programs` alone does not
+/// build it, so this does.
 fn example(name: &str) -> Command {
     let mut path: PathBuf = std::env::current_exe().unwrap();
     path.pop();
@@ -21,7 +22,7 @@ fn example(name: &str) -> Command {
     Command::new(program)
 }
 
-/// Ends the server whatever happens to the test.
+/// Stops the server at the end of the test, also after a failure.
 struct Running(Child);
 
 impl Drop for Running {
@@ -43,13 +44,13 @@ fn the_bank_serves_its_client() {
 }
 
 #[test]
-fn asynchronous_calls_are_awaited_told_and_polled() {
+fn asynchronous_calls_can_be_awaited_called_back_and_polled() {
     let output = example("asynchronous").output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!((lines[0], lines[2], lines.len()), ("awaited: 20.5", "polled: 20.5", 3));
-    assert!(lines[1].starts_with("told: ") && lines[1].contains("NoSuchPlace"), "{said}");
+    assert!(lines[1].starts_with("called back: ") && lines[1].contains("NoSuchPlace"), "{said}");
 }
 
 #[test]
@@ -58,7 +59,7 @@ fn asynchronous_servants_run_in_tokio() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(said, "here: 20.5\n");
-    // Where the mapping and the reference tell how.
+    // The pages that contain the advice.
     let advice = "move |task| drop(runtime.spawn(task))";
     for text in [
         include_str!("../tokio/main.rs"),
@@ -71,13 +72,13 @@ fn asynchronous_servants_run_in_tokio() {
 }
 
 #[test]
-fn a_servant_stops_when_nobody_waits_for_it() {
+fn a_servant_stops_when_its_client_has_timed_out_or_cancelled() {
     let output = example("deadlines").output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     let lines: Vec<&str> = said.lines().collect();
-    // Which of the two comes first is the network's affair: both sides look at their clocks at the same time, and what the servant says
-    // of that may be there before its client has noticed.
+    // The order of these two reasons depends on timing: both sides check their clocks at the same time, and
+    // the servant's output may arrive before its client has timed out.
     let reasons = ["the client's time for the call has passed", "the client has cancelled the request"];
     assert!(["17: TIMEOUT", "17: TRANSIENT"].contains(&lines[0]), "{said}");
     assert_eq!(lines[1], "17: begun, in a hurry: true");
@@ -88,7 +89,7 @@ fn a_servant_stops_when_nobody_waits_for_it() {
 }
 
 #[test]
-fn the_echo_server_is_short_and_sends_back_what_it_receives() {
+fn the_echo_server_returns_its_input() {
     let lines = include_str!("../echo/server.rs").lines().count();
     assert!(lines <= 25, "{lines} lines");
     let mut server = Running(example("echo-server").stdout(Stdio::piped()).spawn().unwrap());
@@ -105,7 +106,7 @@ fn the_echo_server_is_short_and_sends_back_what_it_receives() {
 }
 
 #[test]
-fn the_readme_shows_the_examples_as_they_are() {
+fn the_readme_shows_the_examples() {
     let readme = include_str!("../../README.md");
     for (what, text) in [
         ("bank.idl", include_str!("../bank/bank.idl")),

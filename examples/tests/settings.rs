@@ -1,5 +1,5 @@
-//! What the settings of the Rust back end change: included files that have their Rust elsewhere, modules around everything, a
-//! file for each module, a client without a server, and servants tied together from several objects.
+//! Options of the Rust back end: external Rust for included files, enclosing modules, a file for each module,
+//! a client without a server, and ties of several objects.
 
 use spandrel::{ByteOrder, SystemException};
 
@@ -9,14 +9,14 @@ use self::house::settings::{
 };
 use self::shared::shared::Place;
 
-/// What `settings.idl` includes, generated once for all who include it.
+/// The files included by `settings.idl`, generated once for all users.
 mod shared {
     spandrel::include_idl!("shared");
 }
 
 spandrel::include_idl!("settings");
 
-/// The same interfaces for somebody who only invokes them.
+/// The same interfaces for a client only.
 mod client {
     include!(concat!(env!("OUT_DIR"), "/client/settings.rs"));
 }
@@ -62,11 +62,11 @@ impl RoomDelegate for Walls {
 }
 
 #[test]
-fn a_tie_is_one_servant_made_of_several_objects() {
+fn a_tie_combines_several_objects_in_one_servant() {
     let pair = crate::pair::Pair::new(ByteOrder::NATIVE);
     let tied = RoomTie { lamp: Bulb, clock: Pendulum, own: Walls };
     let room: client::house::settings::rooms::Room = pair.serve(RoomSkeleton::new(tied));
-    // What both bases share is answered by the first.
+    // Operations common to both bases are served by the first.
     assert_eq!(room.name().unwrap(), "bulb");
     assert!(room.is_lit().unwrap());
     assert_eq!(room.hour().unwrap(), 7);

@@ -1,5 +1,4 @@
-//! Value types in Rust: what `mapping/values.idl` becomes, and that values are the same at both ends of a real connection,
-//! in both byte orders.
+//! Value types in Rust: `mapping/values.idl` over a real connection, in both byte orders.
 
 use std::sync::Mutex;
 
@@ -18,7 +17,7 @@ use idl::garden::*;
 type Answer<T> = Result<T, SystemException>;
 type PlantRef = ValueRef<dyn Plant>;
 
-/// Gives back what it is given.
+/// Returns its arguments.
 struct Echo;
 
 impl GardenerServant for Echo {
@@ -87,7 +86,7 @@ impl GardenerServant for Echo {
     }
 }
 
-/// What makes values with operations, on both sides.
+/// Registers the factories of values with operations, on both sides.
 fn register(orb: &spandrel::Orb) {
     orb.register_value::<dyn Story, _>(Tale::from);
     orb.register_value_factory("IDL:Garden/Secret:1.0", custom_factory::<dyn Secret, _>(Whisper::read));
@@ -143,7 +142,7 @@ fn sharing_and_circles_survive_a_call() {
 }
 
 #[test]
-fn derived_values_stay_what_they_are() {
+fn derived_values_keep_their_type() {
     in_both_orders(|_, gardener| {
         let shape = ShapeState { x: 3, y: -4 };
         let inside = ValueRef::new(plant("clover"));
@@ -163,7 +162,7 @@ fn derived_values_stay_what_they_are() {
 }
 
 #[test]
-fn values_stand_in_structs_unions_exceptions_and_boxes() {
+fn values_may_be_members_of_structs_unions_exceptions_and_boxes() {
     in_both_orders(|_, gardener| {
         let oak: PlantRef = ValueRef::new(plant("oak"));
         let bed = gardener.make_bed(&Bed { number: 9, first: Some(oak.clone()) }).unwrap();
@@ -189,7 +188,7 @@ fn values_stand_in_structs_unions_exceptions_and_boxes() {
     });
 }
 
-/// A value with operations: its state is given by IDL, the rest is ours.
+/// A value with operations: the IDL gives its state, this type the rest.
 struct Tale {
     state: StoryState,
     author: Mutex<String>,
@@ -238,7 +237,7 @@ impl Story for Tale {
     }
 }
 
-/// The initializers that the IDL declares.
+/// The initializers of the IDL.
 struct Stories;
 
 impl StoryFactory for Stories {
@@ -255,21 +254,21 @@ impl StoryFactory for Stories {
 }
 
 #[test]
-fn operations_run_where_the_value_is() {
+fn operations_run_locally() {
     in_both_orders(|pair, gardener| {
         assert!(Stories.make("").is_err() && Stories.empty().is_ok());
         let story = Stories.make("once").unwrap();
         story.set_author("somebody").unwrap();
         let told = gardener.retell(Some(&story)).unwrap().unwrap();
         assert_eq!((told.text(), told.title(), told.count()), ("once", Ok("ONCE".to_owned()), Ok(7)));
-        // Only state travels.
+        // Only the state is sent.
         assert_eq!(told.author(), Ok("nobody".to_owned()));
         assert!(matches!(told.add("more"), Err(story::AddError::Withered(_))));
 
         let named = gardener.name_it(Some(&story.upcast())).unwrap().unwrap();
         assert_eq!(named.title(), Ok("ONCE".to_owned()));
 
-        // Where an abstract interface is expected, a value goes as it is, and an object by reference.
+        // For an abstract interface a value is sent by value, and an object by reference.
         let by_value = gardener.show(Some(&AbstractRef::Value(story.upcast()))).unwrap();
         let Some(AbstractRef::Value(value)) = by_value else { panic!("{by_value:?}") };
         assert_eq!(value.describe(3), Ok("once in 3 words".to_owned()));
@@ -281,7 +280,7 @@ fn operations_run_where_the_value_is() {
     });
 }
 
-/// A custom value, which is not on the wire what its IDL says.
+/// A custom value, whose encoding differs from its IDL.
 struct Whisper(SecretState);
 
 impl Whisper {
@@ -313,7 +312,7 @@ fn custom_values_marshal_themselves() {
 }
 
 #[test]
-fn any_value_goes_where_any_may_go_if_somebody_makes_it() {
+fn value_base_positions_accept_any_value_with_a_factory() {
     in_both_orders(|pair, gardener| {
         let fern: PlantRef = ValueRef::new(plant("fern"));
         let back = gardener.anything(Some(&fern.upcast())).unwrap().unwrap();
@@ -326,7 +325,7 @@ fn any_value_goes_where_any_may_go_if_somebody_makes_it() {
 }
 
 #[test]
-fn how_deep_values_nest_can_be_set() {
+fn the_nesting_limit_of_values_can_be_set() {
     let pair = Pair::new(ByteOrder::Little);
     let gardener: Gardener = pair.serve(GardenerSkeleton::new(Echo));
     let list = |len| {

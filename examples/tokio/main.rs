@@ -1,4 +1,5 @@
-//! A server and a client in a program that uses tokio: the runtime polls the asynchronous servants, which may then use its timers and sockets.
+//! A server and a client in a program that uses tokio: the runtime polls the asynchronous servants, which may
+//! use its timers and sockets.
 
 use std::time::Duration;
 
@@ -18,14 +19,14 @@ impl StationAsyncServant for Sensor {
         if place != "here" {
             return Err(NoSuchPlace { place: place.to_owned() }.into());
         }
-        // A timer of the runtime, which only its own tasks can use.
+        // A timer of the runtime, which works only in its own tasks.
         time::sleep(Duration::from_millis(10)).await;
         Ok(20.5)
     }
 }
 
 async fn run() -> Result<(), Box<dyn std::error::Error>> {
-    // The spawner is called by threads of the ORB, which belong to no runtime: there `tokio::spawn` would panic.
+    // The spawner is called by threads of the ORB, outside of the runtime: there `tokio::spawn` would panic.
     let runtime = Handle::current();
     let server = Orb::builder().spawner(move |task| drop(runtime.spawn(task))).build()?;
     let sensor = Poa::root(&server)?.activate(StationAsyncSkeleton::new(Sensor))?;
@@ -34,7 +35,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let station = Station::narrow_async(&client.string_to_object(&sensor.to_string())?).await?;
     println!("here: {}", station.temperature_async("here").await?);
 
-    // Waits for requests that run, which need the other threads of the runtime.
+    // Waits for running requests, which need the other threads of the runtime.
     task::spawn_blocking(move || client.shutdown(true).and_then(|()| server.shutdown(true))).await??;
     Ok(())
 }

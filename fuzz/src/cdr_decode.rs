@@ -1,7 +1,7 @@
-//! Octets read as values of many types: no panic, no memory beyond the input's worth, and what was read and is written
-//! reads as the same again.
+//! Octets decoded as values of many types: no panic, memory in proportion to the input, and a decoded value
+//! is encoded to octets that decode to an equal one.
 //!
-//! The first octet chooses the type, the second byte order and version.
+//! The first octet selects the type, the second byte order and version.
 use spandrel_cdr::{
     BoundedString, BoundedVec, ByteOrder, Char, Decode, Decoder, Encode, Encoder, GiopVersion, Ior, LongDouble, Wire,
 };
@@ -27,28 +27,28 @@ pub fn run(input: &[u8]) {
         12 => round_trip::<[[f32; 3]; 2]>(octets, wire),
         13 => round_trip::<Vec<Ior>>(octets, wire),
         14 => round_trip::<Vec<[BoundedVec<String, 2>; 2]>>(octets, wire),
-        _ => wander(octets, wire),
+        _ => read_primitives(octets, wire),
     }
 }
 
 fn round_trip<T: Decode + Encode>(octets: &[u8], wire: Wire) {
     let Ok(value) = T::decode(&mut Decoder::new(octets, wire)) else { return };
-    let written = write(&value, wire);
-    let again = T::decode(&mut Decoder::new(&written, wire)).expect("what we write can be read");
-    assert_eq!(write(&again, wire), written);
+    let encoded = write(&value, wire);
+    let decoded = T::decode(&mut Decoder::new(&encoded, wire)).expect("encoded octets can be decoded");
+    assert_eq!(write(&decoded, wire), encoded);
 }
 
 fn write<T: Encode>(value: &T, wire: Wire) -> Vec<u8> {
     let mut out = Encoder::new(wire);
-    value.encode(&mut out).expect("what was read can be written");
+    value.encode(&mut out).expect("a decoded value can be encoded");
     out.to_vec()
 }
 
-/// The primitives in an order that the input chooses, through encapsulations.
-fn wander(octets: &[u8], wire: Wire) {
+/// Reads primitives in an order that the input selects, through encapsulations.
+fn read_primitives(octets: &[u8], wire: Wire) {
     let mut input = Decoder::new(octets, wire);
     while let Ok(step) = input.u8() {
-        let went_well = match step % 12 {
+        let succeeded = match step % 12 {
             0 => input.i16().is_ok(),
             1 => input.u32().is_ok(),
             2 => input.f64().is_ok(),
@@ -62,7 +62,7 @@ fn wander(octets: &[u8], wire: Wire) {
             10 => <u32 as Decode>::lend(&mut input).is_ok(),
             _ => input.encapsulation().is_ok_and(|mut inner| inner.u32().is_ok()),
         };
-        if !went_well {
+        if !succeeded {
             return;
         }
     }

@@ -1,8 +1,10 @@
-//! Values of random types read by what walks over octets by type codes, by dynamic anys and by the naive reference (`tests/reference`): all
-//! refuse, or all read to the same end; and what was read is sent on in another order as the reference would write it.
+//! Values of random types decoded by the walker, by dynamic anys and by the naive reference
+//! (`tests/reference`): all refuse, or all end at the same octet; and the value encoded in the other byte
+//! order equals the reference's octets.
 //!
-//! The first octet says how many octets the type is drawn from, the second order, version and code set, the third where the value begins.
-//! Anys, and type codes as values, are left out: the reference does not look at the names in them.
+//! The first octet is the length of the type's seed, the second selects byte order, version and code set, the
+//! third the offset of the value. Anys, and type codes as values, are excluded: the reference does not check
+//! the names in them.
 use std::cell::RefCell;
 
 use proptest::strategy::{BoxedStrategy, Strategy, ValueTree};
@@ -18,7 +20,7 @@ thread_local! {
 pub fn run(input: &[u8]) {
     let [len, how, start, rest @ ..] = input else { return };
     let Some((seed, octets)) = rest.split_at_checked(usize::from(*len)) else { return };
-    let Some(of) = drawn(seed).filter(is_comparable) else { return };
+    let Some(of) = type_from(seed).filter(is_comparable) else { return };
     let (order, other) = match how & 1 {
         0 => (ByteOrder::Big, ByteOrder::Little),
         _ => (ByteOrder::Little, ByteOrder::Big),
@@ -39,19 +41,19 @@ fn compare(of: &TypeCode, octets: &[u8], start: usize, wire: Wire, other: Wire) 
     let any = Any::read(of.clone(), &mut input);
     assert_eq!(any.as_ref().ok().map(|_| input.position()), end, "{of}: {any:?}");
     let (Ok(any), Some((value, _))) = (any, expected) else { return };
-    let apart = DynAny::new(&any).expect("what was read can be taken apart");
-    let together = apart.to_any().expect("and put together");
-    for any in [&any, &together] {
+    let dynamic = DynAny::new(&any).expect("a decoded value can be decomposed");
+    let rebuilt = dynamic.to_any().expect("a decomposed value can be rebuilt");
+    for any in [&any, &rebuilt] {
         let mut out = Encoder::new(other);
         assert_eq!(any.write_value(&mut out).ok().map(|()| out.to_vec()), write(of, &value, other, 0), "{of}");
     }
 }
 
-/// The type that these octets choose.
-fn drawn(seed: &[u8]) -> Option<TypeCode> {
-    let mut whole = [0; 32];
-    seed.iter().enumerate().for_each(|(at, octet)| whole[at % 32] ^= octet);
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &whole);
+/// The random type for this seed.
+fn type_from(seed: &[u8]) -> Option<TypeCode> {
+    let mut full_seed = [0; 32];
+    seed.iter().enumerate().for_each(|(at, octet)| full_seed[at % 32] ^= octet);
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &full_seed);
     let config = Config { failure_persistence: None, max_local_rejects: 16, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, rng);
     TYPES.with_borrow(|types| types.new_tree(&mut runner).ok().map(|tree| tree.current()))
@@ -62,9 +64,8 @@ fn is_comparable(of: &TypeCode) -> bool {
     match of.kind() {
         TcKind::Any | TcKind::TypeCode => false,
         TcKind::Sequence | TcKind::Array => of.content_type().is_ok_and(|of| is_comparable(&of)),
-        TcKind::Struct | TcKind::Except | TcKind::Union => {
-            (0..of.member_count().expect("members")).all(|nth| of.member_type(nth).is_ok_and(|of| is_comparable(&of)))
-        }
+        TcKind::Struct | TcKind::Except | TcKind::Union => (0..of.member_count().expect("the type has members"))
+            .all(|nth| of.member_type(nth).is_ok_and(|of| is_comparable(&of))),
         _ => true,
     }
 }

@@ -1,4 +1,4 @@
-//! Texts read as object references: no panic; what is understood prints and reads as the same again.
+//! Text parsed as object references: no panic; a parsed reference prints to text that parses to an equal one.
 use spandrel_cdr::Ior;
 use spandrel_giop::component::{Component, ComponentDisplay};
 use spandrel_giop::{IiopProfile, ObjectUrl, ior_from_string, ior_to_string};
@@ -6,13 +6,13 @@ use spandrel_giop::{IiopProfile, ObjectUrl, ior_from_string, ior_to_string};
 pub fn run(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     match text.parse::<ObjectUrl>() {
-        Ok(ObjectUrl::Ior(ior)) => reference(&ior),
+        Ok(ObjectUrl::Ior(ior)) => assert_round_trip(&ior),
         Ok(ObjectUrl::Corbaloc(url)) => {
             let printed = url.to_string();
-            let again = printed.parse::<ObjectUrl>().expect("what we print can be read");
-            assert_eq!(again, ObjectUrl::Corbaloc(url.clone()));
+            let parsed = printed.parse::<ObjectUrl>().expect("printed text can be parsed");
+            assert_eq!(parsed, ObjectUrl::Corbaloc(url.clone()));
             if let Ok(ior) = url.to_ior() {
-                reference(&ior);
+                assert_round_trip(&ior);
             }
         }
         Err(error) => {
@@ -21,18 +21,18 @@ pub fn run(input: &[u8]) {
     }
 }
 
-fn reference(ior: &Ior) {
+fn assert_round_trip(ior: &Ior) {
     assert_eq!(ior_from_string(&ior_to_string(ior)).as_ref(), Ok(ior));
     for tagged in &ior.profiles {
         let Ok(Some(profile)) = IiopProfile::decode(tagged) else { continue };
         let _ = profile.to_string();
-        let written = profile.encode().expect("what was read can be written");
-        assert_eq!(IiopProfile::decode(&written), Ok(Some(profile.clone())));
+        let encoded = profile.encode().expect("a decoded value can be encoded");
+        assert_eq!(IiopProfile::decode(&encoded), Ok(Some(profile.clone())));
         for component in &profile.components {
             let _ = ComponentDisplay(component).to_string();
-            let Ok(Some(known)) = Component::decode(component) else { continue };
-            let written = known.encode().expect("what was read can be written");
-            assert_eq!(Component::decode(&written), Ok(Some(known)));
+            let Ok(Some(decoded)) = Component::decode(component) else { continue };
+            let encoded = decoded.encode().expect("a decoded value can be encoded");
+            assert_eq!(Component::decode(&encoded), Ok(Some(decoded)));
         }
     }
 }

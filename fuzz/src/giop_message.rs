@@ -1,5 +1,5 @@
-//! A stream of octets read as GIOP messages, with fragments: no panic, bounded memory, and headers that were read and are
-//! written again read as the same.
+//! A stream of octets decoded as GIOP messages, with fragments: no panic, bounded memory, and decoded headers
+//! are encoded to octets that decode to equal ones.
 use spandrel_cdr::{Decode, Decoder, Encode, Encoder, Ior, Limits, Wire};
 use spandrel_giop::{
     Assembler, Body, CancelRequest, HEADER_LEN, LocateReplyHeader, LocateRequestHeader, Message, MessageHeader,
@@ -47,10 +47,14 @@ fn read(message: &Message) {
     }
 }
 
-/// The message as `write` makes it, at its end, read by `read`.
-fn again<T>(wire: Wire, write: impl FnOnce(&mut Encoder<'_>) -> Body, read: impl FnOnce(&mut Decoder<'_>) -> T) -> T {
+/// Encodes a message with `write`, and decodes it with `read`.
+fn encode_and_decode<T>(
+    wire: Wire,
+    write: impl FnOnce(&mut Encoder<'_>) -> Body,
+    read: impl FnOnce(&mut Decoder<'_>) -> T,
+) -> T {
     let mut out = Encoder::new(wire);
-    write(&mut out).end(&mut out).expect("a header is no larger than a message may be");
+    write(&mut out).end(&mut out).expect("a header is within the size limit");
     let octets = out.to_vec();
     read(&mut Decoder::new(&octets, wire).at(HEADER_LEN))
 }
@@ -59,24 +63,24 @@ fn request(mut input: Decoder<'_>) {
     let Ok(header) = RequestHeader::decode(&mut input) else { return };
     let _ = (header.target.object_key(), header.service_contexts.iter().count());
     let text = header.to_string();
-    let same = again(
+    let decoded_text = encode_and_decode(
         input.wire(),
-        |out| header.encode(out).expect("what was read can be written"),
-        |input| RequestHeader::decode(input).expect("what we write can be read").to_string(),
+        |out| header.encode(out).expect("a decoded value can be encoded"),
+        |input| RequestHeader::decode(input).expect("encoded octets can be decoded").to_string(),
     );
-    assert_eq!(same, text);
+    assert_eq!(decoded_text, text);
     let _ = Vec::<String>::decode(&mut input);
 }
 
 fn reply(mut input: Decoder<'_>) {
     let Ok(header) = ReplyHeader::decode(&mut input) else { return };
     let text = header.to_string();
-    let same = again(
+    let decoded_text = encode_and_decode(
         input.wire(),
         |out| header.encode(out),
-        |input| ReplyHeader::decode(input).expect("what we write can be read").to_string(),
+        |input| ReplyHeader::decode(input).expect("encoded octets can be decoded").to_string(),
     );
-    assert_eq!(same, text);
+    assert_eq!(decoded_text, text);
     match header.status {
         ReplyStatus::SystemException => {
             let Ok(id) = input.str() else { return };
@@ -90,11 +94,11 @@ fn reply(mut input: Decoder<'_>) {
 fn locate_request(mut input: Decoder<'_>) {
     let Ok(header) = LocateRequestHeader::decode(&mut input) else { return };
     let mut out = Encoder::new(input.wire());
-    header.encode(&mut out).expect("what was read can be written");
+    header.encode(&mut out).expect("a decoded value can be encoded");
     let octets = out.to_vec();
     let mut input = Decoder::new(&octets, input.wire()).at(HEADER_LEN);
-    let same = LocateRequestHeader::decode(&mut input).expect("what we write can be read");
-    assert_eq!(same.to_string(), header.to_string());
+    let decoded_text = LocateRequestHeader::decode(&mut input).expect("encoded octets can be decoded");
+    assert_eq!(decoded_text.to_string(), header.to_string());
 }
 
 fn locate_reply(mut input: Decoder<'_>) {
@@ -107,7 +111,7 @@ fn ior(input: &mut Decoder<'_>) {
     let wire = input.wire();
     let Ok(ior) = Ior::decode(input) else { return };
     let mut out = Encoder::new(wire);
-    ior.encode(&mut out).expect("what was read can be written");
+    ior.encode(&mut out).expect("a decoded value can be encoded");
     let octets = out.to_vec();
-    assert_eq!(Ior::decode(&mut Decoder::new(&octets, wire)).expect("what we write can be read"), ior);
+    assert_eq!(Ior::decode(&mut Decoder::new(&octets, wire)).expect("encoded octets can be decoded"), ior);
 }

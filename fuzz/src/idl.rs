@@ -1,7 +1,8 @@
-//! Any text as IDL: the compiler answers with a model or with diagnostics, never with a panic, and every model can be
-//! written as Rust.
+//! Any text as IDL: the compiler returns a model or diagnostics without a panic, and can generate Rust for each
+//! model.
 //!
-//! A NUL splits the input into files: the first is compiled, the others can be included as `1.idl`, `2.idl` and so on.
+//! NULs separate the input into files: the first is compiled, the others can be included as `1.idl`, `2.idl`
+//! and so on.
 use std::path::Path;
 
 use spandrel_idl::rust::{Options, generate};

@@ -1,6 +1,6 @@
-//! The fuzz targets: a function for each, which panics if it finds a fault.
+//! The fuzz targets: a function for each, which panics on a fault.
 //!
-//! `fuzz_targets` gives them to libFuzzer, which explores; `replay` runs them on fixed inputs.
+//! `fuzz_targets` passes them to libFuzzer; `replay` runs them on fixed inputs.
 
 pub mod any;
 pub mod cdr_decode;
@@ -13,7 +13,7 @@ pub mod idl;
 pub mod settings;
 pub mod text;
 
-/// A target: a name, and what is done with an input.
+/// A target: its name, and its function of an input.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.

@@ -1,33 +1,39 @@
 //! Distribution middleware in safe Rust: a CORBA object request broker on a toolkit of network components.
 //!
-//! This crate is what applications depend on. It re-exports the ORB at its root and the toolkit under [`net`]; generated
-//! code names [`generated`] and nothing else.
+//! Applications depend on this crate. It re-exports the ORB at its root and the toolkit under [`net`];
+//! generated code names only [`generated`].
 //!
 //! # Features
-//! All but `log`, `parse` and `tls` are on unless a program says `default-features = false`, which makes the smallest client; then it names those that it needs.
+//! Features stand for a dependency or a whole side of the ORB. `server` and `details` are default features.
 //!
-//! | feature | what is there with it |
+//! | feature | content |
 //! | --- | --- |
-//! | `details` | what system exceptions say besides their kind and number: explanations, and the errors that caused them |
-//! | `asynchronous` | calls that no thread waits for, and `net::reactor` |
-//! | `fragments` | messages that are sent in fragments; those that are received are always understood |
-//! | `batching` | one-ways that are written together, with the sync scope NONE; includes `asynchronous`, `caching` and `policies` |
-//! | `caching` | a limit of all connections to servers, purging, idle closing, and how connections are shared |
-//! | `diagnostics` | `diagnostics`: spans and traces of calls, and how long they take; includes `statistics` |
-//! | `datagrams` | one-ways by datagram, sent and received; includes `server` |
-//! | `interceptors` | `interception`: portable interceptors, on whichever sides there are |
-//! | `server` | serving objects: listening, object adapters, servants; includes `asynchronous` |
-//! | `code-sets` | code sets besides ISO 8859-1, ASCII, UTF-8 and UTF-16 (`CharSet`, `WcharSet`) |
-//! | `policies` | what calls go by besides a time-out, at the levels of ORB, thread and reference |
-//! | `statistics` | counters of what an ORB does, and their text for Prometheus |
-//! | `values` | factories of valuetypes |
-//! | `parse` | descriptions of interfaces from IDL that is read when the program runs ([`dynamic`]); off unless named |
-//! | `log` | `log`: a log on standard error, as the variable `SPANDREL_LOG` says; off unless named |
-//! | `tls` | `ssliop`: GIOP over TLS; off unless named, and programs choose the implementation of cryptography |
-//! | `urls` | references as people write them (`corbaloc:`), and initial references; without it there is `IOR:` |
+//! | `details` | explanations in system exceptions, and the errors that caused them |
+//! | `asynchronous` | calls that block no thread, one-ways that are written together (sync scope NONE), and `net::reactor` |
+//! | `server` | serving objects: listening, object adapters, servants, datagrams; includes `asynchronous` |
+//! | `parse` | descriptions of interfaces from IDL that is read at run time ([`dynamic`]); not a default feature |
+//! | `log` | `log`: a log on standard error, configured by the variable `SPANDREL_LOG`; not a default feature |
+//! | `tls` | `ssliop`: GIOP over TLS; not a default feature; programs choose the implementation of cryptography |
 //!
-//! Without `server` and `asynchronous` there is nothing that generated skeletons and asynchronous methods could name: the build script
-//! leaves them out (`.sides(Sides::Client).asynchronous_client(false)`).
+//! All other optional parts belong to an ORB if its builder plugs them in: [`Orb::builder`] and [`Orb::init`] plug in
+//! all of them, [`OrbBuilder::bare`] none. The linker leaves out parts that a program never names.
+//!
+//! | plugged in by | part |
+//! | --- | --- |
+//! | [`OrbBuilder::code_sets`] | code sets besides ISO 8859-1, ASCII, UTF-8 and UTF-16 |
+//! | [`OrbBuilder::urls`] | references as `corbaloc:` and `corbaname:` |
+//! | [`OrbBuilder::local_transports`] | UNIX-domain sockets and shared memory |
+//! | [`OrbBuilder::connection_limits`] | a limit of all connections, purging, closing of idle connections, policies of sharing |
+//! | [`OrbBuilder::diagnostics`] | spans, trace contexts and metrics of calls |
+//! | [`OrbBuilder::deadline_context`] | deadlines in requests |
+//! | [`OrbBuilder::fragment_size`] | messages that are sent in fragments |
+//! | [`OrbBuilder::client_transport_rule`], [`OrbBuilder::transports`] | rules for the addresses that may be called |
+//! | [`OrbBuilder::client_request_interceptor`] | interceptors of calls |
+//! | [`Orb::register_value_factory`] | factories of valuetypes |
+//! | [`Orb::policy_manager`], [`Orb::policy_current`], [`ObjectRef::set_policy_overrides`] | policies besides a time-out |
+//!
+//! Without `server` and `asynchronous` the runtime lacks the names used by generated skeletons and asynchronous
+//! methods: the build script leaves them out (`.sides(Sides::Client).asynchronous_client(false)`).
 #![forbid(unsafe_code)]
 
 pub mod dynamic;
@@ -40,20 +46,14 @@ pub use spandrel_cdr::{
     LongDouble, NotLatin1, OverBound, TcKind, TypeCode, TypeCodeError, Typed, UnknownCodeSet, WString, WcharSet,
 };
 pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
-#[cfg(feature = "urls")]
 pub use spandrel_orb::InvalidName;
-#[cfg(feature = "diagnostics")]
 pub use spandrel_orb::diagnostics;
 #[doc(hidden)]
 pub use spandrel_orb::generated;
-#[cfg(feature = "interceptors")]
 pub use spandrel_orb::interception;
-#[cfg(feature = "policies")]
 pub use spandrel_orb::policies;
-#[cfg(feature = "statistics")]
 pub use spandrel_orb::statistics::{self, Statistics};
 pub use spandrel_orb::transport;
-#[cfg(feature = "values")]
 pub use spandrel_orb::values;
 pub use spandrel_orb::{
     AddressingDisposition, ByteOrder, CompletionStatus, Context, GiopVersion, InitError, Interface, Ior, Located,
@@ -67,9 +67,8 @@ pub use spandrel_orb::{
     BidirectionalPolicy, CancelReason, CancellationToken, Cancelled, Collocation, Concurrency, ConcurrencyError,
     DeferredCall, Endpoint, EndpointError, ObjectAdapter, QueueOverflow, Servant, remaining_time,
 };
-#[cfg(feature = "caching")]
 pub use spandrel_orb::{ConnectionSharing, Purging};
-/// Object adapters: what finds the servant of a request.
+/// Object adapters: they map the object key of a request to a servant.
 #[cfg(feature = "server")]
 pub use spandrel_poa as poa;
 #[cfg(feature = "server")]
@@ -78,7 +77,7 @@ pub use spandrel_poa::Poa;
 #[cfg(feature = "tls")]
 pub use spandrel_ssliop as ssliop;
 
-/// The page on adapters runs as a test.
+/// Runs the code of docs/adapters.md as a test.
 #[cfg(all(doctest, feature = "server"))]
 #[doc = include_str!("../../docs/adapters.md")]
 mod adapters {}
@@ -94,7 +93,7 @@ pub mod net {
     pub use spandrel_sync as sync;
 }
 
-/// Includes what `spandrel-build` generated from `idl/NAME.idl` in the build script.
+/// Includes the code that `spandrel-build` generated from `idl/NAME.idl` in the build script.
 ///
 /// ```text
 /// mod bank {

@@ -1,22 +1,23 @@
-//! What the ORB says of itself while it works, on standard error (feature `log`).
+//! A log of the ORB on standard error (feature `log`).
 //!
-//! The libraries only emit `tracing` events and spans; a program that has a subscriber of its own needs nothing of this. For others,
-//! [`init`] makes one from two variables of the environment:
+//! The libraries only emit `tracing` events and spans; a program with its own subscriber does not need this
+//! module. For other programs [`init`] creates a subscriber, configured by two environment variables:
 //!
-//! - `SPANDREL_LOG`: what is shown, in the syntax of `tracing-subscriber`'s `EnvFilter`: a level (`error`, `warn`, `info`, `debug`,
-//!   `trace`, `off`), or levels by target, as in `info,spandrel=debug` or `warn,spandrel::request=debug`.
-//! - `SPANDREL_LOG_FORMAT`: `human` (the default), or `json`, one object in a line.
+//! - `SPANDREL_LOG`: the filter, in the syntax of `tracing-subscriber`'s `EnvFilter`: a level (`error`, `warn`,
+//!   `info`, `debug`, `trace`, `off`), or levels by target, as in `info,spandrel=debug` or
+//!   `warn,spandrel::request=debug`.
+//! - `SPANDREL_LOG_FORMAT`: `human` (the default), or `json`, one object per line.
 //!
-//! | level | what it says |
+//! | level | events |
 //! | --- | --- |
-//! | `error` | something of ours or of the program's is broken: a servant panicked, a thread could not be started, an answer could not be marshaled |
-//! | `warn` | a peer was turned away, cut off or not understood, and why |
-//! | `info` | what happens once: where the ORB listens, what references say, where metrics are told |
-//! | `debug` | each connection, opened and closed and why; each call and each request with its outcome (targets `spandrel::call`, `spandrel::request`); what was sent again |
+//! | `error` | failures of the ORB or the program: a servant panicked, a thread could not be started, a reply could not be marshaled |
+//! | `warn` | a peer was rejected or disconnected, or its message was not understood, with the reason |
+//! | `info` | single events: the endpoints of the ORB, the addresses in references, the address of the metrics |
+//! | `debug` | each connection, opened and closed, with the reason; each call and request with its outcome (targets `spandrel::call`, `spandrel::request`); retransmissions |
 //! | `trace` | steps inside of these |
 //!
-//! At `debug` every call has a span with its connection, request id, object, operation and outcome, and so has every request; events of
-//! servants carry them. At `info` and above calls cost what they cost without any log.
+//! At `debug` every call has a span with its connection, request id, object, operation and outcome, and so has
+//! every request; events of servants carry them. At `info` and above the log adds no cost to calls.
 
 use std::{
     env,
@@ -25,45 +26,45 @@ use std::{
 
 use tracing_subscriber::EnvFilter;
 
-/// The variable that says what is shown.
+/// The environment variable with the filter.
 pub const VARIABLE: &str = "SPANDREL_LOG";
-/// The variable that says how.
+/// The environment variable with the format.
 pub const FORMAT_VARIABLE: &str = "SPANDREL_LOG_FORMAT";
 
-/// Why there is no log.
+/// An error of [`init`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// The filter cannot be read.
-    #[error("`{0}` is no filter for {VARIABLE}: expected a level, or levels by target as in `info,spandrel=debug`")]
+    /// The filter is invalid.
+    #[error("`{0}` is not a filter for {VARIABLE}: expected a level, or levels by target as in `info,spandrel=debug`")]
     Filter(String, #[source] tracing_subscriber::filter::ParseError),
-    /// There is no such format.
-    #[error("`{0}` is no value for {FORMAT_VARIABLE}: expected human or json")]
+    /// The format is unknown.
+    #[error("`{0}` is not a value of {FORMAT_VARIABLE}: expected human or json")]
     Format(String),
     /// The program has a subscriber already.
-    #[error("the program has a log already")]
+    #[error("the program already has a `tracing` subscriber")]
     Taken(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Shows on standard error what `SPANDREL_LOG` says, or without it what is of level `info` and above.
+/// Starts the log on standard error, with the filter of `SPANDREL_LOG`; the default is level `info`.
 ///
 /// # Errors
-/// If a variable cannot be read, or the program has a `tracing` subscriber already.
+/// If a variable is invalid, or the program has a `tracing` subscriber already.
 pub fn init() -> Result<(), LogError> {
     init_or("info")
 }
 
-/// The same with another filter for want of `SPANDREL_LOG`.
+/// As [`init`], with another default filter.
 ///
 /// # Errors
 /// As [`init`].
 pub fn init_or(default: &str) -> Result<(), LogError> {
-    let said = |variable: &str| env::var(variable).ok().filter(|text| !text.is_empty());
-    let text = said(VARIABLE).unwrap_or_else(|| default.to_owned());
+    let nonempty = |variable: &str| env::var(variable).ok().filter(|text| !text.is_empty());
+    let text = nonempty(VARIABLE).unwrap_or_else(|| default.to_owned());
     let filter = EnvFilter::builder().parse(&text).map_err(|error| LogError::Filter(text, error))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     let is_coloured = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none();
-    match said(FORMAT_VARIABLE).as_deref() {
+    match nonempty(FORMAT_VARIABLE).as_deref() {
         None | Some("human") => log.with_ansi(is_coloured).try_init(),
         Some("json") => log.json().try_init(),
         Some(other) => return Err(LogError::Format(other.to_owned())),

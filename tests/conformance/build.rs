@@ -1,4 +1,4 @@
-//! Compiles the interface that the tests call.
+//! Compiles the IDL of the tests.
 
 fn main() {
     if let Err(error) = spandrel_build::configure().asynchronous_server(true).compile(&["idl/subject.idl"]) {

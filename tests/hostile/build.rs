@@ -1,4 +1,4 @@
-//! Compiles the interface of the server that is attacked.
+//! Compiles the IDL of the attacked server.
 
 fn main() -> Result<(), spandrel_build::Error> {
     spandrel_build::configure().compile(&["idl/hostile.idl"])

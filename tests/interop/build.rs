@@ -1,4 +1,4 @@
-//! Compiles the suite's IDL, for the marshaling engine that `SPANDREL_INTEROP_MARSHAL` names.
+//! Compiles the suite's IDL for the marshaling engine named by `SPANDREL_INTEROP_MARSHAL`.
 
 use std::env;
 

@@ -1,4 +1,4 @@
-//! Compiles the interfaces that the tests call.
+//! Compiles the IDL of the tests.
 
 use std::{env, fs, path::Path};
 
@@ -13,7 +13,7 @@ fn main() {
 
 fn compile() -> Result<(), spandrel_build::Error> {
     let probe = spandrel_build::configure().asynchronous_server(true).ami(true).collocation(Collocation::Direct);
-    probe.compile(&["idl/probe.idl", "idl/naming.idl", "idl/doors.idl", "idl/corba.idl"])?;
+    probe.compile(&["idl/probe.idl", "idl/naming.idl", "idl/access.idl", "idl/corba.idl"])?;
     for (name, engine, strategy) in [
         ("compiled", "compiled", Collocation::ThroughPoa),
         ("interpretive", "interpretive", Collocation::ThroughPoa),

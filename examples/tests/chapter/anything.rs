@@ -31,7 +31,7 @@ fn an_any_holds_anything() {
         assert_eq!(log.kind(&entry), Ok(Reading::type_code()));
         log.last(&entry).expect("an answer");
 
-        // A typedef is no type of its own in Rust: its type code is named.
+        // A typedef is not a distinct type in Rust: its type code is given explicitly.
         let degrees: Celsius = 21;
         let entry = Any::with_type(celsius_tc(), &degrees).expect("a long");
         let before = log.last(&entry).expect("an answer");

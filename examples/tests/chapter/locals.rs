@@ -1,4 +1,4 @@
-//! What stays in the process.
+//! Local objects and native types.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,8 +9,8 @@ use super::idl::locals::{Cookie, Hub, Listener};
 struct Memory(Mutex<Vec<String>>);
 
 impl Listener for Memory {
-    fn told(&self, what: &str) -> Result<(), SystemException> {
-        self.0.lock().expect("no panic").push(what.to_owned());
+    fn received(&self, message: &str) -> Result<(), SystemException> {
+        self.0.lock().expect("no panic").push(message.to_owned());
         Ok(())
     }
 }
@@ -24,9 +24,9 @@ impl Hub for OneRoom {
         Ok(Arc::new(17_u32)) // a native type is whatever you put into it
     }
 
-    fn detach(&self, which: &Cookie) -> Result<Option<Arc<dyn Listener>>, SystemException> {
-        let known = which.downcast_ref::<u32>() == Some(&17);
-        Ok(self.0.lock().expect("no panic").take().filter(|_| known))
+    fn detach(&self, registration: &Cookie) -> Result<Option<Arc<dyn Listener>>, SystemException> {
+        let is_known = registration.downcast_ref::<u32>() == Some(&17);
+        Ok(self.0.lock().expect("no panic").take().filter(|_| is_known))
     }
 }
 
@@ -37,6 +37,6 @@ fn local_objects_are_shared() {
     let listener: Arc<dyn Listener> = memory.clone();
     let cookie = hub.attach(Some(&listener)).expect("a cookie");
     let back = hub.detach(&cookie).expect("an answer").expect("the listener");
-    back.told("goodbye").expect("it listens");
-    assert_eq!(*memory.0.lock().expect("no panic"), ["goodbye"]);
+    back.received("hello").expect("no error");
+    assert_eq!(*memory.0.lock().expect("no panic"), ["hello"]);
 }

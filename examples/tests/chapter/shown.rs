@@ -1,4 +1,4 @@
-//! Whether a page of documentation shows what is compiled and run.
+//! Compares the code blocks of a documentation page with compiled and tested sources.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ fn text(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Lines without their indentation, so that code can be shown as far left as it goes.
+/// Lines without their indentation: documentation shows code without that of its surroundings.
 fn flush_left(text: &str) -> Vec<&str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
 }
@@ -28,7 +28,8 @@ fn blocks<'t>(text: &'t str, language: &str) -> Vec<(usize, Vec<&'t str>)> {
     blocks
 }
 
-/// Each block of `page` in this language is found in one of the sources, and there are so many.
+/// Checks that each block of `page` in this language occurs in one of the sources, and that there are at
+/// least `at_least` blocks.
 #[track_caller]
 pub(crate) fn check(page: &str, language: &str, sources: &[&str], at_least: usize) {
     let chapter = text(&format!("../{page}"));

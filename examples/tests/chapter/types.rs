@@ -18,7 +18,7 @@ fn names_follow_the_habits_of_rust() {
 }
 
 #[test]
-fn numbers_are_what_they_say() {
+fn numbers_have_their_ranges() {
     let all = numbers::All {
         a: -1_i16,
         b: 1_u16,
@@ -43,14 +43,14 @@ fn numbers_are_what_they_say() {
 }
 
 #[test]
-fn texts_know_their_bounds() {
+fn bounded_strings_check_their_bounds() {
     let label = texts::Label {
         plain: "fragile".to_owned(),
         wide: WString::from("zerbrechlich"),
         mark: BoundedString::try_from("A-17").expect("at most eight characters"),
         heading: BoundedWString::try_from("Ärmel").expect("at most eight characters"),
     };
-    assert!(label.wide.starts_with("zer")); // a `str` in all but name
+    assert!(label.wide.starts_with("zer")); // dereferences to `str`
     assert!(texts::Code::try_from("nine chars").is_err());
     assert_eq!((texts::HELLO, texts::GREETING), ("hello", "grüezi"));
 }
@@ -64,11 +64,11 @@ fn sequences_are_vectors() {
 }
 
 #[test]
-fn structs_have_what_their_members_allow() {
+fn structs_have_the_traits_that_their_members_allow() {
     let shape = structs::Shape { fill: structs::Colour::Green, ..Default::default() };
     assert_eq!(shape.corners, []);
     let there = structs::Point { x: 1.0, y: 2.0 };
-    let copy = there; // all of its members can be copied
+    let copy = there; // all of its members are `Copy`
     assert_eq!(there, copy);
     assert!(structs::Colour::Red < structs::Colour::Blue);
     assert_eq!(structs::Colour::try_from(2), Ok(structs::Colour::Blue));
@@ -96,7 +96,7 @@ fn unions_are_enums() {
     assert_eq!(say(&Measure::Kilograms(1.5)), "1.5 kg");
     assert_eq!(Measure::default(), Measure::Unlisted(Kind::None));
 
-    // `default` takes every value that no other branch names.
+    // `default` is selected by every value without a label.
     let answer = Answer::Code { discriminator: 17, value: 0xff };
     assert_ne!(answer, Answer::default());
     assert_eq!(Answer::default(), Answer::Text(String::new()));

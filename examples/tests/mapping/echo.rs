@@ -10,7 +10,7 @@ use crate::pair::Pair;
 
 pub(crate) type Echoed<T> = Result<(T, T), SystemException>;
 
-/// Returns `a`, gives the old `b` back, and puts `a` into `b`.
+/// Returns `a` and the old `b`, and assigns `a` to `b`.
 pub(crate) fn exchange<T: Clone>(a: T, b: &mut T) -> Echoed<T> {
     Ok((a.clone(), std::mem::replace(b, a)))
 }
@@ -78,12 +78,12 @@ echoes! {
     echo_echoes(a: &[Option<Echo>] => a.to_vec()) for echo::Echoes;
 }
 
-/// Sends `first` as `a` and `second` as `b`, and checks where each comes back.
+/// Sends `first` as `a` and `second` as `b`, and checks the values returned for each.
 #[track_caller]
 pub(crate) fn check<T: Clone + Debug + PartialEq>(first: T, second: T, call: impl FnOnce(&T, &mut T) -> Echoed<T>) {
     let mut b = second.clone();
     let (result, c) = call(&first, &mut b).expect("an answer");
-    assert_eq!(result, first, "what was returned");
+    assert_eq!(result, first, "the result");
     assert_eq!(c, second, "the out parameter");
     assert_eq!(b, first, "the inout parameter");
 }
@@ -97,7 +97,7 @@ fn in_both_orders(test: impl Fn(&Pair, &Echo)) {
 }
 
 #[test]
-fn primitives_go_by_value() {
+fn primitives_are_passed_by_value() {
     in_both_orders(|_, echo| {
         check(i16::MIN, 1, |a, b| echo.echo_short(*a, b));
         check(u16::MAX, 1, |a, b| echo.echo_ushort(*a, b));
@@ -115,7 +115,7 @@ fn primitives_go_by_value() {
 }
 
 #[test]
-fn enums_go_by_value() {
+fn enums_are_passed_by_value() {
     in_both_orders(|_, echo| {
         check(Colour::UltraViolet, Colour::Red, |a, b| echo.echo_colour(*a, b));
         check(echo::Mood::Cross, echo::Mood::Cheerful, |a, b| echo.echo_mood(*a, b));
@@ -124,7 +124,7 @@ fn enums_go_by_value() {
 }
 
 #[test]
-fn strings_go_as_str_and_come_as_string() {
+fn strings_are_passed_as_str_and_received_as_string() {
     in_both_orders(|_, echo| {
         check("Grüß Gott".to_owned(), String::new(), |a, b| echo.echo_string(a, b));
         let short = |text: &str| BoundedString::try_from(text).expect("at most eight characters");
@@ -143,7 +143,7 @@ fn strings_go_as_str_and_come_as_string() {
 }
 
 #[test]
-fn what_a_string_cannot_say_is_refused_before_it_is_sent() {
+fn a_string_with_nul_is_rejected_before_sending() {
     in_both_orders(|_, echo| {
         let refused = echo.echo_string("a\0b", &mut String::new()).expect_err("NUL in a string");
         assert_eq!(refused.completed(), spandrel::CompletionStatus::No);
@@ -198,7 +198,7 @@ fn other_structs_are_read_as_they_were_written() {
 }
 
 #[test]
-fn sequences_go_as_slices_and_come_as_vectors() {
+fn sequences_are_passed_as_slices_and_received_as_vectors() {
     in_both_orders(|_, echo| {
         check((0..=255).collect(), vec![], |a: &Octets, b| echo.echo_octets(a, b));
         check(vec![7; 100_000], vec![1], |a: &Octets, b| echo.echo_octets(a, b));
@@ -209,7 +209,7 @@ fn sequences_go_as_slices_and_come_as_vectors() {
 }
 
 #[test]
-fn arrays_go_as_references() {
+fn arrays_are_passed_as_references() {
     in_both_orders(|_, echo| {
         let matrix: Matrix = [[1, 2, 3], [-4, -5, -6]];
         check(matrix, Matrix::default(), |a, b| echo.echo_matrix(a, b));
@@ -218,14 +218,14 @@ fn arrays_go_as_references() {
 }
 
 #[test]
-fn references_go_as_options_and_nil_is_none() {
+fn references_are_passed_as_options_and_nil_is_none() {
     in_both_orders(|pair, echo| {
         let other: Echo = pair.serve(EchoSkeleton::new(Server));
         check(Some(echo.clone()), None, |a, b| echo.echo_echo(a.as_ref(), b));
         check(None, Some(other.clone()), |a, b| echo.echo_echo(a.as_ref(), b));
         check(Some(ObjectRef::from(other.clone())), None, |a, b| echo.echo_object(a.as_ref(), b));
         check(vec![Some(other.clone()), None, Some(echo.clone())], vec![], |a, b| echo.echo_echoes(a, b));
-        // What came back can be called.
+        // The returned reference can be called.
         let (back, _) = echo.echo_echo(Some(&other), &mut None).expect("an answer");
         check(1, 2, |a, b| back.as_ref().expect("the reference").echo_long(*a, b));
     });

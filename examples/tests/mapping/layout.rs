@@ -9,8 +9,8 @@ use super::corners::sizes::{Leaf, Mixed, Sixty, SixtyFive, SixtyFour};
 use super::idl::mapping::{BinStruct, Colour, Point, Price, Priced, Segment};
 use super::padded::padded;
 
-/// Writes and reads sequences that start at every offset: what the slice form writes must be what its elements write one
-/// by one, and must be read as what was written.
+/// Encodes and decodes sequences at every offset: the slice form gives the same octets as its elements one by
+/// one, and the same values back.
 #[track_caller]
 fn check<T: Encode + Decode + Debug + PartialEq>(value: impl Fn(u8) -> T) {
     let values: Vec<T> = (1..6).map(value).collect();
@@ -29,7 +29,7 @@ fn check<T: Encode + Decode + Debug + PartialEq>(value: impl Fn(u8) -> T) {
             assert_eq!(octets, single.to_vec(), "{order:?} from {start}");
 
             let mut input = Decoder::new(&octets, wire);
-            input.take(start).expect("what went before");
+            input.take(start).expect("the octets before");
             assert_eq!(
                 Vec::<T>::decode(&mut input),
                 Ok(values.iter().map(Clone::clone).collect()),
@@ -52,7 +52,7 @@ fn sixty_four(n: u8) -> SixtyFour {
 }
 
 #[test]
-fn both_codes_agree_from_every_start() {
+fn both_codecs_agree_at_every_offset() {
     check(|n| BinStruct { s: -i16::from(n), c: Char(n), l: i32::from(n) << 20, o: n, d: f64::from(n) / 7.0 });
     check(|n| Point { x: i16::from(n) << 7, y: -f64::from(n) });
     check(|n| Segment {
@@ -75,7 +75,7 @@ fn both_codes_agree_from_every_start() {
 }
 
 #[test]
-fn padding_is_zero_wherever_the_value_lay() {
+fn padding_is_zero_at_every_offset() {
     let mut octets = [0xff; BinStruct::SIZE];
     BinStruct { s: -1, c: Char(0xff), l: -1, o: 0xff, d: f64::from_bits(u64::MAX) }.put::<false>(&mut octets);
     let zeros: Vec<usize> = (0..octets.len()).filter(|&at| octets[at] == 0).collect();
@@ -83,7 +83,7 @@ fn padding_is_zero_wherever_the_value_lay() {
 }
 
 #[test]
-fn an_enumerator_that_does_not_exist_is_refused_in_both_codes() {
+fn an_unknown_enumerator_is_rejected_by_both_codecs() {
     let segment = Segment { hue: Colour::UltraViolet, ..Segment::default() };
     let mut octets = vec![0; Segment::SIZE];
     segment.put::<false>(&mut octets);
@@ -131,7 +131,7 @@ fn long_sequences_with_explicit_padding_are_lent_both_ways() {
     values.encode(&mut out).expect("a sequence");
     assert_eq!(out.parts()[1].as_ptr(), values.as_ptr().cast());
     let octets = out.to_vec();
-    // Aligned memory, as a message's body has.
+    // Aligned memory, like a message's body.
     let mut words = vec![0u64; octets.len().div_ceil(8)];
     words.iter_mut().zip(octets.chunks(8)).for_each(|(word, octets)| {
         let mut filled = [0; 8];
@@ -140,7 +140,7 @@ fn long_sequences_with_explicit_padding_are_lent_both_ways() {
     });
     let memory: &[u8] = spandrel_cdr::zerocopy::IntoBytes::as_bytes(words.as_slice());
     let mut input = Decoder::new(memory, Wire::default()).at(4);
-    let lent = padded::BinStruct::lend(&mut input).expect("what was written");
+    let lent = padded::BinStruct::lend(&mut input).expect("the encoded slice");
     assert_eq!(*lent, *values);
     assert!(matches!(lent, std::borrow::Cow::Borrowed(_)));
 }

@@ -123,7 +123,7 @@ fn unions_that_nest_too_deeply_are_refused() {
     let wire = Wire::default();
     let deep = (0..200).fold(Spoon::Nested(vec![]), |inner, _| Spoon::Nested(vec![inner]));
     let mut out = Encoder::new(wire);
-    deep.encode(&mut out).expect("nothing forbids to write it");
+    deep.encode(&mut out).expect("encoding has no limit");
     let refused = Spoon::decode(&mut Decoder::new(&out.to_vec(), wire));
     assert!(matches!(refused, Err(CdrError::TooDeep { .. })), "{refused:?}");
 }
@@ -148,7 +148,7 @@ fn wide_texts_and_decimals_are_read_as_they_were_written() {
 }
 
 #[test]
-fn what_an_any_holds_comes_back_with_its_type() {
+fn an_any_returns_with_its_type() {
     in_both_orders(|mirror| {
         let any = |value: &Wish| Any::new(value).expect("a value that can be sent");
         for wish in wishes() {
@@ -175,7 +175,7 @@ fn what_an_any_holds_comes_back_with_its_type() {
 }
 
 #[test]
-fn every_generated_type_has_a_type_code_that_travels() {
+fn every_generated_type_has_a_type_code_that_can_be_sent() {
     let codes = [
         Colour::type_code(),
         Segment::type_code(),

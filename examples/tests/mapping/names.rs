@@ -1,4 +1,4 @@
-//! Names that Rust has other plans for.
+//! Names that are keywords or prelude names in Rust.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -46,7 +46,7 @@ impl awkward::OptionServant for Server {
 }
 
 #[test]
-fn keywords_and_collisions_cost_an_underscore_at_most() {
+fn keywords_and_collisions_add_at_most_an_underscore() {
     let pair = Pair::new(ByteOrder::Little);
     let option: awkward::Option = pair.serve(awkward::OptionSkeleton::new(Server::default()));
     let mut b = result(2);

@@ -1,4 +1,4 @@
-//! A server and a client of it, as two ORBs that know each other by a socket only.
+//! A server and a client, as two ORBs that are connected by a socket only.
 
 use spandrel::{ByteOrder, Interface, ObjectRef, Orb, Poa, Servant};
 
@@ -16,7 +16,7 @@ impl Pair {
         Self { poa, server, client }
     }
 
-    /// Activates a servant, and hands its reference to the client as text.
+    /// Activates a servant, and passes its reference to the client as text.
     pub(crate) fn serve<I: Interface>(&self, servant: impl Servant + 'static) -> I {
         let object = self.poa.activate(servant).expect("an active object");
         self.as_client(&object).narrow().expect("an object of this interface")

@@ -84,7 +84,7 @@ impl ThingServant for Server {
     }
 }
 
-/// The client's reference, the servant that the server keeps, and what tells of one-ways.
+/// The client's reference, the server's share of the servant, and the receiver of one-ways.
 fn thing(pair: &Pair) -> (Thing, Arc<Server>, mpsc::Receiver<String>) {
     let (remembered, told) = mpsc::channel();
     let server = Arc::new(Server { state: Mutex::new(State { balance: 100, ..State::default() }), remembered });
@@ -101,12 +101,12 @@ fn attributes_are_got_and_set() {
     assert_eq!(thing.paint(), Ok(Colour::UltraViolet));
     assert_eq!(thing.set_contents(&[1, 2, 3]), Ok(()));
     assert_eq!(thing.contents(), Ok(vec![1, 2, 3]));
-    // A servant in an `Arc` stays the server's own.
+    // The server keeps its share of a servant in an `Arc`.
     assert_eq!(server.with(|state| state.contents.clone()), [1, 2, 3]);
 }
 
 #[test]
-fn a_oneway_arrives_and_is_not_waited_for() {
+fn a_oneway_arrives_without_a_reply() {
     let pair = Pair::new(ByteOrder::Little);
     let (thing, _server, told) = thing(&pair);
     assert_eq!(thing.remember("the milk"), Ok(()));
@@ -115,7 +115,7 @@ fn a_oneway_arrives_and_is_not_waited_for() {
 }
 
 #[test]
-fn each_exception_arrives_as_itself() {
+fn each_exception_arrives_with_its_type() {
     for order in [ByteOrder::Big, ByteOrder::Little] {
         let pair = Pair::new(order);
         let (thing, _server, _told) = thing(&pair);
@@ -136,7 +136,7 @@ fn each_exception_arrives_as_itself() {
 }
 
 #[test]
-fn exceptions_are_errors_with_words() {
+fn exceptions_are_errors_with_a_text() {
     let error: Box<dyn std::error::Error> = Box::new(TooMuch { asked: 2, available: 1 });
     assert_eq!(error.to_string(), "Mapping::TooMuch { asked: 2, available: 1 }");
     assert_eq!(Closed {}.to_string(), "Mapping::Closed");
@@ -145,7 +145,7 @@ fn exceptions_are_errors_with_words() {
 }
 
 #[test]
-fn an_operation_that_the_object_does_not_have_is_refused() {
+fn an_unknown_operation_is_rejected() {
     let pair = Pair::new(ByteOrder::Little);
     let (thing, _server, _told) = thing(&pair);
     let bottom = Bottom::unchecked_narrow(thing.as_object());

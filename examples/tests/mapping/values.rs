@@ -1,4 +1,4 @@
-//! Constants, and what Rust can do with the types.
+//! Constants, and the traits of the generated types.
 
 use std::collections::HashSet;
 

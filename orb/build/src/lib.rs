@@ -7,17 +7,17 @@
 //! }
 //! ```
 //!
-//! That writes `bank.rs` to the build's `OUT_DIR`; one line in the program or library takes it in:
+//! That writes `bank.rs` to the build's `OUT_DIR`; one line in the program or library includes it:
 //!
 //! ```text
 //! spandrel::include_idl!("bank"); // or: include!(concat!(env!("OUT_DIR"), "/bank.rs"));
 //! ```
 //!
-//! Definitions in files that the IDL includes are part of the same output, so that it stands by itself. Two IDL files that
-//! include a third therefore go into two modules of the program.
+//! Definitions in files that the IDL includes are part of the same output, which is therefore self-contained.
+//! Two IDL files that include a third go into two modules of the program.
 //!
-//! This crate reads and writes files and talks to Cargo. What IDL means, and what Rust it becomes, belongs to
-//! `spandrel-idl`.
+//! This crate reads and writes files and communicates with Cargo. The IDL front end and the Rust back end
+//! belong to `spandrel-idl`.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ pub fn compile(file: impl AsRef<Path>) -> Result<(), Error> {
     configure().compile(&[file])
 }
 
-/// Begins with the default settings.
+/// The default settings.
 #[must_use]
 pub fn configure() -> Builder {
     Builder::default()
@@ -50,20 +50,20 @@ pub struct Builder {
     front_end: FrontEndOptions,
     rust: Options,
     per_module: bool,
-    /// What was chosen and cannot be; said when compiling, so that settings can be written one behind the other.
+    /// The error of an invalid setting; reported by `compile`, so that settings can be chained.
     refused: Option<BadOption>,
     out_dir: Option<PathBuf>,
 }
 
 impl Builder {
-    /// Adds a folder in which included files are looked for, after those added before.
+    /// Adds a folder to search for included files, after those added before.
     #[must_use]
     pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
         self.front_end.include_paths.push(folder.into());
         self
     }
 
-    /// Defines a macro, as `NAME` (which makes it `1`) or `NAME=TEXT`.
+    /// Defines a macro, as `NAME` (with the value `1`) or `NAME=TEXT`.
     #[must_use]
     pub fn define(mut self, definition: &str) -> Self {
         let (name, text) = match definition.split_once('=') {
@@ -74,7 +74,7 @@ impl Builder {
         self
     }
 
-    /// Names the runtime by another path than `::spandrel::generated`, for crates that re-export it.
+    /// Sets another path of the runtime than `::spandrel::generated`, for crates that re-export it.
     #[must_use]
     pub fn runtime(self, path: &str) -> Self {
         self.choose(|rust| rust.runtime(path))
@@ -98,62 +98,62 @@ impl Builder {
         self.choose(|rust| Ok(rust.asynchronous_server(wanted)))
     }
 
-    /// Says which Rust type a `native` type is; see [`Options::native`].
+    /// Sets the Rust type of a `native` type; see [`Options::native`].
     #[must_use]
     pub fn native(self, scoped_name: &str, ty: &str) -> Self {
         self.choose(|rust| rust.native(scoped_name, ty))
     }
 
-    /// Makes the padding of these structs explicit, so that sequences of them are sent from where they lie; see
+    /// Makes the padding of these structs explicit, so that sequences of them are sent without a copy; see
     /// [`Options::pad`].
     #[must_use]
     pub fn pad<'n>(self, scoped_names: impl IntoIterator<Item = &'n str>) -> Self {
         self.choose(|rust| Ok(rust.pad(scoped_names)))
     }
 
-    /// Makes the padding of all structs explicit where that can be done; see [`Options::pad_all`].
+    /// Makes the padding of all structs explicit where possible; see [`Options::pad_all`].
     #[must_use]
     pub fn pad_all(self) -> Self {
         self.choose(|rust| Ok(rust.pad_all()))
     }
 
-    /// Writes one side of interfaces only; see [`Sides`].
+    /// Generates one side of interfaces only; see [`Sides`].
     #[must_use]
     pub fn sides(self, sides: Sides) -> Self {
         self.choose(|rust| Ok(rust.sides(sides)))
     }
 
-    /// Derives this macro too, for the type of this scoped name; see [`Options::derive`].
+    /// Adds this derive macro to the type of this scoped name; see [`Options::derive`].
     #[must_use]
     pub fn derive(self, scoped_name: &str, path: &str) -> Self {
         self.choose(|rust| rust.derive(Some(scoped_name), path))
     }
 
-    /// Derives this macro too, for all structs, unions, exceptions and enums; see [`Options::derive`].
+    /// Adds this derive macro to all structs, unions, exceptions and enums; see [`Options::derive`].
     #[must_use]
     pub fn derive_all(self, path: &str) -> Self {
         self.choose(|rust| rust.derive(None, path))
     }
 
-    /// Says which module has the Rust of an included file already; see [`Options::external`].
+    /// Names the module with the Rust code of an included file; see [`Options::external`].
     #[must_use]
     pub fn external(self, file: impl AsRef<Path>, module: &str) -> Self {
         self.choose(|rust| rust.external(file, module))
     }
 
-    /// Puts everything into modules; see [`Options::prefix`].
+    /// Puts all output into modules; see [`Options::prefix`].
     #[must_use]
     pub fn prefix(self, modules: &str) -> Self {
         self.choose(|rust| rust.prefix(modules))
     }
 
-    /// Says what stubs do that call objects of the same ORB; see [`Options::collocation`].
+    /// Sets the strategy of stubs for calls to objects of the same ORB; see [`Options::collocation`].
     #[must_use]
     pub fn collocation(self, strategy: Collocation) -> Self {
         self.choose(|rust| Ok(rust.collocation(strategy)))
     }
 
-    /// Writes ties for interfaces with bases; see [`Options::ties`].
+    /// Generates ties for interfaces with bases; see [`Options::ties`].
     #[must_use]
     pub fn ties(self) -> Self {
         self.choose(|rust| Ok(rust.ties()))
@@ -169,13 +169,14 @@ impl Builder {
     fn choose(mut self, choice: impl FnOnce(Options) -> Result<Options, BadOption>) -> Self {
         match choice(self.rust.clone()) {
             Ok(rust) => self.rust = rust,
-            // The first mistake is the one to mend first.
+            // The first error is reported.
             Err(refused) => _ = self.refused.get_or_insert(refused),
         }
         self
     }
 
-    /// Chooses the engine that marshals, as [`Options::marshal`] does: `"interpretive"`, or `"Bank::Account=adaptive"`.
+    /// Chooses the marshaling engine, as [`Options::marshal`] does: `"interpretive"`, or
+    /// `"Bank::Account=adaptive"`.
     #[must_use]
     pub fn marshal(self, choice: &str) -> Self {
         self.choose(|rust| rust.marshal(choice))
@@ -188,11 +189,11 @@ impl Builder {
         self
     }
 
-    /// Compiles each file to Rust: `idl/bank.idl` to `bank.rs`. Tells Cargo to run the build script again when one of the
-    /// files that were read changes, and passes warnings on.
+    /// Compiles each file to Rust: `idl/bank.idl` to `bank.rs`. Makes Cargo run the build script again after
+    /// a change of a file that was read, and forwards warnings.
     ///
     /// # Errors
-    /// [`Error`], whose text is made to be read: return it from the build script's `main`.
+    /// [`Error`] with a readable text: return it from the build script's `main`.
     pub fn compile(&self, files: &[impl AsRef<Path>]) -> Result<(), Error> {
         self.compile_telling(files, &mut io::stdout())
     }
@@ -236,9 +237,9 @@ impl Builder {
     }
 }
 
-/// What Cargo should watch, and warnings.
+/// Reports files for Cargo to watch, and warnings.
 fn tell_cargo(cargo: &mut dyn Write, file: &Path, sources: &SourceMap, warnings: &Diagnostics) -> io::Result<()> {
-    // Cargo would run the script each time for a path that does not exist.
+    // For a path that does not exist Cargo would run the script each time.
     let read = sources.files().iter().filter(|source| !source.built_in).map(|source| source.path.as_path());
     let watched: BTreeSet<&Path> = read.chain([file]).collect();
     for path in watched {
@@ -250,7 +251,7 @@ fn tell_cargo(cargo: &mut dyn Write, file: &Path, sources: &SourceMap, warnings:
     Ok(())
 }
 
-/// Leaves a file alone that says the same already, so that Cargo need not compile it again.
+/// Leaves an unchanged file untouched, so that Cargo need not compile it again.
 fn write_if_changed(target: &Path, text: &str) -> Result<(), Error> {
     if fs::read(target).is_ok_and(|old| old == text.as_bytes()) {
         return Ok(());
@@ -259,29 +260,29 @@ fn write_if_changed(target: &Path, text: &str) -> Result<(), Error> {
     folder.and_then(|()| fs::write(target, text)).map_err(|source| Error::Write { path: target.to_owned(), source })
 }
 
-/// Why there is no Rust for some IDL.
+/// The reason for which IDL was not compiled to Rust.
 ///
 /// The debug form is the same as the display form, because it is what a build script's `main` prints.
 #[non_exhaustive]
 pub enum Error {
-    /// The IDL cannot be read or is not correct; the text shows the lines and says what is wrong with them.
+    /// The IDL cannot be read or is incorrect; the text shows the lines with the errors.
     Idl(Diagnostics),
     /// The output cannot be written.
     Write {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// `OUT_DIR` is not set, so this is no build script, and no other folder was named.
+    /// `OUT_DIR` is not set, so this is not a build script, and no other folder was given.
     NoOutDir,
     /// Two files would be compiled to the same output.
     SameOutput(PathBuf),
-    /// The path of an IDL file does not end in a file's name.
+    /// The path of an IDL file has no file name.
     NotAFile(PathBuf),
-    /// A setting that cannot be.
+    /// An invalid setting.
     Option(BadOption),
-    /// Cargo does not listen.
+    /// Standard output, which Cargo reads, cannot be written.
     Cargo(io::Error),
 }
 
@@ -291,7 +292,7 @@ impl fmt::Display for Error {
             Self::Idl(diagnostics) => write!(f, "{diagnostics}"),
             Self::Write { path, .. } => write!(f, "cannot write {}", path.display()),
             Self::NoOutDir => {
-                f.write_str("OUT_DIR is not set: call this from a build script, or name a folder with `out_dir`")
+                f.write_str("OUT_DIR is not set: call this from a build script, or set a folder with `out_dir`")
             }
             Self::SameOutput(path) => {
                 write!(f, "two IDL files would be compiled to {}: give them different names or folders", path.display())

@@ -1,4 +1,4 @@
-//! Build scripts as Cargo would see them: files in, files and lines out.
+//! Build scripts as seen by Cargo: input files, output files and lines.
 
 use std::time::{Duration, SystemTime};
 
@@ -26,7 +26,7 @@ impl Package {
         self.folder.path().join(name)
     }
 
-    /// Compiles files of the package; what Cargo is told, or the error's text.
+    /// Compiles files of the package; returns the output for Cargo, or the error's text.
     fn compile(&self, builder: Builder, files: &[&str]) -> Result<String, String> {
         let mut told = Vec::new();
         let files: Vec<PathBuf> = files.iter().map(|name| self.path(name)).collect();
@@ -59,7 +59,7 @@ fn cargo_watches_every_file_that_was_read() {
         let line = format!("cargo:rerun-if-changed={}\n", package.path(name).display());
         assert_eq!(told.matches(&line).count(), 1, "{told}");
     }
-    assert_eq!(told.matches("rerun-if-changed").count(), 2, "a file that is built in cannot change: {told}");
+    assert_eq!(told.matches("rerun-if-changed").count(), 2, "a built-in file cannot change: {told}");
     assert!(package.output("a.rs").contains("pub struct B"), "included definitions are part of the output");
 }
 
@@ -86,7 +86,7 @@ fn the_runtime_can_be_another() {
 }
 
 #[test]
-fn wrong_idl_is_shown_with_its_line() {
+fn incorrect_idl_is_shown_with_its_line() {
     let package = Package::new(&[("a.idl", "struct A {\n  Missing m;\n};\n")]);
     let error = package.compile(configure(), &["a.idl"]).expect_err("an unknown type");
     assert!(error.contains("Missing m;") && error.contains("a.idl:2"), "{error}");
@@ -94,7 +94,7 @@ fn wrong_idl_is_shown_with_its_line() {
 }
 
 #[test]
-fn a_missing_file_is_named_and_watched_for() {
+fn a_missing_file_is_named_and_watched() {
     let package = Package::new(&[]);
     let mut told = Vec::new();
     let file = package.path("absent.idl");
@@ -102,11 +102,11 @@ fn a_missing_file_is_named_and_watched_for() {
     let error = builder.compile_telling(&[&file], &mut told).expect_err("no such file");
     assert!(error.to_string().contains("absent.idl"), "{error}");
     assert!(String::from_utf8_lossy(&told).contains("rerun-if-changed"));
-    assert_eq!(format!("{error:?}").trim(), error.to_string().trim(), "what `main` prints is what people can read");
+    assert_eq!(format!("{error:?}").trim(), error.to_string().trim(), "`main` prints the readable text");
 }
 
 #[test]
-fn two_files_of_one_name_do_not_overwrite_each_other() {
+fn two_files_of_the_same_name_are_rejected() {
     let package = Package::new(&[("a.idl", GOOD)]);
     fs::create_dir(package.path("sub")).expect("a folder");
     fs::write(package.path("sub/a.idl"), GOOD).expect("a file");
@@ -115,7 +115,7 @@ fn two_files_of_one_name_do_not_overwrite_each_other() {
 }
 
 #[test]
-fn an_unchanged_output_is_not_touched() {
+fn an_unchanged_output_is_not_rewritten() {
     let package = Package::new(&[("a.idl", GOOD)]);
     package.compile(configure(), &["a.idl"]).expect("correct IDL");
     let target = fs::File::options().write(true).open(package.path("out/a.rs")).expect("the output");
@@ -126,8 +126,8 @@ fn an_unchanged_output_is_not_touched() {
 }
 
 #[test]
-fn outside_of_a_build_script_the_folder_must_be_named() {
-    // Cargo sets OUT_DIR for tests of packages that have a build script; this one has none.
+fn outside_a_build_script_the_output_folder_must_be_set() {
+    // Cargo sets OUT_DIR for tests of packages with a build script; this one has none.
     let package = Package::new(&[("a.idl", GOOD)]);
     let error = configure().compile_telling(&[package.path("a.idl")], &mut io::sink()).expect_err("no OUT_DIR");
     assert!(error.to_string().contains("OUT_DIR"), "{error}");

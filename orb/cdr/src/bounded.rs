@@ -1,10 +1,10 @@
-//! Bounded strings and sequences: the bound is part of the type, so that it is checked once, when a value is made.
+//! Bounded strings and sequences: the bound is part of the type and checked once, at construction.
 
 use std::ops::Deref;
 
 use crate::{CdrError, Decode, Decoder, Encode, Encoder};
 
-/// More elements than the type's bound allows.
+/// The error for more elements than the type's bound.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{len} elements exceed the bound of {bound}")]
 pub struct OverBound {
@@ -39,7 +39,7 @@ impl<T, const N: usize> BoundedVec<T, N> {
     /// Appends an element.
     ///
     /// # Errors
-    /// [`OverBound`] if `N` are there already; the element is dropped.
+    /// [`OverBound`] if it holds `N` elements already; the element is dropped.
     pub fn push(&mut self, item: T) -> Result<(), OverBound> {
         check(self.0.len() + 1, N)?;
         self.0.push(item);

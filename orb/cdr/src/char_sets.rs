@@ -1,7 +1,7 @@
-//! The code sets in which narrow and wide text travel, by their numbers and names.
+//! The code sets of narrow and wide text, by number and name.
 //!
-//! Four are always known; the others are those of [`CodeSet`]'s table (feature `code-sets`). How text becomes octets is in
-//! `text` and `wide`.
+//! Four are available without a table ([`CharSet::basic`], [`WcharSet::basic`]); the others are in [`CodeSet`]'s
+//! table. The conversion of text to octets is in `text` and `wide`.
 
 use std::{fmt, str::FromStr};
 
@@ -11,46 +11,46 @@ use crate::{CdrError, Char, CodeSet};
 const UTF16: Named = Named { number: 0x0001_0109, names: &["UTF-16"] };
 const UNKNOWN: Named = Named { number: 0, names: &["none"] };
 
-/// The code set in which `char` and `string` travel: the negotiated TCS-C (CORBA 3.3 Part 2, 7.10.2).
+/// The code set of `char` and `string`: the negotiated TCS-C (CORBA 3.3 Part 2, 7.10.2).
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum CharSet {
-    /// ISO 8859-1, which both ends must assume unless they agreed on something else.
+    /// ISO 8859-1, the default without negotiation.
     #[default]
     Latin1,
     /// ISO 646, its international reference version: ASCII.
     Ascii,
-    /// UTF-8: every character can be said. An IDL `char` is an octet of ISO 8859-1 all the same: so it is between ORBs of our kind;
-    /// see [`CharSet::standard`].
+    /// UTF-8, which covers every character. Between Spandrel ORBs an IDL `char` is an octet of ISO 8859-1
+    /// nevertheless; see [`CharSet::standard`].
     Utf8,
-    /// One of the table's.
+    /// A code set of the table.
     Other(CodeSet),
 }
 
-/// The code set in which `wchar` and `wstring` travel: the negotiated TCS-W (CORBA 3.3 Part 2, 7.10.2).
+/// The code set of `wchar` and `wstring`: the negotiated TCS-W (CORBA 3.3 Part 2, 7.10.2).
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum WcharSet {
-    /// UTF-16, what is fallen back upon where the text says that there must be one.
+    /// UTF-16, the fallback of negotiation.
     #[default]
     Utf16,
-    /// None was agreed on, and there is no default (7.10.2.7): wide characters can neither be written nor read.
+    /// No agreement, and no default (7.10.2.7): wide characters can be neither encoded nor decoded.
     Unknown,
-    /// One of the table's.
+    /// A code set of the table.
     Other(CodeSet),
 }
 
-/// A number or a name that stands for no code set known here.
+/// The error for the number or name of an unknown code set.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("`{0}` is no code set that is known here")]
+#[error("`{0}` is not a known code set")]
 pub struct UnknownCodeSet(String);
 
 impl CharSet {
     const BASE: [Self; 3] = [Self::Latin1, Self::Ascii, Self::Utf8];
 
-    /// All that are known, in no particular order.
+    /// All known code sets, in no particular order.
     pub fn all() -> impl Iterator<Item = Self> {
-        // Those that are always known are in the table, too: wide characters may be in them.
+        // The four basic ones are also in the table, for wide characters.
         let others = CodeSet::all().filter(|set| set.width().is_none()).map(Self::Other);
         Self::BASE
             .into_iter()
@@ -66,11 +66,17 @@ impl CharSet {
         }
     }
 
-    /// The code set with this number of the OSF registry, if it is known here and one of octets.
+    /// The code set with this number in the OSF registry, if it is known and consists of octets.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
-        let base = Self::BASE.into_iter().find(|base| base.number() == number);
-        base.or_else(|| CodeSet::from_number(number).filter(|set| set.width().is_none()).map(Self::Other))
+        Self::basic(number)
+            .or_else(|| CodeSet::from_number(number).filter(|set| set.width().is_none()).map(Self::Other))
+    }
+
+    /// The code set with this number of the OSF registry, if it needs no table: ISO 8859-1, ASCII or UTF-8.
+    #[must_use]
+    pub fn basic(number: u32) -> Option<Self> {
+        Self::BASE.into_iter().find(|base| base.number() == number)
     }
 
     /// Its number in the OSF registry.
@@ -79,14 +85,14 @@ impl CharSet {
         self.named().number
     }
 
-    /// What it is called.
+    /// The name.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.named().name()
     }
 
-    /// As ORBs of others understand it: in UTF-8 a `char` then is an ASCII character, since all others take more than one octet.
-    /// Without the feature `code-sets` nothing is converted, and this is the code set itself.
+    /// The code set in its standard meaning: in UTF-8 a `char` then is an ASCII character, since all others
+    /// take more than one octet.
     #[must_use]
     pub fn standard(self) -> Self {
         match self {
@@ -95,7 +101,7 @@ impl CharSet {
         }
     }
 
-    /// Whether text in it is what Rust has.
+    /// Whether it is Rust's own encoding.
     pub(crate) fn is_utf8(self) -> bool {
         match self {
             Self::Utf8 => true,
@@ -104,13 +110,13 @@ impl CharSet {
         }
     }
 
-    /// Whether the octet of a `char` may be another here than in ISO 8859-1.
+    /// Whether the octet of a `char` may differ from that in ISO 8859-1.
     #[inline]
     pub(crate) fn converts_chars(self) -> bool {
         matches!(self, Self::Other(_))
     }
 
-    /// The octet of a `char` here.
+    /// The octet of a `char` in this code set.
     #[cold]
     pub(crate) fn octet_of(self, value: Char) -> Result<u8, CdrError> {
         let (Self::Other(set), 0x80..) = (self, value.0) else { return Ok(value.0) };
@@ -121,7 +127,7 @@ impl CharSet {
         }
     }
 
-    /// The `char` of an octet from here.
+    /// The `char` of an octet in this code set.
     #[cold]
     pub(crate) fn char_of(self, octet: u8) -> Result<Char, CdrError> {
         let (Self::Other(set), 0x80..) = (self, octet) else { return Ok(Char(octet)) };
@@ -132,7 +138,7 @@ impl CharSet {
 }
 
 impl WcharSet {
-    /// All that are known, in no particular order.
+    /// All known code sets, in no particular order.
     pub fn all() -> impl Iterator<Item = Self> {
         std::iter::once(Self::Utf16).chain(CodeSet::all().map(Self::Other))
     }
@@ -145,14 +151,16 @@ impl WcharSet {
         }
     }
 
-    /// The code set with this number of the OSF registry, if it is known here; zero stands for none.
+    /// The code set with this number in the OSF registry, if known; zero stands for none.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
-        match number {
-            0 => Some(Self::Unknown),
-            number if number == UTF16.number => Some(Self::Utf16),
-            number => CodeSet::from_number(number).map(Self::Other),
-        }
+        Self::basic(number).or_else(|| CodeSet::from_number(number).map(Self::Other))
+    }
+
+    /// The code set with this number of the OSF registry, if it needs no table: UTF-16; zero stands for none.
+    #[must_use]
+    pub fn basic(number: u32) -> Option<Self> {
+        [Self::Unknown, Self::Utf16].into_iter().find(|base| base.number() == number)
     }
 
     /// Its number in the OSF registry; zero for none.
@@ -161,13 +169,13 @@ impl WcharSet {
         self.named().number
     }
 
-    /// What it is called.
+    /// The name.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.named().name()
     }
 
-    /// Whether it can be used in GIOP 1.1, whose wide characters have two octets (9.3.1.6).
+    /// Whether GIOP 1.1 can use it: its wide characters have two octets (9.3.1.6).
     #[must_use]
     pub fn is_of_two_octets(self) -> bool {
         match self {
@@ -178,7 +186,7 @@ impl WcharSet {
     }
 }
 
-/// The number that this text is: `0x00010001`, or in decimal.
+/// Parses a number: `0x00010001`, or decimal.
 fn number(text: &str) -> Option<u32> {
     match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),

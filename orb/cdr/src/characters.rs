@@ -1,6 +1,7 @@
-//! IDL's `char` on the wire: one octet of the transmission code set.
+//! IDL `char` on the wire: one octet of the transmission code set.
 //!
-//! In ISO 8859-1, and between ORBs of our kind, that is the octet that a [`Char`] is; elsewhere it is another, or none.
+//! In ISO 8859-1, and between Spandrel ORBs, it is the octet of a [`Char`]; in other code sets it is another
+//! octet, or none.
 
 use std::borrow::Cow;
 

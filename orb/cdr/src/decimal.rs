@@ -1,8 +1,9 @@
 //! Fixed-point decimal numbers: IDL `fixed<d,s>` as [`Fixed`], and [`Decimal`], the number without its type.
 //!
-//! They compute as the standard's C++ class `Fixed` does (C++ Language Mapping 1.3, 4.9; IDL 4.2, 7.4.1.4.3): exactly, in
-//! up to 62 digits, of which up to 31 are kept, digits after the point being discarded first and never rounded. What
-//! does not fit is an error, never a wrong number. How they look on the wire stands in `packed`.
+//! They compute as the standard's C++ class `Fixed` does (C++ Language Mapping 1.3, 4.9; IDL 4.2, 7.4.1.4.3):
+//! exactly, in up to 62 digits, of which up to 31 are kept. Excess digits after the point are truncated,
+//! never rounded. A number that does not fit is an error, never a wrong number. The wire format is in
+//! `packed`.
 
 use std::{cmp::Ordering, fmt, ops::Neg, str::FromStr};
 
@@ -14,28 +15,28 @@ mod packed;
 
 pub use fixed::Fixed;
 
-/// The most digits that a `fixed` can have.
+/// The maximum number of digits of a `fixed`.
 pub const MAX_FIXED_DIGITS: u16 = 31;
 
-/// Why a number is no value of a `fixed` type, or a text no number.
+/// The reason for which a number is no value of a `fixed` type, or a text is no number.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FixedError {
-    /// The text is not an optional sign and digits with at most one point among or around them.
+    /// The text is not an optional sign and digits with at most one point.
     #[error("not a decimal number")]
     NotANumber,
-    /// More digits before the point than the type has, or more than 31 that matter.
-    #[error("the number has more digits than there is room for")]
+    /// More digits before the point than the type has, or more than 31 significant digits.
+    #[error("the number has more digits than the type permits")]
     Overflow,
-    /// Digits after the point that the type has no room for.
+    /// More digits after the point than the type has.
     #[error("the number has more digits after the point than the type")]
     Inexact,
 }
 
 /// A decimal number of up to 31 digits, with the point anywhere among or before them.
 ///
-/// What computing with [`Fixed`] of several types gives, and what `DynFixed` holds. Zeros at the end of the fraction are
-/// not kept: equal numbers are the same value.
+/// The result of arithmetic on [`Fixed`] of several types, and the content of `DynFixed`. Trailing zeros of
+/// the fraction are dropped: equal numbers are the same value.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Decimal {
     /// Below 10³¹ in magnitude; no multiple of ten unless the scale is 0.
@@ -73,25 +74,25 @@ impl Decimal {
         self.unscaled
     }
 
-    /// Digits after the point, without zeros at the end.
+    /// The number of digits after the point, without trailing zeros.
     #[must_use]
     pub fn scale(self) -> u16 {
         self.scale
     }
 
-    /// All digits, from the first that is not zero, or from the point if that comes earlier.
+    /// The number of digits, from the first that is not zero, or from the point if that comes earlier.
     #[must_use]
     pub fn digits(self) -> u16 {
         arithmetic::digits(self.unscaled.unsigned_abs()).max(self.scale)
     }
 
-    /// True below zero.
+    /// Whether it is below zero.
     #[must_use]
     pub fn is_negative(self) -> bool {
         self.unscaled < 0
     }
 
-    /// Without digits after the `scale`th behind the point (C++ `truncate`).
+    /// Truncates to `scale` digits after the point (C++ `truncate`).
     #[must_use]
     pub fn truncate(self, scale: u16) -> Self {
         match self.scale.checked_sub(scale) {
@@ -100,8 +101,8 @@ impl Decimal {
         }
     }
 
-    /// The nearest number with at most `scale` digits behind the point, the one farther from zero if two are equally
-    /// near (C++ `round`).
+    /// The nearest number with at most `scale` digits after the point, the one farther from zero if two are
+    /// equally near (C++ `round`).
     #[must_use]
     pub fn round(self, scale: u16) -> Self {
         let Some(surplus) = self.scale.checked_sub(scale) else { return self };
@@ -170,7 +171,7 @@ from_integer!(i8 u8 i16 u16 i32 u32 i64 u64);
 impl TryFrom<f64> for Decimal {
     type Error = FixedError;
 
-    /// The number that `value` is printed as, without what follows the 31st digit.
+    /// The number that `value` is printed as, truncated to 31 digits.
     ///
     /// # Errors
     /// [`FixedError::NotANumber`] for infinities and NaN; [`FixedError::Overflow`].
@@ -189,7 +190,7 @@ impl TryFrom<f64> for Decimal {
 impl FromStr for Decimal {
     type Err = FixedError;
 
-    /// Reads a sign, digits and a point; an IDL literal's final `d` is accepted.
+    /// Parses a sign, digits and a point; the final `d` of an IDL literal is accepted.
     ///
     /// # Errors
     /// [`FixedError::NotANumber`]; [`FixedError::Overflow`] or [`FixedError::Inexact`] if there are too many digits.
@@ -204,7 +205,7 @@ impl FromStr for Decimal {
         if digits().next().is_none() || !digits().all(|digit| digit.is_ascii_digit()) {
             return Err(FixedError::NotANumber);
         }
-        // What stands behind the last digit that is not zero does not count against the 31.
+        // Trailing zeros do not count against the 31 digits.
         let fraction = fraction.trim_end_matches('0');
         let mut unscaled = 0_i128;
         for digit in whole.bytes().chain(fraction.bytes()) {
@@ -219,7 +220,7 @@ impl FromStr for Decimal {
 }
 
 impl fmt::Display for Decimal {
-    /// The fewest digits that say the number: `-12.5`, `0.05`, `3`.
+    /// Prints the fewest digits that represent the number: `-12.5`, `0.05`, `3`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_number(f, self.unscaled, self.scale)
     }

@@ -1,4 +1,4 @@
-//! Reading values from octets that nobody vouches for.
+//! Decoding of values from untrusted octets.
 
 use std::fmt;
 
@@ -10,22 +10,23 @@ pub(crate) mod values;
 
 pub use binder::{Binder, ValueFactory};
 pub use joint::Joint;
-use values::Remembered;
+use values::ValueHistory;
 
-/// Reads CDR values from one message or one encapsulation; lends strings and sequences from it where it can.
+/// Decodes CDR values from one message or one encapsulation; lends strings and sequences from it where
+/// possible.
 #[derive(Clone)]
 pub struct Decoder<'m> {
     /// All octets, or those before the next joint.
     input: &'m [u8],
     at: usize,
-    /// What to add to `at` for the position that alignment counts, modulo 8.
+    /// The difference between `at` and the position that alignment counts, modulo 8.
     base: usize,
     wire: Wire,
     depth: u16,
     binder: Option<&'m dyn Binder>,
     joined: Option<joint::Joined<'m>>,
-    /// What messages with values need; there are few.
-    pub(crate) values: Option<Box<dyn Remembered>>,
+    /// The state for messages with values, which are few.
+    pub(crate) values: Option<Box<dyn ValueHistory>>,
 }
 
 impl fmt::Debug for Decoder<'_> {
@@ -46,13 +47,13 @@ impl<'m> Decoder<'m> {
         Self { input, at: 0, base: 0, wire, depth: 0, binder: None, joined: None, values: None }
     }
 
-    /// The same decoder, with other knowledge of values.
-    pub(crate) fn with_values(&self, values: Option<Box<dyn Remembered>>) -> Self {
+    /// The same decoder, with another state of values.
+    pub(crate) fn with_values(&self, values: Option<Box<dyn ValueHistory>>) -> Self {
         let Self { input, at, base, wire, depth, binder, joined, .. } = *self;
         Self { input, at, base, wire, depth, binder, joined, values }
     }
 
-    /// The same decoder, with somebody to bind object references.
+    /// The same decoder, with a binder of object references.
     #[inline]
     #[must_use]
     pub fn with_binder(mut self, binder: &'m dyn Binder) -> Self {
@@ -60,7 +61,7 @@ impl<'m> Decoder<'m> {
         self
     }
 
-    /// The same decoder, with text in these code sets.
+    /// The same decoder, with these code sets for text.
     #[inline]
     #[must_use]
     pub fn with_code_sets(mut self, char_set: CharSet, wchar_set: WcharSet) -> Self {
@@ -68,20 +69,21 @@ impl<'m> Decoder<'m> {
         self
     }
 
-    /// Text is in these code sets from here on.
+    /// Changes the code sets of text from here on.
     #[inline]
     pub fn set_code_sets(&mut self, char_set: CharSet, wchar_set: WcharSet) {
         (self.wire.char_set, self.wire.wchar_set) = (char_set, wchar_set);
     }
 
-    /// Another that goes on where this one is, and remembers what it does; this one forgets the values that it has read.
+    /// Returns a decoder that continues here with the state of values; this one loses the values that it has
+    /// decoded.
     #[inline]
     #[must_use]
     pub fn hand_over(&mut self) -> Self {
         Self { values: self.values.take(), ..*self }
     }
 
-    /// The same decoder, `position` octets from its start, or at its end if that is nearer.
+    /// The same decoder, `position` octets after its start, or at its end if that is nearer.
     #[inline]
     #[must_use]
     pub fn at(mut self, position: usize) -> Self {
@@ -90,12 +92,12 @@ impl<'m> Decoder<'m> {
         self
     }
 
-    /// How far beyond a multiple of eight this place counts as.
+    /// The position that alignment counts, modulo 8.
     pub(crate) fn misalignment(&self) -> u8 {
         u8::try_from(self.gap(8).wrapping_neg() & 7).expect("less than eight")
     }
 
-    /// The same decoder, whose first octet counts as this far beyond a multiple of eight.
+    /// The same decoder, whose first octet has this position modulo 8.
     pub(crate) fn offset_by(mut self, offset: u8) -> Self {
         self.base = usize::from(offset);
         self
@@ -104,21 +106,21 @@ impl<'m> Decoder<'m> {
     /// A decoder of an encapsulation's octets, whose first octet is its byte order (9.3.3).
     ///
     /// # Errors
-    /// [`CdrError::Truncated`] if there is not even that octet.
+    /// [`CdrError::Truncated`] if the octets are empty.
     pub fn of_encapsulation(octets: &'m [u8], wire: Wire) -> Result<Self, CdrError> {
         let mut inner = Self::new(octets, wire);
         inner.wire.order = ByteOrder::from_flag(inner.u8()?);
         Ok(inner)
     }
 
-    /// The agreement under which this decoder reads.
+    /// The wire form.
     #[inline]
     #[must_use]
     pub fn wire(&self) -> Wire {
         self.wire
     }
 
-    /// Who binds references that are read here.
+    /// The binder of references.
     #[inline]
     #[must_use]
     pub fn binder(&self) -> Option<&'m dyn Binder> {
@@ -132,14 +134,14 @@ impl<'m> Decoder<'m> {
         self.at
     }
 
-    /// Octets that are left.
+    /// Octets left.
     #[inline]
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.all().len() - self.at
     }
 
-    /// All octets that are left, without reading them.
+    /// All octets left, without consuming them.
     #[inline]
     #[must_use]
     pub fn rest(&self) -> &'m [u8] {
@@ -148,48 +150,48 @@ impl<'m> Decoder<'m> {
 
     /// The octets before the next joint.
     #[inline]
-    pub(crate) fn unbroken(&self) -> &'m [u8] {
+    pub(crate) fn segment(&self) -> &'m [u8] {
         &self.input[self.at..]
     }
 
-    /// Octets between here and the next multiple of `alignment` (a power of two).
+    /// Octets to the next multiple of `alignment` (a power of two).
     #[inline]
     #[must_use]
     pub fn gap(&self, alignment: usize) -> usize {
         self.base.wrapping_add(self.at).wrapping_neg() & (alignment - 1)
     }
 
-    /// Passes over the gap to the next multiple of `alignment` (a power of two). Its content is ignored.
+    /// Skips the gap to the next multiple of `alignment` (a power of two). Its content is ignored.
     ///
     /// # Errors
     /// [`CdrError::Truncated`].
     #[inline]
     pub fn align(&mut self, alignment: usize) -> Result<(), CdrError> {
-        if self.unbroken().is_empty() {
-            self.look_beyond()?;
+        if self.segment().is_empty() {
+            self.continue_in_next_chunk()?;
         }
         let gap = self.gap(alignment);
         self.take(gap).map(drop)
     }
 
-    /// Reads `len` octets as they are.
+    /// Reads `len` raw octets.
     ///
     /// # Errors
     /// [`CdrError::Truncated`].
     #[inline]
     pub fn take(&mut self, len: usize) -> Result<&'m [u8], CdrError> {
-        let unbroken = self.unbroken();
-        if len > unbroken.len() {
+        let segment = self.segment();
+        if len > segment.len() {
             return self.take_joined(len);
         }
         self.at += len;
-        Ok(&unbroken[..len])
+        Ok(&segment[..len])
     }
 
     #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], CdrError> {
         let gap = self.gap(N);
-        match self.unbroken().get(gap..).and_then(|rest| rest.first_chunk::<N>()) {
+        match self.segment().get(gap..).and_then(|rest| rest.first_chunk::<N>()) {
             Some(octets) => {
                 self.at += gap + N;
                 Ok(*octets)
@@ -295,9 +297,10 @@ impl<'m> Decoder<'m> {
         self.u64().map(f64::from_bits)
     }
 
-    /// Reads a length, refusing one that the remaining input could not hold.
+    /// Reads a length, and rejects one that the remaining input could not hold.
     ///
-    /// `min_octets` is the smallest encoding of one element, so that a false length costs an error, not memory.
+    /// `min_octets` is the smallest encoding of one element, so that a false length costs an error, not
+    /// memory.
     ///
     /// # Errors
     /// [`CdrError::LengthBeyondInput`].
@@ -323,7 +326,7 @@ impl<'m> Decoder<'m> {
 
     /// Reads an encapsulation: length, byte order and content, aligned from its own start (9.3.3).
     ///
-    /// The returned decoder keeps this one's limits and binder, one level deeper.
+    /// The returned decoder has this one's limits and binder, one level deeper.
     ///
     /// # Errors
     /// [`CdrError::LengthBeyondInput`], [`CdrError::Truncated`], [`CdrError::TooDeep`].
@@ -335,7 +338,7 @@ impl<'m> Decoder<'m> {
         Ok(inner)
     }
 
-    /// Runs `read` one level deeper, so that hostile nesting ends in an error and not at the end of the stack.
+    /// Runs `read` one level deeper, so that hostile nesting ends in an error, not in a stack overflow.
     ///
     /// # Errors
     /// [`CdrError::TooDeep`], or those of `read`.

@@ -1,4 +1,4 @@
-//! Writing values: a scratch block for what is small, lent slices for what is long.
+//! Encoding of values: a scratch block for small ones, lent slices for long ones.
 
 use std::{io::IoSlice, ops::Range};
 
@@ -9,17 +9,17 @@ pub(crate) mod values;
 use crate::{ByteOrder, CdrError, Wire};
 use values::WrittenValues;
 
-/// Octets from which on a slice is lent to the transport instead of being copied.
+/// Octets from which on a slice is lent to the transport instead of copied.
 ///
 /// Below it, one more element in the gather list costs more than the copy.
 pub const LEND_OCTETS: usize = 2048;
 
-/// Room that `put` asks for: a full alignment gap and the longest primitive that it writes.
+/// Octets reserved by `put`: a full alignment gap and the longest primitive.
 const WINDOW: usize = 16;
 
-/// Writes CDR values; what it wrote is read as a list of slices ([`Encoder::parts`]).
+/// Encodes CDR values; the result is a list of slices ([`Encoder::parts`]).
 ///
-/// The lifetime is that of the values: long sequences of primitives are not copied but remembered.
+/// The lifetime is that of the values: long sequences of primitives are borrowed, not copied.
 #[derive(Debug)]
 pub struct Encoder<'a> {
     /// Initialised to its whole length; the first `at` octets are written.
@@ -27,28 +27,28 @@ pub struct Encoder<'a> {
     at: usize,
     lent: SmallVec<[Lent<'a>; 2]>,
     lent_octets: usize,
-    /// The position that alignment counts from: the message's first octet, or the encapsulation's.
+    /// The origin of alignment: the message's first octet, or the encapsulation's.
     origin: usize,
     wire: Wire,
-    /// Something written would look otherwise in other code sets.
+    /// Whether some octets would differ in other code sets.
     is_coded: bool,
-    /// What messages with values need; there are few.
+    /// The state for messages with values, which are few.
     pub(crate) values: Option<Box<WrittenValues<'a>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Lent<'a> {
-    /// How many scratch octets come before it.
+    /// Number of scratch octets before it.
     after: usize,
     octets: &'a [u8],
-    /// It consists of primitives of at most four octets.
-    is_fine: bool,
+    /// Whether it consists of primitives of at most four octets.
+    is_divisible: bool,
 }
 
-/// A place for an `unsigned long` that is known only later; see [`Encoder::hole`].
+/// A placeholder for an `unsigned long` that is written later; see [`Encoder::placeholder`].
 #[derive(Clone, Copy, Debug)]
 #[must_use]
-pub struct Hole(usize);
+pub struct Placeholder(usize);
 
 impl<'a> Encoder<'a> {
     /// An encoder with a new scratch block.
@@ -64,17 +64,17 @@ impl<'a> Encoder<'a> {
         Self { scratch, at: 0, lent: SmallVec::new(), lent_octets: 0, origin: 0, wire, is_coded: false, values: None }
     }
 
-    /// An encoder that goes on behind the first `len` octets of a block from an earlier one: they count as written.
+    /// An encoder that continues after the first `len` octets of an earlier block: they count as written.
     ///
     /// # Panics
     /// If the block is shorter.
     #[must_use]
     pub fn continuing(scratch: Vec<u8>, len: usize, wire: Wire) -> Self {
-        assert!(len <= scratch.len(), "the block holds what is said to stand in it");
+        assert!(len <= scratch.len(), "the block has at least `len` octets");
         Self { at: len, ..Self::reusing(scratch, wire) }
     }
 
-    /// A block with all octets in a row, those that were lent among them, and how many they are.
+    /// A block with all octets in a row, lent ones included, and their number.
     #[must_use]
     pub fn into_whole(self) -> (Vec<u8>, usize) {
         let len = self.position();
@@ -102,20 +102,21 @@ impl<'a> Encoder<'a> {
         self.scratch
     }
 
-    /// The agreement under which this encoder writes.
+    /// The wire form.
     #[inline]
     #[must_use]
     pub fn wire(&self) -> Wire {
         self.wire
     }
 
-    /// True if something was written that would look otherwise in other code sets: wide text, or narrow text beyond ASCII.
+    /// Whether some octets would differ in other code sets: those of wide text, or of narrow text beyond
+    /// ASCII.
     #[must_use]
     pub fn depends_on_code_sets(&self) -> bool {
         self.is_coded
     }
 
-    /// Remembers that something written depends on the code sets.
+    /// Records that some octets depend on the code sets.
     pub fn note_code_sets(&mut self) {
         self.is_coded = true;
     }
@@ -133,7 +134,7 @@ impl<'a> Encoder<'a> {
         self.slices().map(IoSlice::new).collect()
     }
 
-    /// The octets so far, in order, where they lie.
+    /// The octets so far, in order, as slices.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
         let mut from = 0;
         let lent = self.lent.iter().flat_map(move |lent| {
@@ -160,22 +161,22 @@ impl<'a> Encoder<'a> {
         octets
     }
 
-    /// Forgets everything written from `position` on. Nothing may have been lent since.
+    /// Removes all octets from `position` on. None of them may be lent.
     ///
     /// # Panics
-    /// If `position` lies beyond what was written, or before a lent slice.
+    /// If `position` is beyond the end, or before a lent slice.
     pub fn truncate(&mut self, position: usize) {
-        self.take_back(position);
+        self.remove_from(position);
         if let Some(values) = &mut self.values {
             values.truncate(position);
         }
     }
 
-    /// [`Encoder::truncate`], of octets that belong to no value.
-    pub(crate) fn take_back(&mut self, position: usize) {
+    /// [`Encoder::truncate`], for octets outside values.
+    pub(crate) fn remove_from(&mut self, position: usize) {
         let removed = self.position().checked_sub(position).expect("a position that was reached");
-        self.at = self.at.checked_sub(removed).expect("only scratch octets are taken back");
-        assert!(self.lent.last().is_none_or(|lent| lent.after <= self.at), "a lent slice cannot be taken back");
+        self.at = self.at.checked_sub(removed).expect("only scratch octets can be removed");
+        assert!(self.lent.last().is_none_or(|lent| lent.after <= self.at), "a lent slice cannot be removed");
     }
 
     /// Octets between here and the next multiple of `alignment` (a power of two) from the origin.
@@ -185,7 +186,7 @@ impl<'a> Encoder<'a> {
         self.origin.wrapping_sub(self.position()) & (alignment - 1)
     }
 
-    /// How far beyond a multiple of eight this place counts as.
+    /// The position that alignment counts, modulo 8.
     #[must_use]
     pub fn misalignment(&self) -> u8 {
         u8::try_from(self.gap(8).wrapping_neg() & 7).expect("less than eight")
@@ -203,7 +204,7 @@ impl<'a> Encoder<'a> {
         self.at += gap;
     }
 
-    /// Room for `len` octets, to be filled by the caller; its content is unspecified.
+    /// A slice of `len` octets, to be filled by the caller; its content is unspecified.
     #[inline]
     pub fn room(&mut self, len: usize) -> &mut [u8] {
         if self.scratch.len() - self.at < len {
@@ -214,7 +215,8 @@ impl<'a> Encoder<'a> {
         &mut self.scratch[from..from + len]
     }
 
-    /// What comes next, at least `len` octets of unspecified content; [`Encoder::advance`] says how many were written.
+    /// The next octets, at least `len`, of unspecified content; [`Encoder::advance`] counts those that were
+    /// written.
     #[inline]
     pub(crate) fn window(&mut self, len: usize) -> &mut [u8] {
         if self.scratch.len() - self.at < len {
@@ -230,42 +232,42 @@ impl<'a> Encoder<'a> {
         debug_assert!(self.at <= self.scratch.len());
     }
 
-    /// Writes `octets` as they are.
+    /// Writes raw octets.
     #[inline]
     pub fn octets(&mut self, octets: &[u8]) {
         self.room(octets.len()).copy_from_slice(octets);
     }
 
-    /// Writes `octets` as they are: long ones stay where they lie until they are sent.
+    /// Writes raw octets: long ones are borrowed until the message is sent.
     #[inline]
     pub fn lend(&mut self, octets: &'a [u8]) {
         self.lend_as(octets, false);
     }
 
-    /// [`Encoder::lend`], of nothing but characters, octets, or numbers of at most four octets that are aligned: a message may be
-    /// divided among them where alignment counts anew, every four octets (GIOP 1.1 fragments).
+    /// [`Encoder::lend`], for characters, octets, or aligned numbers of at most four octets. A message may be
+    /// divided between them, every four octets, where alignment restarts (GIOP 1.1 fragments).
     #[inline]
-    pub fn lend_fine(&mut self, octets: &'a [u8]) {
+    pub fn lend_divisible(&mut self, octets: &'a [u8]) {
         self.lend_as(octets, true);
     }
 
     #[inline]
-    fn lend_as(&mut self, octets: &'a [u8], is_fine: bool) {
+    fn lend_as(&mut self, octets: &'a [u8], is_divisible: bool) {
         if octets.len() < LEND_OCTETS {
             self.octets(octets);
         } else {
-            self.lent.push(Lent { after: self.at, octets, is_fine });
+            self.lent.push(Lent { after: self.at, octets, is_divisible });
             self.lent_octets += octets.len();
         }
     }
 
-    /// Where what was lent by [`Encoder::lend_fine`] stands, in order.
-    pub fn fine_runs(&self) -> impl Iterator<Item = Range<usize>> {
+    /// The ranges of octets lent by [`Encoder::lend_divisible`], in order.
+    pub fn divisible_runs(&self) -> impl Iterator<Item = Range<usize>> {
         let mut before = 0;
         self.lent.iter().filter_map(move |lent| {
             let from = lent.after + before;
             before += lent.octets.len();
-            lent.is_fine.then_some(from..from + lent.octets.len())
+            lent.is_divisible.then_some(from..from + lent.octets.len())
         })
     }
 
@@ -360,7 +362,7 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Writes a `sequence<octet>` from octets that need not outlive this call.
+    /// Writes a `sequence<octet>` from octets that need not outlive the encoder.
     ///
     /// # Errors
     /// [`CdrError::TooLong`].
@@ -371,32 +373,35 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Leaves a place for an `unsigned long` that [`Encoder::fill`] writes later.
+    /// Leaves a placeholder for an `unsigned long` that [`Encoder::fill`] writes later.
     #[inline]
-    pub fn hole(&mut self) -> Hole {
+    pub fn placeholder(&mut self) -> Placeholder {
         self.u32(0);
-        Hole(self.at - 4)
+        Placeholder(self.at - 4)
     }
 
-    /// The place of an `unsigned long` that already stands at `position`, to be filled anew.
+    /// The placeholder of an `unsigned long` that is already written at `position`, for a later overwrite.
     ///
     /// # Panics
-    /// If nothing of that size is written there, or something has been lent before it.
+    /// If no such number is written there, or a slice has been lent before it.
     #[inline]
-    pub fn hole_at(&self, position: usize) -> Hole {
+    pub fn placeholder_at(&self, position: usize) -> Placeholder {
         let end = position + 4;
-        assert!(end <= self.at && self.lent.first().is_none_or(|lent| lent.after >= end), "four octets stand there");
-        Hole(position)
+        assert!(
+            end <= self.at && self.lent.first().is_none_or(|lent| lent.after >= end),
+            "four scratch octets are written there"
+        );
+        Placeholder(position)
     }
 
-    /// Writes `value` into `hole`.
+    /// Writes `value` into `placeholder`.
     #[inline]
-    pub fn fill(&mut self, hole: Hole, value: u32) {
+    pub fn fill(&mut self, placeholder: Placeholder, value: u32) {
         let octets = match self.wire.order {
             ByteOrder::Big => value.to_be_bytes(),
             ByteOrder::Little => value.to_le_bytes(),
         };
-        self.scratch[hole.0..hole.0 + 4].copy_from_slice(&octets);
+        self.scratch[placeholder.0..placeholder.0 + 4].copy_from_slice(&octets);
     }
 
     /// Writes an encapsulation: its length, its byte order, and what `write` adds, aligned from its own start (9.3.3).
@@ -404,10 +409,10 @@ impl<'a> Encoder<'a> {
     /// # Errors
     /// Those of `write`; [`CdrError::TooLong`].
     pub fn encapsulation(&mut self, write: impl FnOnce(&mut Self) -> Result<(), CdrError>) -> Result<(), CdrError> {
-        let hole = self.hole();
+        let placeholder = self.placeholder();
         let start = self.position();
         let outer = std::mem::replace(&mut self.origin, start);
-        // Indirections do not lead out of an encapsulation, nor do chunks reach into it.
+        // Indirections do not leave an encapsulation, and chunks do not extend into it.
         let values = self.values.take();
         self.u8(self.wire.order.flag());
         let written = write(self);
@@ -415,7 +420,7 @@ impl<'a> Encoder<'a> {
         self.values = values;
         written?;
         let len = self.position() - start;
-        self.fill(hole, u32::try_from(len).map_err(|_| CdrError::TooLong { len })?);
+        self.fill(placeholder, u32::try_from(len).map_err(|_| CdrError::TooLong { len })?);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Why a value could not be written, or octets not be read as the value that they should be.
+//! The reasons for which a value cannot be encoded, or octets cannot be decoded.
 
 /// A value that has no CDR form, or octets that are not the CDR form of what was expected.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -9,15 +9,15 @@ pub enum CdrError {
     Truncated {
         /// Octets that the value needs, its alignment included.
         needed: usize,
-        /// Octets that are left.
+        /// Octets left.
         remaining: usize,
     },
-    /// A length says more than the rest of the input could hold.
-    #[error("a length of {len} cannot fit in the {remaining} octets that remain")]
+    /// A length beyond the rest of the input.
+    #[error("a length of {len} exceeds the {remaining} remaining octets")]
     LengthBeyondInput {
         /// The announced number of elements or octets.
         len: usize,
-        /// Octets that are left.
+        /// Octets left.
         remaining: usize,
     },
     /// A bounded string or sequence is longer than its IDL type allows.
@@ -29,7 +29,7 @@ pub enum CdrError {
         bound: usize,
     },
     /// More elements or octets than an `unsigned long` can count.
-    #[error("{len} elements are more than a CDR length can say")]
+    #[error("{len} elements exceed the range of a CDR length")]
     TooLong {
         /// The number of elements.
         len: usize,
@@ -37,16 +37,16 @@ pub enum CdrError {
     /// A boolean that is neither 0 nor 1 (9.3.1.5).
     #[error("a boolean must be 0 or 1, found {0}")]
     BadBoolean(u8),
-    /// A number that names no enumerator.
-    #[error("{value} is no enumerator of {name}")]
+    /// A number without an enumerator.
+    #[error("{value} is not an enumerator of {name}")]
     BadEnum {
         /// The Rust name of the enum.
         name: &'static str,
-        /// What was found.
+        /// The number.
         value: u32,
     },
-    /// A union to be written whose discriminator selects another branch than the one that it has.
-    #[error("the discriminator of a {name} does not select the branch that it has")]
+    /// A union whose discriminator selects another branch than the active one.
+    #[error("the discriminator of a {name} does not select its active branch")]
     BadDiscriminator {
         /// The Rust name of the union.
         name: &'static str,
@@ -54,47 +54,47 @@ pub enum CdrError {
     /// The last octet of a string is not NUL (9.3.2.7).
     #[error("a string does not end with NUL")]
     UnterminatedString,
-    /// A string that was read contains NUL before its end.
+    /// A decoded string that contains NUL before its end.
     #[error("a string contains NUL before its end")]
     StrayNul,
-    /// A string to be written contains NUL, which would end it there.
-    #[error("a string contains NUL, which CDR cannot say")]
+    /// A string with NUL, which CDR uses as its terminator.
+    #[error("a string contains NUL, which CDR cannot encode")]
     NulInString,
-    /// A character that the code set in use cannot say.
-    #[error("the character {character:?} (U+{:04X}) does not exist in {code_set}, in which text travels here", u32::from(*.character))]
+    /// A character that the code set in use lacks.
+    #[error("the character {character:?} (U+{:04X}) does not exist in {code_set}, the transmission code set", u32::from(*.character))]
     NotRepresentable {
         /// The first such character.
         character: char,
         /// The name of the transmission code set.
         code_set: &'static str,
     },
-    /// A `char` that is more than one octet in the code set in use, or none.
-    #[error("the char {character:?} (U+{:04X}) is not one octet in {code_set}, in which it would travel here", u32::from(*.character))]
+    /// A `char` that takes several octets in the code set in use, or none.
+    #[error("the char {character:?} (U+{:04X}) is not one octet in {code_set}, the transmission code set", u32::from(*.character))]
     NotOneOctet {
         /// The character.
         character: char,
         /// The name of the transmission code set.
         code_set: &'static str,
     },
-    /// A `char` that was read is a character which ISO 8859-1 does not have, and thus no [`Char`](crate::Char).
-    #[error("the char {character:?} (U+{:04X}) does not exist in ISO 8859-1, in which a char is held here", u32::from(*.character))]
+    /// A decoded `char` that ISO 8859-1 lacks, and thus no [`Char`](crate::Char).
+    #[error("the char {character:?} (U+{:04X}) does not exist in ISO 8859-1, the range of a Char", u32::from(*.character))]
     CharBeyondLatin1 {
         /// The character.
         character: char,
     },
-    /// Text that was read is not well formed in the transmission code set.
+    /// Decoded text that is malformed in the transmission code set.
     #[error("a string is not {0}")]
     NotText(&'static str),
     /// GIOP 1.0 has no wide characters (9.3.1.6).
     #[error("GIOP 1.0 has no wide characters")]
     WideInGiop10,
     /// GIOP 1.1 has wide characters of two octets only (9.3.1.6).
-    #[error("GIOP 1.1 has wide characters of two octets only, which {0} has not")]
+    #[error("GIOP 1.1 has wide characters of two octets only, unlike {0}")]
     WideInGiop11(&'static str),
-    /// Wide characters where no code set was agreed on for them (7.10.2.7).
-    #[error("no transmission code set was agreed on for wide characters")]
+    /// Wide characters on a connection without a code set for them (7.10.2.7).
+    #[error("no transmission code set was negotiated for wide characters")]
     NoWcharSet,
-    /// Octets that are not the packed decimal number that they should be (9.3.2.8).
+    /// Octets that are not a packed decimal number (9.3.2.8).
     #[error("a fixed-point number is malformed: {0}")]
     BadFixed(&'static str),
     /// A number with more digits before or after the point than its IDL type has.
@@ -102,7 +102,7 @@ pub enum CdrError {
     FixedOverflow {
         /// All digits of the type.
         digits: u16,
-        /// Those after the point.
+        /// Digits after the point.
         scale: u16,
     },
     /// Constructed values or encapsulations nest deeper than the limit.
@@ -111,21 +111,21 @@ pub enum CdrError {
         /// The limit in force.
         limit: u16,
     },
-    /// A reference arrived where nothing is there to bind it to.
-    #[error("an object reference cannot be bound here")]
+    /// A reference decoded without a binder.
+    #[error("an object reference cannot be decoded without an ORB")]
     Unbound,
-    /// No factory makes values of this type, nor of a base that it may be truncated to.
+    /// A value without a factory for its type, or for a base to which it may be truncated.
     #[error("no factory is registered for values of type {repository_id}")]
     UnknownValue {
         /// The repository id of the value's most derived type.
         repository_id: Box<str>,
     },
-    /// A value arrived where its type cannot be.
-    #[error("a value of type {found} arrived where a {expected} should be")]
+    /// A value of another type than its position requires.
+    #[error("expected a value of type {expected}, found {found}")]
     WrongValue {
-        /// The repository id of the type that should be there.
+        /// The repository id of the required type.
         expected: &'static str,
-        /// The repository id of what the value is here.
+        /// The repository id of the value's type.
         found: &'static str,
     },
     /// A message has more values than the limit.
@@ -134,10 +134,10 @@ pub enum CdrError {
         /// The limit in force.
         limit: u32,
     },
-    /// A link inside a graph of values was to be written without its graph.
-    #[error("a link inside a graph of values cannot be written outside of it")]
+    /// A link inside a graph of values, encoded without its graph.
+    #[error("a link inside a graph of values cannot be encoded outside it")]
     UnfinishedValue,
-    /// Octets that are well formed but mean nothing acceptable.
+    /// Well-formed octets without an acceptable meaning.
     #[error("{0}")]
     Malformed(&'static str),
 }

@@ -1,12 +1,12 @@
-//! Values whose encoding has one layout, and the tight loops over sequences of them.
+//! Values with a fixed layout, and tight loops over sequences of them.
 //!
-//! CDR aligns primitives, not structs: a struct that starts at a multiple of its largest alignment always looks the same,
-//! one that starts elsewhere does not. The first elements of a sequence are therefore coded by field until the position
-//! is right, and the rest by straight-line code over slices of constant length.
+//! CDR aligns primitives, not structs: a struct at a multiple of its largest alignment always has the same
+//! layout, one at another offset does not. The first elements of a sequence are therefore coded by field up
+//! to an aligned position, and the rest by straight-line code over slices of constant length.
 
 use crate::{CdrError, Decode, Decoder, Encode, Encoder};
 
-/// A type whose encoding from a start aligned to [`FixedSize::ALIGN`] always has the same layout.
+/// A type with the same layout at every start aligned to [`FixedSize::ALIGN`].
 ///
 /// Implemented for primitives here and, by generated code, for enums and for structs of fixed-size members.
 pub trait FixedSize: Sized {
@@ -19,27 +19,28 @@ pub trait FixedSize: Sized {
     /// Whether there is a `char` in it, whose octet depends on the code set.
     const HAS_CHARS: bool = false;
 
-    /// Writes the value into exactly [`FixedSize::SIZE`] octets, padding as zeros. `SWAP`: against this machine's byte order.
+    /// Encodes the value into exactly [`FixedSize::SIZE`] octets, with padding of zeros. `SWAP`: the opposite
+    /// of this machine's byte order.
     fn put<const SWAP: bool>(&self, out: &mut [u8]);
 
-    /// Reads the value from exactly [`FixedSize::SIZE`] octets, ignoring padding.
+    /// Decodes the value from exactly [`FixedSize::SIZE`] octets, ignoring padding.
     ///
     /// # Errors
-    /// What a member's type refuses, such as [`CdrError::BadBoolean`] or [`CdrError::BadEnum`].
+    /// The errors of a member's type, such as [`CdrError::BadBoolean`] or [`CdrError::BadEnum`].
     fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, CdrError>;
 }
 
-/// From one aligned element to the next.
+/// The distance between two aligned elements.
 pub(crate) const fn stride<T: FixedSize>() -> usize {
     T::SIZE.next_multiple_of(T::ALIGN)
 }
 
-/// True if the element after an aligned one is aligned too.
+/// Whether the element after an aligned one is aligned too.
 pub(crate) const fn is_uniform<T: FixedSize>() -> bool {
     T::SIZE.next_multiple_of(T::FIRST_ALIGN).is_multiple_of(T::ALIGN)
 }
 
-/// Writes the elements, without a length, as [`Encode::encode_slice`] of a fixed type does.
+/// Encodes the elements, without a length: [`Encode::encode_slice`] of a fixed type.
 ///
 /// # Errors
 /// Those of the elements' [`Encode`].
@@ -74,18 +75,18 @@ fn put_all<T: FixedSize, const SWAP: bool>(items: &[T], out: &mut Encoder<'_>) {
     last.put::<SWAP>(tail);
 }
 
-/// Reads `len` elements, as [`Decode::decode_vec`] of a fixed type does.
+/// Decodes `len` elements: [`Decode::decode_vec`] of a fixed type.
 ///
 /// # Errors
-/// [`CdrError::Truncated`], or what an element's type refuses.
+/// [`CdrError::Truncated`], or the errors of the element's type.
 pub fn decode_fixed_vec<T: FixedSize + Decode>(input: &mut Decoder<'_>, len: usize) -> Result<Vec<T>, CdrError> {
     let mut items = Vec::with_capacity(len.min(input.remaining() / T::MIN_OCTETS.max(1)));
     let by_field = T::HAS_CHARS && input.wire().char_set.converts_chars();
     while items.len() < len {
         let gap = input.gap(T::FIRST_ALIGN);
         if !by_field && is_uniform::<T>() && gap == input.gap(T::ALIGN) {
-            // Across a joint of fragments the layout may change: there, elements are read by field.
-            let fitting = (input.unbroken_len().saturating_sub(gap) + stride::<T>() - T::SIZE) / stride::<T>();
+            // Across a joint of fragments the layout may change: there, elements are decoded by field.
+            let fitting = (input.segment_len().saturating_sub(gap) + stride::<T>() - T::SIZE) / stride::<T>();
             if let Some(others) = fitting.min(len - items.len()).checked_sub(1) {
                 input.take(gap)?;
                 let body = input.take(others * stride::<T>())?;
@@ -104,14 +105,14 @@ pub fn decode_fixed_vec<T: FixedSize + Decode>(input: &mut Decoder<'_>, len: usi
 }
 
 fn get_all<T: FixedSize, const SWAP: bool>(body: &[u8], tail: &[u8], items: &mut Vec<T>) -> Result<(), CdrError> {
-    // The first pass only looks for what cannot be read, and vanishes for types in which every octet means something. The
-    // second cannot fail, so that it is a loop of known length without a way out.
+    // The first pass only validates, and is optimized away for types in which every octet is valid. The
+    // second cannot fail, so that it is a loop of known length without early exit.
     for octets in body.chunks_exact(stride::<T>()) {
         T::get::<SWAP>(&octets[..T::SIZE])?;
     }
     items.extend(
         body.chunks_exact(stride::<T>())
-            .map(|octets| T::get::<SWAP>(&octets[..T::SIZE]).expect("the same octets were read above")),
+            .map(|octets| T::get::<SWAP>(&octets[..T::SIZE]).expect("the same octets were validated above")),
     );
     items.push(T::get::<SWAP>(tail)?);
     Ok(())

@@ -1,31 +1,31 @@
 //! Interoperable object references as plain values (CORBA 3.3 Part 2, 7.6.2).
 //!
-//! What a profile says belongs to `spandrel-giop`, and what a reference can do to `spandrel-orb`, which binds one as it
-//! is decoded through [`Binder`](crate::Binder): there is no global ORB to ask. How references are written and read is in
+//! Profiles belong to `spandrel-giop`, and the use of references to `spandrel-orb`, which binds them during
+//! decoding through a [`Binder`](crate::Binder): there is no global ORB. The encoding of references is in
 //! `reference`.
 
 use std::{any::Any, sync::Arc};
 
 use crate::CdrError;
 
-/// An object reference: what type the object was said to have, and where it may be reached. Nil has neither.
+/// An object reference: the type of the object, and its profiles. Nil has neither.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Ior {
-    /// The repository id of the most derived interface known to whoever made the reference; may be empty.
+    /// The repository id of the most derived interface known to the reference's creator; may be empty.
     pub type_id: String,
     /// The ways to reach the object, in order of preference.
     pub profiles: Vec<TaggedProfile>,
 }
 
 impl Ior {
-    /// True for the reference to no object.
+    /// Whether it is nil, the reference to no object.
     #[must_use]
     pub fn is_nil(&self) -> bool {
         self.profiles.is_empty() && self.type_id.is_empty()
     }
 }
 
-/// One way to reach an object: a protocol's tag and an encapsulation that only this protocol reads.
+/// A profile: a protocol's tag and an encapsulation in the form of this protocol.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct TaggedProfile {
     /// The protocol's profile id: 0 is IIOP, 1 is multiple components.
@@ -34,7 +34,7 @@ pub struct TaggedProfile {
     pub data: Vec<u8>,
 }
 
-/// A named piece of a profile: policies, code sets, other addresses.
+/// A component of a profile: policies, code sets, other addresses.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct TaggedComponent {
     /// The component's id.
@@ -43,13 +43,13 @@ pub struct TaggedComponent {
     pub data: Vec<u8>,
 }
 
-/// A live reference, as generated code holds one; nil is `Option::None` of it.
+/// A live reference, as generated code holds it; nil is `Option::None` of it.
 pub trait Reference {
-    /// The plain form, which goes on the wire.
+    /// The plain reference, as encoded.
     fn ior(&self) -> &Ior;
 }
 
-/// A [`Reference`] that can be made from what a [`Binder`](crate::Binder) returns.
+/// A [`Reference`] that can be created from the result of a [`Binder`](crate::Binder).
 pub trait FromBound: Reference + Clone {
     /// The typed form of a bound reference.
     ///

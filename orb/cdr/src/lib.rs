@@ -1,14 +1,15 @@
-//! Common Data Representation: how IDL values become octets and back.
+//! Common Data Representation: the encoding of IDL values as octets.
 //!
-//! An [`Encoder`] writes values into a scratch block and *lends* long sequences of primitives from where they lie; a
-//! [`Decoder`] reads them, lending what it can from the received octets. [`Encode`], [`Decode`] and [`FixedSize`] are what
-//! generated code implements. Plain object references ([`Ior`]) live here too, because they travel inside values.
+//! An [`Encoder`] writes values into a scratch block and *lends* long sequences of primitives without a copy.
+//! A [`Decoder`] reads them, and lends strings and sequences from the received octets where possible.
+//! Generated code implements [`Encode`], [`Decode`] and [`FixedSize`]. Plain object references ([`Ior`]) are
+//! here too, because values contain them.
 //!
-//! This crate opens no socket, starts no thread and reads no clock. What a message is belongs to `spandrel-giop`; what an
-//! object reference can do belongs to `spandrel-orb`.
+//! This crate opens no socket, starts no thread and reads no clock. Messages belong to `spandrel-giop`, live
+//! references to `spandrel-orb`.
 //!
-//! Types are marshaled by code that is generated for them, or by one interpreter of tables: see `engine`, the only module
-//! with `unsafe`.
+//! Types are marshaled by generated code, or by one interpreter of tables: see `engine`, the only module with
+//! `unsafe`.
 //!
 //! Source: CORBA 3.3 Part 2, clause 9.3 ("CDR Transfer Syntax").
 
@@ -16,7 +17,6 @@ mod any;
 mod bounded;
 mod char_sets;
 mod characters;
-#[cfg_attr(not(feature = "code-sets"), path = "code_set/absent.rs")]
 mod code_set;
 mod decimal;
 mod decoder;
@@ -49,7 +49,7 @@ pub use code_set::CodeSet;
 pub use decimal::{Decimal, Fixed, FixedError, MAX_FIXED_DIGITS};
 pub use decoder::{Binder, Decoder, Joint, ValueFactory};
 pub use encoder::values::{Cast, Entry};
-pub use encoder::{Encoder, Hole, LEND_OCTETS};
+pub use encoder::{Encoder, LEND_OCTETS, Placeholder};
 pub use engine::{SWITCH_AFTER, switch_after};
 pub use error::CdrError;
 pub use fixed_size::{FixedSize, decode_fixed_vec, encode_fixed_slice};
@@ -63,9 +63,9 @@ pub use value_type::{
     AbstractRef, ConcreteValue, GraphBuilder, GraphError, ImplementedBy, IsA, Linked, PlainFactory, ValueBase,
     ValueRef, ValueType, custom_factory, value_factory,
 };
-pub use value_type::{Coming as ComingValue, Met as MetValue};
+pub use value_type::{StartedValue, ValueStart};
 pub use wide::{BoundedWString, WString, Wide};
 pub use wire::{ByteOrder, GiopVersion, Limits, Wire};
-/// The derives by which types say that their memory is their encoding; see [`Pad`].
+/// The derives that guarantee equal layouts in memory and in CDR; see [`Pad`].
 #[doc(no_inline)]
 pub use zerocopy;

@@ -1,11 +1,11 @@
-//! Numbers and names of code sets: those of the OSF registry.
+//! Numbers and names of code sets, as in the OSF registry.
 
-/// How a code set is called.
+/// A code set's number and names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Named {
-    /// In the OSF registry.
+    /// The number in the OSF registry.
     pub(crate) number: u32,
-    /// The first is the one that we say.
+    /// The names; the first is the one to print.
     pub(crate) names: &'static [&'static str],
 }
 
@@ -18,7 +18,7 @@ impl Named {
         self.names[0]
     }
 
-    /// Whether this is meant, in whatever case and with whatever between letters and digits: `iso8859_5` is ISO 8859-5.
+    /// Whether `name` is one of the names, in any case and with any separators: `iso8859_5` is ISO 8859-5.
     pub(crate) fn is(self, name: &str) -> bool {
         fn letters(name: &str) -> impl Iterator<Item = u8> {
             name.bytes().filter(u8::is_ascii_alphanumeric).map(|octet| octet.to_ascii_lowercase())

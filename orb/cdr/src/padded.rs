@@ -1,9 +1,9 @@
-//! Structs whose padding is explicit: memory and CDR agree octet for octet, so that sequences of them are sent from where
-//! they lie, and lent to servants from where they were received.
+//! Structs with explicit padding: memory and CDR agree octet for octet. So sequences of them are sent without
+//! a copy, and lent to servants from the received message.
 //!
-//! CDR aligns primitives and not structs, so the agreement holds for elements that start at a multiple of their largest
-//! alignment; those before the first such place are coded by field, and what follows the last element's last member is not
-//! on the wire (design: "data is touched once").
+//! CDR aligns primitives and not structs, so the agreement holds for elements at a multiple of their largest
+//! alignment. Earlier elements are coded by field, and the padding after the last element's last member is
+//! not on the wire (design: "data is touched once").
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::{
 
 /// `N` octets of zero: a gap that a struct would otherwise have between its fields.
 ///
-/// There is no other value, so what goes on the wire from here is zero, whatever a struct was made from.
+/// There is no other value, so these octets are always zero on the wire.
 #[derive(
     Clone, Copy, Debug, Eq, Hash, Immutable, IntoBytes, KnownLayout, Ord, PartialEq, PartialOrd, TryFromBytes, Unaligned,
 )]
@@ -42,15 +42,15 @@ impl<const N: usize> Default for Pad<N> {
     }
 }
 
-/// Octets from one element to the next; that is what the type takes in memory.
+/// The distance between two elements, equal to the size of the type in memory.
 const fn stride<T: FixedSize>() -> usize {
     let stride = cdr_stride::<T>();
-    assert!(size_of::<T>() == stride, "memory and CDR agree: generated code says where every field lies");
+    assert!(size_of::<T>() == stride, "memory and CDR agree: generated code fixes the offset of every field");
     assert!(is_uniform::<T>(), "CDR has no gap between elements that memory does not have");
     stride
 }
 
-/// Writes the elements, without a length, as [`Encode::encode_slice`] of a type without hidden padding does.
+/// Encodes the elements, without a length: [`Encode::encode_slice`] of a type without hidden padding.
 ///
 /// # Errors
 /// Those of the elements' [`Encode`].
@@ -76,11 +76,11 @@ where
     Ok(())
 }
 
-/// Reads a sequence as [`Decode::lend`] of a type without hidden padding does: lent where order and alignment allow, and
-/// where the sender's padding is zero.
+/// Decodes a sequence: [`Decode::lend`] of a type without hidden padding. It is lent if byte order and
+/// alignment permit, and if the sender's padding is zero.
 ///
 /// # Errors
-/// A length that cannot be true, or what an element refuses.
+/// A length beyond the input, or the errors of an element.
 #[inline]
 pub fn lend_padded<'m, T>(input: &mut Decoder<'m>) -> Result<Cow<'m, [T]>, CdrError>
 where
@@ -92,9 +92,10 @@ where
         && !(T::HAS_CHARS && input.wire().char_set.converts_chars())
         && input.gap(T::ALIGN) == input.gap(T::FIRST_ALIGN)
     {
-        // The padding behind the last element is in memory and need not be in the message: then there is nothing to lend.
+        // The padding after the last element exists in memory, but not necessarily in the message: then it
+        // cannot be lent.
         let (gap, whole) = (input.gap(T::FIRST_ALIGN), len * stride::<T>());
-        let octets = input.rest().get(gap..gap + whole).filter(|_| input.unbroken_len() >= gap + whole);
+        let octets = input.rest().get(gap..gap + whole).filter(|_| input.segment_len() >= gap + whole);
         if let Some(items) = octets.and_then(|octets| <[T]>::try_ref_from_bytes(octets).ok()) {
             input.take(gap + others * stride::<T>() + T::SIZE)?;
             return Ok(Cow::Borrowed(items));

@@ -1,7 +1,7 @@
 //! Primitives: by value, in blocks, and lent.
 //!
-//! In this machine's byte order a slice of primitives already is its encoding: it is lent or copied whole, and lent from
-//! the input when it happens to be aligned there. Otherwise it is swapped element by element.
+//! In this machine's byte order a slice of primitives already is its encoding: it is lent or copied whole,
+//! and lent from the input if it is aligned there. Otherwise its octets are swapped element by element.
 
 use std::borrow::Cow;
 
@@ -51,7 +51,7 @@ macro_rules! number {
             }
 
             fn decode_next(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
-                let octets = *input.take(size_of::<Self>())?.as_array().expect("as many were taken");
+                let octets = *input.take(size_of::<Self>())?.as_array().expect("the slice has that length");
                 Ok(if input.wire().order.is_swapped() {
                     Swap::from_swapped(octets)
                 } else {
@@ -105,7 +105,7 @@ macro_rules! number {
     };
 }
 
-/// The octets of a number against this machine's order.
+/// The octets of a number in the opposite of this machine's order.
 trait Swap<const N: usize>: Copy {
     fn to_swapped(self) -> [u8; N];
     fn from_swapped(octets: [u8; N]) -> Self;
@@ -121,7 +121,7 @@ number!(u64);
 number!(f32);
 number!(f64);
 
-/// The octets of `len` elements of `size` octets, aligned to their size. No element, no gap.
+/// The octets of `len` elements of `size` octets, aligned to their size. Without elements there is no gap.
 #[inline]
 fn block<'m>(input: &mut Decoder<'m>, len: usize, size: usize) -> Result<&'m [u8], CdrError> {
     if len == 0 {
@@ -145,7 +145,7 @@ where
             *chunk = item.to_swapped();
         }
     } else if N <= 4 {
-        out.lend_fine(items.as_bytes());
+        out.lend_divisible(items.as_bytes());
     } else {
         out.lend(items.as_bytes());
     }
@@ -185,7 +185,7 @@ where
     T::decode_vec(input, len).map(Cow::Owned)
 }
 
-/// Types of one octet: no order, no alignment.
+/// Types of one octet: neither order nor alignment.
 macro_rules! octet {
     ($type:ty, $encode:ident, $from:expr, $into:expr) => {
         impl Encode for $type {
@@ -197,7 +197,7 @@ macro_rules! octet {
 
             #[inline]
             fn encode_slice<'a>(items: &'a [Self], out: &mut Encoder<'a>) -> Result<(), CdrError> {
-                out.lend_fine(items.as_bytes());
+                out.lend_divisible(items.as_bytes());
                 Ok(())
             }
         }
@@ -278,7 +278,7 @@ impl Decode for LongDouble {
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
         input.align(8)?;
-        let mut octets: [u8; 16] = input.take(16)?.try_into().expect("sixteen octets were taken");
+        let mut octets: [u8; 16] = input.take(16)?.try_into().expect("the slice has sixteen octets");
         if input.wire().order.is_swapped() {
             octets.reverse();
         }

@@ -1,4 +1,4 @@
-//! Object references on the wire (CORBA 3.3 Part 2, 7.6.2), plain ones and those that a binder has made live.
+//! Object references on the wire (CORBA 3.3 Part 2, 7.6.2): plain ones, and live ones from a binder.
 
 use std::{any::Any, sync::Arc};
 
@@ -10,7 +10,7 @@ impl<R: Reference> Encode for Option<R> {
     }
 }
 
-/// One for all references.
+/// The encoding of all references.
 fn encode_reference<'a>(ior: Option<&'a Ior>, out: &mut Encoder<'a>) -> Result<(), CdrError> {
     match ior {
         Some(ior) => ior.encode(out),
@@ -29,7 +29,7 @@ impl<R: FromBound> Decode for Option<R> {
     }
 }
 
-/// One for all references.
+/// The decoding of all references.
 fn decode_reference(input: &mut Decoder<'_>) -> Result<Option<Arc<dyn Any + Send + Sync>>, CdrError> {
     let ior = Ior::decode(input)?;
     if ior.is_nil() {

@@ -1,4 +1,4 @@
-//! IDL scalars that Rust has no type for.
+//! IDL scalars without a Rust type.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 #[repr(transparent)]
 pub struct Char(pub u8);
 
-/// A character that ISO 8859-1 does not have.
+/// The error for a character that ISO 8859-1 does not have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("the character {0:?} does not exist in ISO 8859-1")]
 pub struct NotLatin1(pub char);
@@ -60,9 +60,9 @@ impl fmt::Display for Char {
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct LongDouble(u128);
 
-/// How many more bits the fraction of a binary128 has than that of a binary64.
+/// The additional bits of a binary128's fraction over that of a binary64.
 const MORE_FRACTION: u32 = 112 - 52;
-/// From the exponent bias of binary64 to that of binary128.
+/// The difference between the exponent biases of binary128 and binary64.
 const MORE_BIAS: u64 = 16383 - 1023;
 
 impl LongDouble {
@@ -111,8 +111,8 @@ fn nearest(exponent: i64, fraction: u128) -> u64 {
     let rest = significand & ((1 << dropped) - 1);
     let half = 1 << (dropped - 1);
     let round = u64::from(rest > half || (rest == half && kept & 1 == 1));
-    // `kept` holds the leading one at bit 52 of a normal number: one less in the exponent makes up for it, and a carry
-    // out of the rounding moves the exponent as it should.
+    // `kept` holds the leading one at bit 52 of a normal number: one less in the exponent compensates for it,
+    // and a carry out of the rounding increases the exponent as it should.
     let biased = u64::try_from(exponent - 1).unwrap_or(0) << 52;
     biased + kept + round
 }
@@ -147,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_long_double_keeps_every_f64(value in any::<f64>()) {
+        fn a_long_double_represents_every_f64(value in any::<f64>()) {
             let back = LongDouble::from(value).to_f64();
             prop_assert!(back.to_bits() == value.to_bits() || (back.is_nan() && value.is_nan()));
         }

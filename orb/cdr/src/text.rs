@@ -1,7 +1,7 @@
-//! Strings on the wire: ISO 8859-1, as both sides must assume without code-set negotiation, or what they agreed on.
+//! Strings on the wire: ISO 8859-1, the default without code set negotiation, or the negotiated code set.
 //!
-//! ASCII is a subset of all, so it is borrowed in both directions whatever was negotiated; of the rest, UTF-8 is checked, and all else is
-//! transcoded.
+//! ASCII is a subset of all, so it is borrowed in both directions under any code set. Other text is validated
+//! if UTF-8, and transcoded otherwise.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,10 @@ impl<'a> Encoder<'a> {
     /// [`CdrError::NulInString`]; [`CdrError::NotRepresentable`] for a character outside the code set; [`CdrError::TooLong`].
     #[inline]
     pub fn str(&mut self, value: &'a str) -> Result<(), CdrError> {
-        encode(self, value, |out, octets| out.lend_fine(octets))
+        encode(self, value, |out, octets| out.lend_divisible(octets))
     }
 
-    /// Writes an IDL `string` that need not outlive this call.
+    /// Writes an IDL `string` that need not outlive the encoder.
     ///
     /// # Errors
     /// As [`Encoder::str`].
@@ -39,7 +39,7 @@ impl<'m> Decoder<'m> {
         decode(self.terminated()?, self.wire().char_set)
     }
 
-    /// Reads an IDL `string` as the octets that stand on the wire, without the NUL.
+    /// Reads an IDL `string` as its raw octets, without the NUL.
     ///
     /// # Errors
     /// As [`Decoder::str`].
@@ -48,7 +48,7 @@ impl<'m> Decoder<'m> {
         check_nul(octets).map(|()| octets)
     }
 
-    /// The octets of a string before the one that should be its only NUL.
+    /// The octets of a string before its terminating NUL.
     #[inline]
     fn terminated(&mut self) -> Result<&'m [u8], CdrError> {
         let octets = self.octet_sequence()?;
@@ -60,21 +60,21 @@ impl<'m> Decoder<'m> {
     }
 }
 
-/// True if every octet is ASCII and none is NUL: the text then is its own encoding.
+/// Whether every octet is ASCII and none is NUL: the text then is its own encoding.
 #[inline]
 fn is_plain(octets: &[u8]) -> bool {
-    // One pass without a way out: short names are the usual case, and for long texts it vectorises.
+    // One pass without early exit: short names are the usual case, and for long texts it vectorises.
     octets.iter().fold(true, |plain, octet| plain & (octet.wrapping_sub(1) < 0x7f))
 }
 
-/// Writes length, text and NUL; `plain` decides whether ASCII text is copied or lent.
+/// Writes length, text and NUL; `plain` copies or lends ASCII text.
 #[inline]
 fn encode<'a, 's>(
     out: &mut Encoder<'a>,
     value: &'s str,
     plain: impl FnOnce(&mut Encoder<'a>, &'s [u8]),
 ) -> Result<(), CdrError> {
-    if !is_plain(value.as_bytes()) && !is_sayable(out, value)? {
+    if !is_plain(value.as_bytes()) && !is_encodable_as_utf8(out, value)? {
         return transcode(out, value);
     }
     out.len(value.len() + 1)?;
@@ -83,9 +83,9 @@ fn encode<'a, 's>(
     Ok(())
 }
 
-/// True if the text, which is not plain, can be sent as the UTF-8 that it is.
+/// Whether the text, which is not plain, can be sent as UTF-8.
 #[cold]
-fn is_sayable(out: &mut Encoder<'_>, value: &str) -> Result<bool, CdrError> {
+fn is_encodable_as_utf8(out: &mut Encoder<'_>, value: &str) -> Result<bool, CdrError> {
     match out.wire().char_set {
         set if !set.is_utf8() => Ok(false),
         _ if value.contains('\0') => Err(CdrError::NulInString),
@@ -103,7 +103,7 @@ fn transcode(out: &mut Encoder<'_>, value: &str) -> Result<(), CdrError> {
     }
     out.note_code_sets();
     let set = out.wire().char_set;
-    // UTF-8 does not come here.
+    // UTF-8 is handled before.
     let last = if set == CharSet::Ascii { 0x7f } else { 0xff };
     let octet = |c: char| u8::try_from(c).ok().filter(|octet| *octet <= last).ok_or(c);
     let octets = match set {
@@ -117,7 +117,7 @@ fn transcode(out: &mut Encoder<'_>, value: &str) -> Result<(), CdrError> {
     Ok(())
 }
 
-/// Reads text without its NUL.
+/// Decodes text without its NUL.
 ///
 /// # Errors
 /// [`CdrError::StrayNul`], [`CdrError::NotText`].
@@ -136,7 +136,7 @@ fn widen(octets: &[u8], set: CharSet) -> Result<Cow<'_, str>, CdrError> {
         CharSet::Latin1 => Some(Cow::Owned(octets.iter().copied().map(char::from).collect())),
         set if set.is_utf8() => std::str::from_utf8(octets).map(Cow::Borrowed).ok(),
         CharSet::Other(other) => other.decode(octets).map(Cow::Owned),
-        // What is not plain is beyond it; UTF-8 was above.
+        // Text that is not plain is beyond ASCII; UTF-8 was handled above.
         CharSet::Ascii | CharSet::Utf8 => None,
     };
     text.ok_or(CdrError::NotText(set.name()))

@@ -1,14 +1,14 @@
-//! Which type code a Rust type has.
+//! The type codes of Rust types.
 
 use crate::{
     AbstractRef, BoundedString, BoundedVec, BoundedWString, Char, Fixed, Ior, LongDouble, Reference, TypeCode,
     TypeCodeError, ValueBase, ValueRef, WString, Wide,
 };
 
-/// The Rust form of an IDL type: it knows its type code.
+/// The Rust form of an IDL type, with its type code.
 ///
-/// Several IDL types may have the same Rust form: a typedef is its content to Rust, and its type code has a function of its
-/// own in generated code.
+/// Several IDL types may have the same Rust form: a typedef is a type alias in Rust, and its type code has a
+/// function of its own in generated code.
 pub trait Typed {
     /// The type code.
     fn type_code() -> TypeCode;
@@ -46,14 +46,14 @@ simple! {
     TypeCode => TYPE_CODE;
 }
 
-/// Any object's plain reference.
+/// The plain reference of any object.
 impl Typed for Ior {
     fn type_code() -> TypeCode {
         TypeCode::object()
     }
 }
 
-/// References know their interface; nil is one of them.
+/// References have the type code of their interface; nil included.
 impl<R: Reference + Typed> Typed for Option<R> {
     fn type_code() -> TypeCode {
         R::type_code()

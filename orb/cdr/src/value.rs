@@ -1,18 +1,18 @@
-//! The two traits that every IDL type's Rust form implements, and their forms for composed types.
+//! The two traits of every IDL type's Rust form, and their implementations for composed types.
 
 use std::borrow::Cow;
 
 use crate::{CdrError, Decoder, Encoder};
 
-/// A value that has a CDR form.
+/// A value with a CDR encoding.
 pub trait Encode {
-    /// Writes the value. Long slices of primitives are lent for `'a`, not copied.
+    /// Encodes the value. Long slices of primitives are lent for `'a`, not copied.
     ///
     /// # Errors
-    /// A value that the wire cannot say, such as a string with NUL inside.
+    /// A value that cannot be encoded, such as a string with NUL inside.
     fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError>;
 
-    /// Writes elements one after the other, without a length: what an array is, and a sequence after its length.
+    /// Encodes elements one after the other, without a length: an array, or a sequence after its length.
     ///
     /// # Errors
     /// As [`Encode::encode`].
@@ -25,18 +25,18 @@ pub trait Encode {
     }
 }
 
-/// A value that can be read from its CDR form.
+/// A value that can be decoded from CDR.
 pub trait Decode: Sized + Clone {
-    /// Octets of the smallest encoding, at least 1: what guards sequence lengths.
+    /// Octets of the smallest encoding, at least 1; the check of sequence lengths uses it.
     const MIN_OCTETS: usize;
 
-    /// Reads one value.
+    /// Decodes one value.
     ///
     /// # Errors
-    /// Octets that are not such a value.
+    /// Octets that are not a valid encoding.
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError>;
 
-    /// Reads `len` values one after the other. The caller has checked `len` against the remaining input.
+    /// Decodes `len` values one after the other. The caller has checked `len` against the remaining input.
     ///
     /// # Errors
     /// As [`Decode::decode`].
@@ -49,7 +49,7 @@ pub trait Decode: Sized + Clone {
         Ok(items)
     }
 
-    /// Reads an array.
+    /// Decodes an array.
     ///
     /// # Errors
     /// As [`Decode::decode`].
@@ -59,10 +59,10 @@ pub trait Decode: Sized + Clone {
         for item in &mut items {
             *item = Some(Self::decode(input)?);
         }
-        Ok(items.map(|item| item.expect("every element was read above")))
+        Ok(items.map(|item| item.expect("every element was decoded above")))
     }
 
-    /// Reads a value right behind one of the same type in an array of more than one dimension: where messages have
+    /// Decodes a value directly after one of the same type in a multidimensional array: in messages with
     /// [joints](crate::Joint), numbers in such an array are one block, which is aligned once.
     ///
     /// # Errors
@@ -72,10 +72,10 @@ pub trait Decode: Sized + Clone {
         Self::decode(input)
     }
 
-    /// Reads a sequence, lending its elements from the input where order, alignment and type allow.
+    /// Decodes a sequence, lending its elements from the input if order, alignment and type permit.
     ///
     /// # Errors
-    /// As [`Decode::decode`], and a length that cannot be true.
+    /// As [`Decode::decode`], and a length beyond the input.
     #[inline]
     fn lend<'m>(input: &mut Decoder<'m>) -> Result<Cow<'m, [Self]>, CdrError> {
         Vec::decode(input).map(Cow::Owned)
@@ -129,7 +129,7 @@ impl<T: Decode, const N: usize> Decode for [T; N] {
         for (nth, item) in items.iter_mut().enumerate() {
             *item = Some(if joined && nth > 0 { Self::decode_next(input)? } else { Self::decode(input)? });
         }
-        Ok(items.map(|item| item.expect("every element was read above")))
+        Ok(items.map(|item| item.expect("every element was decoded above")))
     }
 
     fn decode_next(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
@@ -137,7 +137,7 @@ impl<T: Decode, const N: usize> Decode for [T; N] {
         for item in &mut items {
             *item = Some(T::decode_next(input)?);
         }
-        Ok(items.map(|item| item.expect("every element was read above")))
+        Ok(items.map(|item| item.expect("every element was decoded above")))
     }
 }
 

@@ -1,8 +1,9 @@
-//! Values by their type codes: finding a value's end, and writing it once more for another order, version or place.
+//! Walks over values by their type codes: to find a value's end, and to encode it again in another order,
+//! version or position.
 //!
-//! What is walked is checked as decoding it would: counts, bounds, booleans, enumerators, texts. Nothing is allocated for
-//! it. The work is bounded by the octets: types that take many steps and no octets, as nested empty structs do, exhaust a
-//! budget, and types that contain themselves a depth. Values of value types are the business of `values`.
+//! A walk validates as decoding does: counts, bounds, booleans, enumerators, texts. It allocates nothing for
+//! that. The work is bounded by the octets: types with many steps and no octets, such as nested empty
+//! structs, exhaust a budget, and recursive types a depth. Values of value types are handled by `values`.
 
 mod plain;
 mod values;
@@ -18,59 +19,67 @@ use crate::{
     type_coding::{read_discriminator, write_discriminator},
 };
 
-/// Steps that a walk may take whatever the octets are, and how many more for each that it has passed.
+/// Steps of a walk independent of the octets, and additional ones for each octet.
 const FREE_STEPS: usize = 1 << 10;
 const STEPS_PER_OCTET: usize = 32;
 
-/// How many structs and arrays may nest in each other per level of the limit that is set for sequences.
+/// The permitted depth of nested structs and arrays per level of the limit on sequences.
 const LEVELS: u32 = 4;
 
-/// Reads a value of this type and writes it to `out`, in its order, version and code sets.
+/// Decodes a value of this type and encodes it into `out`, in its order, version and code sets.
 ///
 /// # Errors
-/// Octets that are no value of the type, nesting beyond the limit, or what `out` cannot say.
+/// Octets that are not a value of the type, nesting beyond the limit, or a value that `out` cannot encode.
 pub fn copy(of: &TypeCode, input: &mut Decoder<'_>, out: &mut Encoder<'_>) -> Result<(), CdrError> {
     Walk::new(input, Some(out)).value(of.view(), input)
 }
 
-/// Passes over a value of this type.
+/// Skips a value of this type.
 ///
 /// # Errors
-/// Octets that are no value of the type, or nesting beyond the limit.
+/// Octets that are not a value of the type, or nesting beyond the limit.
 pub fn skip(of: &TypeCode, input: &mut Decoder<'_>) -> Result<(), CdrError> {
     find_end(of, input).map(drop)
 }
 
-/// Passes over a value of this type, and says whether it is whole: no indirection leads to a value, or the repository id of one,
-/// before it.
+/// Skips a value of this type, and returns whether it is self-contained: no indirection leads to a value, or
+/// the repository id of one, before it.
 pub(crate) fn find_end(of: &TypeCode, input: &mut Decoder<'_>) -> Result<bool, CdrError> {
-    input.take_reach();
+    input.take_earliest_target();
     let mut walk = Walk::new(input, None);
     walk.value(of.view(), input)?;
-    let reaches_out = input.take_reach().is_some_and(|target| target < walk.start);
-    Ok(!walk.leads_out && !reaches_out)
+    let has_outer_id = input.take_earliest_target().is_some_and(|target| target < walk.start);
+    Ok(!walk.has_outer_indirection && !has_outer_id)
 }
 
-/// From how many values on it is worth to see whether they are plain.
+/// The number of values from which on the check for plain types pays off.
 const MANY: usize = 8;
 
 struct Walk<'o, 'e> {
     out: Option<&'o mut Encoder<'e>>,
-    /// Where the walk began, and how many steps it has taken since.
+    /// The start of the walk, and its number of steps.
     start: usize,
     steps: usize,
     depth: u32,
-    /// How many values are around this place.
+    /// The number of enclosing values.
     values: u16,
-    /// An indirection leads to a value before the walk's start.
-    leads_out: bool,
-    /// Where the values are in `out`, by where they are in the input.
+    /// Whether an indirection leads to a value before the walk's start.
+    has_outer_indirection: bool,
+    /// The positions of values in `out`, by their positions in the input.
     copied: HashMap<usize, usize>,
 }
 
 impl<'o, 'e> Walk<'o, 'e> {
     fn new(input: &Decoder<'_>, out: Option<&'o mut Encoder<'e>>) -> Self {
-        Self { out, start: input.position(), steps: 0, depth: 0, values: 0, leads_out: false, copied: HashMap::new() }
+        Self {
+            out,
+            start: input.position(),
+            steps: 0,
+            depth: 0,
+            values: 0,
+            has_outer_indirection: false,
+            copied: HashMap::new(),
+        }
     }
 
     fn value(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
@@ -95,7 +104,7 @@ impl<'o, 'e> Walk<'o, 'e> {
         Ok(())
     }
 
-    /// Bounds what the limit on sequences does not: structs within structs.
+    /// Bounds the nesting of structs, which the limit on sequences does not cover.
     fn enter(&mut self, input: &Decoder<'_>) -> Result<(), CdrError> {
         let limit = input.wire().limits.nesting;
         if self.depth >= u32::from(limit) * LEVELS + u32::from(self.values) {
@@ -118,7 +127,7 @@ impl<'o, 'e> Walk<'o, 'e> {
                 self.to(|out| out.wstr(&text))
             }
             Leaf::Fixed { digits, .. } => {
-                // The scale is the type's; the octets are the digits, and a sign.
+                // The scale belongs to the type; the octets are the digits, and a sign.
                 let value = Decimal::decode_as(digits, 0, input)?;
                 self.to(|out| value.encode_as(digits, 0, out))
             }
@@ -132,7 +141,7 @@ impl<'o, 'e> Walk<'o, 'e> {
 
     fn simple(&mut self, kind: TcKind, input: &mut Decoder<'_>) -> Result<(), CdrError> {
         if let Some(unit) = Unit::of(kind) {
-            // A number that is the first thing behind a joint is aligned by its place there, which a block is not.
+            // A number directly after a joint is aligned by its offset in the fragment, which a block is not.
             return if input.has_joints() { self.number(unit, input) } else { self.block(unit, 1, input) };
         }
         match kind {
@@ -150,7 +159,7 @@ impl<'o, 'e> Walk<'o, 'e> {
                 let of = self.type_code(input)?;
                 input.nested(|input| self.value(of.view(), input))
             }
-            _ => Err(CdrError::Malformed("there are no values of this type")),
+            _ => Err(CdrError::Malformed("this type has no values")),
         }
     }
 
@@ -160,7 +169,7 @@ impl<'o, 'e> Walk<'o, 'e> {
         Ok(of)
     }
 
-    /// Primitives of one type in a row, which are aligned once. No element, no gap.
+    /// Consecutive primitives of one type, aligned once. Without elements there is no gap.
     fn block(&mut self, unit: Unit, len: usize, input: &mut Decoder<'_>) -> Result<(), CdrError> {
         if len == 0 {
             return Ok(());
@@ -209,7 +218,7 @@ impl<'o, 'e> Walk<'o, 'e> {
         }
     }
 
-    // What calls itself has little in its own frame: a list of values is walked to a depth of hundreds.
+    // A recursive function with a small frame: a list of values is walked to a depth of hundreds.
     fn node(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
         match of.kind() {
             TcKind::Struct => self.members(of, input),
@@ -241,11 +250,11 @@ impl<'o, 'e> Walk<'o, 'e> {
         if is_reference { self.reference(input) } else { self.value_type(None, input) }
     }
 
-    /// Reads a number that names an enumerator of this type.
+    /// Reads an enumerator of this type.
     fn enumerator(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
         let value = input.u32()?;
         if value as usize >= of.member_count() {
-            return Err(CdrError::Malformed("a number names no enumerator"));
+            return Err(CdrError::Malformed("a number is not an enumerator"));
         }
         self.to(|out| {
             out.u32(value);
@@ -265,7 +274,7 @@ impl<'o, 'e> Walk<'o, 'e> {
         let unit = Unit::of_view(content);
         let len = match unit {
             Some(unit) => input.sequence_len(unit.size)?,
-            // Elements may have no octets; the steps that they take are counted, and nothing is allocated for them.
+            // Elements may have no octets; their steps are counted, and nothing is allocated for them.
             None => input.u32()? as usize,
         };
         let bound = bound as usize;
@@ -279,7 +288,7 @@ impl<'o, 'e> Walk<'o, 'e> {
         }
     }
 
-    /// Values of one type that is no primitive, in a row.
+    /// Consecutive values of one type that is not a primitive.
     fn values(&mut self, content: View<'_>, len: usize, input: &mut Decoder<'_>) -> Result<(), CdrError> {
         if len >= MANY && self.out.is_none() && !input.has_joints() {
             let octets = Plain::of(content).and_then(|plain| plain.octets(8 - input.gap(8), len));
@@ -290,7 +299,7 @@ impl<'o, 'e> Walk<'o, 'e> {
         (0..len).try_for_each(|_| self.value(content, input))
     }
 
-    /// The innermost elements of all dimensions lie in a row.
+    /// The innermost elements of all dimensions are contiguous.
     fn array(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
         let (mut len, mut content) = (of.number() as usize, of.content_or_null().resolved());
         while let (TcKind::Array, Some(inner)) = (content.kind(), content.content()) {
@@ -307,7 +316,7 @@ impl<'o, 'e> Walk<'o, 'e> {
         let discriminator = of.content_or_null().resolved();
         let value = read_discriminator(discriminator.kind(), input)?;
         if discriminator.kind() == TcKind::Enum && value >= i128::try_from(discriminator.member_count()).unwrap_or(0) {
-            return Err(CdrError::Malformed("a number names no enumerator"));
+            return Err(CdrError::Malformed("a number is not an enumerator"));
         }
         self.to(|out| write_discriminator(discriminator.kind(), value, out))?;
         match of.selected(value) {
@@ -332,7 +341,7 @@ impl<'o, 'e> Walk<'o, 'e> {
     }
 }
 
-/// Writes characters that were read in another code set.
+/// Encodes characters that were read in another code set.
 fn characters(octets: &[u8], from: CharSet, out: &mut Encoder<'_>) -> Result<(), CdrError> {
     octets.iter().try_for_each(|octet| {
         let octet = out.wire().char_set.octet_of(from.char_of(*octet)?)?;
@@ -374,7 +383,7 @@ impl Unit {
     }
 }
 
-/// Whether the exception's id stands here, before its members.
+/// Whether the exception's id precedes its members.
 ///
 /// It should (CORBA 3.3 Part 2, 9.3.5.5), and other ORBs write it; omniORB does not within an `any`.
 pub(crate) fn has_exception_id(of: View<'_>, input: &Decoder<'_>) -> bool {
@@ -383,7 +392,7 @@ pub(crate) fn has_exception_id(of: View<'_>, input: &Decoder<'_>) -> bool {
 
 fn check_bound(text: &str, bound: u32) -> Result<(), CdrError> {
     let bound = bound as usize;
-    // A character has at least one octet, so that most texts need not be counted.
+    // A character has at least one octet, so most texts need not be counted.
     if bound == 0 || text.len() <= bound {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! What both ends must agree on before octets mean values: byte order, protocol version, code sets, limits.
+//! The wire form, on which both ends must agree: byte order, protocol version, code sets, limits.
 
 use std::fmt;
 
@@ -14,10 +14,10 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The order of this machine: numbers in it need no swapping.
+    /// The order of this machine: its numbers need no swapping.
     pub const NATIVE: Self = if cfg!(target_endian = "little") { Self::Little } else { Self::Big };
 
-    /// True if numbers must be swapped between the wire and this machine.
+    /// Whether numbers must be swapped between the wire and this machine.
     #[inline]
     #[must_use]
     pub fn is_swapped(self) -> bool {
@@ -42,7 +42,7 @@ impl ByteOrder {
     }
 }
 
-/// The version of the General Inter-ORB Protocol that a message follows.
+/// The version of the General Inter-ORB Protocol of a message.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct GiopVersion {
     /// Always 1 so far.
@@ -66,15 +66,15 @@ impl fmt::Display for GiopVersion {
     }
 }
 
-/// Bounds that a decoder enforces on what a peer sends.
+/// Bounds that a decoder enforces on received values.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// How deep constructed values and encapsulations may nest (default 64).
+    /// Maximum nesting of constructed values and encapsulations (default 64).
     pub nesting: u16,
-    /// How deep values may nest, each in the state of another, read or written (default 256): a list of values is as deep as it
-    /// is long.
+    /// Maximum nesting of values, each in the state of another, encoded or decoded (default 256): a list of
+    /// values is as deep as it is long.
     pub value_nesting: u16,
-    /// How many values a message may have (default 262,144): the smallest takes four octets, and some hundred in memory.
+    /// Maximum number of values in a message (default 262,144): the smallest takes four octets on the wire, and some hundred in memory.
     pub values: u32,
 }
 
@@ -84,23 +84,23 @@ impl Default for Limits {
     }
 }
 
-/// The agreement under which octets are written or read.
+/// The wire form of octets: the parameters of encoding and decoding.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Wire {
     /// Order of the octets of a number.
     pub order: ByteOrder,
-    /// Protocol version; some types are coded differently from version to version.
+    /// Protocol version; some types have different encodings in different versions.
     pub version: GiopVersion,
-    /// What is refused although it is well formed.
+    /// Limits for well-formed input.
     pub limits: Limits,
-    /// How narrow characters are coded.
+    /// The code set of narrow characters.
     pub char_set: CharSet,
-    /// How wide characters are coded.
+    /// The code set of wide characters.
     pub wchar_set: WcharSet,
 }
 
 impl Wire {
-    /// An agreement with default limits and code sets.
+    /// A wire form with default limits and code sets.
     #[must_use]
     pub fn new(order: ByteOrder, version: GiopVersion) -> Self {
         Self { order, version, limits: Limits::default(), char_set: CharSet::default(), wchar_set: WcharSet::default() }

@@ -1,4 +1,5 @@
-//! A type with both engines goes over from one to the other. One test program by itself, because the limit is everybody's.
+//! A type with both engines switches from one to the other. A test program of its own, because the limit is
+//! global.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -40,7 +41,7 @@ macro_rules! point {
 point!(Often);
 point!(Seldom);
 
-/// One value and one sequence, there and back: four uses.
+/// Encodes and decodes one value and one sequence: four uses.
 fn use_four_times<T: Encode + Decode + PartialEq + std::fmt::Debug>(value: T) {
     let values = vec![value.clone(); 3];
     let mut out = Encoder::new(Wire::default());
@@ -62,7 +63,7 @@ fn use_four_times<T: Encode + Decode + PartialEq + std::fmt::Debug>(value: T) {
 }
 
 #[test]
-fn a_type_goes_over_to_compiled_code_after_so_many_uses() {
+fn a_type_switches_to_compiled_code_after_the_limit_of_uses() {
     switch_after(8);
     for _ in 0..2 {
         use_four_times(Often { x: 1, y: 2.5 });
@@ -71,7 +72,7 @@ fn a_type_goes_over_to_compiled_code_after_so_many_uses() {
     assert_eq!(COMPILED_USES.load(Ordering::Relaxed), 0);
     use_four_times(Often { x: 1, y: 2.5 });
     assert!(Often::switch().is_compiled());
-    // The first use only made the switch: three values, one, three.
+    // The first use only created the switch: three values, one, three.
     assert_eq!(COMPILED_USES.load(Ordering::Relaxed), 7);
     assert!(!Seldom::switch().is_compiled(), "each type has its own count");
 

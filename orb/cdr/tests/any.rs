@@ -1,4 +1,4 @@
-//! `Any`: values of every type keep their meaning through insertion, extraction, and messages of every kind.
+//! `Any`: values of every type keep their meaning through insertion, extraction, and messages of every form.
 
 use crate::support;
 
@@ -39,8 +39,8 @@ proptest! {
     #![proptest_config(support::config())]
 
     #[test]
-    fn a_type_code_is_read_as_it_was_written(of in mere_types(), order in order(), version in version(), start in 0..8_usize) {
-        // Labels may be wide characters, but none are here.
+    fn a_type_code_survives_encoding_and_decoding(of in mere_types(), order in order(), version in version(), start in 0..8_usize) {
+        // Labels may be wide characters, but none occur here.
         let wire = Wire::new(order, version);
         let octets = sent(&of, wire, start);
         let mut input = Decoder::new(&octets, wire).at(start);
@@ -56,7 +56,7 @@ proptest! {
     }
 
     #[test]
-    fn a_value_is_walked_to_its_end_and_written_as_it_should_be(
+    fn a_walk_finds_the_end_of_a_value_and_copies_it(
         of in type_codes(), seed in any::<u64>(), from in order(), to in order(), start in 0..8_usize, place in 0..8_usize,
     ) {
         let (given, expected) = (octets(&of, seed, from, start), octets(&of, seed, to, place));
@@ -65,12 +65,12 @@ proptest! {
         prop_assert_eq!(input.remaining(), 0);
         let mut out = after(place, wire(to));
         walk::copy(&of, &mut input.at(start), &mut out).unwrap();
-        // What is written in front is 0xee in both.
+        // The preceding octets are 0xee in both.
         prop_assert_eq!(out.to_vec(), expected, "of type {:?}", of);
     }
 
     #[test]
-    fn an_any_says_the_same_wherever_it_is_sent(
+    fn an_any_keeps_its_value_in_every_wire_form(
         of in type_codes(), seed in any::<u64>(), from in order(), to in order(), start in 0..8_usize, place in 0..8_usize,
         versions in (version(), version()),
     ) {
@@ -83,18 +83,18 @@ proptest! {
         prop_assert_eq!(input.remaining(), 0);
         prop_assert_eq!(&again, &received);
         prop_assert!(again.type_code().equal(&of));
-        // Once around the world it is what it was.
+        // Back in the first form it has its original octets.
         let mut out = after(start, from);
         again.write_value(&mut out).unwrap();
         prop_assert_eq!(out.to_vec(), given);
     }
 
     #[test]
-    fn an_any_is_read_across_joints_of_fragments(of in type_codes(), seed in any::<u64>(), order in order(), cut in any::<prop::sample::Index>()) {
-        // A joint where alignment counts on as if it were not there changes nothing, wherever it may be.
+    fn an_any_is_decoded_across_joints_of_fragments(of in type_codes(), seed in any::<u64>(), order in order(), cut in any::<prop::sample::Index>()) {
+        // A joint that does not change alignment changes nothing, at any position.
         let given = octets(&of, seed, order, 0);
         let at = cut.index(given.len() + 1) / 8 * 8;
-        let joints = [Joint { at, counts_as: at }];
+        let joints = [Joint { at, alignment_position: at }];
         let mut input = Decoder::new(&given, wire(order)).with_joints(&joints);
         let joined = Any::read(of.clone(), &mut input).unwrap();
         let whole = Any::read(of, &mut Decoder::new(&given, wire(order))).unwrap();
@@ -103,7 +103,7 @@ proptest! {
 }
 
 #[test]
-fn a_value_comes_out_as_it_went_in() {
+fn an_extracted_value_equals_the_inserted_one() {
     fn check<T: Encode + Decode + Typed + PartialEq + std::fmt::Debug>(value: T) {
         let any = Any::new(&value).unwrap();
         assert_eq!(any.extract::<T>().unwrap(), value);
@@ -125,7 +125,7 @@ fn a_value_comes_out_as_it_went_in() {
 }
 
 #[test]
-fn extraction_asks_for_an_equivalent_type() {
+fn extraction_requires_an_equivalent_type() {
     let any = Any::new(&7_i32).unwrap();
     let error = any.extract::<u32>().unwrap_err();
     assert_eq!(error, ExtractError::OtherType { expected: TypeCode::ULONG, found: TypeCode::LONG });
@@ -140,7 +140,7 @@ fn extraction_asks_for_an_equivalent_type() {
 }
 
 #[test]
-fn values_are_equal_whatever_padding_they_were_sent_with() {
+fn equality_ignores_padding() {
     let of = TypeCode::structure("IDL:S:1.0", "S", &[("o", TypeCode::OCTET), ("l", TypeCode::LONG)]).unwrap();
     let read = |octets: &[u8]| Any::read(of.clone(), &mut Decoder::new(octets, wire(ByteOrder::Big))).unwrap();
     let (clean, dirty) = (read(&[1, 0, 0, 0, 0, 0, 0, 2]), read(&[1, 7, 7, 7, 0, 0, 0, 2]));
@@ -178,7 +178,7 @@ impl Typed for Broke {
 }
 
 #[test]
-fn an_exception_goes_behind_its_id() {
+fn an_exception_follows_its_id() {
     let broke = Broke { what: "the window".to_owned() };
     let any = Any::new(&broke).unwrap();
     assert_eq!(any.value().str().unwrap(), "IDL:Broke:1.0");
@@ -190,7 +190,7 @@ fn an_exception_goes_behind_its_id() {
 }
 
 #[test]
-fn text_is_said_in_the_code_sets_of_each_message() {
+fn text_is_converted_to_the_code_sets_of_each_message() {
     let any = Any::new("é").unwrap();
     let latin1 = sent(&any, wire(ByteOrder::Big), 0);
     assert_eq!(latin1[8..], [0, 0, 0, 2, 0xe9, 0]);
@@ -243,7 +243,7 @@ impl Typed for Bound {
 }
 
 #[test]
-fn a_reference_is_bound_when_it_is_extracted_long_after_its_message() {
+fn a_reference_is_bound_on_extraction_after_its_message() {
     let profile = TaggedProfile { tag: 0, data: vec![0, 1, 2] };
     let ior = Ior { type_id: "IDL:Bound:1.0".to_owned(), profiles: vec![profile] };
     let sequence = Any::new(&vec![Some(Bound(ior.clone())), None]).unwrap();
@@ -291,16 +291,16 @@ fn a_reference_to_any_interface_is_an_object() {
     let alias = TypeCode::alias("IDL:Alias:1.0", "Alias", &Bound::type_code()).unwrap();
     for any in [Any::new(&Some(bound.clone())), Any::with_type(alias, &Some(bound.clone()))] {
         let any = received(&any.unwrap());
-        assert!(any.extract::<Option<Object>>().is_err(), "it is of another type");
+        assert!(any.extract::<Option<Object>>().is_err(), "its type is another interface");
         assert_eq!(any.to_object::<Object>().unwrap(), Some(Object(bound.clone())));
         assert_eq!(any.to_object::<Bound>().unwrap(), Some(bound.clone()));
     }
     assert_eq!(received(&Any::new(&None::<Bound>).unwrap()).to_object::<Object>().unwrap(), None);
-    // A reference to an object of one interface is not one to an object of another, and a number is none at all.
+    // A reference to an object of one interface does not convert to another, and a number holds no reference.
     let other = received(&Any::new(&Some(Object(bound.clone()))).unwrap());
     assert!(matches!(other.to_object::<Bound>(), Err(ExtractError::OtherType { .. })));
     assert!(matches!(Any::new(&1_i32).unwrap().to_object::<Object>(), Err(ExtractError::OtherType { .. })));
-    // An abstract interface has a reference, a value, or nil.
+    // An abstract interface holds a reference, a value, or nil.
     let either = TypeCode::abstract_interface("IDL:Either:1.0", "Either").unwrap();
     let object = Any::write(either.clone(), |out| {
         out.bool(true);
@@ -325,7 +325,7 @@ fn a_reference_to_any_interface_is_an_object() {
 }
 
 #[test]
-fn long_values_are_sent_from_where_they_lie() {
+fn long_values_are_lent_to_the_encoder() {
     let any = Any::new(&vec![7_u8; 100_000]).unwrap();
     let mut out = Encoder::new(wire(ByteOrder::NATIVE));
     any.encode(&mut out).unwrap();
@@ -333,16 +333,16 @@ fn long_values_are_sent_from_where_they_lie() {
 }
 
 #[test]
-fn what_is_written_as_a_value_is_one() {
+fn write_rejects_octets_that_are_no_value() {
     let pair = TypeCode::array(&TypeCode::SHORT, 2).unwrap();
     let write = |items: &'static [i16]| Any::write(pair.clone(), |out| i16::encode_slice(items, out));
     assert_eq!(write(&[1, 2]).unwrap().extract::<[i16; 2]>().unwrap(), [1, 2]);
     assert!(write(&[1]).is_err() && write(&[1, 2, 3]).is_err());
 }
 
-/// The sign of zero is 0xC (CORBA 3.3 Part 2, 9.3.2.8). omniORB 4.2.5 sends 0xD on where it has received it.
+/// The sign of zero is 0xC (CORBA 3.3 Part 2, 9.3.2.8). omniORB 4.2.5 forwards a received 0xD.
 #[test]
-fn a_negative_zero_in_an_any_is_sent_on_as_zero() {
+fn a_negative_zero_in_an_any_is_forwarded_as_zero() {
     let fixed = |digits| TypeCode::fixed(digits, digits.cast_signed()).unwrap();
     let members = [("m0", fixed(5)), ("m1", i64::type_code())];
     let of = TypeCode::structure("IDL:Struct:1.0", "Struct", &members).unwrap();

@@ -1,7 +1,5 @@
-//! Code sets of narrow and wide text: what their octets are, compared with an independent implementation (Python's, see
-//! `golden/code_sets.py`); that what is written is read back; and that octets from a peer do no harm.
-
-#![cfg(feature = "code-sets")]
+//! Code sets of narrow and wide text: their octets compared with an independent implementation (Python's, see
+//! `golden/code_sets.py`); round trips; and robustness against octets from a peer.
 
 use crate::support;
 
@@ -38,7 +36,8 @@ fn set(name: &str) -> CharSet {
     name.parse().unwrap()
 }
 
-/// How many characters of the first plane a code set has beyond ASCII, and a hash of them with their octets.
+/// The number of characters of the basic plane that a code set has beyond ASCII, and a hash of them with
+/// their octets.
 fn repertoire(set: CharSet, passed_over: &[char]) -> (usize, u64) {
     let (mut count, mut state) = (0, 0xcbf2_9ce4_8422_2325_u64);
     for value in ('\u{80}'..='\u{ffff}').filter(|value| !passed_over.contains(value)) {
@@ -52,7 +51,7 @@ fn repertoire(set: CharSet, passed_over: &[char]) -> (usize, u64) {
 }
 
 #[test]
-fn what_is_written_is_what_another_implementation_writes() {
+fn encodings_equal_those_of_another_implementation() {
     for line in include_str!("golden/code_sets.txt").lines() {
         let mut words = line.split(' ');
         let mut word = || words.next().unwrap();
@@ -65,10 +64,10 @@ fn what_is_written_is_what_another_implementation_writes() {
 }
 
 #[test]
-fn each_code_set_reads_what_it_writes() {
+fn each_code_set_decodes_its_own_encodings() {
     for set in CharSet::all() {
         for octet in 0x80..=0xff_u8 {
-            // Some sets have octets that are read and not written.
+            // Some sets have octets that are decoded and never encoded.
             if let Ok(read) = text(&[octet], set)
                 && let Ok(written) = octets(&read, set)
             {
@@ -78,7 +77,7 @@ fn each_code_set_reads_what_it_writes() {
         let sample = "\u{e9}\u{416}\u{20ac}\u{3b1}\u{5d0}\u{627}\u{e01}\u{4e9c}\u{ac00}\u{e000}\u{1f600}\u{2212}";
         for value in sample.chars() {
             match octets(&value.to_string(), set) {
-                // The one that is two to Unicode.
+                // The character with two mappings to Unicode.
                 Ok(octets) if value == '\u{2212}' => {
                     assert!(["\u{2212}", "\u{ff0d}"].contains(&&*text(&octets, set).unwrap()), "{set}");
                 }
@@ -92,7 +91,7 @@ fn each_code_set_reads_what_it_writes() {
 }
 
 #[test]
-fn a_code_set_is_known_by_its_number_and_its_names() {
+fn a_code_set_is_found_by_its_number_and_its_names() {
     assert_eq!(set("iso8859_5"), set("ISO-8859-5"));
     assert_eq!(set("0x00010005"), set("ISO 8859-5"));
     assert_eq!(set("65541"), set("ISO 8859-5"));
@@ -115,18 +114,18 @@ fn a_code_set_is_known_by_its_number_and_its_names() {
 }
 
 #[test]
-fn labels_of_the_web_do_not_count() {
-    // Browsers take these for windows-1252, windows-1254 and windows-874.
+fn labels_of_the_encoding_standard_are_unknown() {
+    // Browsers use these labels for windows-1252, windows-1254 and windows-874.
     assert_eq!(octets("\u{85}", set("ISO-8859-1")), Ok(vec![0x85]));
     assert_eq!(text(&[0x80], set("ISO-8859-9")), Ok("\u{80}".into()));
     assert_eq!(text(&[0x80], set("ISO-8859-11")), Ok("\u{80}".into()));
-    // A yen sign is no backslash, although Shift_JIS began with that.
+    // A yen sign is not a backslash, although the original Shift_JIS has one at its code.
     let refused = Err(CdrError::NotRepresentable { character: '¥', code_set: "Shift_JIS" });
     assert_eq!(octets("¥", set("Shift_JIS")), refused);
 }
 
 #[test]
-fn what_a_code_set_does_not_have_is_named() {
+fn a_missing_character_is_named_in_the_error() {
     for (name, said) in [("ISO-8859-1", "ISO 8859-1"), ("ASCII", "ISO 646"), ("KOI8-R", "KOI8-R"), ("EUC-KR", "EUC-KR")]
     {
         let error = octets("a\u{1f600}b", set(name)).unwrap_err();
@@ -168,7 +167,7 @@ fn wide_text_in_other_code_sets_is_counted_octets() {
     for order in support::ORDERS {
         let in_1_2 = |set| wide(set, order, GiopVersion::V1_2);
         assert_eq!(letter(EURO, in_1_2("UCS-2")).unwrap(), [2, 0x20, 0xac]);
-        // As omniORB 4.2.5 has it.
+        // The octets of omniORB 4.2.5.
         let ucs4 = if order == ByteOrder::Big { [4, 0, 0, 0x20, 0xac] } else { [4, 0xac, 0x20, 0, 0] };
         assert_eq!(letter(EURO, in_1_2("UCS-4")).unwrap(), ucs4);
         assert_eq!(letter(EURO, in_1_2("UTF-8")).unwrap(), [3, 0xe2, 0x82, 0xac]);
@@ -192,10 +191,18 @@ fn wide_text_in_other_code_sets_is_counted_octets() {
         for text in ["\u{feff}a", "\u{fffe}a"] {
             for set in ["UTF-16", "UCS-2", "UCS-4"] {
                 let written = wide_octets(text, in_1_2(set)).unwrap();
-                assert_eq!(Decoder::new(&written, in_1_2(set)).wstr().unwrap(), text, "what looks like a mark is kept");
+                assert_eq!(
+                    Decoder::new(&written, in_1_2(set)).wstr().unwrap(),
+                    text,
+                    "a character that equals a mark is preserved"
+                );
             }
         }
-        assert_eq!(with(&[0xd8, 0x3d, 0xde, 0], "UCS-2"), Err(CdrError::NotText("UCS-2")), "surrogates are UTF-16's");
+        assert_eq!(
+            with(&[0xd8, 0x3d, 0xde, 0], "UCS-2"),
+            Err(CdrError::NotText("UCS-2")),
+            "surrogates belong to UTF-16"
+        );
         let beyond = if order == ByteOrder::Big { [0, 0x11, 0, 0] } else { [0, 0, 0x11, 0] };
         assert_eq!(with(&beyond, "UCS-4"), Err(CdrError::NotText("UCS-4")));
         assert!(matches!(with(&[0, 0, 0], "UCS-2"), Err(CdrError::Malformed(_))));
@@ -220,7 +227,7 @@ fn giop_1_1_has_wide_characters_of_two_octets_only() {
     }
 }
 
-/// A struct whose sequences are written in blocks by both engines, and by field where its `char` is converted.
+/// A struct whose sequences are coded in blocks by both engines, and by field if its `char` is converted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 struct Letter {
@@ -258,7 +265,7 @@ fn read<T: Decode>(octets: &[u8], set: CharSet, order: ByteOrder) -> Result<T, C
 }
 
 #[test]
-fn a_char_is_one_octet_of_the_code_set_or_refused() {
+fn a_char_is_one_octet_of_the_code_set_or_rejected() {
     for order in support::ORDERS {
         for (name, octet) in [("ISO-8859-1", 0xe9), ("UTF-8", 0xe9), ("IBM-850", 0x82), ("windows-1252", 0xe9)] {
             let (set, e) = (set(name), Char(0xe9));
@@ -269,7 +276,7 @@ fn a_char_is_one_octet_of_the_code_set_or_refused() {
             assert_eq!(read::<Vec<Char>>(&all, set, order).unwrap(), [e, Char(b'x'), e]);
             let letters = vec![Letter::of('é'), Letter::of('ü'), Letter::of('x'), Letter::of('é')];
             let all = written(&letters, set, order).unwrap();
-            assert_eq!(all[4..8], [0xe9, octet, b'a', octet], "{name}: only what is a char is converted");
+            assert_eq!(all[4..8], [0xe9, octet, b'a', octet], "{name}: only chars are converted");
             assert_eq!(read::<Vec<Letter>>(&all, set, order).unwrap(), letters, "{name}");
             let one = written(&letters[0], set, order).unwrap();
             assert_eq!(one, all[4..12]);
@@ -294,7 +301,7 @@ fn a_char_is_one_octet_of_the_code_set_or_refused() {
 }
 
 #[test]
-fn an_any_is_said_anew_in_another_code_set() {
+fn an_any_is_converted_to_another_code_set() {
     let value = Any::new(&vec![Char(0xe9), Char(b'x')]).unwrap();
     for (name, octet) in [("ISO-8859-1", 0xe9), ("IBM-850", 0x82)] {
         let mut out = Encoder::new(narrow(set(name)));
@@ -317,8 +324,8 @@ proptest! {
     #![proptest_config(support::config())]
 
     #[test]
-    fn narrow_text_that_can_be_written_is_read_back(set in any_narrow(), text_in in "[^\0\u{a2}\u{a3}\u{ac}\u{2016}\u{2212}\u{301c}]{0,12}") {
-        // Those left out are two characters to Unicode and one to JIS.
+    fn encodable_narrow_text_survives_decoding(set in any_narrow(), text_in in "[^\0\u{a2}\u{a3}\u{ac}\u{2016}\u{2212}\u{301c}]{0,12}") {
+        // The excluded characters have two mappings to Unicode and one in JIS.
         let writable: String = text_in.chars().filter(|value| octets(&value.to_string(), set).is_ok()).collect();
         prop_assert_eq!(text(&octets(&writable, set).unwrap(), set).unwrap(), writable);
     }
@@ -332,7 +339,7 @@ proptest! {
     }
 
     #[test]
-    fn wide_text_that_can_be_written_is_read_back(
+    fn encodable_wide_text_survives_decoding(
         set in any_wide(),
         order in support::order(),
         text in "[a\u{e9}\u{416}\u{4e9c}\u{ac00}\u{1f600}]{0,8}",

@@ -1,4 +1,4 @@
-//! Fixed-point numbers compute as omniORB's do, and are packed as it packs them.
+//! Fixed-point numbers compute and are packed as in omniORB.
 //!
 //! The expected values and octets were printed by a program over omniORB 4.2.5 (`CORBA::Fixed`, its operators, `round`,
 //! `truncate`, `to_string`, and `operator>>=` into a `cdrMemoryStream`).
@@ -70,7 +70,7 @@ fn packed_octets_are_those_of_omniorb() {
         let octets = encoded(&value, ORDERS[0], 0).unwrap();
         let mut dynamic = Encoder::new(wire(ORDERS[1]));
         value.to_decimal().encode_as(D, S, &mut dynamic).unwrap();
-        assert_eq!(dynamic.to_vec(), octets, "the type known at run time only");
+        assert_eq!(dynamic.to_vec(), octets, "the type is known at run time only");
         octets
     }
     assert_eq!(packed::<6, 3>("12.34"), [0x00, 0x12, 0x34, 0x0c]);
@@ -82,11 +82,11 @@ fn packed_octets_are_those_of_omniorb() {
 }
 
 #[test]
-fn half_octets_that_mean_nothing_are_refused() {
+fn invalid_half_octets_are_rejected() {
     type Even = Fixed<4, 2>;
     let read = |octets: &[u8]| Even::decode(&mut Decoder::new(octets, wire(ORDERS[0])));
     assert_eq!(read(&[0x01, 0x23, 0x4d]).unwrap().to_string(), "-12.34");
-    assert_eq!(read(&[0x00, 0x00, 0x0d]), Ok(Even::ZERO), "some write a negative zero");
+    assert_eq!(read(&[0x00, 0x00, 0x0d]), Ok(Even::ZERO), "some ORBs write a negative zero");
     for octets in [
         [0x0a, 0x23, 0x4c],
         [0x01, 0x2f, 0x4c],
@@ -105,7 +105,7 @@ fn half_octets_that_mean_nothing_are_refused() {
 }
 
 #[test]
-fn conversions_never_lose_silently() {
+fn conversions_never_lose_digits_silently() {
     type Amount = Fixed<5, 2>;
     assert_eq!("123.456".parse::<Amount>(), Err(FixedError::Inexact));
     assert_eq!(Amount::truncating(decimal("123.456")).unwrap().to_string(), "123.45");
@@ -124,7 +124,7 @@ fn conversions_never_lose_silently() {
 }
 
 #[test]
-fn texts_are_idl_literals_with_a_sign() {
+fn text_is_an_idl_literal_with_a_sign() {
     for (text, expected) in
         [("1.50D", "1.5"), ("+.5", "0.5"), ("-5.", "-5"), ("007.0d", "7"), ("0.00", "0"), ("100", "100")]
     {
@@ -140,7 +140,7 @@ fn texts_are_idl_literals_with_a_sign() {
 }
 
 impl<const D: u16, const S: u16> Modelled for Fixed<D, S> {
-    /// From the decimal text: what the standard's sentence says, digit by digit.
+    /// From the decimal text: the standard's rule, digit by digit.
     fn model(&self, model: &mut Model) {
         let digits: String = self.to_string().chars().filter(char::is_ascii_digit).collect();
         let width = if D.is_multiple_of(2) { D + 1 } else { D };
@@ -164,7 +164,7 @@ proptest! {
     #![proptest_config(support::config())]
 
     #[test]
-    fn every_fixed_is_read_as_it_was_written(a in -99_i128..=99, b in -(10_i128.pow(31) - 1)..10_i128.pow(31), c in -999_i128..=999) {
+    fn every_fixed_survives_encoding_and_decoding(a in -99_i128..=99, b in -(10_i128.pow(31) - 1)..10_i128.pow(31), c in -999_i128..=999) {
         check(&Fixed::<2, 2>::from_unscaled(a));
         check(&Fixed::<31, 31>::from_unscaled(b));
         check(&vec![Fixed::<3, 0>::from_unscaled(c); 2]);
@@ -172,13 +172,13 @@ proptest! {
     }
 
     #[test]
-    fn text_says_the_number(value in number()) {
+    fn text_represents_the_number(value in number()) {
         prop_assert_eq!(value.to_string().parse(), Ok(value));
     }
 
     #[test]
-    fn order_is_that_of_differences(a in number(), b in number()) {
-        // The difference may be too large, or too small to have a digit left, but it never has the wrong sign.
+    fn the_order_agrees_with_differences(a in number(), b in number()) {
+        // The difference may be too large, or too small for a digit, but it never has the wrong sign.
         if let Some(difference) = a.checked_sub(b) {
             prop_assert!(difference.cmp(&Decimal::ZERO) == a.cmp(&b) || difference == Decimal::ZERO);
         }
@@ -194,7 +194,7 @@ proptest! {
         prop_assert_eq!(x.checked_sub(y), Decimal::new((a - b).into(), 3).ok());
         prop_assert_eq!(x.checked_mul(y), Decimal::new((a * b).into(), 6).ok());
         if let Some(quotient) = x.checked_div(y) {
-            // Truncated towards zero: multiplied back, it is at most a little too small.
+            // Truncated towards zero: the product with the divisor is at most slightly too small.
             let back = quotient.checked_mul(y).unwrap();
             let error = x.checked_sub(back).unwrap();
             prop_assert!(error == Decimal::ZERO || error.is_negative() == x.is_negative(), "{} / {} = {}", x, y, quotient);
@@ -207,7 +207,7 @@ proptest! {
 }
 
 #[test]
-fn a_struct_of_fixed_size_may_hold_one() {
+fn a_struct_of_fixed_size_may_contain_a_fixed() {
     let mut octets = [0; 3];
     FixedSize::put::<true>(&Fixed::<5, 2>::from_unscaled(-120), &mut octets);
     assert_eq!(octets, [0x00, 0x12, 0x0d]);

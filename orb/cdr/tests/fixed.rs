@@ -1,4 +1,4 @@
-//! Structs of fixed layout: sequences of them in tight loops are the same octets as field after field.
+//! Structs of fixed layout: tight loops over sequences give the same octets as coding by field.
 
 use crate::support;
 
@@ -10,7 +10,7 @@ use support::{
     wire,
 };
 
-/// The constants of [`FixedSize`] agree with what is written from an aligned start.
+/// The constants of [`FixedSize`] agree with the encoding from an aligned start.
 #[track_caller]
 fn check_layout<T: Modelled + FixedSize>(value: &T) {
     for order in ORDERS {
@@ -72,10 +72,11 @@ proptest! {
     }
 
     #[test]
-    fn a_sequence_is_read_alike_however_it_is_cut_into_1_1_fragments(
+    fn a_sequence_decodes_alike_from_all_1_1_fragments(
         items in vec(any::<BinStruct>(), 1..20), cut in any::<prop::sample::Index>(), order in support::order(),
     ) {
-        // Two fragments: the second counts from twelve, so what follows the joint is aligned by that.
+        // Two fragments: offsets in the second count from twelve, which determines the alignment after the
+        // joint.
         let cut = cut.index(items.len());
         let mut first = Encoder::new(wire(order));
         first.len(items.len()).unwrap();
@@ -83,7 +84,7 @@ proptest! {
         let mut second = Encoder::new(wire(order));
         second.octets(&[0; 12]);
         items[cut..].iter().try_for_each(|item| item.encode(&mut second)).unwrap();
-        let joints = [Joint { at: first.position(), counts_as: 12 }];
+        let joints = [Joint { at: first.position(), alignment_position: 12 }];
         let octets = [first.to_vec(), second.to_vec().split_off(12)].concat();
         let mut input = Decoder::new(&octets, wire(order)).with_joints(&joints);
         prop_assert_eq!(input.remaining(), octets.len());
@@ -93,7 +94,7 @@ proptest! {
 }
 
 #[test]
-fn padding_from_a_peer_is_ignored_and_ours_is_zero() {
+fn received_padding_is_ignored_and_sent_padding_is_zero() {
     let item = BinStruct { s: 1, c: spandrel_cdr::Char(2), l: 3, o: 4, d: 5.0 };
     let items = vec![item; 3];
     for order in ORDERS {
@@ -106,7 +107,7 @@ fn padding_from_a_peer_is_ignored_and_ours_is_zero() {
         items.model(&mut model);
         assert_eq!(clean, model.octets);
         let mut dirty = clean.clone();
-        // The first element starts behind the length, the others are aligned: gaps of 3 and 7 octets.
+        // The first element follows the length, the others are aligned: gaps of 3 and 7 octets.
         for at in [7, 13, 14, 15, 24 + 3, 24 + 9, 24 + 15, 48 + 3, 48 + 12] {
             assert_eq!(dirty[at], 0);
             dirty[at] = 0xaa;
@@ -116,7 +117,7 @@ fn padding_from_a_peer_is_ignored_and_ours_is_zero() {
 }
 
 #[test]
-fn a_bad_member_is_refused_in_the_loop_as_elsewhere() {
+fn an_invalid_member_is_rejected_in_tight_loops_too() {
     for order in ORDERS {
         for bad in 0..4_usize {
             let mut octets = Encoder::new(wire(order));
@@ -130,7 +131,7 @@ fn a_bad_member_is_refused_in_the_loop_as_elsewhere() {
 }
 
 #[test]
-fn a_sequence_cut_off_inside_an_element_is_refused() {
+fn a_sequence_truncated_inside_an_element_is_rejected() {
     let items = vec![BinStruct { s: 1, c: spandrel_cdr::Char(2), l: 3, o: 4, d: 5.0 }; 4];
     for order in ORDERS {
         let octets = support::encoded(&items, order, 0).unwrap();
@@ -145,14 +146,15 @@ fn a_sequence_cut_off_inside_an_element_is_refused() {
 }
 
 #[test]
-fn an_array_of_arrays_goes_on_across_a_joint_without_padding() {
-    // As omniORB cuts `double cells[2][2]` in GIOP 1.1: the second row begins where a fragment does, at 4 modulo 8.
+fn an_array_of_arrays_continues_across_a_joint_without_padding() {
+    // As omniORB divides `double cells[2][2]` in GIOP 1.1: the second row begins with a fragment, at 4 modulo
+    // 8.
     for order in ORDERS {
         let cells = [[1.5, -2.5], [3.5, 4.5]];
         let mut out = Encoder::new(wire(order));
         cells.encode(&mut out).unwrap();
         let octets = out.to_vec();
-        let joints = [Joint { at: 16, counts_as: 12 }];
+        let joints = [Joint { at: 16, alignment_position: 12 }];
         let mut input = Decoder::new(&octets, wire(order)).with_joints(&joints);
         assert_eq!(<[[f64; 2]; 2]>::decode(&mut input).unwrap(), cells);
         assert_eq!(input.remaining(), 0);

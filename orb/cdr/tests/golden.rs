@@ -1,4 +1,4 @@
-//! Anys as omniORB writes them, which are read here, and what is written here for the same types and values.
+//! Anys recorded from omniORB, decoded here, and encoded here from the same types and values.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use spandrel_cdr::{
 
 type Made = Result<TypeCode, TypeCodeError>;
 
-/// `IDL:Golden/…:1.0` and the name behind the last slash.
+/// `IDL:Golden/…:1.0` and the name after the last slash.
 macro_rules! golden {
     ($make:ident $name:literal $(, $argument:expr)*) => {
         TypeCode::$make(concat!("IDL:Golden/", $name, ":1.0"), $name $(, $argument)*)
@@ -91,8 +91,8 @@ fn outer() -> Made {
     golden!(structure "Outer", &[("one", inner.clone()), ("other", inner)])
 }
 
-/// `omniidl` has the numbers of public and private the wrong way round; CORBA 3.3 Part 1, 8.11.1 and its own
-/// `CORBA::PUBLIC_MEMBER` say that public is 1.
+/// `omniidl` has the numbers of public and private swapped; in CORBA 3.3 Part 1, 8.11.1 and its own
+/// `CORBA::PUBLIC_MEMBER` public is 1.
 const PUBLIC: Visibility = Visibility::Private;
 const PRIVATE: Visibility = Visibility::Public;
 
@@ -104,7 +104,7 @@ fn node() -> Made {
     ])
 }
 
-/// Name, agreement and octets of each vector.
+/// Name, wire form and octets of each vector.
 fn vectors() -> Vec<(&'static str, Wire, Vec<u8>)> {
     let lines = include_str!("golden/anys.txt").lines().filter(|line| !line.starts_with('#'));
     let vector = |line: &'static str| {
@@ -129,7 +129,7 @@ fn written(any: &Any, wire: Wire) -> Vec<u8> {
     out.to_vec()
 }
 
-/// The same but for padding, which is zero here and anything there.
+/// Compares octets except for padding, which is zero here and undefined in the recording.
 #[track_caller]
 fn check_octets(name: &str, ours: &[u8], theirs: &[u8]) {
     assert_eq!(ours.len(), theirs.len(), "{name}");
@@ -138,7 +138,7 @@ fn check_octets(name: &str, ours: &[u8], theirs: &[u8]) {
 }
 
 #[test]
-fn type_codes_of_omniorb_are_read_and_written_as_it_does() {
+fn type_codes_of_omniorb_are_decoded_and_encoded_alike() {
     let types = types().unwrap();
     let mut seen = 0;
     for (name, wire, octets) in vectors().iter().filter(|(name, ..)| name.starts_with("tc-")) {
@@ -146,7 +146,7 @@ fn type_codes_of_omniorb_are_read_and_written_as_it_does() {
         let expected = &types[name];
         assert!(read.equal(expected), "{name}: {read} is not {expected}");
         if wire.order == ByteOrder::Little && !["tc-choice", "tc-nested", "tc-everything"].contains(name) {
-            // Those three contain a union for whose missing default omniORB says -2.
+            // Those three contain a union without a default, for which omniORB writes -2.
             check_octets(name, &written(&Any::new(expected).unwrap(), *wire), octets);
         }
         seen += 1;
@@ -155,7 +155,7 @@ fn type_codes_of_omniorb_are_read_and_written_as_it_does() {
 }
 
 #[test]
-fn values_of_omniorb_are_read_and_written_as_it_does() {
+fn values_of_omniorb_are_decoded_and_encoded_alike() {
     for (name, wire, octets) in &vectors() {
         let any = read(name, *wire, octets);
         let again = written(&any, *wire);
@@ -168,7 +168,7 @@ fn values_of_omniorb_are_read_and_written_as_it_does() {
 }
 
 #[test]
-fn values_of_omniorb_are_what_was_put_in() {
+fn values_of_omniorb_equal_the_inserted_ones() {
     for (name, wire, octets) in &vectors() {
         let any = read(name, *wire, octets);
         match *name {
@@ -224,12 +224,13 @@ fn check_everything(any: &Any) {
 }
 
 #[test]
-fn what_omniorb_sends_in_one_order_is_sent_on_in_the_other_as_it_would_do() {
+fn values_of_omniorb_are_forwarded_in_the_other_byte_order() {
     let vectors = vectors();
     let mut seen = 0;
     for pair in vectors.chunks(2) {
-        let [(name, little, octets), (_, big, swapped)] = pair else { panic!("each is there in two orders") };
-        // Unions with omniORB's -2 say -1 here, and what a truncatable value's derived type adds is unknown here.
+        let [(name, little, octets), (_, big, swapped)] = pair else { panic!("each is recorded in two orders") };
+        // Unions with omniORB's -2 have -1 here, and the additions of a truncatable value's derived type are
+        // unknown here.
         if ["choice", "everything", "value-truncatable"].contains(name) || name.starts_with("tc-") {
             continue;
         }
@@ -240,10 +241,10 @@ fn what_omniorb_sends_in_one_order_is_sent_on_in_the_other_as_it_would_do() {
 }
 
 #[test]
-fn a_truncatable_value_is_sent_on_as_the_base_that_its_position_has() {
+fn a_truncatable_value_is_forwarded_as_the_base_of_its_position() {
     for (_, wire, octets) in vectors().iter().filter(|(name, ..)| *name == "value-truncatable") {
         let any = read("value-truncatable", *wire, octets);
-        // As it came, while its octets may stay as they are.
+        // Unchanged, as long as its octets can be copied.
         assert!(written(&any, *wire).ends_with(any.value().rest()));
         let mut out = Encoder::new(*wire);
         out.u32(0);

@@ -1,4 +1,4 @@
-//! Input that nobody vouches for: it ends in a value or in an error, never in a panic, a hang or much memory.
+//! Untrusted input: it ends in a value or in an error, never in a panic, a hang or excessive memory.
 
 use crate::support;
 
@@ -12,7 +12,7 @@ use support::{
     wire,
 };
 
-/// Reads the input as every kind of value that there is.
+/// Decodes the input as every kind of value.
 fn read_everything(input: &Decoder<'_>) {
     fn read<T: Decode>(input: &Decoder<'_>) {
         let mut own = input.clone();
@@ -48,22 +48,22 @@ proptest! {
     #![proptest_config(support::config())]
 
     #[test]
-    fn arbitrary_octets_are_read_or_refused(octets in vec(any::<u8>(), 0..100), order in order(), start in 0..9_usize) {
+    fn arbitrary_octets_are_decoded_or_rejected(octets in vec(any::<u8>(), 0..100), order in order(), start in 0..9_usize) {
         read_everything(&Decoder::new(&octets, wire(order)).at(start));
     }
 
     #[test]
-    fn believable_octets_are_read_or_refused(octets in vec(prop_oneof![3 => Just(0_u8), 1 => 0..9_u8], 0..100), order in order()) {
+    fn plausible_octets_are_decoded_or_rejected(octets in vec(prop_oneof![3 => Just(0_u8), 1 => 0..9_u8], 0..100), order in order()) {
         read_everything(&Decoder::new(&octets, wire(order)));
     }
 
     #[test]
-    fn joints_anywhere_do_no_harm(
+    fn joints_at_any_position_are_safe(
         octets in vec(prop_oneof![3 => Just(0_u8), 1 => 0..9_u8], 0..100), order in order(),
         mut joints in vec((0..120_usize, 0..16_usize), 0..4), start in 0..100_usize,
     ) {
         joints.sort_unstable();
-        let joints: Vec<_> = joints.into_iter().map(|(at, counts_as)| Joint { at, counts_as }).collect();
+        let joints: Vec<_> = joints.into_iter().map(|(at, alignment_position)| Joint { at, alignment_position }).collect();
         let input = Decoder::new(&octets, wire(order)).with_joints(&joints).at(start);
         prop_assert_eq!(input.remaining(), octets.len().saturating_sub(start));
         prop_assert_eq!(input.rest(), &octets[start.min(octets.len())..]);
@@ -72,7 +72,7 @@ proptest! {
 }
 
 #[test]
-fn a_length_beyond_the_input_is_refused_before_memory_is_taken() {
+fn a_length_beyond_the_input_is_rejected_before_allocation() {
     for order in ORDERS {
         let octets = [0xff; 64];
         let refused = |error| matches!(error, CdrError::LengthBeyondInput { len: 0xffff_ffff, remaining: 60 });
@@ -88,7 +88,7 @@ fn a_length_beyond_the_input_is_refused_before_memory_is_taken() {
 }
 
 #[test]
-fn a_length_is_measured_by_the_smallest_element() {
+fn a_length_is_checked_with_the_smallest_element() {
     for order in ORDERS {
         let mut octets = support::encoded(&7_u32, order, 0).unwrap();
         octets.extend([0; 27]);
@@ -98,7 +98,7 @@ fn a_length_is_measured_by_the_smallest_element() {
     }
 }
 
-/// A value that holds others of its kind, as recursive IDL types do.
+/// A value that contains others of its type, as recursive IDL types do.
 #[derive(Clone, Debug)]
 struct Tree(Vec<Tree>);
 
@@ -117,7 +117,7 @@ impl Tree {
 }
 
 #[test]
-fn nesting_ends_in_an_error_and_not_at_the_end_of_the_stack() {
+fn nesting_ends_in_an_error_instead_of_a_stack_overflow() {
     for order in ORDERS {
         let nested = |levels: usize| {
             let mut octets = support::encoded(&vec![1_u32; levels], order, 0).unwrap().split_off(4);

@@ -1,4 +1,4 @@
-//! Type codes and anys that nobody vouches for: refused, or harmless.
+//! Untrusted type codes and anys: rejected, or harmless.
 
 use crate::support;
 
@@ -14,7 +14,7 @@ const SEQUENCE: u32 = 19;
 const ALIAS: u32 = 21;
 const VALUE: u32 = 29;
 
-/// The octets of a message in which somebody writes whatever they like.
+/// The octets of a message with arbitrary content.
 fn written<'a>(write: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>) -> Vec<u8> {
     let mut out = Encoder::new(wire(ByteOrder::Big));
     write(&mut out).unwrap();
@@ -58,10 +58,10 @@ fn struct_with_indirection(target: usize) -> Vec<u8> {
 }
 
 #[test]
-fn indirections_lead_to_type_codes_or_nowhere() {
-    // To the struct itself: a type that contains itself.
+fn indirections_lead_to_type_codes_or_are_rejected() {
+    // To the struct itself: a recursive type.
     assert!(read(&struct_with_indirection(0)).is_ok());
-    // Everywhere else in it and behind it there is none.
+    // No other position in it or after it has a type code.
     let len = struct_with_indirection(0).len();
     for target in 1..len + 8 {
         let error = read(&struct_with_indirection(target)).unwrap_err();
@@ -78,7 +78,7 @@ fn indirections_lead_to_type_codes_or_nowhere() {
 }
 
 #[test]
-fn nothing_but_a_constructed_type_contains_itself() {
+fn only_a_constructed_type_may_contain_itself() {
     let sequence = written(|out| {
         out.u32(SEQUENCE);
         out.encapsulation(|out| {
@@ -95,7 +95,7 @@ fn nothing_but_a_constructed_type_contains_itself() {
     });
     for octets in [sequence, alias] {
         let error = read(&octets).unwrap_err();
-        assert_eq!(error, CdrError::Malformed("a type contains itself without a constructed type between"));
+        assert_eq!(error, CdrError::Malformed("a type contains itself without a constructed type in between"));
     }
     let base = written(|out| {
         named(out, VALUE, |out| {
@@ -105,7 +105,7 @@ fn nothing_but_a_constructed_type_contains_itself() {
             Ok(())
         })
     });
-    assert_eq!(read(&base).unwrap_err(), CdrError::Malformed("a value type inherits from something else"));
+    assert_eq!(read(&base).unwrap_err(), CdrError::Malformed("a value type inherits from a type of another kind"));
     let switched_by_itself = written(|out| {
         named(out, UNION, |out| {
             indirection(out, 0);
@@ -114,7 +114,10 @@ fn nothing_but_a_constructed_type_contains_itself() {
             Ok(())
         })
     });
-    assert_eq!(read(&switched_by_itself).unwrap_err(), CdrError::Malformed("no union can be switched by this type"));
+    assert_eq!(
+        read(&switched_by_itself).unwrap_err(),
+        CdrError::Malformed("a union cannot have a discriminator of this type")
+    );
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn a_struct_that_is_its_own_member_has_no_values() {
 }
 
 #[test]
-fn kinds_counts_and_labels_must_be_true() {
+fn kinds_counts_and_labels_are_validated() {
     for kind in [37, 38, 0x7fff_ffff, 0xffff_fffe] {
         assert!(
             read(&written(|out| {
@@ -184,7 +187,7 @@ fn type_codes_nest_no_deeper_than_the_limit() {
     assert_eq!(read(&nested(2000)), Err(CdrError::TooDeep { limit: 64 }));
 }
 
-/// `levels` structs, each with two members of the one before, in a message that is as long as there are levels.
+/// `levels` structs, each with two members of the previous one, in a message of proportional length.
 fn doubling(levels: usize, innermost: u32) -> Vec<u8> {
     fn level(out: &mut Encoder<'_>, levels: usize, innermost: u32) -> Result<(), CdrError> {
         out.u32(STRUCT);
@@ -214,10 +217,10 @@ fn doubling(levels: usize, innermost: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_short_type_code_stays_short_whatever_is_done_with_it() {
+fn operations_on_a_short_type_code_with_much_repetition_stay_cheap() {
     let octets = doubling(60, 1);
     let (a, b) = (read(&octets).unwrap(), read(&octets).unwrap());
-    // Each of these would take 2^60 steps if repetition were not recognised.
+    // Each of these would take 2^60 steps without detection of repetition.
     assert!(a.equal(&b) && a.equivalent(&b));
     let again = written(|out| a.encode(out));
     assert_eq!(again.len(), octets.len());
@@ -228,7 +231,7 @@ fn a_short_type_code_stays_short_whatever_is_done_with_it() {
 }
 
 #[test]
-fn types_without_octets_do_not_keep_anybody_busy() {
+fn types_without_octets_exhaust_a_budget() {
     let of = read(&doubling(60, 0)).unwrap();
     let mut input = Decoder::new(&[], wire(ByteOrder::Big));
     let tired = CdrError::Malformed("a type has far more parts than its value has octets");
@@ -238,9 +241,9 @@ fn types_without_octets_do_not_keep_anybody_busy() {
 }
 
 #[test]
-fn elements_without_octets_are_as_many_as_are_said_wherever_they_are_sent() {
+fn sequences_of_empty_elements_keep_their_length() {
     let of = TypeCode::sequence(&read(&doubling(0, 0)).unwrap(), 0).unwrap();
-    // What comes behind the sequence must not matter.
+    // The octets after the sequence must not matter.
     for rest in 0..3 {
         let octets = [&[0, 0, 0, 2][..], &vec![0; rest]].concat();
         let mut input = Decoder::new(&octets, wire(ByteOrder::Big));
@@ -263,7 +266,7 @@ fn a_type_code_has_a_limited_number_of_parts() {
 }
 
 #[test]
-fn anys_in_anys_end_at_the_limit() {
+fn nested_anys_end_at_the_limit() {
     let nested = |levels: usize| {
         written(|out| {
             (0..levels).for_each(|_| out.u32(11));
@@ -297,7 +300,7 @@ fn list(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn values_in_values_end_at_their_own_limit() {
+fn nested_values_end_at_their_own_limit() {
     let read = |octets: &[u8]| Any::decode(&mut Decoder::new(octets, wire(ByteOrder::Big)));
     let most = read(&list(256)).unwrap();
     let mut out = Encoder::new(wire(ByteOrder::Little));
@@ -308,7 +311,7 @@ fn values_in_values_end_at_their_own_limit() {
 }
 
 #[test]
-fn an_indirection_out_of_an_any_brings_along_what_it_means() {
+fn an_indirection_out_of_an_any_copies_its_target() {
     let of = read(&list(0)).unwrap();
     let octets = written(|out| {
         out.u32(0x7fff_ff00);
@@ -325,7 +328,7 @@ fn an_indirection_out_of_an_any_brings_along_what_it_means() {
         any.write_value(&mut out).unwrap();
         out.to_vec()
     };
-    // A value that means itself, and one in front of such a value.
+    // A value that refers to itself, and one before such a value.
     assert_eq!(sent(&circle).len(), 12);
     assert_eq!(sent(&both).len(), 16);
     let octets = sent(&both);
@@ -333,19 +336,19 @@ fn an_indirection_out_of_an_any_brings_along_what_it_means() {
     assert_eq!(sent(&Any::read(of, &mut back).unwrap()), octets);
 }
 
-/// Reads octets as an any; what is understood is written and read as the same again, in both orders.
+/// Decodes octets as an any; a decoded any must survive encoding and decoding in both orders.
 fn read_any(octets: &[u8], wire: Wire) {
     let Ok(any) = Any::decode(&mut Decoder::new(octets, wire)) else { return };
     let _ = (any.type_code().to_string(), any.type_code().compact());
     for order in support::ORDERS {
         let wire = Wire { order, ..wire };
         let mut out = Encoder::new(wire);
-        // Values of unknown types and characters of other sets cannot be sent on in every way.
+        // Values of unknown types and characters of other sets cannot always be forwarded.
         if any.encode(&mut out).is_err() {
             continue;
         }
         let written = out.to_vec();
-        let again = Any::decode(&mut Decoder::new(&written, wire)).expect("what was written can be read");
+        let again = Any::decode(&mut Decoder::new(&written, wire)).expect("an encoded any can be decoded");
         assert!(again.type_code().equal(any.type_code()));
     }
 }
@@ -354,12 +357,12 @@ proptest! {
     #![proptest_config(support::config())]
 
     #[test]
-    fn arbitrary_octets_are_an_any_or_refused(octets in vec(any::<u8>(), 0..200), order in order()) {
+    fn arbitrary_octets_are_an_any_or_rejected(octets in vec(any::<u8>(), 0..200), order in order()) {
         read_any(&octets, wire(order));
     }
 
     #[test]
-    fn believable_octets_are_an_any_or_refused(
+    fn plausible_octets_are_an_any_or_rejected(
         words in vec(prop_oneof![3 => 0..37_u32, 1 => Just(0xffff_ffff), 1 => 0xffff_ff80..=0xffff_ffff_u32, 1 => Just(0x7fff_ff00)], 1..40),
         order in order(),
     ) {
@@ -369,7 +372,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_any_is_an_any_or_refused(
+    fn a_damaged_any_is_an_any_or_rejected(
         of in support::types::type_codes(), seed in any::<u64>(), order in order(),
         at in any::<prop::sample::Index>(), to in any::<u8>(), nesting in 1..64_u16,
     ) {
@@ -387,10 +390,11 @@ proptest! {
     }
 }
 
-/// What TAO's Bug_2678_Regression sends: a sequence of anys, each a struct with an any, where the type codes of the second are
-/// indirections into the first. The standard has indirections within one type code only (9.3.5.1.3).
+/// The message of TAO's Bug_2678_Regression: a sequence of anys, each a struct with an any, in which the type
+/// codes of the second are indirections into the first. The standard permits indirections within one type
+/// code only (9.3.5.1.3).
 #[test]
-fn a_type_code_may_be_that_of_an_any_before_it() {
+fn a_type_code_may_be_an_indirection_into_an_earlier_any() {
     let numbers = ["value1", "value2"].map(|name| (name, TypeCode::LONG));
     let inner = TypeCode::structure("IDL:Inner:1.0", "Inner", &numbers).unwrap();
     let container = TypeCode::structure("IDL:Container:1.0", "Container", &[("contents", TypeCode::ANY)]).unwrap();
@@ -422,7 +426,7 @@ fn a_type_code_may_be_that_of_an_any_before_it() {
     assert_eq!(input.remaining(), 0);
     for (any, numbers) in [(&first, [1, 2]), (&second, [3, 4])] {
         assert!(any.type_code().equal(&container));
-        // What it holds is whole, and goes on in whatever message.
+        // Its content is self-contained, and can be forwarded in any message.
         let contents = Any::decode(&mut any.value()).unwrap();
         assert!(contents.type_code().equal(&inner));
         let mut value = contents.value();
@@ -442,7 +446,7 @@ fn write_type(of: &TypeCode, out: &mut Encoder<'_>) {
 }
 
 #[test]
-fn a_union_may_be_switched_by_a_type_before_it_and_a_value_inherit_from_one() {
+fn discriminators_and_base_types_may_be_indirections_to_earlier_type_codes() {
     let colour = TypeCode::enumeration("IDL:Colour:1.0", "Colour", &["red", "green"]).unwrap();
     let colour = TypeCode::alias("IDL:Paint:1.0", "Paint", &colour).unwrap();
     let base = TypeCode::value("IDL:Base:1.0", "Base", ValueModifier::None, None, &[] as &[(&str, _, _)]).unwrap();
@@ -475,7 +479,7 @@ fn a_union_may_be_switched_by_a_type_before_it_and_a_value_inherit_from_one() {
 }
 
 #[test]
-fn an_indirection_to_no_type_code_before_is_refused() {
+fn an_indirection_without_a_type_code_is_rejected() {
     let octets = written(|out| {
         for target in [0_usize, 1, 2, 3, 8] {
             out.u32(0xeeee_eeee);
@@ -489,10 +493,10 @@ fn an_indirection_to_no_type_code_before_is_refused() {
     }
 }
 
-/// Type codes before another are read again each time: often, long, or each leading to two.
+/// Earlier type codes are decoded again each time: many times, long ones, or each with two more.
 #[test]
-fn what_type_codes_before_others_cost_is_bounded() {
-    // A long one that a thousand mean.
+fn the_cost_of_earlier_type_codes_is_bounded() {
+    // A long one with a thousand indirections to it.
     let octets = written(|out| {
         named(out, STRUCT, |out| {
             out.u32(500);
@@ -508,7 +512,7 @@ fn what_type_codes_before_others_cost_is_bounded() {
     let mut input = Decoder::new(&octets, wire(ByteOrder::Big));
     let read = (0..1_001).map_while(|_| TypeCode::decode(&mut input).ok()).count();
     assert!((2..60).contains(&read), "{read}");
-    // Each has two members of the one before it.
+    // Each has two members of the previous one.
     let mut last = 0;
     let octets = written(|out| {
         for nth in 0..60 {

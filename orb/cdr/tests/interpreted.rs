@@ -1,5 +1,5 @@
-//! The interpretive engine says what compiled code says: types of every kind, each once with code as the compiler generates
-//! it and once with a table; and both say what the standard's table says.
+//! The interpretive engine agrees with compiled code: types of every kind, each once with code in the form of
+//! the compiler's and once with a table. Both agree with the standard's table.
 #![forbid(unsafe_code)]
 
 use crate::support;
@@ -62,7 +62,7 @@ impl<T: Modelled, const N: usize> Modelled for BoundedVec<T, N> {
     }
 }
 
-/// Declares structs as the compiler does for the compiled engine.
+/// Declares structs in the form of the compiled engine.
 macro_rules! compiled {
     ($($name:ident { $($field:ident: $type:ty),* $(,)? })*) => {
         $(
@@ -87,7 +87,7 @@ macro_rules! compiled {
     };
 }
 
-/// Declares a struct with a table, and makes values of it.
+/// Declares a struct with a table, and creates values of it.
 macro_rules! interpreted {
     ($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? }) => {
         $(#[$meta])*
@@ -143,13 +143,13 @@ macro_rules! structures {
                 #[allow(non_snake_case, reason = "named after types")]
                 fn $name(
                     value in interpreted::$name::sample(), items in vec(interpreted::$name::sample(), 0..5),
-                    order in order(), octets in vec(any::<u8>(), 0..200), joint in 0..200_usize, counts_as in 0..8_usize,
+                    order in order(), octets in vec(any::<u8>(), 0..200), joint in 0..200_usize, alignment_position in 0..8_usize,
                 ) {
                     check(&value);
                     check(&items);
                     agree::<interpreted::$name, compiled::$name>(&value, order);
                     agree::<Vec<interpreted::$name>, Vec<compiled::$name>>(&items, order);
-                    let joints = [Joint { at: joint, counts_as }];
+                    let joints = [Joint { at: joint, alignment_position }];
                     agree_on::<interpreted::$name, compiled::$name>(&octets, order, &joints)?;
                     let sound = encoded(&items, order, 0).unwrap();
                     agree_on::<Vec<interpreted::$name>, Vec<compiled::$name>>(&sound, order, &joints)?;
@@ -233,12 +233,12 @@ impl Sample for interpreted::Colour {
 }
 
 structures! {
-    // The papers' struct, movable in blocks, and in whatever order Rust likes.
+    // The papers' struct, movable in blocks, and with Rust's own member order.
     #[repr(C)] Bin { s: i16, c: Char, l: i32, o: u8, d: f64 }
     Loose { s: i16, c: Char, l: i32, o: u8, d: f64 }
-    // Without padding: lent where it is long.
+    // Without padding: lent if long.
     #[repr(C)] Dense { x: f64, y: f64, a: [u8; 8] }
-    // Tail padding; never aligned again; alignment depending on the start; no alignment.
+    // Tail padding; no alignment after an aligned element; alignment depending on the start; no alignment.
     #[repr(C)] Tail { d: f64, o: u8 }
     #[repr(C)] Uneven { o: u8, d: f64, p: u8 }
     #[repr(C)] Brief { s: i16, l: i32 }
@@ -247,11 +247,11 @@ structures! {
     #[repr(C)] Lone { l: i64 }
     #[repr(C, align(32))] Wide { l: i32 }
     Arrays { lone: [Lone; 3], pairs: Vec<[i32; 2]>, grid: [[i64; 2]; 2], lones: [[Lone; 2]; 2] }
-    // A nested struct begins where its first member does, and is shorter in CDR than in memory.
+    // A nested struct begins at its first member, and is shorter in CDR than in memory.
     #[repr(C)] Outer { o: u8, tail: Tail, p: u8, bins: [Bin; 3], lone: Lone }
-    // What is checked.
+    // Validated members.
     #[repr(C)] Checked { flag: bool, colour: Colour, flags: [[bool; 2]; 3], colours: [Colour; 5], s: i16 }
-    // Everything.
+    // All kinds together.
     #[repr(C)] Mixed {
         text: String, o: u8, numbers: Vec<i64>, shorts: Vec<i16>, flag: bool, flags: Vec<bool>, octets: Vec<u8>,
         exact: LongDouble, nick: BoundedString<5>, few: BoundedVec<Colour, 4>, grid: [[u16; 3]; 2], texts: Vec<String>,
@@ -260,7 +260,7 @@ structures! {
     Deep { bins: Vec<Bin>, loose: Vec<Loose>, dense: Vec<Dense>, checked: Vec<Checked>, nested: Vec<Vec<Tail>>, outer: Outer, mixed: Vec<Brief> }
 }
 
-/// What one engine writes, the other reads.
+/// Each engine decodes the other's encoding.
 #[track_caller]
 fn agree<I: Encode + Decode + Debug, C: Encode + Decode + Debug>(value: &I, order: ByteOrder) {
     for start in 0..8 {
@@ -271,7 +271,7 @@ fn agree<I: Encode + Decode + Debug, C: Encode + Decode + Debug>(value: &I, orde
     }
 }
 
-/// Both read the same from octets of whatever origin, or neither reads anything.
+/// Both decode the same from arbitrary octets, or both fail.
 fn agree_on<I: Decode + Debug, C: Decode + Debug>(
     octets: &[u8],
     order: ByteOrder,

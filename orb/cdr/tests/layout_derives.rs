@@ -1,8 +1,8 @@
-//! A table that would not be true of its type does not compile.
-#![cfg(not(windows))] // where the tests are run without a compiler
+//! A table that does not match its type does not compile.
+#![cfg(not(windows))] // the tests run without a compiler there
 #![forbid(unsafe_code)]
 
 #[test]
-fn lies_do_not_compile() {
+fn tables_that_do_not_match_their_type_do_not_compile() {
     trybuild::TestCases::new().compile_fail("tests/compile_fail/*.rs");
 }

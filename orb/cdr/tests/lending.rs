@@ -1,4 +1,4 @@
-//! What is lent instead of being copied: slices to the transport, and slices of the input to whoever reads it.
+//! Lending instead of copying: slices to the transport, and slices of the input to the caller.
 
 use crate::support;
 
@@ -8,7 +8,7 @@ use proptest::{collection::vec, prelude::*};
 use spandrel_cdr::{ByteOrder, Char, Decode, Decoder, Encode, Encoder, LEND_OCTETS};
 use support::{Model, Modelled, ORDERS, order, wire};
 
-/// One thing to write.
+/// An item to encode.
 #[derive(Clone, Debug)]
 enum Step {
     Byte(u8),
@@ -74,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_taken_back_was_never_there(before in vec(step(), 0..4), after in vec(step(), 0..3), back in 0..30_usize, order in order()) {
+    fn removed_octets_leave_no_trace(before in vec(step(), 0..4), after in vec(step(), 0..3), back in 0..30_usize, order in order()) {
         let mut out = Encoder::new(wire(order));
         let mut model = Model::new(order, 0);
         for step in &before {
@@ -92,27 +92,27 @@ proptest! {
     }
 
     #[test]
-    fn a_hole_is_filled_where_it_is(before in vec(step(), 0..3), between in vec(step(), 0..4), value: u32, order in order()) {
+    fn a_placeholder_is_filled_in_place(before in vec(step(), 0..3), between in vec(step(), 0..4), value: u32, order in order()) {
         let mut out = Encoder::new(wire(order));
         let mut model = Model::new(order, 0);
         for step in &before {
             step.encode(&mut out);
             step.model(&mut model);
         }
-        let hole = out.hole();
+        let placeholder = out.placeholder();
         value.model(&mut model);
         for step in &between {
             step.encode(&mut out);
             step.model(&mut model);
         }
-        out.fill(hole, value);
+        out.fill(placeholder, value);
         prop_assert_eq!(out.to_vec(), model.octets);
     }
 
     #[test]
-    fn sequences_are_lent_exactly_when_order_and_place_allow(items in vec(any::<u32>(), 1..9), order in order(), start in 0..8_usize) {
+    fn sequences_are_lent_exactly_if_order_and_alignment_permit(items in vec(any::<u32>(), 1..9), order in order(), start in 0..8_usize) {
         let octets = support::encoded(&items, order, start).unwrap();
-        // In memory that is aligned to eight, and one octet beside it.
+        // In memory that is aligned to eight, and one octet after it.
         let mut memory = vec![0_u64; octets.len() / 8 + 2];
         let base = memory.as_mut_slice();
         let bytes: &mut [u8] = zerocopy::IntoBytes::as_mut_bytes(base);
@@ -128,7 +128,7 @@ proptest! {
 }
 
 #[test]
-fn long_slices_are_lent_from_where_they_lie_and_short_ones_copied() {
+fn long_slices_are_lent_and_short_ones_copied() {
     let numbers: Vec<u32> = (0..1000).collect();
     let octets = vec![7_u8; LEND_OCTETS];
     let short = vec![8_u8; LEND_OCTETS - 1];
@@ -180,8 +180,8 @@ fn scratch_is_reused_without_its_content() {
 }
 
 #[test]
-#[should_panic(expected = "a lent slice cannot be taken back")]
-fn a_lent_slice_cannot_be_taken_back() {
+#[should_panic(expected = "a lent slice cannot be removed")]
+fn a_lent_slice_cannot_be_removed() {
     let octets = vec![1_u8; LEND_OCTETS];
     let mut out = Encoder::new(wire(ByteOrder::Big));
     out.u64(1);
@@ -192,13 +192,13 @@ fn a_lent_slice_cannot_be_taken_back() {
 
 #[test]
 #[should_panic(expected = "a position that was reached")]
-fn nothing_is_taken_back_to_where_nothing_was() {
+fn truncation_beyond_the_end_panics() {
     Encoder::new(wire(ByteOrder::Big)).truncate(1);
 }
 
 proptest! {
     #[test]
-    fn what_was_lent_can_be_copied_into_its_place(steps in vec(step(), 0..12), before in 0..20_usize, order in order()) {
+    fn into_whole_copies_lent_slices_into_the_block(steps in vec(step(), 0..12), before in 0..20_usize, order in order()) {
         let mut out = Encoder::continuing(vec![9; 20], before, wire(order));
         steps.iter().for_each(|step| step.encode(&mut out));
         let expected = out.to_vec();

@@ -1,4 +1,4 @@
-//! Structs with explicit padding are coded as those without, and are lent.
+//! Structs with explicit padding have the same encoding as those without, and are lent.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use spandrel_cdr::{
 };
 use zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
-/// As the IDL compiler writes one.
+/// A struct in the form of the IDL compiler's output.
 #[derive(Clone, Copy, Debug, PartialEq, Immutable, IntoBytes, KnownLayout, TryFromBytes)]
 #[repr(C)]
 struct Sample {
@@ -87,7 +87,7 @@ fn samples(count: usize) -> Vec<Sample> {
     (0..count).map(one).collect()
 }
 
-/// What comes out member by member.
+/// The encoding member by member.
 fn by_field(items: &[Sample], before: usize, wire: Wire) -> Vec<u8> {
     let mut out = Encoder::new(wire);
     out.octets(&vec![7; before]);
@@ -99,7 +99,7 @@ fn by_field(items: &[Sample], before: usize, wire: Wire) -> Vec<u8> {
 }
 
 #[test]
-fn the_octets_are_those_of_a_struct_by_field_wherever_it_starts() {
+fn the_octets_equal_those_of_coding_by_field_at_every_offset() {
     for order in [ByteOrder::Big, ByteOrder::Little] {
         let wire = Wire::new(order, GiopVersion::V1_2);
         for (before, count) in (0..9).flat_map(|before| [0, 1, 2, 3, 500].map(|count| (before, count))) {
@@ -108,16 +108,16 @@ fn the_octets_are_those_of_a_struct_by_field_wherever_it_starts() {
             out.octets(&vec![7; before]);
             items.encode(&mut out).unwrap();
             let octets = out.to_vec();
-            assert_eq!(octets, by_field(&items, before, wire), "{count} behind {before} octets, {order:?}");
+            assert_eq!(octets, by_field(&items, before, wire), "{count} after {before} octets, {order:?}");
             let mut input = Decoder::new(&octets, wire).at(before);
-            assert_eq!(Sample::lend(&mut input).unwrap(), items, "{count} behind {before} octets, {order:?}");
+            assert_eq!(Sample::lend(&mut input).unwrap(), items, "{count} after {before} octets, {order:?}");
             assert_eq!(input.remaining(), 0);
         }
     }
 }
 
 #[test]
-fn long_sequences_are_sent_from_where_they_lie() {
+fn long_sequences_are_lent_to_the_encoder() {
     let items = samples(500);
     let mut out = Encoder::new(Wire::default());
     out.octets(&[7; 4]);
@@ -126,7 +126,7 @@ fn long_sequences_are_sent_from_where_they_lie() {
     assert_eq!(lent, items.as_bytes().as_ptr());
 }
 
-/// Elements behind a length at 4, and octets behind them, in memory that is aligned to 8.
+/// Elements after a length at 4, and octets after them, in memory that is aligned to 8.
 fn message(items: &[Sample], behind: &[u8]) -> (Vec<u64>, usize) {
     let mut octets = by_field(items, 4, Wire::default());
     octets.extend_from_slice(behind);
@@ -136,21 +136,21 @@ fn message(items: &[Sample], behind: &[u8]) -> (Vec<u64>, usize) {
 }
 
 #[test]
-fn what_was_received_is_lent_where_padding_follows_and_is_zero() {
+fn a_received_sequence_is_lent_if_its_padding_is_present_and_zero() {
     let items = samples(9);
-    // What follows the last element counts as its padding only where there is as much.
+    // Octets after the last element count as its padding only if there are enough.
     for (behind, is_lent) in [(vec![], false), (vec![0; 3], false), (vec![0; 4], true), (vec![0, 5, 0, 0], false)] {
         let (aligned, len) = message(&items, &behind);
         let mut input = Decoder::new(&aligned.as_bytes()[..len], Wire::default()).at(4);
         let lent = Sample::lend(&mut input).unwrap();
         assert_eq!(lent, items);
         assert_eq!(matches!(lent, Cow::Borrowed(_)), is_lent, "{behind:?}");
-        assert_eq!(input.remaining(), behind.len(), "what follows is not read");
+        assert_eq!(input.remaining(), behind.len(), "the following octets are not consumed");
     }
 }
 
 #[test]
-fn a_peers_padding_is_ignored_and_never_passed_on() {
+fn received_padding_is_ignored_and_never_forwarded() {
     let items = samples(9);
     let (mut aligned, len) = message(&items, &[0; 4]);
     aligned.as_mut_bytes()[8 + 16 + 9] = 0xff;
@@ -161,7 +161,7 @@ fn a_peers_padding_is_ignored_and_never_passed_on() {
 }
 
 #[test]
-fn what_no_member_accepts_is_refused() {
+fn an_invalid_member_is_rejected() {
     let items = samples(9);
     let (mut aligned, len) = message(&items, &[0; 4]);
     aligned.as_mut_bytes()[8 + 16 + 8] = 2;

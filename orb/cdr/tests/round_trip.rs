@@ -1,4 +1,4 @@
-//! Every primitive, string, sequence and array: written as the standard's table says, and read back.
+//! Every primitive, string, sequence and array: encoded as in the standard's table, and decoded again.
 
 use crate::support;
 
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn a_bound_is_kept_when_a_value_is_made_and_when_it_is_read(items in vec(any::<u16>(), 0..6), text in "[a-z\u{e9}]{0,6}", order in order()) {
+    fn a_bound_is_checked_at_construction_and_in_decoding(items in vec(any::<u16>(), 0..6), text in "[a-z\u{e9}]{0,6}", order in order()) {
         let bounded = BoundedVec::<u16, 3>::try_from(items.clone());
         let octets = encoded(&items, order, 0).unwrap();
         let read = BoundedVec::<u16, 3>::decode(&mut Decoder::new(&octets, wire(order)));
@@ -176,7 +176,7 @@ fn octets_on_the_wire() {
 }
 
 #[test]
-fn an_empty_sequence_is_its_length_without_alignment_for_elements() {
+fn an_empty_sequence_is_its_length_without_element_alignment() {
     for order in ORDERS {
         assert_eq!(encoded(&Vec::<f64>::new(), order, 0).unwrap(), [0; 4]);
         let mut input = Decoder::new(&[0, 0, 0, 0, 7], wire(order));
@@ -186,7 +186,7 @@ fn an_empty_sequence_is_its_length_without_alignment_for_elements() {
 }
 
 #[test]
-fn text_that_iso_8859_1_cannot_say_is_refused() {
+fn text_beyond_iso_8859_1_is_rejected() {
     for order in ORDERS {
         assert_eq!(encoded("a€", order, 0), Err(CdrError::NotRepresentable { character: '€', code_set: "ISO 8859-1" }));
         assert_eq!(encoded("a\0b", order, 0), Err(CdrError::NulInString));
@@ -203,6 +203,6 @@ fn strings_are_borrowed_if_they_are_ascii() {
     assert_eq!(read(b"\0\0\0\0"), Ok("".into()), "as some ORBs send it");
     assert_eq!(read(b"\0\0\0\x02hi"), Err(CdrError::UnterminatedString));
     assert_eq!(read(b"\0\0\0\x04h\0i\0"), Err(CdrError::StrayNul));
-    // UTF-8 is not what is spoken here, even where it would be valid.
+    // UTF-8 is not the negotiated code set, even if the octets would be valid.
     assert_eq!(read(b"\0\0\0\x03\xc3\xa9\0"), Ok("Ã©".into()));
 }

@@ -1,6 +1,6 @@
-//! Values that one message shares between its anys and its arguments, as omniORB writes them: the second is an indirection out
-//! of its any, or into one. An any's value is no encapsulation, so that an indirection may lead to any value before it in the
-//! message (CORBA 3.3 Part 2, 9.3.4.1 and 9.3.5.2).
+//! Values that one message shares between its anys and its arguments, as omniORB encodes them: the second is
+//! an indirection out of its any, or into one. An any's value is not an encapsulation, so an indirection may
+//! lead to any earlier value in the message (CORBA 3.3 Part 2, 9.3.4.1 and 9.3.5.2).
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use support::values::{Base, BaseState, Derived, DerivedState, Node, NodeState};
 type OneBase = Option<ValueRef<dyn Base>>;
 type OneNode = Option<ValueRef<dyn Node>>;
 
-/// In place of a value tag (CORBA 3.3 Part 2, 9.3.4.1).
+/// The mark in place of a value tag (CORBA 3.3 Part 2, 9.3.4.1).
 const INDIRECTION: u32 = 0xffff_ffff;
 
 fn boxed(of: &TypeCode, text: &str) -> Any {
@@ -31,7 +31,7 @@ fn boxed(of: &TypeCode, text: &str) -> Any {
     Any::write(of.clone(), write).unwrap()
 }
 
-/// An any with a value, then as many anys whose value is said to be the same.
+/// An any with a value, then `more` anys with indirections to the same value.
 fn message(order: ByteOrder, text: &str, more: usize) -> (Any, Wire, Vec<u8>) {
     let of = TypeCode::value_box("IDL:Text:1.0", "Text", &TypeCode::string(0)).unwrap();
     let any = boxed(&of, text);
@@ -52,7 +52,7 @@ fn message(order: ByteOrder, text: &str, more: usize) -> (Any, Wire, Vec<u8>) {
 }
 
 #[test]
-fn an_any_has_the_value_that_it_shares_with_one_before() {
+fn an_any_gets_the_value_that_it_shares_with_an_earlier_one() {
     for order in [ByteOrder::Little, ByteOrder::Big] {
         let (sent, wire, octets) = message(order, "boxed", 2);
         let mut input = Decoder::new(&octets, wire);
@@ -61,13 +61,13 @@ fn an_any_has_the_value_that_it_shares_with_one_before() {
         for any in read {
             let mut out = Encoder::new(sent.value().wire());
             any.write_value(&mut out).unwrap();
-            assert_eq!(out.to_vec(), sent.value().rest(), "it is whole, in whatever message it goes on");
+            assert_eq!(out.to_vec(), sent.value().rest(), "it is self-contained in any message");
         }
     }
 }
 
 #[test]
-fn a_value_is_not_copied_into_any_number_of_anys() {
+fn the_copies_of_a_shared_value_are_limited() {
     let (_, wire, octets) = message(ByteOrder::Little, &"long ".repeat(20_000), 1_000);
     let mut input = Decoder::new(&octets, wire);
     let error = (0..1_001).find_map(|_| Any::decode(&mut input).err());
@@ -75,7 +75,7 @@ fn a_value_is_not_copied_into_any_number_of_anys() {
 }
 
 #[test]
-fn an_indirection_to_no_value_is_refused() {
+fn an_indirection_without_a_value_is_rejected() {
     let (_, wire, mut octets) = message(ByteOrder::Little, "boxed", 1);
     let offset = octets.len() - 4;
     let to_the_start = -i32::try_from(offset).unwrap();
@@ -129,16 +129,16 @@ fn is_circle(a: &ValueRef<dyn Node>, b: &ValueRef<dyn Node>) -> bool {
     leads(a, "a", b) && leads(b, "b", a)
 }
 
-/// The value of an any, read by itself.
+/// The value of an any, decoded alone.
 fn extract<T: Decode>(any: &Any) -> T {
     let mut input = any.value();
     let value = T::decode(&mut input).unwrap();
-    assert_eq!(input.remaining(), 0, "the any holds its value and nothing else");
+    assert_eq!(input.remaining(), 0, "the any holds exactly its value");
     value
 }
 
 #[test]
-fn an_argument_is_a_value_of_an_any_before_it() {
+fn an_argument_may_be_a_value_of_an_earlier_any() {
     for (order, start) in ORDERS.into_iter().flat_map(|order| (0..8).map(move |start| (order, start))) {
         let wire = support::wire(order);
         let of = node_type();
@@ -146,7 +146,7 @@ fn an_argument_is_a_value_of_an_any_before_it() {
         let mut out = Encoder::new(wire);
         out.octets(&vec![0xee; start]);
         of.encode(&mut out).unwrap();
-        // The inner one is needed before the one around it, and both more than once.
+        // The inner one is needed before the enclosing one, and both more than once.
         [&a, &b, &a, &b, &a].into_iter().for_each(|value| value.encode(&mut out).unwrap());
         let octets = out.to_vec();
 
@@ -155,14 +155,14 @@ fn an_argument_is_a_value_of_an_any_before_it() {
         let [b, a, b_again, a_again] = [(); 4].map(|()| OneNode::decode(&mut input).unwrap().unwrap());
         assert_eq!(input.remaining(), 0);
         assert!(is_circle(&a, &b), "{order:?} from {start}");
-        assert!(a_again == a && b_again == b, "arguments share what they have in common");
+        assert!(a_again == a && b_again == b, "arguments share their common values");
         let a = extract::<OneNode>(&any).unwrap();
         assert!(is_circle(&a, &a.node_state().next.get().unwrap()));
     }
 }
 
 #[test]
-fn an_argument_is_a_chunked_value_of_an_any_before_it_or_is_in_its_state() {
+fn an_argument_may_be_a_chunked_value_of_an_earlier_any_or_inside_it() {
     for order in ORDERS {
         let wire = support::wire(order);
         let of = derived_type();
@@ -191,7 +191,7 @@ fn an_argument_is_a_chunked_value_of_an_any_before_it_or_is_in_its_state() {
 }
 
 #[test]
-fn an_any_has_the_value_of_an_argument_before_it() {
+fn an_any_may_have_the_value_of_an_earlier_argument() {
     for order in ORDERS {
         let wire = support::wire(order);
         let (node, base) = (node_type(), base_type());
@@ -200,7 +200,7 @@ fn an_any_has_the_value_of_an_argument_before_it() {
         let derived: OneBase = Some(ValueRef::<dyn Derived>::new(state).upcast());
         let (x, a) = (Some(ValueRef::<dyn Base>::new(BaseState { x: 6 })), Some(a));
         let mut out = Encoder::new(wire);
-        // The node is in chunks, within a value in chunks.
+        // The node is in chunks, inside a value in chunks.
         [&derived, &x].into_iter().for_each(|value| value.encode(&mut out).unwrap());
         node.encode(&mut out).unwrap();
         a.encode(&mut out).unwrap();
@@ -221,7 +221,7 @@ fn an_any_has_the_value_of_an_argument_before_it() {
 }
 
 #[test]
-fn a_value_without_an_id_is_of_the_type_of_the_any() {
+fn a_value_without_an_id_has_the_type_of_the_any() {
     let wire = support::wire(ByteOrder::Big);
     let of = derived_type();
     let mut out = Encoder::new(wire);
@@ -238,8 +238,8 @@ fn a_value_without_an_id_is_of_the_type_of_the_any() {
     let mut input = Decoder::new(&octets, wire);
     Any::decode(&mut input).unwrap();
     let base = OneBase::decode(&mut input).unwrap().unwrap();
-    assert_eq!(base.downcast::<dyn Derived>().expect("what the any says it is").derived_state().y, 7);
-    // And no other is taken for it.
+    assert_eq!(base.downcast::<dyn Derived>().expect("the type of the any").derived_state().y, 7);
+    // It is of no other type.
     let mut input = Decoder::new(&octets, wire);
     Any::decode(&mut input).unwrap();
     let refused = OneNode::decode(&mut input);
@@ -261,9 +261,9 @@ fn values_are_shared_across_fragments() {
         base.encode(&mut out).unwrap();
         of.encode(&mut out).unwrap();
         base.encode(&mut out).unwrap();
-        // Five octets, a fragment, and another that begins behind the any.
+        // Five octets, a fragment, and another that begins after the any.
         let octets = [&[0xee; 5][..], &out.to_vec()[12..]].concat();
-        let joints = [Joint { at: 5, counts_as: 12 }, Joint { at: end - 7, counts_as: end }];
+        let joints = [Joint { at: 5, alignment_position: 12 }, Joint { at: end - 7, alignment_position: end }];
         let mut input = Decoder::new(&octets, wire).at(5).with_joints(&joints);
         let first = Any::decode(&mut input).unwrap();
         let argument = OneBase::decode(&mut input).unwrap().unwrap();
@@ -274,7 +274,7 @@ fn values_are_shared_across_fragments() {
     }
 }
 
-/// A value type without operations whose values are their state.
+/// A value type without operations, whose values consist of their state.
 macro_rules! plain_value {
     ($name:ident $id:literal) => {
         impl ValueType for $name {
@@ -324,9 +324,9 @@ impl Decode for One {
 
 plain_value!(One "IDL:M/One:1.0");
 
-/// What omniORBpy 4.3.1 has written, as its `cdrMarshal` gives it: `struct Both { any a; One b; One c; any d; }` and
-/// `struct Reverse { One b; any a; }`, each with the same value everywhere. The value is in chunks and has no repository id,
-/// type codes are little-endian whatever the order, and padding is not cleared.
+/// Recorded from omniORBpy 4.3.1, by its `cdrMarshal`: `struct Both { any a; One b; One c; any d; }` and
+/// `struct Reverse { One b; any a; }`, each with the same value in all members. The value is in chunks and
+/// has no repository id, type codes are little-endian in both orders, and padding is not cleared.
 #[test]
 fn values_that_omniorb_shares_between_anys_and_arguments() {
     let both = [
@@ -378,7 +378,7 @@ struct Link {
 }
 
 thread_local! {
-    /// How many links' octets have been read.
+    /// The number of links whose octets have been decoded.
     static READ: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -405,8 +405,9 @@ fn lying_type() -> TypeCode {
     TypeCode::sequence(&value_type("IDL:Link:1.0", None, &[("length", u32::type_code())]), 0).unwrap()
 }
 
-/// An any with `count` values whose type code says that their states are numbers: the lengths of the octets that reach up to `ends`
-/// as they are read, which differ by eight from one to the next. Returns the position of each.
+/// An any with `count` values whose type code declares their states as numbers: the lengths of the octets
+/// that extend to `ends` when decoded, which differ by eight from one to the next. Returns the position of
+/// each.
 fn lying_any<'a>(of: &'a TypeCode, out: &mut Encoder<'a>, count: u32, ends: impl Fn(u32) -> u32) -> Vec<u32> {
     of.encode(out).unwrap();
     out.u32(count);
@@ -427,7 +428,7 @@ fn write_indirection(out: &mut Encoder<'_>, to: u32) {
 }
 
 #[test]
-fn what_is_read_again_and_again_is_counted() {
+fn repeated_decoding_is_limited() {
     const LEN: u32 = 200_000;
     let wire = support::wire(ByteOrder::Big);
     let of = lying_type();
@@ -441,17 +442,17 @@ fn what_is_read_again_and_again_is_counted() {
     let mut input = input.at(LEN as usize);
     let refused = (0..1_000).find_map(|_| Option::<ValueRef<Link>>::decode(&mut input).err());
     assert!(matches!(refused, Some(CdrError::Malformed(_))), "{refused:?}");
-    assert!((1..20).contains(&READ.get()), "{} times as much as the message has was read", READ.get());
+    assert!((1..20).contains(&READ.get()), "{} times the octets of the message were decoded", READ.get());
 }
 
 #[test]
-fn what_is_read_again_within_another_is_counted_before_that_ends() {
+fn nested_repeated_decoding_is_limited() {
     const LEN: u32 = 200_000;
     const COUNT: u32 = 200;
     let wire = Wire { limits: Limits { value_nesting: 500, ..Limits::default() }, ..support::wire(ByteOrder::Big) };
     let of = lying_type();
     let mut out = Encoder::new(wire);
-    // Each is followed by an indirection to the one before it; the first by nil.
+    // Each is followed by an indirection to the previous one; the first by nil.
     let places = lying_any(&of, &mut out, COUNT, |nth| LEN + 8 * nth);
     out.octets(&vec![0; LEN as usize - out.position()]);
     out.u32(0);
@@ -460,15 +461,15 @@ fn what_is_read_again_within_another_is_counted_before_that_ends() {
     let octets = out.to_vec();
     let mut input = Decoder::new(&octets, wire);
     Any::decode(&mut input).unwrap();
-    // The last of them, which comes last in the message.
+    // The last of them, at the end of the message.
     let mut input = input.at(octets.len() - 8);
     let refused = Option::<ValueRef<Link>>::decode(&mut input);
     assert!(matches!(refused, Err(CdrError::Malformed(_))), "{refused:?}");
-    assert!((1..20).contains(&READ.get()), "{} times as much as the message has was read", READ.get());
+    assert!((1..20).contains(&READ.get()), "{} times the octets of the message were decoded", READ.get());
 }
 
 #[test]
-fn values_within_anys_count_among_the_values_of_a_message() {
+fn values_in_anys_count_against_the_limit_of_a_message() {
     let limits = Limits { values: 10, ..Limits::default() };
     let wire = Wire { limits, ..support::wire(ByteOrder::Big) };
     let of = lying_type();

@@ -1,4 +1,4 @@
-//! Type codes: what they say, which can be made, and how they are compared.
+//! Type codes: properties, creation and comparison.
 
 use spandrel_cdr::{
     Any, BoundedString, BoundedVec, Char, Defining, Fixed, Ior, Label, TcKind, TypeCode, TypeCodeError, Typed,
@@ -31,7 +31,7 @@ fn account() -> TypeCode {
 }
 
 #[test]
-fn a_type_code_says_what_it_was_made_with() {
+fn a_type_code_has_the_properties_it_was_created_with() {
     let tree = tree();
     assert_eq!((tree.kind(), tree.id(), tree.name()), (TcKind::Struct, Ok("IDL:Tree:1.0"), Ok("Tree")));
     assert_eq!((tree.member_count(), tree.member_name(1)), (Ok(2), Ok("children")));
@@ -53,7 +53,7 @@ fn a_type_code_says_what_it_was_made_with() {
 }
 
 #[test]
-fn what_a_kind_does_not_have_is_bad_kind_and_what_is_too_far_is_bounds() {
+fn missing_properties_are_bad_kind_and_large_indices_are_bounds() {
     assert_eq!(TypeCode::LONG.id(), Err(TypeCodeError::BadKind(TcKind::Long)));
     assert_eq!(tree().member_label(0), Err(TypeCodeError::BadKind(TcKind::Struct)));
     assert_eq!(colour().member_type(0), Err(TypeCodeError::BadKind(TcKind::Enum)));
@@ -64,7 +64,7 @@ fn what_a_kind_does_not_have_is_bad_kind_and_what_is_too_far_is_bounds() {
 }
 
 #[test]
-fn recursion_leads_back_to_the_type() {
+fn a_recursive_member_has_the_enclosing_type() {
     let tree = tree();
     assert!(!tree.is_open());
     let mut at = tree.clone();
@@ -77,7 +77,7 @@ fn recursion_leads_back_to_the_type() {
 }
 
 #[test]
-fn what_is_no_idl_is_refused() {
+fn types_beyond_idl_are_rejected() {
     let no_members: [(&str, TypeCode); 0] = [];
     let bad_param = |made: Result<TypeCode, TypeCodeError>| matches!(made, Err(TypeCodeError::BadParam(_)));
     let bad_type = |made: Result<TypeCode, TypeCodeError>| matches!(made, Err(TypeCodeError::BadTypeCode(_)));
@@ -132,7 +132,7 @@ fn what_is_no_idl_is_refused() {
 }
 
 #[test]
-fn a_union_names_a_member_once_per_label() {
+fn a_union_lists_a_member_once_per_label() {
     let members = [
         (Label::from(1_i16), "a", TypeCode::LONG),
         (Label::from(2_i16), "a", TypeCode::LONG),
@@ -147,7 +147,7 @@ fn a_union_names_a_member_once_per_label() {
 }
 
 #[test]
-fn equal_looks_at_names_and_equivalent_does_not() {
+fn equal_compares_names_and_equivalent_does_not() {
     let renamed = TypeCode::structure("IDL:Tree:1.0", "Baum", &[("wert", TypeCode::LONG)]).unwrap();
     assert!(!tree().equal(&renamed) && tree().equivalent(&renamed));
     let other = TypeCode::structure("IDL:Bush:1.0", "Tree", &[("value", TypeCode::LONG)]).unwrap();
@@ -165,7 +165,7 @@ fn equal_looks_at_names_and_equivalent_does_not() {
 }
 
 #[test]
-fn types_that_contain_themselves_are_compared_too() {
+fn recursive_types_are_compared() {
     let unrolled = TypeCode::sequence(&tree(), 0).unwrap();
     let unrolled =
         TypeCode::structure("IDL:Tree:1.0", "Tree", &[("value", TypeCode::LONG), ("children", unrolled)]).unwrap();
@@ -208,7 +208,7 @@ fn a_type_code_prints_as_idl() {
 }
 
 #[test]
-fn rust_types_know_their_type_codes() {
+fn rust_types_have_type_codes() {
     assert_eq!(Vec::<Char>::type_code(), TypeCode::sequence(&TypeCode::CHAR, 0).unwrap());
     assert_eq!(<[i16; 4]>::type_code(), TypeCode::array(&TypeCode::SHORT, 4).unwrap());
     assert_eq!((WString::type_code(), char::type_code()), (TypeCode::WSTRING, TypeCode::WCHAR));
@@ -216,7 +216,8 @@ fn rust_types_know_their_type_codes() {
     assert_eq!(Ior::type_code(), TypeCode::object());
 }
 
-/// Types as generated code has them: `A` and `B` have sequences of each other, `C` of both, and `A` of `C`.
+/// Types in the form of generated code: `A` and `B` have sequences of each other, `C` of both, and `A` of
+/// `C`.
 struct A;
 struct B;
 struct C;
@@ -239,7 +240,7 @@ typed!(B, "IDL:B:1.0": "a" Vec<A>);
 typed!(C, "IDL:C:1.0": "a" Vec<A>, "b" Vec<B>, "c" Vec<C>);
 
 #[test]
-fn types_that_mention_each_other_are_made_once() {
+fn mutually_recursive_types_are_created_once() {
     let made = [C::type_code(), A::type_code(), B::type_code()];
     for (type_code, name) in made.iter().zip(["C", "A", "B"]) {
         assert!(!type_code.is_open());

@@ -1,4 +1,4 @@
-//! Values: sharing, circles, chunks, truncation, custom state, and what is refused.
+//! Values: sharing, cycles, chunks, truncation, custom state, and rejected input.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn node(name: &str) -> NodeState {
 type NodeRef = ValueRef<dyn Node>;
 
 #[test]
-fn nil_stays_nil() {
+fn nil_survives_encoding_and_decoding() {
     for order in ORDERS {
         assert_eq!(octets(&None::<NodeRef>, order), [0; 4]);
         assert_eq!(there_and_back(&None::<NodeRef>, order), None);
@@ -51,7 +51,7 @@ fn a_value_has_its_id_and_its_state() {
 }
 
 #[test]
-fn what_is_shared_arrives_shared() {
+fn sharing_survives_encoding_and_decoding() {
     for order in ORDERS {
         let shared: NodeRef = ValueRef::new(node("shared"));
         let root: NodeRef = ValueRef::new(NodeState {
@@ -59,7 +59,7 @@ fn what_is_shared_arrives_shared() {
             others: vec![Some(shared.clone()), None, Some(shared.clone())].into(),
             ..node("root")
         });
-        // Also between two values at the top of the same message.
+        // Sharing also holds between two outermost values of a message.
         let [root, alone] = there_and_back(&[Some(root), Some(shared)], order);
         let (root, alone) = (root.unwrap(), alone.unwrap());
         assert_eq!((&*root.node_state().name, &*alone.node_state().name), ("root", "shared"));
@@ -67,7 +67,7 @@ fn what_is_shared_arrives_shared() {
         let others = root.node_state().others.get();
         assert_eq!(others, [Some(next.clone()), None, Some(next.clone())]);
         assert_eq!(alone, next);
-        // A link keeps the whole graph.
+        // A link keeps the whole graph alive.
         drop((root, others));
         assert_eq!(next.node_state().weight, 1.5);
     }
@@ -86,7 +86,7 @@ fn ring(len: usize) -> NodeRef {
 }
 
 #[test]
-fn circles_arrive_as_circles_and_die_with_the_last_reference() {
+fn cycles_survive_and_are_freed_with_the_last_reference() {
     for order in ORDERS {
         for len in [1, 2, 50] {
             let first = there_and_back(&Some(ring(len)), order).unwrap();
@@ -98,7 +98,7 @@ fn circles_arrive_as_circles_and_die_with_the_last_reference() {
             assert_eq!(here, first);
         }
     }
-    // A value that tells when it is dropped.
+    // A value that reports its drop.
     struct Told(Arc<()>, NodeState);
     impl Node for Told {
         fn node_state(&self) -> &NodeState {
@@ -126,7 +126,7 @@ fn a_list_of_a_million_drops() {
     for _ in 0..if cfg!(miri) { 100 } else { 1_000_000 } {
         list = Some(ValueRef::new(NodeState { next: list.into(), ..NodeState::default() }));
     }
-    // And is too deep to be written.
+    // And is too deep to be encoded.
     let mut out = Encoder::new(Wire::default());
     if !cfg!(miri) {
         assert_eq!(list.encode(&mut out), Err(CdrError::TooDeep { limit: 256 }));
@@ -134,7 +134,7 @@ fn a_list_of_a_million_drops() {
 }
 
 #[test]
-fn a_graph_must_be_whole() {
+fn a_graph_must_be_complete() {
     let undefined = GraphBuilder::build(|graph| Ok(graph.reserve::<dyn Node>()));
     assert_eq!(undefined.unwrap_err(), GraphError::Undefined { count: 1 });
     let twice = GraphBuilder::build(|graph| {
@@ -154,7 +154,7 @@ fn derived() -> ValueRef<dyn Derived> {
 }
 
 #[test]
-fn a_derived_value_arrives_where_its_base_is_expected() {
+fn a_derived_value_is_decoded_as_its_base() {
     for order in ORDERS {
         let sent: ValueRef<dyn Base> = derived().upcast();
         let base = there_and_back(&Some(sent), order).unwrap();
@@ -170,7 +170,7 @@ fn a_derived_value_arrives_where_its_base_is_expected() {
 }
 
 #[test]
-fn a_receiver_that_does_not_know_a_type_receives_the_base_it_is_truncatable_to() {
+fn a_receiver_without_the_derived_type_gets_the_truncated_base() {
     for order in ORDERS {
         let sent = [Some(derived()), Some(derived())];
         let mut out = Encoder::new(wire(order));
@@ -187,7 +187,7 @@ fn a_receiver_that_does_not_know_a_type_receives_the_base_it_is_truncatable_to()
 }
 
 #[test]
-fn what_was_cut_off_with_a_truncated_value_is_there_for_who_shares_it() {
+fn shared_values_inside_a_truncated_part_are_decoded() {
     for order in ORDERS {
         let sent = derived();
         let node = sent.derived_state().node.get();
@@ -205,7 +205,7 @@ fn what_was_cut_off_with_a_truncated_value_is_there_for_who_shares_it() {
     }
 }
 
-/// A chain of nodes inside of a value that is truncated, then the nodes of the chain from its end to its beginning.
+/// A chain of nodes inside a truncated value, then the nodes of the chain from its end to its beginning.
 fn chain_cut_off(len: usize, order: ByteOrder) -> Vec<u8> {
     let mut nodes: Vec<Option<NodeRef>> = vec![None];
     for _ in 0..len {
@@ -222,7 +222,7 @@ fn chain_cut_off(len: usize, order: ByteOrder) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_cut_off_is_made_once_however_it_is_needed() {
+fn values_inside_a_truncated_part_are_created_once() {
     for order in ORDERS {
         let octets = chain_cut_off(8, order);
         let mut input = Decoder::new(&octets, wire(order));
@@ -232,7 +232,7 @@ fn what_was_cut_off_is_made_once_however_it_is_needed() {
         for pair in nodes.windows(2) {
             assert_eq!(pair[1].as_ref().unwrap().node_state().next.get(), pair[0]);
         }
-        // Each is in what is around it: a long chain would be gone through again and again.
+        // Each is inside its predecessor: a long chain would be decoded repeatedly.
         let octets = chain_cut_off(200, order);
         let mut input = Decoder::new(&octets, wire(order));
         Option::<ValueRef<dyn OldBase>>::decode(&mut input).unwrap().unwrap();
@@ -250,7 +250,7 @@ fn boxed_values_are_values() {
     }
 }
 
-/// Has factories, and no objects.
+/// A binder with factories only.
 #[derive(Clone, Default)]
 struct Factories(Vec<(&'static str, Arc<dyn ValueFactory>)>);
 
@@ -292,11 +292,11 @@ impl Typed for Text {
 
 /// As `CORBA::Any::to_value` in the mappings to other languages.
 #[test]
-fn a_value_in_an_any_is_taken_out_as_its_base() {
+fn a_value_in_an_any_is_extracted_as_its_base() {
     let derived =
         || Some(ValueRef::<dyn Derived>::new(DerivedState { base: BaseState { x: 3 }, ..Default::default() }));
     let whole = spandrel_cdr::Any::new(&derived()).unwrap();
-    assert!(whole.extract::<Option<ValueRef<dyn Base>>>().is_err(), "it is of another type");
+    assert!(whole.extract::<Option<ValueRef<dyn Base>>>().is_err(), "its type is another one");
     let base = whole.to_value::<dyn Base>().unwrap().unwrap();
     assert_eq!((base.base_state().x, base.repository_id()), (3, Some("IDL:Derived:1.0")));
     assert!(base.downcast::<dyn Derived>().is_some());
@@ -312,17 +312,18 @@ fn a_value_in_an_any_is_taken_out_as_its_base() {
     let any_value = any_value.to_value::<dyn ValueBase>().unwrap().unwrap();
     assert!(any_value.downcast::<dyn Derived>().is_some());
     assert_eq!(spandrel_cdr::Any::new(&None::<ValueRef<dyn Derived>>).unwrap().to_value::<dyn Base>().unwrap(), None);
-    // A type code that says less than the value is: the value decides.
+    // The type code is less specific than the value: the value's type decides.
     let said_less = read(<dyn Base>::type_code(), &octets(&derived(), ByteOrder::Big));
     assert!(said_less.to_value::<dyn Derived>().unwrap().is_some());
     let is_less = spandrel_cdr::Any::new(&Some(ValueRef::<dyn Base>::new(BaseState { x: 4 }))).unwrap();
     assert!(other(is_less.to_value::<dyn Derived>().map(drop)));
     assert!(other(spandrel_cdr::Any::new(&4_i32).unwrap().to_value::<dyn Base>().map(drop)));
-    // The value says nothing of its type, so that it is of that of the type code (Part 2, 9.3.4.1): no ids, and null inside.
+    // The value has no type information, so it has the type code's type (Part 2, 9.3.4.1): no ids, and null
+    // inside.
     let unsaid = b"\x7f\xff\xff\x00\0\0\0\x05\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\0";
     let unsaid = read(<dyn Derived>::type_code(), &unsaid[..]);
     assert_eq!(unsaid.to_value::<dyn Base>().unwrap().unwrap().repository_id(), Some("IDL:Derived:1.0"));
-    // As an abstract interface has it.
+    // In the form of an abstract interface.
     let either = TypeCode::abstract_interface("IDL:Either:1.0", "Either").unwrap();
     let value = derived();
     let mut out = Encoder::new(wire(ByteOrder::Big));
@@ -333,7 +334,7 @@ fn a_value_in_an_any_is_taken_out_as_its_base() {
     assert!(other(either.to_value::<Text>().map(drop)));
 }
 
-/// Counts, names, and a value, written in no order that IDL would know.
+/// Counts, names, and a value, in an order without an IDL equivalent.
 struct Soup(Vec<u64>, Option<NodeRef>, String);
 
 impl Recipe for Soup {
@@ -353,7 +354,7 @@ fn soups(greedy: bool) -> Factories {
         let counts = Decode::decode(input)?;
         let again: Option<NodeRef> = Decode::decode(input)?;
         assert_eq!(node, again);
-        // What it leaves is passed over.
+        // Its unread rest is skipped.
         let name = if greedy { Decode::decode(input)? } else { String::new() };
         Ok(Soup(counts, node, name))
     };
@@ -361,7 +362,7 @@ fn soups(greedy: bool) -> Factories {
 }
 
 #[test]
-fn custom_values_write_and_read_themselves() {
+fn custom_values_use_their_own_marshaling() {
     for order in ORDERS {
         for greedy in [true, false] {
             let soup: ValueRef<dyn Recipe> =
@@ -379,7 +380,7 @@ fn custom_values_write_and_read_themselves() {
 }
 
 #[test]
-fn operations_are_those_of_the_registered_factory() {
+fn values_have_the_operations_of_the_registered_factory() {
     struct Shouting(BaseState);
     impl Base for Shouting {
         fn base_state(&self) -> &BaseState {
@@ -393,13 +394,13 @@ fn operations_are_those_of_the_registered_factory() {
     let value = Option::<ValueRef<dyn ValueBase>>::decode(&mut input).unwrap().unwrap();
     assert_eq!(value.implementation::<Shouting>().unwrap().0.x, 3);
     assert_eq!(value.downcast::<dyn Base>().unwrap().base_state().x, 3);
-    // Without a factory, nobody knows what a value of any type would be.
+    // Without a factory a value of any type cannot be created.
     let unknown = Option::<ValueRef<dyn ValueBase>>::decode(&mut Decoder::new(&octets, wire(ByteOrder::Little)));
     assert_eq!(unknown, Err(CdrError::UnknownValue { repository_id: "IDL:Base:1.0".into() }));
 }
 
 #[test]
-fn limits_hold() {
+fn limits_of_values_are_enforced() {
     let octets = octets(&Some(ring(20)), ByteOrder::NATIVE);
     let read = |limits| Option::<NodeRef>::decode(&mut Decoder::new(&octets, Wire { limits, ..Wire::default() }));
     assert!(read(Limits { value_nesting: 20, values: 20, ..Limits::default() }).is_ok());

@@ -1,4 +1,4 @@
-//! Octets that are no values: refused, whatever they are.
+//! Malformed values: rejected in every form.
 
 use proptest::prelude::*;
 use spandrel_cdr::{ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, GraphBuilder, Limits, ValueRef, Wire};
@@ -10,7 +10,7 @@ use support::{ORDERS, config, order, wire};
 
 type NodeRef = ValueRef<dyn Node>;
 
-/// Octets in big-endian order, put together by hand.
+/// Octets in big-endian order, assembled by hand.
 #[derive(Clone, Default)]
 struct Octets(Vec<u8>);
 
@@ -68,13 +68,13 @@ type OneBase = Option<ValueRef<dyn Base>>;
 type OneOldBase = Option<ValueRef<dyn OldBase>>;
 
 #[test]
-fn indirections_lead_to_values_before_them() {
+fn indirections_lead_to_earlier_values() {
     let base = start().word(0x7fff_ff02).text("IDL:Base:1.0").word(5);
     assert!(base.clone().back(0).read::<Bases>().is_ok());
     for to in [-4, 4, 8, 12, 24, 28, 32, 400, i32::MIN / 2] {
         base.clone().back(to).malformed::<Bases>();
     }
-    // To itself, and to where nothing can be.
+    // To itself, and to impossible positions.
     start().back(0).malformed::<OneBase>();
     start().word(0xffff_ffff).word(0).malformed::<OneBase>();
     start().word(0xffff_ffff).word(0x8000_0000).malformed::<OneBase>();
@@ -104,7 +104,7 @@ fn repository_ids_are_shared_by_indirections() {
 }
 
 #[test]
-fn a_codebase_is_read_and_ignored() {
+fn a_codebase_is_ignored() {
     let value = start().word(0x7fff_ff03).text("http://code.example/").text("IDL:Base:1.0").word(5);
     assert_eq!(value.read::<OneBase>().unwrap().unwrap().base_state().x, 5);
     let again = value.word(0x7fff_ff03).back(4).back(32).word(6);
@@ -112,7 +112,7 @@ fn a_codebase_is_read_and_ignored() {
 }
 
 #[test]
-fn tags_have_no_other_bits() {
+fn unknown_tag_bits_are_rejected() {
     start().word(0x7fff_ff04).text("IDL:Base:1.0").word(5).malformed::<OneBase>();
     start().word(0x7fff_ff12).text("IDL:Base:1.0").word(5).malformed::<OneBase>();
     start().word(0x7fff_feff).malformed::<OneBase>();
@@ -123,21 +123,21 @@ fn tags_have_no_other_bits() {
 }
 
 #[test]
-fn chunks_have_sizes_that_fit() {
+fn chunk_sizes_are_validated() {
     assert!(chunked().word(4).word(5).word(0xffff_ffff).read::<OneBase>().is_ok());
-    // No size, too long, too short, none at all, and the end too early.
+    // No size, too long, too short, no chunk, and an early end.
     chunked().word(0).word(5).word(0xffff_ffff).malformed::<OneBase>();
     assert!(chunked().word(100).word(5).word(0xffff_ffff).read::<OneBase>().is_err());
     chunked().word(2).word(5).word(0xffff_ffff).malformed::<OneBase>();
     chunked().word(0xffff_ffff).malformed::<OneBase>();
-    // What stands in a chunk beyond the state is passed over, as are further chunks and values.
+    // The rest of a chunk after the state is skipped, and so are further chunks and values.
     let more = chunked().word(6).word(5).octets(b"ab").word(3).octets(b"cde");
     let more = more.word(0x7fff_ff0a).text("IDL:Any:1.0").word(1).octets(b"f").word((-2_i32).cast_unsigned());
     let end = more.clone().word(0xffff_ffff).word(9);
     let mut input = Decoder::new(&end.0, wire(ByteOrder::Big));
     assert_eq!(OneBase::decode(&mut input).unwrap().unwrap().base_state().x, 5);
     assert_eq!(input.u32(), Ok(9));
-    // A value in it that is not chunked would not end anywhere; a size of none neither.
+    // A nested value without chunks would not end; neither would a chunk of size zero.
     more.clone().word(0x7fff_ff02).text("IDL:Any:1.0").word(0xffff_ffff).malformed::<OneBase>();
     more.clone().word(0).word(0xffff_ffff).malformed::<OneBase>();
     // Ends of values that are not open.
@@ -146,7 +146,7 @@ fn chunks_have_sizes_that_fit() {
 }
 
 #[test]
-fn nothing_is_split_between_chunks() {
+fn primitives_are_not_divided_between_chunks() {
     let node = || start().word(0x7fff_ff0a).text("IDL:Node:1.0");
     // A number of eight octets, which may need padding, nil, and no others.
     let rest = |octets: Octets| {
@@ -163,7 +163,7 @@ fn nothing_is_split_between_chunks() {
 }
 
 #[test]
-fn values_in_chunked_ones_stand_between_chunks() {
+fn nested_values_are_between_chunks() {
     // A `Derived` whose node is not chunked, then one whose node begins inside a chunk.
     let derived = || start().word(0x7fff_ff0a).text("IDL:Derived:1.0");
     let node = |octets: Octets| octets.text("IDL:Node:1.0");
@@ -177,30 +177,30 @@ fn values_in_chunked_ones_stand_between_chunks() {
     assert!(both.clone().word(0xffff_fffe).word(0xffff_ffff).read::<OneBase>().is_ok());
     both.clone().word(0xffff_fffd).malformed::<OneBase>();
     assert!(both.clone().word(0xffff_fffe).read::<OneBase>().is_err());
-    // The same, cut off to the base.
+    // The same, truncated to the base.
     let cut = Octets([&start().word(0x7fff_ff0e).word(2).text("IDL:Derived:1.0").text("IDL:Base:1.0").0[..]].concat());
     let cut = inner(node(state(cut).word(0x7fff_ff0a))).word(0xffff_ffff);
     assert_eq!(cut.read::<OneOldBase>().unwrap().unwrap().old_state().x, 5);
 }
 
 #[test]
-fn values_are_of_the_type_that_their_position_has() {
+fn values_must_have_the_type_of_their_position() {
     let wrong = CdrError::UnknownValue { repository_id: "IDL:Base:1.0".into() };
     let base = start().word(0x7fff_ff02).text("IDL:Base:1.0").word(5);
     assert_eq!(base.read::<Option<NodeRef>>(), Err(wrong));
-    // Known already, but as something else.
+    // Known already, with another type.
     let twice = base.back(0);
     let mut input = Decoder::new(&twice.0, wire(ByteOrder::Big));
     OneBase::decode(&mut input).unwrap();
     let refused = Option::<NodeRef>::decode(&mut input);
     assert_eq!(refused, Err(CdrError::WrongValue { expected: "IDL:Node:1.0", found: "IDL:Base:1.0" }));
-    // A node inside of a `Derived` that says to be the `Derived` itself, which is not there yet.
+    // A node inside a `Derived` that is an indirection to the incomplete `Derived`.
     let derived = start().word(0x7fff_ff02).text("IDL:Derived:1.0").word(5).word(0).word(0).word(7).back(0);
     let refused = derived.read::<OneBase>();
     assert_eq!(refused, Err(CdrError::WrongValue { expected: "IDL:Node:1.0", found: "IDL:Derived:1.0" }));
 }
 
-/// A graph of nodes: names, and who refers to whom.
+/// A graph of nodes: names, and links.
 type Shape = Vec<(Option<prop::sample::Index>, Vec<Option<prop::sample::Index>>)>;
 
 fn shape() -> impl Strategy<Value = Shape> {
@@ -226,7 +226,7 @@ fn build(shape: &Shape) -> NodeRef {
 /// A node's name, its weight's bits, and the numbers of its next and its others.
 type Seen = (String, u64, Option<usize>, Vec<Option<usize>>);
 
-/// Who refers to whom, as seen from a node: every node once, by number.
+/// The links reachable from a node: every node once, by number.
 fn look(root: &NodeRef) -> Vec<Seen> {
     let mut seen = vec![root.clone()];
     let mut all = Vec::new();
@@ -248,7 +248,7 @@ fn look(root: &NodeRef) -> Vec<Seen> {
     all
 }
 
-/// In no chunks by itself, in chunks inside of a truncatable value.
+/// Not chunked by itself, chunked inside a truncatable value.
 fn encoded(root: &NodeRef, is_chunked: bool, order: ByteOrder, start: usize) -> Vec<u8> {
     let node = Some(root.clone());
     let derived = DerivedState { node: node.clone().into(), ..DerivedState::default() };
@@ -277,12 +277,12 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn graphs_arrive_as_they_were(shape in shape(), order in order(), is_chunked: bool, start in 0_usize..8) {
+    fn graphs_survive_encoding_and_decoding(shape in shape(), order in order(), is_chunked: bool, start in 0_usize..8) {
         let root = build(&shape);
         let octets = encoded(&root, is_chunked, order, start);
         let back = decoded(&octets, is_chunked, order, start).unwrap();
         prop_assert_eq!(look(&back), look(&root));
-        // Cut off anywhere, they do not arrive, and whatever octet is changed, nothing breaks.
+        // Truncated at any octet it is rejected, and with any changed octet it is safe.
         for cut in start..octets.len() {
             prop_assert!(decoded(&octets[..cut], is_chunked, order, start).is_err());
         }
@@ -298,7 +298,7 @@ proptest! {
         if let Ok(back) = decoded(&octets, is_chunked, order, 0) {
             look(&back);
         }
-        // Who does not know the derived type reads the same octets otherwise.
+        // A receiver without the derived type decodes the same octets differently.
         let _ = OneOldBase::decode(&mut Decoder::new(&octets, wire(order)));
     }
 
@@ -315,8 +315,8 @@ proptest! {
 }
 
 #[test]
-fn nesting_ends_in_an_error_and_not_at_the_end_of_the_stack() {
-    // Each node's next is another, for ever.
+fn nesting_ends_in_an_error_instead_of_a_stack_overflow() {
+    // Each node's next is another, endlessly.
     let mut octets = start();
     for _ in 0..100_000 {
         octets = octets.word(0x7fff_ff00).text("").octets(&[0; 3]).word(0).word(0);

@@ -1,7 +1,7 @@
 //! Wide characters and the code sets of narrow ones, in each protocol version.
 //!
-//! Octets marked so were printed by a program over omniORB 4.2.5 (`marshalWString`, `marshalWChar` with its UTF-16 code
-//! set, into a `cdrMemoryStream`).
+//! The octets marked as omniORB's were printed by a program over omniORB 4.2.5 (`marshalWString`,
+//! `marshalWChar` with its UTF-16 code set, into a `cdrMemoryStream`).
 
 use crate::support;
 
@@ -35,7 +35,7 @@ fn both_ways<T: Encode + Decode + PartialEq + std::fmt::Debug>(value: T, wire: W
 }
 
 #[test]
-fn a_wide_string_in_1_2_is_what_omniorb_writes() {
+fn a_wide_string_in_1_2_is_encoded_as_by_omniorb() {
     let wire = |order| Wire::new(order, GiopVersion::V1_2);
     both_ways(WString::from("xé€"), wire(LITTLE), &[8, 0, 0, 0, 0xff, 0xfe, 0x78, 0, 0xe9, 0, 0xac, 0x20]);
     both_ways(WString::from("xé€"), wire(BIG), &[0, 0, 0, 8, 0xfe, 0xff, 0, 0x78, 0, 0xe9, 0x20, 0xac]);
@@ -45,7 +45,7 @@ fn a_wide_string_in_1_2_is_what_omniorb_writes() {
 }
 
 #[test]
-fn the_mark_of_a_wide_string_decides_and_without_one_it_is_big_endian() {
+fn a_byte_order_mark_decides_and_the_default_is_big_endian() {
     for order in ORDERS {
         let wire = Wire::new(order, GiopVersion::V1_2);
         let with = |content: &[u8]| {
@@ -61,7 +61,7 @@ fn the_mark_of_a_wide_string_decides_and_without_one_it_is_big_endian() {
         assert_eq!(with(&[0xd8, 0x3d]), Err(CdrError::NotText("UTF-16")), "half a pair");
         assert_eq!(
             with(&[0x20, 0xac, 0]),
-            Err(CdrError::Malformed("wide text of two octets each has an odd number of them"))
+            Err(CdrError::Malformed("wide text of two octets per character has an odd length"))
         );
         assert_eq!(with(&[0, 0x61, 0, 0]), Err(CdrError::StrayNul));
     }
@@ -80,15 +80,15 @@ fn a_wide_string_in_1_1_counts_code_units_and_ends_with_nul() {
 }
 
 #[test]
-fn a_wide_character_in_1_2_is_what_omniorb_writes() {
+fn a_wide_character_in_1_2_is_encoded_as_by_omniorb() {
     for order in ORDERS {
         let wire = Wire::new(order, GiopVersion::V1_2);
         both_ways('é', wire, &[2, 0, 0xe9]);
         both_ways('€', wire, &[2, 0x20, 0xac]);
         both_ways('\u{feff}', wire, &[2, 0xfe, 0xff]);
-        // Those beyond the first plane, which omniORB does not have, are a pair.
+        // Those beyond the basic plane, which omniORB lacks, are a pair.
         both_ways('😀', wire, &[4, 0xd8, 0x3d, 0xde, 0x00]);
-        assert_eq!(read::<char>(&[4, 0xff, 0xfe, 0xac, 0x20], wire), Ok('€'), "behind a mark");
+        assert_eq!(read::<char>(&[4, 0xff, 0xfe, 0xac, 0x20], wire), Ok('€'), "after a mark");
         assert_eq!(read::<char>(&[6, 0xff, 0xfe, 0x3d, 0xd8, 0x00, 0xde], wire), Ok('😀'));
         for hostile in
             [&[0][..], &[1, 0x61], &[3, 0, 0, 0x61], &[4, 0, 0x61, 0, 0x62], &[8, 0, 0x61, 0, 0x61, 0, 0x61, 0, 0x61]]
@@ -115,7 +115,7 @@ fn a_wide_character_in_1_1_is_one_code_unit() {
 }
 
 #[test]
-fn without_an_agreement_there_are_no_wide_characters() {
+fn without_negotiation_there_are_no_wide_characters() {
     let old = Wire::new(BIG, GiopVersion::V1_0);
     let silent = Wire { wchar_set: WcharSet::Unknown, ..Wire::new(BIG, GiopVersion::V1_2) };
     for (wire, error) in [(old, CdrError::WideInGiop10), (silent, CdrError::NoWcharSet)] {
@@ -154,7 +154,7 @@ proptest! {
     #![proptest_config(support::config())]
 
     #[test]
-    fn any_text_goes_wide(text in "[^\0]{0,20}", order in support::order(), later: bool) {
+    fn any_text_survives_as_wstring(text in "[^\0]{0,20}", order in support::order(), later: bool) {
         let wire = Wire::new(order, if later { GiopVersion::V1_2 } else { GiopVersion::V1_1 });
         let written = octets(&WString::from(text.as_str()), wire).unwrap();
         prop_assert_eq!(&written, &octets(&Wide(&text), wire).unwrap());
@@ -165,13 +165,13 @@ proptest! {
     }
 
     #[test]
-    fn any_text_goes_as_utf8(text in "[^\0]{0,20}", order in support::order()) {
+    fn any_text_survives_as_utf8(text in "[^\0]{0,20}", order in support::order()) {
         let wire = Wire { char_set: CharSet::Utf8, ..support::wire(order) };
         prop_assert_eq!(read::<String>(&octets(&text, wire).unwrap(), wire).unwrap(), text);
     }
 
     #[test]
-    fn any_character_goes_wide(value: char, order in support::order()) {
+    fn any_character_survives_as_wchar(value: char, order in support::order()) {
         let wire = support::wire(order);
         prop_assert_eq!(read::<char>(&octets(&value, wire).unwrap(), wire), Ok(value));
     }

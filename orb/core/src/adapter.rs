@@ -68,7 +68,7 @@ pub trait ObjectAdapter: Send + Sync + fmt::Debug {
 
 /// What an adapter says of the object that an upcall is for.
 ///
-/// It lives as long as the upcall; what outlives that is [`detained`](Self::detain).
+/// It lives as long as the upcall; what outlives that is [kept in use](Self::keep_in_use).
 #[cfg(feature = "server")]
 pub trait Target: Sync {
     /// The object's id within its adapter.

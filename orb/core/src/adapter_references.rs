@@ -4,7 +4,6 @@
 
 use spandrel_giop::SystemException;
 
-#[cfg(feature = "interceptors")]
 use crate::interception::{self, Custom};
 use crate::{AdapterDescription, AdapterState, ObjectRef, Operations, Orb, operation_index};
 
@@ -12,7 +11,6 @@ use crate::{AdapterDescription, AdapterState, ObjectRef, Operations, Orb, operat
 #[derive(Clone, Debug, Default)]
 pub struct References {
     /// Most often there is nothing.
-    #[cfg(feature = "interceptors")]
     custom: Option<Custom>,
     /// What they offer to clients of our kind.
     operations: Option<&'static Operations>,
@@ -34,29 +32,17 @@ impl Orb {
     /// # Errors
     /// OBJ_ADAPTER if an interceptor keeps it from being made (16.5.4.2).
     pub fn establish_components(&self, adapter: &dyn AdapterDescription) -> Result<References, SystemException> {
-        #[cfg(feature = "interceptors")]
-        return Ok(References { custom: interception::establish(self, adapter)?, ..References::default() });
-        #[cfg(not(feature = "interceptors"))]
-        {
-            let _ = adapter;
-            Ok(References::default())
-        }
+        Ok(References { custom: interception::establish(self, adapter)?, ..References::default() })
     }
 
     /// A manager of adapters has changed its state. Called with no lock held.
     pub fn adapter_manager_state_changed(&self, manager_id: &str, state: AdapterState) {
-        #[cfg(feature = "interceptors")]
         interception::note_manager_state(self, manager_id, state);
-        #[cfg(not(feature = "interceptors"))]
-        let _ = (manager_id, state);
     }
 
     /// Adapters of these names have changed their state otherwise: they are no more. Called with no lock held.
     pub fn adapter_state_changed(&self, adapter_names: &[Vec<String>], state: AdapterState) {
-        #[cfg(feature = "interceptors")]
         interception::note_adapter_state(self, adapter_names, state);
-        #[cfg(not(feature = "interceptors"))]
-        let _ = (adapter_names, state);
     }
 
     /// A reference to an object of an adapter, as interceptors will have it; otherwise as [`make_reference`](Self::make_reference).
@@ -71,12 +57,9 @@ impl Orb {
         object_key: Vec<u8>,
     ) -> Result<ObjectRef, SystemException> {
         let offered = references.operations.and_then(operation_index::component);
-        #[cfg(feature = "interceptors")]
         if let Some(custom) = &references.custom {
             return custom.make_reference(self, type_id, object_id, object_key, offered);
         }
-        #[cfg(not(feature = "interceptors"))]
-        let _ = object_id;
         self.make_reference_with(type_id, object_key, offered.as_slice())
     }
 }

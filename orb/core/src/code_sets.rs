@@ -34,18 +34,15 @@ impl Agreement {
         // GIOP 1.0 knows of no code sets.
         let components = if version < GiopVersion::V1_1 { &[] } else { &*profile.components };
         for component in components {
-            match Component::decode(component)? {
-                Some(Component::CodeSets { char_data, wchar_data }) => named = Some((char_data, wchar_data)),
-                Some(Component::OrbType(orb)) => is_ours = orb == ids::ORB_TYPE,
-                _ => {}
+            if let Some(sets) = Component::read_code_sets(component)? {
+                named = Some(sets);
+            } else if let Some(orb) = Component::read_orb_type(component)? {
+                is_ours = orb == ids::ORB_TYPE;
             }
         }
         let wide = (own.wchar_set, named.as_ref().map_or(0, |(_, wide)| wide.native));
         let choose = |(chars, wide)| TransmissionCodeSets::choose(own, &chars, &wide, is_ours, version);
-        #[cfg(feature = "code-sets")]
         let assumed = own.assumed.filter(|_| version >= GiopVersion::V1_1);
-        #[cfg(not(feature = "code-sets"))]
-        let assumed = None;
         let chosen = named.map_or(Ok(assumed), |named| choose(named).map(Some));
         Ok(chosen.map(|chosen| {
             let context = chosen.map(TransmissionCodeSets::to_context);
@@ -60,7 +57,7 @@ impl Agreement {
 
     /// The agreement under which requests are written.
     pub(crate) fn on(&self, wire: Wire) -> Wire {
-        self.chosen.unwrap_or(TransmissionCodeSets::UNSAID).on(wire)
+        self.chosen.unwrap_or(TransmissionCodeSets::UNNEGOTIATED).on(wire)
     }
 
     /// What a connection is told, once.
@@ -74,11 +71,13 @@ impl Agreement {
         match error {
             CdrError::NoWcharSet => self.no_wide_text().with_source(error),
             CdrError::NotRepresentable { .. } if self.chosen.is_none() => {
-                let text = format!(
-                    "{error}: the reference names no code sets, as an IOR of its server would (-ORBDefaultCharCodeSet says what \
-                     to assume)"
-                );
-                SystemException::from(error).with_detail(|| text)
+                let cause = error.clone();
+                SystemException::from(error).with_detail(move || {
+                    format!(
+                        "{cause}: the reference names no code sets, as an IOR of its server would (-ORBDefaultCharCodeSet \
+                         says what to assume)"
+                    )
+                })
             }
             _ => error.into(),
         }
@@ -110,7 +109,6 @@ impl Agreement {
     }
 }
 
-#[cfg(feature = "code-sets")]
 /// Code sets as a command line lists them: names or numbers with commas between, `all`, or `none`.
 pub(crate) fn listed<S: std::str::FromStr>(text: &str, all: impl Iterator<Item = S>) -> Result<Vec<S>, S::Err> {
     match text {

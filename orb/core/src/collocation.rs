@@ -87,7 +87,6 @@ impl ObjectRef {
         let Some(adapter) = orb.adapter() else { return Ok(()) };
         let _running = orb.locals().enter(orb)?;
         let call_policies = self.call_policies();
-        #[cfg(feature = "policies")]
         if call_policies.starts.is_some() {
             // By the way on which that is obeyed.
             return Ok(());

@@ -1,37 +1,30 @@
 //! How an ORB is configured from a command line: `-ORB…` options.
 
+#[cfg(feature = "asynchronous")]
+mod asynchronous;
+#[cfg(feature = "server")]
+mod server;
 mod values;
 
-#[cfg(feature = "server")]
-use std::str::FromStr;
-
 use spandrel_cdr::{ByteOrder, GiopVersion};
-#[cfg(feature = "code-sets")]
 use spandrel_cdr::{CharSet, WcharSet};
-#[cfg(feature = "policies")]
 use spandrel_giop::AddressingDisposition;
 use spandrel_giop::SystemException;
-use spandrel_transport::OptionError;
-
-#[cfg(feature = "server")]
-use values::number_or_off;
-#[cfg(any(feature = "caching", feature = "server"))]
-use values::or_off;
-#[cfg(all(feature = "asynchronous", feature = "diagnostics"))]
-use values::socket_addr;
-use values::{milliseconds, yes_or_no};
+use spandrel_transport::{EndpointError, OptionError};
 
 #[cfg(feature = "asynchronous")]
-use crate::WaitStrategy;
-#[cfg(feature = "code-sets")]
-use crate::code_sets::listed;
-#[cfg(feature = "diagnostics")]
-use crate::diagnostics::TracePropagation;
-#[cfg(feature = "policies")]
-use crate::policies::DeadlineContext;
+use asynchronous::option as asynchronous_option;
+#[cfg(not(feature = "asynchronous"))]
+use no_option as asynchronous_option;
+#[cfg(not(feature = "server"))]
+use no_option as server_option;
 #[cfg(feature = "server")]
-use crate::{Collocation, Endpoint, EndpointError, QueueOverflow, server::CONCURRENCY};
-#[cfg(feature = "caching")]
+use server::option as server_option;
+use values::{milliseconds, or_off, yes_or_no};
+
+use crate::code_sets::listed;
+use crate::diagnostics::TracePropagation;
+use crate::policies::DeadlineContext;
 use crate::{ConnectionSharing, Purging};
 use crate::{Orb, OrbBuilder};
 
@@ -70,13 +63,11 @@ pub enum InitError {
         reason: OptionError,
     },
     /// An endpoint that cannot be read.
-    #[cfg(feature = "server")]
     #[error(transparent)]
     BadEndpoint(#[from] EndpointError),
 }
 
 const CODE_SET: &str = "the name of a code set, or its number in the OSF registry";
-#[cfg(feature = "code-sets")]
 const CODE_SETS: &str = "code sets by their names or numbers, separated by commas, `all` or `none`";
 
 impl OrbBuilder {
@@ -134,7 +125,7 @@ impl OrbBuilder {
     /// A value may also follow its option without a space where that is how an initial reference is said:
     /// `-ORBInitRefName=URL` (8.5.1).
     ///
-    /// Without the features `server`, `asynchronous` and `urls` what concerns only these is unknown.
+    /// Without the features `server` and `asynchronous` the options of these are unknown.
     ///
     /// # Errors
     /// [`InitError`] for an option that is unknown or a value that cannot be read.
@@ -164,236 +155,162 @@ impl OrbBuilder {
     /// As [`OrbBuilder::take_args`].
     pub fn option(self, option: &str, value: &str) -> Result<Self, InitError> {
         let bad = |expected| InitError::BadValue { option: option.into(), value: value.into(), expected };
-        Ok(match option {
-            #[cfg(feature = "server")]
-            "-ORBListenEndpoints" | "-ORBListenEndpoint" | "-ORBEndpoint" | "-ORBendPoint" => {
-                let endpoints = value.split(';').filter(|text| !text.is_empty());
-                endpoints
-                    .map(Endpoint::from_str)
-                    .try_fold(self, |builder, endpoint| Ok::<_, InitError>(builder.listen(endpoint?)))?
-            }
-            #[cfg(feature = "server")]
-            "-ORBPublish" | "-ORBendPointPublish" => self.publish(value),
-            #[cfg(feature = "transport-rules")]
-            "-ORBTransports" => self.transports(value.split(',').filter(|name| !name.is_empty())),
-            #[cfg(feature = "transport-rules")]
-            "-ORBClientTransportRule" | "-ORBclientTransportRule" => self.client_transport_rule(value).map_err(bad)?,
-            #[cfg(all(feature = "server", feature = "transport-rules"))]
-            "-ORBServerTransportRule" | "-ORBserverTransportRule" => self.server_transport_rule(value).map_err(bad)?,
-            #[cfg(feature = "urls")]
-            "-ORBInitRef" => {
-                let (name, url) = value.split_once('=').ok_or_else(|| bad("Name=URL"))?;
-                self.init_ref(name, url)
-            }
-            #[cfg(feature = "urls")]
-            "-ORBDefaultInitRef" => self.default_init_ref(value),
-            "-ORBRequestTimeout" => self.request_timeout(Some(milliseconds(value).ok_or_else(|| bad("milliseconds"))?)),
-            "-ORBConnectTimeout" => self.connect_timeout(Some(milliseconds(value).ok_or_else(|| bad("milliseconds"))?)),
-            "-ORBGiopVersion" => match value {
-                "1.0" => self.giop_version(GiopVersion::V1_0),
-                "1.1" => self.giop_version(GiopVersion::V1_1),
-                "1.2" => self.giop_version(GiopVersion::V1_2),
-                _ => return Err(bad("1.0, 1.1 or 1.2")),
-            },
-            #[cfg(feature = "policies")]
-            "-ORBTargetAddressing" => self.target_addressing(match value {
-                "key" => AddressingDisposition::Key,
-                "profile" => AddressingDisposition::Profile,
-                "reference" => AddressingDisposition::Reference,
-                _ => return Err(bad("key, profile or reference")),
-            }),
-            "-ORBByteOrder" => match value {
-                "big" => self.byte_order(ByteOrder::Big),
-                "little" => self.byte_order(ByteOrder::Little),
-                "native" => self.byte_order(ByteOrder::NATIVE),
-                _ => return Err(bad("big, little or native")),
-            },
-            "-ORBNativeCharCodeSet" | "-ORBnativeCharCodeSet" => {
-                self.native_char_set(value.parse().map_err(|_| bad(CODE_SET))?)
-            }
-            "-ORBNativeWCharCodeSet" | "-ORBnativeWCharCodeSet" => {
-                self.native_wchar_set(value.parse().map_err(|_| bad(CODE_SET))?)
-            }
-            #[cfg(feature = "code-sets")]
-            "-ORBDefaultCharCodeSet" | "-ORBdefaultCharCodeSet" => {
-                self.default_char_set(value.parse().map_err(|_| bad(CODE_SET))?)
-            }
-            #[cfg(feature = "code-sets")]
-            "-ORBDefaultWCharCodeSet" | "-ORBdefaultWCharCodeSet" => {
-                self.default_wchar_set(value.parse().map_err(|_| bad(CODE_SET))?)
-            }
-            #[cfg(feature = "code-sets")]
-            "-ORBConversionCodeSets" => {
-                self.conversion_char_sets(listed(value, CharSet::all()).map_err(|_| bad(CODE_SETS))?)
-            }
-            #[cfg(feature = "code-sets")]
-            "-ORBConversionWCharCodeSets" => {
-                self.conversion_wchar_sets(listed(value, WcharSet::all()).map_err(|_| bad(CODE_SETS))?)
-            }
-            "-ORBMaxMessageSize" => self.max_message(value.parse().map_err(|_| bad("a number of octets"))?),
-            #[cfg(any(feature = "details", feature = "server"))]
-            "-ORBMaxServiceContexts" => self.max_service_contexts(value.parse().map_err(|_| bad("a number"))?),
-            #[cfg(any(feature = "details", feature = "server"))]
-            "-ORBMaxServiceContextOctets" => {
-                self.max_service_context_octets(value.parse().map_err(|_| bad("a number of octets"))?)
-            }
-            #[cfg(feature = "server")]
-            "-ORBExceptionDetails" => self.exception_details(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-            #[cfg(feature = "fragments")]
-            "-ORBFragmentSize" => {
-                let (peer, size) = value.rsplit_once('=').map_or((None, value), |(peer, size)| (Some(peer), size));
-                let octets = match size {
-                    "off" => None,
-                    octets => Some(octets.parse().map_err(|_| bad("a number of octets or off, perhaps after PEER="))?),
-                };
-                match peer {
-                    None => self.fragment_size(octets),
-                    Some(peer) => self.fragment_size_for(peer, octets),
-                }
-            }
-            "-ORBConnectionsPerPeer" => self.connections_per_peer(value.parse().map_err(|_| bad("a number"))?),
-            #[cfg(feature = "caching")]
-            "-ORBMaxClientConnections" => self.max_client_connections(value.parse().map_err(|_| bad("a number"))?),
-            #[cfg(feature = "caching")]
-            "-ORBConnectionPurging" => self.purging(match value {
-                "lru" => Purging::LeastRecentlyUsed,
-                "lfu" => Purging::LeastFrequentlyUsed,
-                "fifo" => Purging::Fifo,
-                "null" => Purging::Null,
-                _ => return Err(bad("lru, lfu, fifo or null")),
-            }),
-            #[cfg(feature = "caching")]
-            "-ORBConnectionSharing" => self.connection_sharing(match value {
-                "exclusive" => ConnectionSharing::Exclusive,
-                "mixed" => ConnectionSharing::Mixed,
-                "multiplexed" => ConnectionSharing::Multiplexed,
-                _ => return Err(bad("exclusive, mixed or multiplexed")),
-            }),
-            #[cfg(feature = "caching")]
-            "-ORBIdleTimeout" => self.idle_timeout(or_off(value).ok_or_else(|| bad("milliseconds, or off"))?),
-            #[cfg(feature = "caching")]
-            "-ORBReconnectBackoff" => {
-                let (first, longest) = value.split_once(':').unwrap_or((value, value));
-                let spans = milliseconds(first).zip(milliseconds(longest));
-                let (first, longest) = spans.ok_or_else(|| bad("milliseconds, or two of them: first:longest"))?;
-                self.reconnect_backoff(first, longest)
-            }
-            #[cfg(feature = "asynchronous")]
-            "-ORBPendingRequests" => self.pending_requests(value.parse().map_err(|_| bad("a number"))?),
-            #[cfg(feature = "asynchronous")]
-            "-ORBBufferLimit" => self.buffer_limit(value.parse().map_err(|_| bad("a number of octets"))?),
-            #[cfg(feature = "server")]
-            "-ORBConcurrency" => self.concurrency(value.parse().map_err(|_| bad(CONCURRENCY))?),
-            #[cfg(feature = "server")]
-            "-ORBMaxConnectionMemory" => {
-                self.max_connection_memory(value.parse().map_err(|_| bad("a number of octets"))?)
-            }
-            #[cfg(feature = "server")]
-            "-ORBMaxServerMemory" => self.max_server_memory(value.parse().map_err(|_| bad("a number of octets"))?),
-            #[cfg(feature = "server")]
-            "-ORBMaxRequestsPerConnection" => {
-                self.max_requests_per_connection(value.parse().map_err(|_| bad("a number"))?)
-            }
-            #[cfg(feature = "server")]
-            "-ORBMaxServerThreads" => self.max_server_threads(value.parse().map_err(|_| bad("a number"))?),
-            #[cfg(feature = "server")]
-            "-ORBMaxDeferredRequests" => self.max_deferred_requests(value.parse().map_err(|_| bad("a number"))?),
-            #[cfg(feature = "server")]
-            "-ORBMaxConnectionsPerClient" => {
-                self.max_connections_per_client(number_or_off(value).ok_or_else(|| bad("a number or off"))?)
-            }
-            #[cfg(feature = "server")]
-            "-ORBMaxConnectionRate" => {
-                self.max_connection_rate(number_or_off(value).ok_or_else(|| bad("a number or off"))?)
-            }
-            #[cfg(feature = "server")]
-            "-ORBEvictIdle" => self.evict_idle(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-            #[cfg(feature = "server")]
-            "-ORBServerIdleTimeout" => {
-                self.server_idle_timeout(or_off(value).ok_or_else(|| bad("milliseconds or off"))?)
-            }
-            #[cfg(feature = "server")]
-            "-ORBMessageTimeout" => self.message_timeout(or_off(value).ok_or_else(|| bad("milliseconds or off"))?),
-            #[cfg(feature = "server")]
-            "-ORBQueueOverflow" => self.queue_overflow(match value {
-                "wait" => QueueOverflow::Wait,
-                "refuse" => QueueOverflow::Refuse,
-                _ => return Err(bad("wait or refuse")),
-            }),
-            #[cfg(feature = "server")]
-            "-ORBSendTimeout" => self.send_timeout(Some(milliseconds(value).ok_or_else(|| bad("milliseconds"))?)),
-            #[cfg(feature = "asynchronous")]
-            "-ORBWaitStrategy" => self.wait_strategy(match value {
-                "on-read" => WaitStrategy::OnRead,
-                #[cfg(feature = "server")]
-                "on-reactor" => WaitStrategy::OnReactor,
-                "on-waker" => WaitStrategy::OnWaker,
-                _ => return Err(bad("on-read, on-reactor or on-waker")),
-            }),
-            #[cfg(feature = "server")]
-            "-ORBMaxConnections" => self.max_connections(value.parse().map_err(|_| bad("a number"))?),
-            #[cfg(feature = "server")]
-            "-ORBBidirectional" => self.bidirectional(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-            #[cfg(feature = "server")]
-            "-ORBTrustListenPoints" => self.trust_listen_points(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-            "-ORBRequestCaching" => self.request_caching(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-            #[cfg(feature = "server")]
-            "-ORBAdaptiveDemultiplexing" => {
-                self.adaptive_demultiplexing(yes_or_no(value).ok_or_else(|| bad("yes or no"))?)
-            }
-            #[cfg(feature = "server")]
-            "-ORBOperationIndex" => self.operation_index(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-            #[cfg(feature = "datagrams")]
-            "-ORBDatagrams" => self.datagrams(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-            #[cfg(feature = "policies")]
-            "-ORBDeadlineContext" => self.deadline_context(match value {
-                "remaining" => DeadlineContext::Remaining,
-                "absolute" => DeadlineContext::Absolute,
-                "both" => DeadlineContext::Both,
-                "none" => DeadlineContext::None,
-                _ => return Err(bad("remaining, absolute, both or none")),
-            }),
-            #[cfg(feature = "server")]
-            "-ORBInheritDeadlines" => self.inherit_deadlines(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-            #[cfg(feature = "server")]
-            "-ORBCancelNested" => self.cancel_nested(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-            "-ORBKeepAlive" => {
-                self.keep_alive(value.parse().map_err(|()| bad("off, system, or seconds: idle[:interval[:count]]"))?)
-            }
-            "-ORBSocketQueue" => {
-                let octets = Some(value.parse().map_err(|_| bad("a number of octets"))?);
-                self.socket_queues(octets, octets)
-            }
-            #[cfg(feature = "server")]
-            "-ORBCollocation" => match value {
-                "direct" => self.collocation(Collocation::Direct),
-                "through-poa" => self.collocation(Collocation::ThroughPoa),
-                "no" => self.collocation(Collocation::No),
-                _ => return Err(bad("direct, through-poa or no")),
-            },
-            #[cfg(feature = "diagnostics")]
-            "-ORBMetrics" => self.metrics(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-            #[cfg(all(feature = "asynchronous", feature = "diagnostics"))]
-            "-ORBMetricsEndpoint" => self.metrics_endpoint(socket_addr(value).ok_or_else(|| bad("address:port"))?),
-            #[cfg(feature = "diagnostics")]
-            "-ORBTraceContext" => self.trace_context(match value {
-                "yes" => TracePropagation::Yes,
-                "no" => TracePropagation::No,
-                "propagate" => TracePropagation::Propagate,
-                _ => return Err(bad("yes, no or propagate")),
-            }),
-            "-ORBId" | "-ORBid" => self.orb_id(value),
-            "-ORBServerId" => self.server_id(value),
-            _ => match self.protocols.option(option, value) {
-                Ok(true) => self,
-                Ok(false) => return Err(InitError::UnknownOption(option.to_owned())),
+        match client_option(self, option, value, &bad)?
+            .or_else(|this| server_option(this, option, value, &bad))?
+            .or_else(|this| asynchronous_option(this, option, value, &bad))?
+        {
+            Parsed::Known(this) => Ok(*this),
+            Parsed::Unknown(this) => match this.protocols.option(option, value) {
+                Ok(true) => Ok(*this),
+                Ok(false) => Err(InitError::UnknownOption(option.to_owned())),
                 Err(reason) => {
                     let (option, value) = (option.to_owned(), value.to_owned());
-                    return Err(InitError::RefusedValue { option, value, reason });
+                    Err(InitError::RefusedValue { option, value, reason })
                 }
             },
-        })
+        }
     }
+}
+
+/// The error for a value that is not as expected.
+type Bad<'b> = &'b dyn Fn(&'static str) -> InitError;
+
+/// A builder that has taken an option, or one that does not know it.
+enum Parsed {
+    Known(Box<OrbBuilder>),
+    Unknown(Box<OrbBuilder>),
+}
+
+impl Parsed {
+    fn or_else(self, parse: impl FnOnce(OrbBuilder) -> Result<Self, InitError>) -> Result<Self, InitError> {
+        match self {
+            Self::Known(_) => Ok(self),
+            Self::Unknown(builder) => parse(*builder),
+        }
+    }
+}
+
+/// No option of a side that the program does without.
+#[allow(dead_code, reason = "unused where all sides are there")]
+fn no_option(builder: OrbBuilder, _: &str, _: &str, _: Bad<'_>) -> Result<Parsed, InitError> {
+    Ok(Parsed::Unknown(Box::new(builder)))
+}
+
+/// The options of every ORB.
+fn client_option(builder: OrbBuilder, option: &str, value: &str, bad: Bad<'_>) -> Result<Parsed, InitError> {
+    let builder = match option {
+        "-ORBTransports" => builder.transports(value.split(',').filter(|name| !name.is_empty())),
+        "-ORBClientTransportRule" | "-ORBclientTransportRule" => builder.client_transport_rule(value).map_err(bad)?,
+        "-ORBInitRef" => {
+            let (name, url) = value.split_once('=').ok_or_else(|| bad("Name=URL"))?;
+            builder.init_ref(name, url)
+        }
+        "-ORBDefaultInitRef" => builder.default_init_ref(value),
+        "-ORBRequestTimeout" => builder.request_timeout(Some(milliseconds(value).ok_or_else(|| bad("milliseconds"))?)),
+        "-ORBConnectTimeout" => builder.connect_timeout(Some(milliseconds(value).ok_or_else(|| bad("milliseconds"))?)),
+        "-ORBGiopVersion" => match value {
+            "1.0" => builder.giop_version(GiopVersion::V1_0),
+            "1.1" => builder.giop_version(GiopVersion::V1_1),
+            "1.2" => builder.giop_version(GiopVersion::V1_2),
+            _ => return Err(bad("1.0, 1.1 or 1.2")),
+        },
+        "-ORBTargetAddressing" => builder.target_addressing(match value {
+            "key" => AddressingDisposition::Key,
+            "profile" => AddressingDisposition::Profile,
+            "reference" => AddressingDisposition::Reference,
+            _ => return Err(bad("key, profile or reference")),
+        }),
+        "-ORBByteOrder" => match value {
+            "big" => builder.byte_order(ByteOrder::Big),
+            "little" => builder.byte_order(ByteOrder::Little),
+            "native" => builder.byte_order(ByteOrder::NATIVE),
+            _ => return Err(bad("big, little or native")),
+        },
+        "-ORBNativeCharCodeSet" | "-ORBnativeCharCodeSet" => {
+            builder.native_char_set(value.parse().map_err(|_| bad(CODE_SET))?)
+        }
+        "-ORBNativeWCharCodeSet" | "-ORBnativeWCharCodeSet" => {
+            builder.native_wchar_set(value.parse().map_err(|_| bad(CODE_SET))?)
+        }
+        "-ORBDefaultCharCodeSet" | "-ORBdefaultCharCodeSet" => {
+            builder.default_char_set(value.parse().map_err(|_| bad(CODE_SET))?)
+        }
+        "-ORBDefaultWCharCodeSet" | "-ORBdefaultWCharCodeSet" => {
+            builder.default_wchar_set(value.parse().map_err(|_| bad(CODE_SET))?)
+        }
+        "-ORBConversionCodeSets" => {
+            builder.conversion_char_sets(listed(value, CharSet::all()).map_err(|_| bad(CODE_SETS))?)
+        }
+        "-ORBConversionWCharCodeSets" => {
+            builder.conversion_wchar_sets(listed(value, WcharSet::all()).map_err(|_| bad(CODE_SETS))?)
+        }
+        "-ORBMaxMessageSize" => builder.max_message(value.parse().map_err(|_| bad("a number of octets"))?),
+        "-ORBFragmentSize" => {
+            let (peer, size) = value.rsplit_once('=').map_or((None, value), |(peer, size)| (Some(peer), size));
+            let octets = match size {
+                "off" => None,
+                octets => Some(octets.parse().map_err(|_| bad("a number of octets or off, perhaps after PEER="))?),
+            };
+            match peer {
+                None => builder.fragment_size(octets),
+                Some(peer) => builder.fragment_size_for(peer, octets),
+            }
+        }
+        "-ORBConnectionsPerPeer" => builder.connections_per_peer(value.parse().map_err(|_| bad("a number"))?),
+        "-ORBMaxClientConnections" => builder.max_client_connections(value.parse().map_err(|_| bad("a number"))?),
+        "-ORBConnectionPurging" => builder.purging(match value {
+            "lru" => Purging::LeastRecentlyUsed,
+            "lfu" => Purging::LeastFrequentlyUsed,
+            "fifo" => Purging::Fifo,
+            "null" => Purging::Null,
+            _ => return Err(bad("lru, lfu, fifo or null")),
+        }),
+        "-ORBConnectionSharing" => builder.connection_sharing(match value {
+            "exclusive" => ConnectionSharing::Exclusive,
+            "mixed" => ConnectionSharing::Mixed,
+            "multiplexed" => ConnectionSharing::Multiplexed,
+            _ => return Err(bad("exclusive, mixed or multiplexed")),
+        }),
+        "-ORBIdleTimeout" => builder.idle_timeout(or_off(value).ok_or_else(|| bad("milliseconds, or off"))?),
+        "-ORBReconnectBackoff" => {
+            let (first, longest) = value.split_once(':').unwrap_or((value, value));
+            let spans = milliseconds(first).zip(milliseconds(longest));
+            let (first, longest) = spans.ok_or_else(|| bad("milliseconds, or two of them: first:longest"))?;
+            builder.reconnect_backoff(first, longest)
+        }
+        "-ORBRequestCaching" => builder.request_caching(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
+        "-ORBDeadlineContext" => builder.deadline_context(match value {
+            "remaining" => DeadlineContext::Remaining,
+            "absolute" => DeadlineContext::Absolute,
+            "both" => DeadlineContext::Both,
+            "none" => DeadlineContext::None,
+            _ => return Err(bad("remaining, absolute, both or none")),
+        }),
+        "-ORBKeepAlive" => {
+            builder.keep_alive(value.parse().map_err(|()| bad("off, system, or seconds: idle[:interval[:count]]"))?)
+        }
+        "-ORBSocketQueue" => {
+            let octets = Some(value.parse().map_err(|_| bad("a number of octets"))?);
+            builder.socket_queues(octets, octets)
+        }
+        "-ORBMetrics" => builder.metrics(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
+        "-ORBTraceContext" => builder.trace_context(match value {
+            "yes" => TracePropagation::Yes,
+            "no" => TracePropagation::No,
+            "propagate" => TracePropagation::Propagate,
+            _ => return Err(bad("yes, no or propagate")),
+        }),
+        "-ORBId" | "-ORBid" => builder.orb_id(value),
+        "-ORBServerId" => builder.server_id(value),
+        #[cfg(any(feature = "details", feature = "server"))]
+        "-ORBMaxServiceContexts" => builder.max_service_contexts(value.parse().map_err(|_| bad("a number"))?),
+        #[cfg(any(feature = "details", feature = "server"))]
+        "-ORBMaxServiceContextOctets" => {
+            builder.max_service_context_octets(value.parse().map_err(|_| bad("a number of octets"))?)
+        }
+        _ => return Ok(Parsed::Unknown(Box::new(builder))),
+    };
+    Ok(Parsed::Known(Box::new(builder)))
 }
 
 impl Orb {
@@ -413,8 +330,10 @@ fn with_value(arg: &str) -> Option<(&str, &str)> {
     ["-ORBInitRef", "-ORBDefaultInitRef"].into_iter().find_map(|option| Some((option, split(option)?)))
 }
 
-#[cfg(all(test, feature = "server", feature = "urls"))]
+#[cfg(all(test, feature = "server"))]
 mod tests {
+    use spandrel_transport::Endpoint;
+
     use super::*;
 
     fn take(args: &[&str]) -> Result<(OrbBuilder, Vec<String>), InitError> {
@@ -464,7 +383,6 @@ mod tests {
             ("-ORBFragmentSize", "on"),
             ("-ORBMaxServiceContexts", "-1"),
             ("-ORBExceptionDetails", "some"),
-            #[cfg(feature = "policies")]
             ("-ORBTargetAddressing", "name"),
         ] {
             assert!(matches!(take(&[option, value]).unwrap_err(), InitError::BadValue { .. }), "{option} {value}");
@@ -486,11 +404,14 @@ mod tests {
     #[test]
     fn documented_options_are_the_existing_ones() {
         let source = include_str!("command_line.rs");
-        let arms: Vec<Vec<&str>> = source
-            .lines()
+        let sides = [include_str!("command_line/asynchronous.rs"), include_str!("command_line/server.rs")];
+        let arms: Vec<Vec<&str>> = sides
+            .iter()
+            .chain([&source])
+            .flat_map(|source| source.lines())
             .filter(|line| line.trim_start().starts_with("\"-ORB"))
             .filter_map(|line| line.split_once(" =>"))
-            .map(|(patterns, _)| named(patterns))
+            .map(|(patterns, _)| named(patterns.split(" if ").next().unwrap_or_default()))
             .collect();
         assert!(arms.len() > 50, "{arms:?}");
         let table = rows(source, "/// | ").concat();

@@ -9,11 +9,10 @@ use spandrel_giop::{
 use spandrel_sync::Arc;
 use spandrel_transport::{Address, Deadline};
 
-#[cfg(feature = "policies")]
 use crate::policies::{DeadlineContext, kept_context, remaining_end, written_contexts};
 #[cfg(feature = "server")]
 use crate::{bidirectional::Bidirectional, client::ClientConnection, operation_index::OperationIndex};
-#[cfg(feature = "datagrams")]
+#[cfg(feature = "server")]
 use crate::{client::CallFailure, datagrams::DatagramPeer};
 use crate::{
     client::{Peer, PeerTable},
@@ -34,13 +33,25 @@ pub(crate) struct WireSettings {
     pub(crate) limits: Limits,
     /// Headers of requests are kept, to be sent again.
     pub(crate) caches_requests: bool,
-    /// How deadlines are said.
-    #[cfg(feature = "policies")]
+    /// How requests say their deadline.
     pub(crate) deadlines: DeadlineContext,
+    /// Writes requests that say their deadline. A program that never sets it does not contain the contexts.
+    pub(crate) begin_timed: Option<BeginTimed>,
     /// Kept headers say where the operation is in the server's table, if its reference offers that.
     #[cfg(feature = "server")]
     pub(crate) sends_operation_index: bool,
 }
+
+/// Begins a request with a deadline: [`Destination::begin_timed`].
+pub(crate) type BeginTimed = for<'d, 'o, 'e, 's> fn(
+    &'d Destination,
+    &'o mut Encoder<'e>,
+    u32,
+    ResponseFlags,
+    &'s str,
+    &'s [ServiceContext],
+    &'s Deadline,
+) -> Body;
 
 /// One profile of a reference, ready to be invoked.
 #[derive(Debug)]
@@ -50,11 +61,10 @@ pub(crate) struct Destination {
     /// Headers of requests that were sent, if they are to be kept.
     cache: Option<RequestCache>,
     /// The same for requests with a deadline, if it is said as the time that is left and in no other way.
-    #[cfg(feature = "policies")]
     timed_cache: Option<RequestCache>,
-    /// How deadlines are said.
-    #[cfg(feature = "policies")]
+    /// How requests say their deadline.
     deadlines: DeadlineContext,
+    begin_timed: Option<BeginTimed>,
     /// How the server's operations are hashed, if that is to be made use of.
     #[cfg(feature = "server")]
     operations: Option<OperationIndex>,
@@ -69,7 +79,7 @@ pub(crate) struct Destination {
     /// How text is coded.
     text: Agreement,
     /// Where requests that nobody answers may go by datagram.
-    #[cfg(feature = "datagrams")]
+    #[cfg(feature = "server")]
     datagrams: Option<Arc<DatagramPeer>>,
 }
 
@@ -85,8 +95,8 @@ impl Destination {
         let version = profile.version.min(settings.version);
         let wire = text.on(Wire { limits: settings.limits, ..Wire::new(settings.order, version) });
         let is_ours = is_ours(profile)?;
-        #[cfg(feature = "policies")]
-        let keeps_timed = settings.caches_requests
+        let keeps_timed = settings.begin_timed.is_some()
+            && settings.caches_requests
             && is_ours
             && version >= GiopVersion::V1_2
             && settings.deadlines == DeadlineContext::Remaining;
@@ -103,10 +113,9 @@ impl Destination {
             },
             target: target.map(Box::new),
             cache: settings.caches_requests.then(RequestCache::default),
-            #[cfg(feature = "policies")]
             timed_cache: keeps_timed.then(RequestCache::default),
-            #[cfg(feature = "policies")]
             deadlines: settings.deadlines,
+            begin_timed: settings.begin_timed,
             #[cfg(feature = "server")]
             operations: if settings.sends_operation_index && version >= GiopVersion::V1_2 {
                 OperationIndex::of(&profile.components)
@@ -118,13 +127,13 @@ impl Destination {
             is_ours,
             object_key: profile.object_key.clone(),
             text,
-            #[cfg(feature = "datagrams")]
+            #[cfg(feature = "server")]
             datagrams: if version >= GiopVersion::V1_2 { peers.datagrams(profile) } else { None },
         })
     }
 
     /// Sends a request by datagram that nobody answers, if that is wanted and possible here.
-    #[cfg(feature = "datagrams")]
+    #[cfg(feature = "server")]
     pub(crate) fn uses_datagram<'a>(
         &self,
         write: impl FnOnce(&mut Encoder<'a>, &[ServiceContext]) -> Result<(), CallFailure>,
@@ -149,12 +158,9 @@ impl Destination {
         contexts: &[ServiceContext],
         deadline: Option<&Deadline>,
     ) -> Body {
-        #[cfg(feature = "policies")]
-        if let Some(deadline) = deadline {
-            return self.begin_timed(out, request_id, response, operation, contexts, deadline);
+        if let (Some(deadline), Some(begin_timed)) = (deadline, self.begin_timed) {
+            return begin_timed(self, out, request_id, response, operation, contexts, deadline);
         }
-        #[cfg(not(feature = "policies"))]
-        let _ = deadline;
         self.begin_untimed(out, request_id, response, operation, contexts)
     }
 
@@ -185,9 +191,8 @@ impl Destination {
     }
 
     /// A request that says how much time it has.
-    #[cfg(feature = "policies")]
     #[inline(never)]
-    fn begin_timed(
+    pub(crate) fn begin_timed(
         &self,
         out: &mut Encoder<'_>,
         request_id: u32,
@@ -198,15 +203,15 @@ impl Destination {
     ) -> Body {
         // Nobody waits for the servant of a one-way.
         let is_awaited = response == ResponseFlags::TWO_WAY;
-        let says_remaining = self.is_ours && self.deadlines.says_remaining() && deadline.is_worth_saying(is_awaited);
-        let says_absolute = self.deadlines.says_absolute() && deadline.is_worth_saying(is_awaited);
+        let says_remaining = self.is_ours && self.deadlines.says_remaining() && deadline.limits_server(is_awaited);
+        let says_absolute = self.deadlines.says_absolute() && deadline.limits_server(is_awaited);
         if !says_remaining && !says_absolute {
             return self.begin_untimed(out, request_id, response, operation, contexts);
         }
         let cache = self.timed_cache.as_ref().filter(|_| contexts.is_empty());
         let always = || self.operation_context(operation).into_iter().chain([kept_context()]).collect();
         if let Some(header) = cache.and_then(|cache| cache.header(&self.template, operation, always)) {
-            return header.begin_ending_in(out, request_id, response, &remaining_end(deadline, is_awaited));
+            return header.begin_with_tail(out, request_id, response, &remaining_end(deadline, is_awaited));
         }
         let said = written_contexts(deadline, is_awaited, says_remaining, says_absolute);
         self.template.begin(out, request_id, response, operation, &[contexts, &said].concat())
@@ -274,7 +279,7 @@ impl Destination {
                 }
             };
             // What can only be the key is not looked for.
-            let addressing = if cfg!(feature = "policies") { settings.addressing } else { AddressingDisposition::Key };
+            let addressing = settings.addressing;
             let target = || Target::by(addressing, ior, index);
             for (address, protocol) in peers.protocols().addresses(&profile) {
                 let Some(rank) = peers.protocols().rank(&address, protocol.cost(&address)) else {
@@ -307,7 +312,7 @@ impl Destination {
 /// Whether the profile says that its server is one of ours.
 fn is_ours(profile: &IiopProfile) -> Result<bool, GiopError> {
     for component in &profile.components {
-        if let Some(Component::OrbType(orb)) = Component::decode(component)? {
+        if let Some(orb) = Component::read_orb_type(component)? {
             return Ok(orb == ids::ORB_TYPE);
         }
     }

@@ -1,21 +1,19 @@
 //! Initial references: objects that a program knows by name before it knows anything else
 //! (CORBA 3.3 Part 1, 8.5.2 and 8.5.3).
 
-use std::collections::BTreeMap;
-
 use spandrel_cdr::Ior;
 use spandrel_sync::RwLock;
 
 /// Names and where they lead, as text: nothing is contacted before somebody asks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InitialReferences {
-    by_name: BTreeMap<String, String>,
+    by_name: Vec<(String, String)>,
     default: Option<String>,
 }
 
 /// What each name was registered with while the ORB ran. Plain references: one that held its ORB would keep it for ever.
 #[derive(Debug, Default)]
-pub(crate) struct RuntimeReferences(RwLock<BTreeMap<String, Ior>>);
+pub(crate) struct RuntimeReferences(RwLock<Vec<(String, Ior)>>);
 
 /// A name that no object can be registered by.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -51,7 +49,8 @@ pub(crate) fn local(name: &str) -> Option<InvalidName> {
 
 impl InitialReferences {
     pub(crate) fn set(&mut self, name: String, url: String) {
-        self.by_name.insert(name, url);
+        self.by_name.retain(|(known, _)| *known != name);
+        self.by_name.push((name, url));
     }
 
     pub(crate) fn set_default(&mut self, url: String) {
@@ -60,18 +59,18 @@ impl InitialReferences {
 
     /// The URL of a name. One that nobody set is looked for below the default (8.5.3.2).
     pub(crate) fn url(&self, name: &str) -> Option<String> {
-        let known = self.by_name.get(name).cloned();
+        let known = self.by_name.iter().find(|(known, _)| known == name).map(|(_, url)| url.clone());
         known.or_else(|| self.default.as_ref().map(|default| format!("{default}/{name}")))
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
-        self.by_name.keys()
+        self.by_name.iter().map(|(name, _)| name)
     }
 }
 
 impl RuntimeReferences {
     pub(crate) fn get(&self, name: &str) -> Option<Ior> {
-        self.0.read().get(name).cloned()
+        self.0.read().iter().find(|(known, _)| known == name).map(|(_, ior)| ior.clone())
     }
 
     pub(crate) fn insert(&self, name: &str, ior: Ior) -> Result<(), InvalidName> {
@@ -82,14 +81,14 @@ impl RuntimeReferences {
             return Err(local);
         }
         let mut registered = self.0.write();
-        if registered.contains_key(name) {
+        if registered.iter().any(|(known, _)| known == name) {
             return Err(InvalidName::Registered(name.to_owned()));
         }
-        registered.insert(name.to_owned(), ior);
+        registered.push((name.to_owned(), ior));
         Ok(())
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
-        self.0.read().keys().cloned().collect()
+        self.0.read().iter().map(|(name, _)| name.clone()).collect()
     }
 }

@@ -11,7 +11,6 @@ mod forward_history;
 #[path = "invocation/no_forward_history.rs"]
 mod forward_history;
 mod forwarding;
-#[cfg(feature = "interceptors")]
 mod intercepted;
 mod profile_selector;
 
@@ -21,8 +20,7 @@ use spandrel_cdr::{CdrError, Decode, Decoder, Encoder, Ior};
 use spandrel_giop::{CompletionStatus, LocateStatus, ReplyStatus, ResponseFlags, SystemException, minor};
 use spandrel_transport::Deadline;
 
-#[cfg(feature = "diagnostics")]
-use crate::diagnostics::WatchedCall;
+use crate::diagnostics::{CallObserver, WatchedCall};
 #[cfg(feature = "server")]
 use crate::server::collocated;
 use crate::{
@@ -32,9 +30,10 @@ use crate::{
     policies::{RebindPolicy, SyncScopePolicy},
 };
 
+use crate::object::{CallKind, Marshal};
+use exchange::exchange;
 #[cfg(feature = "server")]
 use exchange::exchange_here;
-use exchange::{CallKind, Marshal, exchange};
 #[cfg(feature = "asynchronous")]
 pub(crate) use exchange::{joined, mistaken};
 pub(crate) use forward_history::ForwardHistory;
@@ -139,13 +138,12 @@ impl ObjectRef {
         let question = CallKind::Request {
             operation,
             response,
-            #[cfg(feature = "interceptors")]
             is_one_way: true,
             marshal: &encode,
             contexts: &[],
-            #[cfg(feature = "batching")]
+            #[cfg(feature = "asynchronous")]
             buffering: self.buffering(),
-            watched: None,
+            observer: None,
         };
         self.ask(&question).map(drop)
     }
@@ -176,34 +174,30 @@ impl ObjectRef {
         let question = CallKind::Request {
             operation,
             response: ResponseFlags::TWO_WAY,
-            #[cfg(feature = "interceptors")]
             is_one_way: false,
             marshal,
             contexts: &[],
-            #[cfg(feature = "batching")]
+            #[cfg(feature = "asynchronous")]
             buffering: None,
-            watched: None,
+            observer: None,
         };
         self.ask(&question)?.ok_or_else(|| SystemException::internal(0, CompletionStatus::Maybe))
     }
 
     /// Sends until an answer comes that is no forwarding, or until sending again would be unsafe or pointless.
     fn ask(&self, question: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
-        #[cfg(feature = "diagnostics")]
-        if let CallKind::Request { operation, watched: None, .. } = *question
-            && self.orb().diagnostics().is_watched()
+        if let CallKind::Request { observer: None, .. } = question
+            && let Some(ask_observed) = self.orb().diagnostics().ask()
         {
-            return self.ask_watched(operation, question);
+            return ask_observed(self, question);
         }
         self.orb().check_running()?;
-        #[cfg(feature = "interceptors")]
-        if self.orb().has_client_interceptors()
-            && let CallKind::Request { .. } = question
+        if let CallKind::Request { .. } = question
+            && let Some(ask_intercepted) = self.orb().interception().ask()
         {
-            return self.ask_intercepted(question);
+            return ask_intercepted(self, question);
         }
         let call_policies = self.call_policies();
-        #[cfg(feature = "policies")]
         if let Some(starts) = &call_policies.starts {
             starts.hold_request(self.orb(), call_policies.deadline.as_ref())?;
         }
@@ -222,7 +216,6 @@ impl ObjectRef {
                 Ok(Some(reply)) => {
                     if self.judge(&reply, &mut attempts)? == ReplyAction::Answer {
                         self.note_answer(&reply);
-                        #[cfg(feature = "policies")]
                         if let Some(starts) = &call_policies.starts {
                             starts.hold_reply(self.orb())?;
                         }
@@ -235,16 +228,16 @@ impl ObjectRef {
         }
     }
 
-    /// As `ask`, seen by those who watch.
-    #[cfg(feature = "diagnostics")]
+    /// As `ask`, observed by diagnostics.
     #[cold]
-    fn ask_watched(&self, operation: &str, question: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
+    pub(crate) fn ask_observed(&self, question: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
+        let CallKind::Request { operation, .. } = *question else { return self.ask(question) };
         let call = WatchedCall::begin(self.orb().diagnostics(), self.interface_label(), operation);
         let mut question = *question;
         let joined;
-        if let CallKind::Request { contexts, watched, .. } = &mut question {
+        if let CallKind::Request { contexts, observer, .. } = &mut question {
             joined = [*contexts, call.contexts()].concat();
-            (*contexts, *watched) = (&joined, Some(&call));
+            (*contexts, *observer) = (&joined, Some(&call as &dyn CallObserver));
         }
         let outcome = call.in_scope(|| self.ask(&question));
         let interface = self.interface_label();
@@ -284,7 +277,7 @@ impl ObjectRef {
                     return exchange_here(self.orb(), destination, question, deadline).map(Some);
                 }
             }
-            #[cfg(feature = "datagrams")]
+            #[cfg(feature = "server")]
             if question.uses_datagram(self.orb(), destination, deadline)? {
                 return Ok(None);
             }
@@ -329,7 +322,7 @@ impl ObjectRef {
         if self.keeps_connections(attempts) {
             return destination.peer.lease_open();
         }
-        #[cfg(feature = "batching")]
+        #[cfg(feature = "asynchronous")]
         if matches!(question, CallKind::Request { buffering: Some(_), .. }) {
             return destination.peer.lease_first(share);
         }
@@ -375,7 +368,7 @@ impl ObjectRef {
 
     /// REBIND if requests of a bound reference must not go anywhere else (17.2.1.2).
     fn may_rebind(&self, attempts: &RetryState) -> Result<(), SystemException> {
-        if cfg!(not(feature = "policies")) || attempts.rebind == RebindPolicy::Transparent || !self.is_bound() {
+        if attempts.rebind == RebindPolicy::Transparent || !self.is_bound() {
             return Ok(());
         }
         Err(SystemException::rebind(0, CompletionStatus::No).with_detail(
@@ -386,14 +379,14 @@ impl ObjectRef {
     /// True if only connections that are open already may be used.
     #[inline]
     pub(crate) fn keeps_connections(&self, attempts: &RetryState) -> bool {
-        cfg!(feature = "policies") && attempts.rebind == RebindPolicy::NoReconnect && self.is_bound()
+        attempts.rebind == RebindPolicy::NoReconnect && self.is_bound()
     }
 
     /// The object has answered, so that the reference is bound.
     #[inline]
     pub(crate) fn note_answer(&self, reply: &Reply) {
         let is_here = matches!(reply.kind, ReplyKind::Reply(_) | ReplyKind::Locate(LocateStatus::ObjectHere));
-        if cfg!(feature = "policies") && is_here {
+        if is_here {
             self.note_bound(true);
         }
     }

@@ -7,8 +7,8 @@
 //! One two-way call is one write and one read on either side: the calling thread reads its own reply, the connection's
 //! thread runs the servant, and nothing is allocated once buffers have grown (see [`client`] and `server`).
 //!
-//! The features `server`, `asynchronous`, `policies`, `urls` and `values` are for clients that are to be small: without them there is neither their code nor
-//! what only they depend on.
+//! The features `server`, `asynchronous` and `details` leave out a side of the ORB and its dependencies. Other optional parts are plugged
+//! in by the builder: a function pointer or a trait object that [`OrbBuilder::bare`] leaves empty, so that the linker drops the part.
 #![forbid(unsafe_code)]
 
 mod adapter;
@@ -30,24 +30,18 @@ mod collocation;
 mod command_line;
 mod connection_contexts;
 mod context;
-#[cfg(feature = "datagrams")]
+#[cfg(feature = "server")]
 mod datagrams;
 #[cfg(feature = "server")]
 mod deadlines;
 mod destination;
-#[cfg(feature = "diagnostics")]
 pub mod diagnostics;
-#[cfg(not(feature = "diagnostics"))]
-#[path = "diagnostics/absent.rs"]
-mod diagnostics;
 mod exceptions;
-#[cfg(feature = "batching")]
+#[cfg(feature = "asynchronous")]
 mod flushing;
 #[doc(hidden)]
 pub mod generated;
-#[cfg(feature = "urls")]
 mod initial;
-#[cfg(feature = "interceptors")]
 pub mod interception;
 #[doc(hidden)]
 pub mod interpreted;
@@ -57,7 +51,6 @@ mod main_thread;
 pub mod messaging;
 #[cfg(all(test, shuttle))]
 mod models;
-#[cfg(feature = "urls")]
 mod names;
 mod object;
 mod object_operations;
@@ -80,13 +73,11 @@ mod settings;
 pub mod statistics;
 #[cfg(feature = "asynchronous")]
 mod task;
-#[cfg(any(feature = "policies", feature = "server"))]
 mod thread_policy;
-#[cfg(all(feature = "asynchronous", feature = "policies"))]
+#[cfg(feature = "asynchronous")]
 mod timer;
 pub mod transport;
 mod upcalls;
-#[cfg(feature = "values")]
 pub mod values;
 
 pub use adapter::Located;
@@ -101,14 +92,12 @@ pub use asynchronous::{AsyncRawReply, AsyncReply};
 pub use bidirectional::BidirectionalPolicy;
 #[cfg(feature = "server")]
 pub use cancellation::{CancelReason, CancellationToken, Cancelled};
-#[cfg(feature = "caching")]
 pub use client::{ConnectionSharing, Purging};
 pub use command_line::InitError;
 pub use context::Context;
 #[cfg(feature = "server")]
 pub use deadlines::remaining_time;
 pub use exceptions::{UserException, UserExceptions};
-#[cfg(feature = "urls")]
 pub use initial::InvalidName;
 pub use object::{Interface, ObjectRef};
 pub use options::OrbBuilder;

@@ -14,7 +14,6 @@ use std::{
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 #[cfg(feature = "server")]
 use spandrel_sync::MutexGuard;
-#[cfg(feature = "policies")]
 use spandrel_sync::time::Instant;
 use spandrel_sync::{
     Condition, Mutex,
@@ -59,7 +58,6 @@ impl State {
 
 impl MainThread {
     /// Waits for so long; less if the ORB is closed meanwhile.
-    #[cfg(feature = "policies")]
     pub(crate) fn wait_for(&self, time: std::time::Duration) {
         let end = Instant::now() + time;
         let mut state = self.state.lock();
@@ -169,7 +167,6 @@ impl MainThread {
     }
 
     /// How many jobs wait.
-    #[cfg(feature = "diagnostics")]
     pub(crate) fn jobs(&self) -> usize {
         self.state.lock().jobs.len()
     }

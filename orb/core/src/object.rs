@@ -1,5 +1,7 @@
 //! Object references: what applications hold and generated stubs wrap.
 
+mod call_kind;
+
 use std::{any::Any, fmt, sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{CdrError, FromBound, Ior, Reference, TypeCode, Typed};
@@ -9,9 +11,9 @@ use spandrel_sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-#[cfg(feature = "policies")]
 use crate::policies::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
 use crate::{Orb, destination::Destination, diagnostics::InterfaceLabel, policies::PolicyValues};
+pub(crate) use call_kind::{Ask, CallKind, Marshal};
 
 /// The repository id that every object has.
 pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
@@ -29,7 +31,6 @@ struct BoundReference {
     ior: Ior,
     /// What its own policies say.
     policy_values: PolicyValues,
-    #[cfg(feature = "policies")]
     overrides: Option<Arc<Overrides>>,
     /// Made by the first call: many references are only passed on.
     home: OnceLock<Arc<[Destination]>>,
@@ -49,7 +50,6 @@ struct ResolvedTarget {
 }
 
 /// The reference that requests go by, if that is not the one that was invoked.
-#[cfg(feature = "interceptors")]
 pub(crate) type EffectiveReference = Option<Arc<Ior>>;
 
 /// How long a forwarding is good for.
@@ -108,7 +108,6 @@ impl ObjectRef {
             orb,
             ior,
             policy_values: PolicyValues::UNSAID,
-            #[cfg(feature = "policies")]
             overrides: None,
             home: OnceLock::new(),
             route: ResolvedTarget::default(),
@@ -140,37 +139,24 @@ impl ObjectRef {
     /// (the relative round-trip time-out policy, CORBA 3.3 Part 1, 17.2.4.6).
     #[must_use]
     pub fn with_timeout(&self, timeout: Option<Duration>) -> Self {
-        #[cfg(feature = "policies")]
         {
             let policy = RelativeRoundtripTimeoutPolicy(timeout.unwrap_or(Duration::MAX));
             let policy = Overrides::of(&[policy.into()]).expect("one policy that clients may have");
             self.with_overrides(self.overrides().with(policy, SetOverrideType::AddOverride))
         }
-        #[cfg(not(feature = "policies"))]
-        {
-            let mut policy_values = self.0.policy_values;
-            policy_values.set_round_trip(timeout);
-            self.with_quality(policy_values)
-        }
     }
 
     /// The same object, with these policies.
-    #[cfg(feature = "policies")]
     pub(crate) fn with_overrides(&self, overrides: Overrides) -> Self {
         self.with_quality(overrides.policy_values(), Some(Arc::new(overrides)))
     }
 
-    fn with_quality(
-        &self,
-        policy_values: PolicyValues,
-        #[cfg(feature = "policies")] overrides: Option<Arc<Overrides>>,
-    ) -> Self {
+    fn with_quality(&self, policy_values: PolicyValues, overrides: Option<Arc<Overrides>>) -> Self {
         let BoundReference { orb, ior, home, route, .. } = &*self.0;
         let bound = Arc::new(BoundReference {
             orb: orb.clone(),
             ior: ior.clone(),
             policy_values,
-            #[cfg(feature = "policies")]
             overrides,
             home: home.clone(),
             route: route.inherited(),
@@ -179,7 +165,6 @@ impl ObjectRef {
     }
 
     /// Its own policies.
-    #[cfg(feature = "policies")]
     pub(crate) fn overrides(&self) -> &Overrides {
         static NONE: Overrides = Overrides::NONE;
         self.0.overrides.as_deref().unwrap_or(&NONE)
@@ -221,7 +206,6 @@ impl ObjectRef {
     }
 
     /// The interface by which calls are measured: that of the reference, or of the stub if the reference names none.
-    #[cfg(any(feature = "asynchronous", feature = "diagnostics"))]
     pub(crate) fn interface_label(&self) -> &str {
         if self.type_id().is_empty() { self.1.name() } else { self.type_id() }
     }
@@ -264,7 +248,6 @@ impl ObjectRef {
     }
 
     /// Where requests go now, and the reference that says so if it is another one.
-    #[cfg(feature = "interceptors")]
     pub(crate) fn effective(&self) -> Result<(Arc<[Destination]>, EffectiveReference), SystemException> {
         if let Some(forward) = self.0.route.forwards.lock().current() {
             return Ok((Arc::clone(&forward.destinations), Some(Arc::clone(&forward.ior))));

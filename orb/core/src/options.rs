@@ -2,14 +2,11 @@
 
 mod client;
 mod code_sets;
-#[cfg(feature = "diagnostics")]
 mod diagnostics;
-#[cfg(feature = "interceptors")]
 mod interception;
 mod protocol;
 #[cfg(feature = "server")]
 mod server;
-#[cfg(feature = "transport-rules")]
 mod transport;
 
 use std::time::Duration;
@@ -17,29 +14,26 @@ use std::time::Duration;
 use spandrel_cdr::{ByteOrder, GiopVersion, Limits};
 #[cfg(any(feature = "details", feature = "server"))]
 use spandrel_giop::ContextLimits;
-use spandrel_giop::{AddressingDisposition, OwnCodeSets, SystemException};
+use spandrel_giop::{ALL_CODE_SETS, AddressingDisposition, BASIC_CODE_SETS, OwnCodeSets, SystemException};
 use spandrel_sync::Arc;
-#[cfg(feature = "transport-rules")]
-use spandrel_transport::{AddressSelection, TransportSelection};
+use spandrel_transport::TransportSelection;
 use spandrel_transport::{Iiop, KeepAlive, Protocol, SocketSettings};
 #[cfg(feature = "server")]
 use spandrel_transport::{ServerProtocol, ServerProtocols};
 
 #[cfg(feature = "asynchronous")]
 use crate::WaitStrategy;
-#[cfg(feature = "urls")]
 use crate::initial::InitialReferences;
-#[cfg(feature = "interceptors")]
 use crate::interception::RegisteredInterceptors;
-#[cfg(feature = "policies")]
 use crate::policies::DeadlineContext;
 #[cfg(feature = "server")]
 use crate::{Collocation, Concurrency, QueueOverflow, server::ServerSettings, settings::ServiceSettings};
 use crate::{
     Orb,
     client::{CacheSettings, ClientSettings, FragmentSizes},
-    destination::WireSettings,
+    destination::{Destination, WireSettings},
     diagnostics::DiagnosticsSettings,
+    references,
     settings::Settings,
     transport::ClientProtocols,
 };
@@ -50,16 +44,41 @@ pub struct OrbBuilder {
     pub(crate) settings: Settings,
     client: ClientSettings,
     pub(crate) protocols: ClientProtocols,
-    #[cfg(feature = "transport-rules")]
-    pub(crate) selection: TransportSelection,
+    /// The addresses that are used; all by default.
+    pub(crate) selection: Option<Arc<TransportSelection>>,
     #[cfg(feature = "server")]
     pub(crate) server: ServerSettings,
-    #[cfg(feature = "interceptors")]
     pub(crate) interceptors: RegisteredInterceptors,
 }
 
 impl Default for OrbBuilder {
     fn default() -> Self {
+        Orb::builder()
+    }
+}
+
+/// The protocol that every ORB calls by.
+fn iiop_alone() -> ClientProtocols {
+    let mut protocols = ClientProtocols::default();
+    protocols.register(Arc::new(Iiop));
+    protocols
+}
+
+/// The protocols by which an ORB can listen unless its builder says otherwise.
+#[cfg(feature = "server")]
+fn server_protocols() -> ServerProtocols {
+    let mut protocols = ServerProtocols::default();
+    protocols.register(Arc::new(Iiop));
+    protocols.register(Arc::new(spandrel_transport::BidirectionalOnly));
+    protocols.register(Arc::new(spandrel_transport::Diop));
+    protocols
+}
+
+impl OrbBuilder {
+    /// An ORB without optional parts: it calls by IIOP, reads references as `IOR:`, and converts ISO 8859-1, UTF-8 and UTF-16. The
+    /// methods of the builder add what they name; a part that is not named is not linked into the program.
+    #[must_use]
+    pub fn bare() -> Self {
         const MAX_MESSAGE: usize = 64 << 20;
         const MAX_UNFINISHED: usize = 16;
         let (order, limits) = (ByteOrder::NATIVE, Limits::default());
@@ -71,12 +90,12 @@ impl Default for OrbBuilder {
                     limits,
                     addressing: AddressingDisposition::Key,
                     caches_requests: true,
-                    #[cfg(feature = "policies")]
                     deadlines: DeadlineContext::default(),
+                    begin_timed: None,
                     #[cfg(feature = "server")]
                     sends_operation_index: false,
                 },
-                code_sets: OwnCodeSets::default(),
+                code_sets: OwnCodeSets::knowing(&BASIC_CODE_SETS),
                 orb_id: String::new(),
                 server_id: String::new(),
                 request_timeout: None,
@@ -87,7 +106,7 @@ impl Default for OrbBuilder {
                 wait: WaitStrategy::default(),
                 #[cfg(feature = "asynchronous")]
                 leaves_reading: false,
-                #[cfg(feature = "urls")]
+                urls: references::from_ior,
                 initial: InitialReferences::default(),
                 #[cfg(feature = "server")]
                 serving: ServiceSettings {
@@ -104,23 +123,23 @@ impl Default for OrbBuilder {
                 },
             },
             client: ClientSettings {
-                #[cfg(feature = "datagrams")]
+                #[cfg(feature = "server")]
                 sends_datagrams: false,
                 connections_per_peer: 5,
                 #[cfg(feature = "asynchronous")]
                 max_pending: 1024,
                 #[cfg(feature = "asynchronous")]
                 max_unsent: 16 << 20,
-                cache: CacheSettings::default(),
+                limits: None,
+                cache: CacheSettings::UNLIMITED,
                 connect_timeout: None,
                 max_message: MAX_MESSAGE,
                 max_unfinished: MAX_UNFINISHED,
                 fragment_sizes: FragmentSizes::default(),
                 sockets: SocketSettings::default(),
             },
-            protocols: client_protocols(),
-            #[cfg(feature = "transport-rules")]
-            selection: TransportSelection::default(),
+            protocols: iiop_alone(),
+            selection: None,
             #[cfg(feature = "server")]
             server: ServerSettings {
                 order,
@@ -146,43 +165,39 @@ impl Default for OrbBuilder {
                 queue_overflow: QueueOverflow::default(),
                 nests: false,
                 sockets: SocketSettings::default(),
-                #[cfg(feature = "transport-rules")]
                 rules: spandrel_transport::TransportRules::default(),
                 protocols: server_protocols(),
             },
-            #[cfg(feature = "interceptors")]
             interceptors: RegisteredInterceptors::default(),
         }
     }
-}
 
-/// The protocols by which an ORB calls unless its builder says otherwise.
-fn client_protocols() -> ClientProtocols {
-    let mut protocols = ClientProtocols::default();
-    protocols.register(Arc::new(Iiop));
-    #[cfg(all(feature = "local", unix))]
-    protocols.register(Arc::new(spandrel_transport::Uds));
-    #[cfg(all(feature = "local", target_os = "linux"))]
-    protocols.register(Arc::new(spandrel_transport::Shm));
-    protocols
-}
+    /// Adds all code sets: a client may choose each of them ([`CharSet::all`](spandrel_cdr::CharSet::all)).
+    #[must_use]
+    pub fn code_sets(mut self) -> Self {
+        self.settings.code_sets.known = &ALL_CODE_SETS;
+        self
+    }
 
-/// The protocols by which an ORB can listen unless its builder says otherwise.
-#[cfg(feature = "server")]
-fn server_protocols() -> ServerProtocols {
-    let mut protocols = ServerProtocols::default();
-    protocols.register(Arc::new(Iiop));
-    protocols.register(Arc::new(spandrel_transport::BidirectionalOnly));
-    #[cfg(feature = "datagrams")]
-    protocols.register(Arc::new(spandrel_transport::Diop));
-    #[cfg(all(feature = "local", unix))]
-    protocols.register(Arc::new(spandrel_transport::Uds));
-    #[cfg(all(feature = "local", target_os = "linux"))]
-    protocols.register(Arc::new(spandrel_transport::Shm));
-    protocols
-}
+    /// Adds the forms `corbaloc:` and `corbaname:` of references.
+    #[must_use]
+    pub fn urls(mut self) -> Self {
+        self.settings.urls = references::from_url;
+        self
+    }
 
-impl OrbBuilder {
+    /// Adds the transports within one host: UNIX-domain sockets and shared memory, where the system has them.
+    #[must_use]
+    pub fn local_transports(self) -> Self {
+        #[cfg(unix)]
+        let this = self.protocol(spandrel_transport::Uds);
+        #[cfg(not(unix))]
+        let this = self;
+        #[cfg(target_os = "linux")]
+        let this = this.protocol(spandrel_transport::Shm);
+        this
+    }
+
     /// How long a two-way call may take; references can override it. Without it a call waits for ever.
     #[must_use]
     pub fn request_timeout(mut self, timeout: Option<Duration>) -> Self {
@@ -206,9 +221,9 @@ impl OrbBuilder {
 
     /// Whether requests with a deadline say so to their servers, and how (default [`DeadlineContext::Remaining`]). Those without one say nothing.
     #[must_use]
-    #[cfg(feature = "policies")]
     pub fn deadline_context(mut self, form: DeadlineContext) -> Self {
         self.settings.wire.deadlines = form;
+        self.settings.wire.begin_timed = Some(Destination::begin_timed);
         self
     }
 
@@ -275,7 +290,6 @@ impl OrbBuilder {
 
     /// Makes a reference known by a name (`-ORBInitRef Name=URL`).
     #[must_use]
-    #[cfg(feature = "urls")]
     pub fn init_ref(mut self, name: impl Into<String>, url: impl Into<String>) -> Self {
         self.settings.initial.set(name.into(), url.into());
         self
@@ -283,7 +297,6 @@ impl OrbBuilder {
 
     /// Where names that are not known otherwise are looked for (`-ORBDefaultInitRef URL`).
     #[must_use]
-    #[cfg(feature = "urls")]
     pub fn default_init_ref(mut self, url: impl Into<String>) -> Self {
         self.settings.initial.set_default(url.into());
         self
@@ -308,13 +321,6 @@ impl OrbBuilder {
         {
             self.server.nests = self.settings.wait == WaitStrategy::OnReactor;
         }
-        #[cfg(feature = "transport-rules")]
-        {
-            let selection: Arc<dyn AddressSelection> = Arc::new(self.selection);
-            #[cfg(feature = "server")]
-            self.server.protocols.select(Arc::clone(&selection));
-            self.protocols.select(selection);
-        }
         let orb = Orb::new(
             self.settings,
             self.client,
@@ -322,18 +328,23 @@ impl OrbBuilder {
             #[cfg(feature = "server")]
             self.server,
         );
-        #[cfg(all(feature = "asynchronous", feature = "diagnostics"))]
+        #[cfg(feature = "asynchronous")]
         orb.tell_metrics()?;
-        #[cfg(feature = "interceptors")]
         crate::interception::initialize(&orb, self.interceptors)?;
         Ok(orb)
     }
 }
 
 impl Orb {
-    /// Configures an ORB in code.
+    /// Configures an ORB with all parts. [`OrbBuilder::bare`] has none but those that the program names.
     #[must_use]
     pub fn builder() -> OrbBuilder {
-        OrbBuilder::default()
+        OrbBuilder::bare()
+            .code_sets()
+            .urls()
+            .local_transports()
+            .connection_limits()
+            .diagnostics()
+            .deadline_context(DeadlineContext::default())
     }
 }

@@ -2,29 +2,19 @@
 
 #[cfg(feature = "server")]
 mod bidirectional;
-#[cfg(feature = "diagnostics")]
 mod metrics;
 #[cfg(feature = "server")]
 mod serving;
 mod shutdown;
 
-#[cfg(feature = "server")]
-use std::sync::OnceLock;
-use std::{any::Any, fmt};
+use std::{any::Any, fmt, sync::OnceLock};
 
-#[cfg(feature = "values")]
 use spandrel_cdr::ValueFactory;
 use spandrel_cdr::{Binder, CdrError, Ior};
 use spandrel_giop::{AddressingDisposition, CompletionStatus, SystemException, ids, minor};
 use spandrel_ipc::ProcessMark;
 #[cfg(feature = "server")]
 use spandrel_sync::Mutex;
-#[cfg(any(
-    all(feature = "asynchronous", feature = "diagnostics"),
-    feature = "interceptors",
-    feature = "policies",
-    feature = "server"
-))]
 use spandrel_sync::Weak;
 use spandrel_sync::{
     Arc,
@@ -33,17 +23,13 @@ use spandrel_sync::{
 #[cfg(feature = "server")]
 use spandrel_transport::PublishedAddresses;
 
-#[cfg(feature = "batching")]
+#[cfg(feature = "asynchronous")]
 use crate::client::CallFailure;
 #[cfg(feature = "asynchronous")]
 use crate::client::ClientReactor;
-#[cfg(feature = "urls")]
 use crate::initial::RuntimeReferences;
-#[cfg(feature = "interceptors")]
 use crate::interception::Interception;
-#[cfg(feature = "policies")]
-use crate::policies::OrbPolicies;
-#[cfg(feature = "values")]
+use crate::policies::{OrbPolicies, PolicyResolver};
 use crate::values::ValueFactories;
 #[cfg(feature = "server")]
 use crate::{
@@ -76,11 +62,9 @@ use crate::{
 pub struct Orb(Arc<OrbCore>);
 
 /// An ORB that is not kept by this: for what the ORB holds itself.
-#[cfg(any(all(feature = "asynchronous", feature = "diagnostics"), feature = "interceptors", feature = "server"))]
 #[derive(Clone)]
 pub(crate) struct WeakOrb(Weak<OrbCore>);
 
-#[cfg(any(all(feature = "asynchronous", feature = "diagnostics"), feature = "interceptors", feature = "server"))]
 impl WeakOrb {
     pub(crate) fn of(orb: &Orb) -> Self {
         Self(Arc::downgrade(&orb.0))
@@ -92,7 +76,6 @@ impl WeakOrb {
     }
 }
 
-#[cfg(any(all(feature = "asynchronous", feature = "diagnostics"), feature = "interceptors", feature = "server"))]
 impl fmt::Debug for WeakOrb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("WeakOrb")
@@ -100,10 +83,8 @@ impl fmt::Debug for WeakOrb {
 }
 
 /// Which ORB something belongs to.
-#[cfg(feature = "policies")]
 pub(crate) struct OrbIdentity(Weak<OrbCore>);
 
-#[cfg(feature = "policies")]
 impl OrbIdentity {
     pub(crate) fn is_of(&self, orb: &Orb) -> bool {
         std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&orb.0))
@@ -123,18 +104,17 @@ struct OrbCore {
     peers: PeerTable,
     /// What its policies say, for calls.
     policy_values: OrbPolicyValues,
-    #[cfg(feature = "policies")]
-    policies: OrbPolicies,
+    /// Set when they are first asked for.
+    policies: OnceLock<OrbPolicies>,
+    policy_resolver: OnceLock<&'static PolicyResolver>,
     /// For asynchronous calls.
     #[cfg(feature = "asynchronous")]
     client_reactor: ClientReactor,
     #[cfg(feature = "server")]
     serving: ServerSide,
-    #[cfg(feature = "values")]
-    value_factories: ValueFactories,
-    #[cfg(feature = "interceptors")]
+    /// Set when the first factory is registered.
+    value_factories: OnceLock<Box<dyn ValueFactories>>,
     interception: Interception,
-    #[cfg(feature = "urls")]
     registered: RuntimeReferences,
     closing: AtomicBool,
     is_destroyed: AtomicBool,
@@ -176,8 +156,6 @@ impl Orb {
         protocols: ClientProtocols,
         #[cfg(feature = "server")] server: ServerSettings,
     ) -> Self {
-        #[cfg(feature = "policies")]
-        let policies = OrbPolicies::new(settings.request_timeout);
         let statistics = Statistics::default();
         #[cfg(feature = "server")]
         let bidirectional = {
@@ -185,12 +163,9 @@ impl Orb {
             Bidirectional::new(serving.is_bidirectional, serving.trusts_listen_points)
         };
         Self(Arc::new(OrbCore {
-            #[cfg(feature = "policies")]
-            policy_values: policies.policy_values(),
-            #[cfg(not(feature = "policies"))]
             policy_values: OrbPolicyValues::limited_to(settings.request_timeout),
-            #[cfg(feature = "policies")]
-            policies,
+            policies: OnceLock::new(),
+            policy_resolver: OnceLock::new(),
             process: ProcessMark::here(),
             diagnostics: Diagnostics::new(&settings.diagnostics),
             settings,
@@ -200,11 +175,8 @@ impl Orb {
             client_reactor: ClientReactor::default(),
             #[cfg(feature = "server")]
             serving: ServerSide::new(server, bidirectional),
-            #[cfg(feature = "values")]
-            value_factories: ValueFactories::default(),
-            #[cfg(feature = "interceptors")]
+            value_factories: OnceLock::new(),
             interception: Interception::default(),
-            #[cfg(feature = "urls")]
             registered: RuntimeReferences::default(),
             closing: AtomicBool::new(false),
             is_destroyed: AtomicBool::new(false),
@@ -216,14 +188,14 @@ impl Orb {
         &self.0.settings
     }
 
-    /// What this ORB has done so far, in numbers. Without the feature `statistics` nothing is counted.
+    /// What this ORB has done so far, in numbers.
     #[inline]
     #[must_use]
     pub fn statistics(&self) -> &Statistics {
         &self.0.statistics
     }
 
-    #[cfg(all(feature = "diagnostics", feature = "server"))]
+    #[cfg(feature = "server")]
     pub(crate) fn main(&self) -> &MainThread {
         &self.0.main
     }
@@ -238,13 +210,21 @@ impl Orb {
         &self.0.policy_values
     }
 
-    #[cfg(feature = "policies")]
     pub(crate) fn policies(&self) -> &OrbPolicies {
-        &self.0.policies
+        self.0.policies.get_or_init(|| OrbPolicies::new(self.0.settings.request_timeout))
+    }
+
+    /// Looks up policies that are not plain values; `None` if none were set.
+    #[inline]
+    pub(crate) fn policy_resolver(&self) -> Option<&'static PolicyResolver> {
+        self.0.policy_resolver.get().copied()
+    }
+
+    pub(crate) fn set_policy_resolver(&self, resolver: &'static PolicyResolver) {
+        self.0.policy_resolver.get_or_init(|| resolver);
     }
 
     /// What tells it from other ORBs, without keeping it.
-    #[cfg(feature = "policies")]
     pub(crate) fn identity(&self) -> OrbIdentity {
         OrbIdentity(Arc::downgrade(&self.0))
     }
@@ -264,19 +244,16 @@ impl Orb {
         &self.0.serving.server
     }
 
-    #[cfg(feature = "interceptors")]
     #[inline]
     pub(crate) fn interception(&self) -> &Interception {
         &self.0.interception
     }
 
-    #[cfg(feature = "values")]
-    pub(crate) fn value_factories(&self) -> &ValueFactories {
+    pub(crate) fn value_factories(&self) -> &OnceLock<Box<dyn ValueFactories>> {
         &self.0.value_factories
     }
 
     /// What was registered as initial references.
-    #[cfg(feature = "urls")]
     pub(crate) fn registered(&self) -> &RuntimeReferences {
         &self.0.registered
     }
@@ -307,10 +284,7 @@ impl Orb {
     #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn is_intercepting(&self) -> bool {
-        #[cfg(feature = "interceptors")]
-        return self.has_client_interceptors() || self.interception().has_server_points();
-        #[cfg(not(feature = "interceptors"))]
-        false
+        self.has_client_interceptors() || self.interception().has_server_points()
     }
 
     /// Where it lies: no other ORB is there while it lives.
@@ -326,7 +300,7 @@ impl Orb {
         &self.0.serving.bidirectional
     }
 
-    #[cfg(any(feature = "server", all(feature = "asynchronous", feature = "diagnostics")))]
+    #[cfg(any(feature = "server", feature = "asynchronous"))]
     pub(crate) fn peers(&self) -> &PeerTable {
         &self.0.peers
     }
@@ -356,7 +330,7 @@ impl Orb {
     }
 
     /// Has all one-ways written that are buffered.
-    #[cfg(feature = "batching")]
+    #[cfg(feature = "asynchronous")]
     pub(crate) fn flush_peers(&self, deadline: Option<&spandrel_transport::Deadline>) -> Result<(), CallFailure> {
         self.0.peers.flush(deadline)
     }
@@ -431,9 +405,8 @@ impl Binder for Orb {
         Arc::new(self.clone())
     }
 
-    #[cfg(feature = "values")]
     fn value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
-        self.0.value_factories.get(repository_id)
+        self.0.value_factories.get()?.get(repository_id)
     }
 }
 

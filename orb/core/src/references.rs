@@ -1,31 +1,36 @@
 //! References from text, and by the names that an ORB knows.
 
 use spandrel_cdr::Ior;
-#[cfg(not(feature = "urls"))]
-use spandrel_giop::ior_from_string;
-#[cfg(feature = "urls")]
-use spandrel_giop::{Address, Corbaloc, ObjectUrl};
-use spandrel_giop::{CompletionStatus, SystemException, ior_to_string, minor};
+use spandrel_giop::{
+    Address, CompletionStatus, Corbaloc, ObjectUrl, SystemException, ior_from_string, ior_to_string, minor,
+};
 
-use crate::{ObjectRef, Orb};
-#[cfg(feature = "urls")]
 use crate::{
+    ObjectRef, Orb,
     initial::{self, InvalidName},
     names::{self, NameComponent},
 };
 
+/// Reads `IOR:`.
+pub(crate) fn from_ior(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
+    let ior = ior_from_string(text).map_err(bad_url)?;
+    if ior.is_nil() { Err(nil()) } else { Ok(orb.reference(ior)) }
+}
+
+/// Reads `IOR:`, `corbaloc:` and `corbaname:`.
+pub(crate) fn from_url(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
+    orb.find(parse_url(text)?, 0)
+}
+
 /// How many initial references may be defined by each other.
-#[cfg(feature = "urls")]
 const MAX_INDIRECTIONS: u32 = 8;
 
 /// What the text of a reference says.
 enum Url {
     Object(Ior),
     /// `corbaloc:rir:`, a name known here.
-    #[cfg(feature = "urls")]
     Initial(String),
     /// `corbaname:`, a name that a naming context knows.
-    #[cfg(feature = "urls")]
     Name(Box<Url>, Vec<NameComponent>),
 }
 
@@ -42,8 +47,11 @@ impl Orb {
         ior_to_string(object.ior())
     }
 
-    /// A reference from its text: `IOR:` or, with the feature `urls`, `corbaloc:` or `corbaname:` (CORBA 3.3 Part 2, 7.6.9 and 7.6.10;
+    /// A reference from its text: `IOR:`, `corbaloc:` or `corbaname:` (CORBA 3.3 Part 2, 7.6.9 and 7.6.10;
     /// Naming Service 1.3, 2.5.3).
+    ///
+    /// An ORB of [`OrbBuilder::bare`](crate::OrbBuilder::bare) reads `IOR:` unless its builder adds
+    /// [`urls`](crate::OrbBuilder::urls).
     ///
     /// Nothing is contacted but for `corbaname:` with a name after `#`: then its naming service is asked, as by a call without
     /// policies of its own.
@@ -54,21 +62,10 @@ impl Orb {
     pub fn string_to_object(&self, text: &str) -> Result<ObjectRef, SystemException> {
         self.check_not_destroyed()?;
         self.check_process()?;
-        self.find(
-            parse_url(text)?,
-            #[cfg(feature = "urls")]
-            0,
-        )
-    }
-
-    #[cfg(not(feature = "urls"))]
-    fn find(&self, url: Url) -> Result<ObjectRef, SystemException> {
-        let Url::Object(ior) = url;
-        Ok(self.reference(ior))
+        (self.settings().urls)(self, text)
     }
 
     /// `indirections`: how many names have led here.
-    #[cfg(feature = "urls")]
     fn find(&self, url: Url, indirections: u32) -> Result<ObjectRef, SystemException> {
         match url {
             Url::Object(ior) => Ok(self.reference(ior)),
@@ -80,10 +77,7 @@ impl Orb {
             }
         }
     }
-}
 
-#[cfg(feature = "urls")]
-impl Orb {
     /// The object that is known by this name: what was [registered](Self::register_initial_reference) by it; or else what `-ORBInitRef`
     /// says; or else what `-ORBDefaultInitRef` makes of it (8.5.3.3).
     ///
@@ -133,13 +127,6 @@ impl Orb {
     }
 }
 
-#[cfg(not(feature = "urls"))]
-fn parse_url(text: &str) -> Result<Url, SystemException> {
-    let ior = ior_from_string(text).map_err(bad_url)?;
-    if ior.is_nil() { Err(nil()) } else { Ok(Url::Object(ior)) }
-}
-
-#[cfg(feature = "urls")]
 fn parse_url(text: &str) -> Result<Url, SystemException> {
     const CORBANAME: &str = "corbaname:";
     let text = text.trim_ascii();
@@ -153,7 +140,6 @@ fn parse_url(text: &str) -> Result<Url, SystemException> {
     }
 }
 
-#[cfg(feature = "urls")]
 fn located(url: Corbaloc) -> Result<Url, SystemException> {
     if url.addresses.contains(&Address::Rir) {
         return Ok(Url::Initial(String::from_utf8_lossy(&url.key).into_owned()));
@@ -162,7 +148,6 @@ fn located(url: Corbaloc) -> Result<Url, SystemException> {
 }
 
 /// *addresses* [`/` *key*] [`#` *name*], where the key is `NameService` unless it is said (Naming Service 1.3, 2.5.3.2).
-#[cfg(feature = "urls")]
 fn parse_corbaname(text: &str) -> Result<Url, SystemException> {
     let (place, name) = text.split_once('#').unwrap_or((text, ""));
     let mut place: Corbaloc = format!("corbaloc:{place}").parse().map_err(bad_url)?;

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use spandrel_giop::OwnCodeSets;
+use spandrel_giop::{OwnCodeSets, SystemException};
 #[cfg(feature = "server")]
 use spandrel_sync::Arc;
 #[cfg(feature = "server")]
@@ -12,9 +12,10 @@ use spandrel_transport::Endpoint;
 
 #[cfg(feature = "server")]
 use crate::Spawn;
-#[cfg(feature = "urls")]
-use crate::initial::InitialReferences;
-use crate::{destination::WireSettings, diagnostics::DiagnosticsSettings};
+use crate::{ObjectRef, Orb, destination::WireSettings, diagnostics::DiagnosticsSettings, initial::InitialReferences};
+
+/// Reads a reference in the forms that an ORB knows.
+pub(crate) type UrlForms = fn(&Orb, &str) -> Result<ObjectRef, SystemException>;
 
 /// What both sides of an ORB are configured with.
 #[derive(Clone, Debug)]
@@ -33,7 +34,7 @@ pub(crate) struct Settings {
     /// Threads that call may have to leave the reading of their replies to others.
     #[cfg(feature = "asynchronous")]
     pub(crate) leaves_reading: bool,
-    #[cfg(feature = "urls")]
+    pub(crate) urls: UrlForms,
     pub(crate) initial: InitialReferences,
     #[cfg(feature = "server")]
     pub(crate) serving: ServiceSettings,

@@ -9,7 +9,6 @@ use spandrel_sync::thread_local;
 #[repr(u8)]
 pub(crate) enum ThreadPolicy {
     /// Policies of the thread.
-    #[cfg(feature = "policies")]
     Policies = 1,
     /// The deadline of the request that it serves.
     #[cfg(feature = "server")]

@@ -3,7 +3,6 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::fmt;
 
 pub use spandrel_cdr::{
     AbstractRef, CdrError, ConcreteValue, Decode, Decoder, Encode, Encoder, Entry, GraphBuilder, GraphError,
@@ -14,19 +13,30 @@ use spandrel_sync::{Arc, RwLock};
 
 use crate::Orb;
 
-/// The factories of one ORB, by repository id.
-#[derive(Default)]
-pub(crate) struct ValueFactories(RwLock<HashMap<String, Arc<dyn ValueFactory>>>);
+/// The value factories of an ORB. A program that registers none does not contain the registry.
+pub(crate) trait ValueFactories: Send + Sync {
+    fn get(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>>;
 
-impl fmt::Debug for ValueFactories {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.read().keys()).finish()
-    }
+    fn insert(&self, repository_id: &str, factory: Arc<dyn ValueFactory>) -> Option<Arc<dyn ValueFactory>>;
+
+    fn remove(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>>;
 }
 
-impl ValueFactories {
-    pub(crate) fn get(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
+/// Value factories by repository id.
+#[derive(Default)]
+struct Registry(RwLock<HashMap<String, Arc<dyn ValueFactory>>>);
+
+impl ValueFactories for Registry {
+    fn get(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
         self.0.read().get(repository_id).cloned()
+    }
+
+    fn insert(&self, repository_id: &str, factory: Arc<dyn ValueFactory>) -> Option<Arc<dyn ValueFactory>> {
+        self.0.write().insert(repository_id.to_owned(), factory)
+    }
+
+    fn remove(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
+        self.0.write().remove(repository_id)
     }
 }
 
@@ -39,7 +49,7 @@ impl Orb {
         repository_id: &str,
         factory: Arc<dyn ValueFactory>,
     ) -> Option<Arc<dyn ValueFactory>> {
-        self.value_factories().0.write().insert(repository_id.to_owned(), factory)
+        self.value_factories().get_or_init(|| Box::<Registry>::default()).insert(repository_id, factory)
     }
 
     /// Registers a function that makes values of type `T`, such as `dyn Account`, from the state that is received.
@@ -63,13 +73,13 @@ impl Orb {
 
     /// Forgets a registered factory, and returns it.
     pub fn unregister_value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
-        self.value_factories().0.write().remove(repository_id)
+        self.value_factories().get()?.remove(repository_id)
     }
 
     /// The registered factory.
     #[must_use]
     pub fn lookup_value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
-        self.value_factories().get(repository_id)
+        self.value_factories().get()?.get(repository_id)
     }
 }
 
@@ -77,9 +87,9 @@ impl Orb {
 mod tests {
     use super::*;
 
-    struct Nobody;
+    struct Unusable;
 
-    impl ValueFactory for Nobody {
+    impl ValueFactory for Unusable {
         fn read(&self, _: &mut Decoder<'_>) -> Result<Entry, CdrError> {
             Err(CdrError::Unbound)
         }
@@ -88,9 +98,9 @@ mod tests {
     #[test]
     fn a_factory_is_found_until_it_is_unregistered() {
         let orb = Orb::builder().build().unwrap();
-        assert!(orb.register_value_factory("IDL:V:1.0", Arc::new(Nobody)).is_none());
+        assert!(orb.register_value_factory("IDL:V:1.0", Arc::new(Unusable)).is_none());
         assert!(orb.lookup_value_factory("IDL:V:1.0").is_some());
-        assert!(orb.register_value_factory("IDL:V:1.0", Arc::new(Nobody)).is_some());
+        assert!(orb.register_value_factory("IDL:V:1.0", Arc::new(Unusable)).is_some());
         assert!(orb.unregister_value_factory("IDL:V:1.0").is_some());
         assert!(orb.lookup_value_factory("IDL:V:1.0").is_none());
     }

@@ -1,11 +1,11 @@
-//! From a name to its place in a table: how requests find their operation, and objects of a fixed set their entry.
+//! Lookup by name in fixed tables: the operations of an interface, and the objects of a fixed set.
 //!
-//! [`perfect`] finds a hash function without collisions for a set of keys; the IDL compiler does so for the operations of an
-//! interface, an object adapter for objects that are all known. [`Operations`] is what the compiler makes of it, beside other
-//! strategies for the same question ([`OperationDemux`]), which exist to be compared (paper 001, chapter 6).
+//! [`perfect`] finds a hash function without collisions for a set of keys. The IDL compiler does so for the
+//! operations of an interface, an object adapter for a complete set of objects. [`Operations`] is the
+//! resulting table, beside other strategies ([`OperationDemux`]) for comparison (paper 001, chapter 6).
 //!
-//! It knows no request and no servant, and nothing of ours: whoever compiles IDL links no ORB by it. Names come from peers, so every
-//! lookup ends in a comparison with the name that is expected.
+//! This crate knows no request and no servant, and depends on nothing of Spandrel's: the IDL compiler links
+//! no ORB through it. Names come from peers, so every lookup ends in a comparison with the expected name.
 #![forbid(unsafe_code)]
 
 mod operations;

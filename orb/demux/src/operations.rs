@@ -1,29 +1,29 @@
-//! The operations of an interface, in the form in which a skeleton has them.
+//! The table of an interface's operations in a skeleton.
 
 use std::fmt;
 use std::sync::OnceLock;
 
 use crate::perfect;
 
-/// How an operation is found by its name: a policy of object adapters.
+/// The strategy of operation lookup: a policy of object adapters.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum OperationDemux {
     /// By the perfect hash function that the IDL compiler found: one hash and one comparison.
     #[default]
     PerfectHash,
-    /// By a hash table that is filled when it is first needed, with twice as many places as names; names on one place are searched.
+    /// By a hash table that is filled on first use, with twice as many places as names and linear probing.
     DynamicHash,
-    /// By halving the sorted names.
+    /// By binary search of the sorted names.
     BinarySearch,
-    /// By comparing one name after the other.
+    /// By a linear search.
     Linear,
-    /// As [`PerfectHash`](Self::PerfectHash), but references also offer clients of our kind to send the operation's index, so that there
-    /// is nothing but one comparison.
+    /// As [`PerfectHash`](Self::PerfectHash). References also invite Spandrel clients to send the operation's
+    /// index, so that the lookup is a single comparison.
     Active,
 }
 
 impl OperationDemux {
-    /// All of them.
+    /// All strategies.
     pub const ALL: [Self; 5] = [Self::PerfectHash, Self::DynamicHash, Self::BinarySearch, Self::Linear, Self::Active];
 
     /// The name that options and tables use.
@@ -39,7 +39,8 @@ impl OperationDemux {
     }
 }
 
-/// The names of an interface's operations, and the tables to find them by. Generated code makes it; an operation is its index.
+/// The names of an interface's operations, and their lookup tables. Generated code creates it; an operation
+/// is its index.
 pub struct Operations {
     names: &'static [&'static str],
     seed: u32,
@@ -55,11 +56,12 @@ impl Operations {
         &NONE
     };
 
-    /// Names in the order of their octets, and a perfect hash function of them (see [`perfect::Tables`]); without places there is none, and
-    /// the names are searched.
+    /// A table of names in octet order, with their perfect hash function (see [`perfect::Tables`]). Without
+    /// places there is none, and the names are searched.
     ///
     /// # Panics
-    /// If names are not in order, or the function does not find them. In a static that is an error of the compiler.
+    /// If the names are not in order, or the function does not find them. In a static that is a compile-time
+    /// error.
     #[must_use]
     pub const fn new(
         names: &'static [&'static str],
@@ -84,20 +86,21 @@ impl Operations {
         self.names
     }
 
-    /// Which perfect hash function finds them: its seed, its displacements, and how many places its table has.
+    /// The perfect hash function: its seed, its displacements, and the number of places of its table.
     #[must_use]
     pub fn hash_function(&self) -> (u32, &'static [u16], usize) {
         (self.seed, self.displacements, self.places.len())
     }
 
-    /// True if there are none.
+    /// Whether there are no names.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Whether the operation with this index has this name. Indexes come from peers, and may be any number.
+    /// Whether the operation with this index has this name. The index comes from a peer and may be any
+    /// number.
     #[inline]
     #[must_use]
     pub fn is_named(&self, index: usize, name: &str) -> bool {
@@ -131,7 +134,7 @@ impl Operations {
         self.is_named(index, name).then_some(index)
     }
 
-    /// Out of the way of what is usual.
+    /// Out of line, off the usual path.
     #[inline(never)]
     fn find_otherwise(&self, name: &str, how: OperationDemux) -> Option<usize> {
         match how {
@@ -141,7 +144,7 @@ impl Operations {
         }
     }
 
-    /// The only index that an operation with this name can have.
+    /// The only possible index of an operation with this name.
     #[inline]
     const fn candidate(&self, name: &str) -> usize {
         let place = perfect::place(self.seed, self.displacements, self.places.len(), name.as_bytes());
@@ -158,7 +161,7 @@ impl Operations {
             .map(|(index, _)| usize::from(index))
     }
 
-    /// A place for each name: where its hash says, or the next that was free. Free ones hold as many as there are names.
+    /// A place for each name: its hash, or the next free one. Free places hold the number of names.
     fn hashed(&self) -> Box<[u16]> {
         let free = self.names.len() as u16;
         let mut table = vec![free; 2 * self.names.len()];
@@ -173,12 +176,12 @@ impl Operations {
     }
 }
 
-/// Where a name's search begins in a hash table; nowhere if that is empty.
+/// The first place to search in a hash table; `None` if the table is empty.
 fn start(name: &str, places: usize) -> Option<usize> {
     (perfect::hash(0, name.as_bytes()) as usize).checked_rem(places)
 }
 
-/// Constant functions have no comparison of slices yet.
+/// Constant functions cannot compare slices yet.
 const fn is_less(one: &[u8], other: &[u8]) -> bool {
     let mut at = 0;
     while at < one.len() && at < other.len() {
@@ -203,7 +206,7 @@ mod tests {
     use super::*;
     use crate::perfect::Tables;
 
-    /// As the IDL compiler makes them.
+    /// As the IDL compiler creates them.
     fn operations(names: impl IntoIterator<Item = String>) -> Operations {
         let mut names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
         names.sort_unstable();
@@ -235,12 +238,12 @@ mod tests {
     }
 
     #[test]
-    fn names_without_a_hash_function_are_found_all_the_same() {
+    fn names_without_a_hash_function_are_found_by_search() {
         check(&Operations::new(&["deposit", "withdraw"], 0, &[], &[]), &["balance".to_owned(), String::new()]);
     }
 
     #[test]
-    fn an_index_from_a_peer_counts_only_with_its_name() {
+    fn an_index_from_a_peer_is_valid_only_with_its_name() {
         let operations = operations(["deposit".to_owned(), "withdraw".to_owned()]);
         assert!(operations.is_named(0, "deposit"));
         assert!(!operations.is_named(1, "deposit"));
@@ -250,25 +253,25 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "names are in order")]
-    fn names_out_of_order_are_refused() {
+    fn names_out_of_order_are_rejected() {
         let names = &["b", "a"];
-        let tables = Tables::of(names).expect("there is one");
+        let tables = Tables::of(names).expect("distinct names have a perfect hash");
         let places: Vec<u16> = tables.places.iter().map(|index| *index as u16).collect();
         _ = Operations::new(names, tables.seed, tables.displacements.leak(), places.leak());
     }
 
     #[test]
     #[should_panic(expected = "the hash function finds each name")]
-    fn tables_of_other_names_are_refused() {
+    fn tables_of_other_names_are_rejected() {
         let names = &["a", "b", "c"];
-        let tables = Tables::of(names).expect("there is one");
+        let tables = Tables::of(names).expect("distinct names have a perfect hash");
         let places: Vec<u16> = tables.places.iter().rev().map(|index| *index as u16).collect();
         _ = Operations::new(names, tables.seed, tables.displacements.leak(), places.leak());
     }
 
     proptest! {
         #[test]
-        fn random_interfaces_answer_to_their_own_names_only(
+        fn random_interfaces_find_their_own_names_only(
             names in proptest::collection::btree_set("(_get_|_set_|)[a-c]{1,10}[0-9]?", 1..40),
             strangers in proptest::collection::vec(".{0,20}", 0..10),
             near in proptest::collection::vec("(_get_|_set_|)[a-c]{0,10}[0-9]?", 0..40),

@@ -1,26 +1,26 @@
 //! Perfect hashing: a function from keys to places under which no two keys of a known set share a place.
 //!
-//! Two levels (hash and displace): a key's hash chooses a bucket, and each bucket has a displacement of its own, chosen so that its keys
-//! fall on free places. Looking up costs one hash, one displacement and one place, whatever the set. Whether a key is one of the set
-//! is for the caller to see, by a comparison with the key that belongs there.
+//! Two levels (hash and displace): a key's hash chooses a bucket, and each bucket has a displacement, chosen
+//! so that its keys fall on free places. A lookup costs one hash, one displacement and one place for any set.
+//! Whether a key belongs to the set is decided by the caller, by a comparison with the key of that place.
 
-/// The odd part of the golden ratio: multiplying by it spreads octets over all bits.
+/// The odd part of the golden ratio: multiplication by it spreads octets over all bits.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Sets of hash functions tried before places are added.
+/// Number of seeds tried before places are added.
 const SEEDS: u32 = 8;
-/// Places are added so often; each time a quarter. After that something is wrong with the keys.
+/// Number of enlargements, by a quarter each. More means invalid keys.
 const ENLARGEMENTS: usize = 8;
-/// Keys of a bucket, in the mean. More make the table of displacements smaller, and the search longer.
+/// Mean number of keys per bucket. More make the table of displacements smaller, and the search longer.
 const KEYS_PER_BUCKET: usize = 3;
 
-/// A hash of octets, the same on all machines: tables made by a compiler are read elsewhere.
+/// A hash of octets, the same on all machines: a compiler's tables are used on others.
 ///
 /// Eight octets at a time; each step is a multiplication whose upper half is folded back.
 #[inline]
 #[must_use]
 pub const fn hash(seed: u32, key: &[u8]) -> u64 {
-    // Folded before anything else: otherwise keys of different lengths could be the same under every seed.
+    // Folded before anything else: otherwise keys of different lengths could be equal under every seed.
     let mut hash = fold((seed as u64 + 1).wrapping_mul(SPREAD) ^ key.len() as u64);
     let mut rest = key;
     while let Some((word, others)) = rest.split_first_chunk() {
@@ -36,7 +36,7 @@ const fn fold(word: u64) -> u64 {
     wide as u64 ^ (wide >> 64) as u64
 }
 
-/// Less than eight octets as one number; since the length is hashed, too, no two tails of one length are the same.
+/// Less than eight octets as one number; the length is hashed too, so tails of different lengths differ.
 #[inline]
 const fn last_word(tail: &[u8]) -> u64 {
     if let (Some(first), Some(last)) = (tail.first_chunk(), tail.last_chunk()) {
@@ -50,7 +50,7 @@ const fn last_word(tail: &[u8]) -> u64 {
     }
 }
 
-/// The place of a key in a table of so many places; anywhere in it for keys that are not of its set.
+/// The place of a key in a table of `places` places; any of them for keys outside its set.
 ///
 /// # Panics
 /// If there are no displacements.
@@ -66,8 +66,8 @@ const fn bucket(hash: u64, buckets: usize) -> usize {
     share(hash >> 32, buckets)
 }
 
-/// Where a key falls once its bucket is displaced. Factors, not summands: those would keep apart what is apart, and together
-/// what is together.
+/// The place of a key after the displacement of its bucket. Displacements are factors: summands would keep
+/// equal distances between keys.
 #[inline]
 const fn displaced(hash: u64, displacement: u16, places: usize) -> usize {
     let factor = 2 * displacement as u32 + 1;
@@ -83,19 +83,19 @@ const fn share(number: u64, all: usize) -> usize {
 /// The tables of a perfect hash function.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Tables {
-    /// Which of several hash functions.
+    /// The chosen hash function.
     pub seed: u32,
-    /// One for each bucket, at least one.
+    /// One per bucket, at least one.
     pub displacements: Vec<u16>,
-    /// For each place the index of its key; as many as there are keys, at places that nobody has.
+    /// The index of the key of each place; the number of keys for free places.
     pub places: Vec<u32>,
 }
 
 impl Tables {
-    /// Finds tables for these keys. Its time is linear in their number, but for a constant that is large.
+    /// Finds tables for these keys, in linear time with a large constant.
     ///
-    /// `None` if a key is there twice, or if there are 2³² keys. For sets that somebody chose to be malicious it may also be `None`, though
-    /// nobody knows how to choose one; callers have another way of looking up.
+    /// `None` if a key occurs twice, or if there are 2³² keys. It may also be `None` for a maliciously chosen
+    /// set, although no method to choose one is known; callers have another way of looking up.
     #[must_use]
     pub fn of<K: AsRef<[u8]>>(keys: &[K]) -> Option<Self> {
         u32::try_from(keys.len()).ok()?;
@@ -114,7 +114,7 @@ impl Tables {
         None
     }
 
-    /// The index that a key has if it is one of the set; any index, or as many as there are keys, if it is not.
+    /// The index of a key of the set; any index, or the number of keys, for other keys.
     #[inline]
     #[must_use]
     pub fn index(&self, key: &[u8]) -> usize {
@@ -125,9 +125,9 @@ impl Tables {
 
 enum Attempt {
     Found(Tables),
-    /// No displacement of some bucket fits.
+    /// A bucket without a fitting displacement.
     Crowded,
-    /// A key is there twice.
+    /// A key that occurs twice.
     Twice,
 }
 
@@ -141,7 +141,7 @@ fn attempt<K: AsRef<[u8]>>(keys: &[K], seed: u32, buckets: usize, places: usize)
         .collect();
     members.sort_unstable();
     let mut by_bucket: Vec<&[(u32, u64, u32)]> = members.chunk_by(|one, other| one.0 == other.0).collect();
-    // The large ones first, while there is room.
+    // Large buckets first, while most places are free.
     by_bucket.sort_by_key(|bucket| std::cmp::Reverse(bucket.len()));
     let nobody = keys.len() as u32;
     let mut tables = Tables { seed, displacements: vec![0; buckets], places: vec![nobody; places] };
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_differ_in_one_place_only_are_told_apart() {
+    fn keys_that_differ_in_one_octet_are_distinguished() {
         let with = |at: usize, octet: u8| {
             let mut key = vec![b'a'; 40];
             key[at] = octet;
@@ -209,13 +209,13 @@ mod tests {
         };
         check(&(0..40).map(|at| with(at, b'b')).collect::<Vec<_>>());
         check(&(0..=255).map(|octet| with(23, octet)).collect::<Vec<_>>());
-        // Nothing but lengths differs.
+        // The keys differ in length only.
         check(&(0..200).map(|len| vec![0; len]).collect::<Vec<_>>());
         check(&(0..200).map(|len| vec![b'x'; len]).collect::<Vec<_>>());
     }
 
     #[test]
-    fn a_key_that_is_there_twice_is_refused() {
+    fn a_repeated_key_is_rejected() {
         assert_eq!(Tables::of(&["a", "b", "a"]), None);
         assert_eq!(Tables::of(&["", ""]), None);
     }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_end_at_some_index() {
+    fn unknown_keys_get_some_index() {
         let tables = Tables::of(&["one", "two", "three"]).expect("there is one");
         for len in 0..100 {
             assert!(tables.index(&vec![b'?'; len]) <= 3);
@@ -239,13 +239,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_set_has_one(keys in proptest::collection::btree_set(proptest::collection::vec(any::<u8>(), 0..24), 0..60)) {
+        fn any_set_has_a_perfect_hash(keys in proptest::collection::btree_set(proptest::collection::vec(any::<u8>(), 0..24), 0..60)) {
             check(&keys.into_iter().collect::<Vec<_>>());
         }
 
-        /// Few letters, so that names share beginnings and ends.
+        /// Few letters, so that names share prefixes and suffixes.
         #[test]
-        fn names_that_are_much_alike_have_one(keys in proptest::collection::btree_set("(get|set)?_?[ab]{0,12}(_[01])?", 0..60)) {
+        fn similar_names_have_a_perfect_hash(keys in proptest::collection::btree_set("(get|set)?_?[ab]{0,12}(_[01])?", 0..60)) {
             let keys: BTreeSet<Vec<u8>> = keys.into_iter().map(String::into_bytes).collect();
             check(&keys.into_iter().collect::<Vec<_>>());
         }

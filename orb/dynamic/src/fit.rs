@@ -1,15 +1,15 @@
-//! Which values a parameter takes.
+//! The values that a parameter accepts.
 
 use std::borrow::Cow;
 
-use spandrel_cdr::{Any, CdrError, Decode, Decoder, Encoder, Ior, MetValue, TcKind, TypeCode};
+use spandrel_cdr::{Any, CdrError, Decode, Decoder, Encoder, Ior, TcKind, TypeCode, ValueStart};
 
 use crate::{DynAny, ValueTypes, value_types::TypedBinder};
 
-/// The value as one that a parameter of this type takes; nothing if it takes none such.
+/// The value as one that a parameter of this type accepts; `None` if it is not accepted.
 ///
-/// A value of any type is an `any`; a reference to any object may be one to an object of the interface, which the server finds
-/// out; else as [`derived`].
+/// An `any` accepts a value of any type. A parameter of an interface accepts a reference to any object, whose
+/// type the server checks. Other parameters as in [`derived`].
 pub(crate) fn fitted<'v>(value: &'v Any, wanted: &TypeCode) -> Option<Cow<'v, Any>> {
     let wanted_kind = wanted.without_aliases().kind();
     let kind = value.type_code().without_aliases().kind();
@@ -21,8 +21,8 @@ pub(crate) fn fitted<'v>(value: &'v Any, wanted: &TypeCode) -> Option<Cow<'v, An
     })
 }
 
-/// The value as one of the declared type; nothing if it is not one. A value of a value type is one of those that its type derives from,
-/// and an abstract interface has references and values.
+/// The value as one of the declared type; `None` if it is not one. A value type accepts values of derived
+/// types, and an abstract interface references and values.
 pub(crate) fn derived<'v>(value: &'v Any, declared: &TypeCode) -> Option<Cow<'v, Any>> {
     let found = value.type_code();
     if found.equivalent(declared) {
@@ -43,19 +43,20 @@ fn is_reference(kind: TcKind) -> bool {
     matches!(kind, TcKind::ObjRef | TcKind::Component | TcKind::Home)
 }
 
-/// The value where another type is declared: a base of its own, or an abstract interface. The `Any` knows which type it is of.
+/// The value with another declared type: a base of its own, or an abstract interface. The `Any` records its
+/// type.
 fn declared_as(value: &Any, declared: &TypeCode) -> Result<Any, CdrError> {
     let found = value.type_code().without_aliases();
-    if matches!(value.value().meet_value(), Ok(MetValue::New(coming)) if coming.ids().is_empty()) {
-        // It says nothing of its type, which another position would say wrongly (CORBA 3.3 Part 2, 9.3.4.1).
+    if matches!(value.value().start_value(), Ok(ValueStart::New(started)) if started.ids().is_empty()) {
+        // Its header has no type, which another position would give wrongly (CORBA 3.3 Part 2, 9.3.4.1).
         let written = DynAny::new(value).and_then(|value| value.retyped(declared)?.to_any());
-        return written.map_err(|_| CdrError::Malformed("the value cannot be taken apart"));
+        return written.map_err(|_| CdrError::Malformed("the value cannot be converted to components"));
     }
     let types = TypedBinder::new(&ValueTypes::from_iter([&found]), value.value().binder());
     if declared.without_aliases().kind() != TcKind::AbstractInterface || found.kind() == TcKind::AbstractInterface {
         return Any::read(declared.clone(), &mut value.value().with_binder(&types));
     }
-    // A boolean says whether a reference follows or a value (9.3.7).
+    // A boolean distinguishes references from values (9.3.7).
     let mut out = Encoder::new(value.value().wire());
     let is_object = is_reference(found.kind());
     if is_object && Ior::decode(&mut value.value())?.is_nil() {

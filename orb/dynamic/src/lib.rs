@@ -1,14 +1,17 @@
-//! What needs no generated code: values of any type, requests and servants that are put together at run time.
+//! Dynamic CORBA without generated code: values of any type, requests and servants assembled at run time.
 //!
 //! | | |
 //! | --- | --- |
 //! | [`Request`] | the dynamic invocation interface: an operation by its name, arguments one by one (CORBA 3.3 Part 1, clause 11) |
-//! | [`DynamicServant`] | the dynamic skeleton interface: a servant that learns at run time what it is asked (clause 12) |
-//! | [`InterfaceDescription`] | what an interface is made of, to call by ([`DynamicObject`]) and to serve by ([`DescribedServant`]) |
-//! | [`DynAny`] | a value taken apart (clause 16) |
+//! | [`DynamicServant`] | the dynamic skeleton interface: a servant that learns the operation at run time
+//! (clause 12) |
+//! | [`InterfaceDescription`] | the description of an interface, for calls ([`DynamicObject`]) and for
+//! servants ([`DescribedServant`]) |
+//! | [`DynAny`] | a value as a tree of components (clause 16) |
 //!
-//! What static stubs and these have in common is `spandrel-orb`'s, how values and type codes lie in octets
-//! `spandrel-cdr`'s. Reading IDL is nobody's here: whoever has a parser makes descriptions of what it found.
+//! The common parts of static and dynamic invocation belong to `spandrel-orb`, the encoding of values and
+//! type codes to `spandrel-cdr`. This crate does not parse IDL: programs with a parser convert its output to
+//! descriptions.
 //!
 //! The features `asynchronous` and `server` are those of `spandrel-orb`.
 #![forbid(unsafe_code)]

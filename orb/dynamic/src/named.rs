@@ -1,4 +1,4 @@
-//! Named values and lists of them: what requests are made of where nobody has generated code (CORBA 3.3 Part 1, 11.5).
+//! Named values and lists of them: the arguments of requests without generated code (CORBA 3.3 Part 1, 11.5).
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use spandrel_giop::{CompletionStatus, SystemException};
 
 use crate::fit::derived;
 
-/// Which way a parameter goes: the flags `ARG_IN`, `ARG_OUT` and `ARG_INOUT`, with their numbers.
+/// The direction of a parameter: the flags `ARG_IN`, `ARG_OUT` and `ARG_INOUT`, with their numbers.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u32)]
 pub enum ArgMode {
@@ -20,19 +20,19 @@ pub enum ArgMode {
 }
 
 impl ArgMode {
-    /// True if a request carries a value of it.
+    /// Whether a request carries its value.
     #[must_use]
     pub fn is_sent(self) -> bool {
         self != Self::Out
     }
 
-    /// True if a reply carries a value of it.
+    /// Whether a reply carries its value.
     #[must_use]
     pub fn is_returned(self) -> bool {
         self != Self::In
     }
 
-    /// How IDL writes it.
+    /// The IDL keyword.
     #[must_use]
     pub fn keyword(self) -> &'static str {
         match self {
@@ -46,13 +46,13 @@ impl ArgMode {
 /// An argument: IDL `CORBA::NamedValue`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedValue {
-    /// The parameter's name; requests are not told apart by it, people are.
+    /// The parameter's name, for people; requests do not contain it.
     pub name: Cow<'static, str>,
-    /// Its type, which its value is equivalent to or derives from.
+    /// Its type, to which its value is equivalent or from which it derives.
     pub type_code: TypeCode,
-    /// Its value; none before one is given, or has come.
+    /// Its value; `None` before it is set or received.
     pub value: Option<Any>,
-    /// Which way it goes (`arg_modes`).
+    /// Its direction (`arg_modes`).
     pub mode: ArgMode,
 }
 
@@ -68,19 +68,19 @@ impl NamedValue {
         Self { name: name.into(), type_code: value.type_code().clone(), value: Some(value), mode }
     }
 
-    /// A parameter of this type that has no value yet.
+    /// A parameter of this type without a value.
     pub fn of_type(name: impl Into<Cow<'static, str>>, mode: ArgMode, type_code: TypeCode) -> Self {
         Self { name: name.into(), type_code, value: None, mode }
     }
 
-    /// What it is called in errors: its place, and its name if it has one.
+    /// The name in error texts: the index, and the name if it has one.
     pub(crate) fn label(&self, index: usize) -> String {
         if self.name.is_empty() { format!("argument {index}") } else { format!("argument {index} (`{}`)", self.name) }
     }
 }
 
 impl NvList {
-    /// A list of nothing.
+    /// An empty list.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -92,10 +92,10 @@ impl NvList {
         self
     }
 
-    /// Adds an argument that is sent, as a copy of a Rust value.
+    /// Adds a sent argument, with a copy of a Rust value.
     ///
     /// # Errors
-    /// A value that has no CDR form.
+    /// A value that cannot be encoded.
     pub fn add_in<T: Encode + Typed + ?Sized>(
         &mut self,
         name: impl Into<Cow<'static, str>>,
@@ -105,13 +105,13 @@ impl NvList {
         Ok(self.add(NamedValue::new(name, ArgMode::In, value)))
     }
 
-    /// How many there are.
+    /// The number of arguments.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// True if there are none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
@@ -122,27 +122,27 @@ impl NvList {
         self.items.iter()
     }
 
-    /// The arguments in order, to be changed.
+    /// The arguments in order, for modification.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, NamedValue> {
         self.items.iter_mut()
     }
 
-    /// The argument at this place, or none.
+    /// The argument at this index, if any.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&NamedValue> {
         self.items.get(index)
     }
 
-    /// The argument with this name, or none.
+    /// The argument with this name, if any.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&NamedValue> {
         self.items.iter().find(|item| item.name == name)
     }
 
-    /// Takes the value of the argument at this place as a Rust value.
+    /// The value of the argument at this index as a Rust value.
     ///
     /// # Errors
-    /// BAD_PARAM if there is no such argument, or if it is of another type.
+    /// BAD_PARAM for an unknown argument, or another type.
     pub fn extract<T: spandrel_cdr::Decode + Typed>(&self, index: usize) -> Result<T, SystemException> {
         let item = self.get(index).ok_or_else(|| no_argument(index, self.len()))?;
         let Some(value) = &item.value else {
@@ -153,19 +153,19 @@ impl NvList {
             .map_err(|error| bad_param().with_detail(|| format!("{}: {error}", item.label(index))).with_source(error))
     }
 
-    /// Gives the argument at this place another value of its type.
+    /// Replaces the value of the argument at this index.
     ///
     /// # Errors
-    /// BAD_PARAM if there is no such argument, or if it is of another type; a value that has no CDR form.
+    /// BAD_PARAM for an unknown argument, or another type; a value that cannot be encoded.
     pub fn set<T: Encode + Typed + ?Sized>(&mut self, index: usize, value: &T) -> Result<(), SystemException> {
         self.set_any(index, &Any::new(value)?)
     }
 
-    /// As [`NvList::set`], with a value in an [`Any`], which may be of a type that derives from the argument's, or any that an abstract
-    /// interface takes.
+    /// As [`NvList::set`], with a value in an [`Any`], which may be of a type that derives from the
+    /// argument's, or one permitted in an abstract interface.
     ///
     /// # Errors
-    /// BAD_PARAM if there is no such argument, or if it is of another type.
+    /// BAD_PARAM for an unknown argument, or another type.
     pub fn set_any(&mut self, index: usize, value: &Any) -> Result<(), SystemException> {
         let len = self.len();
         let item = self.items.get_mut(index).ok_or_else(|| no_argument(index, len))?;
@@ -207,5 +207,5 @@ pub(crate) fn bad_param() -> SystemException {
 }
 
 pub(crate) fn no_argument(index: usize, len: usize) -> SystemException {
-    bad_param().with_detail(|| format!("there is no argument {index} among {len}"))
+    bad_param().with_detail(|| format!("the request has no argument {index}, only {len} arguments"))
 }

@@ -1,4 +1,4 @@
-//! References to objects of interfaces that the program has no Rust type for.
+//! References to objects of interfaces without a Rust type.
 
 use spandrel_cdr::{Any, Encode, ExtractError, TcKind, TypeCode};
 use spandrel_giop::SystemException;
@@ -10,24 +10,25 @@ fn is_reference(of: &TypeCode) -> bool {
     matches!(of.without_aliases().kind(), TcKind::ObjRef | TcKind::Component | TcKind::Home)
 }
 
-/// The reference in an [`Any`], of whatever interface; none if it is nil. As [`Any::to_object`], with the exceptions of this crate.
+/// The reference in an [`Any`], of any interface; `None` if it is nil. As [`Any::to_object`], with the
+/// exceptions of this crate.
 ///
 /// # Errors
-/// BAD_PARAM if no reference is in it; a reference that the ORB which received it cannot use.
+/// BAD_PARAM if it holds no reference; a reference that the receiving ORB cannot use.
 pub fn any_to_object(any: &Any) -> Result<Option<ObjectRef>, SystemException> {
     any.to_object().map_err(|error| match error {
         ExtractError::Value(error) => error.into(),
-        _ => bad_param().with_detail(|| format!("`{}` is no reference", any.type_code())),
+        _ => bad_param().with_detail(|| format!("`{}` is not a reference", any.type_code())),
     })
 }
 
 /// A reference, or nil, as a value of this type.
 ///
 /// # Errors
-/// BAD_PARAM if the type is not one of references.
+/// BAD_PARAM if the type is not an interface.
 pub fn object_to_any(object: Option<&ObjectRef>, type_code: &TypeCode) -> Result<Any, SystemException> {
     if !is_reference(type_code) {
-        return Err(bad_param().with_detail(|| format!("`{type_code}` is no interface")));
+        return Err(bad_param().with_detail(|| format!("`{type_code}` is not an interface")));
     }
     let object = object.cloned();
     let written = Any::write(type_code.clone(), |out| {
@@ -36,7 +37,7 @@ pub fn object_to_any(object: Option<&ObjectRef>, type_code: &TypeCode) -> Result
         out.octets(&octets.to_vec());
         Ok(())
     })?;
-    // Read by who binds references, as one that was received.
+    // Decoded with a binder, like a received reference.
     let Some(object) = &object else { return Ok(written) };
     Ok(Any::read(type_code.clone(), &mut written.value().with_binder(object.orb()))?)
 }

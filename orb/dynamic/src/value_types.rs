@@ -1,7 +1,8 @@
-//! Type codes of value types: what values of derived types are read by.
+//! Type codes of value types: needed to decode values of derived types.
 //!
-//! A value says of which type it is by repository ids, and its position declares that type or a base of it (CORBA 3.3 Part 2, 9.3.4).
-//! Generated code has a factory for each id; what is read without generated code needs the type code.
+//! A value names its type by repository ids, and its position declares that type or a base of it (CORBA 3.3
+//! Part 2, 9.3.4). Generated code has a factory for each id; decoding without generated code needs the type
+//! code.
 
 use std::{any::Any as StdAny, collections::HashMap, fmt};
 
@@ -10,7 +11,8 @@ use spandrel_sync::Arc;
 
 /// Type codes of value types by their repository ids.
 ///
-/// Values are read by these where a base, `ValueBase`, an abstract value type or an abstract interface is declared. Cloning it is cheap.
+/// They serve to decode values where a base, `ValueBase`, an abstract value type or an abstract interface is
+/// declared. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValueTypes(Option<Arc<HashMap<String, TypeCode>>>);
 
@@ -21,7 +23,7 @@ impl ValueTypes {
         Self::default()
     }
 
-    /// Adds the value types and boxes that a type mentions, itself included. A type whose id is there already stays as it is.
+    /// Adds the value types and boxes inside a type, itself included. A type with a known id is not replaced.
     pub fn add(&mut self, of: &TypeCode) -> &mut Self {
         for of in of.value_types() {
             self.insert(of);
@@ -29,7 +31,7 @@ impl ValueTypes {
         self
     }
 
-    /// Adds what another has.
+    /// Adds all types of another collection.
     pub fn add_all(&mut self, others: &Self) -> &mut Self {
         if self.0.is_none() {
             self.0.clone_from(&others.0);
@@ -89,13 +91,13 @@ impl Binder for ValueTypes {
     }
 }
 
-/// A binder that knows value types besides.
+/// A binder with additional value types.
 #[derive(Clone)]
 pub(crate) struct TypedBinder {
     types: ValueTypes,
-    /// Asked for types after `types`.
+    /// Consulted for types after `types`.
     more: Option<Arc<dyn Binder>>,
-    /// Asked for types last, and for all else.
+    /// Consulted for types last, and for everything else.
     binder: Option<Arc<dyn Binder>>,
 }
 
@@ -104,7 +106,7 @@ impl TypedBinder {
         Self { types: types.clone(), more: None, binder: binder.map(Binder::share) }
     }
 
-    /// Knows the types that `types` knows, and is `binder` in all else.
+    /// A binder with the types of `types`, and otherwise that of `binder`.
     pub(crate) fn both(types: &Arc<dyn Binder>, binder: &dyn Binder) -> Self {
         Self { types: ValueTypes::new(), more: Some(Arc::clone(types)), binder: Some(binder.share()) }
     }

@@ -1,4 +1,4 @@
-//! What values of all types can do (CORBA 3.3 Part 1, 16.2.2 and 16.2.3).
+//! Operations of values of all types (CORBA 3.3 Part 1, 16.2.2 and 16.2.3).
 
 use crate::support;
 
@@ -47,7 +47,7 @@ fn some_types_have_no_dynamic_values() {
 }
 
 #[test]
-fn what_would_grow_beyond_measure_is_refused() {
+fn values_beyond_the_component_limit_are_rejected() {
     let mut type_code = TypeCode::OCTET;
     for _ in 0..6 {
         type_code = array(&type_code, 1000);
@@ -61,7 +61,7 @@ fn what_would_grow_beyond_measure_is_refused() {
 }
 
 #[test]
-fn the_type_is_that_with_its_aliases_and_never_changes() {
+fn the_type_keeps_its_aliases_and_never_changes() {
     // 16.2.3.1
     let aliased = many(&TypeCode::LONG, 0);
     let mut value = of(&aliased);
@@ -72,7 +72,7 @@ fn the_type_is_that_with_its_aliases_and_never_changes() {
 }
 
 #[test]
-fn assign_and_from_any_want_an_equivalent_type() {
+fn assign_and_from_any_require_an_equivalent_type() {
     // 16.2.3.2, 16.2.3.3
     let mut value = of(&TypeCode::LONG);
     let mut other = of(&TypeCode::LONG);
@@ -82,11 +82,11 @@ fn assign_and_from_any_want_an_equivalent_type() {
     assert_eq!(value.assign(&of(&TypeCode::ULONG)), Err(DynAnyError::TypeMismatch));
     value.from_any(&Any::new(&8_i32).unwrap()).unwrap();
     assert_eq!(value.from_any(&Any::new(&8_i16).unwrap()), Err(DynAnyError::TypeMismatch));
-    assert_eq!(value.long(), Ok(8), "as it was");
+    assert_eq!(value.long(), Ok(8), "unchanged");
 }
 
 #[test]
-fn assigning_begins_anew_at_the_first_component() {
+fn assignment_resets_the_current_position() {
     let mut value = of(&point());
     value.seek(1);
     value.assign(&of(&point())).unwrap();
@@ -94,7 +94,7 @@ fn assigning_begins_anew_at_the_first_component() {
 }
 
 #[test]
-fn to_any_puts_together_what_was_taken_apart() {
+fn to_any_restores_the_original_any() {
     // 16.2.3.4
     let any = Any::new(&vec!["a".to_owned(), "b".to_owned()]).unwrap();
     assert_eq!(DynAny::new(&any).unwrap().to_any().unwrap(), any);
@@ -104,7 +104,7 @@ fn to_any_puts_together_what_was_taken_apart() {
 }
 
 #[test]
-fn equality_is_of_types_and_components_and_not_of_positions() {
+fn equality_compares_types_and_components_without_positions() {
     // 16.2.3.5
     let (mut a, b) = (of(&point()), of(&point()));
     a.seek(1);
@@ -142,7 +142,7 @@ fn the_current_position_moves_over_the_components() {
 
 #[test]
 fn values_without_components_have_no_current_one() {
-    // 16.2.3.9: of an empty sequence none is current; of a long none could be.
+    // 16.2.3.9: of an empty sequence none is current; a long has no components.
     let mut nothing = of(&empty());
     assert_eq!((nothing.component_count(), nothing.position(), nothing.rewind()), (0, None, false));
     assert_eq!(nothing.current_component(), Ok(None));
@@ -153,7 +153,7 @@ fn values_without_components_have_no_current_one() {
 }
 
 #[test]
-fn a_component_is_changed_in_its_place() {
+fn a_component_is_changed_in_place() {
     let mut value = of(&array(&point(), 2));
     value.seek(1);
     let inner = value.current_component_mut().unwrap().unwrap();
@@ -170,7 +170,7 @@ fn a_component_is_changed_in_its_place() {
 macro_rules! every_basic_type {
     ($($type_code:expr, $insert:ident, $get:ident, $value:expr;)*) => {
         #[test]
-        fn every_basic_type_is_inserted_and_got() {
+        fn every_basic_type_is_inserted_and_extracted() {
             // 16.2.3.8
             $({
                 let mut value = of(&$type_code);
@@ -188,7 +188,7 @@ macro_rules! every_basic_type {
                 let mut other = of(&colour());
                 assert_eq!(other.$insert($value), Err(DynAnyError::TypeMismatch));
                 assert_eq!(other.$get().unwrap_err(), DynAnyError::TypeMismatch);
-                // Where no component is current, or the current one has components itself.
+                // Without a current component, or with one that has components itself.
                 outer.seek(9);
                 assert!(matches!(outer.$insert($value), Err(DynAnyError::InvalidValue(_))));
                 assert!(matches!(outer.$get(), Err(DynAnyError::InvalidValue(_))));
@@ -220,7 +220,7 @@ every_basic_type! {
 }
 
 #[test]
-fn references_are_inserted_and_got() {
+fn references_are_inserted_and_extracted() {
     let profile = TaggedProfile { tag: 0, data: vec![0, 1, 2] };
     let ior = Ior { type_id: "IDL:X:1.0".to_owned(), profiles: vec![profile] };
     let mut value = of(&TypeCode::object());
@@ -231,7 +231,7 @@ fn references_are_inserted_and_got() {
 }
 
 #[test]
-fn an_any_is_filled_and_taken_apart() {
+fn an_any_is_inserted_and_extracted() {
     let mut value = of(&TypeCode::ANY);
     let mut inner = of(&point());
     inner.insert_long(9).unwrap();
@@ -241,7 +241,7 @@ fn an_any_is_filled_and_taken_apart() {
 }
 
 #[test]
-fn strings_keep_to_their_bounds() {
+fn strings_respect_their_bounds() {
     let mut narrow = of(&TypeCode::string(3));
     narrow.insert_string("abc").unwrap();
     assert!(matches!(narrow.insert_string("abcd"), Err(DynAnyError::InvalidValue(_))));
@@ -254,7 +254,7 @@ fn strings_keep_to_their_bounds() {
 macro_rules! every_sequence {
     ($($type_code:expr, $insert:ident, $get:ident, $values:expr;)*) => {
         #[test]
-        fn sequences_and_arrays_of_every_basic_type_are_inserted_and_got_at_once() {
+        fn sequences_and_arrays_of_every_basic_type_are_inserted_and_extracted_whole() {
             // 16.2.3.8
             $({
                 let values = $values;
@@ -264,7 +264,7 @@ macro_rules! every_sequence {
                 let mut array = of(&array(&$type_code, 2));
                 array.$insert(&values).unwrap();
                 assert_eq!(DynAny::new(&array.to_any().unwrap()).unwrap().$get(), Ok(values.to_vec()));
-                // A number of elements that the type does not allow.
+                // A number of elements that the type does not permit.
                 assert!(matches!(array.$insert(&values[..1]), Err(DynAnyError::InvalidValue(_))));
                 let four = [values, values].concat();
                 assert!(matches!(sequence.$insert(&four), Err(DynAnyError::InvalidValue(_))));
@@ -303,7 +303,7 @@ every_sequence! {
 }
 
 #[test]
-fn defaults_of_all_types_survive_their_octets() {
+fn defaults_of_all_types_survive_encoding() {
     for type_code in [point(), choice(), always(), colour(), derived(), boxed(), empty(), many(&choice(), 4)] {
         let value = of(&type_code);
         assert_eq!(DynAny::new(&value.to_any().unwrap()).unwrap(), value, "{type_code}");

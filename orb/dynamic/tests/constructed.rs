@@ -1,4 +1,4 @@
-//! What only values of one sort can do (CORBA 3.3 Part 1, 16.2.4 to 16.2.12).
+//! Operations of values of particular types (CORBA 3.3 Part 1, 16.2.4 to 16.2.12).
 
 use crate::support;
 
@@ -19,7 +19,7 @@ fn text(value: &str) -> DynAny {
 }
 
 #[test]
-fn a_view_is_for_its_sort_of_type_only() {
+fn a_view_requires_its_kind_of_type() {
     let mut value = of(&TypeCode::LONG);
     let mismatch = Some(DynAnyError::TypeMismatch);
     assert_eq!(value.as_fixed().err(), mismatch);
@@ -39,14 +39,14 @@ fn fixed_is_text() {
     let mut fixed = value.as_fixed().unwrap();
     assert_eq!(fixed.set_value("-123.45d"), Ok(true));
     assert_eq!((fixed.value(), fixed.decimal()), ("-123.45".to_owned(), Decimal::new(-12345, 2).unwrap()));
-    assert_eq!(fixed.set_value("1.239"), Ok(false), "cut off");
+    assert_eq!(fixed.set_value("1.239"), Ok(false), "truncated");
     assert_eq!(fixed.value(), "1.23");
     assert_eq!(fixed.set_value("0.11111111111111111111111111111111111111"), Ok(false));
     assert_eq!(fixed.value(), "0.11");
     assert_eq!(fixed.set_value("twelve"), Err(DynAnyError::TypeMismatch));
     assert!(matches!(fixed.set_value("1234.5"), Err(DynAnyError::InvalidValue(_))));
     assert!(matches!(fixed.set_value(&"9".repeat(40)), Err(DynAnyError::InvalidValue(_))));
-    assert_eq!(fixed.value(), "0.11", "as it was");
+    assert_eq!(fixed.value(), "0.11", "unchanged");
     assert_eq!(DynAny::new(&value.to_any().unwrap()).unwrap().as_fixed().unwrap().value(), "0.11");
 }
 
@@ -61,7 +61,7 @@ fn enums_are_names_and_numbers() {
     assert_eq!(colour.as_string(), Ok("green".to_owned()));
     assert!(matches!(colour.set_as_ulong(3), Err(DynAnyError::InvalidValue(_))));
     assert!(matches!(colour.set_as_string("mauve"), Err(DynAnyError::InvalidValue(_))));
-    assert_eq!(colour.as_ulong(), 1, "as it was");
+    assert_eq!(colour.as_ulong(), 1, "unchanged");
     assert_eq!(DynAny::new(&value.to_any().unwrap()).unwrap(), value);
 }
 
@@ -98,7 +98,7 @@ fn structs_get_and_set_all_members() {
 }
 
 #[test]
-fn structs_get_and_set_all_members_taken_apart() {
+fn structs_get_and_set_all_members_as_components() {
     // 16.2.6
     let mut value = of(&point());
     let mut point = value.as_struct().unwrap();
@@ -118,13 +118,13 @@ fn exceptions_are_structs() {
     let any = value.to_any().unwrap();
     assert_eq!(any.value().str().unwrap(), "IDL:Broken:1.0", "its id comes first");
     assert_eq!(DynAny::new(&any).unwrap().as_struct().unwrap().members().unwrap()[0].id, "why");
-    // As omniORB has it in an `any`.
+    // As omniORB encodes it in an `any`.
     let without_id = Any::write(type_code, |out| out.short_str("tired")).unwrap();
     assert_eq!(DynAny::new(&without_id).unwrap(), value);
 }
 
 #[test]
-fn a_discriminator_decides_which_member_there_is() {
+fn the_discriminator_selects_the_active_member() {
     // 16.2.7
     let mut value = of(&choice());
     let mut choice = value.as_union().unwrap();
@@ -149,7 +149,7 @@ fn a_discriminator_decides_which_member_there_is() {
 }
 
 #[test]
-fn a_discriminator_is_not_changed_behind_the_members_back() {
+fn inserting_a_discriminator_changes_the_active_member() {
     let mut value = of(&choice());
     value.rewind();
     assert_eq!(value.current_component().unwrap().unwrap().long(), Ok(1));
@@ -160,7 +160,7 @@ fn a_discriminator_is_not_changed_behind_the_members_back() {
 }
 
 #[test]
-fn the_default_member_is_for_what_no_label_claims() {
+fn the_default_member_covers_values_without_a_label() {
     // 16.2.7
     let mut value = of(&always());
     let mut always = value.as_union().unwrap();
@@ -174,7 +174,7 @@ fn the_default_member_is_for_what_no_label_claims() {
 }
 
 #[test]
-fn no_member_is_active_where_a_value_is_left_for_that() {
+fn no_member_is_active_for_an_uncovered_value() {
     // 16.2.7
     let mut value = of(&choice());
     value.as_union().unwrap().set_to_no_active_member().unwrap();
@@ -189,7 +189,7 @@ fn no_member_is_active_where_a_value_is_left_for_that() {
 }
 
 #[test]
-fn unions_are_switched_by_every_type_that_may_switch_them() {
+fn unions_may_have_every_type_of_discriminator() {
     let types = [
         TypeCode::BOOLEAN,
         TypeCode::CHAR,
@@ -227,7 +227,7 @@ fn sequences_change_their_length() {
     value.as_sequence().unwrap().set_length(3).unwrap();
     assert_eq!(value.position(), Some(2), "it is still there");
     value.as_sequence().unwrap().set_length(2).unwrap();
-    assert_eq!((value.long_seq(), value.position()), (Ok(vec![1, 2]), None), "it was cut off");
+    assert_eq!((value.long_seq(), value.position()), (Ok(vec![1, 2]), None), "the current element was removed");
     assert!(matches!(value.as_sequence().unwrap().set_length(5), Err(DynAnyError::InvalidValue(_))));
     value.as_sequence().unwrap().set_length(0).unwrap();
     assert_eq!((value.component_count(), value.position()), (0, None));
@@ -265,7 +265,7 @@ fn arrays_get_and_set_all_elements() {
     assert_eq!(array.elements_as_dyn_any(), [long(3), long(4)]);
     assert!(matches!(array.set_elements(&elements[..1]), Err(DynAnyError::InvalidValue(_))));
     assert_eq!(array.set_elements_as_dyn_any(&[text("a"), text("b")]), Err(DynAnyError::TypeMismatch));
-    assert_eq!(value.long_seq(), Ok(vec![3, 4]), "as it was");
+    assert_eq!(value.long_seq(), Ok(vec![3, 4]), "unchanged");
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn values_may_be_null() {
 }
 
 #[test]
-fn the_state_of_a_value_begins_with_what_is_inherited() {
+fn the_state_of_a_value_begins_with_inherited_members() {
     // 16.2.11
     let mut value = of(&derived());
     let pair = |id: &str, value: DynAny| DynNamePair { id: id.to_owned(), value };
@@ -314,7 +314,7 @@ fn derived_of_nothing() -> TypeCode {
 }
 
 #[test]
-fn a_derived_value_in_chunks_is_cut_to_its_base() {
+fn a_chunked_derived_value_is_truncated_to_its_base() {
     // Part 2, 9.3.4.3: tag (chunks, list of ids), two ids, a chunk with the state of both types, the end tag.
     let any = Any::write(base(), |out| {
         out.u32(0x7fff_ff0e);
@@ -332,7 +332,7 @@ fn a_derived_value_in_chunks_is_cut_to_its_base() {
     let mut value = DynAny::new(&any).unwrap();
     assert_eq!((value.component_count(), value.long()), (1, Ok(7)));
     assert!(!value.as_value().unwrap().is_null());
-    // Unless nothing may be lost.
+    // Except without truncation.
     assert_eq!(DynAny::without_truncation(&any).unwrap_err(), DynAnyError::MustTruncate);
     let whole = value.to_any().unwrap();
     assert_eq!(DynAny::without_truncation(&whole).unwrap(), value);

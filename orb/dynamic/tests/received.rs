@@ -1,11 +1,11 @@
-//! What others sent is taken apart, whatever it is: the golden anys of `spandrel-cdr`, which omniORB wrote, and what is left
-//! of them when octets are changed.
+//! Conversion of received anys: the golden anys of `spandrel-cdr`, recorded from omniORB, and these with
+//! changed octets.
 
 use proptest::{prelude::*, sample::Index};
 use spandrel_cdr::{Any, ByteOrder, Decode, Decoder, GiopVersion, Wire};
 use spandrel_dynamic::DynAny;
 
-/// Name, agreement, octets.
+/// Name, wire form, octets.
 fn golden() -> Vec<(String, Wire, Vec<u8>)> {
     let text = include_str!("../../cdr/tests/golden/anys.txt");
     let vector = |line: &str| {
@@ -18,13 +18,13 @@ fn golden() -> Vec<(String, Wire, Vec<u8>)> {
 }
 
 #[test]
-fn anys_of_omniorb_are_taken_apart_and_put_together() {
+fn anys_of_omniorb_survive_conversion_to_components() {
     for (name, wire, octets) in golden() {
         let any = Any::decode(&mut Decoder::new(&octets, wire)).unwrap();
         let apart = DynAny::new(&any).unwrap_or_else(|error| panic!("{name}: {error}"));
         let together = apart.to_any().unwrap();
         assert_eq!(DynAny::new(&together).unwrap(), apart, "{name}");
-        // Values may name their types or not.
+        // Values with or without type information.
         if !name.starts_with("value") {
             assert_eq!(together, any, "{name}");
         }
@@ -33,7 +33,7 @@ fn anys_of_omniorb_are_taken_apart_and_put_together() {
 
 proptest! {
     #[test]
-    fn no_octets_do_harm(vector in prop::sample::select(golden()), changes in prop::collection::vec((any::<Index>(), any::<u8>()), 1..4)) {
+    fn changed_octets_are_safe(vector in prop::sample::select(golden()), changes in prop::collection::vec((any::<Index>(), any::<u8>()), 1..4)) {
         let (_, wire, mut octets) = vector;
         for (at, octet) in changes {
             let at = at.index(octets.len());

@@ -1,4 +1,4 @@
-//! Values of value types: of derived types, shared ones, circles, and those in abstract interfaces.
+//! Values of value types: of derived types, shared ones, cycles, and those in abstract interfaces.
 
 use crate::support;
 
@@ -20,14 +20,14 @@ fn read_text(of: &TypeCode, text: &str) -> DynAny {
     value.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// The octets, in this order.
+/// The octets, in this wire form.
 fn sent(any: &Any, wire: Wire) -> Vec<u8> {
     let mut out = Encoder::new(wire);
     any.write_value(&mut out).unwrap();
     out.to_vec()
 }
 
-/// Reads a value where one of type `of` is declared, with the types that the receiver knows.
+/// Decodes a value of declared type `of`, with the types that the receiver knows.
 fn received(of: &TypeCode, octets: &[u8], wire: Wire, types: &ValueTypes) -> Result<Any, CdrError> {
     let mut input = Decoder::new(octets, wire).with_binder(types);
     let any = Any::read(of.clone(), &mut input)?;
@@ -35,14 +35,14 @@ fn received(of: &TypeCode, octets: &[u8], wire: Wire, types: &ValueTypes) -> Res
     Ok(any)
 }
 
-/// A text is a value that goes through every order, and is the same text afterwards.
+/// Checks that the value of a text survives encoding in every order, and prints as the same text.
 #[track_caller]
 fn there_and_back(of: &TypeCode, text: &str) -> DynAny {
     let value = read_text(of, text);
     assert_eq!(value.to_string(), text);
     let mut any = value.to_any().unwrap();
     for wire in wires().into_iter().chain(wires()) {
-        // What comes from one peer goes on to the next.
+        // A received value can be forwarded.
         any = received(of, &sent(&any, wire), wire, &known()).unwrap();
         let back = DynAny::new(&any).unwrap();
         assert_eq!((back.to_string(), &back), (text.to_owned(), &value));
@@ -51,21 +51,21 @@ fn there_and_back(of: &TypeCode, text: &str) -> DynAny {
 }
 
 #[test]
-fn a_derived_value_stands_where_its_base_is_declared() {
+fn a_derived_value_is_permitted_where_its_base_is_declared() {
     let of = many(&base(), 0);
     let leaf = r#"{_type: "IDL:Leaf:1.0", id: 1, inner: {_type: "IDL:Derived:1.0", id: 2, note: "n"}}"#;
     let mut value = there_and_back(&of, &format!("[{leaf}, {{id: 3}}, null]"));
     let mut first = value.current_component_mut().unwrap().unwrap().clone();
     let view = first.as_value().unwrap();
     assert_eq!((view.value_type(), view.members().unwrap().len()), (support::leaf(), 2));
-    assert!(first.type_code().equal(&base()), "what is declared");
-    // Who does not know the type cannot pass over a value that is not in chunks.
+    assert!(first.type_code().equal(&base()), "the declared type");
+    // A receiver without the type cannot skip a value without chunks.
     for wire in wires() {
         let octets = sent(&value.to_any().unwrap(), wire);
         let refused = received(&of, &octets, wire, &ValueTypes::new()).unwrap_err();
         assert_eq!(refused, CdrError::UnknownValue { repository_id: "IDL:Leaf:1.0".into() });
     }
-    // And a truncatable one is cut.
+    // A truncatable one is truncated.
     let whole = read_text(&base(), r#"{_type: "IDL:Derived:1.0", id: 2, note: "n"}"#).to_any().unwrap();
     for wire in wires() {
         let cut = received(&base(), &sent(&whole, wire), wire, &ValueTypes::new()).unwrap();
@@ -76,7 +76,7 @@ fn a_derived_value_stands_where_its_base_is_declared() {
 }
 
 #[test]
-fn a_value_of_another_type_is_none_of_the_declared_one() {
+fn a_value_of_an_unrelated_type_is_rejected() {
     let octets = sent(&read_text(&node(), r#"{name: "n", next: null, others: []}"#).to_any().unwrap(), wires()[0]);
     assert!(received(&base(), &octets, wires()[0], &known()).is_err());
     let refused = |of: &TypeCode, text: &str, why: &str| {
@@ -85,20 +85,20 @@ fn a_value_of_another_type_is_none_of_the_declared_one() {
         assert!(error.contains(why), "{text}: {error}");
     };
     refused(&base(), r#"{_type: "IDL:Node:1.0", name: "n", next: null, others: []}"#, "does not derive from");
-    refused(&base(), r#"{_type: "IDL:Nothing:1.0"}"#, "is not known");
-    refused(&either(), "{id: 1}", "`_type` has to say");
-    refused(&many(&base(), 0), "[{_ref: 1}, {_id: 1, id: 2}]", "no value before this one has `_id: 1`");
+    refused(&base(), r#"{_type: "IDL:Nothing:1.0"}"#, "unknown value type");
+    refused(&either(), "{id: 1}", "`_type` is needed");
+    refused(&many(&base(), 0), "[{_ref: 1}, {_id: 1, id: 2}]", "no earlier value has `_id: 1`");
     refused(&many(&base(), 0), "[{_id: 1, id: 2}, {_id: 1, id: 2}]", "twice");
     let either_way = many(&TypeCode::value_base(), 0);
     assert!(DynAny::from_text(&either_way, r#"[{_type: "IDL:Base:1.0", id: 1}]"#).is_err(), "without its type code");
     let pair = [("any", either()), ("base", base())];
     let pair = TypeCode::structure("IDL:Pair:1.0", "Pair", &pair).unwrap();
     let node = r#"{_id: 1, _type: "IDL:Node:1.0", name: "n", next: null, others: []}"#;
-    refused(&pair, &format!("{{any: {node}, base: {{_ref: 1}}}}"), "is no `IDL:Base:1.0`");
+    refused(&pair, &format!("{{any: {node}, base: {{_ref: 1}}}}"), "is not a `IDL:Base:1.0`");
 }
 
 #[test]
-fn values_are_shared_and_turn_in_circles() {
+fn shared_values_and_cycles_are_preserved() {
     let shared =
         r#"[{_id: 1, name: "a", next: null, others: []}, {_ref: 1}, {name: "b", next: {_ref: 1}, others: []}]"#;
     let value = there_and_back(&many(&node(), 0), shared);
@@ -107,7 +107,7 @@ fn values_are_shared_and_turn_in_circles() {
     assert!(second.clone().as_value().unwrap().is_repeated() && second.components().is_empty());
     assert!(second.clone().as_value().unwrap().members().is_err() && !second.clone().as_value().unwrap().is_null());
     assert_eq!(value.original_of(&third.components()[1]), Some(first));
-    // Two values of the same state are not one value.
+    // Two values of the same state are two values.
     let apart = read_text(
         &many(&node(), 0),
         r#"[{name: "a", next: null, others: []}, {name: "a", next: null, others: []}, {name: "b", next: null, others: []}]"#,
@@ -117,7 +117,7 @@ fn values_are_shared_and_turn_in_circles() {
     let circle = r#"{_id: 1, name: "a", next: {_id: 2, name: "b", next: {_ref: 1}, others: [{_ref: 2}, {_ref: 1}]}, others: []}"#;
     let mut value = there_and_back(&node(), circle);
     assert_eq!(value.clone(), value);
-    // As an any, each member has all that it leads to.
+    // As an any, each member contains all its targets.
     let members = value.as_value().unwrap().members().unwrap();
     let inner = DynAny::new(&members[1].value).unwrap();
     assert_eq!(inner.components()[1].components()[0].string(), Ok("a"));
@@ -127,26 +127,26 @@ fn values_are_shared_and_turn_in_circles() {
 }
 
 #[test]
-fn a_circle_is_made_by_a_program() {
+fn a_program_creates_a_cycle() {
     let mut value = read_text(&node(), r#"{name: "a", next: null, others: []}"#);
     let itself = value.as_value().unwrap().repeat().unwrap();
     value.seek(1);
     value.current_component_mut().unwrap().unwrap().assign(&itself).unwrap();
     assert_eq!(value.to_string(), r#"{_id: 1, name: "a", next: {_ref: 1}, others: []}"#);
-    // A copy is another value, with a circle of its own.
+    // A copy is another value, with a cycle of its own.
     let mut two = DynAny::of_type(&many(&node(), 0)).unwrap();
     two.as_sequence().unwrap().set_elements_as_dyn_any(&[value.clone(), value.clone(), itself.clone()]).unwrap();
     two.rewind();
     two.current_component_mut().unwrap().unwrap().insert_string("b").unwrap();
     assert!(two.to_string().starts_with(r#"[{_id: "#) && two.to_string().contains(r#"name: "b""#), "{two}");
     let lost = two.to_any().unwrap_err();
-    assert!(lost.to_string().contains("outside of what is put together"), "{lost}");
+    assert!(lost.to_string().contains("outside the encoded value"), "{lost}");
     two.as_sequence().unwrap().set_length(2).unwrap();
     let back = DynAny::new(&two.to_any().unwrap()).unwrap();
     assert_eq!(back, two);
     let names: Vec<_> = back.components().iter().map(|it| it.components()[0].string().unwrap().to_owned()).collect();
     assert_eq!(names, ["b", "a"]);
-    assert!(DynAny::of_type(&node()).unwrap().as_value().unwrap().repeat().is_err(), "null is no value");
+    assert!(DynAny::of_type(&node()).unwrap().as_value().unwrap().repeat().is_err(), "null has no value to repeat");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn an_abstract_interface_has_an_object_or_a_value() {
     nil.assign(&value).unwrap();
     assert_eq!(nil, value);
     there_and_back(&either(), r#"{_type: "IDL:Box:1.0", _value: "held"}"#);
-    // A reference without profiles is shown as nil, but is one.
+    // A reference without profiles is printed as nil, but is not nil.
     let object = read_text(&either(), "IDL:Some:1.0");
     assert_eq!(object.reference().unwrap().type_id, "IDL:Some:1.0");
     for wire in wires() {
@@ -171,7 +171,7 @@ fn an_abstract_interface_has_an_object_or_a_value() {
     value.assign(&object).unwrap();
     assert_eq!(value, object);
     assert!(value.assign(&DynAny::new(&Any::new(&1_i32).unwrap()).unwrap()).is_err());
-    // Where several stand, values are shared.
+    // Several occurrences share their values.
     let several = r#"[{_id: 1, _type: "IDL:Base:1.0", id: 1}, null, {_type: "IDL:Leaf:1.0", id: 2, inner: {_ref: 1}}]"#;
     there_and_back(&many(&either(), 0), several);
     there_and_back(&many(&TypeCode::value_base(), 0), several);
@@ -197,9 +197,9 @@ fn a_list_of_values_is_as_long_as_the_wire_allows() {
     there_and_back(&node(), &tree);
 }
 
-/// A value stands in what a derived type adds, which is passed over, and is met again behind it.
+/// A value inside the additions of a derived type, which are skipped, is repeated after it.
 #[test]
-fn a_value_that_was_cut_off_is_still_there() {
+fn a_value_inside_a_truncated_part_is_decoded() {
     let members = [("more", node(), spandrel_cdr::Visibility::Public)];
     let modifier = spandrel_cdr::ValueModifier::Truncatable;
     let longer = TypeCode::value("IDL:Longer:1.0", "Longer", modifier, Some(&base()), &members).unwrap();
@@ -215,7 +215,7 @@ fn a_value_that_was_cut_off_is_still_there() {
 }
 
 #[test]
-fn a_shared_value_is_read_and_written_as_two() {
+fn a_value_shared_between_anys_is_decoded_and_encoded_separately() {
     for orders in [[ByteOrder::Little, ByteOrder::Big], [ByteOrder::Big, ByteOrder::Little]] {
         let [from, to] = orders.map(|order| Wire::new(order, GiopVersion::V1_2));
         let mut out = Encoder::new(from);
@@ -243,9 +243,9 @@ fn a_shared_value_is_read_and_written_as_two() {
     }
 }
 
-/// The second value says that its id is that of the first: alone it must say it itself.
+/// The second value's id is an indirection to the first one's: alone it needs an id of its own.
 #[test]
-fn a_shared_id_is_written_with_each_value() {
+fn a_shared_id_is_encoded_with_each_value() {
     for orders in [[ByteOrder::Little, ByteOrder::Big], [ByteOrder::Big, ByteOrder::Big]] {
         let [from, to] = orders.map(|order| Wire::new(order, GiopVersion::V1_2));
         let mut out = Encoder::new(from);
@@ -263,7 +263,7 @@ fn a_shared_id_is_written_with_each_value() {
         let first = Any::read(base(), &mut input).unwrap();
         let second = Any::read(base(), &mut input).unwrap();
         assert_eq!(input.remaining(), 0);
-        // The other way round, so that nothing stands where it stood.
+        // In the reverse order, so that all positions differ.
         let mut out = Encoder::new(to);
         second.write_value(&mut out).unwrap();
         first.write_value(&mut out).unwrap();
@@ -274,7 +274,8 @@ fn a_shared_id_is_written_with_each_value() {
     }
 }
 
-/// A value in an `any` in the state of a chunked value is itself outside of chunks (Part 2, 9.3.4.6), wherever its octets would lie.
+/// A value in an `any` in the state of a chunked value is itself outside chunks (Part 2, 9.3.4.6), wherever
+/// its octets are.
 #[test]
 fn a_value_in_an_any_in_a_chunked_value_stays_one() {
     let public = spandrel_cdr::Visibility::Public;

@@ -1,4 +1,4 @@
-//! Values as people type and read them.
+//! The text form of values.
 
 use crate::support;
 
@@ -6,7 +6,7 @@ use spandrel_cdr::{Ior, TypeCode};
 use spandrel_dynamic::{DynAny, ValueTypes};
 use support::{boxed, choice, colour, derived, empty, full, many, point};
 
-/// Reads a text, and writes it again.
+/// Parses a text, and prints it again.
 #[track_caller]
 fn again(of: &TypeCode, text: &str, expected: &str) {
     let value = DynAny::from_text(of, text).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -32,13 +32,13 @@ fn numbers_are_within_their_types() {
     again(&TypeCode::LONGDOUBLE, "0.5", "0.5");
     again(&TypeCode::BOOLEAN, "true", "true");
     again(&TypeCode::fixed(5, 2).unwrap(), "1.50", "1.5");
-    refused(&TypeCode::OCTET, "256", "`256` is no integer");
-    refused(&TypeCode::ULONG, "-1", "`-1` is no integer");
-    refused(&TypeCode::LONG, "1 2", "the value ends here");
+    refused(&TypeCode::OCTET, "256", "`256` is not an integer");
+    refused(&TypeCode::ULONG, "-1", "`-1` is not an integer");
+    refused(&TypeCode::LONG, "1 2", "unexpected text after the value");
     refused(&TypeCode::LONG, "", "expected a value");
     refused(&TypeCode::BOOLEAN, "yes", "expected `true` or `false`, not `yes`");
-    refused(&TypeCode::fixed(3, 1).unwrap(), "1.25", "no room");
-    refused(&TypeCode::fixed(3, 1).unwrap(), "text", "is no");
+    refused(&TypeCode::fixed(3, 1).unwrap(), "1.25", "cannot hold");
+    refused(&TypeCode::fixed(3, 1).unwrap(), "text", "is not a");
     refused(&TypeCode::FLOAT, "3.4e39", "`3.4e39` is out of range for `float`");
     refused(&TypeCode::FLOAT, "-3.5e38", "`-3.5e38` is out of range for `float`");
     refused(&TypeCode::DOUBLE, "1e309", "`1e309` is out of range for `double`");
@@ -49,7 +49,7 @@ fn numbers_are_within_their_types() {
 }
 
 #[test]
-fn texts_may_stand_without_quotes_alone() {
+fn a_whole_text_needs_no_quotes() {
     let text = DynAny::from_text(&TypeCode::STRING, "Ada, and others").unwrap();
     assert_eq!(text.string().unwrap(), "Ada, and others");
     again(&TypeCode::STRING, r#" "a \"b\" \\ \u00e9\n" "#, r#""a \"b\" \\ é\n""#);
@@ -58,9 +58,9 @@ fn texts_may_stand_without_quotes_alone() {
     again(&TypeCode::WCHAR, r#""€""#, r#""€""#);
     refused(&TypeCode::CHAR, r#""€""#, "ISO 8859-1");
     refused(&TypeCode::CHAR, r#""ab""#, "one character");
-    refused(&TypeCode::STRING, r#""ab"#, "has no end");
-    refused(&TypeCode::STRING, r#""\ud83d""#, "half a character");
-    refused(&TypeCode::STRING, r#""\q""#, "no such escape");
+    refused(&TypeCode::STRING, r#""ab"#, "no closing quote");
+    refused(&TypeCode::STRING, r#""\ud83d""#, "surrogate");
+    refused(&TypeCode::STRING, r#""\q""#, "unknown escape");
     refused(&TypeCode::string(3), "four", "longer");
 }
 
@@ -73,7 +73,7 @@ fn members_have_their_names() {
     again(&boxed(), r#""in""#, r#""in""#);
     again(&boxed(), "null", "null");
     refused(&point(), "{x: 3}", "the member `name` is missing");
-    refused(&point(), "{y: 3}", "there is no member `y`");
+    refused(&point(), "{y: 3}", "unknown member `y`");
     refused(&point(), "{x: 3, x: 4}", "twice");
     refused(&point(), "{x: 3 name: 4}", "expected `,` or `}`");
     refused(&point(), "3", "expected `{`");
@@ -83,21 +83,21 @@ fn members_have_their_names() {
 }
 
 #[test]
-fn unions_are_told_by_their_members() {
+fn unions_are_identified_by_their_members() {
     again(&choice(), r#"{text: "t"}"#, r#"{_d: 1, text: "t"}"#);
     again(&choice(), r#"{_d: 2, text: "t"}"#, r#"{_d: 2, text: "t"}"#);
     again(&choice(), r#"{point: {x: 1, name: ""}}"#, r#"{_d: 5, point: {x: 1, name: ""}}"#);
     again(&choice(), "{_d: 9}", "{_d: 9}");
     again(&full(), "{number: 1}", "{_d: true, number: 1}");
-    refused(&choice(), r#"{_d: 5, text: "t"}"#, "wants the member `point`");
+    refused(&choice(), r#"{_d: 5, text: "t"}"#, "selects the member `point`");
     refused(&choice(), r#"{_d: 9, text: "t"}"#, "does not select `text`");
-    refused(&choice(), "{_d: 1}", "wants the member `text`");
+    refused(&choice(), "{_d: 1}", "selects the member `text`");
     refused(&choice(), "{}", "a member, or `_d`");
-    refused(&choice(), "{other: 1}", "no member `other`");
+    refused(&choice(), "{other: 1}", "unknown member `other`");
 }
 
 #[test]
-fn elements_are_as_many_as_the_type_has() {
+fn the_number_of_elements_matches_the_type() {
     again(&many(&TypeCode::LONG, 3), "[1, 2,3]", "[1, 2, 3]");
     again(&many(&point(), 0), "[]", "[]");
     again(&TypeCode::array(&TypeCode::BOOLEAN, 2).unwrap(), "[true, false]", "[true, false]");
@@ -107,7 +107,7 @@ fn elements_are_as_many_as_the_type_has() {
 }
 
 #[test]
-fn anys_are_of_the_type_that_they_look_like() {
+fn anys_have_the_type_implied_by_their_form() {
     for (text, of) in [
         ("true", TypeCode::BOOLEAN),
         ("12", TypeCode::LONG),
@@ -119,13 +119,13 @@ fn anys_are_of_the_type_that_they_look_like() {
         again(&TypeCode::ANY, text, text);
         assert_eq!(DynAny::from_text(&TypeCode::ANY, text).unwrap().any().unwrap().type_code(), &of);
     }
-    refused(&TypeCode::ANY, "what", "does not say of what type");
+    refused(&TypeCode::ANY, "what", "cannot be determined");
 }
 
 #[test]
-fn references_are_resolved_by_whoever_can() {
+fn references_are_resolved_by_the_callback() {
     again(&TypeCode::object(), "null", "null");
-    refused(&TypeCode::object(), "corbaloc:rir:/Name", "leads nowhere");
+    refused(&TypeCode::object(), "corbaloc:rir:/Name", "cannot resolve");
     let known = |url: &str| {
         assert_eq!(url, "corbaloc:rir:/Name");
         Ok(Ior { type_id: "IDL:X:1.0".into(), ..Ior::default() })
@@ -135,7 +135,7 @@ fn references_are_resolved_by_whoever_can() {
 }
 
 #[test]
-fn no_text_nests_without_end() {
+fn nesting_in_text_is_limited() {
     let of = TypeCode::structure(
         "IDL:N:1.0",
         "N",

@@ -1,8 +1,8 @@
-//! Writes and reads the headers of small requests and replies, to be measured from outside.
+//! Writes and reads the headers of small requests and replies, for measurements from outside.
 //!
-//! `headers [write|cached|read|answer|outcome] [ROUNDS]` prints nanoseconds for each; `+index` behind the first three adds a context with
-//! the place of the operation. Under `valgrind --tool=callgrind`, two runs
-//! that differ in `ROUNDS` give the instructions for each.
+//! `headers [write|cached|read|answer|outcome] [ROUNDS]` prints the nanoseconds of each. `+index` after the
+//! first three adds a context with the operation's index. Under `valgrind --tool=callgrind`, two runs that
+//! differ in `ROUNDS` give the instructions of each.
 
 use std::{env, hint::black_box, time::Instant};
 
@@ -13,10 +13,10 @@ use spandrel_giop::{
 };
 use spandrel_message::MessageBlock;
 
-/// Reads twelve octets, then what they announce.
+/// Reads twelve octets, then the rest of the message that they announce.
 fn receive(assembler: &mut Assembler, octets: &MessageBlock, read: impl FnOnce(&mut spandrel_cdr::Decoder<'_>)) {
-    let header = MessageHeader::parse(octets.first_chunk().expect("a header")).expect("a sound header");
-    let message = assembler.accept(header, octets.clone()).expect("a sound message").expect("a whole message");
+    let header = MessageHeader::parse(octets.first_chunk().expect("a header")).expect("a valid header");
+    let message = assembler.accept(header, octets.clone()).expect("a valid message").expect("a whole message");
     read(&mut message.decoder(Limits::default()));
 }
 
@@ -26,7 +26,7 @@ fn main() {
     let rounds: u32 = arguments.get(1).map_or(1_000_000, |rounds| rounds.parse().expect("a number of rounds"));
     let wire = Wire::default();
     let template = RequestTemplate::new(wire, b"twenty-four octets of it");
-    // What the place of an operation adds to a request.
+    // The context with the operation's index.
     let index = ServiceContext { id: ids::CONTEXT_OPERATION_INDEX, data: vec![0; 4] };
     let contexts = if what.ends_with("+index") { vec![index] } else { Vec::new() };
     let write = |scratch, id| {

@@ -1,7 +1,8 @@
-//! What a client says that takes requests over the connections that it opens (CORBA 3.3 Part 2, 9.8.1).
+//! Listen points: the addresses at which a client accepts requests over the connections that it opens (CORBA
+//! 3.3 Part 2, 9.8.1).
 //!
-//! The context's content is an encapsulation: `sequence<{ string host | ushort port }>`. Whether what is said in it is believed is
-//! not decided here.
+//! The context's content is an encapsulation: `sequence<{ string host | ushort port }>`. Whether a listen
+//! point is trusted is decided elsewhere.
 
 use spandrel_cdr::{ByteOrder, CdrError, Decoder, Encoder, GiopVersion, Wire};
 
@@ -10,27 +11,27 @@ use crate::ServiceContext;
 /// The service context with a client's listen points (`IOP::BI_DIR_IIOP`).
 pub const CONTEXT_BI_DIR_IIOP: u32 = 5;
 
-/// More than these in one context are not read.
+/// The largest number of listen points in one context.
 const MAX_POINTS: usize = 64;
 
-/// The smallest encoding of one: an empty string and a port.
+/// Octets of the smallest encoding of a listen point: an empty string and a port.
 const MIN_OCTETS: usize = 7;
 
-/// What a client's references name as its address, and that is to be reached by the connection on which it is said
+/// An address in a client's references for which requests go over the connection that carries this context
 /// (`IIOP::ListenPoint`).
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ListenPoint {
-    /// As in the references' profiles: a name, or an address without brackets.
+    /// The host as in the references' profiles: a name, or an address without brackets.
     pub host: String,
-    /// The port that stands beside it there.
+    /// The port as in the references' profiles.
     pub port: u16,
 }
 
 impl ListenPoint {
-    /// The service context that names these.
+    /// Encodes the service context with these listen points.
     ///
     /// # Errors
-    /// A host that CDR cannot say.
+    /// A host that cannot be encoded in CDR.
     pub fn to_context(points: &[Self]) -> Result<ServiceContext, CdrError> {
         let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_0));
         out.u8(ByteOrder::NATIVE.flag());
@@ -42,10 +43,10 @@ impl ListenPoint {
         Ok(ServiceContext { id: CONTEXT_BI_DIR_IIOP, data: out.to_vec() })
     }
 
-    /// The points that a context names.
+    /// Decodes the listen points of a context.
     ///
     /// # Errors
-    /// Octets that are no such list, or a list of more than 64.
+    /// Octets that are not a list of listen points; a list of more than 64.
     pub fn from_context(data: &[u8]) -> Result<Vec<Self>, CdrError> {
         let mut input = Decoder::of_encapsulation(data, Wire::new(ByteOrder::Big, GiopVersion::V1_0))?;
         let count = input.sequence_len(MIN_OCTETS)?;
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_false_length_costs_nothing_and_is_refused() {
+    fn a_list_with_a_false_length_is_rejected() {
         for cut in 0..16 {
             let whole = b"\0\0\0\0\0\0\0\x01\0\0\0\x02h\0\x01\x02";
             assert!(ListenPoint::from_context(&whole[..cut]).is_err(), "{cut} octets");

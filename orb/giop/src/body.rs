@@ -1,10 +1,10 @@
-//! Where the body of a message begins, and what is left to do when it ends.
+//! The body of a message: its beginning after the headers, and the steps at its end.
 
-use spandrel_cdr::{CdrError, Encoder, GiopVersion, Hole};
+use spandrel_cdr::{CdrError, Encoder, GiopVersion, Placeholder};
 
 use crate::{HEADER_LEN, MessageHeader, MessageType};
 
-/// Where `message_size` stands in a message header.
+/// Offset of `message_size` in a message header.
 const SIZE_AT: usize = 8;
 
 /// A message whose headers are written and whose body is being written.
@@ -14,40 +14,40 @@ const SIZE_AT: usize = 8;
 #[derive(Debug)]
 #[must_use = "a message has no size until its body is ended"]
 pub struct Body {
-    size: Hole,
-    /// Where the headers end.
+    size: Placeholder,
+    /// Offset of the end of the headers.
     headers_end: usize,
-    /// Where the body begins, after its alignment.
+    /// Offset of the body, after its alignment.
     start: usize,
-    /// What could not be written before the body.
+    /// The error met while the headers were encoded.
     failed: Option<CdrError>,
 }
 
 impl Body {
-    /// The body begins here, at the alignment that version and message type ask for.
+    /// Begins the body here, at the alignment that version and message type require.
     #[inline]
     pub(crate) fn begin(out: &mut Encoder<'_>, alignment: usize, headers: Result<(), CdrError>) -> Self {
         let headers_end = out.position();
         out.align(alignment);
-        Self { size: out.hole_at(SIZE_AT), headers_end, start: out.position(), failed: headers.err() }
+        Self { size: out.placeholder_at(SIZE_AT), headers_end, start: out.position(), failed: headers.err() }
     }
 
-    /// The body begins here, behind headers and padding that were written before.
+    /// Begins the body here, after headers and padding that are already written.
     #[inline]
     pub(crate) fn behind(out: &Encoder<'_>, headers_end: usize) -> Self {
-        Self { size: out.hole_at(SIZE_AT), headers_end, start: out.position(), failed: None }
+        Self { size: out.placeholder_at(SIZE_AT), headers_end, start: out.position(), failed: None }
     }
 
-    /// Where the headers end, and padding may begin.
+    /// Offset of the end of the headers, before any padding.
     pub(crate) fn headers_end(&self) -> usize {
         self.headers_end
     }
 
-    /// Closes the message: takes back the padding before an empty body and writes the message's size.
+    /// Completes the message: removes the padding before an empty body and writes the message's size.
     ///
     /// # Errors
-    /// What could not be written of the headers, such as a NUL in an operation's name; [`CdrError::TooLong`] if the
-    /// message is longer than 4 GiB.
+    /// The error met while the headers were encoded, such as a NUL in an operation's name;
+    /// [`CdrError::TooLong`] if the message is longer than 4 GiB.
     #[inline]
     pub fn end(self, out: &mut Encoder<'_>) -> Result<(), CdrError> {
         if let Some(cause) = self.failed {
@@ -62,16 +62,16 @@ impl Body {
     }
 }
 
-/// What a Request's or Reply's body is aligned to.
+/// Alignment of the body of a Request or Reply.
 #[inline]
 pub(crate) fn body_alignment(version: GiopVersion) -> usize {
     if version >= GiopVersion::V1_2 { 8 } else { 1 }
 }
 
-/// Writes a message header, its size still 0, into an empty encoder.
+/// Writes a message header, with size 0 for now, into an empty encoder.
 ///
 /// # Panics
-/// If something is written already: alignment counts from a message's first octet.
+/// If the encoder is not empty: alignment counts from a message's first octet.
 pub(crate) fn begin_message(out: &mut Encoder<'_>, message_type: MessageType) {
     assert_eq!(out.position(), 0, "a message begins in an empty encoder");
     out.octets(&message_header(out.wire(), message_type));

@@ -1,8 +1,9 @@
-//! Code-set negotiation: which code sets text travels in on one connection (CORBA 3.3 Part 2, 7.10.2).
+//! Code set negotiation: the choice of the code sets for text on one connection (CORBA 3.3 Part 2, 7.10.2).
 //!
-//! A server's references say what it knows (`TAG_CODE_SETS`); the client chooses, and says so in the first request of a
-//! connection (the `CodeSets` service context); both keep to it. How text is coded belongs to `spandrel-cdr`, and what is
-//! known there is a table that is the same in every program: nothing here depends on what was linked or done first.
+//! A server's references list its code sets (`TAG_CODE_SETS`). The client chooses, and names its choice in
+//! the first request of a connection (the `CodeSets` service context). Both sides then use that choice. The
+//! coding of text belongs to `spandrel-cdr`. The table of known code sets is the same in every program and
+//! does not depend on linking or on the order of events.
 
 use spandrel_cdr::{ByteOrder, CdrError, CharSet, Decoder, Encoder, GiopVersion, WcharSet, Wire};
 
@@ -12,13 +13,16 @@ use crate::{
     minor,
 };
 
-#[cfg_attr(not(feature = "code-sets"), path = "code_sets/choice/absent.rs")]
 mod choice;
+mod known;
 
-/// The id of the service context that says what the client chose.
+pub use known::{ALL_CODE_SETS, BASIC_CODE_SETS, KnownCodeSets};
+
+/// The id of the service context that names the client's choice.
 pub const CONTEXT_CODE_SETS: u32 = 1;
 
-/// By this octet at the end of the context clients of our kind say that a `char` is an octet of ISO 8859-1, although strings are UTF-8.
+/// Octet at the end of the context by which Spandrel clients state that a `char` is an octet of ISO 8859-1
+/// although strings are UTF-8.
 const CHARS_ARE_OCTETS: u8 = 1;
 
 /// The code sets of one connection.
@@ -30,40 +34,39 @@ pub struct TransmissionCodeSets {
     pub wchar_set: WcharSet,
 }
 
-/// The code sets of one side: those in which its programs are taken to hold text, and those that it converts to and from.
+/// The code sets of one side: native ones, and those that it converts to and from.
 ///
-/// Programs of ours hold text as `str`, whatever this says; the native code set is what is preferred. Without the feature `code-sets` there is
-/// nothing but that to say.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+/// Spandrel programs hold text as `str` in any case; the native code set is a preference.
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct OwnCodeSets {
+    /// The code sets that a client may choose.
+    pub known: &'static KnownCodeSets,
     /// The native code set for `char` and `string` (NCS-C).
     pub char_set: CharSet,
     /// The native code set for `wchar` and `wstring` (NCS-W); [`WcharSet::Unknown`] for none.
     pub wchar_set: WcharSet,
-    /// Those for `char` and `string` that are converted (CCS-C), the best first. Where nothing is said clients convert to all that is
-    /// known, and references offer UTF-8 and ISO 8859-1.
-    #[cfg(feature = "code-sets")]
+    /// The conversion code sets for `char` and `string` (CCS-C), best first. If `None`, clients convert to
+    /// all known code sets, and references offer UTF-8 and ISO 8859-1.
     pub char_conversion: Option<Vec<CharSet>>,
-    /// Those for `wchar` and `wstring` (CCS-W). Where nothing is said clients convert to all that is known, and references
-    /// offer UTF-16.
-    #[cfg(feature = "code-sets")]
+    /// The conversion code sets for `wchar` and `wstring` (CCS-W). If `None`, clients convert to all known
+    /// code sets, and references offer UTF-16.
     pub wchar_conversion: Option<Vec<WcharSet>>,
-    /// What a server is taken to know whose reference names no code sets; [`TransmissionCodeSets::UNSAID`] is all that the standard grants.
-    #[cfg(feature = "code-sets")]
+    /// The code sets assumed for a server with a reference that names none; the standard grants no more than
+    /// [`TransmissionCodeSets::UNNEGOTIATED`].
     pub assumed: Option<TransmissionCodeSets>,
 }
 
-/// Narrow text cannot be sent to a server at all.
+/// The error of a negotiation without a common code set for narrow text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
-    "the server's native code set for char is {}, ours {}; neither side converts to what the other has, and the two have \
+    "the server's native code set for char is {}, ours {}; neither side converts to the code set of the other, and the two have \
      no characters in common (-ORBNativeCharCodeSet and -ORBConversionCodeSets say what is offered)",
     CodeSetName(*server), own.name()
 )]
 pub struct NoCommonCodeSet {
     /// The server's native code set, as its reference names it.
     pub server: u32,
-    /// The client's.
+    /// The client's native code set.
     pub own: CharSet,
 }
 
@@ -73,8 +76,28 @@ impl From<NoCommonCodeSet> for SystemException {
     }
 }
 
+impl Default for OwnCodeSets {
+    /// [All](ALL_CODE_SETS) code sets are known; ISO 8859-1 and UTF-16 are native.
+    fn default() -> Self {
+        Self::knowing(&ALL_CODE_SETS)
+    }
+}
+
 impl OwnCodeSets {
-    /// What references to a server that has these say.
+    /// ISO 8859-1 and UTF-16 as native code sets, for a program that knows these code sets.
+    #[must_use]
+    pub fn knowing(known: &'static KnownCodeSets) -> Self {
+        Self {
+            known,
+            char_set: CharSet::default(),
+            wchar_set: WcharSet::default(),
+            char_conversion: None,
+            wchar_conversion: None,
+            assumed: None,
+        }
+    }
+
+    /// The component with these code sets for references to a server.
     #[must_use]
     pub fn component(&self) -> Component {
         let (chars, wide) = (self.char_conversion(), self.wchar_conversion());
@@ -87,24 +110,12 @@ impl OwnCodeSets {
         Component::CodeSets { char_data, wchar_data }
     }
 
-    #[cfg(feature = "code-sets")]
     fn char_conversion(&self) -> Option<&[CharSet]> {
         self.char_conversion.as_deref()
     }
 
-    #[cfg(feature = "code-sets")]
     fn wchar_conversion(&self) -> Option<&[WcharSet]> {
         self.wchar_conversion.as_deref()
-    }
-
-    #[cfg(not(feature = "code-sets"))]
-    fn char_conversion(&self) -> Option<&[CharSet]> {
-        None
-    }
-
-    #[cfg(not(feature = "code-sets"))]
-    fn wchar_conversion(&self) -> Option<&[WcharSet]> {
-        None
     }
 }
 
@@ -114,26 +125,27 @@ fn offer<S: Copy>(native: u32, conversion: &[S], number: fn(S) -> u32) -> CodeSe
 }
 
 impl TransmissionCodeSets {
-    /// What is in force while nothing was said: ISO 8859-1, and no wide characters.
-    pub const UNSAID: Self = Self { char_set: CharSet::Latin1, wchar_set: WcharSet::Unknown };
+    /// The code sets in force before negotiation: ISO 8859-1, and no wide characters.
+    pub const UNNEGOTIATED: Self = Self { char_set: CharSet::Latin1, wchar_set: WcharSet::Unknown };
 
-    /// An agreement with these code sets.
+    /// `wire` with these code sets.
     #[inline]
     #[must_use]
     pub fn on(self, wire: Wire) -> Wire {
         Wire { char_set: self.char_set, wchar_set: self.wchar_set, ..wire }
     }
 
-    /// What to choose for requests of this version to a server that says this of itself.
+    /// Chooses the code sets for requests of this version to a server with these code sets.
     ///
-    /// Where both are of our kind (`is_ours`), neither has to convert UTF-8, which says everything. With others the
-    /// standard's order holds, see `choice`, and code sets mean what they mean to all ([`CharSet::standard`]).
+    /// If both sides are Spandrel (`is_ours`), UTF-8 is used without conversion, since it covers all
+    /// characters. With other ORBs the standard's order applies (see `choice`), and code sets have their
+    /// standard meaning ([`CharSet::standard`]).
     ///
-    /// Wide text is [`WcharSet::Unknown`] where one side has none or nothing was agreed on: only a request that carries such text is then
-    /// refused.
+    /// Wide text is [`WcharSet::Unknown`] if one side has none or no agreement was reached. Only a request
+    /// with such text is then rejected.
     ///
     /// # Errors
-    /// [`NoCommonCodeSet`] for narrow text.
+    /// [`NoCommonCodeSet`] if narrow text has no common code set.
     pub fn choose(
         own: &OwnCodeSets,
         char_data: &CodeSets,
@@ -146,7 +158,7 @@ impl TransmissionCodeSets {
         Ok(Self { char_set, wchar_set: choice::wide(own, wchar_data, version) })
     }
 
-    /// The service context that says so.
+    /// The service context that names these code sets.
     #[must_use]
     pub fn to_context(self) -> ServiceContext {
         let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_0));
@@ -154,20 +166,21 @@ impl TransmissionCodeSets {
         out.u32(self.char_set.number());
         out.u32(self.wchar_set.number());
         if self.char_set == CharSet::Utf8 {
-            // Behind what others read.
+            // After the octets that other ORBs read.
             out.u8(CHARS_ARE_OCTETS);
         }
         ServiceContext { id: CONTEXT_CODE_SETS, data: out.to_vec() }
     }
 
-    /// What a client says in this context. All that is known here is taken, whatever references offer.
+    /// Decodes the client's choice. Every code set that is known here is accepted, whether the reference
+    /// offers it or not.
     ///
     /// # Errors
-    /// MARSHAL if it cannot be read; CODESET_INCOMPATIBLE if it names a code set that is not known here.
+    /// MARSHAL if the context cannot be decoded; CODESET_INCOMPATIBLE if it names an unknown code set.
     pub fn from_context(data: &[u8]) -> Result<Self, SystemException> {
         let (chars, wide, is_ours) = read(data)?;
         let char_set = match chars {
-            // Zero stands for a client that sends no such text.
+            // Zero is sent by a client that sends no such text.
             0 => CharSet::Latin1,
             set => CharSet::from_number(set).ok_or_else(|| unknown("char", set))?,
         };
@@ -177,7 +190,7 @@ impl TransmissionCodeSets {
     }
 }
 
-/// Both code sets, and whether the client is of our kind.
+/// Both code sets, and whether the client is Spandrel.
 fn read(data: &[u8]) -> Result<(u32, u32, bool), CdrError> {
     let mut input = Decoder::of_encapsulation(data, Wire::new(ByteOrder::Big, GiopVersion::V1_0))?;
     Ok((input.u32()?, input.u32()?, input.u8() == Ok(CHARS_ARE_OCTETS)))

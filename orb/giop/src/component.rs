@@ -11,7 +11,7 @@ use crate::{
     local_address::{LocalAddress, TAG_OMNIORB_UNIX_TRANS, UnixTransport},
 };
 
-/// Which ORB made the reference.
+/// The type of the ORB that made the reference.
 pub const TAG_ORB_TYPE: u32 = 0;
 /// The code sets that the server knows.
 pub const TAG_CODE_SETS: u32 = 1;
@@ -19,18 +19,18 @@ pub const TAG_CODE_SETS: u32 = 1;
 pub const TAG_POLICIES: u32 = 2;
 /// One more address of the same server.
 pub const TAG_ALTERNATE_IIOP_ADDRESS: u32 = 3;
-/// A port where TLS is spoken.
+/// A port for TLS.
 pub const TAG_SSL_SEC_TRANS: u32 = 20;
 
-/// The whole key of the object, for profiles that are nothing but components.
+/// The whole key of the object, for profiles that consist of components only.
 pub const TAG_COMPLETE_OBJECT_KEY: u32 = 5;
 
-/// The native code set of a server and those into which it converts.
+/// The native code set of a server and its conversion code sets.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct CodeSets {
-    /// OSF code set registry number of the code set in which text is held.
+    /// OSF code set registry number of the native code set.
     pub native: u32,
-    /// Those that are also understood.
+    /// Registry numbers of the conversion code sets.
     pub conversion: Vec<u32>,
 }
 
@@ -40,12 +40,12 @@ impl CodeSets {
     }
 }
 
-/// Where a server speaks TLS, at the host of the profile (CORBA Security Service 1.8, `SSLIOP::SSL`).
+/// The server's port for TLS, at the host of the profile (CORBA Security Service 1.8, `SSLIOP::SSL`).
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct SslSecTrans {
-    /// What it offers: a sum of the constants here and others of `Security::AssociationOptions`.
+    /// The supported options: a sum of the constants here and others of `Security::AssociationOptions`.
     pub supports: u16,
-    /// What it does not do without.
+    /// The required options.
     pub requires: u16,
     /// The TCP port.
     pub port: u16,
@@ -54,11 +54,11 @@ pub struct SslSecTrans {
 impl SslSecTrans {
     /// Messages may go unprotected.
     pub const NO_PROTECTION: u16 = 1;
-    /// Messages that were changed, repeated or lost on the way are found out, and nobody else reads them.
+    /// Integrity, confidentiality, and detection of replay and misordering.
     pub const PROTECTED: u16 = 2 | 4 | 8 | 16;
-    /// The server shows who it is.
+    /// The server authenticates itself.
     pub const ESTABLISH_TRUST_IN_TARGET: u16 = 32;
-    /// The client shows who it is.
+    /// The client authenticates itself.
     pub const ESTABLISH_TRUST_IN_CLIENT: u16 = 64;
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
@@ -71,8 +71,8 @@ impl fmt::Display for SslSecTrans {
         write!(f, "TLS at port {}", self.port)?;
         let knows_client = |options: u16| options & Self::ESTABLISH_TRUST_IN_CLIENT != 0;
         match (knows_client(self.requires), knows_client(self.supports)) {
-            (true, _) => f.write_str(", clients must show who they are"),
-            (false, true) => f.write_str(", clients may show who they are"),
+            (true, _) => f.write_str(", clients must authenticate"),
+            (false, true) => f.write_str(", clients may authenticate"),
             (false, false) => Ok(()),
         }
     }
@@ -82,7 +82,7 @@ impl fmt::Display for SslSecTrans {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Component {
-    /// Which ORB made the reference, by its registered number.
+    /// The type of the ORB that made the reference, by its registered number.
     OrbType(u32),
     /// The code sets that the server knows.
     CodeSets {
@@ -98,9 +98,9 @@ pub enum Component {
         /// The TCP port.
         port: u16,
     },
-    /// Where the server speaks TLS.
+    /// The server's port for TLS.
     SslSecTrans(SslSecTrans),
-    /// Policies of the object that its clients are to know (CORBA 3.3 Part 1, 17.3).
+    /// Policies of the object that concern its clients (CORBA 3.3 Part 1, 17.3).
     Policies(Vec<PolicyValue>),
     /// The key of the object.
     CompleteObjectKey(Vec<u8>),
@@ -111,18 +111,18 @@ pub enum Component {
 pub struct PolicyValue {
     /// Its type.
     pub policy_type: u32,
-    /// What it says, in a form that its type knows; most often an encapsulation.
+    /// The value, in the form of its type; most often an encapsulation.
     pub data: Vec<u8>,
 }
 
 impl Component {
-    /// Reads a component; `None` if its tag has no typed form here.
+    /// Decodes a component; `None` if its tag has no typed form here.
     ///
     /// # Errors
     /// [`GiopError::Profile`].
     pub fn decode(component: &TaggedComponent) -> Result<Option<Self>, GiopError> {
         let read = match component.tag {
-            // Its octets are the key as it is.
+            // The octets are the key itself.
             TAG_COMPLETE_OBJECT_KEY => return Ok(Some(Self::CompleteObjectKey(component.data.clone()))),
             TAG_POLICIES => Self::policies,
             TAG_ORB_TYPE => Self::orb_type,
@@ -135,9 +135,33 @@ impl Component {
         Decoder::of_encapsulation(&component.data, Wire::new(ByteOrder::Big, GiopVersion::V1_0))
             .and_then(|mut input| read(&mut input))
             .map(Some)
-            // Nobody here obeys them: a reference is good for calls without them.
+            // Malformed policies are ignored: the reference can be called without them.
             .or_else(|cause| if component.tag == TAG_POLICIES { Ok(None) } else { Err(cause) })
             .map_err(|cause| GiopError::Profile { what, cause })
+    }
+
+    /// Reads the number of the ORB that made the reference; `None` for another component.
+    ///
+    /// # Errors
+    /// [`GiopError::Profile`] for malformed content.
+    pub fn read_orb_type(component: &TaggedComponent) -> Result<Option<u32>, GiopError> {
+        read(component, TAG_ORB_TYPE, |input| input.u32())
+    }
+
+    /// Reads the server's code sets for `char` and `wchar`; `None` for another component.
+    ///
+    /// # Errors
+    /// [`GiopError::Profile`] for malformed content.
+    pub fn read_code_sets(component: &TaggedComponent) -> Result<Option<(CodeSets, CodeSets)>, GiopError> {
+        read(component, TAG_CODE_SETS, |input| Ok((CodeSets::decode(input)?, CodeSets::decode(input)?)))
+    }
+
+    /// Reads the host and port of another address of the server; `None` for another component.
+    ///
+    /// # Errors
+    /// [`GiopError::Profile`] for malformed content.
+    pub fn read_alternate_address(component: &TaggedComponent) -> Result<Option<(String, u16)>, GiopError> {
+        read(component, TAG_ALTERNATE_IIOP_ADDRESS, |input| Ok((input.str()?.into_owned(), input.u16()?)))
     }
 
     fn orb_type(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
@@ -167,7 +191,7 @@ impl Component {
     /// Writes the component in this machine's byte order.
     ///
     /// # Errors
-    /// A host that CDR cannot say.
+    /// A host that cannot be encoded in CDR.
     pub fn encode(&self) -> Result<TaggedComponent, CdrError> {
         let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_0));
         out.u8(ByteOrder::NATIVE.flag());
@@ -209,7 +233,21 @@ impl Component {
     }
 }
 
-/// The name of a component's tag: the standard's (CORBA 3.3 Part 2, 7.6.6.1 and the registry that it names), ours, and
+/// Decodes a component with this tag; `None` for another tag.
+fn read<T>(
+    component: &TaggedComponent,
+    tag: u32,
+    read: impl FnOnce(&mut Decoder<'_>) -> Result<T, CdrError>,
+) -> Result<Option<T>, GiopError> {
+    if component.tag != tag {
+        return Ok(None);
+    }
+    let opened = Decoder::of_encapsulation(&component.data, Wire::new(ByteOrder::Big, GiopVersion::V1_0));
+    let content = opened.and_then(|mut input| read(&mut input));
+    content.map(Some).map_err(|cause| GiopError::Profile { what: tag_name(tag).unwrap_or("tagged component"), cause })
+}
+
+/// The name of a component's tag: the standard's (CORBA 3.3 Part 2, 7.6.6.1 and its registry), Spandrel's or
 /// omniORB's.
 #[must_use]
 pub fn tag_name(tag: u32) -> Option<&'static str> {
@@ -240,7 +278,7 @@ pub fn tag_name(tag: u32) -> Option<&'static str> {
     })
 }
 
-/// The name of an ORB in `TAG_ORB_TYPE`, where it is known.
+/// The name of an ORB in `TAG_ORB_TYPE`, if known.
 #[must_use]
 pub fn orb_type_name(orb_type: u32) -> Option<&'static str> {
     Some(match orb_type {
@@ -252,15 +290,14 @@ pub fn orb_type_name(orb_type: u32) -> Option<&'static str> {
     })
 }
 
-/// The name of a code set in the OSF registry, where it is known here.
+/// The name of a code set in the OSF registry, if known here.
 #[must_use]
 pub fn code_set_name(code_set: u32) -> Option<&'static str> {
-    // Without the feature `code-sets` only what is converted has a name.
     let wide = WcharSet::from_number(code_set).filter(|set| *set != WcharSet::Unknown);
     CharSet::from_number(code_set).map(CharSet::name).or_else(|| wide.map(WcharSet::name))
 }
 
-/// Prints a code set: its number, behind its name where that is known.
+/// Prints a code set: its name, if known, and its number.
 #[derive(Clone, Copy, Debug)]
 pub struct CodeSetName(
     /// The number in the OSF registry.
@@ -307,7 +344,7 @@ impl fmt::Display for Component {
     }
 }
 
-/// Prints any component: read where it can be, otherwise its tag and length.
+/// Prints any component: its content if it can be decoded, otherwise its tag and length.
 #[derive(Clone, Copy, Debug)]
 pub struct ComponentDisplay<'a>(pub &'a TaggedComponent);
 

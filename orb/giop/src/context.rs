@@ -1,6 +1,6 @@
-//! Service contexts: what ORB services add to requests and replies (CORBA 3.3 Part 2, 7.7).
+//! Service contexts: data that ORB services add to requests and replies (CORBA 3.3 Part 2, 7.7).
 //!
-//! A received list is validated once and then read from where it lies; what a context means belongs to the service.
+//! A received list is validated once and then read in place. The meaning of a context belongs to its service.
 
 use std::fmt;
 
@@ -8,30 +8,30 @@ use spandrel_cdr::{CdrError, Decoder, Encoder};
 
 use crate::{CompletionStatus, SystemException, ids};
 
-/// A context to be sent.
+/// An outgoing service context.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ServiceContext {
-    /// Whose it is.
+    /// The context id, which names the service.
     pub id: u32,
     /// Its content, most often an encapsulation.
     pub data: Vec<u8>,
 }
 
-/// A context as it lies in a received message.
+/// A service context inside a received message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ServiceContextRef<'m> {
-    /// Whose it is.
+    /// The context id, which names the service.
     pub id: u32,
     /// Its content, most often an encapsulation.
     pub data: &'m [u8],
 }
 
-/// How much services may add to a request.
+/// Limits of the service contexts of one message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ContextLimits {
-    /// How many contexts there may be.
+    /// Maximum number of contexts.
     pub count: usize,
-    /// Octets of all of them together.
+    /// Maximum octets of all contexts together.
     pub octets: usize,
 }
 
@@ -50,7 +50,7 @@ pub struct ServiceContexts<'m>(Source<'m>);
 enum Source<'m> {
     /// Validated octets, after the length.
     Received { input: Decoder<'m>, count: usize },
-    /// Values to be sent.
+    /// Values to be encoded.
     Given(&'m [ServiceContext]),
 }
 
@@ -58,8 +58,8 @@ impl<'m> ServiceContexts<'m> {
     /// No contexts.
     pub const NONE: Self = Self(Source::Given(&[]));
 
-    /// Reads a list and checks that all of it is there.
-    // Where it is not inlined, room for contexts that are not there is copied with each message.
+    /// Decodes a list and checks that it is complete.
+    // Inlined by hand: otherwise space for absent contexts is copied with each message.
     #[inline(always)]
     pub(crate) fn decode(input: &mut Decoder<'m>) -> Result<Self, CdrError> {
         match input.sequence_len(8)? {
@@ -75,7 +75,7 @@ impl<'m> ServiceContexts<'m> {
         Ok(Self(Source::Received { input: start, count }))
     }
 
-    /// Checks that all of a list is there, and goes behind it; how many there are.
+    /// Checks that a list is complete and skips it; returns the number of contexts.
     // As `decode`.
     #[inline(always)]
     pub(crate) fn skip(input: &mut Decoder<'m>) -> Result<usize, CdrError> {
@@ -101,7 +101,7 @@ impl<'m> ServiceContexts<'m> {
         self.iter().try_for_each(|context| write(context, out))
     }
 
-    /// How many there are.
+    /// Number of contexts.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -111,14 +111,14 @@ impl<'m> ServiceContexts<'m> {
         }
     }
 
-    /// True if there are none.
+    /// Whether there are no contexts.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Refuses more contexts, or longer ones, than `limits` allow.
+    /// Rejects more contexts, or longer ones, than `limits` allow.
     ///
     /// # Errors
     /// IMP_LIMIT, COMPLETED_NO.
@@ -135,7 +135,7 @@ impl<'m> ServiceContexts<'m> {
             .with_detail(|| format!("{is} {what}service contexts are more than the limit of {limit} (`{setting}`)")))
     }
 
-    /// The contexts in the order in which they stand.
+    /// The contexts in their order on the wire.
     #[must_use]
     pub fn iter(&self) -> ServiceContextsIter<'m> {
         ServiceContextsIter(self.0.clone())
@@ -157,7 +157,7 @@ fn write(context: ServiceContextRef<'_>, out: &mut Encoder<'_>) -> Result<(), Cd
     out.octet_sequence(context.data)
 }
 
-/// Writes a list that is to be sent.
+/// Encodes a list of contexts.
 #[inline]
 pub(crate) fn encode_contexts(contexts: &[ServiceContext], out: &mut Encoder<'_>) -> Result<(), CdrError> {
     ServiceContexts::from(contexts).encode(out)
@@ -247,7 +247,7 @@ impl<'m> IntoIterator for &ServiceContexts<'m> {
     }
 }
 
-/// Goes through the contexts of a request or reply.
+/// Iterator over the contexts of a request or reply.
 #[derive(Clone)]
 pub struct ServiceContextsIter<'m>(Source<'m>);
 

@@ -1,8 +1,8 @@
-//! References that people can write: `corbaloc:` (CORBA 3.3 Part 2, 7.6.10).
+//! Textual references: `corbaloc:` (CORBA 3.3 Part 2, 7.6.10).
 //!
 //! `corbaloc:` *address* {`,` *address*} [`/` *key*], where an address is `rir:`, or `iiop:` or just `:` and
-//! [*major*`.`*minor*`@`] *host* [`:` *port*]. The key is any octets, with `%` and two digits for those that a URL cannot say.
-//! What `rir:` resolves to, and `corbaname:`, belong to `spandrel-orb`.
+//! [*major*`.`*minor*`@`] *host* [`:` *port*]. The key is any octets, with `%` and two digits for those that
+//! a URL cannot hold. Resolution of `rir:`, and `corbaname:`, belong to `spandrel-orb`.
 
 use std::{fmt, str::FromStr};
 
@@ -10,7 +10,7 @@ use spandrel_cdr::{GiopVersion, Ior};
 
 use crate::{IiopProfile, ReferenceError, ior::ior_from_string};
 
-/// The port of an address that names none (7.6.10.3).
+/// The port of an address without one (7.6.10.3).
 pub const DEFAULT_PORT: u16 = 2809;
 
 const SCHEME: &str = "corbaloc:";
@@ -49,7 +49,7 @@ fn has_scheme(text: &str) -> bool {
     text.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
 }
 
-/// Where to look for an object, and its key there.
+/// The addresses of an object and its key.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Corbaloc {
     /// The addresses, in order of preference; never empty when parsed.
@@ -61,18 +61,18 @@ pub struct Corbaloc {
 /// One address of a `corbaloc:`.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Address {
-    /// By TCP.
+    /// An address for IIOP.
     Iiop {
-        /// The highest protocol version to use; 1.0 unless it is said.
+        /// The highest protocol version to use; 1.0 if absent.
         version: GiopVersion,
-        /// A name or an address, IPv6 without brackets; `localhost` where it is empty.
+        /// A name or an address, IPv6 without brackets; `localhost` if empty.
         host: String,
-        /// [`DEFAULT_PORT`] unless it is said.
+        /// [`DEFAULT_PORT`] if absent.
         port: u16,
     },
     /// An initial reference of this ORB, named by the key.
     Rir,
-    /// A protocol that is not known here, with its address, as written.
+    /// The address of an unknown protocol, as written.
     Other(String),
 }
 
@@ -111,7 +111,7 @@ fn parse_address(text: &str, position: usize) -> Result<Address, ReferenceError>
         return Err(ReferenceError::NoAddress(position));
     }
     if text.bytes().any(|octet| octet.is_ascii_whitespace()) {
-        // No URL has any, and at the end of the text it would be taken for none of it.
+        // A URL has no white space, and white space at the end of the text would be lost.
         return Err(ReferenceError::BadHost { position, text: text.to_owned() });
     }
     let Some((protocol, rest)) = text.split_once(':') else {
@@ -171,7 +171,7 @@ fn parse_port(text: &str, end: usize) -> Result<u16, ReferenceError> {
     decimal(text).ok_or_else(|| ReferenceError::BadPort { position: end - text.len(), text: text.to_owned() })
 }
 
-/// A number of digits only; `parse` alone would take a sign.
+/// A number of digits only; `parse` alone would accept a sign.
 fn decimal(text: &str) -> Option<u16> {
     let digits = text.bytes().all(|octet| octet.is_ascii_digit());
     digits.then(|| text.parse().ok())?
@@ -229,7 +229,7 @@ impl fmt::Display for Corbaloc {
     }
 }
 
-/// What a key may hold as it is besides letters and digits (7.6.10.4).
+/// Octets besides letters and digits that a key may hold unescaped (7.6.10.4).
 const UNESCAPED: &[u8] = b";/:?@&=+$,-_.!~*'()";
 
 impl fmt::Display for Address {

@@ -1,11 +1,13 @@
-//! Requests that nobody answers, one to a datagram, under a light header (paper 003's lightweight GIOP).
+//! One-way requests in datagrams, one request each, with a light header (paper 003's lightweight GIOP).
 //!
-//! A datagram says its own length, and only requests of GIOP 1.2 travel in it. So four octets stand in place of the twelve of a message
-//! header, eight less:
+//! A datagram has a length of its own and carries only requests of GIOP 1.2. So a header of four octets
+//! replaces the twelve of a message header:
 //!
-//! `octet 'g' | octet version (1) | octet flags (bit 0: byte order) | octet 0`, and then the request as in GIOP, behind its message header.
+//! `octet 'g' | octet version (1) | octet flags (bit 0: byte order) | octet 0`, then the request as it
+//! follows a GIOP message header.
 //!
-//! Whole GIOP messages are understood in datagrams too. Where a server reads datagrams is said in a component of ours.
+//! Whole GIOP messages are accepted in datagrams too. A tagged component of Spandrel's names the address for
+//! datagrams.
 
 use spandrel_cdr::{ByteOrder, CdrError, Decoder, Encoder, GiopVersion, TaggedComponent, Wire};
 use spandrel_message::MessageBlock;
@@ -20,25 +22,25 @@ pub const LIGHT_HEADER_LEN: usize = 4;
 const LIGHT_MAGIC: u8 = b'g';
 const LIGHT_VERSION: u8 = 1;
 
-/// What a UDP datagram can hold at most over IPv4.
+/// The largest payload of a UDP datagram over IPv4, in octets.
 pub const MAX_DATAGRAM: usize = 65_507;
 
-/// Where a server reads datagrams.
+/// The address at which a server reads datagrams.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct DatagramAddress {
     /// A host name or address.
     pub host: String,
     /// The UDP port.
     pub port: u16,
-    /// The longest datagram that is read there, in octets.
+    /// The longest accepted datagram, in octets.
     pub max_octets: u32,
 }
 
 impl DatagramAddress {
-    /// The component that says so.
+    /// Encodes the component with this address.
     ///
     /// # Errors
-    /// A host that CDR cannot say.
+    /// A host that cannot be encoded in CDR.
     pub fn encode(&self) -> Result<TaggedComponent, CdrError> {
         let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_0));
         out.octets(&[ByteOrder::NATIVE.flag(), LIGHT_VERSION]);
@@ -48,7 +50,7 @@ impl DatagramAddress {
         Ok(TaggedComponent { tag: TAG_DATAGRAM_ADDRESS, data: out.to_vec() })
     }
 
-    /// Reads it; nothing if it is another component, malformed, or of a header that is not known here.
+    /// Decodes the component; `None` if it is another, malformed, or of an unknown header version.
     #[must_use]
     pub fn decode(component: &TaggedComponent) -> Option<Self> {
         if component.tag != TAG_DATAGRAM_ADDRESS {
@@ -67,7 +69,8 @@ impl DatagramAddress {
     }
 }
 
-/// The light header in place of this message header; nothing if it is not that of a request of GIOP 1.2 in one piece.
+/// The light header that replaces this message header; `None` if the message is not an unfragmented request
+/// of GIOP 1.2.
 #[must_use]
 pub fn light_header(header: &[u8; HEADER_LEN]) -> Option<[u8; LIGHT_HEADER_LEN]> {
     let header = crate::MessageHeader::parse(header).ok()?;
@@ -75,15 +78,16 @@ pub fn light_header(header: &[u8; HEADER_LEN]) -> Option<[u8; LIGHT_HEADER_LEN]>
     (is_request && !header.more_fragments).then_some([LIGHT_MAGIC, LIGHT_VERSION, header.order.flag(), 0])
 }
 
-/// The request that a datagram brings.
+/// Decodes the request in a datagram.
 ///
 /// # Errors
-/// That of whatever is malformed; [`GiopError::NotADatagram`] for what is well formed and no request of GIOP 1.2 that nobody answers.
+/// The error of the malformed part; [`GiopError::NotADatagram`] for a valid message that is not a one-way
+/// request of GIOP 1.2.
 pub fn read_datagram(octets: &[u8]) -> Result<Message, GiopError> {
     let message = if octets.starts_with(&MAGIC) {
         Message::whole(MessageBlock::from(octets))?
     } else {
-        Message::whole(MessageBlock::from(restored(octets)?.as_slice()))?
+        Message::whole(MessageBlock::from(restore_message_header(octets)?.as_slice()))?
     };
     let header = message.header;
     let is_request = header.message_type == MessageType::Request && header.version == GiopVersion::V1_2;
@@ -94,8 +98,8 @@ pub fn read_datagram(octets: &[u8]) -> Result<Message, GiopError> {
     if request.response.is_expected() { Err(GiopError::NotADatagram) } else { Ok(message) }
 }
 
-/// The message whose header was made light.
-fn restored(octets: &[u8]) -> Result<Vec<u8>, GiopError> {
+/// The message with its whole message header in place of the light one.
+fn restore_message_header(octets: &[u8]) -> Result<Vec<u8>, GiopError> {
     let (head, rest) = octets.split_first_chunk::<LIGHT_HEADER_LEN>().ok_or(GiopError::NotADatagram)?;
     let &[LIGHT_MAGIC, LIGHT_VERSION, flags @ 0..=1, 0] = head else { return Err(GiopError::NotADatagram) };
     let order = if flags == ByteOrder::Little.flag() { ByteOrder::Little } else { ByteOrder::Big };
@@ -130,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_comes_back_from_under_its_light_header() {
+    fn a_request_with_a_light_header_decodes_to_the_same_message() {
         for order in [ByteOrder::Big, ByteOrder::Little] {
             let message = request(Wire::new(order, GiopVersion::V1_2), ResponseFlags::NONE);
             let datagram = light(&message);
@@ -141,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_without_an_answer_is_refused() {
+    fn a_datagram_without_a_one_way_request_is_rejected() {
         let wire = Wire::new(ByteOrder::Little, GiopVersion::V1_2);
         let answered = request(wire, ResponseFlags::TWO_WAY);
         assert!(read_datagram(&light(&answered)).is_err());
@@ -161,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_says_where() {
+    fn an_address_survives_encoding_and_decoding() {
         let address = DatagramAddress { host: "host.example".to_owned(), port: 2810, max_octets: 1472 };
         let component = address.encode().unwrap();
         assert_eq!(DatagramAddress::decode(&component), Some(address));

@@ -1,20 +1,21 @@
-//! What a server says of an exception besides its kind (CORBA 3.3 Part 2, 7.7.1, `ExceptionDetailMessage`): a text for people, in a
-//! service context of the reply, as a `wstring` in the form of GIOP 1.2.
+//! The text that accompanies a system exception (CORBA 3.3 Part 2, 7.7.1, `ExceptionDetailMessage`).
+//!
+//! It travels in a service context of the reply, as a `wstring` in the form of GIOP 1.2.
 
 use spandrel_cdr::{ByteOrder, CdrError, Decoder, Encoder, GiopVersion, Wire};
 
 use crate::{ServiceContext, SystemException};
 
-/// The service context in which it travels.
+/// The id of the service context.
 pub const CONTEXT_EXCEPTION_DETAIL: u32 = 14;
 
-/// Characters of a text that are kept; what is longer is nothing that a person reads.
+/// Maximum number of characters; longer texts are cut.
 const LONGEST: usize = 4096;
 
-/// The context that says what is known of an exception; none if nothing is.
+/// The context with the detail of an exception; `None` without one.
 #[must_use]
 pub fn exception_detail(exception: &SystemException) -> Option<ServiceContext> {
-    // NUL ends texts; the others are no matter of ours.
+    // NUL would end the text; other control characters are left to the receiver.
     let text: String = exception.detail()?.chars().filter(|c| *c != '\0').take(LONGEST).collect();
     let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2));
     out.u8(ByteOrder::NATIVE.flag());
@@ -22,18 +23,18 @@ pub fn exception_detail(exception: &SystemException) -> Option<ServiceContext> {
     Some(ServiceContext { id: CONTEXT_EXCEPTION_DETAIL, data: out.to_vec() })
 }
 
-/// The text in such a context; without control characters, and not longer than 4,096.
+/// The text of such a context, without control characters and cut to 4,096 characters.
 ///
 /// # Errors
-/// [`CdrError`] for what is no encapsulated `wstring`.
+/// [`CdrError`] for octets that are not an encapsulated `wstring`.
 pub fn read_exception_detail(data: &[u8]) -> Result<String, CdrError> {
     let text = Decoder::of_encapsulation(data, Wire::new(ByteOrder::Big, GiopVersion::V1_2))?.wstr()?;
-    Ok(presentable(&text))
+    Ok(printable_text(&text))
 }
 
-/// A text from a peer as it may be shown and logged.
+/// A text from a peer in a form that is safe to show and log.
 #[must_use]
-pub fn presentable(text: &str) -> String {
+pub fn printable_text(text: &str) -> String {
     let mut text: String = text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.truncate(text.trim_end().len());
     text
@@ -54,7 +55,7 @@ mod tests {
 
     #[test]
     #[cfg(feature = "details")]
-    fn what_is_said_is_read() {
+    fn a_detail_survives_encoding_and_decoding() {
         for text in ["", "plain", "h\u{e9}, \u{20ac} and \u{1f980}"] {
             assert_eq!(said(text).as_deref(), Some(text));
         }
@@ -65,13 +66,13 @@ mod tests {
 
     #[test]
     fn a_text_of_either_byte_order_is_read() {
-        // As others write it: big-endian, without a byte order mark; and little-endian with one.
+        // As other ORBs write it: big-endian, without a byte order mark; and little-endian with one.
         assert_eq!(read_exception_detail(b"\0\0\0\0\0\0\0\x04\0o\0k").as_deref(), Ok("ok"));
         assert_eq!(read_exception_detail(b"\x01\0\0\0\x06\0\0\0\xff\xfeo\0k\0").as_deref(), Ok("ok"));
     }
 
     #[test]
-    fn octets_that_are_none_are_refused() {
+    fn octets_that_are_no_encapsulated_wstring_are_rejected() {
         for data in
             [&b""[..], b"\0", b"\0\0\0\0\xff\xff\xff\xff", b"\0\0\0\0\0\0\0\x03abc", b"\0\0\0\0\0\0\0\x02\xd8\0"]
         {

@@ -1,26 +1,26 @@
-//! Why octets or text from elsewhere were not accepted, and what a connection does about it.
+//! Errors of received octets and of textual references, and the reaction of a connection.
 
 use spandrel_cdr::{CdrError, GiopVersion};
 
 use crate::MessageType;
 
-/// Why octets from the peer were not accepted as a GIOP message.
+/// The reason for which received octets are not a valid GIOP message.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GiopError {
-    /// A datagram holds something else than one whole request of GIOP 1.2 that nobody answers.
-    #[error("the datagram is no request without an answer")]
+    /// A datagram without exactly one whole one-way request of GIOP 1.2.
+    #[error("the datagram is not a one-way request of GIOP 1.2")]
     NotADatagram,
     /// The stream is not at a message boundary, or the peer does not speak GIOP.
-    #[error("expected `GIOP`, found {_0:02x?}{}", known(*_0))]
+    #[error("expected `GIOP`, found {_0:02x?}{}", recognized_protocol(*_0))]
     BadMagic([u8; 4]),
-    /// A protocol version that this ORB does not speak.
+    /// A protocol version that this ORB does not support.
     #[error("GIOP {0} is not supported")]
     UnsupportedVersion(GiopVersion),
     /// In GIOP 1.0 the seventh octet is a boolean (9.4.1).
     #[error("a GIOP 1.0 byte order must be 0 or 1, found {0}")]
     BadByteOrder(u8),
-    /// No message of this type exists in this version.
+    /// A message type that does not exist in this version.
     #[error("GIOP {version} has no message type {value}")]
     UnknownMessageType {
         /// The version of the message.
@@ -28,66 +28,66 @@ pub enum GiopError {
         /// The octet that was found.
         value: u8,
     },
-    /// A message, or the sum of unfinished ones, is longer than this side accepts.
-    #[error("{len} octets of message exceed the limit of {limit}")]
+    /// A message, or the sum of unfinished ones, above the limit of this side.
+    #[error("a message of {len} octets exceeds the limit of {limit} (-ORBMaxMessageSize)")]
     TooLarge {
         /// Octets, message header included.
         len: usize,
         /// The limit in force.
         limit: usize,
     },
-    /// Too many messages were begun in fragments and not finished.
-    #[error("more than {limit} messages are unfinished")]
+    /// Too many messages begun in fragments and not finished.
+    #[error("more than {limit} messages wait for their last fragments")]
     TooManyUnfinished {
         /// The limit in force.
         limit: usize,
     },
-    /// The octets handed over are not as long as their header says.
-    #[error("the header announces {announced} octets, {found} are there")]
+    /// Octets of another length than their header announces.
+    #[error("the header announces {announced} octets, but {found} were received")]
     LengthMismatch {
         /// Octets according to the header, itself included.
         announced: usize,
-        /// Octets that were handed over.
+        /// Octets that were passed in.
         found: usize,
     },
-    /// A message of this type cannot be sent in fragments in this version (9.4.9).
-    #[error("GIOP {version} sends no {message_type} in fragments")]
+    /// A fragmented message of a type that this version does not fragment (9.4.9).
+    #[error("GIOP {version} does not fragment a {message_type}")]
     NotFragmentable {
         /// The version of the message.
         version: GiopVersion,
         /// Its type.
         message_type: MessageType,
     },
-    /// A fragment belongs to no unfinished message, or contradicts it.
+    /// A fragment that belongs to no unfinished message, or contradicts it.
     #[error("a fragment continues no unfinished message{}", of_request(*.0))]
     StrayFragment(Option<u32>),
-    /// A message was begun in fragments while another with the same request id is unfinished.
+    /// A message begun in fragments while another with the same request id is unfinished.
     #[error("a second message was begun before the fragments of the first ended{}", of_request(*.0))]
     Interleaved(Option<u32>),
-    /// The message header was sound and what follows was not.
+    /// A valid message header with a malformed header or body after it.
     #[error("malformed {message}")]
     Body {
         /// The type of the message.
         message: MessageType,
-        /// What was wrong.
+        /// The coding error.
         #[source]
         cause: CdrError,
     },
-    /// A profile or component whose content cannot be read.
+    /// A profile or component with malformed content.
     #[error("malformed {what}")]
     Profile {
-        /// What it should have been.
+        /// The name of the profile or component.
         what: &'static str,
-        /// What was wrong.
+        /// The coding error.
         #[source]
         cause: CdrError,
     },
 }
 
-/// What else begins so.
-fn known(magic: [u8; 4]) -> &'static str {
+/// The protocol that begins with these octets, if recognized.
+fn recognized_protocol(magic: [u8; 4]) -> &'static str {
     match magic {
-        // A record's type (RFC 8446, 5.1) and the major version that all have.
+        // The content type of a TLS record (RFC 8446, 5.1) and the major version that all records have.
         [0x14..=0x17, 3, ..] => ": the peer speaks TLS",
         _ => "",
     }
@@ -97,19 +97,19 @@ fn of_request(id: Option<u32>) -> String {
     id.map(|id| format!(" (request {id})")).unwrap_or_default()
 }
 
-/// What a connection does about a [`GiopError`].
+/// The reaction of a connection to a [`GiopError`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reaction {
-    /// Send MessageError, then close: the peer broke the protocol or speaks another (9.4.8).
+    /// Send MessageError, then close: the peer violated the protocol or speaks another (9.4.8).
     SendMessageError,
-    /// Close: this side has lost its place in the stream.
+    /// Close: the message boundary in the stream is lost.
     CloseConnection,
-    /// The connection is sound; refuse the reference, not the peer.
+    /// The connection is intact; reject the reference, not the peer.
     RefuseReference,
 }
 
 impl GiopError {
-    /// Code decides on this; people read `Display`.
+    /// For decisions in code; `Display` is for people.
     #[must_use]
     pub fn reaction(&self) -> Reaction {
         match self {
@@ -121,8 +121,8 @@ impl GiopError {
 }
 
 impl GiopError {
-    /// The version of the MessageError that answers it, if the message said one: its own, and the highest that we speak where that is
-    /// unknown here (9.4.1).
+    /// The version for the MessageError that answers this error, if the message named one. An unknown version
+    /// is answered with the highest supported one (9.4.1).
     #[must_use]
     pub fn answer_version(&self) -> Option<GiopVersion> {
         match self {
@@ -134,7 +134,7 @@ impl GiopError {
     }
 }
 
-/// Why a text is not an object reference. Positions count octets from its start.
+/// The reason for which a text is not an object reference. Positions count octets from its start.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReferenceError {
@@ -147,17 +147,17 @@ pub enum ReferenceError {
     /// A character of an `IOR:` that is no hexadecimal digit.
     #[error("`{found}` at position {position} is not a hexadecimal digit")]
     NotHex {
-        /// Where it stands.
+        /// Its position.
         position: usize,
         /// The character.
         found: char,
     },
-    /// The digits are sound, what they say is not a reference.
-    #[error("the octets of the reference are malformed at octet {octet}")]
+    /// Hexadecimal digits that do not decode to a reference.
+    #[error("the octets of the reference cannot be decoded at octet {octet}")]
     Malformed {
-        /// How far they could be read.
+        /// Offset of the octet at which decoding failed.
         octet: usize,
-        /// What was wrong there.
+        /// The coding error.
         #[source]
         cause: CdrError,
     },
@@ -167,7 +167,7 @@ pub enum ReferenceError {
     /// An address without a protocol in front.
     #[error("the address `{text}` at position {position} names no protocol: expected `:`, `iiop:` or `rir:`")]
     NoProtocol {
-        /// Where it stands.
+        /// Its position.
         position: usize,
         /// The address.
         text: String,
@@ -175,25 +175,25 @@ pub enum ReferenceError {
     /// A version that is not `major.minor`, or a major version other than 1.
     #[error("`{text}` at position {position} is not a protocol version such as 1.2")]
     BadVersion {
-        /// Where it stands.
+        /// Its position.
         position: usize,
-        /// What stands before the `@`.
+        /// The text before the `@`.
         text: String,
     },
     /// A host that is empty in brackets, or an IPv6 address without them.
     #[error("`{text}` at position {position} is not a host: an IPv6 address stands in brackets")]
     BadHost {
-        /// Where it stands.
+        /// Its position.
         position: usize,
-        /// What was found.
+        /// The text found there.
         text: String,
     },
     /// A port that is not a number from 0 to 65,535.
     #[error("`{text}` at position {position} is not a port number")]
     BadPort {
-        /// Where it stands.
+        /// Its position.
         position: usize,
-        /// What was found.
+        /// The text found there.
         text: String,
     },
     /// `rir:` with an address or beside other addresses (7.6.10.2).
@@ -202,7 +202,7 @@ pub enum ReferenceError {
     /// A `%` that two hexadecimal digits do not follow.
     #[error("`%` at position {0} must be followed by two hexadecimal digits")]
     BadEscape(usize),
-    /// A reference without an address that a profile could say.
-    #[error("`{0}` has no address that an IIOP profile can say")]
+    /// A reference without an address for an IIOP profile.
+    #[error("`{0}` has no address for an IIOP profile")]
     NoProfile(String),
 }

@@ -1,6 +1,6 @@
 //! System exceptions as values (CORBA 3.3 Part 1, Annex A; on the wire Part 2, 9.4.3.2).
 //!
-//! When one is raised, and how far the operation got by then, is the business of whoever raises it.
+//! The code that raises an exception chooses its kind, minor code and completion status.
 
 #[cfg(feature = "details")]
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use spandrel_cdr::{CdrError, Decoder, Encoder};
 use crate::exception_kind::{SystemExceptionKind, for_each_kind};
 use crate::{GiopError, ReferenceError, ids, minor};
 
-/// What explains a [`SystemException`].
+/// The explanation of a [`SystemException`]: a text or a closure that returns one.
 pub trait Explanation {
-    /// The explanation.
+    /// Returns the text.
     fn text(self) -> String;
 }
 
@@ -51,15 +51,15 @@ macro_rules! constructors {
 
 for_each_kind!(constructors);
 
-/// How far the operation got before the exception.
+/// The progress of the operation at the time of the exception.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u32)]
 pub enum CompletionStatus {
-    /// It was carried out.
+    /// The operation completed.
     Yes = 0,
-    /// It was not begun.
+    /// The operation was not begun.
     No = 1,
-    /// Nobody on this side knows.
+    /// The completion is unknown on this side.
     Maybe = 2,
 }
 
@@ -75,7 +75,7 @@ impl fmt::Display for CompletionStatus {
 
 /// A standard exception that any operation may raise.
 ///
-/// Detail is for people on this side: it is not sent, and equality ignores it.
+/// The detail is for people on this side: it is not sent, and equality ignores it.
 #[derive(Clone, Debug)]
 pub struct SystemException {
     kind: SystemExceptionKind,
@@ -85,7 +85,7 @@ pub struct SystemException {
     detail: Option<Box<Detail>>,
 }
 
-// It is the error of every invocation: larger, and each result would pay for it.
+// Every invocation returns it as its error type: a larger one would slow each result.
 const _: () = assert!(size_of::<SystemException>() <= 24);
 
 #[cfg(feature = "details")]
@@ -108,13 +108,13 @@ impl SystemException {
         }
     }
 
-    /// The same with an explanation: a text, or a closure that makes one. Without the feature `details` there are none, and the
-    /// closure is not called.
+    /// Adds an explanation: a text, or a closure that makes one. Without the feature `details` it is dropped,
+    /// and the closure is not called.
     #[must_use]
     #[inline]
     pub fn with_detail(self, text: impl Explanation) -> Self {
         #[cfg(feature = "details")]
-        return self.explained(text.text());
+        return self.set_detail(text.text());
         #[cfg(not(feature = "details"))]
         {
             drop(text);
@@ -124,18 +124,17 @@ impl SystemException {
 
     #[cfg(feature = "details")]
     #[cold]
-    fn explained(mut self, text: String) -> Self {
+    fn set_detail(mut self, text: String) -> Self {
         self.detail.get_or_insert_default().text = Some(text);
         self
     }
 
-    /// The same with the error that caused it.
-    /// Without the feature `details` it is dropped.
+    /// Adds the error that caused the exception. Without the feature `details` it is dropped.
     #[must_use]
     #[inline]
     pub fn with_source(self, source: impl Error + Send + Sync + 'static) -> Self {
         #[cfg(feature = "details")]
-        return self.caused(Arc::new(source));
+        return self.set_source(Arc::new(source));
         #[cfg(not(feature = "details"))]
         {
             drop(source);
@@ -144,19 +143,19 @@ impl SystemException {
     }
 
     #[cfg(feature = "details")]
-    fn caused(mut self, source: Arc<dyn Error + Send + Sync>) -> Self {
+    fn set_source(mut self, source: Arc<dyn Error + Send + Sync>) -> Self {
         self.detail.get_or_insert_default().source = Some(source);
         self
     }
 
-    /// The same with another completion status.
+    /// Replaces the completion status.
     #[must_use]
     pub const fn with_completed(mut self, completed: CompletionStatus) -> Self {
         self.completed = completed;
         self
     }
 
-    /// What went wrong.
+    /// The kind of exception.
     #[must_use]
     pub const fn kind(&self) -> SystemExceptionKind {
         self.kind
@@ -168,13 +167,13 @@ impl SystemException {
         self.minor
     }
 
-    /// How far the operation got.
+    /// The completion status.
     #[must_use]
     pub const fn completed(&self) -> CompletionStatus {
         self.completed
     }
 
-    /// The explanation, if there is one on this side.
+    /// The explanation, if this side has one.
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         #[cfg(feature = "details")]
@@ -194,7 +193,8 @@ impl SystemException {
         Ok(())
     }
 
-    /// Reads what follows the repository id. An unknown id becomes UNKNOWN with the minor code and status sent along.
+    /// Decodes the fields after the repository id. An unknown id becomes UNKNOWN with the decoded minor code
+    /// and status.
     ///
     /// # Errors
     /// [`CdrError::Truncated`]; [`CdrError::BadEnum`] for an unknown completion status.
@@ -275,7 +275,7 @@ impl From<CdrError> for SystemException {
         let detail = || match &cause {
             CdrError::NotRepresentable { .. } => {
                 format!(
-                    "{cause}; a server whose native code set has it is sent it (-ORBNativeCharCodeSet, -ORBNativeWCharCodeSet)"
+                    "{cause}; use a server with a native code set that has it (-ORBNativeCharCodeSet, -ORBNativeWCharCodeSet)"
                 )
             }
             _ => cause.to_string(),
@@ -285,8 +285,10 @@ impl From<CdrError> for SystemException {
 }
 
 impl From<GiopError> for SystemException {
-    /// MARSHAL for a body that cannot be read, INV_OBJREF for a profile, COMM_FAILURE for a stream that makes no sense;
-    /// COMPLETED_MAYBE, since the peer may have acted before it said what cannot be understood.
+    /// MARSHAL for a malformed body, INV_OBJREF for a malformed profile, COMM_FAILURE for a malformed stream.
+    ///
+    /// The status is COMPLETED_MAYBE: the peer may have executed the request before it sent the malformed
+    /// octets.
     fn from(cause: GiopError) -> Self {
         let (kind, minor) = match &cause {
             GiopError::Body { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_HEADER),

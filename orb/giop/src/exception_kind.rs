@@ -1,12 +1,13 @@
 //! The kinds of system exceptions (CORBA 3.3 Part 1, Annex A).
 
-/// Hands the standard's list of exceptions to the macro with this name: kind, constructor, IDL name, meaning.
+/// Passes the standard's list of exceptions to the macro with this name: kind, constructor, IDL name,
+/// meaning.
 macro_rules! for_each_kind {
     ($with:ident) => {
         $with! {
-            Unknown unknown "UNKNOWN" "an exception that has no other name";
+            Unknown unknown "UNKNOWN" "an exception without a more specific kind";
             BadParam bad_param "BAD_PARAM" "a parameter that cannot be accepted";
-            NoMemory no_memory "NO_MEMORY" "memory ran out";
+            NoMemory no_memory "NO_MEMORY" "no memory was left";
             ImpLimit imp_limit "IMP_LIMIT" "a limit of the implementation was exceeded";
             CommFailure comm_failure "COMM_FAILURE" "communication failed during the request";
             InvObjref inv_objref "INV_OBJREF" "a reference that is malformed or cannot be invoked";
@@ -17,8 +18,8 @@ macro_rules! for_each_kind {
             NoImplement no_implement "NO_IMPLEMENT" "the operation exists and is not implemented";
             BadTypecode bad_typecode "BAD_TYPECODE" "a malformed TypeCode";
             BadOperation bad_operation "BAD_OPERATION" "the object has no such operation";
-            NoResources no_resources "NO_RESOURCES" "a resource ran out";
-            NoResponse no_response "NO_RESPONSE" "the reply is not there yet";
+            NoResources no_resources "NO_RESOURCES" "a resource was exhausted";
+            NoResponse no_response "NO_RESPONSE" "the reply has not arrived yet";
             PersistStore persist_store "PERSIST_STORE" "persistent storage failed";
             BadInvOrder bad_inv_order "BAD_INV_ORDER" "operations were called in the wrong order";
             Transient transient "TRANSIENT" "the request was not delivered and may be tried again";
@@ -39,7 +40,7 @@ macro_rules! for_each_kind {
             Timeout timeout "TIMEOUT" "the request's time has passed";
             TransactionUnavailable transaction_unavailable "TRANSACTION_UNAVAILABLE" "no transaction service can be reached";
             TransactionMode transaction_mode "TRANSACTION_MODE" "the transaction policy does not fit the request";
-            BadQos bad_qos "BAD_QOS" "the quality of service cannot be had";
+            BadQos bad_qos "BAD_QOS" "the quality of service cannot be provided";
             InvalidActivity invalid_activity "INVALID_ACTIVITY" "the activity context is invalid";
             ActivityCompleted activity_completed "ACTIVITY_COMPLETED" "the activity has ended";
             ActivityRequired activity_required "ACTIVITY_REQUIRED" "the operation needs an activity";
@@ -50,7 +51,7 @@ macro_rules! for_each_kind {
 
 macro_rules! kinds {
     ($($kind:ident $constructor:ident $name:literal $doc:literal;)*) => {
-        /// What went wrong, in the standard's own list.
+        /// The kind of a system exception, as the standard lists it.
         #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
         pub enum SystemExceptionKind {
             $(#[doc = concat!("`", $name, "`: ", $doc, ".")] $kind,)*

@@ -1,15 +1,16 @@
-//! Cutting a message into fragments (CORBA 3.3 Part 2, 9.4.9): the opposite of what [`Assembler`](crate::Assembler) does.
+//! Division of a message into fragments (CORBA 3.3 Part 2, 9.4.9): the opposite of
+//! [`Assembler`](crate::Assembler).
 //!
-//! Nothing is copied: what was lent is cut where it lies, and the headers of fragments are put between. When to cut, and for whom,
-//! belongs to `spandrel-orb`.
+//! Nothing is copied: lent slices are divided in place, and the headers of fragments go between them. The
+//! decision to fragment belongs to `spandrel-orb`.
 //!
-//! *GIOP 1.2*: alignment goes on from fragment to fragment, and all but the last are a multiple of 8 octets long. So a message is
-//! cut at multiples of 8, which no primitive crosses.
+//! *GIOP 1.2*: alignment continues from fragment to fragment, and all but the last fragment are a multiple of
+//! 8 octets long. So a message is divided at multiples of 8, which no primitive crosses.
 //!
-//! *GIOP 1.1*: alignment counts anew, from the twelfth octet on, and no primitive may be broken. What follows a cut keeps its
-//! alignment if the cut is 4 octets behind a multiple of 8, and only where nothing there is longer than 4 octets does it surely break
-//! nothing. So a message is cut inside of long runs of octets, text, and numbers of at most 4 octets; where it has none it stays
-//! whole, which the standard leaves to the sender.
+//! *GIOP 1.1*: alignment restarts at the twelfth octet of each fragment, and no primitive may be divided.
+//! Octets after a cut keep their alignment if the cut is 4 octets after a multiple of 8. Such a cut is safe
+//! only between primitives of at most 4 octets. So a message is cut inside long runs of octets, text, and
+//! numbers of at most 4 octets. Without such a run the message stays whole, as the standard permits.
 
 use std::{io::IoSlice, ops::Range};
 
@@ -17,18 +18,18 @@ use spandrel_cdr::{Encoder, GiopVersion};
 
 use crate::{HEADER_LEN, MessageHeader, MessageType};
 
-/// The shortest limit for fragments that is followed, in octets.
+/// The smallest effective limit for fragments, in octets.
 pub const MIN_FRAGMENT: usize = 64;
 
-/// Octets of a request id, the whole of a fragment header since GIOP 1.2.
+/// Octets of a request id, the whole fragment header since GIOP 1.2.
 const ID_LEN: usize = 4;
 
-/// Where a message is cut, and the headers of its fragments.
+/// The cuts of a message, and the headers of its fragments.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Fragments {
-    /// One for each fragment; the first is in place of the message's own.
+    /// The headers, one per fragment; the first replaces the message's own.
     heads: Vec<Head>,
-    /// Where each fragment ends, counted in octets of the message.
+    /// The end of each fragment, counted in octets of the message.
     ends: Vec<usize>,
 }
 
@@ -39,13 +40,14 @@ struct Head {
 }
 
 impl Fragments {
-    /// Cuts a whole message into fragments of at most `limit` octets each, headers included ([`MIN_FRAGMENT`] at least; in GIOP 1.1
-    /// as near to it as can be).
+    /// Divides a whole message into fragments of at most `limit` octets each, headers included. The limit is
+    /// [`MIN_FRAGMENT`] at least; in GIOP 1.1 a fragment may exceed it.
     ///
-    /// `None` if the message is not longer, or stays whole: its version or its type has no fragments, or there is no place.
+    /// `None` if the message fits into the limit or cannot be divided: its version or type has no fragments,
+    /// or it has no place for a cut.
     ///
     /// # Panics
-    /// If the message is not ended.
+    /// If the message has not been ended.
     #[must_use]
     pub fn of(message: &Encoder<'_>, limit: usize) -> Option<Self> {
         let (len, limit) = (message.position(), limit.max(MIN_FRAGMENT));
@@ -54,7 +56,7 @@ impl Fragments {
         }
         let begin: &[u8; HEADER_LEN + ID_LEN] = message.slices().next()?.first_chunk()?;
         let header = MessageHeader::parse(begin.first_chunk()?).ok()?;
-        assert_eq!(header.total_len(), len, "a message is cut once it has been ended");
+        assert_eq!(header.total_len(), len, "only an ended message can be fragmented");
         if header.more_fragments || !header.message_type.is_fragmentable(header.version) {
             return None;
         }
@@ -65,21 +67,21 @@ impl Fragments {
         (ends.len() > 1).then(|| Self { heads: heads(header, begin, &ends), ends })
     }
 
-    /// How many there are.
+    /// Number of fragments.
     #[must_use]
     pub fn count(&self) -> usize {
         self.ends.len()
     }
 
-    /// Octets of all of them together.
+    /// Octets of all fragments together.
     #[must_use]
     pub fn total_len(&self) -> usize {
-        // The message's own header is replaced by the first.
+        // The first fragment header replaces the message's own.
         let heads: usize = self.heads.iter().map(|head| head.len).sum();
         self.ends.last().map_or(0, |end| end - HEADER_LEN + heads)
     }
 
-    /// Where each fragment ends, counted in octets of all of them together.
+    /// The end of each fragment, counted in octets of all fragments together.
     pub fn boundaries(&self) -> impl Iterator<Item = usize> {
         let mut heads = 0;
         self.heads.iter().zip(&self.ends).map(move |(head, end)| {
@@ -88,21 +90,22 @@ impl Fragments {
         })
     }
 
-    /// The octets of all fragments, in order, for a gathering write. `message` is the one that they were made of.
+    /// The octets of all fragments, in order, for a gathering write. `message` must be the message that was
+    /// divided.
     ///
     /// # Panics
-    /// If it is another, and shorter.
+    /// If `message` is another, shorter message.
     #[must_use]
     pub fn slices<'s>(&'s self, message: &'s Encoder<'_>) -> Vec<IoSlice<'s>> {
         let mut slices = Vec::with_capacity(3 * self.ends.len());
         let (mut parts, mut at) = (message.slices(), HEADER_LEN);
-        // The message's own header, which is replaced by the first, is within one slice: there it was read from.
+        // The first slice holds the whole message header, which the first fragment header replaces.
         let mut rest = parts.next().map_or(&[][..], |first| &first[HEADER_LEN..]);
         for (head, end) in self.heads.iter().zip(&self.ends) {
             slices.push(IoSlice::new(&head.octets[..head.len]));
             while at < *end {
                 if rest.is_empty() {
-                    rest = parts.next().expect("the message that these are fragments of");
+                    rest = parts.next().expect("the message has the length that was divided");
                 }
                 let (here, later) = rest.split_at(rest.len().min(end - at));
                 (at, rest) = (at + here.len(), later);
@@ -121,7 +124,7 @@ impl Fragments {
     }
 }
 
-/// Multiples of 8, and the end.
+/// Cuts at multiples of 8, and the end.
 fn ends_1_2(len: usize, limit: usize) -> Vec<usize> {
     let whole = |octets: usize| octets & !7;
     let mut ends = vec![whole(limit)];
@@ -136,15 +139,15 @@ fn ends_1_2(len: usize, limit: usize) -> Vec<usize> {
     }
 }
 
-/// Places 4 octets behind a multiple of 8 inside of what may be divided there, and the end.
+/// Cuts 4 octets after a multiple of 8 inside the runs that may be divided there, and the end.
 fn ends_1_1(message: &Encoder<'_>, limit: usize) -> Vec<usize> {
-    let (len, runs) = (message.position(), message.fine_runs().collect::<Vec<_>>());
+    let (len, runs) = (message.position(), message.divisible_runs().collect::<Vec<_>>());
     let (mut runs, mut ends) = (&runs[..], Vec::new());
     let (mut from, mut to) = (0, limit);
     while len > to {
         let passed = runs.iter().take_while(|run| run.end <= from).count();
         runs = &runs[passed..];
-        let Some(end) = place(runs, from, to) else { break };
+        let Some(end) = choose_cut(runs, from, to) else { break };
         ends.push(end);
         (from, to) = (end, end + limit - HEADER_LEN);
     }
@@ -152,29 +155,29 @@ fn ends_1_1(message: &Encoder<'_>, limit: usize) -> Vec<usize> {
     ends
 }
 
-/// The last place between these, or the first one behind them.
-fn place(runs: &[Range<usize>], from: usize, to: usize) -> Option<usize> {
+/// The last cut between `from` and `to`, or the first cut after them.
+fn choose_cut(runs: &[Range<usize>], from: usize, to: usize) -> Option<usize> {
     let mut last = None;
     for run in runs {
-        let first = behind(run.start.max(from));
+        let first = next_cut(run.start.max(from));
         if first >= run.end {
             continue;
         }
         if first > to {
             return last.or(Some(first));
         }
-        last = Some(behind_at_most(to.min(run.end - 1)));
+        last = Some(previous_cut(to.min(run.end - 1)));
     }
     last
 }
 
-/// The first such place behind `position`.
-fn behind(position: usize) -> usize {
+/// The first such cut at or after `position`.
+fn next_cut(position: usize) -> usize {
     (position + 4) / 8 * 8 + 4
 }
 
-/// The last such place that is not behind `position`, which is 4 at least.
-fn behind_at_most(position: usize) -> usize {
+/// The last such cut at or before `position`, which is at least 4.
+fn previous_cut(position: usize) -> usize {
     (position - 4) / 8 * 8 + 4
 }
 

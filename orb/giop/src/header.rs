@@ -1,4 +1,4 @@
-//! The twelve octets in front of every message (CORBA 3.3 Part 2, 9.4.1).
+//! The message header: the first twelve octets of every message (CORBA 3.3 Part 2, 9.4.1).
 //!
 //! `"GIOP" | octet major, minor | octet flags (1.0: boolean byte_order) | octet message_type | ulong message_size`
 
@@ -14,23 +14,23 @@ pub const HEADER_LEN: usize = 12;
 pub(crate) const MAGIC: [u8; 4] = *b"GIOP";
 const MORE_FRAGMENTS: u8 = 2;
 
-/// What the first twelve octets of a message say.
+/// A decoded message header.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MessageHeader {
-    /// The protocol version that the rest of the message follows.
+    /// The protocol version of the rest of the message.
     pub version: GiopVersion,
     /// The byte order of the rest of the message, and of its size.
     pub order: ByteOrder,
-    /// True if fragments follow.
+    /// Whether fragments follow.
     pub more_fragments: bool,
-    /// What the message is.
+    /// The type of the message.
     pub message_type: MessageType,
     /// Octets after the header.
     pub size: u32,
 }
 
 impl MessageHeader {
-    /// Reads a header. Reserved flag bits are ignored, as other ORBs do.
+    /// Decodes a header. Reserved flag bits are ignored, as in other ORBs.
     ///
     /// # Errors
     /// [`GiopError::BadMagic`], [`GiopError::UnsupportedVersion`], [`GiopError::BadByteOrder`],
@@ -61,7 +61,7 @@ impl MessageHeader {
         Ok(Self { version, order, more_fragments: flags & MORE_FRAGMENTS != 0, message_type, size })
     }
 
-    /// The header as it stands on the wire.
+    /// Encodes the header.
     #[inline]
     #[must_use]
     pub fn to_octets(&self) -> [u8; HEADER_LEN] {
@@ -81,7 +81,7 @@ impl MessageHeader {
         HEADER_LEN.saturating_add(self.size as usize)
     }
 
-    /// Refuses a message of more than `limit` octets, header included; to be asked before room is made for it.
+    /// Rejects a message of more than `limit` octets, header included. Call it before memory is reserved.
     ///
     /// # Errors
     /// [`GiopError::TooLarge`].
@@ -103,7 +103,7 @@ impl fmt::Display for MessageHeader {
     }
 }
 
-/// A message that is nothing but its header: CloseConnection or MessageError.
+/// A message that consists of its header only: CloseConnection or MessageError.
 #[must_use]
 pub fn bare_message(version: GiopVersion, order: ByteOrder, message_type: MessageType) -> [u8; HEADER_LEN] {
     MessageHeader { version, order, more_fragments: false, message_type, size: 0 }.to_octets()

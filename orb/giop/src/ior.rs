@@ -6,7 +6,7 @@ use crate::ReferenceError;
 
 const PREFIX: &str = "IOR:";
 
-/// Writes a reference without lending from it, so that it need not outlive the encoder.
+/// Encodes a reference without borrowing from it, so that it need not outlive the encoder.
 pub(crate) fn write_ior(ior: &Ior, out: &mut Encoder<'_>) -> Result<(), CdrError> {
     out.short_str(&ior.type_id)?;
     out.len(ior.profiles.len())?;
@@ -20,7 +20,8 @@ pub(crate) fn write_ior(ior: &Ior, out: &mut Encoder<'_>) -> Result<(), CdrError
 /// The reference as `IOR:` and hexadecimal digits, in this machine's byte order.
 ///
 /// # Panics
-/// If the type id holds a character that ISO 8859-1 does not have or a NUL, which no IDL type and no peer can produce.
+/// If the type id holds a NUL or a character outside ISO 8859-1; no IDL type and no decoded reference has
+/// one.
 #[must_use]
 pub fn ior_to_string(ior: &Ior) -> String {
     let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_0));
@@ -37,10 +38,10 @@ pub fn ior_to_string(ior: &Ior) -> String {
     text
 }
 
-/// Reads `IOR:` (in any case) and hexadecimal digits. White space around it is ignored.
+/// Parses `IOR:` (in any case) and hexadecimal digits. Surrounding white space is ignored.
 ///
 /// # Errors
-/// [`ReferenceError`] says what is wrong, and where.
+/// [`ReferenceError`] with the error and its position.
 pub fn ior_from_string(text: &str) -> Result<Ior, ReferenceError> {
     let start = text.len() - text.trim_ascii_start().len();
     let text = text.trim_ascii();

@@ -1,12 +1,17 @@
 //! The General Inter-ORB Protocol over bytes: messages, framing, references and system exceptions as values.
 //!
-//! Reading goes from the outside in: [`MessageHeader::parse`] says how long a message is, [`Assembler`] joins fragments,
-//! [`Message::decoder`] is handed to [`RequestHeader::decode`] or one of its siblings, which leave it at the body.
-//! Writing goes the other way: [`RequestTemplate::begin`], [`begin_reply`] and the like write everything up to the body
-//! into an empty encoder, and [`Body::end`] closes the message; [`Fragments`] cuts a long one. [`ObjectUrl`] and [`IiopProfile`] say where objects live.
+//! Decoding goes from the outside in. [`MessageHeader::parse`] gives the length of a message, and
+//! [`Assembler`] joins fragments. [`Message::decoder`] goes to [`RequestHeader::decode`] or a similar
+//! function, which leaves it at the body.
 //!
-//! This crate opens no socket, starts no thread and reads no clock. How values become octets belongs to `spandrel-cdr`;
-//! connections, retries and what an exception means to a caller belong to `spandrel-orb`.
+//! Encoding goes the other way. [`RequestTemplate::begin`], [`begin_reply`] and similar functions write
+//! everything up to the body into an empty encoder, [`Body::end`] completes the message, and [`Fragments`]
+//! divides a long one.
+//!
+//! [`ObjectUrl`] and [`IiopProfile`] hold the addresses of objects.
+//!
+//! This crate opens no socket, starts no thread and reads no clock. Encoding of values belongs to
+//! `spandrel-cdr`; connections, retries and the handling of exceptions belong to `spandrel-orb`.
 //!
 //! Source: CORBA 3.3 Part 2, clauses 7.6 (references) and 9 (GIOP).
 #![forbid(unsafe_code)]
@@ -32,7 +37,6 @@ mod message;
 mod message_type;
 pub mod minor;
 mod profile;
-#[cfg(feature = "code-sets")]
 mod registry;
 mod reply;
 mod request;
@@ -41,12 +45,15 @@ mod template;
 
 pub use bidirectional::{CONTEXT_BI_DIR_IIOP, ListenPoint};
 pub use body::Body;
-pub use code_sets::{CONTEXT_CODE_SETS, NoCommonCodeSet, OwnCodeSets, TransmissionCodeSets};
+pub use code_sets::{
+    ALL_CODE_SETS, BASIC_CODE_SETS, CONTEXT_CODE_SETS, KnownCodeSets, NoCommonCodeSet, OwnCodeSets,
+    TransmissionCodeSets,
+};
 pub use context::{
     ContextLimits, ServiceContext, ServiceContextRef, ServiceContexts, ServiceContextsIter, context_name,
 };
 pub use corbaloc::{Address, Corbaloc, DEFAULT_PORT, ObjectUrl};
-pub use detail::{CONTEXT_EXCEPTION_DETAIL, exception_detail, presentable, read_exception_detail};
+pub use detail::{CONTEXT_EXCEPTION_DETAIL, exception_detail, printable_text, read_exception_detail};
 pub use error::{GiopError, Reaction, ReferenceError};
 pub use exception::{CompletionStatus, Explanation, SystemException};
 pub use exception_kind::SystemExceptionKind;

@@ -1,8 +1,8 @@
-//! Components that say where a server is reached inside of its own host: by a socket in the file system, by shared memory.
+//! Components with addresses of a server inside its own host: a socket in the file system, or shared memory.
 //!
-//! They mean nothing elsewhere, so each says which host that is. omniORB goes by the host's name; ours go by a number that the system
-//! chose when it was started, and by the file itself, because containers of one host have the same names and paths for different things.
-//! Whether a host is this one is for the ORB to know.
+//! Such an address is valid only on its host, so each component names the host. omniORB names it by host
+//! name. Spandrel uses the system's boot id and the identity of the file, because containers of one host use
+//! equal names and paths for different things. The ORB decides whether a host is its own.
 
 use std::fmt;
 
@@ -13,17 +13,17 @@ use crate::{GiopError, ids};
 /// omniORB's component for UNIX-domain sockets: an encapsulation with a host name and a path.
 pub const TAG_OMNIORB_UNIX_TRANS: u32 = 0x4154_5402;
 
-/// Where a server is inside of its host, as ORBs of our kind say it.
+/// The address of a server inside its host, in Spandrel's form.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct LocalAddress {
-    /// Which transport: `uds` or `shm`.
+    /// The transport: `uds` or `shm`.
     pub scheme: String,
     /// The path of a socket, or `@` and an abstract name.
     pub address: String,
-    /// The host, as its system was started (Linux: `boot_id`).
+    /// The boot id of the host's system (Linux: `boot_id`).
     pub host: String,
-    /// What tells this address from others of the same name on the same host: device and inode of the socket's file, or of the network
-    /// namespace of an abstract name.
+    /// The identity of the address among others of the same name on the same host: device and inode of the
+    /// socket's file, or of the network namespace of an abstract name.
     pub file: (u64, u64),
     /// The user that the server runs as.
     pub user: u32,
@@ -31,17 +31,17 @@ pub struct LocalAddress {
     pub any_user: bool,
 }
 
-/// Where a server is inside of its host, as omniORB says it.
+/// The address of a server inside its host, in omniORB's form.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct UnixTransport {
-    /// The host's own name for itself.
+    /// The host's own name.
     pub host: String,
     /// The path of the socket.
     pub path: String,
 }
 
 impl LocalAddress {
-    /// Reads a component; `None` if it is another.
+    /// Decodes a component; `None` if it has another tag.
     ///
     /// # Errors
     /// [`GiopError::Profile`].
@@ -61,7 +61,7 @@ impl LocalAddress {
     /// Writes the component in this machine's byte order.
     ///
     /// # Errors
-    /// Text that CDR cannot say.
+    /// Text that cannot be encoded in CDR.
     pub fn encode(&self) -> Result<TaggedComponent, CdrError> {
         write(ids::TAG_LOCAL_ADDRESS, |out| {
             out.short_str(&self.scheme)?;
@@ -77,7 +77,7 @@ impl LocalAddress {
 }
 
 impl UnixTransport {
-    /// Reads a component; `None` if it is another.
+    /// Decodes a component; `None` if it has another tag.
     ///
     /// # Errors
     /// [`GiopError::Profile`].
@@ -90,7 +90,7 @@ impl UnixTransport {
     /// Writes the component in this machine's byte order.
     ///
     /// # Errors
-    /// Text that CDR cannot say.
+    /// Text that cannot be encoded in CDR.
     pub fn encode(&self) -> Result<TaggedComponent, CdrError> {
         write(TAG_OMNIORB_UNIX_TRANS, |out| {
             out.short_str(&self.host)?;
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn addresses_survive_encoding_and_decoding() {
         assert_eq!(LocalAddress::decode(&address().encode().unwrap()), Ok(Some(address())));
         let unix = UnixTransport { host: "host".into(), path: "/tmp/s".into() };
         let component = unix.encode().unwrap();
@@ -160,14 +160,14 @@ mod tests {
 
     #[test]
     fn omniorbs_component_is_read() {
-        // As omniORB 4.2.5 writes it for `giop:unix:/run/srv.sock` on a host called `vm`.
+        // As omniORB 4.2.5 writes it for `giop:unix:/run/srv.sock` on a host named `vm`.
         let data = b"\x01\0\0\0\x03\0\0\0vm\0\0\x0e\0\0\0/run/srv.sock\0".to_vec();
         let read = UnixTransport::decode(&TaggedComponent { tag: TAG_OMNIORB_UNIX_TRANS, data });
         assert_eq!(read, Ok(Some(UnixTransport { host: "vm".into(), path: "/run/srv.sock".into() })));
     }
 
     #[test]
-    fn what_is_cut_off_is_an_error() {
+    fn a_truncated_component_is_an_error() {
         let whole = address().encode().unwrap();
         for length in 0..whole.data.len() {
             let cut = TaggedComponent { tag: whole.tag, data: whole.data[..length].to_vec() };

@@ -1,6 +1,6 @@
 //! CancelRequest, LocateRequest and LocateReply (CORBA 3.3 Part 2, 9.4.4 to 9.4.6): small messages without contexts.
 //!
-//! Their bodies, where there are any, follow without the alignment to 8 that Request and Reply have in GIOP 1.2.
+//! Their bodies, if any, follow without the alignment to 8 that Request and Reply have in GIOP 1.2.
 
 use std::fmt;
 
@@ -8,21 +8,21 @@ use spandrel_cdr::{CdrError, Decoder, Encoder, GiopVersion};
 
 use crate::{Body, GiopError, MessageType, Target, body::begin_message};
 
-/// What is known about an object (9.4.6.1, `LocateStatusType`).
+/// The result of a LocateRequest (9.4.6.1, `LocateStatusType`).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u32)]
 pub enum LocateStatus {
     /// No such object.
     UnknownObject = 0,
-    /// Requests to it may come here.
+    /// This server accepts requests to the object.
     ObjectHere = 1,
-    /// The body is a reference to which requests go instead.
+    /// The body is the reference to use instead.
     ObjectForward = 2,
-    /// The same, and the original reference is worthless from now on (since 1.2).
+    /// As `ObjectForward`, and the original reference is invalid from now on (since 1.2).
     ObjectForwardPerm = 3,
     /// The body is a system exception (since 1.2).
     LocSystemException = 4,
-    /// The body is an addressing disposition in which to ask again (since 1.2).
+    /// The body is the addressing disposition for the next LocateRequest (since 1.2).
     LocNeedsAddressingMode = 5,
 }
 
@@ -59,17 +59,17 @@ impl fmt::Display for LocateStatus {
     }
 }
 
-/// Asks whether requests to an object may come here.
+/// Header of a LocateRequest: asks whether this server accepts requests to an object.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LocateRequestHeader<'m> {
-    /// What the reply will name.
+    /// The id for the LocateReply.
     pub request_id: u32,
     /// The object.
     pub target: Target<'m>,
 }
 
 impl<'m> LocateRequestHeader<'m> {
-    /// Reads the header in the version that the decoder carries.
+    /// Decodes the header in the version that the decoder carries.
     ///
     /// # Errors
     /// [`GiopError::Body`].
@@ -78,7 +78,7 @@ impl<'m> LocateRequestHeader<'m> {
         read().map_err(|cause| GiopError::Body { message: MessageType::LocateRequest, cause })
     }
 
-    /// Writes the whole message into an empty encoder whose `Wire` says version and order.
+    /// Writes the whole message into an empty encoder whose `Wire` gives version and byte order.
     ///
     /// # Errors
     /// Before 1.2, a target without an object key.
@@ -99,17 +99,17 @@ impl fmt::Display for LocateRequestHeader<'_> {
     }
 }
 
-/// The answer to a LocateRequest.
+/// Header of a LocateReply.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LocateReplyHeader {
-    /// The id of the request that is answered.
+    /// The id of the answered request.
     pub request_id: u32,
-    /// What is known about the object, and what the body is.
+    /// The result, which determines the body.
     pub status: LocateStatus,
 }
 
 impl LocateReplyHeader {
-    /// Reads the header in the version that the decoder carries, and leaves the decoder at the body.
+    /// Decodes the header in the version that the decoder carries, and leaves the decoder at the body.
     ///
     /// # Errors
     /// [`GiopError::Body`].
@@ -118,7 +118,7 @@ impl LocateReplyHeader {
         read().map_err(|cause| GiopError::Body { message: MessageType::LocateReply, cause })
     }
 
-    /// Writes message header and this header into an empty encoder whose `Wire` says version and order.
+    /// Writes message header and this header into an empty encoder whose `Wire` gives version and byte order.
     ///
     /// # Panics
     /// If `out` is not empty.
@@ -136,7 +136,7 @@ impl fmt::Display for LocateReplyHeader {
     }
 }
 
-/// Says that the client no longer waits for a reply. Advisory: the reply may come all the same.
+/// A CancelRequest: the client no longer waits for a reply. Advisory: the reply may still arrive.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct CancelRequest {
     /// The id of the Request or LocateRequest.
@@ -144,7 +144,7 @@ pub struct CancelRequest {
 }
 
 impl CancelRequest {
-    /// Reads what follows the message header.
+    /// Decodes the octets after the message header.
     ///
     /// # Errors
     /// [`GiopError::Body`].
@@ -155,7 +155,7 @@ impl CancelRequest {
         }
     }
 
-    /// Writes the whole message into an empty encoder whose `Wire` says version and order.
+    /// Writes the whole message into an empty encoder whose `Wire` gives version and byte order.
     ///
     /// # Errors
     /// None so far.

@@ -1,8 +1,10 @@
-//! Whole messages, and how fragments become one (CORBA 3.3 Part 2, 9.4.9).
+//! Whole messages, and the assembly of fragments (CORBA 3.3 Part 2, 9.4.9).
 //!
-//! In GIOP 1.1 the fragments of a message follow in order, and alignment counts anew in each. In 1.2 each begins with the
-//! request id, so that those of several messages may alternate, and alignment goes on. Joined octets lie as if they had
-//! never been cut; where 1.1 needs it, the decoder is told of the joints. Reading octets from a socket, and refusing a message before room is made for it, belong to `spandrel-transport`.
+//! In GIOP 1.1 the fragments of a message follow in order, and alignment restarts in each. In 1.2 each begins
+//! with the request id, so those of several messages may alternate, and alignment continues. Joined octets
+//! are laid out as if the message had never been divided; for 1.1 the decoder receives the positions of the
+//! joints. Reading from a socket, and rejection of a message before memory is reserved, belong to
+//! `spandrel-transport`.
 
 use std::fmt;
 
@@ -11,24 +13,25 @@ use spandrel_message::MessageBlock;
 
 use crate::{GiopError, HEADER_LEN, MessageHeader, MessageType};
 
-/// Octets of a request id, the whole of a fragment header in GIOP 1.2.
+/// Octets of a request id, the whole fragment header in GIOP 1.2.
 const ID_LEN: usize = 4;
 
-/// One whole message, its fragments joined.
+/// One whole message, with its fragments joined.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Message {
-    /// What its first twelve octets say; after joining, of the whole.
+    /// The message header; of a joined message, the header of the whole.
     pub header: MessageHeader,
     octets: MessageBlock,
-    /// Where alignment counts anew: between fragments of GIOP 1.1.
+    /// Positions at which alignment restarts: between fragments of GIOP 1.1.
     joints: Box<[Joint]>,
 }
 
 impl Message {
-    /// A message that was never cut, in one piece.
+    /// A message in one piece, never fragmented.
     ///
     /// # Errors
-    /// Those of [`MessageHeader::parse`]; [`GiopError::LengthMismatch`] if it says another length.
+    /// Those of [`MessageHeader::parse`]; [`GiopError::LengthMismatch`] if the header announces another
+    /// length.
     #[inline]
     pub fn whole(octets: MessageBlock) -> Result<Self, GiopError> {
         let mismatch = |announced| GiopError::LengthMismatch { announced, found: octets.len() };
@@ -46,28 +49,29 @@ impl Message {
         &self.octets
     }
 
-    /// The block that holds the octets, for those who keep parts of it.
+    /// The block that holds the octets, from which parts can be retained.
     #[inline]
     #[must_use]
     pub fn block(&self) -> &MessageBlock {
         &self.octets
     }
 
-    /// The same in memory that holds nothing else: for one that is kept while others are read into the memory that it came in.
+    /// The message in memory that holds nothing else. For a message that is retained while others are read
+    /// into the memory in which it arrived.
     #[must_use]
     pub fn into_own_memory(self) -> Self {
         Self { octets: MessageBlock::from(&*self.octets), ..self }
     }
 
-    /// The same for one who keeps it while others are read: in memory of its own, unless it is long enough to be worth that which
-    /// it came in.
+    /// A copy of the message for retention while others are read. It gets memory of its own, unless the
+    /// message is long enough to justify retention of the memory in which it arrived.
     #[must_use]
     pub fn kept(&self) -> Self {
         const LONG: usize = 16 * 1024;
         if self.octets.len() < LONG { self.clone().into_own_memory() } else { self.clone() }
     }
 
-    /// A decoder that stands behind the message header and aligns from the message's first octet.
+    /// A decoder that starts after the message header and aligns from the message's first octet.
     #[inline]
     #[must_use]
     pub fn decoder(&self, limits: Limits) -> Decoder<'_> {
@@ -86,7 +90,7 @@ impl fmt::Display for Message {
     }
 }
 
-/// Joins fragments. A message that comes whole passes through untouched.
+/// Assembler of fragmented messages. A message in one piece passes through unchanged.
 #[derive(Debug)]
 pub struct Assembler {
     max_message: usize,
@@ -106,22 +110,23 @@ struct Unfinished {
 }
 
 impl Assembler {
-    /// An assembler that holds at most `max_message` octets, in one or several unfinished messages, and at most
-    /// `max_unfinished` messages; a joined message has at most `max_message` octets too, message header included.
+    /// An assembler with limits. It holds at most `max_message` octets in at most `max_unfinished` unfinished
+    /// messages. A joined message has at most `max_message` octets, message header included.
     #[must_use]
     pub fn new(max_message: usize, max_unfinished: usize) -> Self {
         Self { max_message, max_unfinished, unfinished: Vec::new(), held: 0 }
     }
 
-    /// Takes the next message from the stream: `octets` are all of it, header included.
+    /// Accepts the next message from the stream: `octets` are all of it, header included.
     ///
-    /// Gives the message if it is whole now, nothing if more fragments are awaited.
+    /// Returns the message if it is now whole, `None` if more fragments are expected.
     ///
     /// # Errors
     /// [`GiopError::LengthMismatch`], [`GiopError::TooLarge`], [`GiopError::TooManyUnfinished`],
     /// [`GiopError::NotFragmentable`], [`GiopError::StrayFragment`], [`GiopError::Interleaved`], [`GiopError::Body`] for a
-    /// fragment too short for its request id. The connection is lost after any of them.
-    // Readers of both sides call it once for each message; left to itself, it is inlined only where there is one of them.
+    /// fragment too short for its request id. After any error the connection is lost.
+    // Readers of both sides call it once for each message; without the attribute it is inlined only if there
+    // is a single caller.
     #[inline(always)]
     pub fn accept(&mut self, header: MessageHeader, octets: MessageBlock) -> Result<Option<Message>, GiopError> {
         if octets.len() != header.total_len() {
@@ -176,7 +181,7 @@ impl Assembler {
         unfinished.finish().map(Some)
     }
 
-    /// Counts `more` octets that are about to be held.
+    /// Charges `more` octets against the limit, before they are held.
     fn hold(&mut self, more: usize) -> Result<(), GiopError> {
         let len = self.held + more;
         if len > self.max_message {
@@ -192,32 +197,32 @@ impl Assembler {
         unfinished
     }
 
-    /// Drops the unfinished Request or LocateRequest with this id, if there is one: the client cancelled it and will not
-    /// send the rest.
+    /// Drops the unfinished Request or LocateRequest with this id, if any: the client cancelled it and will
+    /// not send the rest.
     pub fn cancel(&mut self, request_id: u32) {
         let cancelled = |unfinished: &Unfinished| {
             matches!(unfinished.header.message_type, MessageType::Request | MessageType::LocateRequest)
-                && unfinished.names(request_id)
+                && unfinished.has_request_id(request_id)
         };
         if let Some(at) = self.unfinished.iter().position(cancelled) {
             self.remove(at);
         }
     }
 
-    /// How many octets of unfinished messages are held.
+    /// Octets of unfinished messages.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// How many messages are unfinished.
+    /// Number of unfinished messages.
     #[must_use]
     pub fn unfinished(&self) -> usize {
         self.unfinished.len()
     }
 }
 
-/// The id that joins the fragments of a message; none in GIOP 1.1.
+/// The id that joins the fragments of a message; `None` in GIOP 1.1.
 fn request_id(header: &MessageHeader, octets: &[u8]) -> Result<Option<u32>, GiopError> {
     if header.version < GiopVersion::V1_2 {
         return Ok(None);
@@ -233,8 +238,9 @@ fn request_id(header: &MessageHeader, octets: &[u8]) -> Result<Option<u32>, Giop
 }
 
 impl Unfinished {
-    /// True if this is the request with this id. In GIOP 1.1 it has to be read: contexts and the id come first.
-    fn names(&self, request_id: u32) -> bool {
+    /// Whether this is the request with this id. In GIOP 1.1 the id is decoded from the octets, after the
+    /// contexts.
+    fn has_request_id(&self, request_id: u32) -> bool {
         if let Some(own) = self.request_id {
             return own == request_id;
         }
@@ -247,10 +253,10 @@ impl Unfinished {
         read() == Ok(request_id)
     }
 
-    /// Appends what a fragment holds after its own headers.
+    /// Appends the content of a fragment, without the fragment's headers.
     fn add(&mut self, more: &[u8]) {
         if self.request_id.is_none() {
-            self.joints.push(Joint { at: self.octets.len(), counts_as: HEADER_LEN });
+            self.joints.push(Joint { at: self.octets.len(), alignment_position: HEADER_LEN });
         }
         self.octets.extend_from_slice(more);
     }

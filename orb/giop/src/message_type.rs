@@ -1,28 +1,28 @@
-//! Types of messages, and which of them may be fragmented.
+//! Message types, and their fragmentation.
 
 use std::fmt;
 
 use spandrel_cdr::GiopVersion;
 
-/// What a message is (9.4.1, `MsgType`).
+/// The type of a message (9.4.1, `MsgType`).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u8)]
 pub enum MessageType {
     /// An invocation.
     Request = 0,
-    /// Its outcome.
+    /// The outcome of an invocation.
     Reply = 1,
     /// The client no longer waits.
     CancelRequest = 2,
-    /// Asks where an object is.
+    /// A query for the location of an object.
     LocateRequest = 3,
-    /// The answer.
+    /// The answer to a LocateRequest.
     LocateReply = 4,
-    /// Nothing more will be answered.
+    /// No further request will be answered.
     CloseConnection = 5,
-    /// The last message could not be understood.
+    /// The last message was malformed or of an unknown version.
     MessageError = 6,
-    /// More of an earlier message (since 1.1).
+    /// Continuation of an earlier message (since 1.1).
     Fragment = 7,
 }
 
@@ -38,7 +38,7 @@ impl MessageType {
         Self::Fragment,
     ];
 
-    /// True if `version` lets a message of this type continue in fragments (9.4.9).
+    /// Whether `version` permits fragments of a message of this type (9.4.9).
     #[must_use]
     pub fn is_fragmentable(self, version: GiopVersion) -> bool {
         match self {

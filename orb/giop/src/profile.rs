@@ -1,6 +1,6 @@
-//! IIOP profiles: the part of a reference that says where an object lives.
+//! IIOP profiles: the part of a reference with the address and key of an object.
 //!
-//! A profile is plain data; this module reads, writes and prints it. Opening a connection to one belongs to
+//! A profile is plain data; this module decodes, encodes and prints it. Connections belong to
 //! `spandrel-orb`.
 //!
 //! Layout, inside a CDR encapsulation (CORBA 3.3 Part 2, 9.7.2):
@@ -17,28 +17,28 @@ use crate::{
 
 /// The tag of an IIOP profile.
 pub const TAG_INTERNET_IOP: u32 = 0;
-/// The tag of a profile that is nothing but components.
+/// The tag of a profile that consists of components only.
 pub const TAG_MULTIPLE_COMPONENTS: u32 = 1;
 
-/// Where an object can be reached by IIOP.
+/// The IIOP address and key of an object.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct IiopProfile {
-    /// The highest protocol version that the server speaks there.
+    /// The highest protocol version that the server supports there.
     pub version: GiopVersion,
     /// A host name or an IP address in its text form (IPv6 without brackets).
     pub host: String,
-    /// The TCP port; 0 where only a component says how to reach the server.
+    /// The TCP port; 0 if only a component has the address.
     pub port: u16,
-    /// Which object, in the server's own terms.
+    /// The object key, opaque to clients.
     pub object_key: Vec<u8>,
     /// Code sets, other addresses and the like; none in IIOP 1.0.
     pub components: Vec<TaggedComponent>,
 }
 
 impl IiopProfile {
-    /// Reads a profile; `None` if it is not IIOP, or of a major version other than 1.
+    /// Decodes a profile; `None` if it is not IIOP, or of a major version other than 1.
     ///
-    /// Octets after the last known member are ignored, as 9.7.2 asks for minor versions to come.
+    /// Octets after the last known member are ignored, as 9.7.2 requires for future minor versions.
     ///
     /// # Errors
     /// [`GiopError::Profile`].
@@ -56,10 +56,10 @@ impl IiopProfile {
         Ok(Self { version, host, port, object_key, components })
     }
 
-    /// Writes the profile in this machine's byte order. Components are left out in version 1.0.
+    /// Encodes the profile in this machine's byte order. Components are omitted in version 1.0.
     ///
     /// # Errors
-    /// A host that CDR cannot say.
+    /// A host that cannot be encoded in CDR.
     pub fn encode(&self) -> Result<TaggedProfile, CdrError> {
         let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, self.version));
         out.octets(&[ByteOrder::NATIVE.flag(), self.version.major, self.version.minor]);
@@ -83,7 +83,7 @@ impl IiopProfile {
     }
 }
 
-/// The version and a decoder at the host, if the profile is IIOP 1.x.
+/// The version, and a decoder at the host, if the profile is IIOP 1.x.
 fn open(profile: &TaggedProfile) -> Result<Option<(GiopVersion, Decoder<'_>)>, CdrError> {
     if profile.tag != TAG_INTERNET_IOP {
         return Ok(None);
@@ -93,7 +93,8 @@ fn open(profile: &TaggedProfile) -> Result<Option<(GiopVersion, Decoder<'_>)>, C
     Ok((version.major == 1).then_some((version, input)))
 }
 
-/// The object key of an IIOP profile, without reading the rest, or that of a profile that is nothing but components.
+/// The object key of an IIOP profile, found without decoding the rest, or that of a profile that consists of
+/// components only.
 pub(crate) fn object_key(profile: &TaggedProfile) -> Option<&[u8]> {
     if profile.tag == TAG_MULTIPLE_COMPONENTS {
         return complete_key(&profile.data).ok()?;
@@ -104,7 +105,7 @@ pub(crate) fn object_key(profile: &TaggedProfile) -> Option<&[u8]> {
     input.octet_sequence().ok()
 }
 
-/// What TAG_COMPLETE_OBJECT_KEY says: its octets as they are.
+/// The content of TAG_COMPLETE_OBJECT_KEY: the octets of the key.
 fn complete_key(components: &[u8]) -> Result<Option<&[u8]>, CdrError> {
     let mut input = Decoder::of_encapsulation(components, Wire::new(ByteOrder::Big, GiopVersion::V1_1))?;
     for _ in 0..input.sequence_len(8)? {

@@ -1,13 +1,13 @@
-//! The OSF character and code set registry (version 1.2g): which character sets a code set has.
+//! The OSF character and code set registry (version 1.2g): the character sets of each code set.
 //!
-//! Only what negotiation asks is here: whether two code sets may have characters in common. Names and conversion are in
-//! `spandrel-cdr`, for those code sets that are converted.
+//! It only answers the question of negotiation: whether two code sets may have characters in common. Names
+//! and conversion are in `spandrel-cdr`, for those code sets that are converted.
 
 /// All of ISO 10646.
 const UNIVERSAL: u16 = 0x1000;
 
-/// Character sets, and the code sets that have just these. ISO 8859-11 and those after it, KOI8, GBK and GB 18030 are not in the
-/// registry; they stand with their kin.
+/// Character sets, and the code sets with exactly these. ISO 8859-11 and later parts, KOI8, GBK and GB 18030
+/// are not in the registry; they are listed with similar code sets.
 static REGISTRY: &[(&[u16], &[u32])] = &[
     (
         &[0x0001],
@@ -197,8 +197,9 @@ static REGISTRY: &[(&[u16], &[u32])] = &[
     ),
 ];
 
-/// Whether text in one of these code sets may be text in the other: they have at least one character set in common (7.10.2.6), or one of
-/// them has all of ISO 10646. One that is not in the registry is compatible with no other.
+/// Whether text in one of these code sets may be text in the other: they have at least one character set in
+/// common (7.10.2.6), or one of them has all of ISO 10646. An unregistered code set is compatible with no
+/// other.
 pub(crate) fn are_compatible(one: u32, other: u32) -> bool {
     let (one, other) = (character_sets(one), character_sets(other));
     let is_in = |set: &u16| other.contains(set);
@@ -217,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_code_set_stands_in_one_place_and_all_that_are_converted_are_there() {
+    fn each_code_set_is_listed_once_and_every_converted_one_is_listed() {
         let mut all: Vec<u32> = REGISTRY.iter().flat_map(|(_, code_sets)| *code_sets).copied().collect();
         let count = all.len();
         all.sort_unstable();
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_character_set_in_common_is_compatible() {
+    fn code_sets_with_a_common_character_set_are_compatible() {
         const LATIN1: u32 = 0x0001_0001;
         const GREEK: u32 = 0x0001_0007;
         const EBCDIC: u32 = 0x1002_0025;
@@ -238,6 +239,6 @@ mod tests {
         assert!(are_compatible(LATIN1, EBCDIC) && are_compatible(LATIN1, EUC_JP), "both have Latin-1");
         assert!(!are_compatible(LATIN1, GREEK));
         assert!(are_compatible(UTF8, GREEK) && are_compatible(GREEK, UTF8), "it has all characters");
-        assert!(!are_compatible(UTF8, 0x1234_5678), "nobody knows what that is");
+        assert!(!are_compatible(UTF8, 0x1234_5678), "it is not registered");
     }
 }

@@ -13,21 +13,21 @@ use crate::{
     request::align_to_body,
 };
 
-/// What a Reply's body is (9.4.3.1, `ReplyStatusType`).
+/// The outcome in a Reply, which determines its body (9.4.3.1, `ReplyStatusType`).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u32)]
 pub enum ReplyStatus {
     /// The results.
     NoException = 0,
-    /// A repository id and an exception of the operation's.
+    /// A repository id and a user exception of the operation.
     UserException = 1,
     /// A system exception.
     SystemException = 2,
-    /// A reference to which this request, and later ones, go instead.
+    /// The reference to use for this request and later ones.
     LocationForward = 3,
-    /// The same, and the original reference is worthless from now on (since 1.2).
+    /// As `LocationForward`, and the original reference is invalid from now on (since 1.2).
     LocationForwardPerm = 4,
-    /// An addressing disposition in which the request is to be sent again (since 1.2).
+    /// The addressing disposition with which to send the request again (since 1.2).
     NeedsAddressingMode = 5,
 }
 
@@ -65,25 +65,25 @@ impl fmt::Display for ReplyStatus {
     }
 }
 
-/// Everything of a Reply between the message header and the body.
+/// The reply header: the part between the message header and the body.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ReplyHeader<'m> {
-    /// The id of the request that is answered.
+    /// The id of the answered request.
     pub request_id: u32,
-    /// What the body is.
+    /// The outcome, which determines the body.
     pub status: ReplyStatus,
-    /// What services added.
+    /// The service contexts.
     pub service_contexts: ServiceContexts<'m>,
 }
 
 impl<'m> ReplyHeader<'m> {
-    /// Reads the header in the version that the decoder carries, and leaves the decoder at the body.
+    /// Decodes the header in the version that the decoder carries, and leaves the decoder at the body.
     ///
     /// # Errors
     /// [`GiopError::Body`].
     #[inline]
     pub fn decode(input: &mut Decoder<'m>) -> Result<Self, GiopError> {
-        // Errors are translated where they occur: the whole header need not be moved for that.
+        // Errors are converted where they occur, so that the whole header need not be moved.
         if input.wire().version >= GiopVersion::V1_2 {
             let request_id = input.u32().map_err(unreadable)?;
             let status = ReplyStatus::decode(input).map_err(unreadable)?;
@@ -98,12 +98,12 @@ impl<'m> ReplyHeader<'m> {
         }
     }
 
-    /// The request that is answered, what the body is, and how many contexts there are: as [`decode`](Self::decode), for whoever does not
-    /// ask for these. They are checked all the same.
+    /// Decodes the request id, the status and the number of contexts: as [`decode`](Self::decode), for a
+    /// caller that does not read the contexts. They are validated nevertheless.
     ///
     /// # Errors
     /// [`GiopError::Body`].
-    // Short, and there is one caller.
+    // Short, and it has one caller.
     #[inline(always)]
     pub fn skim(input: &mut Decoder<'_>) -> Result<(u32, ReplyStatus, usize), GiopError> {
         if input.wire().version >= GiopVersion::V1_2 {
@@ -120,9 +120,10 @@ impl<'m> ReplyHeader<'m> {
         }
     }
 
-    /// Writes message header and reply header into an empty encoder whose `Wire` says version and order.
+    /// Writes message header and reply header into an empty encoder whose `Wire` gives version and byte
+    /// order.
     ///
-    /// Whatever cannot be written is reported by [`Body::end`].
+    /// An encoding error is reported by [`Body::end`].
     ///
     /// # Panics
     /// If `out` is not empty.
@@ -154,7 +155,8 @@ impl fmt::Display for ReplyHeader<'_> {
     }
 }
 
-/// Writes everything of a Reply up to its body into an empty encoder whose `Wire` says version and order.
+/// Writes everything of a Reply up to its body into an empty encoder whose `Wire` gives version and byte
+/// order.
 ///
 /// # Panics
 /// If `out` is not empty.
@@ -166,7 +168,7 @@ pub fn begin_reply(out: &mut Encoder<'_>, request_id: u32, status: ReplyStatus, 
     ReplyHeader { request_id, status, service_contexts: contexts.into() }.encode(out)
 }
 
-/// Writes the headers of a 1.2 Reply without contexts in one copy; the body's alignment is where they end.
+/// Writes the headers of a 1.2 Reply without contexts in one copy; they end at the body's alignment.
 fn begin_bare(out: &mut Encoder<'_>, request_id: u32, status: ReplyStatus) -> Body {
     const HEADERS_LEN: usize = (HEADER_LEN + 12).next_multiple_of(8);
     assert_eq!(out.position(), 0, "a message begins in an empty encoder");
@@ -191,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_written_at_once_are_those_written_one_by_one() {
+    fn headers_written_at_once_equal_those_written_field_by_field() {
         for version in [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2] {
             for order in [ByteOrder::Big, ByteOrder::Little] {
                 for (status, is_empty) in
@@ -203,7 +205,7 @@ mod tests {
                         if !is_empty {
                             out.octets(&[7; 3]);
                         }
-                        body.end(&mut out).expect("there is nothing wrong with it");
+                        body.end(&mut out).expect("the body is valid");
                         out.into_whole()
                     };
                     let (at_once, len) = written(&|out| begin_reply(out, 0x0102_0304, status, &[]));

@@ -14,12 +14,12 @@ use crate::{
     body::{begin_message, body_alignment},
 };
 
-/// What the client waits for. Before GIOP 1.2 only whether it waits at all can be said.
+/// The response that the client expects. Before GIOP 1.2 the header can only tell whether one is expected.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ResponseFlags(u8);
 
 impl ResponseFlags {
-    /// Nothing: a one-way with sync scope NONE or WITH_TRANSPORT.
+    /// No response: a one-way with sync scope NONE or WITH_TRANSPORT.
     pub const NONE: Self = Self(0);
     /// A reply before the servant is called: a one-way with sync scope WITH_SERVER.
     pub const WITH_SERVER: Self = Self(1);
@@ -28,14 +28,14 @@ impl ResponseFlags {
     /// A reply with the results of a two-way operation.
     pub const TWO_WAY: Self = Self::WITH_TARGET;
 
-    /// True if the client waits for a reply.
+    /// Whether the client waits for a reply.
     #[inline]
     #[must_use]
     pub fn is_expected(self) -> bool {
         self.0 & 1 != 0
     }
 
-    /// The two bits that mean something in GIOP 1.2.
+    /// Takes the two bits with a meaning in GIOP 1.2.
     #[inline]
     #[must_use]
     pub fn from_octet(octet: u8) -> Self {
@@ -67,23 +67,23 @@ impl fmt::Display for ResponseFlags {
     }
 }
 
-/// Everything of a Request between the message header and the body.
+/// The request header: the part between the message header and the body.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RequestHeader<'m> {
-    /// What the reply will name; unique on its connection while it is awaited.
+    /// The id for the reply; unique on its connection until the reply arrives.
     pub request_id: u32,
-    /// What the client waits for.
+    /// The response that the client expects.
     pub response: ResponseFlags,
-    /// Whom the request is for.
+    /// The target of the request.
     pub target: Target<'m>,
-    /// The operation's IDL name; attributes are `_get_` and `_set_` with their name.
+    /// The operation's IDL name; for an attribute `_get_` or `_set_` with its name.
     pub operation: Cow<'m, str>,
-    /// What services added.
+    /// The service contexts.
     pub service_contexts: ServiceContexts<'m>,
 }
 
 impl<'m> RequestHeader<'m> {
-    /// Reads the header in the version that the decoder carries, and leaves the decoder at the body.
+    /// Decodes the header in the version that the decoder carries, and leaves the decoder at the body.
     ///
     /// Nothing is allocated if the target is a key and the operation's name is ASCII.
     ///
@@ -93,7 +93,7 @@ impl<'m> RequestHeader<'m> {
         if input.wire().version >= GiopVersion::V1_2 { Self::read_1_2(input) } else { Self::read_1_0(input) }
     }
 
-    // Errors are translated where they occur: the whole header need not be moved for that.
+    // Errors are converted where they occur, so that the whole header need not be moved.
     #[inline]
     fn read_1_2(input: &mut Decoder<'m>) -> Result<Self, GiopError> {
         let request_id = input.u32().map_err(unreadable)?;
@@ -109,7 +109,7 @@ impl<'m> RequestHeader<'m> {
     fn read_1_0(input: &mut Decoder<'m>) -> Result<Self, GiopError> {
         let service_contexts = ServiceContexts::decode(input).map_err(unreadable)?;
         let request_id = input.u32().map_err(unreadable)?;
-        // A boolean; some clients write the flags of later versions, or every bit.
+        // A boolean; some clients write the flags of later versions, or set every bit.
         let is_expected = input.u8().map_err(unreadable)? != 0;
         let response = if is_expected { ResponseFlags::TWO_WAY } else { ResponseFlags::NONE };
         if input.wire().version >= GiopVersion::V1_1 {
@@ -117,17 +117,18 @@ impl<'m> RequestHeader<'m> {
         }
         let target = Target::decode(input).map_err(unreadable)?;
         let operation = input.str().map_err(unreadable)?;
-        // The requesting principal is obsolete; nobody reads it.
+        // The requesting principal is obsolete and ignored.
         input.octet_sequence().map_err(unreadable)?;
         Ok(Self { request_id, response, target, operation, service_contexts })
     }
 
-    /// Writes message header and request header into an empty encoder whose `Wire` says version and order.
+    /// Writes message header and request header into an empty encoder whose `Wire` gives version and byte
+    /// order.
     ///
     /// For requests that are sent often, [`crate::RequestTemplate`] does the same in a few copies.
     ///
     /// # Errors
-    /// A name that CDR cannot say; before 1.2, a target without an object key.
+    /// A name that cannot be encoded in CDR; before 1.2, a target without an object key.
     pub fn encode(&self, out: &mut Encoder<'_>) -> Result<Body, CdrError> {
         begin_message(out, MessageType::Request);
         let version = out.wire().version;
@@ -140,7 +141,7 @@ impl<'m> RequestHeader<'m> {
         } else {
             self.service_contexts.encode(out)?;
             out.u32(self.request_id);
-            // In 1.1 three reserved octets, in 1.0 the alignment of the key's length: the same zeros.
+            // In 1.1 three reserved octets, in 1.0 the alignment of the key's length: zeros in both.
             out.octets(&[self.response.octet_in(version), 0, 0, 0]);
             self.target.encode(out)?;
             out.short_str(&self.operation)?;
@@ -150,7 +151,7 @@ impl<'m> RequestHeader<'m> {
     }
 }
 
-/// Passes over the padding before a body; an empty body has none.
+/// Skips the padding before a body; an empty body has none.
 #[inline]
 pub(crate) fn align_to_body(input: &mut Decoder<'_>) -> Result<(), CdrError> {
     if input.remaining() > 0 { input.align(body_alignment(input.wire().version)) } else { Ok(()) }

@@ -1,4 +1,5 @@
-//! Whom a request is for: an object key, a profile, or a whole reference (CORBA 3.3 Part 2, 9.4.2.1, `TargetAddress`).
+//! Target of a request: an object key, a profile, or a whole reference (CORBA 3.3 Part 2, 9.4.2.1,
+//! `TargetAddress`).
 
 use std::{borrow::Cow, fmt};
 
@@ -12,7 +13,7 @@ const REFERENCE_ADDR: i16 = 2;
 
 const UNKNOWN_DISPOSITION: CdrError = CdrError::Malformed("an addressing disposition other than 0, 1 or 2");
 
-/// How a request says whom it is for (`AddressingDisposition`).
+/// The form of a request's target (`AddressingDisposition`).
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[repr(i16)]
 pub enum AddressingDisposition {
@@ -21,15 +22,15 @@ pub enum AddressingDisposition {
     Key = KEY_ADDR,
     /// By the profile that the client chose.
     Profile = PROFILE_ADDR,
-    /// By the whole reference, and which of its profiles the client chose.
+    /// The whole reference, and the index of the profile that the client chose.
     Reference = REFERENCE_ADDR,
 }
 
 impl AddressingDisposition {
-    /// Reads the body of a reply with status NEEDS_ADDRESSING_MODE or LOC_NEEDS_ADDRESSING_MODE.
+    /// Decodes the body of a reply with status NEEDS_ADDRESSING_MODE or LOC_NEEDS_ADDRESSING_MODE.
     ///
     /// # Errors
-    /// [`CdrError::Truncated`]; [`CdrError::Malformed`] for another number than 0, 1 or 2.
+    /// [`CdrError::Truncated`]; [`CdrError::Malformed`] for a number other than 0, 1 or 2.
     pub fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
         match input.i16()? {
             KEY_ADDR => Ok(Self::Key),
@@ -39,7 +40,7 @@ impl AddressingDisposition {
         }
     }
 
-    /// Writes the body of such a reply.
+    /// Encodes the body of such a reply.
     pub fn encode(self, out: &mut Encoder<'_>) {
         out.i16(self as i16);
     }
@@ -55,7 +56,7 @@ impl fmt::Display for AddressingDisposition {
     }
 }
 
-/// The target of a request. Before GIOP 1.2 only a key can be said.
+/// The target of a request. Before GIOP 1.2 only a key can be encoded.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Target<'m> {
     /// The object key alone.
@@ -66,13 +67,14 @@ pub enum Target<'m> {
     Reference {
         /// The reference.
         ior: Ior,
-        /// Which of its profiles the client chose.
+        /// The index of the profile that the client chose.
         selected: u32,
     },
 }
 
 impl<'m> Target<'m> {
-    /// What says more than the key of an object, if that is wanted: the profile at `index` of its reference, or all of that.
+    /// The target with more than the object key, if required: the profile at `index` of the reference, or the
+    /// whole reference.
     #[must_use]
     pub fn by(addressing: AddressingDisposition, ior: &Ior, index: usize) -> Option<Target<'static>> {
         match addressing {
@@ -85,7 +87,8 @@ impl<'m> Target<'m> {
         }
     }
 
-    /// The object key: as it stands, or from the IIOP profile. `None` if there is no such profile or it is malformed.
+    /// The object key: as sent, or from the IIOP profile. `None` if there is no such profile or it is
+    /// malformed.
     #[inline]
     #[must_use]
     pub fn object_key(&self) -> Option<Cow<'_, [u8]>> {
@@ -95,7 +98,7 @@ impl<'m> Target<'m> {
         }
     }
 
-    /// The object key of the profile that the client chose, where it sent that.
+    /// The object key of the profile that the client chose, if the client sent a profile.
     #[cold]
     fn profile_key(&self) -> Option<&[u8]> {
         match self {
@@ -116,7 +119,7 @@ impl<'m> Target<'m> {
         }
     }
 
-    /// What says more than the key.
+    /// Decodes a target with more than the key.
     #[cold]
     fn decode_profile(input: &mut Decoder<'m>, disposition: i16) -> Result<Self, CdrError> {
         match disposition {

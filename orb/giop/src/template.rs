@@ -1,4 +1,4 @@
-//! Request headers made once per reference and connection version, and completed for each call.
+//! Request headers encoded once per reference and connection version, and completed for each call.
 
 use spandrel_cdr::{ByteOrder, CdrError, Encoder, GiopVersion, Wire};
 
@@ -8,37 +8,39 @@ use crate::{
     context::encode_contexts,
 };
 
-/// Where the request id stands in the prefix: after the header, and before 1.2 after an empty context list.
+/// Offset of the request id in the prefix: after the header, and before 1.2 after an empty context list.
 const ID_AT_1_2: usize = HEADER_LEN;
 const ID_AT_1_0: usize = HEADER_LEN + 4;
-/// From the request id to the response flags.
+/// Octets from the request id to the response flags.
 const FLAGS_AFTER_ID: usize = 4;
 
-/// The part of a request's header that does not change from call to call: message header and object key.
+/// The constant part of request headers: message header and object key.
 ///
-/// One copy of a prefix, two patches, then the operation's name: what a call pays for its header.
+/// A call copies the prefix, patches id and flags, and appends the operation's name.
 #[derive(Clone, Debug)]
 pub struct RequestTemplate {
     wire: Wire,
-    /// From the message header to the object key, with id and flags 0 and, before 1.2, no contexts.
+    /// Message header to object key, with id and flags 0 and, before 1.2, no contexts.
     prefix: Box<[u8]>,
 }
 
 impl RequestTemplate {
-    /// A template for requests to the object with this key, under this agreement.
+    /// A template for requests to the object with this key, in this wire form.
     ///
     /// # Panics
-    /// If the key is longer than 4 GiB, which no reference can say.
+    /// If the key is longer than 4 GiB, which no reference can hold.
     #[must_use]
     pub fn new(wire: Wire, object_key: &[u8]) -> Self {
-        let written = Self::for_target(wire, &Target::Key(object_key));
-        written.expect("an object key came from a sequence, whose length fits")
+        let Ok(template) = Self::for_target(wire, &Target::Key(object_key)) else {
+            panic!("an object key came from a sequence, whose length fits")
+        };
+        template
     }
 
-    /// The same, for an object that may be addressed otherwise.
+    /// A template for a target with any addressing disposition.
     ///
     /// # Errors
-    /// What CDR cannot say of the reference; before 1.2, a target without an object key.
+    /// A reference that cannot be encoded in CDR; before 1.2, a target without an object key.
     pub fn for_target(wire: Wire, target: &Target<'_>) -> Result<Self, CdrError> {
         let mut out = Encoder::new(wire);
         out.octets(&message_header(wire, MessageType::Request));
@@ -51,14 +53,15 @@ impl RequestTemplate {
         Ok(Self { wire, prefix: out.to_vec().into() })
     }
 
-    /// The agreement under which the requests are written.
+    /// The wire form of the requests.
     #[inline]
     #[must_use]
     pub fn wire(&self) -> Wire {
         self.wire
     }
 
-    /// Writes everything up to the body. An operation name that CDR cannot say is reported by [`Body::end`].
+    /// Writes everything up to the body. An operation name that cannot be encoded in CDR is reported by
+    /// [`Body::end`].
     ///
     /// # Panics
     /// If `out` is not empty.
@@ -81,13 +84,14 @@ impl RequestTemplate {
         Body::begin(out, body_alignment(self.wire.version), headers)
     }
 
-    /// The whole header of requests for this operation with these contexts, to be kept. Before GIOP 1.2 it has none.
+    /// Encodes the whole header of requests for this operation with these contexts, for reuse. Before GIOP
+    /// 1.2 the contexts are omitted.
     ///
     /// # Errors
-    /// If CDR cannot say the operation's name.
+    /// If the operation's name cannot be encoded in CDR.
     pub fn complete(&self, operation: &str, contexts: &[ServiceContext]) -> Result<CompleteHeader, CdrError> {
         let mut out = Encoder::new(self.wire);
-        // Before GIOP 1.2 they would move the places that are written anew each time.
+        // Before GIOP 1.2 contexts would move the fields that are patched for each request.
         let contexts = if self.wire.version >= GiopVersion::V1_2 { contexts } else { &[] };
         let body = self.begin(&mut out, 0, ResponseFlags::NONE, operation, contexts);
         let headers_end = body.headers_end();
@@ -107,7 +111,7 @@ impl RequestTemplate {
         if contexts.is_empty() {
             self.put_prefix(out, ID_AT_1_0, request_id, response);
         } else {
-            // The contexts stand before everything else, and end where they end.
+            // The contexts come first, and their length determines the position of the id.
             out.octets(&self.prefix[..HEADER_LEN]);
             encode_contexts(contexts, out)?;
             out.u32(request_id);
@@ -124,7 +128,7 @@ impl RequestTemplate {
     }
 }
 
-/// Copies the beginning of a message, and says in it which request it is.
+/// Copies the beginning of a message and patches request id and response flags.
 #[inline]
 fn put<'o>(
     octets: &[u8],
@@ -147,13 +151,13 @@ fn put<'o>(
 
 /// The whole header of requests for one operation of one object (request caching, paper 003).
 ///
-/// One copy and three patches: id, flags, and the size once the body is there.
+/// A call copies it and patches three fields: id, flags, and the size once the body is written.
 #[derive(Clone, Debug)]
 pub struct CompleteHeader {
     wire: Wire,
-    /// Up to where a body begins.
+    /// Octets up to the body.
     octets: Box<[u8]>,
-    /// Without the padding before a body.
+    /// Offset of the end of the headers, before the padding.
     headers_end: usize,
 }
 
@@ -168,11 +172,12 @@ impl CompleteHeader {
         Body::behind(out, self.headers_end)
     }
 
-    /// The same, with other last octets of the last context: it changes from request to request.
+    /// As [`begin`](Self::begin), with `end` in place of the last octets of the last context, which change
+    /// with each request.
     ///
     /// # Panics
-    /// If `out` is not empty, or the header is shorter than that.
-    pub fn begin_ending_in(&self, out: &mut Encoder<'_>, request_id: u32, response: ResponseFlags, end: &[u8]) -> Body {
+    /// If `out` is not empty, or the header is shorter than `end`.
+    pub fn begin_with_tail(&self, out: &mut Encoder<'_>, request_id: u32, response: ResponseFlags, end: &[u8]) -> Body {
         let header = self.put(out, request_id, response);
         header[..self.headers_end][self.headers_end - end.len()..].copy_from_slice(end);
         Body::behind(out, self.headers_end)

@@ -1,4 +1,4 @@
-//! What reading costs in memory: nothing on the usual path, and never more than in proportion to the input.
+//! Memory use of decoding: none on the usual path, and otherwise at most in proportion to the input.
 
 use crate::support;
 
@@ -24,7 +24,7 @@ fn cost(run: impl FnOnce()) -> Stats {
     region.change()
 }
 
-/// A request answered, from octets to octets, with what is kept from one to the next.
+/// A request and its reply, from octets to octets, with buffers reused from one exchange to the next.
 fn exchange(template: &RequestTemplate, scratch: &mut Vec<u8>, assembler: &mut Assembler, received: &MessageBlock) {
     let wire = template.wire();
     let mut out = Encoder::reusing(std::mem::take(scratch), wire);
@@ -45,7 +45,7 @@ fn exchange(template: &RequestTemplate, scratch: &mut Vec<u8>, assembler: &mut A
 }
 
 #[test]
-fn reading_allocates_nothing_or_in_proportion() {
+fn decoding_allocates_nothing_or_in_proportion_to_its_input() {
     alone(|| {
         for wire in support::wires() {
             let template = RequestTemplate::new(wire, b"object key");
@@ -61,14 +61,14 @@ fn reading_allocates_nothing_or_in_proportion() {
         }
 
         let mut runner = TestRunner::new_with_rng(Config::default(), support::rng());
-        // Small numbers make believable lengths, so that more than the first few octets are read.
+        // Small numbers are plausible lengths, so that decoding gets past the first few octets.
         let octet = prop_oneof![4 => Just(0_u8), 2 => 0..16_u8, 1 => any::<u8>()];
         let octets = prop::collection::vec(octet, 0..400);
         for _ in 0..if cfg!(miri) { 5 } else { 2000 } {
             let octets = octets.new_tree(&mut runner).unwrap().current();
             for wire in support::wires() {
                 let cost = cost(|| support::read_everything(&Decoder::new(&octets, wire)));
-                // Eight readings, texts of what they found included.
+                // Eight decodings, and the texts of their results.
                 let limit = 4096 + 64 * octets.len();
                 assert!(cost.bytes_allocated <= limit, "{wire:?}: {cost:?} for {octets:02x?}");
             }

@@ -1,7 +1,5 @@
 //! The choice of transmission code sets (CORBA 3.3 Part 2, 7.10.2.6): each of its branches, for narrow and for wide text.
 
-#![cfg(feature = "code-sets")]
-
 use spandrel_cdr::{CharSet, GiopVersion, WcharSet};
 use spandrel_giop::{
     CompletionStatus, NoCommonCodeSet, OwnCodeSets, SystemException, SystemExceptionKind, TransmissionCodeSets,
@@ -17,7 +15,7 @@ const UTF8: u32 = 0x0501_0001;
 const UTF16: u32 = 0x0001_0109;
 const UCS2: u32 = 0x0001_0100;
 const UCS4: u32 = 0x0001_0106;
-/// Known to the registry, and not converted here.
+/// In the registry, and not converted here.
 const EBCDIC: u32 = 0x1002_0025;
 
 fn sets(native: u32, conversion: &[u32]) -> CodeSets {
@@ -32,7 +30,7 @@ fn wide(set: u32) -> WcharSet {
     WcharSet::from_number(set).unwrap()
 }
 
-/// A client with this native code set, which converts to just these.
+/// A client with this native code set and exactly these conversions.
 fn client(native: u32, conversion: &[u32]) -> OwnCodeSets {
     let conversion = conversion.iter().map(|set| narrow(*set)).collect();
     OwnCodeSets { char_set: narrow(native), char_conversion: Some(conversion), ..OwnCodeSets::default() }
@@ -51,7 +49,7 @@ fn the_same_native_code_set_is_not_converted() {
 #[test]
 fn then_the_client_converts_to_the_servers_native_code_set() {
     assert_eq!(chosen(&client(GREEK, &[CYRILLIC, UTF8]), &sets(CYRILLIC, &[GREEK, UTF8])), Ok(CYRILLIC));
-    // Who says nothing converts to all that is known.
+    // A client without a list converts to all known code sets.
     assert_eq!(chosen(&OwnCodeSets::default(), &sets(CYRILLIC, &[])), Ok(CYRILLIC));
 }
 
@@ -61,20 +59,20 @@ fn then_the_server_converts_from_the_clients() {
 }
 
 #[test]
-fn then_both_convert_to_what_the_server_likes_best() {
+fn then_both_convert_to_the_code_set_that_the_server_prefers() {
     let server = sets(EBCDIC, &[LATIN2, UTF8, CYRILLIC]);
     assert_eq!(chosen(&client(GREEK, &[CYRILLIC, UTF8]), &server), Ok(UTF8));
     assert_eq!(chosen(&client(GREEK, &[CYRILLIC]), &server), Ok(CYRILLIC));
 }
 
 #[test]
-fn then_all_fall_back_upon_utf_8_where_there_are_characters_in_common() {
+fn then_both_fall_back_to_utf_8_if_they_have_characters_in_common() {
     assert_eq!(chosen(&client(LATIN1, &[]), &sets(EBCDIC, &[])), Ok(UTF8), "both have Latin-1");
-    assert_eq!(chosen(&client(UTF8, &[]), &sets(GREEK, &[])), Ok(UTF8), "one has them all");
+    assert_eq!(chosen(&client(UTF8, &[]), &sets(GREEK, &[])), Ok(UTF8), "one has all of them");
 }
 
 #[test]
-fn without_any_there_is_no_agreement_and_the_exception_says_why() {
+fn without_common_characters_the_exception_names_the_code_sets() {
     let refused = chosen(&client(GREEK, &[CYRILLIC]), &sets(EBCDIC, &[LATIN2])).unwrap_err();
     assert_eq!(refused, NoCommonCodeSet { server: EBCDIC, own: narrow(GREEK) });
     let exception = SystemException::from(refused);
@@ -86,11 +84,11 @@ fn without_any_there_is_no_agreement_and_the_exception_says_why() {
     for word in ["0x10020025", "ISO 8859-7", "-ORBConversionCodeSets"] {
         assert!(text.contains(word), "{word} in: {text}");
     }
-    assert!(chosen(&client(GREEK, &[]), &sets(0x7777_7777, &[])).is_err(), "nobody knows what that is");
+    assert!(chosen(&client(GREEK, &[]), &sets(0x7777_7777, &[])).is_err(), "it is not registered");
 }
 
 #[test]
-fn servers_of_our_kind_are_told_everything() {
+fn servers_of_the_same_orb_get_unrestricted_text() {
     let ours = |own: &OwnCodeSets, server: &OwnCodeSets| {
         let Component::CodeSets { char_data, wchar_data } = server.component() else { unreachable!() };
         let chosen = TransmissionCodeSets::choose(own, &char_data, &wchar_data, true, GiopVersion::V1_2).unwrap();
@@ -100,17 +98,17 @@ fn servers_of_our_kind_are_told_everything() {
     assert_eq!(ours(&usual, &usual), (UTF8, UTF16));
     let greek = OwnCodeSets { char_set: narrow(GREEK), ..OwnCodeSets::default() };
     assert_eq!(ours(&greek, &greek), (UTF8, UTF16));
-    assert_eq!(ours(&usual, &client(GREEK, &[])), (GREEK, UTF16), "it said that it does not convert");
-    assert_eq!(ours(&client(LATIN1, &[]), &greek), (LATIN1, UTF16), "the client said so");
+    assert_eq!(ours(&usual, &client(GREEK, &[])), (GREEK, UTF16), "the server offers no conversion");
+    assert_eq!(ours(&client(LATIN1, &[]), &greek), (LATIN1, UTF16), "the client configured no conversion");
 }
 
 #[test]
-fn a_server_that_names_no_narrow_code_set_is_sent_what_all_must_assume() {
+fn a_server_without_a_narrow_code_set_gets_the_default_one() {
     assert_eq!(chosen(&client(UTF8, &[UTF8]), &sets(0, &[UTF8])), Ok(LATIN1));
 }
 
 #[test]
-fn wide_text_is_chosen_alike_and_refused_only_where_it_is_sent() {
+fn wide_text_follows_the_same_rules_and_is_rejected_only_when_sent() {
     let own = |native, conversion: Option<&[u32]>| OwnCodeSets {
         wchar_set: wide(native),
         wchar_conversion: conversion.map(|sets| sets.iter().map(|set| wide(*set)).collect()),
@@ -121,7 +119,7 @@ fn wide_text_is_chosen_alike_and_refused_only_where_it_is_sent() {
     };
     let (v11, v12) = (GiopVersion::V1_1, GiopVersion::V1_2);
     assert_eq!(chosen(&own(UTF16, None), &sets(UCS4, &[UTF16]), v12), UCS4);
-    assert_eq!(chosen(&own(UTF16, None), &sets(UCS4, &[UTF16]), v11), UTF16, "two octets are all that there is");
+    assert_eq!(chosen(&own(UTF16, None), &sets(UCS4, &[UTF16]), v11), UTF16, "GIOP 1.1 has two octets at most");
     assert_eq!(chosen(&own(UCS4, None), &sets(UCS4, &[]), v11), UTF16);
     assert_eq!(chosen(&own(UTF16, None), &sets(UCS2, &[]), v11), UCS2);
     assert_eq!(chosen(&own(UTF16, Some(&[])), &sets(UCS4, &[]), v12), UTF16, "the fallback");
@@ -132,7 +130,7 @@ fn wide_text_is_chosen_alike_and_refused_only_where_it_is_sent() {
 }
 
 #[test]
-fn what_references_offer_does_not_repeat_the_native_code_set() {
+fn the_conversion_code_sets_of_a_reference_exclude_the_native_one() {
     let offered = |own: &OwnCodeSets| match own.component() {
         Component::CodeSets { char_data, wchar_data } => (char_data, wchar_data),
         other => panic!("{other}"),
@@ -145,14 +143,14 @@ fn what_references_offer_does_not_repeat_the_native_code_set() {
 }
 
 #[test]
-fn a_context_names_what_is_known() {
+fn a_context_with_known_code_sets_is_accepted() {
     for char_set in CharSet::all() {
         for wchar_set in WcharSet::all().chain([WcharSet::Unknown]) {
             for char_set in [char_set, char_set.standard()] {
                 let said = TransmissionCodeSets { char_set, wchar_set };
                 let heard = TransmissionCodeSets::from_context(&said.to_context().data).unwrap();
                 assert_eq!((heard.char_set.number(), heard.wchar_set), (char_set.number(), wchar_set));
-                // Of ASCII there is one kind.
+                // There is one kind of ASCII.
                 assert_eq!(heard.char_set == char_set, char_set != CharSet::Ascii, "{char_set}");
             }
         }

@@ -1,4 +1,4 @@
-//! Messages cut into fragments: what is joined again is what was cut, however it lies and wherever its limit is.
+//! Messages divided into fragments: the joined message equals the original, for each layout and limit.
 
 use crate::support;
 
@@ -13,7 +13,7 @@ use spandrel_giop::{
 use spandrel_message::MessageBlock;
 use support::wires;
 
-/// What a body may consist of, besides each other.
+/// A part of a body.
 #[derive(Clone, Debug)]
 enum Part {
     Octet(u8),
@@ -68,7 +68,7 @@ fn assert_reads(parts: &[Part], message: &Message, body: usize) {
     assert_eq!(input.remaining(), 0);
 }
 
-/// A reply with this body, and where that begins.
+/// A reply with this body, and the offset of the body.
 fn reply(wire: Wire, parts: &[Part]) -> (Encoder<'_>, usize) {
     let mut out = Encoder::new(wire);
     let body = begin_reply(&mut out, 0x0102_0304, ReplyStatus::NoException, &[]);
@@ -78,7 +78,7 @@ fn reply(wire: Wire, parts: &[Part]) -> (Encoder<'_>, usize) {
     (out, start)
 }
 
-/// The messages that a stream consists of.
+/// The messages of a stream.
 fn messages(mut stream: &[u8]) -> Vec<(MessageHeader, &[u8])> {
     let mut messages = Vec::new();
     while let Some(header) = stream.first_chunk::<HEADER_LEN>() {
@@ -91,7 +91,7 @@ fn messages(mut stream: &[u8]) -> Vec<(MessageHeader, &[u8])> {
     messages
 }
 
-/// What the fragments become, and their lengths.
+/// The message joined from the fragments, and their lengths.
 fn joined(stream: &[u8], order: ByteOrder, version: GiopVersion) -> (Message, Vec<usize>) {
     let mut assembler = Assembler::new(1 << 20, 1);
     let (mut whole, mut lengths) = (None, Vec::new());
@@ -110,14 +110,14 @@ fn octets(slices: &[IoSlice<'_>]) -> Vec<u8> {
     slices.iter().flat_map(|slice| slice.iter().copied()).collect()
 }
 
-/// Cuts and joins; how many fragments there were.
+/// Divides and joins a message; the number of fragments.
 #[track_caller]
 fn check(message: &Encoder<'_>, limit: usize) -> Option<(Message, usize)> {
     let Wire { order, version, .. } = message.wire();
     let limit = limit.max(MIN_FRAGMENT);
     let fragments = Fragments::of(message, limit)?;
     let slices = fragments.slices(message);
-    // A gathering write takes a limited number of slices, which none without octets should use up.
+    // A gathering write takes a limited number of slices, so empty ones would waste them.
     assert!(slices.iter().all(|slice| !slice.is_empty()), "{slices:?}");
     assert!(slices.len() <= 2 * fragments.count() + message.slices().count(), "{slices:?}");
     let stream = octets(&slices);
@@ -142,7 +142,7 @@ proptest! {
     #![proptest_config(support::config())]
 
     #[test]
-    fn what_is_cut_is_joined_and_read_again(parts in vec(part(), 1..6), limit in 1_usize..5000, wire in support::wire()) {
+    fn a_divided_message_is_joined_and_decoded(parts in vec(part(), 1..6), limit in 1_usize..5000, wire in support::wire()) {
         let (message, body) = reply(wire, &parts);
         let len = message.position();
         match check(&message, limit) {
@@ -154,7 +154,7 @@ proptest! {
         }
     }
 
-    /// In 1.2 several messages may come between each other's fragments.
+    /// In 1.2 the fragments of several messages may alternate.
     #[test]
     fn fragments_of_several_messages_may_alternate(
         lengths in vec(0_usize..3000, 2..5), limit in 64_usize..600, big: bool, seed in any::<u64>(),
@@ -187,7 +187,7 @@ proptest! {
     }
 }
 
-/// Every limit, so that every place is tried, with runs that end and begin everywhere.
+/// Every limit, so that every cut is tried, with runs that begin and end everywhere.
 #[test]
 fn every_limit_is_kept() {
     for wire in wires().filter(|wire| wire.version > GiopVersion::V1_0) {
@@ -212,17 +212,18 @@ fn every_limit_is_kept() {
     }
 }
 
-/// No primitive is broken, and what follows a cut lies where its alignment is right: 4 behind a multiple of 8 of the whole.
+/// No primitive is divided, and octets after a cut keep their alignment: 4 after a multiple of 8 of the
+/// whole.
 #[test]
-fn a_1_1_message_is_cut_inside_of_long_runs_only() {
+fn a_1_1_message_is_cut_inside_long_runs_only() {
     let wire = Wire::new(ByteOrder::NATIVE, GiopVersion::V1_1);
     let hypers = [Part::Hypers((0..2000).collect())];
     let (message, _) = reply(wire, &hypers);
-    assert_eq!(Fragments::of(&message, 1000), None, "there is no place that would not break a number");
+    assert_eq!(Fragments::of(&message, 1000), None, "each cut would divide a number");
     let small = [Part::Hypers((0..200).collect()), Part::Octets(vec![1; 5000]), Part::Hyper(1)];
     let (message, _) = reply(wire, &small);
     let fragments = Fragments::of(&message, 1000).unwrap();
-    let octets_begin = message.fine_runs().next().unwrap();
+    let octets_begin = message.divisible_runs().next().unwrap();
     let mut at = 0;
     for (_, octets) in &messages(&fragments.to_vec(&message))[..fragments.count() - 1] {
         at += if at == 0 { octets.len() } else { octets.len() - HEADER_LEN };
@@ -235,7 +236,7 @@ fn a_1_1_message_is_cut_inside_of_long_runs_only() {
 }
 
 #[test]
-fn nothing_is_copied() {
+fn fragments_borrow_the_octets_of_the_message() {
     let data = vec![5; 100_000];
     let parts = [Part::Octets(data)];
     let Part::Octets(data) = &parts[0] else { unreachable!() };
@@ -248,7 +249,7 @@ fn nothing_is_copied() {
 }
 
 #[test]
-fn what_has_no_fragments_stays_whole() {
+fn messages_of_types_without_fragments_stay_whole() {
     for wire in wires() {
         let key = vec![b'k'; 3000];
         let mut ask = Encoder::new(wire);

@@ -1,4 +1,4 @@
-//! System exceptions as people read them, and where they come from.
+//! The text of system exceptions, and their conversion from other errors.
 
 #![cfg(feature = "details")]
 
@@ -8,7 +8,7 @@ use spandrel_cdr::{CdrError, Decoder, Wire};
 use spandrel_giop::{CompletionStatus, GiopError, ReferenceError, SystemException, SystemExceptionKind, ids, minor};
 
 #[test]
-fn an_exception_prints_as_people_search_for_it() {
+fn an_exception_prints_name_minor_code_and_completion() {
     let plain = SystemException::comm_failure(0x1234, CompletionStatus::Maybe);
     assert_eq!(plain.to_string(), "CORBA::COMM_FAILURE (minor 0x00001234, COMPLETED_MAYBE)");
     let known =
@@ -43,7 +43,7 @@ fn every_kind_has_its_repository_id() {
 }
 
 #[test]
-fn an_unknown_exception_becomes_unknown_with_what_came_along() {
+fn an_unknown_exception_becomes_unknown_with_its_minor_code_and_status() {
     let octets = [0, 0, 0, 9, 0, 0, 0, 2];
     let wire = Wire::new(spandrel_cdr::ByteOrder::Big, spandrel_cdr::GiopVersion::V1_2);
     let found = SystemException::decode("IDL:acme/NEW:1.0", &mut Decoder::new(&octets, wire)).unwrap();
@@ -75,7 +75,7 @@ fn coding_errors_become_the_standard_exceptions() {
 }
 
 #[test]
-fn texts_that_are_no_reference_become_bad_param() {
+fn reference_errors_become_bad_param() {
     let minor_of = |text: &str| {
         let error = text.parse::<spandrel_giop::ObjectUrl>().unwrap_err();
         let found = SystemException::from(error);
@@ -90,7 +90,7 @@ fn texts_that_are_no_reference_become_bad_param() {
 }
 
 #[test]
-fn a_stream_that_makes_no_sense_may_have_had_its_effect() {
+fn a_malformed_stream_is_comm_failure_with_completed_maybe() {
     let found = SystemException::from(GiopError::BadMagic(*b"HTTP"));
     assert_eq!((found.kind(), found.completed()), (SystemExceptionKind::CommFailure, CompletionStatus::Maybe));
     assert_eq!(found.detail(), Some("expected `GIOP`, found [48, 54, 54, 50]"));

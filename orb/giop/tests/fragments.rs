@@ -1,4 +1,5 @@
-//! Fragments: wherever a message is cut, joining gives the same message; and nothing that a peer sends holds much memory.
+//! Assembly of fragments: a message divided at any offset is restored, and a peer cannot make the assembler
+//! hold much memory.
 
 use crate::support;
 
@@ -21,7 +22,7 @@ fn request(wire: Wire, request_id: u32, body: &[u8]) -> Vec<u8> {
     out.to_vec()
 }
 
-/// Sets flags and size of a message that was cut or put together by hand.
+/// Sets flags and size of a message that was divided or built by hand.
 fn with_header(mut octets: Vec<u8>, message_type: MessageType, more_fragments: bool) -> Vec<u8> {
     let header = MessageHeader::parse(octets.first_chunk().unwrap()).unwrap();
     let size = u32::try_from(octets.len() - HEADER_LEN).unwrap();
@@ -30,14 +31,14 @@ fn with_header(mut octets: Vec<u8>, message_type: MessageType, more_fragments: b
     octets
 }
 
-/// A fragment of `message` (for its header) that holds `content`.
+/// A fragment of `message` (for its header) with `content`.
 fn fragment(message: &[u8], content: &[u8], more: bool) -> Vec<u8> {
     let header = MessageHeader::parse(message.first_chunk().unwrap()).unwrap();
     let own = if header.version >= GiopVersion::V1_2 { HEADER_LEN + 4 } else { HEADER_LEN };
     with_header([&message[..own], content].concat(), MessageType::Fragment, more)
 }
 
-/// The message cut at these positions, which lie behind what the first part must hold.
+/// The message divided at these positions, all after the octets that the first part must hold.
 fn cut(message: &[u8], at: &[usize]) -> Vec<Vec<u8>> {
     let header = MessageHeader::parse(message.first_chunk().unwrap()).unwrap();
     let mut parts = vec![with_header(message[..at[0]].to_vec(), header.message_type, true)];
@@ -62,7 +63,7 @@ fn join(assembler: &mut Assembler, parts: &[Vec<u8>]) -> Message {
     accept(assembler, last).unwrap().expect("the last fragment completes the message")
 }
 
-/// Positions where a message may be cut so that its first part still holds the request id in 1.2.
+/// Positions for a cut after which the first part still holds the request id in 1.2.
 fn cuts(message: &[u8]) -> std::ops::RangeInclusive<usize> {
     HEADER_LEN + 4..=message.len()
 }
@@ -142,7 +143,7 @@ fn a_whole_message_is_not_copied() {
     assert_eq!(message.octets().as_ptr(), octets.as_ptr());
 }
 
-/// What a fragment holds after its header, from which alignment counts.
+/// The content of a fragment; alignment counts from the end of its header.
 fn content(wire: Wire, write: impl FnOnce(&mut Encoder<'static>)) -> Vec<u8> {
     let mut out = Encoder::new(wire);
     out.octets(&[0; HEADER_LEN]);
@@ -150,7 +151,7 @@ fn content(wire: Wire, write: impl FnOnce(&mut Encoder<'static>)) -> Vec<u8> {
     out.to_vec().split_off(HEADER_LEN)
 }
 
-/// GIOP 1.1 aligns by the place in the fragment, where the first octet behind the header is the twelfth.
+/// GIOP 1.1 aligns by the offset in the fragment; the first octet after the header has offset 12.
 #[test]
 fn alignment_counts_anew_in_each_1_1_fragment() {
     for order in [ByteOrder::Big, ByteOrder::Little] {
@@ -162,7 +163,8 @@ fn alignment_counts_anew_in_each_1_1_fragment() {
         let first = with_header(out.to_vec(), MessageType::Reply, true);
         assert_eq!(first.len() % 8, 0);
 
-        // A double in the next fragment stands behind four octets of padding; then a short, and a double behind six.
+        // A double in the next fragment comes after four octets of padding; then a short, and a double after
+        // six.
         let second = content(wire, |out| {
             out.u64(0x2222);
             out.i16(0x33);
@@ -170,7 +172,7 @@ fn alignment_counts_anew_in_each_1_1_fragment() {
         });
         assert_eq!(second.len(), 4 + 8 + 2 + 6 + 8);
         let second = fragment(&first, &second, true);
-        // A block of numbers goes on across the next joint without padding, as omniORB writes it.
+        // An array of numbers continues across the next joint without padding, as omniORB writes it.
         let third = content(wire, |out| {
             out.u32(3);
             f64::encode_slice(&[0.5, 1.5, 2.5], out).unwrap();
@@ -209,7 +211,7 @@ fn locate_messages_are_cut_since_1_2_only() {
 }
 
 #[test]
-fn fragments_that_belong_nowhere_are_refused() {
+fn fragments_without_an_unfinished_message_are_rejected() {
     let later = Wire::new(ByteOrder::Little, GiopVersion::V1_2);
     let earlier = Wire::new(ByteOrder::Little, GiopVersion::V1_1);
     let mut assembler = Assembler::new(1000, 4);
@@ -221,7 +223,7 @@ fn fragments_that_belong_nowhere_are_refused() {
     assert_eq!(accept(&mut assembler, &parts[0]), Err(GiopError::Interleaved(Some(5))));
     let swapped = request(Wire::new(ByteOrder::Big, GiopVersion::V1_2), 5, b"body body");
     assert_eq!(accept(&mut assembler, &cut(&swapped, &[40])[1]), Err(GiopError::StrayFragment(Some(5))));
-    // Another message may come whole in between, and one of another version in fragments.
+    // Another message may arrive whole in between, and one of another version in fragments.
     assert!(accept(&mut assembler, &request(later, 6, b"")).unwrap().is_some());
     assert_eq!(accept(&mut assembler, &old_parts[0]), Ok(None));
     assert_eq!(accept(&mut assembler, &old_parts[0]), Err(GiopError::Interleaved(None)));
@@ -230,7 +232,7 @@ fn fragments_that_belong_nowhere_are_refused() {
 }
 
 #[test]
-fn a_fragment_too_short_for_its_id_is_refused() {
+fn a_fragment_too_short_for_its_id_is_rejected() {
     let whole = request(Wire::new(ByteOrder::Little, GiopVersion::V1_2), 5, b"");
     let short = with_header(whole[..14].to_vec(), MessageType::Fragment, false);
     let error = accept(&mut Assembler::new(1000, 1), &short).unwrap_err();
@@ -251,9 +253,10 @@ fn unfinished_messages_are_limited_in_number_and_size() {
     assert_eq!(accept(&mut assembler, &large), Err(GiopError::TooLarge { len: large.len(), limit: 200 }));
 }
 
-/// The octets that a fragment's place costs count too, or many empty ones would hold memory for nothing.
+/// The octets of a fragment's bookkeeping count too; otherwise many empty fragments would hold memory
+/// uncounted.
 #[test]
-fn empty_1_1_fragments_do_not_pile_up() {
+fn empty_1_1_fragments_count_against_the_limit() {
     let whole = request(Wire::new(ByteOrder::Little, GiopVersion::V1_1), 1, &[]);
     let mut assembler = Assembler::new(1000, 1);
     assert_eq!(accept(&mut assembler, &with_header(whole.clone(), MessageType::Request, true)), Ok(None));
@@ -263,7 +266,7 @@ fn empty_1_1_fragments_do_not_pile_up() {
 }
 
 #[test]
-fn a_cancelled_request_is_forgotten() {
+fn a_cancelled_request_frees_its_memory() {
     for wire in wires().filter(|wire| wire.version > GiopVersion::V1_0) {
         let whole = request(wire, 5, b"body body body");
         let parts = cut(&whole, &[40]);
@@ -273,7 +276,7 @@ fn a_cancelled_request_is_forgotten() {
         assert_eq!(assembler.unfinished(), 1);
         assembler.cancel(5);
         assert_eq!(assembler.unfinished(), 0, "{wire:?}");
-        // Its place and its octets are free again.
+        // Its entry and its octets are free again.
         assert_eq!(join(&mut assembler, &parts).octets(), whole);
     }
 }
@@ -290,7 +293,7 @@ fn a_reply_is_not_cancelled_by_the_request_of_the_same_id() {
 }
 
 #[test]
-fn octets_that_are_not_what_the_header_says_are_our_own_fault() {
+fn octets_of_another_length_than_announced_close_the_connection() {
     let octets = request(Wire::default(), 1, b"");
     let header = MessageHeader::parse(octets.first_chunk().unwrap()).unwrap();
     let error = Assembler::new(1000, 1).accept(header, MessageBlock::from(&octets[1..])).unwrap_err();

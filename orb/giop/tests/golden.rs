@@ -1,7 +1,9 @@
-//! Messages and references as omniORB and JacORB wrote them: read, compared with what their recorder says of them, written again.
+//! Messages and references recorded from omniORB and JacORB: decoded, compared with the recorder's
+//! description, and encoded again.
 //!
-//! `golden/README.md` describes the files. Where an encoding is ours to choose, ours must be the same octets, except that
-//! padding is zero in ours: an octet may differ only if ours is zero and the message means the same with either.
+//! `golden/README.md` describes the files. An encoding without free choices must give the same octets, except
+//! that padding is zero here. An octet may differ only if it is zero here and the message means the same with
+//! either value.
 
 use crate::support;
 
@@ -16,7 +18,7 @@ use spandrel_giop::{
 use spandrel_message::MessageBlock;
 use support::hex;
 
-/// One message of a file: what the recorder says of it, and its octets.
+/// One message of a file: the recorder's description of it, and its octets.
 struct Golden {
     file: String,
     words: HashMap<String, String>,
@@ -57,7 +59,7 @@ fn files(extension: &str) -> Vec<(String, String)> {
     found
 }
 
-/// A word's value: `%xx` stands for an octet, shown as the Latin-1 character that it is on the wire.
+/// A word's value: `%xx` is an octet, shown as its Latin-1 character.
 fn unescape(text: &str) -> String {
     let mut parts = text.split('%');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -70,7 +72,7 @@ fn unescape(text: &str) -> String {
 
 fn words(line: &str) -> HashMap<String, String> {
     line.split_whitespace()
-        .map(|word| word.split_once('=').unwrap_or_else(|| panic!("not a word: {word}")))
+        .map(|word| word.split_once('=').unwrap_or_else(|| panic!("no `=` in {word}")))
         .map(|(name, value)| (name.to_owned(), unescape(value)))
         .collect()
 }
@@ -103,7 +105,7 @@ fn check_header(golden: &Golden) -> MessageHeader {
     header
 }
 
-/// Reads a message, whole or joined, and writes it again.
+/// Decodes a message, whole or joined, and encodes it again.
 fn check_message(golden: &Golden, message: &Message) {
     let mut input = message.decoder(Limits::default());
     match message.header.message_type {
@@ -200,7 +202,7 @@ fn check_reply(golden: &Golden, message: &Message, input: &mut Decoder<'_>) {
                 let body = begin_reply(out, header.request_id, header.status, &contexts);
                 exception.encode(out).map(|()| body)
             };
-            // JacORB puts a text behind what the standard has.
+            // JacORB appends a text to the standard's fields.
             let more = input.rest();
             assert!(more.is_empty() || golden.file.starts_with("jacorb-"), "{}", golden.file);
             check_written(golden, message, begin, more);
@@ -240,7 +242,7 @@ fn check_ior(golden: &Golden, ior: &Ior) {
     golden.check("ior_profiles", profiles.join(","));
 }
 
-/// Writes headers with `begin` and adds `body`: the octets must be the message's.
+/// Encodes headers with `begin` and adds `body`: the octets must equal the message's.
 fn check_written(
     golden: &Golden,
     message: &Message,
@@ -267,7 +269,7 @@ fn check_same(golden: &Golden, message: &Message, ours: &[u8]) {
     }
 }
 
-/// What a message says, as text.
+/// The content of a message, as text.
 fn meaning(octets: &[u8]) -> String {
     let header = MessageHeader::parse(octets.first_chunk().expect("a header")).unwrap();
     let message =
@@ -296,7 +298,7 @@ fn to_hex(octets: &[u8]) -> String {
 }
 
 #[test]
-fn recorded_messages_are_read_and_written_alike() {
+fn recorded_messages_are_decoded_and_encoded_alike() {
     let mut checked = 0;
     for (file, text) in files("hex") {
         let mut assemblers =
@@ -359,7 +361,7 @@ fn alignment_counts_anew_in_the_1_1_fragments_of_omniorb() {
 }
 
 #[test]
-fn blocks_of_numbers_go_on_across_the_fragments_of_omniorb() {
+fn arrays_of_numbers_continue_across_the_fragments_of_omniorb() {
     let messages = joined("fragments-reply-1.1");
     let mut input = messages[0].decoder(Limits::default());
     ReplyHeader::decode(&mut input).unwrap();
@@ -369,7 +371,7 @@ fn blocks_of_numbers_go_on_across_the_fragments_of_omniorb() {
 }
 
 #[test]
-fn recorded_references_are_read_and_written_alike() {
+fn recorded_references_are_decoded_and_encoded_alike() {
     let found = files("ior");
     assert!(found.len() >= 3);
     for (file, text) in found {

@@ -1,4 +1,5 @@
-//! Every header in every version and byte order: what is written is read back, and no input makes reading misbehave.
+//! Every header in every version and byte order: the decoded header equals the encoded one, and invalid input
+//! gives an error.
 
 use crate::support;
 
@@ -25,7 +26,7 @@ fn ior() -> impl Strategy<Value = Ior> {
     ("[ -~]{0,30}", vec(profile(), 0..3)).prop_map(|(type_id, profiles)| Ior { type_id, profiles })
 }
 
-/// What a target is, without the lifetime of a key.
+/// A target without the lifetime of a key.
 #[derive(Clone, Debug)]
 enum Given {
     Key(Vec<u8>),
@@ -56,7 +57,7 @@ fn response() -> impl Strategy<Value = ResponseFlags> {
     prop_oneof![Just(ResponseFlags::NONE), Just(ResponseFlags::WITH_SERVER), Just(ResponseFlags::TWO_WAY)]
 }
 
-/// The octets as a whole message, after a check of what its header says.
+/// The octets as a whole message, after a check of its header.
 fn message(out: &Encoder<'_>, message_type: MessageType) -> Message {
     let octets = out.to_vec();
     let header = MessageHeader::parse(octets.first_chunk().unwrap()).unwrap();
@@ -67,8 +68,8 @@ fn message(out: &Encoder<'_>, message_type: MessageType) -> Message {
     Assembler::new(1 << 20, 1).accept(header, MessageBlock::from(octets.as_slice())).unwrap().expect("a whole message")
 }
 
-/// What before 1.2 cannot be said becomes what can.
-fn as_said(response: ResponseFlags, wire: Wire) -> ResponseFlags {
+/// The response flags as they decode in this version: before 1.2 the header holds less.
+fn as_encoded(response: ResponseFlags, wire: Wire) -> ResponseFlags {
     match (wire.version >= GiopVersion::V1_2, response.is_expected()) {
         (true, _) => response,
         (false, true) => ResponseFlags::TWO_WAY,
@@ -80,13 +81,13 @@ proptest! {
     #![proptest_config(support::config())]
 
     #[test]
-    fn a_request_header_is_read_as_it_was_written(
+    fn a_request_header_survives_encoding_and_decoding(
         (wire, target) in wire().prop_flat_map(|wire| (Just(wire), target(wire))),
         request_id: u32, response in response(), operation in "[a-z_\u{e9}]{0,20}", contexts in contexts(),
         body in vec(any::<u8>(), 0..30),
     ) {
         let header = RequestHeader {
-            request_id, response: as_said(response, wire), target: target.target(), operation: operation.as_str().into(),
+            request_id, response: as_encoded(response, wire), target: target.target(), operation: operation.as_str().into(),
             service_contexts: contexts.as_slice().into(),
         };
         let mut out = Encoder::new(wire);
@@ -101,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn a_template_writes_what_the_header_would(
+    fn a_template_writes_the_same_octets_as_the_header(
         wire in wire(), key in vec(any::<u8>(), 0..50), request_id: u32, response in response(),
         operation in "[a-z_]{0,20}", contexts in contexts(), body in vec(any::<u8>(), 0..30),
     ) {
@@ -120,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn a_complete_header_writes_what_its_template_would(
+    fn a_complete_header_writes_the_same_octets_as_its_template(
         wire in wire(), key in vec(any::<u8>(), 0..50), ids in vec(any::<u32>(), 3), response in response(),
         operation in "[a-z_]{0,20}", contexts in contexts(), body in vec(any::<u8>(), 0..30),
     ) {
@@ -140,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn a_complete_header_ends_in_what_changes(
+    fn a_complete_header_takes_new_last_octets(
         order in prop_oneof![Just(ByteOrder::Big), Just(ByteOrder::Little)], key in vec(any::<u8>(), 0..50),
         request_id: u32, operation in "[a-z_]{0,20}", contexts in contexts(), start in vec(any::<u8>(), 0..20),
         end in any::<[u8; 16]>(), body in vec(any::<u8>(), 0..30),
@@ -155,14 +156,14 @@ proptest! {
         let begun = template.begin(&mut expected, request_id, ResponseFlags::TWO_WAY, &operation, &with(&end));
         expected.octets(&body);
         begun.end(&mut expected).unwrap();
-        let begun = complete.begin_ending_in(&mut found, request_id, ResponseFlags::TWO_WAY, &end);
+        let begun = complete.begin_with_tail(&mut found, request_id, ResponseFlags::TWO_WAY, &end);
         found.octets(&body);
         begun.end(&mut found).unwrap();
         prop_assert_eq!(found.to_vec(), expected.to_vec());
     }
 
     #[test]
-    fn a_reply_header_is_read_as_it_was_written(
+    fn a_reply_header_survives_encoding_and_decoding(
         wire in wire(), request_id: u32, status in 0..6_usize, contexts in contexts(), body in vec(any::<u8>(), 0..30),
     ) {
         let known = if wire.version < GiopVersion::V1_2 { 4 } else { 6 };
@@ -183,7 +184,7 @@ proptest! {
     }
 
     #[test]
-    fn locate_and_cancel_messages_are_read_as_they_were_written(
+    fn locate_and_cancel_messages_survive_encoding_and_decoding(
         (wire, target) in wire().prop_flat_map(|wire| (Just(wire), target(wire))), request_id: u32, status in 0..6_usize,
         body in vec(any::<u8>(), 0..30),
     ) {
@@ -216,7 +217,7 @@ proptest! {
     }
 
     #[test]
-    fn a_system_exception_is_read_as_it_was_written(wire in wire(), kind in 0..40_usize, minor: u32, completed in 0..3_usize) {
+    fn a_system_exception_survives_encoding_and_decoding(wire in wire(), kind in 0..40_usize, minor: u32, completed in 0..3_usize) {
         let completed = support::COMPLETIONS[completed];
         let exception = SystemException::new(SystemExceptionKind::ALL[kind], minor, completed);
         let mut out = Encoder::new(wire);
@@ -229,7 +230,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_octets_are_read_or_refused(octets in vec(any::<u8>(), 0..200), wire in wire()) {
+    fn arbitrary_octets_are_decoded_or_rejected(octets in vec(any::<u8>(), 0..200), wire in wire()) {
         let input = Decoder::new(&octets, wire).at(HEADER_LEN);
         support::read_everything(&input);
         let read = ReplyHeader::decode(&mut input.clone()).map(|header| (header.request_id, header.status, header.service_contexts.len()));
@@ -237,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_messages_are_read_or_refused(
+    fn damaged_messages_are_decoded_or_rejected(
         wire in wire(), contexts in contexts(), key in vec(any::<u8>(), 0..20),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), cut in any::<prop::sample::Index>(),
     ) {
@@ -259,7 +260,7 @@ proptest! {
     }
 
     #[test]
-    fn any_twelve_octets_are_a_header_or_refused(octets: [u8; 12], magic: bool, major in 0..3_u8, minor in 0..4_u8) {
+    fn any_twelve_octets_are_a_header_or_rejected(octets: [u8; 12], magic: bool, major in 0..3_u8, minor in 0..4_u8) {
         let mut octets = octets;
         if magic {
             octets[..4].copy_from_slice(b"GIOP");
@@ -305,7 +306,7 @@ fn ping(wire: Wire) -> Vec<u8> {
 }
 
 #[test]
-fn requests_stand_on_the_wire_as_the_standard_says() {
+fn requests_are_encoded_as_the_standard_specifies() {
     let vectors = [
         (ByteOrder::Big, GiopVersion::V1_0, "47494f50 0100 00 00 00000031
             00000001 05060708 00000001 09 000000 01020304 01 000000 00000003 6b6579 00 00000005 70696e6700 000000 00000000 11"),
@@ -324,7 +325,7 @@ fn requests_stand_on_the_wire_as_the_standard_says() {
 }
 
 #[test]
-fn replies_stand_on_the_wire_as_the_standard_says() {
+fn replies_are_encoded_as_the_standard_specifies() {
     let vectors = [
         (ByteOrder::Big, GiopVersion::V1_0, "47494f50 0100 00 01 0000000d 00000000 01020304 00000000 11"),
         (ByteOrder::Little, GiopVersion::V1_1, "47494f50 0101 01 01 0d000000 00000000 04030201 00000000 11"),
@@ -347,13 +348,13 @@ fn an_empty_body_gets_no_padding() {
         let begun = RequestTemplate::new(wire, b"k").begin(&mut out, 1, ResponseFlags::NONE, "operation", &[]);
         begun.end(&mut out).unwrap();
         let octets = out.to_vec();
-        // 1.2 ends with the count of contexts, earlier versions with that of the principal's octets.
+        // 1.2 ends with the number of contexts, earlier versions with the length of the principal.
         assert!(octets.ends_with(&[0; 4]) && octets.len() == 52, "{wire:?}: {}", octets.len());
     }
 }
 
 #[test]
-fn what_lies_in_padding_and_reserved_octets_is_ignored() {
+fn padding_and_reserved_octets_are_ignored() {
     for wire in wires() {
         let clean = ping(wire);
         let read = |octets: &[u8]| {
@@ -375,7 +376,7 @@ fn what_lies_in_padding_and_reserved_octets_is_ignored() {
 }
 
 #[test]
-fn headers_that_are_not_giop_are_refused() {
+fn headers_that_are_not_giop_are_rejected() {
     let refused = |text: &str| MessageHeader::parse(hex(text).first_chunk().unwrap()).unwrap_err();
     assert_eq!(refused("48545450 0100 00 00 00000000"), GiopError::BadMagic(*b"HTTP"));
     let version = GiopVersion { major: 1, minor: 9 };
@@ -389,14 +390,14 @@ fn headers_that_are_not_giop_are_refused() {
 }
 
 #[test]
-fn a_size_of_four_gigabytes_is_refused_before_room_is_made() {
+fn a_size_of_four_gigabytes_is_rejected_before_memory_is_reserved() {
     let header = MessageHeader::parse(hex("47494f50 0102 00 00 ffffffff").first_chunk().unwrap()).unwrap();
     assert_eq!(header.check(64 << 20), Err(GiopError::TooLarge { len: header.total_len(), limit: 64 << 20 }));
     assert_eq!(header.check(usize::MAX), Ok(()));
 }
 
 #[test]
-fn bare_messages_are_their_header() {
+fn bare_messages_consist_of_their_header() {
     for version in VERSIONS {
         let octets = bare_message(version, ByteOrder::Little, MessageType::CloseConnection);
         assert_eq!(octets, [b'G', b'I', b'O', b'P', 1, version.minor, 1, 5, 0, 0, 0, 0]);
@@ -404,7 +405,7 @@ fn bare_messages_are_their_header() {
 }
 
 #[test]
-fn statuses_of_later_versions_are_refused_in_earlier_ones() {
+fn statuses_of_later_versions_are_rejected_in_earlier_ones() {
     for wire in wires() {
         let value = 5_u32;
         let mut octets = hex("00000000 00000000");
@@ -427,14 +428,14 @@ fn statuses_of_later_versions_are_refused_in_earlier_ones() {
 }
 
 #[test]
-fn an_operation_that_cdr_cannot_say_is_reported_at_the_end() {
+fn an_operation_that_cannot_be_encoded_is_reported_by_end() {
     let mut out = Encoder::new(Wire::default());
     let begun = RequestTemplate::new(out.wire(), b"k").begin(&mut out, 1, ResponseFlags::NONE, "a\0b", &[]);
     assert_eq!(begun.end(&mut out), Err(CdrError::NulInString));
 }
 
 #[test]
-fn before_1_2_a_target_is_said_by_the_key_of_its_profile() {
+fn before_1_2_a_target_is_encoded_as_the_key_of_its_profile() {
     let profile = spandrel_giop::IiopProfile {
         version: GiopVersion::V1_2,
         host: "h".to_owned(),
@@ -458,7 +459,7 @@ fn before_1_2_a_target_is_said_by_the_key_of_its_profile() {
 }
 
 #[test]
-fn headers_print_what_they_say() {
+fn headers_print_their_fields() {
     let wire = Wire::new(ByteOrder::Big, GiopVersion::V1_2);
     let octets = ping(wire);
     let header = MessageHeader::parse(octets.first_chunk().unwrap()).unwrap();

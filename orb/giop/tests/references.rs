@@ -1,4 +1,5 @@
-//! References as text and as profiles: what is printed is read back, and errors say what is wrong and where.
+//! References as text and as profiles: parsing restores the printed reference, and errors name the reason and
+//! the position.
 
 use crate::support;
 
@@ -43,7 +44,7 @@ proptest! {
     #![proptest_config(support::config())]
 
     #[test]
-    fn a_reference_is_read_as_it_was_printed(ior in ior()) {
+    fn a_reference_survives_printing_and_parsing(ior in ior()) {
         let text = ior_to_string(&ior);
         prop_assert_eq!(ior_from_string(&text), Ok(ior.clone()));
         let shouted = format!(" \tior:{}\n", text[4..].to_uppercase());
@@ -52,20 +53,20 @@ proptest! {
     }
 
     #[test]
-    fn a_profile_is_read_as_it_was_written(profile in iiop_profile()) {
+    fn a_profile_survives_encoding_and_decoding(profile in iiop_profile()) {
         let tagged = profile.encode().unwrap();
         prop_assert_eq!(IiopProfile::decode(&tagged), Ok(Some(profile.clone())));
         prop_assert!(profile.to_string().starts_with("IIOP 1."));
     }
 
     #[test]
-    fn a_corbaloc_is_read_as_it_was_printed(addresses in vec(address(), 1..4), key in vec(any::<u8>(), 0..20)) {
+    fn a_corbaloc_survives_printing_and_parsing(addresses in vec(address(), 1..4), key in vec(any::<u8>(), 0..20)) {
         let corbaloc = Corbaloc { addresses, key };
         prop_assert_eq!(corbaloc.to_string().parse::<Corbaloc>(), Ok(corbaloc));
     }
 
     #[test]
-    fn any_text_is_a_reference_or_refused(text in "(IOR:|corbaloc:|)[ -~\u{e9}\u{20ac}]{0,60}") {
+    fn any_text_is_a_reference_or_rejected(text in "(IOR:|corbaloc:|)[ -~\u{e9}\u{20ac}]{0,60}") {
         match text.parse::<ObjectUrl>() {
             Ok(url) => prop_assert_eq!(url.to_string().parse::<ObjectUrl>(), Ok(url)),
             Err(error) => prop_assert!(!error.to_string().is_empty()),
@@ -73,13 +74,13 @@ proptest! {
     }
 
     #[test]
-    fn any_digits_are_a_reference_or_refused(octets in vec(any::<u8>(), 0..80)) {
+    fn any_digits_are_a_reference_or_rejected(octets in vec(any::<u8>(), 0..80)) {
         let digits: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
         let _ = ior_from_string(&format!("IOR:{digits}"));
     }
 
     #[test]
-    fn any_octets_are_a_profile_or_refused(data in vec(any::<u8>(), 0..80), tag in 0..4_u32) {
+    fn any_octets_are_a_profile_or_rejected(data in vec(any::<u8>(), 0..80), tag in 0..4_u32) {
         if let Err(error) = IiopProfile::decode(&TaggedProfile { tag: TAG_INTERNET_IOP, data: data.clone() }) {
             prop_assert_eq!(error.reaction(), Reaction::RefuseReference);
         }
@@ -89,7 +90,7 @@ proptest! {
 }
 
 #[test]
-fn profiles_of_others_are_not_ours_to_read() {
+fn profiles_of_other_protocols_are_not_decoded() {
     let foreign = TaggedProfile { tag: 1, data: vec![0, 1, 2] };
     assert_eq!(IiopProfile::decode(&foreign), Ok(None));
     let version_two = TaggedProfile { tag: TAG_INTERNET_IOP, data: vec![0, 2, 0] };
@@ -97,7 +98,7 @@ fn profiles_of_others_are_not_ours_to_read() {
 }
 
 #[test]
-fn what_follows_the_known_members_of_a_profile_is_ignored() {
+fn octets_after_the_known_members_of_a_profile_are_ignored() {
     for version in VERSIONS {
         let profile =
             IiopProfile { version, host: "h".to_owned(), port: 7, object_key: b"k".to_vec(), components: Vec::new() };
@@ -108,7 +109,7 @@ fn what_follows_the_known_members_of_a_profile_is_ignored() {
 }
 
 #[test]
-fn profiles_are_read_in_both_orders() {
+fn profiles_are_decoded_in_both_byte_orders() {
     let big = [0, 1, 0, 0, 0, 0, 0, 2, b'h', 0, 0x0b, 0x04, 0, 0, 0, 1, b'k'];
     let little = [1, 1, 0, 0, 2, 0, 0, 0, b'h', 0, 0x04, 0x0b, 1, 0, 0, 0, b'k'];
     for data in [big, little] {
@@ -118,7 +119,7 @@ fn profiles_are_read_in_both_orders() {
 }
 
 #[test]
-fn components_are_read_as_they_were_written_and_print_what_they_say() {
+fn components_survive_encoding_and_print_their_content() {
     let sets = |native, conversion| CodeSets { native, conversion };
     let cases = [
         (Component::OrbType(ids::ORB_TYPE), "ORB type Spandrel"),
@@ -154,7 +155,7 @@ fn components_are_read_as_they_were_written_and_print_what_they_say() {
 }
 
 #[test]
-fn a_malformed_ior_is_refused_with_the_place() {
+fn a_malformed_ior_is_rejected_with_the_position() {
     let error = |text: &str| ior_from_string(text).unwrap_err();
     assert_eq!(error("  IOR:00g0"), ReferenceError::NotHex { position: 8, found: 'g' });
     assert_eq!(error("IOR:000"), ReferenceError::OddDigits(3));
@@ -175,7 +176,7 @@ fn iiop(minor: u8, host: &str, port: u16) -> Address {
 }
 
 #[test]
-fn corbalocs_are_read_as_the_standard_says() {
+fn corbalocs_are_parsed_as_the_standard_specifies() {
     let cases = [
         ("corbaloc::host", vec![iiop(0, "host", DEFAULT_PORT)], ""),
         ("corbaloc:iiop:host/Name", vec![iiop(0, "host", 2809)], "Name"),
@@ -198,7 +199,7 @@ fn corbalocs_are_read_as_the_standard_says() {
 }
 
 #[test]
-fn malformed_corbalocs_are_refused_with_the_place() {
+fn malformed_corbalocs_are_rejected_with_the_position() {
     let error = |text: &str| text.parse::<Corbaloc>().unwrap_err();
     let text = |text: &str| text.to_owned();
     assert_eq!(error("corbaloc:"), ReferenceError::NoAddress(9));
@@ -240,14 +241,14 @@ fn the_nil_reference_has_a_text_form() {
 }
 
 #[test]
-fn a_malformed_profile_is_the_references_fault() {
+fn a_malformed_profile_rejects_the_reference_only() {
     let error = IiopProfile::decode(&TaggedProfile { tag: 0, data: vec![0, 1, 0] }).unwrap_err();
     assert!(matches!(error, GiopError::Profile { .. }));
     assert_eq!(error.reaction(), Reaction::RefuseReference);
 }
 
 #[test]
-fn a_reference_of_the_other_order_is_read_alike() {
+fn a_reference_in_the_other_byte_order_decodes_alike() {
     let order = if ByteOrder::NATIVE == ByteOrder::Big { ByteOrder::Little } else { ByteOrder::Big };
     let ior = Ior { type_id: "IDL:T:1.0".to_owned(), profiles: vec![TaggedProfile { tag: 0, data: vec![1, 2, 3] }] };
     let mut out = Encoder::new(Wire::new(order, GiopVersion::V1_0));
@@ -257,7 +258,7 @@ fn a_reference_of_the_other_order_is_read_alike() {
     assert_eq!(ior_from_string(&format!("IOR:{digits}")).as_ref(), Ok(&ior));
 }
 
-/// Found by fuzzing: an address that ended in white space was printed, and read back without it.
+/// Found by fuzzing: an address that ended in white space was printed, and parsed back without it.
 #[test]
 fn an_address_has_no_white_space() {
     for text in ["corbaloc:other:a ,:b/key", "corbaloc:iiop:ho st:1/key", "corbaloc:other:a\t/key"] {
@@ -266,7 +267,7 @@ fn an_address_has_no_white_space() {
 }
 
 #[test]
-fn a_host_has_no_brackets_but_those_around_an_ipv6_address() {
+fn a_host_has_only_the_brackets_of_an_ipv6_address() {
     for text in [
         "corbaloc::[[::1]:1/k",
         "corbaloc::[name]:1/k",

@@ -1,4 +1,5 @@
-//! Type codes that refer back within themselves, in messages that are cut into fragments (CORBA 3.3 Part 2, 9.3.5.1.3 and 9.4.9).
+//! Type codes that refer back within themselves, in fragmented messages (CORBA 3.3 Part 2, 9.3.5.1.3 and
+//! 9.4.9).
 
 use crate::support;
 
@@ -7,7 +8,7 @@ use spandrel_giop::{Assembler, Fragments, HEADER_LEN, Message, MessageHeader, Me
 use spandrel_message::MessageBlock;
 use support::wires;
 
-/// A tree of nodes, each with two points: what recurs, and what occurs again.
+/// A tree of nodes, each with two points: one type recurs, the other occurs twice.
 fn tree() -> TypeCode {
     let point =
         TypeCode::structure("IDL:Point:1.0", "Point", &[("x", TypeCode::DOUBLE), ("y", TypeCode::SHORT)]).unwrap();
@@ -47,19 +48,19 @@ fn accept(assembler: &mut Assembler, octets: &[u8]) -> Option<Message> {
 }
 
 #[test]
-fn what_occurs_again_is_written_once() {
+fn a_repeated_type_is_written_once() {
     let of = tree();
-    // In this order no distance looks like the mark before it.
+    // In this order no offset equals the indirection mark before it.
     let mut out = Encoder::new(Wire::new(ByteOrder::Little, GiopVersion::V1_2));
     of.encode(&mut out).unwrap();
     let octets = out.to_vec();
     let times = |what: &[u8]| octets.windows(what.len()).filter(|window| *window == what).count();
     assert_eq!((times(b"IDL:Point:1.0"), times(b"IDL:Tree:1.0")), (1, 1));
-    assert_eq!(times(&[0xff; 4]), 3, "one point and two trees are said by where they stand");
+    assert_eq!(times(&[0xff; 4]), 3, "one point and two trees are encoded as indirections");
 }
 
 #[test]
-fn types_are_read_from_fragments_of_1_2_wherever_they_are_cut() {
+fn types_are_decoded_from_1_2_fragments_with_any_cut() {
     let of = tree();
     for wire in wires().filter(|wire| wire.version == GiopVersion::V1_2) {
         let (whole, start) = reply(wire, &of);
@@ -79,16 +80,16 @@ fn types_are_read_from_fragments_of_1_2_wherever_they_are_cut() {
     }
 }
 
-/// Inside of an encapsulation, which is a sequence of octets, a 1.1 message may be cut anywhere; what follows it keeps its alignment if
-/// the place is 4 behind a multiple of 8.
+/// Inside an encapsulation, a sequence of octets, a 1.1 message may be cut anywhere. Octets after the cut
+/// keep their alignment if the cut is 4 after a multiple of 8.
 #[test]
-fn types_are_read_from_fragments_of_1_1_wherever_they_may_be_cut() {
+fn types_are_decoded_from_1_1_fragments_with_any_permitted_cut() {
     let of = tree();
     for wire in wires().filter(|wire| wire.version == GiopVersion::V1_1) {
         let (whole, start) = reply(wire, &of);
         let mut alone = Encoder::new(wire);
         of.encode(&mut alone).unwrap();
-        // Behind kind and length.
+        // After kind and length.
         let encapsulation = start + 8..start + alone.position();
         for at in encapsulation.filter(|at| at % 8 == 4).step_by(if cfg!(miri) { 9 } else { 1 }) {
             let header = MessageHeader::parse(whole.first_chunk().unwrap()).unwrap();

@@ -1,6 +1,7 @@
-//! The syntax tree: what was written, before any name has a meaning.
+//! The syntax tree: the source before name resolution.
 //!
-//! Its depth is bounded by the parser, so that recursion over it is safe; expressions, which may be long, are flat.
+//! Its depth is bounded by the parser, so that recursion over it is safe; expressions, which may be long, are
+//! flat.
 
 use std::rc::Rc;
 
@@ -30,16 +31,16 @@ pub(crate) struct ScopedName {
     pub(crate) span: Span,
 }
 
-/// A name being defined, with what the parser knows about its surroundings.
+/// A name being defined, with the parser's context.
 #[derive(Clone, Debug)]
 pub(crate) struct NewName {
     pub(crate) name: Name,
-    /// What repository ids start with here.
+    /// The prefix of repository ids at this position.
     pub(crate) prefix: Rc<str>,
     pub(crate) doc: Vec<String>,
 }
 
-/// One thing in a scope.
+/// An item of a scope.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     Module {
@@ -93,17 +94,17 @@ pub(crate) enum Item {
     },
     /// An initializer of a value type.
     Factory(FactoryItem),
-    /// What stands behind annotations.
+    /// Items with annotations.
     Annotated {
         annotations: Vec<Annotation>,
         items: Vec<Item>,
     },
-    /// A component or its like.
+    /// A component or similar construct.
     Unmapped(UnmappedItem),
-    /// A port of a component or its like.
+    /// A port of a component or similar construct.
     Port(Port),
     Declaration(Declaration),
-    /// A name whose definition was reported, as wrong or as not supported; its uses are let pass.
+    /// A name whose definition was reported as incorrect or unsupported; its uses are ignored.
     Broken {
         name: NewName,
     },
@@ -119,7 +120,7 @@ pub(crate) enum Item {
     },
 }
 
-/// Which sort of interface.
+/// The kind of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flavour {
     Unconstrained,
@@ -222,7 +223,7 @@ pub(crate) enum TypeKind {
     Primitive(Primitive),
     String(Option<Expression>),
     WString(Option<Expression>),
-    /// Digits and scale, which only a constant's type leaves out.
+    /// Digits and scale; absent only in a constant's type.
     Fixed(Option<Box<(Expression, Expression)>>),
     Any,
     ValueBase,
@@ -244,7 +245,7 @@ pub(crate) struct Expression {
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) kind: StepKind,
-    /// Of the operand, or of the operator.
+    /// Position of the operand or operator.
     pub(crate) span: Span,
 }
 

@@ -1,7 +1,8 @@
-//! The checker: gives names their meaning, computes constants, and builds the model.
+//! The checker: resolves names, computes constants, and builds the model.
 //!
-//! It walks the syntax tree once, in source order, since in IDL a name must be defined before it is used (IDL 4.2, 7.5).
-//! A definition with an error in it stays known, marked as broken, so that its uses are not reported again.
+//! It walks the syntax tree once, in source order, since in IDL a name must be defined before it is used (IDL
+//! 4.2, 7.5). A definition with an error stays known, marked as broken, so that its uses are not reported
+//! again.
 
 use std::collections::{HashMap, HashSet};
 
@@ -34,15 +35,15 @@ mod values;
 use scopes::{Scope, ScopeId};
 use shapes::Shape;
 
-/// What the checker hands to the model.
+/// The checker's results for the model.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     pub(crate) definitions: Vec<Definition>,
     pub(crate) roots: Vec<DefId>,
     pub(crate) by_name: HashMap<String, DefId>,
-    /// Whether values of each definition, if it is a type, have one size.
+    /// Whether values of each definition, if it is a type, have a fixed size.
     pub(crate) fixed: Vec<bool>,
-    /// Names that were looked for in the module CORBA and are not there.
+    /// Names that were looked up in the module CORBA and do not exist.
     pub(crate) missing_in_corba: HashSet<String>,
 }
 
@@ -80,50 +81,50 @@ pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
 
 struct Checker<'a> {
     definitions: Vec<Definition>,
-    /// Beside each definition, what the model does not need.
+    /// Additional properties of each definition that the model does not need.
     facts: Vec<Facts>,
     roots: Vec<DefId>,
     by_name: HashMap<String, DefId>,
     scopes: Vec<Scope>,
-    /// The scopes around this place, innermost last.
+    /// The enclosing scopes, innermost last.
     open: Vec<ScopeId>,
-    /// The structs and unions around this place.
+    /// The enclosing structs and unions.
     open_structs: Vec<DefId>,
-    /// Whether resolving a name counts as using it in the scope around.
+    /// Whether resolving a name counts as a use in the enclosing scope.
     remember_uses: bool,
-    /// What `typeprefix` said of scopes, and where.
+    /// The prefixes set by `typeprefix`, with their positions.
     type_prefixes: HashMap<DefId, (String, Span)>,
     inheritance_budget: usize,
-    /// Which structs and unions waited for which others.
+    /// Pairs of a struct or union and another that it waited for.
     waits: Vec<(DefId, DefId)>,
-    /// Octets that string constants may still copy from each other.
+    /// The remaining budget of octets that string constants copy from each other.
     text_budget: usize,
-    /// Octets that scoped names and repository ids may still take.
+    /// The remaining budget of octets for scoped names and repository ids.
     name_budget: usize,
     missing_in_corba: HashSet<String>,
     interner: &'a mut Interner,
     reporter: &'a mut Reporter,
 }
 
-/// What is known of a definition besides the model.
+/// Properties of a definition beyond the model.
 #[derive(Debug)]
 struct Facts {
     symbol: Symbol,
-    /// Reported already: its uses are let pass.
+    /// Whether an error was reported: its uses are ignored.
     broken: bool,
-    /// For structs, unions and interfaces: whether the body has been seen to its end.
+    /// For structs, unions and interfaces: whether the body is complete.
     complete: bool,
-    /// For structs and unions: what else must be defined before they are complete.
+    /// For structs and unions: other definitions needed for their completion.
     awaits: Vec<DefId>,
-    /// For types other than typedefs, and for exceptions: whether values stay within their process.
+    /// For types other than typedefs, and for exceptions: whether values stay inside their process.
     local: bool,
-    /// The scope that it opens.
+    /// Its scope, if it has one.
     scope: Option<ScopeId>,
     /// The shape of its values, if it is a type.
     shape: Shape,
-    /// Where `#pragma ID` set its id.
+    /// The position of a `#pragma ID` for it.
     id_set: Option<Span>,
-    /// Where `#pragma version` set its version.
+    /// The position of a `#pragma version` for it.
     version_set: Option<Span>,
 }
 
@@ -201,7 +202,7 @@ impl Checker<'_> {
         self.leave();
     }
 
-    /// A name whose definition is not usable. It may come again, as forward declarations do.
+    /// Defines a name without a usable definition. It may recur, as forward declarations do.
     fn broken(&mut self, name: &NewName) -> DefId {
         let existing = self.own(self.current(), name.name.symbol);
         let known = existing.and_then(|entry| entry.definition);
@@ -217,7 +218,7 @@ impl Checker<'_> {
         span.file == FileId(0)
     }
 
-    /// Structs, unions and interfaces that were declared and never defined.
+    /// Reports structs, unions and interfaces that were declared and never defined.
     fn undefined_forwards(&mut self) {
         for index in 0..self.definitions.len() {
             let definition = &self.definitions[index];

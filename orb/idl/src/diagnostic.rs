@@ -1,4 +1,4 @@
-//! What the front end has to say about a file, as data.
+//! Diagnostics of the front end, as data.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,38 +7,38 @@ use crate::source::{SourceMap, Span};
 
 mod render;
 
-/// How grave a [`Diagnostic`] is.
+/// The severity of a [`Diagnostic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The IDL is usable, and perhaps not what was meant.
+    /// The IDL is usable, but possibly not as intended.
     Warning,
     /// The IDL is not usable.
     Error,
 }
 
-/// A place in the source and what is to be said there.
+/// A position in the source with a short text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The place.
+    /// The position.
     pub span: Span,
-    /// A few words beside it; may be empty.
+    /// A few words; may be empty.
     pub text: String,
 }
 
-/// One thing to say.
+/// An error or a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How grave it is.
+    /// The severity.
     pub severity: Severity,
-    /// What is wrong, in one line.
+    /// The problem, in one line.
     pub message: String,
-    /// Where; `None` only when the main file could not be read.
+    /// The position; `None` only if the main file could not be read.
     pub primary: Option<Label>,
-    /// Other places that belong to it, such as an earlier definition.
+    /// Related positions, such as an earlier definition.
     pub secondary: Vec<Label>,
-    /// The rule behind it, or further circumstances.
+    /// The rule behind it, or further details.
     pub notes: Vec<String>,
-    /// What to do about it.
+    /// Suggestions.
     pub help: Vec<String>,
 }
 
@@ -62,13 +62,13 @@ impl Diagnostic {
         Diagnostic::new(Severity::Warning, message)
     }
 
-    /// Says where, with a few words beside it.
+    /// Sets the position, with a few words.
     pub(crate) fn at(mut self, span: Span, text: impl Into<String>) -> Self {
         self.primary = Some(Label { span, text: text.into() });
         self
     }
 
-    /// Points at another place that belongs to it.
+    /// Adds a related position.
     pub(crate) fn also(mut self, span: Span, text: impl Into<String>) -> Self {
         self.secondary.push(Label { span, text: text.into() });
         self
@@ -85,10 +85,10 @@ impl Diagnostic {
     }
 }
 
-/// How many errors one run reports; more would tell no more.
+/// Maximum number of errors reported in one run.
 const MOST_ERRORS: usize = 100;
 
-/// Collects diagnostics while a file is compiled, and stops collecting when there are too many.
+/// Collects diagnostics during compilation, up to a limit.
 #[derive(Debug, Default)]
 pub(crate) struct Reporter {
     list: Vec<Diagnostic>,
@@ -106,7 +106,7 @@ impl Reporter {
         if self.list.len() < MOST_ERRORS {
             self.list.push(diagnostic);
         } else if is_error && self.errors == 1 {
-            // A hundred warnings must not hide that there is an error.
+            // A hundred warnings must not hide the existence of an error.
             self.list[MOST_ERRORS - 1] = diagnostic;
         } else if self.list.len() == MOST_ERRORS {
             let message = format!("more than {MOST_ERRORS} diagnostics; the rest is left out");
@@ -114,8 +114,8 @@ impl Reporter {
         }
     }
 
-    /// Reports the error that ends the run. Later diagnostics are dropped: they would be consequences of the text that was
-    /// not read.
+    /// Reports the error that ends the run. Later diagnostics are dropped: they would be consequences of
+    /// unread text.
     pub(crate) fn give_up(&mut self, error: Diagnostic) {
         if !self.has_given_up {
             self.errors += 1;
@@ -124,12 +124,12 @@ impl Reporter {
         }
     }
 
-    /// Whether the run has ended with an error, so that no later phase should start.
+    /// Whether the run has ended with an error, so that no later phase starts.
     pub(crate) fn has_given_up(&self) -> bool {
         self.has_given_up
     }
 
-    /// Whether further diagnostics are dropped, so that no work need go into them.
+    /// Whether further diagnostics are dropped, so that no work need be spent on them.
     pub(crate) fn is_full(&self) -> bool {
         self.has_given_up || self.list.len() > MOST_ERRORS
     }
@@ -138,7 +138,7 @@ impl Reporter {
         self.errors > 0
     }
 
-    /// The diagnostics with the sources that they speak of, in the order of the source; those without a place come last.
+    /// The diagnostics with their sources, in source order; those without a position come last.
     pub(crate) fn finish(self, sources: Arc<SourceMap>) -> Diagnostics {
         let mut list = self.list;
         list.sort_by_cached_key(|diagnostic| {
@@ -150,7 +150,8 @@ impl Reporter {
     }
 }
 
-/// Where text is read: the places of the inclusions that lead to it, outermost first, and its own.
+/// The position in reading order: the positions of the inclusions that lead to it, outermost first, and its
+/// own.
 fn place(span: Span, sources: &SourceMap) -> Vec<u32> {
     let mut place = vec![span.start];
     let mut file = span.file;
@@ -162,7 +163,7 @@ fn place(span: Span, sources: &SourceMap) -> Vec<u32> {
     place
 }
 
-/// All that was found in one run, in the order of the source as it was read, and the sources that it speaks of.
+/// All diagnostics of one run, in the reading order of the source, with their sources.
 #[derive(Clone, Default)]
 pub struct Diagnostics {
     pub(crate) list: Vec<Diagnostic>,
@@ -175,12 +176,12 @@ impl Diagnostics {
         self.list.iter()
     }
 
-    /// Whether nothing was found.
+    /// Whether there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// All of them as text for people: each shows its source lines, the cause, notes and what to do.
+    /// Renders all of them as text: each with its source lines, cause, notes and suggestions.
     ///
     /// `colour` adds ANSI escape sequences.
     pub fn render(&self, colour: bool) -> String {
@@ -188,7 +189,7 @@ impl Diagnostics {
         rendered.map(|diagnostic| render::render(diagnostic, &self.sources, colour) + "\n\n").collect()
     }
 
-    /// The files that were read, also when compilation failed.
+    /// The files that were read, also after a failed compilation.
     pub fn sources(&self) -> &SourceMap {
         &self.sources
     }
@@ -200,7 +201,7 @@ impl fmt::Debug for Diagnostics {
     }
 }
 
-/// As they are to be read by people, without colours: as [`Diagnostics::render`].
+/// Prints them without colours: as [`Diagnostics::render`].
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.render(false))

@@ -1,4 +1,4 @@
-//! Spellings as small numbers, so that tokens are small and names compare fast.
+//! Interned spellings, so that tokens are small and names compare fast.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use std::rc::Rc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Symbol(u32);
 
-/// Holds each spelling once. The keywords come first, so that a keyword's symbol is its number.
+/// The table of spellings. The keywords come first, so that a keyword's symbol is its number.
 #[derive(Debug)]
 pub(crate) struct Interner {
     numbers: HashMap<Rc<str>, u32>,
@@ -63,9 +63,9 @@ macro_rules! keywords {
     ($($name:ident $text:literal)*) => {
         /// The keywords of OMG IDL as CORBA 2.3 and all its successors reserve them.
         ///
-        /// Words that later versions added (`component`, `map`, `getraises`, …) are recognised by their place instead,
-        /// so that older IDL that uses them as identifiers stays correct. So is `factory`, which the OMG's own CosLifeCycle
-        /// defines as a type.
+        /// Words that later versions added (`component`, `map`, `getraises`, …) are recognized by context
+        /// instead, so that older IDL with such identifiers stays valid. So is `factory`, which the OMG's own
+        /// CosLifeCycle defines as a type.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Keyword { $($name),* }
 
@@ -96,7 +96,7 @@ impl Keyword {
         Keyword::ALL.get(symbol.0 as usize).copied()
     }
 
-    /// The keyword that this identifier would collide with, being the same in another case (IDL 4.2, 7.2.4).
+    /// The keyword with which this identifier collides because they differ only in case (IDL 4.2, 7.2.4).
     pub(crate) fn colliding(text: &str) -> Option<Keyword> {
         let mut all = Keyword::ALL.iter();
         all.find(|keyword| keyword.text().eq_ignore_ascii_case(text)).copied()
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_keyword_is_known_by_its_symbol() {
+    fn a_keyword_is_found_by_its_symbol() {
         let mut interner = Interner::new();
         for &keyword in Keyword::ALL {
             let symbol = interner.intern(keyword.text());

@@ -1,22 +1,22 @@
-//! The model as JSON, for tools that are not written in Rust: [`to_string`], or `spandrel idl --dump json`.
+//! The model as JSON, for tools in other languages: [`to_string`], or `spandrel idl --dump json`.
 //!
-//! # The shape
+//! # Schema
 //!
-//! One object. Keys are only ever added, to this object or to those in it, while [`FORMAT`] stays the same.
+//! One object. Keys are only ever added, to this object or to nested ones, while [`FORMAT`] stays the same.
 //!
 //! | key | |
 //! | --- | --- |
 //! | `format` | [`FORMAT`] |
 //! | `files` | the files that were read, the main file first: `path`, and for an included one `included_from` (a place) |
-//! | `definitions` | what stands at the top level, in source order |
-//! | `warnings` | what the compiler had to say: `message`, and where known `at` (a place) |
+//! | `definitions` | the top-level definitions, in source order |
+//! | `warnings` | the compiler's warnings: `message`, and if known `at` (a place) |
 //!
 //! A **place** is `file` (a position in `files`, from 0), `line` and `column` (both from 1, the column in characters).
 //!
-//! Each **definition** has `kind`, `name`, `scoped_name` (`Bank::Account`, without a leading `::`), `repository_id`, `at` (a
-//! place), `in_main_file`; unless they are empty `doc` (the comment before it, line by line) and `annotations`
-//! (`name`, `parameters` with `name`, which may be null, and either `value` or, for a name that no constant has, `word`); and what its kind
-//! adds:
+//! Each **definition** has `kind`, `name`, `scoped_name` (`Bank::Account`, without a leading `::`),
+//! `repository_id`, `at` (a place) and `in_main_file`. Unless empty, it has `doc` (the comment before it,
+//! line by line) and `annotations`: `name`, and `parameters` with `name`, which may be null, and either
+//! `value` or, for a name that is not a constant, `word`. Further keys depend on its kind:
 //!
 //! | `kind` | adds |
 //! | --- | --- |
@@ -33,9 +33,9 @@
 //! | `valuetype` | `custom`, `abstract`, `truncatable`, `forward_only`, `bases`, `all_bases`, `supports`, `members` (as a struct's, and `public`), `factories` (`name`, `parameters`, `raises`, `doc`), `contents` |
 //! | `valuebox` | `type` |
 //! | `native` | nothing |
-//! | another keyword, such as `component` | `contents`: it is understood, and no code is generated for it |
+//! | another keyword, such as `component` | `contents`: it is parsed, and no code is generated for it |
 //!
-//! Where definitions are named, as in `bases` and `raises`, it is by their scoped names.
+//! References to definitions, as in `bases` and `raises`, are scoped names.
 //!
 //! A **type** is an object whose `kind` is the IDL keyword of a basic type (`long`, `unsigned long long`, `any`, `Object`,
 //! `TypeCode`, `ValueBase`, `AbstractBase`, …), or one of `string` and `wstring` (`bound`, null if there is none), `sequence` (`element`, `bound`),
@@ -55,7 +55,7 @@ mod view;
 use lines::Lines;
 use view::Body;
 
-/// The number of the shape: it changes when a key goes away or changes its meaning.
+/// The version of the schema: it changes when a key is removed or changes its meaning.
 pub const FORMAT: u32 = 1;
 
 /// The model as a JSON text, indented, with a newline at its end.
@@ -133,7 +133,7 @@ struct Context<'m, 'l> {
 }
 
 impl<'m> Context<'m, '_> {
-    /// Modules and types nest as deep as the parser allows and no deeper, so that this may recurse.
+    /// Modules and types nest at most as deep as the parser permits, so recursion is safe.
     fn nodes(self, ids: &[DefId]) -> Vec<Node<'m>> {
         ids.iter().map(|&id| self.node(&self.model[id])).collect()
     }

@@ -1,20 +1,21 @@
-//! From text to tokens, for the preprocessor and the parser alike.
+//! The lexer, for the preprocessor and the parser.
 //!
-//! Nothing is reported here: text that an `#if` leaves out may contain anything, so what is malformed becomes a token
-//! that says so, and whoever would use it reports it.
+//! It reports no errors: text that an `#if` excludes may contain anything, so malformed text becomes a token
+//! of its own kind, and the user of the token reports it.
 
 use crate::intern::Interner;
 use crate::source::{FileId, Span};
 use crate::token::{Punct, Token, TokenKind};
 
-/// Cuts a file into tokens. Each line ends with a [`TokenKind::Newline`], also the last.
+/// Divides a file into tokens. Each line ends with a [`TokenKind::Newline`], also the last.
 ///
 /// Comments are tokens; a backslash at the end of a line joins it to the next, inside tokens too.
 pub(crate) fn tokenize(file: FileId, text: &str, interner: &mut Interner) -> Vec<Token> {
     tokenize_up_to(usize::MAX, file, text, interner).unwrap_or_default()
 }
 
-/// As [`tokenize`], for at most `limit` tokens before the final line end. The error is the place of the first token beyond.
+/// As [`tokenize`], for at most `limit` tokens before the final line end. The error is the position of the
+/// first token beyond.
 pub(crate) fn tokenize_up_to(
     limit: usize,
     file: FileId,
@@ -55,7 +56,7 @@ pub(crate) fn tokenize_up_to(
     Ok(tokens)
 }
 
-/// The text as if lines had never been cut by a backslash.
+/// The text with lines joined at backslashes.
 pub(crate) fn without_splices(text: &str) -> String {
     text.replace("\\\r\n", "").replace("\\\n", "")
 }
@@ -68,7 +69,7 @@ struct Lexer<'t> {
 }
 
 impl Lexer<'_> {
-    /// The next octet, once line splices before it are passed.
+    /// The next octet, after line splices.
     fn peek(&mut self) -> Option<u8> {
         loop {
             match &self.octets[self.position..] {
@@ -80,7 +81,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// The octet after the next, also past splices.
+    /// The octet after the next, after line splices.
     fn peek_second(&mut self) -> Option<u8> {
         self.peek()?;
         let (position, spliced) = (self.position, self.spliced);
@@ -211,7 +212,7 @@ impl Lexer<'_> {
 
     fn punctuation(&mut self) -> TokenKind {
         let here = self.position;
-        // A splice inside punctuation is allowed by the letter of C and used by nobody: `:\⏎:` is two tokens here.
+        // C permits a splice inside punctuation, but it is not used in practice: `:\⏎:` is two tokens here.
         match Punct::starting(&self.octets[here..]) {
             Some(punct) => {
                 self.position += punct.text().len();
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_said_to_be_so() {
+    fn unterminated_literals_and_comments_have_their_own_tokens() {
         assert_eq!(spellings("\"abc")[0].0, TokenKind::Unterminated);
         assert_eq!(spellings("'a\nb")[0].0, TokenKind::Unterminated);
         assert_eq!(spellings("/* abc")[0].0, TokenKind::UnterminatedComment);

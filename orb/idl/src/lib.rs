@@ -1,7 +1,7 @@
 //! The OMG IDL compiler: front end, checked model and the Rust back end.
 //!
-//! [`compile`] turns a file and what it includes into a [`Model`], or into [`Diagnostics`] that say what is wrong and
-//! where. Back ends read the model and never the text.
+//! [`compile`] converts a file and its includes into a [`Model`], or into [`Diagnostics`] with errors and
+//! their positions. Back ends read the model, never the text.
 //!
 //! ```
 //! use spandrel_idl::{FrontEndOptions, MemoryFiles, compile_with};
@@ -17,9 +17,10 @@
 //! ```
 //!
 //! # Limits
-//! One run reads regular files of together at most 16 MiB ([`source::MAX_OCTETS`]) and 2,097,152 tokens, in at most 4,096
-//! inclusions that are 64 deep. Macros may expand to 1,048,576 tokens; modules, types and parentheses may nest 64 deep; scoped
-//! names and repository ids may take 256 MiB. A run ends with the first error of these, and reports nothing behind it.
+//! One run reads regular files of at most 16 MiB in total ([`source::MAX_OCTETS`]) and 2,097,152 tokens, in
+//! at most 4,096 inclusions with a depth of 64. Macros may expand to 1,048,576 tokens; modules, types and
+//! parentheses may nest 64 deep; scoped names and repository ids may take 256 MiB. The first error of these
+//! ends a run, and later text is not reported.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -59,7 +60,7 @@ pub fn compile(options: &FrontEndOptions, file: &Path) -> Result<Model, Diagnost
     compile_with(options, &FileSystem, file)
 }
 
-/// Compiles an IDL file from wherever `provider` has it.
+/// Compiles an IDL file from any `provider`.
 ///
 /// # Errors
 /// As [`compile`].
@@ -84,7 +85,7 @@ pub fn compile_with(
     }
 }
 
-/// What the phases share.
+/// The state shared by the phases.
 #[derive(Default)]
 struct FrontEnd {
     sources: SourceMap,

@@ -1,10 +1,10 @@
-//! Literals: from spelling to value (IDL 4.2, 7.2.6).
+//! Literals: conversion from spelling to value (IDL 4.2, 7.2.6).
 //!
-//! The errors are messages; where they stand is for the caller to say.
+//! The errors are messages; callers add the position.
 
 use crate::model::FixedValue;
 
-/// How many digits a fixed-point number may have.
+/// Maximum number of digits of a fixed-point number.
 pub(crate) const MOST_DIGITS: usize = 31;
 
 /// The longest prefix or repository id that a pragma may set, in octets.
@@ -27,7 +27,7 @@ pub(crate) fn integer(text: &str) -> Result<u128, String> {
     value.ok_or_else(|| format!("the integer `{text}` is too large"))
 }
 
-/// Whether the spelling is that of a floating-point literal, or of something malformed that comes nearest to one.
+/// Whether the spelling is a floating-point literal, or a malformed one.
 pub(crate) fn is_float(text: &str) -> bool {
     let hexadecimal = text.starts_with("0x") || text.starts_with("0X");
     !hexadecimal && text.contains(['.', 'e', 'E'])
@@ -65,8 +65,8 @@ pub(crate) fn float(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A fixed-point literal, without the zeros that stand for nothing (IDL 4.2, 7.2.6.5). It has at most 31 digits before the
-/// point, and at most 31 in all: as in omniORB, further ones behind the point are dropped.
+/// A fixed-point literal, without insignificant zeros (IDL 4.2, 7.2.6.5). It has at most 31 digits before the
+/// point, and at most 31 in all: further ones after the point are dropped, as in omniORB.
 pub(crate) fn fixed(text: &str) -> Result<FixedValue, String> {
     let number = text.trim_end_matches(['d', 'D']);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
@@ -110,7 +110,7 @@ pub(crate) fn string(text: &str) -> Result<String, String> {
     without_nul(unescape(inner.unwrap_or(""), false)?)
 }
 
-/// A wide string literal, as in `L"text"`: any characters but NUL.
+/// A wide string literal, as in `L"text"`: any characters except NUL.
 pub(crate) fn wide_string(text: &str) -> Result<String, String> {
     let inner = text.strip_prefix("L\"").and_then(|rest| rest.strip_suffix('"'));
     without_nul(unescape(inner.unwrap_or(""), true)?)
@@ -134,7 +134,7 @@ fn unescape(text: &str, wide: bool) -> Result<String, String> {
             result.push(value);
             rest = &rest[used..];
         } else if u32::from(character) > 0xff && !wide {
-            return Err(format!("`{character}` is not a character of ISO 8859-1, in which IDL is written"));
+            return Err(format!("`{character}` is not a character of ISO 8859-1, the character set of IDL"));
         } else {
             result.push(character);
         }
@@ -142,8 +142,8 @@ fn unescape(text: &str, wide: bool) -> Result<String, String> {
     Ok(result)
 }
 
-/// The character that an escape sequence means, or two that are a surrogate pair of UTF-16; and how many octets they take
-/// after the first backslash.
+/// The character of an escape sequence, or of two for a surrogate pair of UTF-16, and their octets after the
+/// first backslash.
 fn escaped_character(rest: &str, wide: bool) -> Result<(char, usize), String> {
     let (value, used) = escape(rest, wide)?;
     if let Some(character) = char::from_u32(value) {
@@ -155,10 +155,10 @@ fn escaped_character(rest: &str, wide: bool) -> Result<(char, usize), String> {
     {
         return Ok((character, used + 1 + more));
     }
-    Err(format!("`\\u{value:x}` is half of a character"))
+    Err(format!("`\\u{value:x}` is a surrogate without its partner"))
 }
 
-/// The code that an escape sequence means, and how many octets it takes after its backslash.
+/// The code of an escape sequence, and its octets after the backslash.
 fn escape(rest: &str, wide: bool) -> Result<(u32, usize), String> {
     let digits = |from: usize, most: usize, radix| {
         let digits = rest.get(from..).unwrap_or("").chars();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_point_literals_lose_zeros_that_stand_for_nothing() {
+    fn fixed_point_literals_lose_insignificant_zeros() {
         let value = |text: &str| fixed(text).map(|it| (it.unscaled, it.scale));
         assert_eq!(value("0123.450d"), Ok((12345, 2)));
         assert_eq!(value("3000.00D"), Ok((3000, 0)));

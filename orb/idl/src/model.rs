@@ -1,8 +1,8 @@
-//! The checked model: what a back end reads.
+//! The checked model: the input of back ends.
 //!
-//! A [`Model`] exists only for IDL without errors, so a back end has nothing left to check: every name is resolved,
-//! every constant is computed, every bound is positive, every inheritance graph is free of circles. The model says nothing
-//! about a target language.
+//! A [`Model`] exists only for IDL without errors, so a back end has no checks to make: every name is
+//! resolved, every constant is computed, every bound is positive, every inheritance graph is acyclic. The
+//! model is independent of the target language.
 //!
 //! All definitions sit in one arena and refer to each other by [`DefId`]. A module that is reopened has **one** entry,
 //! whose contents are those of all its openings in source order; a forward declaration and its definition also share
@@ -33,7 +33,7 @@ pub struct Model {
     pub(crate) warnings: Diagnostics,
 }
 
-/// One named thing.
+/// A named definition.
 #[derive(Clone, Debug)]
 pub struct Definition {
     /// Its own id.
@@ -47,20 +47,22 @@ pub struct Definition {
     /// The definition whose contents list this one; `None` at the top level. An enumerator's is its enum, although its
     /// scoped name is that of the scope around the enum.
     pub parent: Option<DefId>,
-    /// The comment directly before the definition, line by line, without comment marks and decoration; the blank after
-    /// the mark is kept, as in Rust's own `#[doc]`.
+    /// The comment directly before the definition, line by line, without comment marks and decoration. The
+    /// blank after the mark is kept, as in Rust's own `#[doc]`.
     pub doc: Vec<String>,
-    /// Where its name stands: for a module at its first opening, for what was declared forward at its definition.
+    /// The position of its name: of a module at its first opening, of a forward declaration at its
+    /// definition.
     pub span: Span,
-    /// The annotations before it, as written; those that the standard defines and those that it does not.
+    /// The annotations before it, as written, standard and other ones.
     pub annotations: Vec<Annotation>,
-    /// Whether it stands in the main file; for a module, whether any of its openings does. Otherwise it was included.
+    /// Whether it is in the main file; for a module, whether any of its openings is. Otherwise it was
+    /// included.
     pub in_main_file: bool,
-    /// What it is.
+    /// Its kind.
     pub kind: DefinitionKind,
 }
 
-/// What a definition is.
+/// The kind of a definition, with its content.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum DefinitionKind {
@@ -90,7 +92,7 @@ pub enum DefinitionKind {
     ValueType(ValueType),
     /// `valuetype` with a type in place of a body: a boxed value.
     ValueBox(ValueBox),
-    /// `native`: a type that only the language mapping knows.
+    /// `native`: a type defined by the language mapping only.
     Native,
     /// A component, home, event type, port type or connector: parsed, its names checked, and no code generated.
     Unmapped(Unmapped),
@@ -111,7 +113,7 @@ pub struct Annotation {
 pub enum AnnotationValue {
     /// A constant expression.
     Const(ConstValue),
-    /// A name that no constant has: an annotation that nobody defined may mean anything by it.
+    /// A name that is not a constant: in an unknown annotation it may mean anything.
     Name(String),
 }
 
@@ -122,24 +124,24 @@ pub struct Union {
     pub discriminator: Type,
     /// The branches in order, each with at least one label. Labels differ; at most one branch has [`Label::Default`].
     pub branches: Vec<Branch>,
-    /// A discriminator that selects no branch, the least one: what a union without a member has. `None` if every value
-    /// selects one.
+    /// The least discriminator value that selects no branch, used by a union without a member. `None` if
+    /// every value selects one.
     pub unlisted: Option<ConstValue>,
-    /// Nested definitions made by the discriminator's or a member's type (an `enum`, `struct` or `union` in place of a type
-    /// name).
+    /// Definitions nested in the discriminator's or a member's type (an `enum`, `struct` or `union` in place
+    /// of a type name).
     pub contents: Vec<DefId>,
 }
 
 /// A branch of a union.
 #[derive(Clone, Debug)]
 pub struct Branch {
-    /// What selects it.
+    /// The labels that select it.
     pub labels: Vec<Label>,
     /// Its name and type.
     pub member: Member,
 }
 
-/// What selects a branch of a union.
+/// A label of a branch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Label {
     /// `case` and a value of the discriminator's type.
@@ -151,19 +153,19 @@ pub enum Label {
 /// A value type (CORBA 3.3 Part 1, clause 9).
 #[derive(Clone, Debug, Default)]
 pub struct ValueType {
-    /// `custom`: marshaled by code that its implementer writes.
+    /// `custom`: with marshaling code written by its implementer.
     pub is_custom: bool,
     /// `abstract`: without state.
     pub is_abstract: bool,
-    /// Declared forward and not defined in any file read.
+    /// Declared forward, and not defined in any file that was read.
     pub forward_only: bool,
-    /// The direct base values, as written; the concrete one, if there is one, comes first.
+    /// The direct base values, as written; a concrete one comes first.
     pub bases: Vec<DefId>,
     /// All bases as in [`Interface::all_bases`].
     pub all_bases: Vec<DefId>,
     /// `truncatable`: may be received as its concrete base.
     pub is_truncatable: bool,
-    /// The interfaces that it supports, as written.
+    /// The supported interfaces, as written.
     pub supports: Vec<DefId>,
     /// Its own state, in order, without that of its base.
     pub members: Vec<StateMember>,
@@ -193,30 +195,30 @@ pub struct Factory {
     pub raises: Vec<DefId>,
     /// As [`Definition::doc`].
     pub doc: Vec<String>,
-    /// Where its name stands.
+    /// The position of its name.
     pub span: Span,
 }
 
 /// A boxed value: a value type with one member that has no name.
 #[derive(Clone, Debug)]
 pub struct ValueBox {
-    /// What is boxed.
+    /// The boxed type.
     pub ty: Type,
 }
 
-/// What the front end understands and no back end generates code for (CORBA 3.3 Part 3).
+/// A definition that the front end parses and no back end generates code for (CORBA 3.3 Part 3).
 #[derive(Clone, Debug)]
 pub struct Unmapped {
-    /// The IDL keyword that it is defined with, such as `component`.
+    /// Its IDL keyword, such as `component`.
     pub keyword: &'static str,
     /// Ordinary definitions inside it.
     pub contents: Vec<DefId>,
 }
 
-/// A module: its openings taken together.
+/// A module with all its openings.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
-    /// What it contains directly, in source order.
+    /// Its direct contents, in source order.
     pub contents: Vec<DefId>,
 }
 
@@ -229,11 +231,11 @@ pub struct Interface {
     pub all_bases: Vec<DefId>,
     /// Operations, attributes and nested definitions of this interface itself, in source order.
     pub contents: Vec<DefId>,
-    /// Declared forward and not defined in any file read; it can be referred to and nothing more.
+    /// Declared forward, and not defined in any file that was read; references to it are possible.
     pub forward_only: bool,
     /// `abstract interface`: a reference or a value.
     pub is_abstract: bool,
-    /// `local interface`: never leaves the process.
+    /// `local interface`: its objects stay inside the process.
     pub is_local: bool,
 }
 
@@ -242,8 +244,8 @@ pub struct Interface {
 pub struct Struct {
     /// The members in order; `long x, y;` is two.
     pub members: Vec<Member>,
-    /// Nested definitions made by its member types (`enum`, `struct` or `union` in place of a type name). Always empty in IDL
-    /// 4.2.
+    /// Definitions nested in its member types (`enum`, `struct` or `union` in place of a type name). Always
+    /// empty in IDL 4.2.
     pub contents: Vec<DefId>,
 }
 
@@ -258,7 +260,7 @@ pub struct Member {
     pub doc: Vec<String>,
     /// As [`Definition::annotations`].
     pub annotations: Vec<Annotation>,
-    /// Where its name stands.
+    /// The position of its name.
     pub span: Span,
 }
 
@@ -274,21 +276,21 @@ pub struct Enum {
 pub struct Enumerator {
     /// The enumeration.
     pub of: DefId,
-    /// Its number there, from zero: what is sent on the wire.
+    /// Its number in the enumeration, from zero, as on the wire.
     pub ordinal: u32,
 }
 
-/// A type's further name.
+/// An alias of a type.
 #[derive(Clone, Debug)]
 pub struct Typedef {
-    /// What it names, with the array dimensions of its declarator.
+    /// The aliased type, with the array dimensions of its declarator.
     pub ty: Type,
 }
 
 /// A constant.
 #[derive(Clone, Debug)]
 pub struct Const {
-    /// The type as written, so possibly a typedef; an enum, a primitive or a string behind it.
+    /// The type as written, possibly a typedef; it resolves to an enum, a primitive or a string.
     pub ty: Type,
     /// The value, within the range of its type.
     pub value: ConstValue,
@@ -301,7 +303,7 @@ pub struct Operation {
     pub oneway: bool,
     /// The type of the result; `None` for `void`.
     pub result: Option<Type>,
-    /// The parameters in order; their names differ.
+    /// The parameters in order, with distinct names.
     pub parameters: Vec<Parameter>,
     /// The user exceptions it may raise, each once; each is a [`DefinitionKind::Exception`].
     pub raises: Vec<DefId>,
@@ -312,7 +314,7 @@ pub struct Operation {
 /// A parameter of an operation.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// Which way it goes.
+    /// Its direction.
     pub mode: ParameterMode,
     /// Its type.
     pub ty: Type,
@@ -320,11 +322,11 @@ pub struct Parameter {
     pub name: String,
     /// As [`Definition::annotations`].
     pub annotations: Vec<Annotation>,
-    /// Where its name stands.
+    /// The position of its name.
     pub span: Span,
 }
 
-/// Which way a parameter goes.
+/// The direction of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ParameterMode {
     /// From client to server.

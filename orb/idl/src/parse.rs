@@ -1,7 +1,7 @@
 //! The parser: recursive descent over the preprocessed tokens (the grammar of IDL 4.2, 7.4).
 //!
-//! It goes on after an error at the next definition. What the grammar knows and this compiler does not yet support is
-//! parsed as far as needed to pass it, and reported as such.
+//! After an error it continues at the next definition. Unsupported constructs of the grammar are parsed as
+//! far as needed to skip them, and reported.
 
 use std::rc::Rc;
 
@@ -31,13 +31,13 @@ use prefix::Prefixes;
 pub(crate) use prefix::join;
 use templates::Templates;
 
-/// How deep modules, types and parentheses may nest together.
+/// Maximum nesting of modules, types and parentheses together.
 const DEEPEST: usize = 64;
 
 /// The longest identifier, and the longest name with its scopes.
 pub(crate) const LONGEST_NAME: usize = 512;
 
-/// The longest comment, in octets, that is repeated for each name in a list.
+/// The longest comment, in octets, that is copied to each name in a list.
 const LONGEST_SHARED_DOC: usize = 512;
 
 /// Parses a whole specification.
@@ -69,17 +69,18 @@ struct Parser<'a> {
     docs: Vec<(usize, Vec<String>)>,
     prefixes: Prefixes,
     templates: Templates,
-    /// Items for the scope that is open: pragmas that have been passed, and names of definitions that broke off.
+    /// Items for the current scope: pragmas that have been passed, and names of incomplete definitions.
     pending: Vec<Item>,
     depth: usize,
-    /// In the bound of a `sequence<…>` or `string<…>`: `>>` closes there and does not shift.
+    /// Whether the parser is in the bound of a `sequence<…>` or `string<…>`, where `>>` closes and does not
+    /// shift.
     in_angles: bool,
     sources: &'a SourceMap,
     interner: &'a mut Interner,
     reporter: &'a mut Reporter,
 }
 
-/// That what was to be parsed is not there; it has been reported.
+/// A parse error that has been reported.
 #[derive(Clone, Copy, Debug)]
 struct Reported;
 
@@ -94,7 +95,7 @@ impl Parser<'_> {
         self.tokens.get(self.next + 1).copied()
     }
 
-    /// Passes a token, and obeys the pragmas before it.
+    /// Consumes a token, and applies the pragmas before it.
     fn bump(&mut self) -> Option<Token> {
         let token = self.peek()?;
         self.obey_events();
@@ -131,7 +132,7 @@ impl Parser<'_> {
         ScopedName { absolute, parts, span }
     }
 
-    /// Where the next token stands, or else the end of the file.
+    /// The position of the next token, or else of the end of the file.
     fn here(&self) -> Span {
         self.peek().map_or(self.end, |token| token.span)
     }
@@ -166,7 +167,8 @@ impl Parser<'_> {
         self.bump().map(|token| token.span)
     }
 
-    /// The spelling of the next token if it is an identifier and no keyword: a word that is reserved only in some places.
+    /// The spelling of the next token if it is an identifier and not a keyword: a word that is reserved in
+    /// some positions only.
     fn word(&self) -> Option<Rc<str>> {
         let token = self.peek()?;
         let is_word = token.kind == TokenKind::Identifier && Keyword::of(token.symbol).is_none();
@@ -180,7 +182,8 @@ impl Parser<'_> {
         self.bump().map(|token| token.span)
     }
 
-    /// Passes `punct`, or says that it is missing. A missing `;` is reported behind the last token, where it belongs.
+    /// Consumes `punct`, or reports its absence. A missing `;` is reported after the last token, where it
+    /// belongs.
     fn expect(&mut self, punct: Punct, after: &str) -> Parsed<Span> {
         if let Some(span) = self.accept(punct) {
             return Ok(span);
@@ -205,7 +208,7 @@ impl Parser<'_> {
     fn found(&self) -> String {
         match self.peek() {
             None => "found the end of the file".to_owned(),
-            Some(token) if token.kind == TokenKind::Unterminated => "found a literal that its line cuts off".to_owned(),
+            Some(token) if token.kind == TokenKind::Unterminated => "found a literal without its end".to_owned(),
             Some(token) => {
                 let text = self.interner.text(token.symbol);
                 let text: String = text.chars().take(40).collect();
@@ -219,7 +222,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Remembers a name although its definition is not usable.
+    /// Records a name without a usable definition.
     fn broken(&mut self, name: &NewName) {
         self.pending.push(Item::Broken { name: name.clone() });
     }
@@ -234,14 +237,14 @@ impl Parser<'_> {
         self.reporter.report(diagnostic);
     }
 
-    /// Runs `inner` one level deeper, unless that is too deep.
+    /// Runs `inner` one level deeper, up to the limit.
     fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth == DEEPEST {
             let error = Diagnostic::error("this is nested too deep")
-                .at(self.here(), "here the limit is passed")
+                .at(self.here(), "the limit is exceeded here")
                 .note(format!("modules, types and parentheses may nest {DEEPEST} deep"));
             self.reporter.give_up(error);
-            // Nothing behind this place can be understood.
+            // The text after this position cannot be parsed.
             self.next = self.tokens.len();
             return Err(Reported);
         }
@@ -262,7 +265,7 @@ impl Parser<'_> {
         Ok(NewName { name, prefix: self.prefixes.current(), doc })
     }
 
-    /// An identifier that gets a meaning here: it may not differ from a keyword in case only (IDL 4.2, 7.2.4).
+    /// An identifier that is defined here: it may not differ from a keyword in case only (IDL 4.2, 7.2.4).
     fn defined_identifier(&mut self, what: &str) -> Parsed<Name> {
         let token = self.peek();
         let name = self.identifier(what)?;
@@ -272,7 +275,7 @@ impl Parser<'_> {
             let message = format!("the identifier `{text}` collides with the keyword `{keyword}`");
             let error = Diagnostic::error(message)
                 .at(name.span, "differs from it only in case")
-                .help(format!("an escaped identifier may be used: `_{text}`"));
+                .help(format!("use an escaped identifier: `_{text}`"));
             self.report(error);
         }
         Ok(name)
@@ -286,7 +289,7 @@ impl Parser<'_> {
             let text = keyword.text();
             let error = Diagnostic::error(format!("expected {what}"))
                 .at(token.span, format!("`{text}` is a keyword"))
-                .help(format!("an escaped identifier may be used: `_{text}`"));
+                .help(format!("use an escaped identifier: `_{text}`"));
             self.report(error);
             return Err(Reported);
         }
@@ -294,7 +297,7 @@ impl Parser<'_> {
         Ok(self.checked_name(token))
     }
 
-    /// The name that an identifier stands for (IDL 4.2, 7.2.3), with complaints about its form.
+    /// The name of an identifier (IDL 4.2, 7.2.3), with errors for its form.
     fn checked_name(&mut self, token: Token) -> Name {
         let text = self.interner.text(token.symbol);
         let symbol = self.unescaped(token.symbol);
@@ -338,7 +341,7 @@ impl Parser<'_> {
         Ok(ScopedName { absolute, parts, span: start.to(end) })
     }
 
-    /// A name after `::`, where two keywords may stand as well: `CORBA::Object` is `Object`.
+    /// A name after `::`, where two keywords are permitted too: `CORBA::Object` is `Object`.
     fn scoped_part(&mut self) -> Parsed<Name> {
         match (self.keyword(), self.peek()) {
             (Some(Keyword::Object | Keyword::ValueBase), Some(token)) => {
@@ -367,16 +370,16 @@ impl Parser<'_> {
         }
     }
 
-    /// The comment before the next token; or else that before the whole list in which it stands, if that is short: it is
-    /// repeated for each name.
+    /// The comment before the next token; or else that before the whole list, if it is short: it is copied to
+    /// each name.
     fn doc_in_list(&mut self, first: bool, shared: &[String]) -> Vec<String> {
         let own = self.doc();
         let is_short = || shared.iter().map(String::len).sum::<usize>() <= LONGEST_SHARED_DOC;
         if own.is_empty() && (first || is_short()) { shared.to_vec() } else { own }
     }
 
-    /// Passes tokens up to the end of the definition that an error is in: behind the next `;` outside braces that open
-    /// meanwhile, or before the `}` of the scope around.
+    /// Skips to the end of the definition with the error: after the next `;` outside nested braces, or before
+    /// the `}` of the enclosing scope.
     fn recover(&mut self) {
         let mut depth = 0usize;
         while let Some(token) = self.peek() {
@@ -392,7 +395,7 @@ impl Parser<'_> {
                     self.bump();
                     return;
                 }
-                // A forgotten `;`: the next line starts something that is surely a definition.
+                // A missing `;`: the next line begins with a definition.
                 TokenKind::Identifier if depth == 0 && self.surely_starts_definition(token) => {
                     return;
                 }

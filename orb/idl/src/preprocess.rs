@@ -1,9 +1,9 @@
 //! The preprocessor: includes, macros, conditionals and pragmas (IDL 4.2, 7.3, which refers to ISO C++).
 //!
-//! What comes out is one stream of tokens for the parser, each with the place it stands at, and beside it what is not a
-//! token: pragmas, where included files begin and end, and comments that document the token after them.
+//! Its output is one stream of tokens for the parser, each with its position. Beside it are pragmas, the
+//! limits of included files, and comments that document the token after them.
 //!
-//! `#line` is accepted and has no effect: places are those of the files that were read.
+//! `#line` is accepted and has no effect: positions refer to the files that were read.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -28,28 +28,29 @@ use comments::PendingComments;
 use directives::Conditional;
 use macros::{Expansion, Macro};
 
-/// What the front end can be told besides the file to read.
+/// The options of the front end.
 #[derive(Clone, Debug, Default)]
 pub struct FrontEndOptions {
-    /// Folders searched for included files, in this order, after the folder of the including file (for `#include "…"`).
+    /// Folders to search for included files, in this order, after the folder of the including file (for
+    /// `#include "…"`).
     pub include_paths: Vec<PathBuf>,
-    /// Macros defined before the first line: name and text, as `-DNAME=TEXT`. Without a text it is `1`.
+    /// Macros defined before the first line: name and text, as `-DNAME=TEXT`. The default text is `1`.
     pub defines: Vec<(String, Option<String>)>,
 }
 
-/// What the preprocessor hands to the parser.
+/// The output of the preprocessor.
 #[derive(Debug, Default)]
 pub(crate) struct Preprocessed {
     pub(crate) tokens: Vec<Token>,
     /// Ordered by position.
     pub(crate) events: Vec<Event>,
-    /// Documentation comments and the positions of the tokens that they stand before, in order.
+    /// Documentation comments and the positions of the tokens that they precede, in order.
     pub(crate) docs: Vec<(usize, Vec<String>)>,
     /// The end of the main file.
     pub(crate) end: Option<Span>,
 }
 
-/// Something between two tokens.
+/// An event between two tokens.
 #[derive(Debug)]
 pub(crate) struct Event {
     /// The position of the token after it.
@@ -77,13 +78,13 @@ pub(crate) enum EventKind {
     },
 }
 
-/// Bounds that keep hostile input from costing more than it is long.
+/// Limits that bound the cost of hostile input.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     include_depth: usize,
     inclusions: usize,
     octets: usize,
-    /// In all files as they are cut, and in what the parser is given.
+    /// In all files, and in the output.
     tokens: usize,
     expanded_tokens: usize,
     argument_depth: usize,
@@ -136,7 +137,7 @@ pub(crate) fn preprocess(
     preprocessor.out
 }
 
-/// What all phases of one run share.
+/// The state shared by all phases of one run.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) sources: &'a mut SourceMap,
@@ -151,24 +152,24 @@ struct Preprocessor<'a> {
     context: Context<'a>,
     /// The file being read and those that include it, innermost last.
     files: Vec<OpenFile>,
-    /// What macros have expanded to and has not been read yet, innermost last.
+    /// Macro expansions that have not been read yet, innermost last.
     expansions: Vec<Expansion>,
     macros: HashMap<Symbol, Macro>,
-    /// The macros in `expansions`: they are not expanded again inside themselves.
+    /// The macros in `expansions`, which are not expanded again inside themselves.
     active: HashSet<Symbol>,
     once: HashSet<PathBuf>,
     texts: HashMap<PathBuf, Arc<str>>,
-    /// The macros that keep a file from giving anything once they are defined.
+    /// The include guards of files, which make a file empty once defined.
     guards: HashMap<PathBuf, Symbol>,
     octets: usize,
-    /// So many have been cut, in all files.
+    /// The number of tokens in all files so far.
     tokens: usize,
     inclusions: usize,
     budget: usize,
     argument_depth: usize,
-    /// Reading an argument or a directive's line: files give nothing.
+    /// Whether an argument or a directive's line is being read, without input from files.
     isolated: bool,
-    /// Reading the arguments of a macro: the file at this depth is not closed meanwhile.
+    /// While the arguments of a macro are read: the depth of the file that must not be closed.
     floor: usize,
     comments: PendingComments,
     out: Preprocessed,
@@ -181,7 +182,7 @@ struct OpenFile {
     tokens: Vec<Token>,
     next: usize,
     conditionals: Vec<Conditional>,
-    /// Whether only blanks have been seen on this line so far.
+    /// Whether only blanks have occurred on this line so far.
     line_start: bool,
 }
 
@@ -206,8 +207,8 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// The next token, from an expansion or else from the innermost file, once directives before it are obeyed and left-out
-    /// lines are passed. `None` at the end of the main file.
+    /// The next token, from an expansion or else from the innermost file, after directives are processed and
+    /// excluded lines skipped. `None` at the end of the main file.
     fn take(&mut self) -> Option<Token> {
         loop {
             if let Some(token) = self.take_expanded() {
@@ -245,7 +246,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Passes the rest of a line that a conditional leaves out.
+    /// Skips the rest of a line that a conditional excludes.
     fn skip_line(&mut self, first: Token) {
         let mut token = Some(first);
         while let Some(it) = token {
@@ -261,7 +262,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// The next token of the innermost file as it stands there.
+    /// The next unexpanded token of the innermost file.
     fn take_from_line(&mut self) -> Option<Token> {
         let file = self.files.last_mut()?;
         let token = file.tokens.get(file.next).copied();
@@ -297,7 +298,7 @@ impl Preprocessor<'_> {
         self.context.interner.text(token.symbol)
     }
 
-    /// Reports an error and reads nothing more.
+    /// Reports an error and ends the run.
     fn give_up(&mut self, error: Diagnostic) {
         self.context.reporter.give_up(error);
         self.files.clear();

@@ -1,4 +1,4 @@
-//! Source text: where it comes from, and places in it.
+//! Source text: its origin, and positions in it.
 //!
 //! Nothing else in this crate touches the file system.
 
@@ -12,9 +12,9 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub(crate) u32);
 
-/// A stretch of one source file, in octets of its [text](SourceFile::text).
+/// A range of one source file, in octets of its [text](SourceFile::text).
 ///
-/// What a macro expanded to has the span of the macro's use.
+/// The tokens of a macro expansion have the span of the macro's use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// The file.
@@ -26,27 +26,29 @@ pub struct Span {
 }
 
 impl Span {
-    /// From the start of `self` to the end of `last`, where both stand in one file in this order; otherwise `self`.
+    /// From the start of `self` to the end of `last`, where both are in one file in this order; otherwise
+    /// `self`.
     pub(crate) fn to(self, last: Span) -> Span {
         if self.file == last.file && last.end >= self.start { Span { end: last.end, ..self } } else { self }
     }
 }
 
-/// One file as it was read. A file that was read for two inclusions is here twice; one with an include
-/// guard is read once.
+/// One file as it was read. A file read for two inclusions is listed twice; one with an include guard is read
+/// once.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// Its path as it was found: the including file's folder or an include path, joined with the name in the directive.
+    /// Its path as found: the including file's folder or an include path, joined with the name in the
+    /// directive.
     pub path: PathBuf,
     /// Its text. Octets that are not UTF-8 are taken as ISO 8859-1.
     pub text: Arc<str>,
     /// The `#include` that brought it in; `None` for the main file.
     pub included_from: Option<Span>,
-    /// Not read from anywhere: the compiler's own `orb.idl`.
+    /// The compiler's built-in `orb.idl`, not read from a file.
     pub built_in: bool,
 }
 
-/// The files that were read, and places in them.
+/// The files that were read, and positions in them.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     files: Vec<SourceFile>,
@@ -66,7 +68,7 @@ impl SourceMap {
         &self.files[id.0 as usize]
     }
 
-    /// The text of a span; empty if it does not lie in its file.
+    /// The text of a span; empty if it is not inside its file.
     pub fn text(&self, span: Span) -> &str {
         let range = span.start as usize..span.end as usize;
         self.file(span.file).text.get(range).unwrap_or("")
@@ -90,12 +92,13 @@ impl SourceMap {
 /// The limit on the size of all source files of one run together, in octets; a file that is included twice counts twice.
 pub const MAX_OCTETS: usize = 16 << 20;
 
-/// Where the front end gets text from.
+/// A source of file contents for the front end.
 pub trait SourceProvider {
     /// Reads a file whole.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] where an include path should be passed over; anything else is reported.
+    /// [`io::ErrorKind::NotFound`] where the search continues with the next include path; any other error is
+    /// reported.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 }
 
@@ -112,7 +115,7 @@ impl SourceProvider for FileSystem {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         let mut octets = Vec::new();
-        // The size that the file system states may be out of date, and is 0 for the files of procfs.
+        // The size in the metadata may be out of date, and is 0 for the files of procfs.
         File::open(path)?.take(MAX_OCTETS as u64 + 1).read_to_end(&mut octets)?;
         if octets.len() > MAX_OCTETS {
             let message = format!("larger than {} MiB", MAX_OCTETS >> 20);
@@ -122,7 +125,7 @@ impl SourceProvider for FileSystem {
     }
 }
 
-/// Files in memory, for tests and for tools that hold unsaved text.
+/// Files in memory, for tests and for tools with unsaved text.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFiles {
     files: BTreeMap<PathBuf, Vec<u8>>,
@@ -134,7 +137,7 @@ impl MemoryFiles {
         Self::default()
     }
 
-    /// With one more file.
+    /// Adds a file.
     #[must_use]
     pub fn with(mut self, path: impl Into<PathBuf>, text: impl Into<Vec<u8>>) -> Self {
         self.files.insert(path.into(), text.into());

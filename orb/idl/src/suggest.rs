@@ -3,7 +3,7 @@
 /// Longer words are not compared.
 const LONGEST: usize = 40;
 
-/// The candidate that `word` is most probably a slip of, if any is near enough.
+/// The candidate that is the most probable intended spelling of `word`, if any is near enough.
 pub(crate) fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > LONGEST {
         return None;
@@ -22,7 +22,7 @@ pub(crate) fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
     best.map(|(_, candidate)| candidate)
 }
 
-/// How many letters must be put in, taken out, replaced or swapped with their neighbour; case counts for nothing.
+/// The number of letters to insert, delete, replace or swap with their neighbor; case is ignored.
 fn distance(a: &str, b: &str) -> usize {
     let lower = |text: &str| text.to_ascii_lowercase().into_bytes();
     let (a, b) = (lower(a), lower(b));
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn the_distance_counts_changes() {
+    fn the_distance_is_the_number_of_changes() {
         assert_eq!(distance("", "abc"), 3);
         assert_eq!(distance("abc", "acb"), 1);
         assert_eq!(distance("kitten", "sitting"), 3);

@@ -7,7 +7,7 @@ use crate::source::Span;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) kind: TokenKind,
-    /// Whether blanks stand before it on its line.
+    /// Whether blanks precede it on its line.
     pub(crate) spaced: bool,
     /// An identifier that must not be expanded again: the name of the macro it came from.
     pub(crate) painted: bool,
@@ -15,23 +15,23 @@ pub(crate) struct Token {
     pub(crate) span: Span,
 }
 
-/// What sort of token it is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     /// Also keywords and escaped identifiers.
     Identifier,
-    /// A preprocessing number: whether it is a correct literal is for others to say.
+    /// A preprocessing number; the parser checks whether it is a valid literal.
     Number,
     String,
     WideString,
     Char,
     WideChar,
-    /// A string or character literal that the end of its line cut off.
+    /// A string or character literal without a closing quote on its line.
     Unterminated,
     Punct(Punct),
     /// Any other character.
     Unknown,
-    // The rest never leaves the preprocessor.
+    // The rest occurs only in the preprocessor.
     Newline,
     Comment,
     UnterminatedComment,
@@ -54,7 +54,7 @@ macro_rules! puncts {
     };
 }
 
-// Longer spellings before their own beginnings.
+// Longer spellings before their own prefixes.
 puncts! {
     Ellipsis "..." ShiftLeft "<<" ShiftRight ">>" LessEqual "<=" GreaterEqual ">=" EqualEqual "==" NotEqual "!="
     AndAnd "&&" OrOr "||" Paste "##" Scope "::"
@@ -64,7 +64,7 @@ puncts! {
 }
 
 impl Punct {
-    /// The longest punctuation that `text` starts with.
+    /// The longest punctuation at the start of `text`.
     pub(crate) fn starting(text: &[u8]) -> Option<Punct> {
         let mut all = Punct::ALL.iter();
         all.find(|punct| text.starts_with(punct.text().as_bytes())).copied()

@@ -1,4 +1,4 @@
-//! The front end never panics and always ends, whatever the text; what it accepts can be walked, and made into Rust.
+//! The front end never panics and always terminates, on any text; accepted text can be walked and translated.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use spandrel_idl::model::{DefinitionKind, Type};
 use spandrel_idl::rust::{Options, Sides, generate, generate_files};
 use spandrel_idl::{FrontEndOptions, MemoryFiles, Model, compile_with};
 
-/// Compiles a text that may include itself and another, and reads all that comes of it.
-fn swallow(text: &[u8]) {
-    swallow_with(text, &all_options());
+/// Compiles a text that may include itself and another, and uses the whole result.
+fn compile_and_use(text: &[u8]) {
+    compile_and_use_with(text, &all_options());
 }
 
-fn swallow_with(text: &[u8], options: &[Options]) {
+fn compile_and_use_with(text: &[u8], options: &[Options]) {
     let provider = MemoryFiles::new().with("main.idl", text).with("other.idl", "typedef long Other;\n#pragma once\n");
     match compile_with(&FrontEndOptions::default(), &provider, Path::new("main.idl")) {
         Ok(model) => {
@@ -26,7 +26,7 @@ fn swallow_with(text: &[u8], options: &[Options]) {
     }
 }
 
-/// Makes Rust of a model: that it can be parsed is what the back end sees to, which formats it.
+/// Translates a model to Rust; the back end parses and formats its output.
 fn write(model: &Model, options: &[Options]) {
     for options in options {
         let rust = generate(model, options);
@@ -36,7 +36,7 @@ fn write(model: &Model, options: &[Options]) {
     assert!(files.iter().all(|file| file.text.starts_with("// @generated")));
 }
 
-/// Options that change what is written, each with others that it may get in the way of.
+/// Options that change the output, each with others that it may conflict with.
 fn all_options() -> Vec<Options> {
     let chosen = "the choice is known";
     let rich = || Options::default().asynchronous_server(true).ami(true).ties();
@@ -67,7 +67,7 @@ fn walk(model: &Model) {
     }
 }
 
-/// Pieces of IDL, and pieces that do not belong.
+/// Pieces of IDL, and pieces that are not IDL.
 const WORDS: &[&str] = &[
     "component",
     "home",
@@ -185,7 +185,7 @@ const WORDS: &[&str] = &[
     "\n#pragma prefix \"p\"\n",
 ];
 
-/// Real files, to be damaged.
+/// Files of the corpus, to be damaged.
 const FILES: &[&str] = &[
     include_str!("idl/good/components.idl"),
     include_str!("idl/good/identities.idl"),
@@ -208,22 +208,22 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_octets_are_swallowed(octets in proptest::collection::vec(any::<u8>(), 0..600)) {
-        swallow(&octets);
+    fn any_octets_are_accepted_or_rejected(octets in proptest::collection::vec(any::<u8>(), 0..600)) {
+        compile_and_use(&octets);
     }
 
     #[test]
-    fn any_text_is_swallowed(text in "\\PC{0,300}") {
-        swallow(text.as_bytes());
+    fn any_text_is_accepted_or_rejected(text in "\\PC{0,300}") {
+        compile_and_use(text.as_bytes());
     }
 
     #[test]
-    fn any_words_of_idl_are_swallowed(words in proptest::collection::vec(proptest::sample::select(WORDS), 0..120)) {
-        swallow(words.join(" ").as_bytes());
+    fn any_sequence_of_idl_words_is_accepted_or_rejected(words in proptest::collection::vec(proptest::sample::select(WORDS), 0..120)) {
+        compile_and_use(words.join(" ").as_bytes());
     }
 
     #[test]
-    fn damaged_files_are_swallowed(
+    fn damaged_files_are_accepted_or_rejected(
         file in proptest::sample::select(FILES),
         damage in proptest::collection::vec((any::<prop::sample::Index>(), 0..12usize, proptest::option::of(proptest::sample::select(WORDS))), 1..6),
     ) {
@@ -233,55 +233,55 @@ proptest! {
             let end = (start + length).min(octets.len());
             octets.splice(start..end, word.unwrap_or("").bytes());
         }
-        swallow(&octets);
+        compile_and_use(&octets);
     }
 }
 
 #[test]
-fn names_and_types_without_measure_are_errors() {
-    let swallow = |text: &[u8]| swallow_with(text, &[Options::default()]);
+fn huge_names_and_types_are_errors() {
+    let compile_and_use = |text: &[u8]| compile_and_use_with(text, &[Options::default()]);
     let long = "x".repeat(100_000);
-    swallow(format!("module {long} {{ typedef long T; }};").as_bytes());
-    swallow(format!("#pragma prefix \"{long}\"\ntypedef long T;").as_bytes());
+    compile_and_use(format!("module {long} {{ typedef long T; }};").as_bytes());
+    compile_and_use(format!("#pragma prefix \"{long}\"\ntypedef long T;").as_bytes());
     let chain: String = (1..5000).map(|n| format!("typedef sequence<T{}> T{n};\n", n - 1)).collect();
-    swallow(format!("typedef long T0;\n{chain}").as_bytes());
+    compile_and_use(format!("typedef long T0;\n{chain}").as_bytes());
     let doubling: String = (1..200).map(|n| format!("struct S{n} {{ S{} l, r; }};\n", n - 1)).collect();
-    swallow(format!("struct S0 {{ long a; }};\n{doubling}").as_bytes());
+    compile_and_use(format!("struct S0 {{ long a; }};\n{doubling}").as_bytes());
     let strings: String = (1..3000).map(|n| format!("const string C{n} = C{};\n", n - 1)).collect();
-    swallow(format!("const string C0 = \"{long}\";\n{strings}").as_bytes());
+    compile_and_use(format!("const string C0 = \"{long}\";\n{strings}").as_bytes());
     let uses = "S ".repeat(100_000);
-    swallow(format!("#define S \"{long}\"\nconst string C = {uses};").as_bytes());
+    compile_and_use(format!("#define S \"{long}\"\nconst string C = {uses};").as_bytes());
     let pastes = " ## x".repeat(1000);
-    swallow(format!("#define f(x) x{pastes}\nf({})", "a b ".repeat(10_000)).as_bytes());
-    swallow(format!("#define f(x) x{pastes}\nf({long})").as_bytes());
+    compile_and_use(format!("#define f(x) x{pastes}\nf({})", "a b ".repeat(10_000)).as_bytes());
+    compile_and_use(format!("#define f(x) x{pastes}\nf({long})").as_bytes());
     let quotes = "#x ".repeat(1000);
-    swallow(format!("#define f(x) {quotes}\nf({long})").as_bytes());
+    compile_and_use(format!("#define f(x) {quotes}\nf({long})").as_bytes());
     let forwards: String = (0..3000).map(|n| format!("struct F{n}; typedef sequence<F{n}> Q{n};\n")).collect();
     let waiting: String = (1..3000).map(|n| format!("struct F{} {{ Q{n} x; Q0 y; }};\n", n - 1)).collect();
-    swallow(format!("{forwards}{waiting}struct F2999 {{ Q0 x; }};").as_bytes());
+    compile_and_use(format!("{forwards}{waiting}struct F2999 {{ Q0 x; }};").as_bytes());
     let labels: String = (0..20_000).map(|n| format!("case {n}: ")).collect();
-    swallow(format!("union U switch (long) {{ {labels} long a; }};").as_bytes());
+    compile_and_use(format!("union U switch (long) {{ {labels} long a; }};").as_bytes());
     let decimals = " * 1.0000000000000001d / 3d".repeat(5000);
-    swallow(format!("const fixed F = 1d{decimals};").as_bytes());
-    swallow(format!("interface I {{ @a(\"{long}\") attribute long a{}; }};", ", a".repeat(10_000)).as_bytes());
+    compile_and_use(format!("const fixed F = 1d{decimals};").as_bytes());
+    compile_and_use(format!("interface I {{ @a(\"{long}\") attribute long a{}; }};", ", a".repeat(10_000)).as_bytes());
     let many = "@a(1) ".repeat(10_000);
-    swallow(format!("interface I {{ {many} attribute long a{}; }};", ", a".repeat(10_000)).as_bytes());
-    swallow(format!("const wstring W = L\"{long}\"; {}", "const wstring V = W; ".repeat(5000)).as_bytes());
+    compile_and_use(format!("interface I {{ {many} attribute long a{}; }};", ", a".repeat(10_000)).as_bytes());
+    compile_and_use(format!("const wstring W = L\"{long}\"; {}", "const wstring V = W; ".repeat(5000)).as_bytes());
     let instances: String = (1..100).map(|n| format!("alias T{n}<X> N{n};")).collect();
     let templates: String = (1..100).map(|n| format!("module T{n}<typename X> {{ {instances} }};")).collect();
-    swallow(format!("{templates} module T1<long> A;").as_bytes());
-    swallow(
+    compile_and_use(format!("{templates} module T1<long> A;").as_bytes());
+    compile_and_use(
         format!("module T<typename X> {{ const string A = X; }}; module T<{}> B;", "\"a\"".repeat(50_000)).as_bytes(),
     );
     let names = ", a".repeat(10_000);
-    swallow(format!("interface I {{ /* {long} */ attribute long a{names}; }};").as_bytes());
+    compile_and_use(format!("interface I {{ /* {long} */ attribute long a{names}; }};").as_bytes());
     let bases: String = (1..2000).map(|n| format!("interface I{n} : I{} {{}};\n", n - 1)).collect();
-    swallow(format!("interface I0 {{ void f(); }};\n{bases}").as_bytes());
+    compile_and_use(format!("interface I0 {{ void f(); }};\n{bases}").as_bytes());
 }
 
-/// Diamonds on diamonds: as many ways up as there are interfaces squared, and one operation.
+/// Nested diamonds: the number of inheritance paths is quadratic, and there is one operation.
 #[test]
-fn ladders_of_diamonds_are_flattened_once() {
+fn nested_diamonds_are_flattened_once() {
     let mut text = String::from("interface L0 { void f(); };\n");
     for level in 1..60 {
         let below = level - 1;
@@ -295,36 +295,38 @@ fn ladders_of_diamonds_are_flattened_once() {
     assert_eq!(top.as_interface().expect("an interface").all_bases.len(), 59 * 3);
 }
 
-/// Types of very many parts: neither what is written nor its parsing goes as deep as they are many.
+/// Types with very many parts: the nesting of the output and of its parsing does not grow with their number.
 #[test]
 fn types_of_very_many_parts_are_written() {
     let many = |line: fn(usize) -> String| (0..400).map(line).collect::<String>();
-    swallow(format!("struct S {{ {} }};", many(|n| format!("long m{n};"))).as_bytes());
-    swallow(format!("exception X {{ {} }};", many(|n| format!("string m{n};"))).as_bytes());
-    swallow(format!("valuetype V {{ {} }};", many(|n| format!("public V m{n};"))).as_bytes());
-    swallow(format!("enum E {{ {} last }};", many(|n| format!("e{n},"))).as_bytes());
-    swallow(format!("union U switch (long) {{ {} long last; }};", many(|n| format!("case {n}:"))).as_bytes());
-    swallow(format!("union U switch (long) {{ {} }};", many(|n| format!("case {n}: long m{n};"))).as_bytes());
-    swallow(format!("interface I {{ {} }};", many(|n| format!("void f{n}();"))).as_bytes());
-    swallow(format!("interface I {{ void f({} in long last); }};", many(|n| format!("inout long a{n},"))).as_bytes());
+    compile_and_use(format!("struct S {{ {} }};", many(|n| format!("long m{n};"))).as_bytes());
+    compile_and_use(format!("exception X {{ {} }};", many(|n| format!("string m{n};"))).as_bytes());
+    compile_and_use(format!("valuetype V {{ {} }};", many(|n| format!("public V m{n};"))).as_bytes());
+    compile_and_use(format!("enum E {{ {} last }};", many(|n| format!("e{n},"))).as_bytes());
+    compile_and_use(format!("union U switch (long) {{ {} long last; }};", many(|n| format!("case {n}:"))).as_bytes());
+    compile_and_use(format!("union U switch (long) {{ {} }};", many(|n| format!("case {n}: long m{n};"))).as_bytes());
+    compile_and_use(format!("interface I {{ {} }};", many(|n| format!("void f{n}();"))).as_bytes());
+    compile_and_use(
+        format!("interface I {{ void f({} in long last); }};", many(|n| format!("inout long a{n},"))).as_bytes(),
+    );
     let raised: Vec<String> = (0..400).map(|n| format!("X{n}")).collect();
     let exceptions = many(|n| format!("exception X{n} {{}};"));
-    swallow(format!("{exceptions} interface I {{ void f() raises ({}); }};", raised.join(", ")).as_bytes());
-    swallow(format!("typedef long A{};", "[1]".repeat(120)).as_bytes());
-    swallow(format!("typedef {}long{} Q;", "sequence<".repeat(60), ">".repeat(60)).as_bytes());
+    compile_and_use(format!("{exceptions} interface I {{ void f() raises ({}); }};", raised.join(", ")).as_bytes());
+    compile_and_use(format!("typedef long A{};", "[1]".repeat(120)).as_bytes());
+    compile_and_use(format!("typedef {}long{} Q;", "sequence<".repeat(60), ">".repeat(60)).as_bytes());
     let modules: String = (0..60).map(|n| format!("module M{n} {{")).collect();
-    swallow(format!("{modules} struct S {{ long a; }}; {}", "};".repeat(60)).as_bytes());
+    compile_and_use(format!("{modules} struct S {{ long a; }}; {}", "};".repeat(60)).as_bytes());
 }
 
-/// Names that are one in Rust, as many as there are.
+/// Names that become equal in Rust, as many as there are.
 #[test]
-fn names_that_many_want_are_told_apart() {
+fn many_equal_names_are_made_distinct() {
     let spelt = |n: usize| (0..11).map(|bit| if n >> bit & 1 == 1 { "_A" } else { "A" }).collect::<String>();
     let structs: String = (0..400).map(|n| format!("struct x{} {{ long a; }};\n", spelt(n))).collect();
-    swallow(structs.as_bytes());
+    compile_and_use(structs.as_bytes());
 }
 
-/// The messages for a text that is beyond a limit.
+/// The messages for a text that exceeds a limit.
 fn messages(text: &str) -> Vec<String> {
     let provider =
         MemoryFiles::new().with("main.idl", text).with("self.idl", "module M {\n#include \"self.idl\"\n};\n");
@@ -332,7 +334,7 @@ fn messages(text: &str) -> Vec<String> {
     diagnostics.iter().map(|it| it.message.clone()).collect()
 }
 
-/// The text behind the place where a limit was passed is not read, so that no error can be reported there.
+/// The text after the exceeded limit is not read, so that no error can be reported there.
 #[test]
 fn a_limit_that_is_passed_is_the_only_error() {
     const TOO_LARGE: [&str; 1] = ["the files are too large or too many"];

@@ -1,4 +1,4 @@
-//! The model as JSON keeps its shape: readers that others wrote depend on it.
+//! The JSON form of the model is stable: tools outside of this workspace depend on it.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn document(file: &str) -> String {
 }
 
 #[test]
-fn the_shape_stays() {
+fn the_json_form_is_stable() {
     insta::assert_snapshot!("json_shape", document("tests/idl/json/shape.idl"));
 }
 

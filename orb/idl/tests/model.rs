@@ -1,4 +1,4 @@
-//! Facts about the model that a dump does not show.
+//! Properties of the model that a dump does not show.
 
 use std::path::Path;
 
@@ -55,7 +55,7 @@ fn integers_are_computed_exactly() {
 }
 
 #[test]
-fn other_constants_have_the_values_that_are_written() {
+fn other_constants_are_computed_exactly() {
     assert_eq!(constant("const float C = 0.1;", "C"), ConstValue::Float(f64::from(0.1f32)));
     assert_eq!(constant("const double C = 1.0 / 4.0 - -.5e1;", "C"), ConstValue::Float(5.25));
     assert_eq!(constant("const boolean C = TRUE;", "C"), ConstValue::Boolean(true));
@@ -76,7 +76,7 @@ fn a_reopened_module_is_one_definition() {
 }
 
 #[test]
-fn what_is_included_is_told_apart() {
+fn included_definitions_are_marked() {
     let model = model("#include \"part.idl\"\nmodule M { typedef long B; };");
     let in_main = |name| definition(&model, name).in_main_file;
     assert!(!in_main("Included") && !in_main("M::A"));
@@ -199,7 +199,7 @@ fn text_that_is_not_utf_8_is_latin_1() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_an_error_without_a_place() {
+fn an_unreadable_file_is_an_error_without_a_position() {
     let error = compile_with(&FrontEndOptions::default(), &MemoryFiles::new(), Path::new("none.idl"));
     let diagnostics = error.expect_err("there is no file");
     assert!(diagnostics.to_string().starts_with("error: cannot read none.idl: "));
@@ -207,7 +207,7 @@ fn a_file_that_cannot_be_read_is_an_error_without_a_place() {
 }
 
 #[test]
-fn errors_can_be_handed_across_threads() {
+fn errors_are_send_and_sync() {
     fn is_error<E: std::error::Error + Send + Sync + 'static>() {}
     is_error::<spandrel_idl::Diagnostics>();
     fn is_shared<T: Send + Sync>() {}
@@ -215,7 +215,7 @@ fn errors_can_be_handed_across_threads() {
 }
 
 #[test]
-fn unions_know_their_labels_and_what_is_left() {
+fn unions_have_their_labels_and_an_unlisted_value() {
     let model = model(
         "enum E { p, q, r }; union Ints switch (octet) { case 0: case 1 + 1: long a; case 1: string b; };\n\
          union Least switch (short) { case 5: long a; }; union Whole switch (boolean) { case TRUE: case FALSE: long a; };\n\
@@ -279,7 +279,7 @@ fn wide_constants_hold_any_character() {
 }
 
 #[test]
-fn interfaces_know_what_sort_they_are() {
+fn interfaces_know_their_kind() {
     let model = model(
         "abstract interface A {}; local interface L : A {}; interface R : A { void f(in any a) context (\"x*\"); };\n\
          native N; module CORBA { typedef TypeCode Own; }; typedef CORBA::AbstractBase B; typedef ValueBase V;",
@@ -315,14 +315,14 @@ fn annotations_are_kept_with_their_values() {
     let key = [annotation("key", &[])];
     assert!(s.as_struct().expect("a struct").members.iter().all(|member| member.annotations == key));
     let f = definition(&model, "I::f").as_operation().expect("an operation");
-    assert!(f.oneway, "the annotation says what the keyword says");
+    assert!(f.oneway, "the annotation has the effect of the keyword");
     let yes = AnnotationValue::Const(ConstValue::Boolean(true));
     assert_eq!(f.parameters[0].annotations, [annotation("my", &[(None, yes)])]);
     assert_eq!(definition(&model, "seven").annotations, [annotation("value", &[(None, integer(7))])]);
 }
 
 #[test]
-fn orb_idl_is_built_in_and_gives_way_to_one_that_is_there() {
+fn a_user_orb_idl_replaces_the_built_in_one() {
     let text = "#include <orb.idl>\n#include \"tao/orb.idl\"\ntypedef CORBA::StringSeq T;";
     let model = model(text);
     assert_eq!(definition(&model, "CORBA::StringSeq").repository_id, "IDL:omg.org/CORBA/StringSeq:1.0");
@@ -362,28 +362,28 @@ fn parts_of_orb_idl_are_read_when_they_are_used() {
             text
         };
         let found = corba(&text);
-        assert!(found.starts_with(&core), "what stands before is as it was");
+        assert!(found.starts_with(&core), "the earlier definitions are unchanged");
         for expected in [Some(name), beside].into_iter().flatten() {
             assert!(found[core.len()..].iter().any(|it| it == expected), "{expected} in {found:?}");
         }
         let kinds = found.iter().filter(|it| *it == "TCKind" || *it == "InterfaceDef" || *it == "BadFixedValue");
         let is_one = matches!(name, "TCKind" | "InterfaceDef" | "DataOutputStream");
-        assert_eq!(kinds.count(), usize::from(is_one), "no part is read for another's sake: {found:?}");
+        assert_eq!(kinds.count(), usize::from(is_one), "only the used part is read: {found:?}");
     }
-    // As names of a module CORBA that is opened again; and that has one of its own.
+    // As names of a reopened module CORBA, and of one with its own definition.
     assert!(corba("module CORBA { typedef TCKind Kind; };").contains(&"tk_null".to_owned()));
     assert!(!corba("module CORBA { enum TCKind { mine }; typedef TCKind Kind; };").contains(&"tk_null".to_owned()));
-    // Elsewhere the name is another's.
+    // The name elsewhere is a different one.
     assert_eq!(corba("interface Repository { }; typedef Repository R;"), core);
     let provider = MemoryFiles::new().with("main.idl", "#include <orb.idl>\ntypedef CORBA::TCKin T;");
     let error = compile_with(&FrontEndOptions::default(), &provider, Path::new("main.idl")).expect_err("no such name");
-    assert!(error.to_string().contains("there is no `TCKin` in `CORBA`"), "{error}");
-    // An `orb.idl` that is there has what it has.
+    assert!(error.to_string().contains("`CORBA` has no `TCKin`"), "{error}");
+    // A user's `orb.idl` is used as it is.
     let provider = MemoryFiles::new()
         .with("main.idl", "#include \"orb.idl\"\n#include <orb.idl>\ntypedef CORBA::TCKind T;")
         .with("orb.idl", "module CORBA { typedef long Flags; };");
     let error = compile_with(&FrontEndOptions::default(), &provider, Path::new("main.idl")).expect_err("no such name");
-    assert!(error.to_string().contains("there is no `TCKind` in `CORBA`"), "{error}");
+    assert!(error.to_string().contains("`CORBA` has no `TCKind`"), "{error}");
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! IDL files and what the front end makes of them: a dump of the model for good ones, diagnostics for bad ones.
+//! IDL files with their results: a dump of the model for valid ones, diagnostics for invalid ones.
 
 use std::path::Path;
 
 use spandrel_idl::{FrontEndOptions, compile};
 
-/// What the front end says of a file.
+/// The front end's output for a file.
 fn outcome(folder: &str, name: &str) -> Result<String, String> {
     let file = Path::new("tests/idl").join(folder).join(name).with_extension("idl");
     match compile(&FrontEndOptions::default(), &file) {
@@ -13,7 +13,7 @@ fn outcome(folder: &str, name: &str) -> Result<String, String> {
     }
 }
 
-/// One test for each file, and one that no file is forgotten.
+/// One test for each file, and one that checks that every file is tested.
 macro_rules! files {
     ($folder:ident, $outcome:ident: $($name:ident)*) => {
         mod $folder {
@@ -29,7 +29,7 @@ macro_rules! files {
             )*
 
             #[test]
-            fn no_file_is_forgotten() {
+            fn every_file_is_tested() {
                 let folder = Path::new("tests/idl").join(stringify!($folder));
                 let files = std::fs::read_dir(folder).expect("the folder is here");
                 let paths = files.map(|it| it.expect("a file").path());

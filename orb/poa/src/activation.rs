@@ -1,4 +1,5 @@
-//! Objects coming and going, and what leads from references, ids and servants to each other (CORBA 3.3 Part 1, 15.3.9.15 to 15.3.9.29).
+//! Activation of objects, and the mappings between references, ids and servants (CORBA 3.3 Part 1, 15.3.9.15
+//! to 15.3.9.29).
 
 use spandrel_giop::{IiopProfile, SystemException};
 use spandrel_orb::{ObjectRef, OperationDemux, Servant};
@@ -6,54 +7,56 @@ use spandrel_sync::Arc;
 
 use crate::{
     ObjectId, Poa, PoaError, error, frames,
-    objects::{Behind, Forwarding, Put},
+    objects::{ActivationOutcome, Binding, Forwarding},
 };
 
 impl Poa {
-    /// Activates a servant as a new object, with an id that the adapter makes (15.3.9.15).
+    /// Activates a servant as a new object, with an id assigned by the adapter (15.3.9.15).
     ///
     /// # Errors
-    /// `WrongPolicy` without SYSTEM_ID and RETAIN; `ServantAlreadyActive` if the servant may stand behind one object only;
-    /// NO_RESOURCES if all ids are taken.
+    /// `WrongPolicy` without SYSTEM_ID and RETAIN; `ServantAlreadyActive` if the adapter has UNIQUE_ID and
+    /// the servant is active; NO_RESOURCES if all ids are in use.
     pub fn activate_object(&self, servant: Arc<dyn Servant>) -> Result<ObjectId, PoaError> {
         self.adapter.check_exists()?;
-        self.must(self.adapter.policies.makes_ids() && self.adapter.policies.retains())?;
-        self.adapter.objects.activate(Behind::Servant(servant))
+        self.require(self.adapter.policies.assigns_ids() && self.adapter.policies.retains())?;
+        self.adapter.objects.activate(Binding::Servant(servant))
     }
 
-    /// Activates the object with this id (15.3.9.16). If its last activation has not ended yet, waits for that.
+    /// Activates the object with this id (15.3.9.16). Waits for the end of its previous activation, if
+    /// necessary.
     ///
     /// # Errors
-    /// `WrongPolicy` without RETAIN; `ObjectAlreadyActive`; `ServantAlreadyActive` if the servant may stand behind one object only;
-    /// BAD_PARAM for an id that the adapter should have made and has not; BAD_INV_ORDER inside of a request on the object itself,
-    /// which has to end first.
+    /// `WrongPolicy` without RETAIN; `ObjectAlreadyActive`; `ServantAlreadyActive` if the adapter has
+    /// UNIQUE_ID and the servant is active; BAD_PARAM if the adapter has SYSTEM_ID and did not assign the id;
+    /// BAD_INV_ORDER inside a request on the object itself, which has to end first.
     pub fn activate_object_with_id(&self, id: &ObjectId, servant: Arc<dyn Servant>) -> Result<(), PoaError> {
         self.adapter.check_exists()?;
-        self.must(self.adapter.policies.retains())?;
+        self.require(self.adapter.policies.retains())?;
         loop {
-            match self.adapter.objects.activate_at(id, Behind::Servant(Arc::clone(&servant))) {
-                Put::Done => return Ok(()),
-                Put::Refused(refused) => return Err(refused),
-                Put::Wait(_) if frames::is_inside_of(&self.adapter, id) => {
+            match self.adapter.objects.activate_at(id, Binding::Servant(Arc::clone(&servant))) {
+                ActivationOutcome::Done => return Ok(()),
+                ActivationOutcome::Rejected(refused) => return Err(refused),
+                ActivationOutcome::Wait(_) if frames::is_inside_of(&self.adapter, id) => {
                     return Err(error::would_deadlock().into());
                 }
-                Put::Wait(over) => over.wait(),
+                ActivationOutcome::Wait(finished) => finished.wait(),
             }
         }
     }
 
-    /// Ends an object's activation: it is over when its last request has been answered, and a servant activator was told. This returns
-    /// at once (15.3.9.17).
+    /// Begins an object's deactivation and returns at once (15.3.9.17). The deactivation is complete when its
+    /// last request has been answered and a servant activator has etherealized it.
     ///
     /// # Errors
     /// `WrongPolicy` without RETAIN; `ObjectNotActive`.
     pub fn deactivate_object(&self, id: &ObjectId) -> Result<(), PoaError> {
         self.adapter.check_exists()?;
-        self.must(self.adapter.policies.retains())?;
+        self.require(self.adapter.policies.retains())?;
         self.adapter.deactivate(id)
     }
 
-    /// A reference with a new id, to an object that need not have a servant yet (15.3.9.18). `interface` is its repository id.
+    /// Creates a reference with a new id, for an object that need not have a servant yet (15.3.9.18).
+    /// `interface` is its repository id.
     ///
     /// # Errors
     /// `WrongPolicy` without SYSTEM_ID; INITIALIZE if the ORB cannot listen.
@@ -63,24 +66,25 @@ impl Poa {
         self.reference_of(&id, interface)
     }
 
-    /// A reference with this id, to an object that need not have a servant yet (15.3.9.19).
+    /// Creates a reference with this id, for an object that need not have a servant yet (15.3.9.19).
     ///
     /// # Errors
-    /// BAD_PARAM for an id that the adapter should have made and has not; INITIALIZE if the ORB cannot listen.
+    /// BAD_PARAM if the adapter has SYSTEM_ID and did not assign the id; INITIALIZE if the ORB cannot listen.
     pub fn create_reference_with_id(&self, id: &ObjectId, interface: &str) -> Result<ObjectRef, PoaError> {
         self.adapter.check_exists()?;
-        self.adapter.objects.check_made(id)?;
+        self.adapter.objects.check_assigned(id)?;
         self.reference_of(id, interface)
     }
 
-    /// The id of the object that a servant stands behind (15.3.9.20); with implicit activation it may be a new one.
+    /// The id of a servant's object (15.3.9.20); implicit activation may create a new one.
     ///
     /// # Errors
-    /// `WrongPolicy` without a default servant, nor RETAIN with either UNIQUE_ID or implicit activation; `ServantNotActive`.
+    /// `WrongPolicy` unless the adapter has a default servant, or RETAIN with UNIQUE_ID or implicit
+    /// activation; `ServantNotActive`.
     pub fn servant_to_id(&self, servant: &Arc<dyn Servant>) -> Result<ObjectId, PoaError> {
         self.adapter.check_exists()?;
         let policies = &self.adapter.policies;
-        self.must(policies.has_default_servant() || self.knows_servants())?;
+        self.require(policies.has_default_servant() || self.knows_servants())?;
         let found = self.id_of_servant(servant)?;
         let is_default = || self.servant().is_ok_and(|default| Arc::ptr_eq(&default, servant));
         found
@@ -88,28 +92,28 @@ impl Poa {
             .ok_or(PoaError::ServantNotActive)
     }
 
-    /// A reference to the object that a servant stands behind (15.3.9.21); with implicit activation to a new one if there is none. Inside of
-    /// a request on the servant, to the object that the request is for.
+    /// A reference to a servant's object (15.3.9.21); implicit activation creates one if necessary. Inside a
+    /// request on the servant, the reference is to the request's object.
     ///
     /// # Errors
-    /// `WrongPolicy` without RETAIN and either UNIQUE_ID or implicit activation, unless inside of a request on the servant;
-    /// `ServantNotActive`.
+    /// `WrongPolicy` unless the adapter has RETAIN with UNIQUE_ID or implicit activation, or the call is
+    /// inside a request on the servant; `ServantNotActive`.
     pub fn servant_to_reference(&self, servant: &Arc<dyn Servant>) -> Result<ObjectRef, PoaError> {
         self.adapter.check_exists()?;
         let current = self.id_in_upcall(servant);
-        self.must(current.is_some() || self.knows_servants())?;
+        self.require(current.is_some() || self.knows_servants())?;
         let found = if self.knows_servants() { self.id_of_servant(servant)? } else { None };
         let id = found.or(current).ok_or(PoaError::ServantNotActive)?;
         self.reference_of(&id, servant.repository_id())
     }
 
-    /// Whether servants lead to objects (15.3.9.20).
+    /// Whether servants map to objects (15.3.9.20).
     fn knows_servants(&self) -> bool {
         let policies = &self.adapter.policies;
         policies.retains() && (policies.is_unique() || policies.is_implicit())
     }
 
-    /// The one object that a servant stands behind, or a new one.
+    /// The one object of a servant, or a new one.
     fn id_of_servant(&self, servant: &Arc<dyn Servant>) -> Result<Option<ObjectId>, PoaError> {
         let policies = &self.adapter.policies;
         loop {
@@ -122,15 +126,15 @@ impl Poa {
             if !policies.is_implicit() {
                 return Ok(None);
             }
-            match self.adapter.objects.activate(Behind::Servant(Arc::clone(servant))) {
-                // Another thread was quicker.
+            match self.adapter.objects.activate(Binding::Servant(Arc::clone(servant))) {
+                // Another thread activated it first.
                 Err(PoaError::ServantAlreadyActive) => {}
                 other => return other.map(Some),
             }
         }
     }
 
-    /// The object that this thread runs a request of this adapter for, on this servant.
+    /// The object of the request of this adapter on this servant in this thread.
     fn id_in_upcall(&self, servant: &Arc<dyn Servant>) -> Option<ObjectId> {
         let current = frames::innermost(|adapter, id, running| {
             let is_it = Arc::ptr_eq(adapter, &self.adapter) && Arc::ptr_eq(running, servant);
@@ -139,18 +143,18 @@ impl Poa {
         current.flatten()
     }
 
-    /// The servant that stands behind a reference: its own, or the default servant (15.3.9.22).
+    /// The servant of a reference's object, or the default servant (15.3.9.22).
     ///
     /// # Errors
     /// `WrongAdapter`; `WrongPolicy` without RETAIN or a default servant; `ObjectNotActive`.
     pub fn reference_to_servant(&self, reference: &ObjectRef) -> Result<Arc<dyn Servant>, PoaError> {
         self.adapter.check_exists()?;
-        self.must(self.adapter.policies.retains() || self.adapter.policies.has_default_servant())?;
+        self.require(self.adapter.policies.retains() || self.adapter.policies.has_default_servant())?;
         let id = self.id_in(reference)?;
         self.id_to_servant(&id)
     }
 
-    /// The id in a reference that this adapter made; the object need not be active (15.3.9.23).
+    /// The id in a reference that this adapter created; the object need not be active (15.3.9.23).
     ///
     /// # Errors
     /// `WrongAdapter`.
@@ -159,18 +163,18 @@ impl Poa {
         self.id_in(reference)
     }
 
-    /// The servant that stands behind an id: its own, or the default servant (15.3.9.24).
+    /// The servant of the object with this id, or the default servant (15.3.9.24).
     ///
     /// # Errors
     /// `WrongPolicy` without RETAIN or a default servant; `ObjectNotActive`.
     pub fn id_to_servant(&self, id: &ObjectId) -> Result<Arc<dyn Servant>, PoaError> {
         self.adapter.check_exists()?;
         let policies = &self.adapter.policies;
-        self.must(policies.retains() || policies.has_default_servant())?;
+        self.require(policies.retains() || policies.has_default_servant())?;
         let own = if policies.retains() { self.adapter.objects.find(id) } else { None };
         match own {
-            Some(Behind::Servant(servant)) => Ok(servant),
-            Some(Behind::Forward(_)) => Err(PoaError::ObjectNotActive),
+            Some(Binding::Servant(servant)) => Ok(servant),
+            Some(Binding::Forward(_)) => Err(PoaError::ObjectNotActive),
             None => self.adapter.default_servant.read().clone().ok_or(PoaError::ObjectNotActive),
         }
     }
@@ -181,29 +185,30 @@ impl Poa {
     /// `WrongPolicy` without RETAIN; `ObjectNotActive`; INITIALIZE if the ORB cannot listen.
     pub fn id_to_reference(&self, id: &ObjectId) -> Result<ObjectRef, PoaError> {
         self.adapter.check_exists()?;
-        self.must(self.adapter.policies.retains())?;
+        self.require(self.adapter.policies.retains())?;
         match self.adapter.objects.find(id).ok_or(PoaError::ObjectNotActive)? {
-            Behind::Servant(servant) => self.reference_of(id, servant.repository_id()),
-            Behind::Forward(Forwarding { target, .. }) => self.reference_of(id, target.type_id()),
+            Binding::Servant(servant) => self.reference_of(id, servant.repository_id()),
+            Binding::Forward(Forwarding { target, .. }) => self.reference_of(id, target.type_id()),
         }
     }
 
     pub(crate) fn reference_of(&self, id: &[u8], interface: &str) -> Result<ObjectRef, PoaError> {
         let mut references = self.adapter.references.get().cloned().unwrap_or_default();
         if self.adapter.operation_demux == OperationDemux::Active
-            && let Some(Behind::Servant(servant)) = self.adapter.objects.find(id)
+            && let Some(Binding::Servant(servant)) = self.adapter.objects.find(id)
         {
             references = references.offering(servant.operations());
         }
         Ok(self.orb.make_reference_as(&references, interface, id, self.adapter.key(id))?)
     }
 
-    /// The object id in a reference, if the reference is one of this adapter's.
+    /// The object id in a reference, if this adapter created the reference.
     fn id_in(&self, reference: &ObjectRef) -> Result<ObjectId, PoaError> {
         let profiles =
             reference.ior().profiles.iter().filter_map(|profile| IiopProfile::decode(profile).ok().flatten());
         let is_persistent = self.adapter.policies.is_persistent();
-        // Adapters of the same name in other servers have the same keys; random incarnations keep transient ones apart.
+        // Adapters of the same name in other servers have equal keys; transient ones differ by their random
+        // incarnations.
         let here = if is_persistent { self.orb.listen()? } else { Vec::new() };
         let mut ids = profiles.filter_map(|profile| {
             let is_here = !is_persistent || here.contains(&(profile.host, profile.port));
@@ -213,9 +218,9 @@ impl Poa {
     }
 }
 
-/// Shorter ways, not the standard's.
+/// Shorthand operations beyond the standard.
 impl Poa {
-    /// Activates a servant as a new object, which lives until it is deactivated or the ORB is shut down.
+    /// Activates a servant as a new object. It stays active until it is deactivated or the ORB is shut down.
     ///
     /// The ORB begins to listen if it has not done so yet.
     ///
@@ -225,7 +230,7 @@ impl Poa {
         self.activate_shared(Arc::new(servant))
     }
 
-    /// Activates a servant that others have too.
+    /// Activates a servant that is shared with its owner.
     ///
     /// # Errors
     /// As [`activate`](Self::activate); OBJ_ADAPTER if it is active already and the adapter has UNIQUE_ID.
@@ -236,7 +241,7 @@ impl Poa {
         Ok(self.reference_of(&id, &interface)?)
     }
 
-    /// Takes an object's servant away: further requests raise OBJECT_NOT_EXIST, those that run end in peace.
+    /// Deactivates an object: further requests raise OBJECT_NOT_EXIST, running ones complete.
     ///
     /// # Errors
     /// OBJECT_NOT_EXIST if the reference is not to an active object of this adapter.
@@ -245,7 +250,7 @@ impl Poa {
         ended.map_err(|_| error::not_active())
     }
 
-    /// Moves an object: whoever calls it is told to call `target` instead (LOCATION_FORWARD).
+    /// Forwards requests for an object to `target` (LOCATION_FORWARD).
     ///
     /// # Errors
     /// OBJECT_NOT_EXIST if the reference is not to an active object of this adapter.
@@ -253,8 +258,9 @@ impl Poa {
         self.forward_as(object, Forwarding { target, is_permanent: false })
     }
 
-    /// Moves an object for good: clients need not come back to where they found it (LOCATION_FORWARD_PERM). Those of GIOP 1.0 and
-    /// 1.1 know only [`forward`](Self::forward), and are told that.
+    /// Forwards requests for an object permanently: clients need not return to the original reference
+    /// (LOCATION_FORWARD_PERM). Clients of GIOP 1.0 and 1.1 receive LOCATION_FORWARD, since they know no
+    /// other.
     ///
     /// # Errors
     /// As [`forward`](Self::forward).
@@ -264,10 +270,10 @@ impl Poa {
 
     fn forward_as(&self, object: &ObjectRef, forwarding: Forwarding) -> Result<(), SystemException> {
         let id = self.id_in(object).map_err(|_| error::not_active())?;
-        self.adapter.objects.replace(&id, Behind::Forward(forwarding)).map(drop).ok_or_else(error::not_active)
+        self.adapter.objects.replace(&id, Binding::Forward(forwarding)).map(drop).ok_or_else(error::not_active)
     }
 
-    /// How many objects are active.
+    /// The number of active objects.
     #[must_use]
     pub fn active_objects(&self) -> usize {
         self.adapter.objects.len()

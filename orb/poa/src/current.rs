@@ -1,4 +1,4 @@
-//! `PortableServer::Current`: which object a servant is asked to be (CORBA 3.3 Part 1, 15.3.10).
+//! `PortableServer::Current`: the target object of a servant's current request (CORBA 3.3 Part 1, 15.3.10).
 
 use std::{error::Error, fmt};
 
@@ -7,16 +7,16 @@ use spandrel_sync::Arc;
 
 use crate::{ObjectId, Poa, frames::innermost};
 
-/// What the upcall that runs in this thread is for (15.3.10).
+/// Access to the adapter, object and servant of the upcall in this thread (15.3.10).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Current;
 
-/// The thread is not inside of an upcall (15.3.10.1).
+/// The error outside an upcall (15.3.10.1).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct NoContext;
 
 impl Current {
-    /// Asks about the thread that uses it, whichever made it.
+    /// Creates a `Current`; it refers to the thread that uses it, not to the one that created it.
     #[must_use]
     pub fn new() -> Self {
         Self
@@ -25,7 +25,7 @@ impl Current {
     /// The adapter of the object.
     ///
     /// # Errors
-    /// `NoContext` outside of an upcall.
+    /// `NoContext` outside an upcall.
     pub fn poa(self) -> Result<Poa, NoContext> {
         innermost(|adapter, _, _| Poa::of(adapter)).ok_or(NoContext)?.map_err(|_| NoContext)
     }
@@ -33,7 +33,7 @@ impl Current {
     /// The id of the object.
     ///
     /// # Errors
-    /// `NoContext` outside of an upcall.
+    /// `NoContext` outside an upcall.
     pub fn object_id(self) -> Result<ObjectId, NoContext> {
         innermost(|_, id, _| id.into()).ok_or(NoContext)
     }
@@ -41,7 +41,7 @@ impl Current {
     /// A reference to the object.
     ///
     /// # Errors
-    /// `NoContext` outside of an upcall.
+    /// `NoContext` outside an upcall.
     pub fn reference(self) -> Result<ObjectRef, NoContext> {
         innermost(|adapter, id, servant| {
             let poa = Poa::of(adapter).map_err(|_| NoContext)?;
@@ -50,10 +50,10 @@ impl Current {
         .ok_or(NoContext)?
     }
 
-    /// The servant that runs.
+    /// The servant of the upcall.
     ///
     /// # Errors
-    /// `NoContext` outside of an upcall.
+    /// `NoContext` outside an upcall.
     pub fn servant(self) -> Result<Arc<dyn Servant>, NoContext> {
         innermost(|_, _, servant| Arc::clone(servant)).ok_or(NoContext)
     }
@@ -61,7 +61,7 @@ impl Current {
 
 impl fmt::Display for NoContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the thread is not inside of an upcall")
+        f.write_str("the thread is not inside an upcall")
     }
 }
 

@@ -1,7 +1,9 @@
-//! The end of an object's activation (CORBA 3.3 Part 1, 15.3.6.2 and 15.3.9.20): after its last request, the servant activator is told.
+//! Deactivation of objects (CORBA 3.3 Part 1, 15.3.6.2 and 15.3.9.20): after the last request, the servant
+//! activator etherealizes the object.
 //!
-//! The thread that ends the last request tells it. Where there is none, because no request runs, a thread of the adapter's does, since
-//! `deactivate_object` returns at once. Until that is done the id stands for nothing and cannot be activated: whoever wants to waits.
+//! The thread that ends the last request calls the activator. Without a running request a thread of the
+//! adapter's own does, since `deactivate_object` returns at once. Until then the id has no object and cannot
+//! be activated: an activation waits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,96 +11,97 @@ use spandrel_sync::{Arc, atomic::Ordering, thread};
 
 use crate::{
     ObjectId, Poa, PoaError, ServantManager, ThreadPolicy,
-    adapter::{Adapter, servants::let_go},
-    etherealizer::Ended,
-    frames::Entered,
-    objects::{Active, Behind, Ending},
+    adapter::{Adapter, servants::drop_logged},
+    etherealizer::DeactivatedObject,
+    frames::EnteredFrame,
+    objects::{ActiveObject, Binding, Deactivation},
 };
 
 impl Adapter {
-    /// Deactivates an object for the application.
+    /// Deactivates an object on behalf of the application.
     pub(crate) fn deactivate(self: &Arc<Self>, id: &ObjectId) -> Result<(), PoaError> {
-        let ending = Ending { etherealize: true, is_cleanup: false };
-        if self.begin_deactivation(id, ending) { Ok(()) } else { Err(PoaError::ObjectNotActive) }
+        let deactivation = Deactivation { etherealize: true, is_cleanup: false };
+        if self.begin_deactivation(id, deactivation) { Ok(()) } else { Err(PoaError::ObjectNotActive) }
     }
 
-    /// Begins to deactivate an object; false if it is not active.
-    fn begin_deactivation(self: &Arc<Self>, id: &[u8], ending: Ending) -> bool {
+    /// Begins the deactivation of an object; returns false if it is not active.
+    fn begin_deactivation(self: &Arc<Self>, id: &[u8], deactivation: Deactivation) -> bool {
         // Counted before it can end.
         self.usage.begin_ending();
-        let Some(active) = self.objects.deactivate(id, ending) else {
+        let Some(active) = self.objects.deactivate(id, deactivation) else {
             self.usage.ended();
             return false;
         };
         if let Some(active) = Arc::into_inner(active) {
-            self.object_ended(id, active, false);
+            self.complete_deactivation(id, active, false);
         }
         true
     }
 
     /// Deactivates all objects, since the adapter or its manager ends.
     pub(crate) fn deactivate_all(self: &Arc<Self>, etherealize: bool) {
-        let ending = Ending { etherealize, is_cleanup: true };
+        let deactivation = Deactivation { etherealize, is_cleanup: true };
         for id in self.objects.ids() {
-            self.begin_deactivation(&id, ending);
+            self.begin_deactivation(&id, deactivation);
         }
     }
 
-    /// Deactivates an object that became active while the adapter ended.
+    /// Deactivates an object that became active while the adapter was being destroyed.
     pub(crate) fn deactivate_late(self: &Arc<Self>, id: &[u8]) {
         let etherealize = self.etherealizes_at_end.load(Ordering::SeqCst);
-        self.begin_deactivation(id, Ending { etherealize, is_cleanup: true });
+        self.begin_deactivation(id, Deactivation { etherealize, is_cleanup: true });
     }
 
-    /// Nobody uses any longer what stood behind an object. `is_request`: the caller was the last request.
-    pub(crate) fn object_ended(self: &Arc<Self>, id: &[u8], active: Active, is_request: bool) {
-        // Otherwise something else stands there, and what did before is let go.
-        let Some(ending) = self.objects.ending(id, &active) else { return };
-        let Behind::Servant(servant) = active.behind else { return self.end_deactivation(id) };
-        if !ending.etherealize || !self.has_activator() {
-            self.objects.let_go(&servant);
-            let_go(servant);
+    /// Completes the deactivation of an unused object. `is_request`: the caller is its last request.
+    pub(crate) fn complete_deactivation(self: &Arc<Self>, id: &[u8], active: ActiveObject, is_request: bool) {
+        // Otherwise the object has a new servant, and the old one is only released.
+        let Some(deactivation) = self.objects.deactivation(id, &active) else { return };
+        let Binding::Servant(servant) = active.binding else { return self.end_deactivation(id) };
+        if !deactivation.etherealize || !self.has_activator() {
+            self.objects.release_servant(&servant);
+            drop_logged(servant);
             return self.end_deactivation(id);
         }
-        let ended = Ended { id: id.into(), servant, ending };
+        let object = DeactivatedObject { id: id.into(), servant, deactivation };
         if is_request {
-            self.etherealize(ended);
+            self.etherealize(object);
         } else {
-            self.etherealize_elsewhere(ended);
+            self.etherealize_on_own_thread(object);
         }
     }
 
     fn end_deactivation(&self, id: &[u8]) {
         self.objects.end_deactivation(id);
         self.usage.ended();
-        self.let_go_if_over();
+        self.release_if_destroyed();
     }
 
-    /// The ORB ends, and its main thread has had its time: what that has not done is done here.
-    pub(crate) fn etherealize_left(self: &Arc<Self>) {
+    /// Etherealizes the remaining objects when the ORB ends and its main thread has had its time.
+    pub(crate) fn etherealize_pending(self: &Arc<Self>) {
         if self.policies.thread == ThreadPolicy::MainThreadModel {
             self.etherealize_all();
         }
     }
 
-    fn etherealize_elsewhere(self: &Arc<Self>, ended: Ended) {
-        let is_cleanup = ended.ending.is_cleanup;
-        if !self.etherealizer.push(ended) {
+    fn etherealize_on_own_thread(self: &Arc<Self>, object: DeactivatedObject) {
+        let is_cleanup = object.deactivation.is_cleanup;
+        if !self.etherealizer.push(object) {
             return;
         }
         if self.policies.thread == ThreadPolicy::MainThreadModel {
-            return self.etherealize_in_main(is_cleanup);
+            return self.etherealize_on_main_thread(is_cleanup);
         }
         let adapter = Arc::clone(self);
         let started = thread::Builder::new().name("spandrel-ethereal".into()).spawn(move || adapter.etherealize_all());
         if let Err(error) = started {
-            tracing::error!(%error, "no thread to tell a servant activator in; doing it here");
+            tracing::error!(%error, "cannot start a thread to call a servant activator; calling it in the current thread");
             self.etherealize_all();
         }
     }
 
-    /// As servants of this adapter are called; but whoever ends the adapter may be the main thread, and wait for this.
-    fn etherealize_in_main(self: &Arc<Self>, is_cleanup: bool) {
+    /// Calls the servant activator on the main thread, as servants of this adapter are called. The main
+    /// thread itself may be the one that waits for this.
+    fn etherealize_on_main_thread(self: &Arc<Self>, is_cleanup: bool) {
         let adapter = Arc::clone(self);
         let orb = if is_cleanup { None } else { self.orb() };
         let accepted = orb.map(|orb| orb.run_in_main(Box::new(move || adapter.etherealize_all())));
@@ -108,26 +111,26 @@ impl Adapter {
     }
 
     fn etherealize_all(self: &Arc<Self>) {
-        while let Some(ended) = self.etherealizer.next() {
-            // As a request would, so that servants and servant managers are called by one thread at a time if that is the policy.
-            let _turn = self.turn.as_ref().map(|turn| turn.take());
-            let entered = Entered::new();
+        while let Some(object) = self.etherealizer.next() {
+            // As in a request, so that the thread policy covers servants and servant managers.
+            let _guard = self.serial_lock.as_ref().map(|serial_lock| serial_lock.acquire_blocking());
+            let entered = EnteredFrame::new();
             *entered.frame().adapter.borrow_mut() = Some(Arc::clone(self));
-            entered.frame().set_object_id(&ended.id);
-            self.etherealize(ended);
+            entered.frame().set_object_id(&object.id);
+            self.etherealize(object);
         }
     }
 
-    fn etherealize(self: &Arc<Self>, ended: Ended) {
-        let Ended { id, servant, ending } = ended;
+    fn etherealize(self: &Arc<Self>, object: DeactivatedObject) {
+        let DeactivatedObject { id, servant, deactivation } = object;
         let manager = self.servant_manager.read().clone();
         if let (Some(ServantManager::Activator(activator)), Ok(poa)) = (manager, Poa::of(self)) {
-            let remaining = self.objects.let_go(&servant);
+            let remaining = self.objects.release_servant(&servant);
             spandrel_sync::held::assert_none("a servant activator");
-            let told = catch_unwind(AssertUnwindSafe(|| {
-                activator.etherealize(&id, &poa, servant, ending.is_cleanup, remaining);
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                activator.etherealize(&id, &poa, servant, deactivation.is_cleanup, remaining);
             }));
-            if told.is_err() {
+            if result.is_err() {
                 tracing::error!(adapter = ?self.path, "a servant activator panicked in etherealize");
             }
         }

@@ -1,16 +1,16 @@
-//! Where the adapters of an ORB are, by their places and by how their keys begin.
+//! The adapters of an ORB, by slot and by key prefix.
 
 use std::collections::HashMap;
 
 use spandrel_sync::{Arc, RwLock};
 
-use crate::{key::Place, slots::Slots};
+use crate::{key::SlotId, slots::Slots};
 
-/// The tables that lead from a key to an adapter, whatever that is.
+/// The tables that map keys to adapters.
 pub(crate) struct Directory<A> {
-    /// All of them, by their places; transient keys have those.
+    /// All adapters by slot; transient keys contain the slot.
     all: RwLock<Slots<Arc<A>>>,
-    /// Persistent ones, by how their keys begin.
+    /// Persistent adapters, by key prefix.
     persistent: RwLock<HashMap<Vec<u8>, Arc<A>>>,
 }
 
@@ -21,21 +21,21 @@ impl<A> Default for Directory<A> {
 }
 
 impl<A> Directory<A> {
-    /// Makes one that knows its place; `None` if there are too many.
-    pub(crate) fn insert_with(&self, make: impl FnOnce(Place) -> Arc<A>) -> Option<Arc<A>> {
+    /// Creates an adapter that knows its slot; `None` if there are too many.
+    pub(crate) fn insert_with(&self, make: impl FnOnce(SlotId) -> Arc<A>) -> Option<Arc<A>> {
         self.all.write().insert_with(make).cloned()
     }
 
-    pub(crate) fn at(&self, place: Place) -> Option<Arc<A>> {
-        self.all.read().get(place).cloned()
+    pub(crate) fn at(&self, slot_id: SlotId) -> Option<Arc<A>> {
+        self.all.read().get(slot_id).cloned()
     }
 
-    pub(crate) fn remove(&self, place: Place) {
-        let removed = self.all.write().remove(place);
+    pub(crate) fn remove(&self, slot_id: SlotId) {
+        let removed = self.all.write().remove(slot_id);
         drop(removed);
     }
 
-    /// From now on requests for these keys find it.
+    /// Makes the adapter available to requests with this key prefix.
     pub(crate) fn publish(&self, prefix: &[u8], adapter: &Arc<A>) {
         let replaced = self.persistent.write().insert(prefix.to_vec(), Arc::clone(adapter));
         drop(replaced);
@@ -45,7 +45,8 @@ impl<A> Directory<A> {
         self.persistent.read().get(prefix).cloned()
     }
 
-    /// Nobody finds it by these keys any more. Another of its name may have been made already, and stays.
+    /// Makes the adapter unavailable to requests. A new adapter of the same name may exist already, and
+    /// stays.
     pub(crate) fn withdraw(&self, prefix: &[u8], adapter: &Arc<A>) {
         let mut persistent = self.persistent.write();
         if persistent.get(prefix).is_some_and(|known| Arc::ptr_eq(known, adapter)) {

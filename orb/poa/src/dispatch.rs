@@ -1,8 +1,8 @@
-//! From a request to its upcall.
+//! Dispatch of requests to upcalls.
 //!
-//! A request that meets what it has to wait for (a manager that holds, an adapter or a servant that is being made or ended, another's
-//! turn) is deferred, and begins anew from its key when that is over: whatever has changed meanwhile, it is treated as if
-//! it came now (CORBA 3.3 Part 1, 15.3.9.4 asks for just that).
+//! A request may have to wait: for a holding manager, for an adapter or a servant that is being created or
+//! destroyed, or for the lock of a single-threaded adapter. It is deferred, and then dispatched again from
+//! its key, as if it had just arrived (CORBA 3.3 Part 1, 15.3.9.4 requires that).
 
 use std::{any::Any, time::Duration};
 
@@ -12,82 +12,88 @@ use spandrel_sync::{Arc, Mutex, Weak, time::Instant};
 use crate::{
     ThreadPolicy,
     adapter::{Adapter, Root},
-    entering::Entrance,
+    adapter_lookup::AdapterLookup,
     error,
-    finding::Search,
     frames::Frame,
-    in_use::InUse,
     invocation::{Invocation, Upcall},
     key,
-    objects::Behind,
+    objects::Binding,
+    serial_lock::{LockAttempt, QueuedLock, SerialGuard},
+    servant_in_use::ServantInUse,
+    servant_lookup::ServantLookup,
     signal::Ticket,
-    turn::{Asked, Held, Promise},
 };
 
-/// How long the end of the ORB waits for servant activators to be told.
-const PARTING: Duration = Duration::from_secs(2);
+/// The time that the ORB's shutdown waits for servant activators.
+const ETHEREALIZATION_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Root {
-    /// Runs a request, or has it run later. `promise`: a turn that it has waited for.
+    /// Runs a request, or defers it. `queued`: the place in the queue of the serial lock that it has waited
+    /// with.
     pub(crate) fn serve(
         &self,
         key: &[u8],
         call: ServerCall<'_>,
-        mut promise: Option<Promise>,
+        mut queued: Option<QueuedLock>,
     ) -> Result<Replied, SystemException> {
-        // Given up after all that happens at the end of the frame.
-        let mut _held: Option<Held> = None;
+        // Dropped after everything at the end of the frame.
+        let mut _guard: Option<SerialGuard> = None;
         let upcall = Upcall::new();
         let frame = upcall.frame();
         loop {
             match self.find_adapter(frame, key)? {
                 None => {}
-                Some(Search::Wait(ticket)) => return self.later(key, call, without_turn(ticket)),
-                Some(Search::Found(_) | Search::Again) => continue,
+                Some(AdapterLookup::Wait(ticket)) => return self.defer(key, call, wait_for_signal(ticket)),
+                Some(AdapterLookup::Found(_) | AdapterLookup::Retry) => continue,
             }
             let adapter = frame.adapter.borrow();
-            let adapter = adapter.as_ref().expect("it was found");
+            let adapter = adapter.as_ref().expect("find_adapter put it there");
             let id = &key[adapter.prefix.len()..];
             frame.set_object_id(id);
-            match (adapter.policies.thread, &adapter.turn) {
+            match (adapter.policies.thread, &adapter.serial_lock) {
                 (ThreadPolicy::MainThreadModel, _) if !self.orb.get()?.is_main_thread() => {
-                    return self.in_main(key, call);
+                    return self.defer_to_main_thread(key, call);
                 }
-                (ThreadPolicy::SingleThreadModel, Some(turn)) => {
-                    let promised = promise.take().filter(|promise| promise.is_of(turn));
-                    _held = match promised.map_or_else(|| turn.ask(), |promise| Asked::Now(promise.redeem())) {
-                        Asked::Now(turn) => Some(turn),
-                        Asked::Later(promise) => return self.later(key, call, async { Some(promise.due().await) }),
-                        Asked::Never => {
+                (ThreadPolicy::SingleThreadModel, Some(serial_lock)) => {
+                    let reserved = queued.take().filter(|queued| queued.is_of(serial_lock));
+                    _guard = match reserved
+                        .map_or_else(|| serial_lock.try_acquire(), |queued| LockAttempt::Acquired(queued.acquire()))
+                    {
+                        LockAttempt::Acquired(serial_lock) => Some(serial_lock),
+                        LockAttempt::Queued(queued) => {
+                            return self.defer(key, call, async { Some(queued.ready().await) });
+                        }
+                        LockAttempt::QueueFull => {
                             return Err(error::discarded("too many requests wait for the adapter's thread"));
                         }
                     };
                 }
-                _ => _held = None,
+                _ => _guard = None,
             }
             match adapter.enter(id, call.operation(), Some(&call))? {
-                Entrance::Serve(in_use) => {
+                ServantLookup::Found(in_use) => {
                     let in_use = frame.in_use.replace(Some(in_use));
-                    debug_assert!(in_use.is_none(), "the frame was left");
+                    debug_assert!(in_use.is_none(), "the frame is free");
                     return run(adapter, id, frame, call);
                 }
-                Entrance::Forward(forwarding) => return forwarding.answer(call),
-                Entrance::Wait(ticket) => return self.later(key, call, without_turn(ticket)),
-                Entrance::Again => {}
+                ServantLookup::Forward(forwarding) => return forwarding.answer(call),
+                ServantLookup::Wait(ticket) => return self.defer(key, call, wait_for_signal(ticket)),
+                ServantLookup::Retry => {}
             }
         }
     }
 
-    /// Has the adapter of this key in the frame, or says what the request is to do instead.
+    /// Puts the adapter of this key into the frame, or returns the reason for which the request has to wait
+    /// or start again.
     #[inline]
-    pub(crate) fn find_adapter(&self, frame: &Frame, key: &[u8]) -> Result<Option<Search>, SystemException> {
-        if self.is_at(frame, key) {
+    pub(crate) fn find_adapter(&self, frame: &Frame, key: &[u8]) -> Result<Option<AdapterLookup>, SystemException> {
+        if self.has_adapter_of(frame, key) {
             return Ok(None);
         }
-        // Forgotten first: what is asked meanwhile is not inside of that adapter.
+        // Cleared first: calls to the application meanwhile are not inside that adapter.
         frame.adapter.take();
         match self.search(key)? {
-            Search::Found(adapter) => {
+            AdapterLookup::Found(adapter) => {
                 *frame.adapter.borrow_mut() = Some(adapter);
                 Ok(None)
             }
@@ -95,39 +101,39 @@ impl Root {
         }
     }
 
-    /// Whether the frame has the adapter of this key in it still.
+    /// Whether the frame still holds the adapter of this key.
     #[inline]
-    fn is_at(&self, frame: &Frame, key: &[u8]) -> bool {
+    fn has_adapter_of(&self, frame: &Frame, key: &[u8]) -> bool {
         let adapter = frame.adapter.borrow();
         adapter.as_ref().is_some_and(|adapter| {
-            adapter.has_key(key) && std::ptr::eq(adapter.root.as_ptr(), self) && !adapter.is_gone()
+            adapter.has_key(key) && std::ptr::eq(adapter.root.as_ptr(), self) && !adapter.is_destroyed()
         })
     }
 
-    /// Has a request begin anew when what it waits for has come.
-    fn later(
+    /// Defers a request until the awaited event, then dispatches it again.
+    fn defer(
         &self,
         key: &[u8],
         call: ServerCall<'_>,
-        wait: impl Future<Output = Option<Promise>> + Send + 'static,
+        wait: impl Future<Output = Option<QueuedLock>> + Send + 'static,
     ) -> Result<Replied, SystemException> {
-        let (root, key) = (Weak::clone(&self.me), key.to_vec());
+        let (root, key) = (Weak::clone(&self.weak_self), key.to_vec());
         call.spawn(move |deferred| async move {
-            let promise = wait.await;
+            let queued = wait.await;
             let outcome = deferred.answer(|call| match root.upgrade() {
-                Some(root) => root.serve(&key, call, promise),
+                Some(root) => root.serve(&key, call, queued),
                 None => Err(error::no_adapter()),
             });
             deferred.end(outcome);
         })
     }
 
-    /// Has the main thread run a request.
-    fn in_main(&self, key: &[u8], call: ServerCall<'_>) -> Result<Replied, SystemException> {
+    /// Runs a request on the main thread.
+    fn defer_to_main_thread(&self, key: &[u8], call: ServerCall<'_>) -> Result<Replied, SystemException> {
         let orb = self.orb.get()?;
-        let (root, key) = (Weak::clone(&self.me), key.to_vec());
+        let (root, key) = (Weak::clone(&self.weak_self), key.to_vec());
         let (deferred, replied) = call.defer()?;
-        // Shared, so that it can be refused if the job is.
+        // Shared, so that the request can be rejected if the job is.
         let deferred = Arc::new(Mutex::new(Some(deferred)));
         let job = Arc::clone(&deferred);
         let refused = orb.run_in_main(Box::new(move || {
@@ -139,30 +145,30 @@ impl Root {
             deferred.end(outcome);
         }));
         if let Err(exception) = refused {
-            let left = deferred.lock().take();
-            left.into_iter().for_each(|deferred| deferred.end(Err(exception.clone())));
+            let rejected = deferred.lock().take();
+            rejected.into_iter().for_each(|deferred| deferred.end(Err(exception.clone())));
         }
         Ok(replied)
     }
 }
 
-async fn without_turn(ticket: Ticket) -> Option<Promise> {
+async fn wait_for_signal(ticket: Ticket) -> Option<QueuedLock> {
     ticket.await;
     None
 }
 
-/// Runs the upcall that the frame is ready for.
+/// Runs the upcall for which the frame is prepared.
 #[inline]
 fn run(adapter: &Arc<Adapter>, id: &[u8], frame: &Frame, call: ServerCall<'_>) -> Result<Replied, SystemException> {
     let in_use = frame.in_use.borrow();
-    let in_use = in_use.as_ref().expect("it was just put there");
+    let in_use = in_use.as_ref().expect("the caller has set it");
     match in_use {
-        InUse::Object(active) => match &active.behind {
-            Behind::Servant(servant) => call.run(&**servant, &Invocation { adapter, id, in_use }),
-            Behind::Forward(forwarding) => forwarding.answer(call),
+        ServantInUse::Object(active) => match &active.binding {
+            Binding::Servant(servant) => call.run(&**servant, &Invocation { adapter, id, in_use }),
+            Binding::Forward(forwarding) => forwarding.answer(call),
         },
-        InUse::Default(servant) => call.run(&**servant, &Invocation { adapter, id, in_use }),
-        InUse::Located(located) => call.run(&*located.servant, &Invocation { adapter, id, in_use }),
+        ServantInUse::Default(servant) => call.run(&**servant, &Invocation { adapter, id, in_use }),
+        ServantInUse::Located(located) => call.run(&*located.servant, &Invocation { adapter, id, in_use }),
     }
 }
 
@@ -172,7 +178,7 @@ impl ObjectAdapter for Root {
     }
 
     fn bidirectional_policy(&self, object_key: &[u8]) -> Option<BidirectionalPolicy> {
-        self.known(object_key).ok()??.policy(BidirectionalPolicy::POLICY_TYPE)?.value().copied()
+        self.find_existing(object_key).ok()??.policy(BidirectionalPolicy::POLICY_TYPE)?.value().copied()
     }
 
     fn enter(
@@ -183,30 +189,30 @@ impl ObjectAdapter for Root {
     ) -> Result<bool, SystemException> {
         let entered = Upcall::new();
         let frame = entered.frame();
-        if !self.is_at(frame, object_key) {
+        if !self.has_adapter_of(frame, object_key) {
             frame.adapter.take();
-            if key::home(self.incarnation, object_key).is_none() {
-                // Another's key, or a plain one.
+            if key::parse(self.incarnation, object_key).is_none() {
+                // A key of another kind of adapter, or a plain one.
                 return Ok(false);
             }
-            let Search::Found(adapter) = self.search(object_key)? else { return Ok(false) };
+            let AdapterLookup::Found(adapter) = self.search(object_key)? else { return Ok(false) };
             *frame.adapter.borrow_mut() = Some(adapter);
         }
         let adapter = frame.adapter.borrow();
-        let adapter = adapter.as_ref().expect("it was found");
+        let adapter = adapter.as_ref().expect("find_adapter put it there");
         let id = &object_key[adapter.prefix.len()..];
         let Some(in_use) = adapter.enter_active(id) else { return Ok(false) };
         frame.set_object_id(id);
         *frame.in_use.borrow_mut() = Some(in_use);
         let in_use = frame.in_use.borrow();
-        let Some(servant) = in_use.as_ref().and_then(InUse::servant) else { return Ok(false) };
+        let Some(servant) = in_use.as_ref().and_then(ServantInUse::servant) else { return Ok(false) };
         upcall(servant);
         Ok(true)
     }
 
     fn locate(&self, object_key: &[u8]) -> Result<Located, SystemException> {
-        // What is not there yet the request will have made.
-        let Some(adapter) = self.known(object_key)? else { return Ok(Located::Here) };
+        // A request would have the adapter or object created.
+        let Some(adapter) = self.find_existing(object_key)? else { return Ok(Located::Here) };
         if !adapter.is_open() {
             adapter.check_admits()?;
         }
@@ -227,16 +233,18 @@ impl ObjectAdapter for Root {
 
     fn close(&self) {
         let mut all = Vec::new();
-        Self::all_below(self.top(), &mut all);
-        let destroyed = self.destroy(self.top(), true, false);
-        debug_assert!(destroyed.is_ok(), "it was not waited for");
-        // For those that have somebody to tell, and all together.
+        Self::collect_descendants(self.root_adapter(), &mut all);
+        let destroyed = self.destroy(self.root_adapter(), true, false);
+        debug_assert!(destroyed.is_ok(), "destruction without waiting cannot fail");
+        // Adapters with servant activators only, all at once.
         let start = Instant::now();
         for adapter in all.iter().filter(|adapter| adapter.has_activator()) {
-            adapter.usage.await_quiet(PARTING.saturating_sub(Instant::now().saturating_duration_since(start)));
+            adapter
+                .usage
+                .await_quiet(ETHEREALIZATION_TIMEOUT.saturating_sub(Instant::now().saturating_duration_since(start)));
         }
-        all.iter().for_each(Adapter::etherealize_left);
-        self.orb.let_go();
+        all.iter().for_each(Adapter::etherealize_pending);
+        self.orb.release();
     }
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {

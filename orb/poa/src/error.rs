@@ -1,20 +1,21 @@
-//! What operations of adapters and their managers are refused with, and the system exceptions of both.
+//! Errors of operations on adapters and managers, and the system exceptions of both.
 
 use std::{error::Error, fmt};
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 
-/// Why an operation of an adapter was refused: the user exceptions of `PortableServer`, or a system exception.
+/// The error of an operation on an adapter: one of the user exceptions of `PortableServer`, or a system
+/// exception.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PoaError {
-    /// The parent has a child of this name (15.3.9.2).
+    /// The parent already has a child of this name (15.3.9.2).
     AdapterAlreadyExists,
-    /// There is no child of this name, and none could be made (15.3.9.3).
+    /// There is no child of this name, and none could be created (15.3.9.3).
     AdapterNonExistent,
     /// A policy is not valid, or contradicts others.
     InvalidPolicy {
-        /// Its place among those given.
+        /// Its index among the given policies.
         index: u16,
     },
     /// There is no default servant (15.3.9.11).
@@ -23,17 +24,17 @@ pub enum PoaError {
     ObjectAlreadyActive,
     /// The object has no servant.
     ObjectNotActive,
-    /// The servant stands behind another object, and may not stand behind two.
+    /// The servant serves another object, and the adapter has UNIQUE_ID.
     ServantAlreadyActive,
-    /// The servant stands behind no object.
+    /// The servant serves no object.
     ServantNotActive,
-    /// The reference is not one of this adapter's.
+    /// Another adapter created the reference.
     WrongAdapter,
-    /// The adapter has other policies than the operation needs.
+    /// The adapter's policies do not permit the operation.
     WrongPolicy,
-    /// The manager is inactive, and nothing else any more (15.3.2).
+    /// The manager is inactive, permanently (15.3.2).
     AdapterInactive,
-    /// There is a manager of this id (15.3.3).
+    /// A manager of this id exists (15.3.3).
     ManagerAlreadyExists,
     /// A system exception.
     System(SystemException),
@@ -42,7 +43,7 @@ pub enum PoaError {
 impl fmt::Display for PoaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::AdapterAlreadyExists => "the adapter has a child of this name",
+            Self::AdapterAlreadyExists => "the adapter already has a child of this name",
             Self::AdapterNonExistent => "the adapter has no child of this name",
             Self::InvalidPolicy { index } => return write!(f, "policy {index} is invalid"),
             Self::NoServant => "the adapter has no default servant",
@@ -50,10 +51,10 @@ impl fmt::Display for PoaError {
             Self::ObjectNotActive => "the object is not active",
             Self::ServantAlreadyActive => "the servant is active already",
             Self::ServantNotActive => "the servant is not active",
-            Self::WrongAdapter => "the reference is another adapter's",
-            Self::WrongPolicy => "the adapter's policies do not allow it",
+            Self::WrongAdapter => "the reference belongs to another adapter",
+            Self::WrongPolicy => "the adapter's policies do not permit the operation",
             Self::AdapterInactive => "the manager is inactive",
-            Self::ManagerAlreadyExists => "there is a manager of this id",
+            Self::ManagerAlreadyExists => "a manager of this id exists already",
             Self::System(exception) => return exception.fmt(f),
         })
     }
@@ -75,7 +76,7 @@ impl From<SystemException> for PoaError {
 }
 
 impl From<PoaError> for SystemException {
-    /// For operations that may raise system exceptions only: OBJ_ADAPTER that says the rest.
+    /// For operations that raise system exceptions only: the other errors become OBJ_ADAPTER with their text.
     fn from(error: PoaError) -> Self {
         match error {
             PoaError::System(exception) => exception,
@@ -84,41 +85,41 @@ impl From<PoaError> for SystemException {
     }
 }
 
-/// Nobody has this key, or the object has no servant and none can be had (15.2.6).
+/// The key is unknown, or its object has no servant and none can be supplied (15.2.6).
 pub(crate) fn not_active() -> SystemException {
     SystemException::object_not_exist(0, CompletionStatus::No).with_detail("no such object is active here")
 }
 
-/// The object's adapter does not exist and could not be made (15.3.4.1).
+/// The object's adapter does not exist and could not be created (15.3.4.1).
 pub(crate) fn no_adapter() -> SystemException {
     SystemException::object_not_exist(minor::NO_SUCH_ADAPTER, CompletionStatus::No)
         .with_detail("the object's adapter does not exist")
 }
 
-/// The adapter whose operation was called has been destroyed (15.3.9.4).
+/// The adapter of the called operation has been destroyed (15.3.9.4).
 pub(crate) fn destroyed() -> SystemException {
     SystemException::object_not_exist(minor::NO_SUCH_ADAPTER, CompletionStatus::No)
         .with_detail("the adapter has been destroyed")
 }
 
-/// Waiting would never end, since the caller is what would be waited for.
+/// The wait would never end, since the caller is part of the awaited work.
 pub(crate) fn would_deadlock() -> SystemException {
     SystemException::bad_inv_order(minor::OPERATION_WOULD_DEADLOCK, CompletionStatus::No)
-        .with_detail("inside of an upcall of the same ORB this would wait for itself")
+        .with_detail("the operation cannot wait for itself inside an upcall of the same ORB")
 }
 
-/// There are too many that wait already.
+/// Too many requests wait already.
 pub(crate) fn discarded(why: &'static str) -> SystemException {
     SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No).with_detail(why)
 }
 
-/// An id that an adapter that makes its ids has not made (15.3.9.17).
-pub(crate) fn not_made_here() -> SystemException {
+/// An id that an adapter with SYSTEM_ID did not assign (15.3.9.17).
+pub(crate) fn id_not_assigned() -> SystemException {
     SystemException::bad_param(minor::INVALID_OBJECT_ID, CompletionStatus::No)
-        .with_detail("the adapter makes its object ids itself, and has not made this one")
+        .with_detail("the adapter assigns its object ids itself, and did not assign this one")
 }
 
-/// All ids are taken.
+/// All ids are in use.
 pub(crate) fn no_more_ids() -> SystemException {
-    SystemException::no_resources(0, CompletionStatus::No).with_detail("all object ids are taken")
+    SystemException::no_resources(0, CompletionStatus::No).with_detail("all object ids are in use")
 }

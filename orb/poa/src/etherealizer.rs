@@ -1,41 +1,41 @@
-//! Objects that are no longer active, and whose servant activator has not been told yet.
+//! Deactivated objects that wait for their servant activator.
 
 use std::collections::VecDeque;
 
 use spandrel_orb::Servant;
 use spandrel_sync::{Arc, Mutex};
 
-use crate::{ObjectId, objects::Ending};
+use crate::{ObjectId, objects::Deactivation};
 
-/// What a thread of the adapter's own is to do.
+/// The work of a thread of the adapter's own.
 #[derive(Default)]
 pub(crate) struct Etherealizer(Mutex<Work>);
 
 #[derive(Default)]
 struct Work {
-    left: VecDeque<Ended>,
+    pending: VecDeque<DeactivatedObject>,
     has_thread: bool,
 }
 
-/// An object that is no longer active.
-pub(crate) struct Ended {
+/// A deactivated object.
+pub(crate) struct DeactivatedObject {
     pub(crate) id: ObjectId,
     pub(crate) servant: Arc<dyn Servant>,
-    pub(crate) ending: Ending,
+    pub(crate) deactivation: Deactivation,
 }
 
 impl Etherealizer {
-    /// One more. True if there is no thread yet that takes them, and one is needed.
-    pub(crate) fn push(&self, ended: Ended) -> bool {
+    /// Adds an object. Returns true if a thread has to be started for it.
+    pub(crate) fn push(&self, object: DeactivatedObject) -> bool {
         let mut work = self.0.lock();
-        work.left.push_back(ended);
+        work.pending.push_back(object);
         !std::mem::replace(&mut work.has_thread, true)
     }
 
-    /// The first. A thread that is told that there is none does not come again.
-    pub(crate) fn next(&self) -> Option<Ended> {
+    /// The first object. After `None` the thread must end.
+    pub(crate) fn next(&self) -> Option<DeactivatedObject> {
         let mut work = self.0.lock();
-        let next = work.left.pop_front();
+        let next = work.pending.pop_front();
         work.has_thread &= next.is_some();
         next
     }

@@ -1,7 +1,7 @@
-//! Which upcalls a thread is inside of.
+//! The stack of upcalls in each thread.
 //!
-//! A thread has a stack of frames, which it keeps when they are left: a frame remembers its adapter, so that the next request for the
-//! same one finds it without a lock or a count. While a frame is in use it owns what the request uses.
+//! A thread keeps its frames when they are left: a frame remembers its adapter, so that the next request for
+//! the same one finds it without a lock or a reference count. A frame in use owns the servant of its request.
 
 use std::{
     cell::{Cell, RefCell},
@@ -11,10 +11,10 @@ use std::{
 use spandrel_orb::Servant;
 use spandrel_sync::{Arc, thread_local};
 
-use crate::{PoaError, adapter::Adapter, error, in_use::InUse, live_orb::LiveOrb};
+use crate::{PoaError, adapter::Adapter, error, orb_handle::OrbHandle, servant_in_use::ServantInUse};
 
-/// Octets that a frame keeps for object ids; longer ones are peers' and no threads' for ever.
-const KEPT_OCTETS: usize = 1024;
+/// Octets for object ids that a frame retains; the memory of longer ones is freed.
+const RETAINED_OCTETS: usize = 1024;
 
 thread_local! {
     static FRAMES: Frames = const { Frames { frames: RefCell::new(Vec::new()), depth: Cell::new(0) } };
@@ -25,17 +25,18 @@ struct Frames {
     depth: Cell<usize>,
 }
 
-/// What one upcall is about.
+/// The state of one upcall.
 #[derive(Default)]
 pub(crate) struct Frame {
     pub(crate) adapter: RefCell<Option<Arc<Adapter>>>,
     pub(crate) object_id: RefCell<Vec<u8>>,
-    /// Nothing before the servant is found, nor after the upcall. Given back by whoever put it there.
-    pub(crate) in_use: RefCell<Option<InUse>>,
+    /// `None` before the servant is found and after the upcall. Released by the code that set it.
+    pub(crate) in_use: RefCell<Option<ServantInUse>>,
 }
 
 impl Frame {
-    /// Enters a frame that may have another request's adapter in it still. It is the topmost one of its thread until it is [left](Self::leave).
+    /// Enters a frame, which may still hold the adapter of an earlier request. It is the topmost one of its
+    /// thread until it is [left](Self::leave).
     #[inline]
     pub(crate) fn enter() -> Rc<Self> {
         FRAMES.with(|stack| {
@@ -55,20 +56,20 @@ impl Frame {
         known.extend_from_slice(id);
     }
 
-    /// Leaves the topmost frame, which this is. What it has in use was given back.
+    /// Leaves this frame, the topmost one. Its servant must have been released.
     #[inline]
     pub(crate) fn leave(&self) {
-        if self.object_id.borrow().capacity() > KEPT_OCTETS {
+        if self.object_id.borrow().capacity() > RETAINED_OCTETS {
             self.object_id.take();
         }
         FRAMES.with(|stack| stack.depth.set(stack.depth.get() - 1));
     }
 }
 
-/// The time in which a thread is inside of a frame that has nothing in use.
-pub(crate) struct Entered(Rc<Frame>);
+/// Guard of an entered frame without a servant.
+pub(crate) struct EnteredFrame(Rc<Frame>);
 
-impl Entered {
+impl EnteredFrame {
     pub(crate) fn new() -> Self {
         Self(Frame::enter())
     }
@@ -78,31 +79,32 @@ impl Entered {
     }
 }
 
-impl Drop for Entered {
+impl Drop for EnteredFrame {
     fn drop(&mut self) {
         self.0.leave();
     }
 }
 
-/// BAD_INV_ORDER for waiting in a thread that would wait for itself: inside of an upcall, or in the future of a request.
-pub(crate) fn check_may_wait(orb: &Arc<LiveOrb>, wait: bool) -> Result<(), PoaError> {
+/// BAD_INV_ORDER for a wait in a thread that would wait for itself: inside an upcall, or in the future of a
+/// request.
+pub(crate) fn check_may_wait(orb: &Arc<OrbHandle>, wait: bool) -> Result<(), PoaError> {
     if wait && (is_inside(orb) || orb.get().is_ok_and(|orb| orb.is_polling_here())) {
         return Err(error::would_deadlock().into());
     }
     Ok(())
 }
 
-/// Whether this thread is inside of any upcall of this ORB's adapters.
-fn is_inside(orb: &Arc<LiveOrb>) -> bool {
+/// Whether this thread is inside an upcall of this ORB's adapters.
+fn is_inside(orb: &Arc<OrbHandle>) -> bool {
     FRAMES.with(|stack| {
         let frames = stack.frames.borrow();
         frames[..stack.depth.get()]
             .iter()
-            .any(|frame| frame.adapter.borrow().as_ref().is_some_and(|adapter| adapter.manager.is_of(orb)))
+            .any(|frame| frame.adapter.borrow().as_ref().is_some_and(|adapter| adapter.manager.belongs_to(orb)))
     })
 }
 
-/// Whether this thread is inside of an upcall of this object.
+/// Whether this thread is inside an upcall of this object.
 pub(crate) fn is_inside_of(adapter: &Arc<Adapter>, id: &[u8]) -> bool {
     FRAMES.with(|stack| {
         let frames = stack.frames.borrow();
@@ -113,15 +115,15 @@ pub(crate) fn is_inside_of(adapter: &Arc<Adapter>, id: &[u8]) -> bool {
     })
 }
 
-/// The request that this thread runs is for this object: what asks whether a servant runs for it. Nothing outside of upcalls.
+/// Calls `show` for the innermost upcall of this thread. `None` outside upcalls.
 pub(crate) fn innermost<T>(show: impl FnOnce(&Arc<Adapter>, &[u8], &Arc<dyn Servant>) -> T) -> Option<T> {
-    // The frame is taken out of the stack, so that what is shown may enter others.
+    // The frame is taken out of the stack, so that `show` may enter others.
     let frame = FRAMES.with(|stack| {
         let top = stack.depth.get().checked_sub(1)?;
         Some(Rc::clone(&stack.frames.borrow()[top]))
     });
     let frame = frame?;
     let (adapter, in_use) = (frame.adapter.borrow(), frame.in_use.borrow());
-    let servant = in_use.as_ref().and_then(InUse::servant)?;
+    let servant = in_use.as_ref().and_then(ServantInUse::servant)?;
     Some(show(adapter.as_ref()?, &frame.object_id.borrow(), servant))
 }

@@ -1,4 +1,4 @@
-//! The tree of an ORB's adapters as it grows and shrinks (CORBA 3.3 Part 1, 15.3.9.2 and 15.3.9.4).
+//! Creation and destruction of adapters in the tree of an ORB (CORBA 3.3 Part 1, 15.3.9.2 and 15.3.9.4).
 
 use std::sync::OnceLock;
 
@@ -8,39 +8,38 @@ use spandrel_sync::{Arc, Weak, atomic::Ordering};
 
 use crate::{
     PoaError,
-    adapter::{Adapter, Family, Phase, Plan, Root},
+    adapter::{Adapter, AdapterParameters, Children, Phase, Root},
+    adapter_description::NewAdapter,
     directory::Directory,
-    error,
-    establishing::Described,
-    frames,
-    key::{self, IdForm, Incarnation},
-    live_orb::LiveOrb,
+    error, frames,
+    key::{self, Incarnation, SystemIdFormat},
     manager::{Manager, Managers, State},
     objects::Objects,
+    orb_handle::OrbHandle,
     policies::Policies,
 };
 
-/// What its manager is called (15.3.2.8).
+/// The id of the root adapter's manager (15.3.2.8).
 pub(crate) const ROOT_MANAGER: &str = "RootPOAManager";
 
 impl Root {
     pub(crate) fn new(orb: Orb) -> Arc<Self> {
-        let root = Arc::new_cyclic(|me| Self {
-            me: Weak::clone(me),
+        let root = Arc::new_cyclic(|weak_self| Self {
+            weak_self: Weak::clone(weak_self),
             incarnation: Incarnation::random(),
-            orb: Arc::new(LiveOrb::new(orb)),
-            top: OnceLock::new(),
+            orb: Arc::new(OrbHandle::new(orb)),
+            root_adapter: OnceLock::new(),
             directory: Directory::default(),
             managers: Managers::default(),
         });
         let manager = root.managers.create(&root.orb, Some(ROOT_MANAGER), State::Active);
-        let manager = manager.expect("it is the first");
-        let top = root.make(None, Vec::new(), &manager, Policies::of_root(), Vec::new());
-        root.top.get_or_init(|| top.expect("there is room for one"));
+        let manager = manager.expect("the first manager has a unique id");
+        let root_adapter = root.make(None, Vec::new(), &manager, Policies::of_root(), Vec::new());
+        root.root_adapter.get_or_init(|| root_adapter.expect("an empty table has room"));
         root
     }
 
-    /// Makes an adapter that nobody finds by its name yet.
+    /// Creates an adapter that cannot be found by name yet.
     fn make(
         &self,
         parent: Option<Arc<Adapter>>,
@@ -52,13 +51,13 @@ impl Root {
         let names: Vec<&str> = path.iter().map(String::as_str).collect();
         let persistent = key::persistent(&names).ok_or_else(bad_name)?;
         let incarnation = policies.is_persistent().then_some(self.incarnation);
-        let objects = Objects::new(&policies, IdForm { incarnation });
-        let mut plan = Some((parent, path, given, objects, persistent));
-        let made = self.directory.insert_with(|place| {
-            let (parent, path, given, objects, persistent) = plan.take().expect("it is asked for once");
-            let prefix = if policies.is_persistent() { persistent } else { key::transient(self.incarnation, place) };
-            let (root, manager) = (Weak::clone(&self.me), Arc::clone(manager));
-            Adapter::new(Plan { root, parent, path, place, prefix, policies, given, manager, objects })
+        let objects = Objects::new(&policies, SystemIdFormat { incarnation });
+        let mut parameters = Some((parent, path, given, objects, persistent));
+        let made = self.directory.insert_with(|slot_id| {
+            let (parent, path, given, objects, persistent) = parameters.take().expect("the closure is called once");
+            let prefix = if policies.is_persistent() { persistent } else { key::transient(self.incarnation, slot_id) };
+            let (root, manager) = (Weak::clone(&self.weak_self), Arc::clone(manager));
+            Adapter::new(AdapterParameters { root, parent, path, slot_id, prefix, policies, given, manager, objects })
         });
         let adapter = made.ok_or_else(error::no_more_ids)?;
         let own = Arc::downgrade(&adapter);
@@ -66,7 +65,7 @@ impl Root {
         Ok(adapter)
     }
 
-    /// Makes a child (15.3.9.2).
+    /// Creates a child (15.3.9.2).
     pub(crate) fn create(
         &self,
         parent: &Arc<Adapter>,
@@ -75,55 +74,59 @@ impl Root {
         given: Vec<Policy>,
     ) -> Result<Arc<Adapter>, PoaError> {
         let policies = Policies::resolve(&given)?;
-        let both_ways = Policies::bidirectional(&given)?;
+        let bidirectional = Policies::bidirectional(&given)?;
         let made = match manager {
             Some(_) => None,
             None => Some(self.managers.create(&self.orb, None, State::Holding)?),
         };
-        let manager = manager.or(made.as_ref()).expect("there is one or the other");
-        if !manager.is_of(&self.orb) {
+        let manager = manager.or(made.as_ref()).expect("a manager is given or created");
+        if !manager.belongs_to(&self.orb) {
             return Err(SystemException::bad_param(0, CompletionStatus::No)
-                .with_detail("the manager is another ORB's")
+                .with_detail("the manager belongs to another ORB")
                 .into());
         }
-        check_may_have(parent, &parent.family.lock(), name)?;
+        check_new_child(parent, &parent.children_state.lock(), name)?;
         let path: Vec<String> = parent.path.iter().cloned().chain([name.to_owned()]).collect();
-        let described = Described { path: &path, manager, policies: &policies, given: &given };
+        let new_adapter = NewAdapter { path: &path, manager, policies: &policies, given: &given };
         let orb = self.orb.get()?;
-        let references = orb.establish_components(&described)?;
-        both_ways.iter().for_each(|policy| orb.note_bidirectional_policy(*policy));
-        let mut family = parent.family.lock();
-        // Once more: interceptors have run since.
-        check_may_have(parent, &family, name)?;
+        let references = orb.establish_components(&new_adapter)?;
+        bidirectional.iter().for_each(|policy| orb.note_bidirectional_policy(*policy));
+        let mut children_state = parent.children_state.lock();
+        // Checked again: interceptors have run since.
+        check_new_child(parent, &children_state, name)?;
         let adapter = self.make(Some(Arc::clone(parent)), path, manager, policies, given)?;
         adapter.references.get_or_init(|| references);
-        family.children.insert(name.to_owned(), Arc::clone(&adapter));
-        // While an activator sets it up its requests wait (15.3.4.1); they find it afterwards.
-        if adapter.policies.is_persistent() && !family.expected.contains_key(name) {
+        children_state.children.insert(name.to_owned(), Arc::clone(&adapter));
+        // While an activator sets it up its requests wait (15.3.4.1); afterwards they find it.
+        if adapter.policies.is_persistent() && !children_state.activating.contains_key(name) {
             self.directory.publish(&adapter.prefix, &adapter);
         }
         Ok(adapter)
     }
 
-    /// The root adapter's references, once (16.5.4).
-    pub(crate) fn establish_top(&self) -> Result<(), SystemException> {
-        let top = self.top();
-        if top.references.get().is_none() {
-            let described =
-                Described { path: &top.path, manager: &top.manager, policies: &top.policies, given: &top.given };
-            let references = self.orb.get()?.establish_components(&described)?;
-            top.references.get_or_init(|| references);
+    /// Establishes the root adapter's references, once (16.5.4).
+    pub(crate) fn establish_root_references(&self) -> Result<(), SystemException> {
+        let root_adapter = self.root_adapter();
+        if root_adapter.references.get().is_none() {
+            let new_adapter = NewAdapter {
+                path: &root_adapter.path,
+                manager: &root_adapter.manager,
+                policies: &root_adapter.policies,
+                given: &root_adapter.given,
+            };
+            let references = self.orb.get()?.establish_components(&new_adapter)?;
+            root_adapter.references.get_or_init(|| references);
         }
         Ok(())
     }
 
-    /// Destroys an adapter and all below it (15.3.9.4).
+    /// Destroys an adapter and its descendants (15.3.9.4).
     pub(crate) fn destroy(&self, adapter: &Arc<Adapter>, etherealize: bool, wait: bool) -> Result<(), PoaError> {
         frames::check_may_wait(&self.orb, wait)?;
-        let is_first = adapter.phase() == Phase::Living;
+        let is_first = adapter.phase() == Phase::Active;
         let mut all = Vec::new();
-        Self::all_below(adapter, &mut all);
-        self.make_disappear(adapter, etherealize);
+        Self::collect_descendants(adapter, &mut all);
+        self.remove_from_tree(adapter, etherealize);
         if let (true, Ok(orb)) = (is_first, self.orb.get()) {
             let names: Vec<_> = all.iter().map(|adapter| adapter.full_name()).collect();
             orb.adapter_state_changed(&names, AdapterState::NonExistent);
@@ -134,53 +137,54 @@ impl Root {
         Ok(())
     }
 
-    fn make_disappear(&self, adapter: &Arc<Adapter>, etherealize: bool) {
-        if !adapter.advance(Phase::Ending) {
-            return; // another destroys it already, and its choice counts
+    fn remove_from_tree(&self, adapter: &Arc<Adapter>, etherealize: bool) {
+        if !adapter.advance(Phase::Destroying) {
+            return; // another thread is destroying it, and its choice counts
         }
         adapter.etherealizes_at_end.store(etherealize, Ordering::SeqCst);
-        // Under the lock that making a child takes: none is made after this.
-        let children: Vec<_> = adapter.family.lock().children.values().cloned().collect();
-        children.iter().for_each(|child| self.make_disappear(child, etherealize));
+        // Under the lock that the creation of children takes: none is created after this.
+        let children: Vec<_> = adapter.children_state.lock().children.values().cloned().collect();
+        children.iter().for_each(|child| self.remove_from_tree(child, etherealize));
         if let Some(parent) = &adapter.parent {
-            parent.family.lock().children.remove(adapter.name());
+            parent.children_state.lock().children.remove(adapter.name());
         }
-        self.directory.remove(adapter.place);
+        self.directory.remove(adapter.slot_id);
         if adapter.policies.is_persistent() {
             self.directory.withdraw(&adapter.prefix, adapter);
         }
-        // As if an object ended: so nobody takes the adapter for quiet before all of them have begun to.
+        // Counted as an object, so that the adapter is not considered idle before all objects have begun to
+        // end.
         adapter.usage.begin_ending();
-        adapter.advance(Phase::Gone);
+        adapter.advance(Phase::Destroyed);
         adapter.manager.detach(&**adapter);
-        adapter.objects.shut();
+        adapter.objects.close();
         adapter.deactivate_all(etherealize);
         adapter.usage.ended();
-        adapter.let_go_if_over();
+        adapter.release_if_destroyed();
     }
 }
 
 impl Root {
-    /// All adapters below one, and itself.
-    pub(crate) fn all_below(adapter: &Arc<Adapter>, all: &mut Vec<Arc<Adapter>>) {
-        let children: Vec<_> = adapter.family.lock().children.values().cloned().collect();
-        children.iter().for_each(|child| Self::all_below(child, all));
+    /// Collects an adapter and its descendants.
+    pub(crate) fn collect_descendants(adapter: &Arc<Adapter>, all: &mut Vec<Arc<Adapter>>) {
+        let children: Vec<_> = adapter.children_state.lock().children.values().cloned().collect();
+        children.iter().for_each(|child| Self::collect_descendants(child, all));
         all.push(Arc::clone(adapter));
     }
 }
 
-/// Whether a parent may have one more child, of this name.
-fn check_may_have(parent: &Arc<Adapter>, family: &Family, name: &str) -> Result<(), PoaError> {
-    check_may_grow(parent)?;
-    if family.children.contains_key(name) { Err(PoaError::AdapterAlreadyExists) } else { Ok(()) }
+/// Checks whether a parent may have one more child, of this name.
+fn check_new_child(parent: &Arc<Adapter>, children_state: &Children, name: &str) -> Result<(), PoaError> {
+    check_not_destroyed(parent)?;
+    if children_state.children.contains_key(name) { Err(PoaError::AdapterAlreadyExists) } else { Ok(()) }
 }
 
-/// BAD_INV_ORDER for a child of an adapter that is being destroyed, OBJECT_NOT_EXIST once it has been (15.3.9.2).
-fn check_may_grow(parent: &Adapter) -> Result<(), PoaError> {
+/// BAD_INV_ORDER for a child of an adapter under destruction, OBJECT_NOT_EXIST after it (15.3.9.2).
+fn check_not_destroyed(parent: &Adapter) -> Result<(), PoaError> {
     match parent.phase() {
-        Phase::Living => Ok(()),
-        Phase::Gone if parent.usage.is_quiet() => Err(error::destroyed().into()),
-        Phase::Ending | Phase::Gone => {
+        Phase::Active => Ok(()),
+        Phase::Destroyed if parent.usage.is_quiet() => Err(error::destroyed().into()),
+        Phase::Destroying | Phase::Destroyed => {
             Err(SystemException::bad_inv_order(minor::POA_BEING_DESTROYED, CompletionStatus::No)
                 .with_detail("the parent is being destroyed")
                 .into())
@@ -190,5 +194,5 @@ fn check_may_grow(parent: &Adapter) -> Result<(), PoaError> {
 
 fn bad_name() -> SystemException {
     SystemException::bad_param(0, CompletionStatus::No)
-        .with_detail("the name is longer than 65535 octets, or the adapter deeper than 64 others")
+        .with_detail("the name is longer than 65535 octets, or the adapter is nested deeper than 64 levels")
 }

@@ -1,4 +1,4 @@
-//! One request in its adapter: what is asked about it while it runs, and what it gives back when it has been answered.
+//! One request in its adapter: queries while it runs, and the release of its servant after the reply.
 
 use std::{
     any::Any,
@@ -11,12 +11,12 @@ use spandrel_sync::{Arc, Mutex, thread};
 
 use crate::{
     ObjectId, Poa, ThreadPolicy,
-    adapter::{Adapter, servants::let_go},
+    adapter::{Adapter, servants::drop_logged},
     frames::Frame,
-    in_use::{InUse, Located},
+    servant_in_use::{LocatedServant, ServantInUse},
 };
 
-/// The time in which a thread is inside of a request's frame, at the end of which what the request uses is given back.
+/// Guard of a thread inside a request's frame; its drop releases the request's servant.
 pub(crate) struct Upcall(Rc<Frame>);
 
 impl Upcall {
@@ -35,7 +35,8 @@ impl Drop for Upcall {
     #[inline]
     fn drop(&mut self) {
         let in_use = self.0.in_use.take();
-        // Ended inside of the frame: a servant manager that is told of it must not wait for all upcalls to end either.
+        // Ended inside the frame: a servant manager called for it must not wait for all upcalls to end
+        // either.
         if let (Some(in_use), Some(adapter)) = (in_use, &*self.0.adapter.borrow()) {
             in_use.end(adapter, &self.0.object_id.borrow());
         }
@@ -43,8 +44,8 @@ impl Drop for Upcall {
     }
 }
 
-impl InUse {
-    /// The same once more: each is ended by itself.
+impl ServantInUse {
+    /// The same use once more; each is ended separately.
     fn share(&self, adapter: &Adapter) -> Self {
         match self {
             Self::Object(active) => Self::Object(Arc::clone(active)),
@@ -59,18 +60,18 @@ impl InUse {
         }
     }
 
-    /// The request has been answered. Whoever learns that nobody else uses the object ends what was to end with that.
+    /// Ends the use after the reply. The last user of an object completes its deactivation.
     #[inline]
     pub(crate) fn end(self, adapter: &Arc<Adapter>, id: &[u8]) {
         match self {
             Self::Object(active) => {
                 if let Some(active) = Arc::into_inner(active) {
-                    adapter.object_ended(id, active, true);
+                    adapter.complete_deactivation(id, active, true);
                 }
-                adapter.usage.note_end();
+                adapter.usage.notify_waiters();
             }
             Self::Default(servant) => {
-                let_go(servant);
+                drop_logged(servant);
                 adapter.end_counted();
             }
             Self::Located(located) => {
@@ -83,15 +84,15 @@ impl InUse {
     }
 }
 
-impl Located {
+impl LocatedServant {
     fn end(self, adapter: &Arc<Adapter>, id: &[u8]) {
-        let Ok(poa) = Poa::of(adapter) else { return let_go(self) };
+        let Ok(poa) = Poa::of(adapter) else { return drop_logged(self) };
         let Self { locator, servant, operation, cookie } = self;
         spandrel_sync::held::assert_none("a servant locator");
-        let told = catch_unwind(AssertUnwindSafe(|| {
+        let result = catch_unwind(AssertUnwindSafe(|| {
             locator.postinvoke(&ObjectId::from(id), &poa, &operation, cookie.into_inner(), servant);
         }));
-        if told.is_err() {
+        if result.is_err() {
             tracing::error!(%operation, "a servant locator panicked in postinvoke");
         }
     }
@@ -101,7 +102,7 @@ impl Located {
 pub(crate) struct Invocation<'c> {
     pub(crate) adapter: &'c Arc<Adapter>,
     pub(crate) id: &'c [u8],
-    pub(crate) in_use: &'c InUse,
+    pub(crate) in_use: &'c ServantInUse,
 }
 
 impl Target for Invocation<'_> {
@@ -126,7 +127,7 @@ impl Target for Invocation<'_> {
     }
 
     fn keep_in_use(&self) -> Box<dyn Any + Send + Sync> {
-        Box::new(Detained {
+        Box::new(DeferredUse {
             adapter: Arc::clone(self.adapter),
             id: self.id.into(),
             in_use: Mutex::new(Some(self.in_use.share(self.adapter))),
@@ -134,53 +135,53 @@ impl Target for Invocation<'_> {
     }
 }
 
-/// Keeps in use what a request uses that is answered after its upcall.
-struct Detained {
+/// Keeps a servant in use for a request that is answered after its upcall.
+struct DeferredUse {
     adapter: Arc<Adapter>,
     id: ObjectId,
-    in_use: Mutex<Option<InUse>>,
+    in_use: Mutex<Option<ServantInUse>>,
 }
 
-impl Drop for Detained {
+impl Drop for DeferredUse {
     fn drop(&mut self) {
         let Some(in_use) = self.in_use.lock().take() else { return };
         let (adapter, id) = (Arc::clone(&self.adapter), self.id.clone());
-        // Any thread may be here; a servant manager may be told in the adapter's own only.
+        // Any thread may run this, but a servant manager may require the adapter's own.
         if adapter.servant_manager.read().is_none() {
             return in_use.end(&adapter, &id);
         }
         let own = Arc::clone(&adapter);
-        run_apart(&own, Box::new(move || in_use.end(&adapter, &id)));
+        run_under_thread_policy(&own, Box::new(move || in_use.end(&adapter, &id)));
     }
 }
 
-/// Something that is done by whoever drops it: those to whom it is given may end without having come to it.
-struct Certain(Option<Box<dyn FnOnce() + Send>>);
+/// A function that runs when it is dropped, since its receivers may end without a call.
+struct RunOnDrop(Option<Box<dyn FnOnce() + Send>>);
 
-impl Drop for Certain {
+impl Drop for RunOnDrop {
     fn drop(&mut self) {
         self.0.take().into_iter().for_each(|job| job());
     }
 }
 
-/// Runs something that may call servant managers, as the adapter's thread policy says.
-fn run_apart(adapter: &Adapter, job: Box<dyn FnOnce() + Send>) {
-    let job = Certain(Some(job));
+/// Runs a job that may call servant managers, in accordance with the adapter's thread policy.
+fn run_under_thread_policy(adapter: &Adapter, job: Box<dyn FnOnce() + Send>) {
+    let job = RunOnDrop(Some(job));
     match adapter.policies.thread {
         ThreadPolicy::OrbCtrlModel => drop(job),
         ThreadPolicy::SingleThreadModel => {
-            let turn = adapter.turn.clone();
+            let serial_lock = adapter.serial_lock.clone();
             let thread = thread::Builder::new().name("spandrel-ethereal".into());
             let started = thread.spawn(move || {
-                let _turn = turn.as_ref().map(|turn| turn.take());
+                let _guard = serial_lock.as_ref().map(|serial_lock| serial_lock.acquire_blocking());
                 drop(job);
             });
-            // Without a thread it was dropped, and so done here.
+            // Without a thread it was dropped, and so has run here.
             drop(started);
         }
         ThreadPolicy::MainThreadModel => {
             if let Some(orb) = adapter.orb() {
-                // Refused, it is dropped, and so done here.
+                // Rejected, it is dropped, and so runs here.
                 let _ = orb.run_in_main(Box::new(move || drop(job)));
             }
         }

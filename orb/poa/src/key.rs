@@ -1,27 +1,29 @@
-//! Object keys (design decision 11), and the object ids that adapters make.
+//! Object keys (design decision 11), and system-assigned object ids.
 //!
 //! ```text
 //! octet version | octet flags | octets[6] incarnation | adapter | octets object id
 //! adapter, transient:  ulong slot | ulong generation
 //! adapter, persistent: ushort count | { ushort length | octets name }, from the root adapter's child on; the incarnation is zero
-//! object id that an adapter made: { octets[6] incarnation, persistent adapters only } | ulong slot | ulong generation
+//! object id, system-assigned: { octets[6] incarnation, persistent adapters only } | ulong slot | ulong
+//! generation
 //! ```
 //!
-//! Numbers are big-endian. The incarnation is drawn anew by every server process, so that a transient reference from an earlier one is
-//! refused instead of reaching a stranger; the generations do the same for slots that are used again. Neither is a secret.
-//! No adapter's beginning of a key is the beginning of another's, so that an adapter is known by comparing that.
+//! Numbers are big-endian. Each server process draws a new incarnation, so that a transient reference from an
+//! earlier process is rejected instead of reaching another object. Generations do the same for reused slots.
+//! Neither is a secret. No adapter's key prefix is the prefix of another's, so a comparison of prefixes
+//! identifies an adapter.
 
 use std::fmt;
 
 /// Octets before the adapter.
-const HEAD: usize = 8;
+const HEADER_LEN: usize = 8;
 const VERSION: u8 = 1;
 const TRANSIENT: u8 = 0;
 const PERSISTENT: u8 = 1;
-/// Names in the path of an adapter, at most.
+/// Maximum number of names in the path of an adapter.
 pub(crate) const MAX_DEPTH: usize = 64;
 
-/// Which run of the server a key is from.
+/// The process of the server that created a key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Incarnation([u8; 6]);
 
@@ -33,15 +35,15 @@ impl Incarnation {
     }
 }
 
-/// A place in a table whose places are used again: then with another generation.
+/// A slot of a table and its generation, which changes with each reuse.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Place {
+pub(crate) struct SlotId {
     pub(crate) slot: u32,
     pub(crate) generation: u32,
 }
 
-impl Place {
-    /// Places with this bit are in no table: they only number ids.
+impl SlotId {
+    /// Numbers with this bit are in no table: they only count ids.
     const NUMBERED: u32 = 1 << 31;
 
     fn octets(self) -> [u8; 8] {
@@ -55,69 +57,69 @@ impl Place {
         Self { slot, generation }
     }
 
-    /// The id with this number, that of no table.
-    pub(crate) fn numbered(number: u64) -> Self {
-        let place = Self::of(number.to_be_bytes());
-        Self { slot: place.slot | Self::NUMBERED, ..place }
+    /// The id with this number, in no table.
+    pub(crate) fn from_number(number: u64) -> Self {
+        let slot_id = Self::of(number.to_be_bytes());
+        Self { slot: slot_id.slot | Self::NUMBERED, ..slot_id }
     }
 
     /// Its number, if it is in no table.
     pub(crate) fn number(self) -> Option<u64> {
-        let place = Self { slot: self.slot & !Self::NUMBERED, ..self };
-        (place != self).then(|| u64::from_be_bytes(place.octets()))
+        let slot_id = Self { slot: self.slot & !Self::NUMBERED, ..self };
+        (slot_id != self).then(|| u64::from_be_bytes(slot_id.octets()))
     }
 }
 
-/// How the ids look that an adapter makes.
+/// The format of the ids that an adapter assigns.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct IdForm {
-    /// For those that outlive the process.
+pub(crate) struct SystemIdFormat {
+    /// For ids that outlive the process.
     pub(crate) incarnation: Option<Incarnation>,
 }
 
-/// What an id says of itself that an adapter with this form of ids may have made.
+/// The origin of an id, for an adapter with this format of ids.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Made {
-    /// In this run of the server, for this place.
-    Here(Place),
-    /// In an earlier one.
-    Earlier,
-    /// Never.
-    No,
+pub(crate) enum IdOrigin {
+    /// Assigned by this process, for this slot.
+    ThisRun(SlotId),
+    /// Assigned by an earlier process.
+    EarlierRun,
+    /// Not assigned by the system.
+    NotAssigned,
 }
 
-impl IdForm {
-    pub(crate) fn encode(self, place: Place) -> Vec<u8> {
+impl SystemIdFormat {
+    pub(crate) fn encode(self, slot_id: SlotId) -> Vec<u8> {
         let mut id = Vec::with_capacity(14);
         id.extend(self.incarnation.iter().flat_map(|incarnation| incarnation.0));
-        id.extend(place.octets());
+        id.extend(slot_id.octets());
         id
     }
 
     #[inline]
-    pub(crate) fn decode(self, id: &[u8]) -> Made {
-        let place = match self.incarnation {
+    pub(crate) fn decode(self, id: &[u8]) -> IdOrigin {
+        let slot_id = match self.incarnation {
             None => id,
             Some(incarnation) => match id.split_at_checked(6) {
-                Some((run, place)) if run == incarnation.0 => place,
-                Some((_, place)) if place.len() == 8 => return Made::Earlier,
-                _ => return Made::No,
+                Some((run, slot_id)) if run == incarnation.0 => slot_id,
+                Some((_, slot_id)) if slot_id.len() == 8 => return IdOrigin::EarlierRun,
+                _ => return IdOrigin::NotAssigned,
             },
         };
-        place.try_into().map_or(Made::No, |place| Made::Here(Place::of(place)))
+        slot_id.try_into().map_or(IdOrigin::NotAssigned, |slot_id| IdOrigin::ThisRun(SlotId::of(slot_id)))
     }
 }
 
-/// How the keys of a transient adapter begin.
-pub(crate) fn transient(incarnation: Incarnation, adapter: Place) -> Vec<u8> {
-    let mut key = Vec::with_capacity(HEAD + 8);
+/// The key prefix of a transient adapter.
+pub(crate) fn transient(incarnation: Incarnation, adapter: SlotId) -> Vec<u8> {
+    let mut key = Vec::with_capacity(HEADER_LEN + 8);
     key.extend([VERSION, TRANSIENT]);
     key.extend(incarnation.0);
     key.extend(adapter.octets());
     key
 }
 
-/// How the keys of a persistent adapter begin; `None` if it is too deep or a name too long.
+/// The key prefix of a persistent adapter; `None` if it is too deep or a name is too long.
 pub(crate) fn persistent(path: &[&str]) -> Option<Vec<u8>> {
     let mut key = vec![VERSION, PERSISTENT, 0, 0, 0, 0, 0, 0];
     let count = u16::try_from(path.len()).ok().filter(|_| path.len() <= MAX_DEPTH)?;
@@ -129,22 +131,22 @@ pub(crate) fn persistent(path: &[&str]) -> Option<Vec<u8>> {
     Some(key)
 }
 
-/// The adapter that a key means.
+/// The adapter of a key.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Home<'k> {
-    /// One that lives as long as the process, at this place.
-    Transient(Place),
-    /// One that may be made anew; how its keys begin, and its path from the root adapter's child on.
+pub(crate) enum KeyTarget<'k> {
+    /// A transient adapter, in this slot.
+    Transient(SlotId),
+    /// A persistent adapter: its key prefix, and its path from the root adapter's child on.
     Persistent { prefix: &'k [u8], path: Vec<&'k str> },
 }
 
-/// The adapter that a key means; `None` for a key that is malformed, or from elsewhere, or from another time.
-pub(crate) fn home(incarnation: Incarnation, key: &[u8]) -> Option<Home<'_>> {
-    let (head, rest) = key.split_at_checked(HEAD)?;
+/// The adapter of a key; `None` for a malformed key, or one from another ORB or process.
+pub(crate) fn parse(incarnation: Incarnation, key: &[u8]) -> Option<KeyTarget<'_>> {
+    let (head, rest) = key.split_at_checked(HEADER_LEN)?;
     match head.split_at(2) {
         ([VERSION, TRANSIENT], run) if run == incarnation.0 => {
-            let place = rest.first_chunk()?;
-            Some(Home::Transient(Place::of(*place)))
+            let slot_id = rest.first_chunk()?;
+            Some(KeyTarget::Transient(SlotId::of(*slot_id)))
         }
         ([VERSION, PERSISTENT], [0, 0, 0, 0, 0, 0]) => {
             let (count, mut rest) = ushort(rest)?;
@@ -158,26 +160,28 @@ pub(crate) fn home(incarnation: Incarnation, key: &[u8]) -> Option<Home<'_>> {
                 path.push(std::str::from_utf8(name).ok()?);
                 rest = after;
             }
-            Some(Home::Persistent { prefix: &key[..key.len() - rest.len()], path })
+            Some(KeyTarget::Persistent { prefix: &key[..key.len() - rest.len()], path })
         }
         _ => None,
     }
 }
 
-/// What a key of ours says, for people: the adapter, and the object's id. Nothing for keys that others made.
+/// Describes a key of Spandrel for people: the adapter, and the object's id. `None` for keys of other ORBs.
 #[must_use]
 pub fn describe_key(key: &[u8]) -> Option<String> {
-    let run = Incarnation(key.get(2..HEAD)?.try_into().ok()?);
-    let (adapter, id) = match home(run, key)? {
-        Home::Transient(place) => (format!("{place}"), key.get(HEAD + 8..)?),
-        Home::Persistent { prefix, path } => (format!("\"{}\"", path.join("/").escape_debug()), &key[prefix.len()..]),
+    let run = Incarnation(key.get(2..HEADER_LEN)?.try_into().ok()?);
+    let (adapter, id) = match parse(run, key)? {
+        KeyTarget::Transient(slot_id) => (format!("{slot_id}"), key.get(HEADER_LEN + 8..)?),
+        KeyTarget::Persistent { prefix, path } => {
+            (format!("\"{}\"", path.join("/").escape_debug()), &key[prefix.len()..])
+        }
     };
-    let made = id.first_chunk::<8>().filter(|_| id.len() == 8).map(|octets| Place::of(*octets));
-    let id = made.map_or_else(|| format!("\"{}\"", id.escape_ascii()), |place| place.to_string());
+    let made = id.first_chunk::<8>().filter(|_| id.len() == 8).map(|octets| SlotId::of(*octets));
+    let id = made.map_or_else(|| format!("\"{}\"", id.escape_ascii()), |slot_id| slot_id.to_string());
     Some(format!("adapter {adapter}, object {id}"))
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SlotId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.number() {
             Some(number) => write!(f, "#{number}"),
@@ -195,29 +199,29 @@ fn ushort(octets: &[u8]) -> Option<(usize, &[u8])> {
 mod tests {
     use super::*;
 
-    const PLACE: Place = Place { slot: 7, generation: 9 };
+    const SLOT: SlotId = SlotId { slot: 7, generation: 9 };
     const RUN: Incarnation = Incarnation([1, 2, 3, 4, 5, 6]);
 
     #[test]
-    fn a_key_leads_back_to_its_adapter() {
-        let mut key = transient(RUN, PLACE);
+    fn a_key_identifies_its_adapter() {
+        let mut key = transient(RUN, SLOT);
         key.extend(b"some id");
-        assert_eq!(home(RUN, &key), Some(Home::Transient(PLACE)));
+        assert_eq!(parse(RUN, &key), Some(KeyTarget::Transient(SLOT)));
         let prefix = persistent(&["bank", "", "konto\u{e4}"]).unwrap();
         let key = [&prefix[..], b"id"].concat();
         let path = vec!["bank", "", "konto\u{e4}"];
-        assert_eq!(home(RUN, &key), Some(Home::Persistent { prefix: &prefix, path }));
+        assert_eq!(parse(RUN, &key), Some(KeyTarget::Persistent { prefix: &prefix, path }));
         assert_eq!(persistent(&[&"x".repeat(70_000)]), None);
         assert_eq!(persistent(&["x"; MAX_DEPTH + 1]), None);
     }
 
     #[test]
-    fn people_are_told_what_a_key_says() {
-        let said = |parts: &[&[u8]]| describe_key(&parts.concat());
-        let transient = transient(RUN, PLACE);
-        assert_eq!(said(&[&transient, &PLACE.octets()]).unwrap(), "adapter 7v9, object 7v9");
+    fn a_key_is_described_in_words() {
+        let described = |parts: &[&[u8]]| describe_key(&parts.concat());
+        let transient = transient(RUN, SLOT);
+        assert_eq!(described(&[&transient, &SLOT.octets()]).unwrap(), "adapter 7v9, object 7v9");
         assert_eq!(
-            said(&[&persistent(&["bank", "a"]).unwrap(), b"x\0"]).unwrap(),
+            described(&[&persistent(&["bank", "a"]).unwrap(), b"x\0"]).unwrap(),
             r#"adapter "bank/a", object "x\x00""#
         );
         assert_eq!(describe_key(b"NameService"), None);
@@ -225,25 +229,25 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_was_changed_anywhere_in_its_head_or_is_cut_short_is_refused() {
-        for key in [transient(RUN, PLACE), persistent(&["a", "b"]).unwrap()] {
-            for at in 0..HEAD {
+    fn a_key_with_a_damaged_or_truncated_header_is_rejected() {
+        for key in [transient(RUN, SLOT), persistent(&["a", "b"]).unwrap()] {
+            for at in 0..HEADER_LEN {
                 let mut changed = key.clone();
                 changed[at] ^= 0x40;
-                assert_eq!(home(RUN, &changed), None, "octet {at}");
+                assert_eq!(parse(RUN, &changed), None, "octet {at}");
             }
             for len in 0..key.len() {
-                assert_eq!(home(RUN, &key[..len]), None, "length {len}");
+                assert_eq!(parse(RUN, &key[..len]), None, "length {len}");
             }
         }
-        assert_eq!(home(RUN, &[VERSION, PERSISTENT, 0, 0, 0, 0, 0, 0, 0xff, 0xff]), None);
-        assert_eq!(home(RUN, &[VERSION, PERSISTENT, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0xff]), None);
+        assert_eq!(parse(RUN, &[VERSION, PERSISTENT, 0, 0, 0, 0, 0, 0, 0xff, 0xff]), None);
+        assert_eq!(parse(RUN, &[VERSION, PERSISTENT, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0xff]), None);
     }
 
     #[test]
-    fn no_octets_whatever_make_reading_a_key_fail_otherwise() {
+    fn arbitrary_octets_are_a_key_or_rejected() {
         let mut random = fastrand::Rng::with_seed(7);
-        let keys = [transient(RUN, PLACE), persistent(&["alpha", "beta"]).unwrap()];
+        let keys = [transient(RUN, SLOT), persistent(&["alpha", "beta"]).unwrap()];
         for _ in 0..20_000 {
             let mut key = keys[random.usize(..2)].clone();
             for _ in 0..random.usize(1..4) {
@@ -251,25 +255,25 @@ mod tests {
                 key[at] = random.u8(..);
             }
             key.truncate(random.usize(..=key.len()));
-            if let Some(Home::Persistent { prefix, path }) = home(RUN, &key) {
+            if let Some(KeyTarget::Persistent { prefix, path }) = parse(RUN, &key) {
                 assert_eq!(persistent(&path).as_deref(), Some(prefix));
             }
-            let _ = IdForm { incarnation: Some(RUN) }.decode(&key);
+            let _ = SystemIdFormat { incarnation: Some(RUN) }.decode(&key);
         }
     }
 
     #[test]
-    fn an_id_says_where_its_object_is_and_which_run_made_it() {
-        let [short, long] = [None, Some(RUN)].map(|incarnation| IdForm { incarnation });
+    fn an_id_contains_its_slot_and_incarnation() {
+        let [short, long] = [None, Some(RUN)].map(|incarnation| SystemIdFormat { incarnation });
         for form in [short, long] {
-            assert_eq!(form.decode(&form.encode(PLACE)), Made::Here(PLACE));
-            assert_eq!(form.decode(b"seven"), Made::No);
+            assert_eq!(form.decode(&form.encode(SLOT)), IdOrigin::ThisRun(SLOT));
+            assert_eq!(form.decode(b"seven"), IdOrigin::NotAssigned);
         }
-        let mut earlier = long.encode(PLACE);
+        let mut earlier = long.encode(SLOT);
         earlier[0] ^= 1;
-        assert_eq!(long.decode(&earlier), Made::Earlier);
-        let numbered = Place::numbered(u64::from(u32::MAX) + 5);
+        assert_eq!(long.decode(&earlier), IdOrigin::EarlierRun);
+        let numbered = SlotId::from_number(u64::from(u32::MAX) + 5);
         assert_eq!(numbered.number(), Some(u64::from(u32::MAX) + 5));
-        assert_eq!(PLACE.number(), None);
+        assert_eq!(SLOT.number(), None);
     }
 }

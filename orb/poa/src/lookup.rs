@@ -1,27 +1,32 @@
-//! The way from an object key to its servant, as a request takes it but without the request: what `spandrel bench demux` times.
+//! The lookup from an object key to its servant, as in a request but without the request: measured by
+//! `spandrel bench demux`.
 //!
-//! Not for applications, and without any promise to them: these are the steps that dispatching makes, for measurements.
+//! Not for applications and not covered by compatibility: the steps of dispatch, for measurements.
 
 use std::{cell::Cell, fmt};
 
 use spandrel_orb::Servant;
 use spandrel_sync::Arc;
 
-use crate::{Poa, adapter::Root, entering::Entrance, frames::Entered, in_use::InUse, objects::LastTarget};
+use crate::{
+    Poa, adapter::Root, frames::EnteredFrame, objects::LastTarget, servant_in_use::ServantInUse,
+    servant_lookup::ServantLookup,
+};
 
-/// Finds servants in a thread that is inside of one upcall as long as this lives, as between two requests of one connection: what the
-/// thread and the connection remember of the last request is remembered. Only one lives in a thread.
+/// Finds servants in a thread that stays inside one upcall for the lifetime of this value, as between two
+/// requests of one connection: the state that thread and connection remember of the last request is kept. At
+/// most one exists in a thread.
 pub struct Lookup {
     root: Arc<Root>,
-    entered: Entered,
+    entered: EnteredFrame,
     last: Last,
 }
 
-/// A servant that is in use until it is [given back](Lookup::give_back).
+/// A servant that is in use until it is [released](Lookup::release).
 #[must_use]
-pub struct Found(InUse);
+pub struct FoundServant(ServantInUse);
 
-/// The state that a connection remembers.
+/// The state that a connection keeps between requests.
 struct Last {
     is_adaptive: bool,
     place: Cell<Option<u64>>,
@@ -42,28 +47,29 @@ impl LastTarget for Last {
 }
 
 impl Lookup {
-    /// Lookups in all adapters of this one's ORB. `is_adaptive`: the last object's place is remembered (adaptive demultiplexing).
+    /// Lookups in all adapters of this adapter's ORB. `is_adaptive`: the last object's position is remembered
+    /// (adaptive demultiplexing).
     #[must_use]
     pub fn new(poa: &Poa, is_adaptive: bool) -> Self {
         let last = Last { is_adaptive, place: Cell::new(None) };
-        Self { root: Arc::clone(&poa.root), entered: Entered::new(), last }
+        Self { root: Arc::clone(&poa.root), entered: EnteredFrame::new(), last }
     }
 
-    /// The servant of an object. None where a request would be refused, wait, or be forwarded.
+    /// The servant of an object. `None` if a request would be rejected, wait, or be forwarded.
     #[inline]
-    pub fn find(&self, object_key: &[u8]) -> Option<Found> {
+    pub fn find(&self, object_key: &[u8]) -> Option<FoundServant> {
         let frame = self.entered.frame();
         let Ok(None) = self.root.find_adapter(frame, object_key) else { return None };
         let adapter = frame.adapter.borrow();
         let adapter = adapter.as_ref()?;
         match adapter.enter(&object_key[adapter.prefix.len()..], "", Some(&self.last)) {
-            Ok(Entrance::Serve(in_use)) => Some(Found(in_use)),
+            Ok(ServantLookup::Found(in_use)) => Some(FoundServant(in_use)),
             _ => None,
         }
     }
 
-    /// Ends the use of what was found by this key.
-    pub fn give_back(&self, object_key: &[u8], found: Found) {
+    /// Ends the use of a servant found by this key.
+    pub fn release(&self, object_key: &[u8], found: FoundServant) {
         let frame = self.entered.frame();
         if let Ok(None) = self.root.find_adapter(frame, object_key)
             && let Some(adapter) = &*frame.adapter.borrow()
@@ -79,14 +85,14 @@ impl fmt::Debug for Lookup {
     }
 }
 
-impl fmt::Debug for Found {
+impl fmt::Debug for FoundServant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Found").finish_non_exhaustive()
+        f.debug_struct("FoundServant").finish_non_exhaustive()
     }
 }
 
-impl Found {
-    /// The servant; none for an object that is elsewhere.
+impl FoundServant {
+    /// The servant; `None` for an object that is forwarded.
     #[inline]
     #[must_use]
     pub fn servant(&self) -> Option<&Arc<dyn Servant>> {

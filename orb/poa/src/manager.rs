@@ -1,8 +1,9 @@
-//! What stands in front of adapters: their managers' states, and the requests that these hold (CORBA 3.3 Part 1, 15.3.2).
+//! The states of managers, and the requests that they hold (CORBA 3.3 Part 1, 15.3.2).
 //!
-//! A manager is a valve in front of the adapters that have it. A request looks at the state while it enters its object (an atomic, under
-//! the lock of the active object map); whoever changes the state passes through those locks once, and knows then that every
-//! request either saw the new state or is in use and can be waited for. Of an adapter it knows only what it asks of it: [`Managed`].
+//! A manager controls the requests of its adapters. A request reads the state while it enters its object (an
+//! atomic, under the lock of the active object map). A state change then acquires each of those locks once:
+//! after that every request has either seen the new state or is in use and can be waited for. The manager
+//! knows its adapters only through the trait [`ManagedAdapter`].
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::AdapterState;
@@ -13,24 +14,24 @@ use spandrel_sync::{
 
 use crate::{
     PoaError, error,
-    live_orb::LiveOrb,
+    orb_handle::OrbHandle,
     signal::{Signal, Ticket},
 };
 
-/// Requests that one manager holds, at most: more are answered with TRANSIENT (15.3.2.1).
+/// Maximum number of requests that one manager holds: more are answered with TRANSIENT (15.3.2.1).
 const MAX_HELD: usize = 1024;
 
-/// What a manager does with requests (15.3.2.1).
+/// The state of a manager (15.3.2.1).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub enum State {
-    /// They are queued until the state changes.
+    /// Requests are queued until the state changes.
     Holding,
-    /// They are run.
+    /// Requests run.
     Active,
-    /// They are answered with TRANSIENT.
+    /// Requests are answered with TRANSIENT.
     Discarding,
-    /// They are refused for ever; the end of every manager.
+    /// Requests are rejected; the final state.
     Inactive,
 }
 
@@ -45,44 +46,44 @@ impl From<State> for AdapterState {
     }
 }
 
-/// What has a manager, as the manager knows it: an adapter.
-pub(crate) trait Managed: Send + Sync {
-    /// Returns once each request that looked at the state before is in use, or was refused.
+/// An adapter, as its manager sees it.
+pub(crate) trait ManagedAdapter: Send + Sync {
+    /// Returns once each request that read the state before is in use or was rejected.
     fn barrier(&self);
-    /// Requests are about to be let pass: the configuration is complete for now.
+    /// Optimizes tables before requests are admitted: the configuration is complete for now.
     fn settle(&self);
-    /// Waits for all requests that run, and all etherealizations, as long as this holds.
-    fn await_requests(&self, goes_on: &dyn Fn() -> bool);
-    /// Deactivates all objects, if there is a servant activator to be told of it.
+    /// Waits for all running requests and etherealizations, as long as `keep_waiting` returns true.
+    fn await_requests(&self, keep_waiting: &dyn Fn() -> bool);
+    /// Deactivates all objects, if a servant activator has to be called for them.
     fn end_objects(self: Arc<Self>);
 }
 
-/// A valve that requests pass, are held by, or are refused by.
+/// Admits, holds or rejects the requests of its adapters.
 pub(crate) struct Manager {
     id: String,
-    orb: Arc<LiveOrb>,
-    /// Changed under the lock only.
+    orb: Arc<OrbHandle>,
+    /// Written under the lock only.
     state: AtomicU8,
     shared: Mutex<Shared>,
 }
 
 struct Shared {
-    adapters: Vec<Weak<dyn Managed>>,
-    /// Given when the state changes from holding to another, or an adapter is gone.
+    adapters: Vec<Weak<dyn ManagedAdapter>>,
+    /// Set when the state leaves holding, or an adapter is destroyed.
     held: Arc<Signal>,
 }
 
-/// What a request is told whose adapter is not active.
-pub(crate) enum Refused {
-    /// To wait.
+/// The decision on a request whose adapter is not active.
+pub(crate) enum Admission {
+    /// The request waits.
     Held(Ticket),
-    /// To look again: the state has changed.
-    Again,
-    No(SystemException),
+    /// The state has changed: look again.
+    Retry,
+    Rejected(SystemException),
 }
 
 impl Manager {
-    fn new(orb: Arc<LiveOrb>, id: String, state: State) -> Arc<Self> {
+    fn new(orb: Arc<OrbHandle>, id: String, state: State) -> Arc<Self> {
         let shared = Mutex::new(Shared { adapters: Vec::new(), held: Arc::default() });
         Arc::new(Self { id, orb, state: AtomicU8::new(state as u8), shared })
     }
@@ -92,20 +93,20 @@ impl Manager {
         self.state.load(Ordering::SeqCst) == State::Active as u8
     }
 
-    pub(crate) fn is_of(&self, orb: &Arc<LiveOrb>) -> bool {
+    pub(crate) fn belongs_to(&self, orb: &Arc<OrbHandle>) -> bool {
         Arc::ptr_eq(&self.orb, orb)
     }
 
-    pub(crate) fn orb(&self) -> &Arc<LiveOrb> {
+    pub(crate) fn orb(&self) -> &Arc<OrbHandle> {
         &self.orb
     }
 
-    /// What it is called within its ORB (15.3.2.8).
+    /// The id of the manager within its ORB (15.3.2.8).
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
-    /// What it does with requests now.
+    /// The current state.
     pub(crate) fn state(&self) -> State {
         match self.state.load(Ordering::SeqCst) {
             0 => State::Holding,
@@ -115,42 +116,43 @@ impl Manager {
         }
     }
 
-    pub(crate) fn attach(&self, adapter: Weak<dyn Managed>) {
+    pub(crate) fn attach(&self, adapter: Weak<dyn ManagedAdapter>) {
         let mut shared = self.shared.lock();
         shared.adapters.retain(|known| known.strong_count() > 0);
         shared.adapters.push(adapter);
     }
 
-    /// An adapter is gone. What was held for it is to find that out (15.3.9.4); what was held for others is held again.
-    pub(crate) fn detach(&self, adapter: &dyn Managed) {
+    /// Detaches a destroyed adapter. Held requests start again (15.3.9.4); those for other adapters are held
+    /// again.
+    pub(crate) fn detach(&self, adapter: &dyn ManagedAdapter) {
         let mut shared = self.shared.lock();
         shared.adapters.retain(|known| !std::ptr::addr_eq(known.as_ptr(), adapter));
         let held = std::mem::take(&mut shared.held);
         drop(shared);
-        held.give();
+        held.set();
     }
 
-    /// What a request is told that found the manager not active.
-    pub(crate) fn refuse(&self) -> Refused {
+    /// The decision on a request that found the manager not active.
+    pub(crate) fn hold_or_reject(&self) -> Admission {
         let shared = self.shared.lock();
         match self.state() {
-            State::Active => Refused::Again,
+            State::Active => Admission::Retry,
             State::Holding => match shared.held.ticket(MAX_HELD) {
-                Some(ticket) => Refused::Held(ticket),
+                Some(ticket) => Admission::Held(ticket),
                 None => {
                     drop(shared);
                     if let Ok(orb) = self.orb.get() {
                         orb.statistics().refused_queue_full();
                     }
-                    Refused::No(error::discarded("too many requests are held by the adapter's manager"))
+                    Admission::Rejected(error::discarded("too many requests are held by the adapter's manager"))
                 }
             },
-            State::Discarding => Refused::No(discarding()),
-            State::Inactive => Refused::No(inactive()),
+            State::Discarding => Admission::Rejected(discarding()),
+            State::Inactive => Admission::Rejected(inactive()),
         }
     }
 
-    /// Whether a request would be let in, or held until it is.
+    /// The exception for new requests, if the manager neither admits nor holds them.
     pub(crate) fn check_admits(&self) -> Result<(), SystemException> {
         match self.state() {
             State::Active | State::Holding => Ok(()),
@@ -159,8 +161,9 @@ impl Manager {
         }
     }
 
-    /// Changes the state, unless it is the last one; the adapters, none of whose requests has seen the old state and is not in use yet.
-    pub(crate) fn enter(&self, new: State) -> Result<Vec<Arc<dyn Managed>>, PoaError> {
+    /// Changes the state, unless it is inactive. Returns the adapters: each of their requests has seen the
+    /// new state or is in use.
+    pub(crate) fn enter(&self, new: State) -> Result<Vec<Arc<dyn ManagedAdapter>>, PoaError> {
         let mut shared = self.shared.lock();
         let old = self.state();
         if old == State::Inactive && new != State::Inactive {
@@ -172,7 +175,7 @@ impl Manager {
         drop(shared);
         adapters.iter().for_each(|adapter| adapter.barrier());
         if let Some(freed) = freed {
-            freed.give();
+            freed.set();
         }
         if old != new
             && let Ok(orb) = self.orb.get()
@@ -182,16 +185,16 @@ impl Manager {
         Ok(adapters)
     }
 
-    pub(crate) fn adapters(&self) -> Vec<Arc<dyn Managed>> {
+    pub(crate) fn adapters(&self) -> Vec<Arc<dyn ManagedAdapter>> {
         self.shared.lock().adapters.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Waits for all requests that run, as long as the state stays as it is.
-    pub(crate) fn await_requests(&self, adapters: &[Arc<dyn Managed>], state: State) {
+    /// Waits for all running requests, as long as the state stays unchanged.
+    pub(crate) fn await_requests(&self, adapters: &[Arc<dyn ManagedAdapter>], state: State) {
         adapters.iter().for_each(|adapter| adapter.await_requests(&|| self.state() == state));
     }
 
-    /// The ORB ends: what is held never will be run.
+    /// At the end of the ORB: held requests will never run.
     pub(crate) fn close_if_holding(&self) {
         if self.state() == State::Holding {
             let _ = self.enter(State::Inactive);
@@ -202,25 +205,31 @@ impl Manager {
 /// The managers of one ORB.
 #[derive(Default)]
 pub(crate) struct Managers {
-    known: Mutex<Known>,
+    known: Mutex<ManagerList>,
 }
 
 #[derive(Default)]
-struct Known {
-    /// In the order of making. Those that adapters were made with live as long as those adapters, others as long as the ORB.
+struct ManagerList {
+    /// In the order of creation. A manager made for an adapter lives as long as the adapter, others as long
+    /// as the ORB.
     managers: Vec<(Weak<Manager>, Option<Arc<Manager>>)>,
-    made: u64,
+    created: u64,
 }
 
 impl Managers {
-    /// A manager; of this id, or of one made up for an adapter that was given none.
-    pub(crate) fn create(&self, orb: &Arc<LiveOrb>, id: Option<&str>, state: State) -> Result<Arc<Manager>, PoaError> {
+    /// Creates a manager, with this id or with a generated one for an adapter without a given manager.
+    pub(crate) fn create(
+        &self,
+        orb: &Arc<OrbHandle>,
+        id: Option<&str>,
+        state: State,
+    ) -> Result<Arc<Manager>, PoaError> {
         let mut known = self.known.lock();
         known.managers.retain(|(manager, _)| manager.strong_count() > 0);
         let is_known = |id: &str| {
             known.managers.iter().filter_map(|(manager, _)| manager.upgrade()).any(|manager| manager.id == id)
         };
-        let mut made = known.made;
+        let mut made = known.created;
         let name = match id {
             Some(id) if is_known(id) => return Err(PoaError::ManagerAlreadyExists),
             Some(id) => id.to_owned(),
@@ -233,7 +242,7 @@ impl Managers {
             },
         };
         let manager = Manager::new(Arc::clone(orb), name, state);
-        known.made = made;
+        known.created = made;
         known.managers.push((Arc::downgrade(&manager), id.map(|_| Arc::clone(&manager))));
         Ok(manager)
     }
@@ -242,23 +251,23 @@ impl Managers {
         self.known.lock().managers.iter().filter_map(|(manager, _)| manager.upgrade()).collect()
     }
 
-    /// How many requests are held.
+    /// Number of held requests.
     pub(crate) fn held(&self) -> usize {
         self.list().iter().map(|manager| manager.shared.lock().held.tickets()).sum()
     }
 
-    /// The ORB ends: nothing that is held is kept any longer.
+    /// At the end of the ORB: releases all held requests.
     pub(crate) fn close(&self) {
         self.list().iter().for_each(|manager| manager.close_if_holding());
     }
 }
 
-/// What requests are told while they are discarded.
+/// The exception in the discarding state.
 fn discarding() -> SystemException {
     error::discarded("the adapter's manager discards requests")
 }
 
-/// What requests are told from then on.
+/// The exception in the inactive state.
 fn inactive() -> SystemException {
     SystemException::obj_adapter(minor::UNKNOWN_ADAPTER_FAILED, CompletionStatus::No)
         .with_detail("the adapter's manager is inactive")
@@ -272,23 +281,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_requests_are_held_and_no_more() {
+    fn requests_are_held_up_to_the_limit() {
         let orb = Orb::builder().build().unwrap();
-        let live = Arc::new(LiveOrb::new(orb.clone()));
+        let live = Arc::new(OrbHandle::new(orb.clone()));
         let manager = Managers::default().create(&live, Some("holding"), State::Holding).unwrap();
         let mut held = Vec::new();
         for _ in 0..MAX_HELD {
-            match manager.refuse() {
-                Refused::Held(ticket) => held.push(ticket),
-                _ => panic!("it holds"),
+            match manager.hold_or_reject() {
+                Admission::Held(ticket) => held.push(ticket),
+                _ => panic!("the manager is holding"),
             }
         }
-        let Refused::No(exception) = manager.refuse() else { panic!("too many are held") };
+        let Admission::Rejected(exception) = manager.hold_or_reject() else { panic!("the limit is reached") };
         assert_eq!((exception.kind(), exception.minor()), (SystemExceptionKind::Transient, minor::REQUEST_DISCARDED));
         held.pop();
-        assert!(matches!(manager.refuse(), Refused::Held(_)), "one has left");
+        assert!(matches!(manager.hold_or_reject(), Admission::Held(_)), "one ticket was dropped");
         manager.enter(State::Active).unwrap();
-        assert!(matches!(manager.refuse(), Refused::Again));
+        assert!(matches!(manager.hold_or_reject(), Admission::Retry));
         orb.shutdown(true).unwrap();
     }
 }

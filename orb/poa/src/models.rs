@@ -1,4 +1,5 @@
-//! Models of objects that are activated, deactivated and etherealized while requests look for them, and of adapters and managers that end.
+//! Models of objects that are activated, deactivated and etherealized while requests arrive, and of adapters
+//! and managers that end.
 
 use std::collections::HashMap;
 
@@ -14,19 +15,19 @@ use spandrel_sync::{
 use crate::{
     IdAssignmentPolicy, Incarnation, ObjectId, Poa, PoaError, RequestProcessingPolicy, ServantActivator,
     ServantManager,
-    entering::Entrance,
-    turn::{Asked, Turn},
+    serial_lock::{LockAttempt, SerialLock},
+    servant_lookup::ServantLookup,
 };
 
 const NAMES: [&str; 2] = ["a", "b"];
 
-/// A servant that knows how many requests it runs.
-struct Busy {
+/// A servant that counts its running requests.
+struct CountingServant {
     running: AtomicUsize,
-    is_over: AtomicUsize,
+    is_etherealized: AtomicUsize,
 }
 
-impl Servant for Busy {
+impl Servant for CountingServant {
     fn repository_id(&self) -> &str {
         "IDL:Busy:1.0"
     }
@@ -36,9 +37,9 @@ impl Servant for Busy {
     }
 }
 
-/// What the activator knows of its objects.
+/// The state of an object, as its activator sees it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Life {
+enum ObjectState {
     #[default]
     Inactive,
     Incarnating,
@@ -47,89 +48,90 @@ enum Life {
 }
 
 #[derive(Default)]
-struct Making {
-    lives: Mutex<HashMap<ObjectId, Life>>,
-    servants: Mutex<HashMap<ObjectId, Arc<Busy>>>,
+struct Activator {
+    states: Mutex<HashMap<ObjectId, ObjectState>>,
+    servants: Mutex<HashMap<ObjectId, Arc<CountingServant>>>,
     incarnated: AtomicUsize,
     etherealized: AtomicUsize,
 }
 
-impl Making {
-    fn goes(&self, id: &ObjectId, from: Life, to: Life) {
-        let before = self.lives.lock().insert(id.clone(), to).unwrap_or_default();
-        assert_eq!(before, from, "{id:?} becomes {to:?}");
+impl Activator {
+    fn transition(&self, id: &ObjectId, from: ObjectState, to: ObjectState) {
+        let before = self.states.lock().insert(id.clone(), to).unwrap_or_default();
+        assert_eq!(before, from, "{id:?} changes to {to:?}");
     }
 }
 
-impl ServantActivator for Making {
+impl ServantActivator for Activator {
     fn incarnate(&self, oid: &ObjectId, _: &Poa) -> Result<Arc<dyn Servant>, Incarnation> {
-        self.goes(oid, Life::Inactive, Life::Incarnating);
+        self.transition(oid, ObjectState::Inactive, ObjectState::Incarnating);
         thread::yield_now();
         if one_in(6) {
-            self.goes(oid, Life::Incarnating, Life::Inactive);
+            self.transition(oid, ObjectState::Incarnating, ObjectState::Inactive);
             return Err(crate::error::not_active().into());
         }
         self.incarnated.fetch_add(1, Ordering::SeqCst);
-        let servant = Arc::new(Busy { running: AtomicUsize::new(0), is_over: AtomicUsize::new(0) });
+        let servant = Arc::new(CountingServant { running: AtomicUsize::new(0), is_etherealized: AtomicUsize::new(0) });
         self.servants.lock().insert(oid.clone(), Arc::clone(&servant));
-        self.goes(oid, Life::Incarnating, Life::Active);
+        self.transition(oid, ObjectState::Incarnating, ObjectState::Active);
         Ok(servant)
     }
 
     fn etherealize(&self, oid: &ObjectId, _: &Poa, servant: Arc<dyn Servant>, _: bool, remaining: bool) {
-        self.goes(oid, Life::Active, Life::Etherealizing);
+        self.transition(oid, ObjectState::Active, ObjectState::Etherealizing);
         thread::yield_now();
-        let own = self.servants.lock().remove(oid).expect("it was made");
+        let own = self.servants.lock().remove(oid).expect("it was incarnated");
         assert!(std::ptr::addr_eq(Arc::as_ptr(&own), Arc::as_ptr(&servant)), "another's servant");
         assert_eq!(own.running.load(Ordering::SeqCst), 0, "it is in use");
-        own.is_over.store(1, Ordering::SeqCst);
+        own.is_etherealized.store(1, Ordering::SeqCst);
         assert!(!remaining);
         self.etherealized.fetch_add(1, Ordering::SeqCst);
-        self.goes(oid, Life::Etherealizing, Life::Inactive);
+        self.transition(oid, ObjectState::Etherealizing, ObjectState::Inactive);
     }
 }
 
 /// An adapter with a servant activator.
-struct Stage {
+struct Setup {
     poa: Poa,
-    making: Arc<Making>,
+    activator: Arc<Activator>,
     weak: Weak<crate::adapter::Adapter>,
 }
 
-impl Stage {
+impl Setup {
     fn new() -> Arc<Self> {
         let orb = Orb::builder().build().unwrap();
-        let root = Poa::root(&orb).expect("it is the only adapter");
+        let root = Poa::root(&orb).expect("the ORB has no other adapter");
         let policies = [RequestProcessingPolicy::UseServantManager.into(), IdAssignmentPolicy::UserId.into()];
-        let poa = root.create_poa("child", None, policies).expect("they go together");
-        poa.the_poa_manager().activate().expect("it is not inactive");
-        let making = Arc::<Making>::default();
-        poa.set_servant_manager(ServantManager::Activator(Arc::clone(&making) as _)).expect("it is the first");
+        let poa = root.create_poa("child", None, policies).expect("the policies are consistent");
+        poa.the_poa_manager().activate().expect("the manager is not inactive");
+        let activator = Arc::<Activator>::default();
+        poa.set_servant_manager(ServantManager::Activator(Arc::clone(&activator) as _))
+            .expect("it has no servant manager yet");
         let weak = Arc::downgrade(&poa.adapter);
-        Arc::new(Self { poa, making, weak })
+        Arc::new(Self { poa, activator, weak })
     }
 
-    /// What a request does; the exception that it was refused with.
+    /// Runs a request; the exception if it was rejected.
     fn request(&self, name: &str) -> Result<(), SystemException> {
         let (adapter, id) = (&self.poa.adapter, ObjectId::from(name));
         loop {
-            if adapter.is_gone() {
-                return Err(crate::error::no_adapter()); // it would not have been found
+            if adapter.is_destroyed() {
+                return Err(crate::error::no_adapter()); // the adapter would not have been found
             }
             match adapter.enter(&id, "run", None::<&ServerCall<'_>>)? {
-                Entrance::Serve(in_use) => {
-                    let servant = Arc::clone(&self.making.servants.lock()[&id]);
+                ServantLookup::Found(in_use) => {
+                    let servant = Arc::clone(&self.activator.servants.lock()[&id]);
                     servant.running.fetch_add(1, Ordering::SeqCst);
-                    assert_eq!(servant.is_over.load(Ordering::SeqCst), 0, "it was etherealized");
+                    assert_eq!(servant.is_etherealized.load(Ordering::SeqCst), 0, "it was etherealized");
                     thread::yield_now();
-                    assert_eq!(self.making.lives.lock()[&id], Life::Active);
+                    assert_eq!(self.activator.states.lock()[&id], ObjectState::Active);
                     servant.running.fetch_sub(1, Ordering::SeqCst);
                     in_use.end(adapter, &id);
                     return Ok(());
                 }
-                Entrance::Wait(ticket) => ticket.wait(),
-                Entrance::Again => {}
-                Entrance::Forward(_) => unreachable!("nothing is forwarded"),
+                ServantLookup::Wait(ticket) => ticket.wait(),
+                ServantLookup::Retry => {}
+                ServantLookup::Forward(_) => unreachable!("no object is forwarded"),
             }
         }
     }
@@ -146,16 +148,17 @@ impl Stage {
         }
     }
 
-    /// Ends the adapter, and looks whether all that was made was let go.
+    /// Destroys the adapter, and checks that all incarnated servants were released.
     fn end(self: Arc<Self>) {
-        self.poa.destroy(true, true).expect("it is waited for outside of upcalls");
-        let counts = [&self.making.incarnated, &self.making.etherealized].map(|count| count.load(Ordering::SeqCst));
+        self.poa.destroy(true, true).expect("the wait is outside upcalls");
+        let counts =
+            [&self.activator.incarnated, &self.activator.etherealized].map(|count| count.load(Ordering::SeqCst));
         assert_eq!(counts[0], counts[1], "incarnated and etherealized");
-        assert!(self.making.servants.lock().is_empty());
+        assert!(self.activator.servants.lock().is_empty());
         assert_eq!(self.poa.active_objects(), 0);
         let (root, weak) = (self.poa.root.clone(), self.weak.clone());
         drop(self);
-        root.orb.let_go();
+        root.orb.release();
         drop(root);
         let _ = weak;
     }
@@ -163,113 +166,114 @@ impl Stage {
 
 fn in_threads(jobs: Vec<Box<dyn FnOnce() + Send>>) {
     let threads: Vec<_> = jobs.into_iter().map(thread::spawn).collect();
-    threads.into_iter().for_each(|thread| thread.join().expect("it did not panic"));
+    threads.into_iter().for_each(|thread| thread.join().expect("the thread did not panic"));
 }
 
-fn job(stage: &Arc<Stage>, run: impl Fn(&Stage) + Send + 'static) -> Box<dyn FnOnce() + Send> {
-    let stage = Arc::clone(stage);
-    Box::new(move || run(&stage))
+fn job(setup: &Arc<Setup>, run: impl Fn(&Setup) + Send + 'static) -> Box<dyn FnOnce() + Send> {
+    let setup = Arc::clone(setup);
+    Box::new(move || run(&setup))
 }
 
 #[test]
-fn each_object_is_incarnated_and_etherealized_in_turn_and_never_in_use_in_between() {
+fn incarnation_and_etherealization_alternate_and_never_overlap_a_request() {
     check(3000, || {
-        let stage = Stage::new();
-        let requesting = |stage: &Stage| (0..3).for_each(|_| _ = stage.request(stage.any()));
+        let setup = Setup::new();
+        let requesting = |setup: &Setup| (0..3).for_each(|_| _ = setup.request(setup.any()));
         in_threads(vec![
-            job(&stage, requesting),
-            job(&stage, requesting),
-            job(&stage, |stage| (0..3).for_each(|_| stage.deactivate())),
+            job(&setup, requesting),
+            job(&setup, requesting),
+            job(&setup, |setup| (0..3).for_each(|_| setup.deactivate())),
         ]);
-        stage.end();
+        setup.end();
     });
 }
 
 #[test]
-fn an_adapter_that_ends_while_objects_come_and_go_leaves_nothing_behind() {
+fn an_adapter_destroyed_during_activations_releases_all_servants() {
     check(3000, || {
-        let stage = Stage::new();
-        let requesting = |stage: &Stage| (0..2).for_each(|_| _ = stage.request(stage.any()));
+        let setup = Setup::new();
+        let requesting = |setup: &Setup| (0..2).for_each(|_| _ = setup.request(setup.any()));
         in_threads(vec![
-            job(&stage, requesting),
-            job(&stage, requesting),
-            job(&stage, Stage::deactivate),
-            job(&stage, |stage| stage.poa.destroy(true, one_in(2)).expect("it is no upcall")),
+            job(&setup, requesting),
+            job(&setup, requesting),
+            job(&setup, Setup::deactivate),
+            job(&setup, |setup| setup.poa.destroy(true, one_in(2)).expect("the thread is not in an upcall")),
         ]);
-        stage.end();
+        setup.end();
     });
 }
 
 #[test]
-fn once_requests_were_waited_for_none_runs_until_the_manager_is_activated() {
+fn after_hold_requests_no_request_runs_until_the_manager_is_activated() {
     check(3000, || {
-        let stage = Stage::new();
-        let requesting = |stage: &Stage| {
+        let setup = Setup::new();
+        let requesting = |setup: &Setup| {
             for _ in 0..2 {
-                if let Err(refused) = stage.request("a") {
+                if let Err(refused) = setup.request("a") {
                     assert_eq!(refused.kind(), SystemExceptionKind::ObjectNotExist, "the activator's own");
                 }
             }
         };
         in_threads(vec![
-            job(&stage, requesting),
-            job(&stage, requesting),
-            job(&stage, |stage| {
-                let manager = stage.poa.the_poa_manager();
-                manager.hold_requests(true).expect("it is no upcall");
+            job(&setup, requesting),
+            job(&setup, requesting),
+            job(&setup, |setup| {
+                let manager = setup.poa.the_poa_manager();
+                manager.hold_requests(true).expect("the thread is not in an upcall");
                 for _ in 0..3 {
-                    let servants: Vec<_> = stage.making.servants.lock().values().cloned().collect();
+                    let servants: Vec<_> = setup.activator.servants.lock().values().cloned().collect();
                     assert!(servants.iter().all(|servant| servant.running.load(Ordering::SeqCst) == 0));
                     thread::yield_now();
                 }
-                manager.activate().expect("it is not inactive");
+                manager.activate().expect("the manager is not inactive");
             }),
         ]);
-        stage.end();
+        setup.end();
     });
 }
 
 #[test]
-fn whoever_activates_an_object_that_is_being_ended_has_it_afterwards() {
+fn an_activation_during_deactivation_waits_and_succeeds() {
     check(3000, || {
-        let stage = Stage::new();
-        let activating = |stage: &Stage| {
-            let servant = Arc::new(Busy { running: AtomicUsize::new(0), is_over: AtomicUsize::new(0) });
+        let setup = Setup::new();
+        let activating = |setup: &Setup| {
+            let servant =
+                Arc::new(CountingServant { running: AtomicUsize::new(0), is_etherealized: AtomicUsize::new(0) });
             let id = ObjectId::from("a");
-            match stage.poa.activate_object_with_id(&id, servant.clone()) {
+            match setup.poa.activate_object_with_id(&id, servant.clone()) {
                 Ok(()) => {
-                    stage.making.goes(&id, Life::Inactive, Life::Active);
-                    stage.making.servants.lock().insert(id, servant);
-                    stage.making.incarnated.fetch_add(1, Ordering::SeqCst);
-                    stage.poa.deactivate_object(&"a".into()).expect("nobody else does");
+                    setup.activator.transition(&id, ObjectState::Inactive, ObjectState::Active);
+                    setup.activator.servants.lock().insert(id, servant);
+                    setup.activator.incarnated.fetch_add(1, Ordering::SeqCst);
+                    setup.poa.deactivate_object(&"a".into()).expect("no other thread deactivates it");
                 }
                 Err(PoaError::ObjectAlreadyActive) => {}
                 Err(other) => panic!("{other}"),
             }
         };
-        in_threads(vec![job(&stage, activating), job(&stage, activating)]);
-        stage.end();
+        in_threads(vec![job(&setup, activating), job(&setup, activating)]);
+        setup.end();
     });
 }
 
 #[test]
-fn a_turn_is_one_threads_and_nobody_waits_for_ever() {
+fn the_serial_lock_has_one_holder_and_reaches_every_waiter() {
     check(5000, || {
-        let (turn, inside) = (Arc::<Turn>::default(), Arc::<AtomicUsize>::default());
+        let (serial_lock, inside) = (Arc::<SerialLock>::default(), Arc::<AtomicUsize>::default());
         let jobs = (0..3).map(|number| -> Box<dyn FnOnce() + Send> {
-            let (turn, inside) = (Arc::clone(&turn), Arc::clone(&inside));
+            let (serial_lock, inside) = (Arc::clone(&serial_lock), Arc::clone(&inside));
             Box::new(move || {
                 for _ in 0..2 {
-                    let held = match turn.ask() {
-                        Asked::Now(held) => held,
-                        // Given up, before or after it has come due.
-                        Asked::Later(promise) if number == 2 => {
+                    let held = match serial_lock.try_acquire() {
+                        LockAttempt::Acquired(held) => held,
+                        // Dropped, before or after it is ready.
+                        LockAttempt::Queued(queued) if number == 2 => {
                             thread::yield_now();
-                            drop(promise);
+                            drop(queued);
                             continue;
                         }
-                        Asked::Later(promise) => promise.wait(),
-                        Asked::Never => unreachable!("there are three"),
+                        LockAttempt::Queued(queued) => queued.wait(),
+                        LockAttempt::QueueFull => unreachable!("the queue has room for three"),
                     };
                     assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
                     thread::yield_now();
@@ -279,6 +283,6 @@ fn a_turn_is_one_threads_and_nobody_waits_for_ever() {
             })
         });
         in_threads(jobs.collect());
-        drop(turn.take());
+        drop(serial_lock.acquire_blocking());
     });
 }

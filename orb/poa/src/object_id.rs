@@ -1,4 +1,4 @@
-//! Object ids: what an adapter knows its objects by (CORBA 3.3 Part 1, 15.2.1, "Object Id").
+//! Object ids: the identifiers of objects within an adapter (CORBA 3.3 Part 1, 15.2.1, "Object Id").
 
 use std::{borrow::Borrow, fmt, ops::Deref};
 

@@ -1,4 +1,4 @@
-//! The adapter as applications see it: its place among others, and what finds its servants (CORBA 3.3 Part 1, 15.3.9).
+//! The public interface of adapters: tree, manager, and servant managers (CORBA 3.3 Part 1, 15.3.9).
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{Orb, Policy, Servant};
@@ -7,7 +7,8 @@ use spandrel_sync::Arc;
 use crate::{AdapterActivator, Poa, PoaError, PoaManager, PoaManagerFactory, ServantManager, adapter::Root};
 
 impl Poa {
-    /// The root adapter of an ORB, made by the first call. It has the standard policies, and implicit activation (15.3.9.1).
+    /// The root adapter of an ORB, created by the first call. It has the standard policies, and implicit
+    /// activation (15.3.9.1).
     ///
     /// An ORB with an adapter lives until it is shut down.
     ///
@@ -19,20 +20,20 @@ impl Poa {
             SystemException::obj_adapter(0, CompletionStatus::No)
                 .with_detail("another kind of object adapter is installed in this ORB")
         })?;
-        let adapter = Arc::clone(root.top());
+        let adapter = Arc::clone(root.root_adapter());
         adapter.check_exists()?;
-        root.establish_top()?;
+        root.establish_root_references()?;
         Ok(Self { orb: orb.clone(), root, adapter })
     }
 
-    /// The ORB that it serves.
+    /// The ORB of the adapter.
     #[must_use]
     pub fn orb(&self) -> &Orb {
         &self.orb
     }
 
-    /// Makes a child (15.3.9.2). Without a manager it is given one of its own, in the holding state; policies that are not given have
-    /// their defaults.
+    /// Creates a child (15.3.9.2). Without a manager it gets one of its own, in the holding state; missing
+    /// policies have their defaults.
     ///
     /// # Errors
     /// `AdapterAlreadyExists`; `InvalidPolicy`; BAD_INV_ORDER while this adapter is being destroyed, BAD_PARAM for a name that is too
@@ -48,7 +49,8 @@ impl Poa {
         Ok(Self { adapter, ..self.clone() })
     }
 
-    /// The child of this name (15.3.9.3). If there is none and `activate_it`, the adapter activator is asked for it.
+    /// The child of this name (15.3.9.3). If it is missing and `activate_it` is set, the adapter activator
+    /// creates it.
     ///
     /// # Errors
     /// `AdapterNonExistent`; OBJ_ADAPTER if the activator panicked.
@@ -57,35 +59,36 @@ impl Poa {
         Ok(Self { adapter, ..self.clone() })
     }
 
-    /// Destroys the adapter and all below it (15.3.9.4): nobody finds it any more, and its objects are active no longer, each after its last
-    /// request. With `etherealize_objects` servant activators are told of that; with `wait_for_completion` it returns when all is done.
+    /// Destroys the adapter and its descendants (15.3.9.4): they can no longer be found, and their objects
+    /// are deactivated, each after its last request. With `etherealize_objects` servant activators
+    /// etherealize them. With `wait_for_completion` the call returns when all is complete.
     ///
-    /// Doing it again is harmless; what the first said of etherealizing counts.
+    /// A repeated call has no effect; the first call's `etherealize_objects` counts.
     ///
     /// # Errors
-    /// BAD_INV_ORDER for waiting inside of an upcall of an adapter of the same ORB.
+    /// BAD_INV_ORDER for waiting inside an upcall of an adapter of the same ORB.
     pub fn destroy(&self, etherealize_objects: bool, wait_for_completion: bool) -> Result<(), PoaError> {
         self.root.destroy(&self.adapter, etherealize_objects, wait_for_completion)
     }
 
-    /// What it is called among its siblings (15.3.9.6); the root adapter is `RootPOA`.
+    /// The name among its siblings (15.3.9.6); that of the root adapter is `RootPOA`.
     #[must_use]
     pub fn the_name(&self) -> String {
         self.adapter.name().to_owned()
     }
 
-    /// The adapter that it is a child of; the root adapter has none (15.3.9.7).
+    /// The parent; `None` for the root adapter (15.3.9.7).
     #[must_use]
     pub fn the_parent(&self) -> Option<Self> {
         let parent = Arc::clone(self.adapter.parent.as_ref()?);
         Some(Self { adapter: parent, ..self.clone() })
     }
 
-    /// Its children, in no order (15.3.9.8).
+    /// The children, in no order (15.3.9.8).
     #[must_use]
     pub fn the_children(&self) -> Vec<Self> {
-        let family = self.adapter.family.lock();
-        family.children.values().map(|child| Self { adapter: Arc::clone(child), ..self.clone() }).collect()
+        let children_state = self.adapter.children_state.lock();
+        children_state.children.values().map(|child| Self { adapter: Arc::clone(child), ..self.clone() }).collect()
     }
 
     /// The manager of its requests (15.3.9.9).
@@ -94,48 +97,48 @@ impl Poa {
         PoaManager(Arc::clone(&self.adapter.manager))
     }
 
-    /// What makes managers (15.3.9.5).
+    /// The factory of managers (15.3.9.5).
     #[must_use]
     pub fn the_poa_manager_factory(&self) -> PoaManagerFactory {
         PoaManagerFactory(Arc::clone(&self.root))
     }
 
-    /// What it is known by within its ORB, and for persistent adapters also in later runs (15.3.9.30).
+    /// The identifier within its ORB, the same in later processes for a persistent adapter (15.3.9.30).
     #[must_use]
     pub fn id(&self) -> Vec<u8> {
         self.adapter.prefix.clone()
     }
 
-    /// What makes its children when they are needed (15.3.9.10).
+    /// The adapter activator, which creates children on demand (15.3.9.10).
     #[must_use]
     pub fn the_activator(&self) -> Option<Arc<dyn AdapterActivator>> {
         self.adapter.activator.lock().clone()
     }
 
-    /// Says what makes its children when they are needed.
+    /// Sets the adapter activator.
     pub fn set_the_activator(&self, activator: Option<Arc<dyn AdapterActivator>>) {
         let old = std::mem::replace(&mut *self.adapter.activator.lock(), activator);
         drop(old);
     }
 
-    /// What finds its servants (15.3.9.11).
+    /// The servant manager (15.3.9.11).
     ///
     /// # Errors
     /// `WrongPolicy` without USE_SERVANT_MANAGER.
     pub fn servant_manager(&self) -> Result<Option<ServantManager>, PoaError> {
         self.adapter.check_exists()?;
-        self.must(self.adapter.policies.has_servant_manager())?;
+        self.require(self.adapter.policies.has_servant_manager())?;
         Ok(self.adapter.servant_manager.read().clone())
     }
 
-    /// Says what finds its servants, once (15.3.9.12).
+    /// Sets the servant manager, once (15.3.9.12).
     ///
     /// # Errors
-    /// `WrongPolicy` without USE_SERVANT_MANAGER; BAD_INV_ORDER if that was said already; OBJ_ADAPTER for a locator if servants are
-    /// retained, and for an activator if they are not.
+    /// `WrongPolicy` without USE_SERVANT_MANAGER; BAD_INV_ORDER if it is set already; OBJ_ADAPTER for a
+    /// locator with RETAIN, or an activator with NON_RETAIN.
     pub fn set_servant_manager(&self, manager: ServantManager) -> Result<(), PoaError> {
         self.adapter.check_exists()?;
-        self.must(self.adapter.policies.has_servant_manager())?;
+        self.require(self.adapter.policies.has_servant_manager())?;
         if matches!(manager, ServantManager::Activator(_)) != self.adapter.policies.retains() {
             return Err(SystemException::obj_adapter(minor::NO_SERVANT_MANAGER, CompletionStatus::No)
                 .with_detail("adapters that retain servants have servant activators, others servant locators")
@@ -155,20 +158,20 @@ impl Poa {
     /// The default servant (15.3.9.13).
     ///
     /// # Errors
-    /// `WrongPolicy` without USE_DEFAULT_SERVANT; `NoServant` if there is none yet.
+    /// `WrongPolicy` without USE_DEFAULT_SERVANT; `NoServant` if none is set.
     pub fn servant(&self) -> Result<Arc<dyn Servant>, PoaError> {
         self.adapter.check_exists()?;
-        self.must(self.adapter.policies.has_default_servant())?;
+        self.require(self.adapter.policies.has_default_servant())?;
         self.adapter.default_servant.read().clone().ok_or(PoaError::NoServant)
     }
 
-    /// Says which servant serves all objects that have none of their own (15.3.9.14).
+    /// Sets the default servant, which serves all objects without a servant of their own (15.3.9.14).
     ///
     /// # Errors
     /// `WrongPolicy` without USE_DEFAULT_SERVANT.
     pub fn set_servant(&self, servant: Arc<dyn Servant>) -> Result<(), PoaError> {
         self.adapter.check_exists()?;
-        self.must(self.adapter.policies.has_default_servant())?;
+        self.require(self.adapter.policies.has_default_servant())?;
         let old = self.adapter.default_servant.write().replace(servant);
         drop(old);
         Ok(())

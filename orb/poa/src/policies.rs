@@ -1,4 +1,4 @@
-//! The adapter policies (CORBA 3.3 Part 1, 15.3.8), which of them go together, and those of our own.
+//! The adapter policies (CORBA 3.3 Part 1, 15.3.8), their consistency, and Spandrel's own policies.
 
 use spandrel_giop::ids;
 use spandrel_orb::{BidirectionalPolicy, Policy, PolicyType, PolicyValue};
@@ -20,43 +20,44 @@ macro_rules! policies {
         }
 
         impl $name {
-            /// What this policy is about.
+            /// The type of this policy.
             pub const POLICY_TYPE: PolicyType = $number;
         }
     )*};
 }
 
 policies! {
-    /// Which threads run the upcalls of an adapter (15.3.8.1).
+    /// The threads that run the upcalls of an adapter (15.3.8.1).
     ThreadPolicy = 16 => {
         /// Many threads at once.
         #[default]
         OrbCtrlModel,
-        /// One thread at a time, servant managers included; it may come back to the adapter from inside of an upcall.
+        /// One thread at a time, servant managers included; it may re-enter the adapter from inside an
+        /// upcall.
         SingleThreadModel,
-        /// The ORB's main thread, one upcall after another for all adapters with this policy.
+        /// The ORB's main thread, one upcall at a time for all adapters with this policy.
         MainThreadModel,
     }
 
-    /// How long references are good for (15.3.8.2).
+    /// The lifetime of references (15.3.8.2).
     LifespanPolicy = 17 => {
-        /// As long as the adapter that made them.
+        /// As long as the adapter that created them.
         #[default]
         Transient,
-        /// As long as there is an adapter of that name at that place, also in another process.
+        /// As long as an adapter with that name and parent exists, in this process or a later one.
         Persistent,
     }
 
-    /// Whether a servant may stand behind several objects (15.3.8.3).
+    /// Whether a servant may serve several objects (15.3.8.3).
     IdUniquenessPolicy = 18 => {
-        /// It may not.
+        /// One object only.
         #[default]
         UniqueId,
-        /// It may.
+        /// Any number of objects.
         MultipleId,
     }
 
-    /// Who makes object ids (15.3.8.4).
+    /// The assignment of object ids (15.3.8.4).
     IdAssignmentPolicy = 19 => {
         /// The application.
         UserId,
@@ -65,45 +66,46 @@ policies! {
         SystemId,
     }
 
-    /// Whether asking for the id or the reference of a servant activates it (15.3.8.7).
+    /// Whether a request for the id or the reference of a servant activates it (15.3.8.7).
     ImplicitActivationPolicy = 20 => {
-        /// It does.
+        /// The servant is activated.
         ImplicitActivation,
-        /// It does not.
+        /// The servant is not activated.
         #[default]
         NoImplicitActivation,
     }
 
-    /// Whether the adapter remembers which servant an object has (15.3.8.5).
+    /// Whether the adapter retains the servants of objects (15.3.8.5).
     ServantRetentionPolicy = 21 => {
-        /// It does, in its active object map.
+        /// Servants are in the active object map.
         #[default]
         Retain,
-        /// It does not: each request asks for a servant.
+        /// Each request obtains a servant.
         NonRetain,
     }
 
-    /// What serves objects that are not in the active object map (15.3.8.6).
+    /// The servant for objects that are not in the active object map (15.3.8.6).
     RequestProcessingPolicy = 22 => {
-        /// Nothing: they do not exist.
+        /// None: the objects do not exist.
         #[default]
         UseActiveObjectMapOnly,
         /// One servant for all of them.
         UseDefaultServant,
-        /// A servant manager finds a servant.
+        /// A servant manager supplies a servant.
         UseServantManager,
     }
 
-    /// How an adapter finds objects by their ids; ours (paper 001, chapter 6).
+    /// The lookup of objects by id; Spandrel's own (paper 001, chapter 6).
     ObjectDemux = ids::POLICY_OBJECT_DEMUX => {
-        /// The id says where the object is. Only for ids that the adapter makes, and the default for them.
+        /// The id contains the object's slot. Only for system-assigned ids, and their default.
         #[default]
         Active,
-        /// A hash table that grows; the default for ids that the application makes.
+        /// A hash table that grows; the default for ids that the application assigns.
         DynamicHash,
-        /// A hash table without collisions, made when the adapter's manager is activated; for sets of objects that seldom change.
+        /// A hash table without collisions, built when the adapter's manager is activated; for sets of
+        /// objects that seldom change.
         PerfectHash,
-        /// One after the other.
+        /// A linear search.
         Linear,
     }
 }
@@ -122,12 +124,12 @@ pub(crate) struct Policies {
 }
 
 impl Policies {
-    /// Those of the root adapter (15.3.9.1, the defaults but for implicit activation).
+    /// The policies of the root adapter (15.3.9.1, the defaults except for implicit activation).
     pub(crate) fn of_root() -> Self {
         Self { activation: ImplicitActivationPolicy::ImplicitActivation, ..Self::default() }
     }
 
-    /// What the given ones and the defaults come to. Policies of other types are not looked at.
+    /// Combines the given policies with the defaults. Policies of other types are ignored.
     pub(crate) fn resolve(given: &[Policy]) -> Result<Self, PoaError> {
         let [mut thread, mut lifespan, mut uniqueness, mut assignment] = [None; 4];
         let [mut activation, mut retention, mut processing, mut demux] = [None; 4];
@@ -148,25 +150,27 @@ impl Policies {
             }
         }
         let conflicts = [
-            (policies.is_unretained_for_nobody(), [retention, processing]),
-            (policies.shares_what_is_unique(), [uniqueness, processing]),
-            (policies.is_implicit() && !policies.makes_ids(), [assignment, activation]),
+            (policies.has_no_servant_source(), [retention, processing]),
+            (policies.default_servant_lacks_multiple_id(), [uniqueness, processing]),
+            (policies.is_implicit() && !policies.assigns_ids(), [assignment, activation]),
             (policies.is_implicit() && !policies.retains(), [retention, activation]),
-            (demux.is_some() && policies.demux == ObjectDemux::Active && !policies.makes_ids(), [assignment, demux]),
+            (demux.is_some() && policies.demux == ObjectDemux::Active && !policies.assigns_ids(), [assignment, demux]),
         ];
-        // Of two that contradict each other, the later is the one that should not have been there.
-        let offending =
-            conflicts.into_iter().filter(|(is_so, _)| *is_so).filter_map(|(_, given)| given.into_iter().max()?);
+        // Of two contradictory policies, the later one is reported.
+        let offending = conflicts
+            .into_iter()
+            .filter(|(condition, _)| *condition)
+            .filter_map(|(_, given)| given.into_iter().max()?);
         if let Some(index) = offending.min() {
             return Err(invalid(index));
         }
-        if demux.is_none() && !policies.makes_ids() {
+        if demux.is_none() && !policies.assigns_ids() {
             policies.demux = ObjectDemux::DynamicHash;
         }
         Ok(policies)
     }
 
-    /// What is said of connections that this side has opened, if that is.
+    /// The bidirectional policy, if given.
     pub(crate) fn bidirectional(given: &[Policy]) -> Result<Option<BidirectionalPolicy>, PoaError> {
         let (mut value, mut known) = (BidirectionalPolicy::default(), None);
         for (index, policy) in given.iter().enumerate() {
@@ -177,13 +181,14 @@ impl Policies {
         Ok(known.map(|_| value))
     }
 
-    /// NON_RETAIN requires a default servant or a servant manager, USE_ACTIVE_OBJECT_MAP_ONLY requires RETAIN (15.3.8.5, 15.3.8.6).
-    fn is_unretained_for_nobody(&self) -> bool {
+    /// NON_RETAIN requires a default servant or a servant manager, USE_ACTIVE_OBJECT_MAP_ONLY requires RETAIN
+    /// (15.3.8.5, 15.3.8.6).
+    fn has_no_servant_source(&self) -> bool {
         !self.retains() && self.processing == RequestProcessingPolicy::UseActiveObjectMapOnly
     }
 
     /// USE_DEFAULT_SERVANT requires MULTIPLE_ID (15.3.8.6).
-    fn shares_what_is_unique(&self) -> bool {
+    fn default_servant_lacks_multiple_id(&self) -> bool {
         self.has_default_servant() && self.is_unique()
     }
 
@@ -191,7 +196,7 @@ impl Policies {
         self.uniqueness == IdUniquenessPolicy::UniqueId
     }
 
-    pub(crate) fn makes_ids(&self) -> bool {
+    pub(crate) fn assigns_ids(&self) -> bool {
         self.assignment == IdAssignmentPolicy::SystemId
     }
 
@@ -215,7 +220,7 @@ impl Policies {
         self.processing == RequestProcessingPolicy::UseServantManager
     }
 
-    /// The standard policy of this type, as a value for those who ask.
+    /// The standard policy of this type, as a value.
     pub(crate) fn policy(&self, policy_type: PolicyType) -> Option<Policy> {
         Some(match policy_type {
             ThreadPolicy::POLICY_TYPE => self.thread.into(),
@@ -231,7 +236,7 @@ impl Policies {
     }
 }
 
-/// Takes over a policy; none may be given twice, nor be of another Rust type than its number says.
+/// Sets a policy; it may neither be given twice nor have another Rust type than its number demands.
 fn set<V: PolicyValue + Copy>(
     value: &mut V,
     given: &mut Option<usize>,
@@ -261,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_is_refused_with_the_index_of_the_offender() {
+    fn contradictory_policies_are_rejected_with_the_index_of_the_later_one() {
         use IdAssignmentPolicy::UserId;
         use IdUniquenessPolicy::UniqueId;
         use ImplicitActivationPolicy::ImplicitActivation;
@@ -281,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_has_its_default() {
+    fn missing_policies_have_their_defaults() {
         let policies = Policies::resolve(&[IdAssignmentPolicy::UserId.into()]).unwrap();
         assert_eq!(policies.demux, ObjectDemux::DynamicHash);
         assert!(policies.is_unique() && policies.retains() && !policies.is_implicit() && !policies.is_persistent());
@@ -291,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_with_the_number_of_a_policy_is_refused() {
+    fn a_policy_of_another_rust_type_is_rejected() {
         #[derive(Debug)]
         struct Stranger;
         impl PolicyValue for Stranger {

@@ -1,7 +1,7 @@
-//! Something that is waited for, by threads and by requests.
+//! A one-shot event for threads and for requests.
 //!
-//! A request that cannot be run yet is deferred, and a future waits in its place, so that it keeps no thread: [`Ticket`]. Threads of
-//! the application wait as threads do. What has happened stays so: a signal is given once.
+//! A request that cannot run yet is deferred, and a future waits in its place, so that it occupies no thread:
+//! [`Ticket`]. Threads of the application block. An event is set once and stays set.
 
 use std::{
     collections::HashMap,
@@ -12,7 +12,7 @@ use std::{
 
 use spandrel_sync::{Arc, Condition, Mutex};
 
-/// Given once, and seen by all who wait or will wait.
+/// A one-shot event, visible to all present and future waiters.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     state: Mutex<State>,
@@ -21,14 +21,14 @@ pub(crate) struct Signal {
 
 #[derive(Debug, Default)]
 struct State {
-    is_given: bool,
-    /// Of the tickets that were asked for already.
+    is_set: bool,
+    /// The wakers of the tickets that were polled already.
     wakers: HashMap<u64, Waker>,
     tickets: usize,
     next: u64,
 }
 
-/// A place among those that wait for a signal.
+/// A place among the waiters of an event.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     signal: Arc<Signal>,
@@ -36,7 +36,7 @@ pub(crate) struct Ticket {
 }
 
 impl Signal {
-    /// A place among the waiting, unless there are so many already.
+    /// A ticket, unless `limit` tickets exist already.
     pub(crate) fn ticket(self: &Arc<Self>, limit: usize) -> Option<Ticket> {
         let mut state = self.state.lock();
         if state.tickets >= limit {
@@ -47,30 +47,30 @@ impl Signal {
         Some(Ticket { signal: Arc::clone(self), number: state.next })
     }
 
-    /// How many wait.
+    /// Number of tickets.
     pub(crate) fn tickets(&self) -> usize {
         self.state.lock().tickets
     }
 
-    /// Keeps the thread until it is given.
+    /// Blocks the thread until the event is set.
     pub(crate) fn wait(&self) {
         let mut state = self.state.lock();
-        while !state.is_given {
+        while !state.is_set {
             self.given.wait(&mut state);
         }
     }
 
-    /// Lets all go on.
-    pub(crate) fn give(&self) {
+    /// Sets the event and wakes all waiters.
+    pub(crate) fn set(&self) {
         let mut state = self.state.lock();
-        state.is_given = true;
+        state.is_set = true;
         let mut wakers: Vec<(u64, Waker)> = state.wakers.drain().collect();
         drop(state);
         self.given.notify_all();
-        // In the order of coming, and outside of the lock, since they are anybody's code.
+        // In the order of arrival, and outside the lock, since wakers are foreign code.
         wakers.sort_unstable_by_key(|(number, _)| *number);
         for (_, waker) in wakers {
-            // One executor that fails must not keep what the others wait for.
+            // A waker that panics must not affect the other waiters.
             if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
                 tracing::error!("a waker panicked");
             }
@@ -80,7 +80,7 @@ impl Signal {
 
 #[cfg(all(test, shuttle))]
 impl Ticket {
-    /// As a thread waits.
+    /// Blocks the thread until the event is set.
     pub(crate) fn wait(self) {
         self.signal.wait();
     }
@@ -90,10 +90,10 @@ impl Future for Ticket {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // Made, and the old one dropped, outside of the lock.
+        // Cloned, and the old one dropped, outside the lock.
         let waker = cx.waker().clone();
         let mut state = self.signal.state.lock();
-        if state.is_given {
+        if state.is_set {
             return Poll::Ready(());
         }
         let old = state.wakers.insert(self.number, waker);
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_waker_that_panics_is_nobody_elses() {
+    fn a_waker_that_panics_does_not_affect_the_others() {
         struct Noted(std::sync::atomic::AtomicBool, bool);
         impl std::task::Wake for Noted {
             fn wake(self: std::sync::Arc<Self>) {
@@ -133,12 +133,12 @@ mod tests {
             let waker = Waker::from(std::sync::Arc::clone(noted));
             assert!(Pin::new(ticket).poll(&mut Context::from_waker(&waker)).is_pending());
         }
-        signal.give();
+        signal.set();
         assert!(noted[1].0.load(std::sync::atomic::Ordering::SeqCst));
     }
 
     #[test]
-    fn places_are_bounded_and_free_again_when_given_up() {
+    fn tickets_are_bounded_and_released_on_drop() {
         let signal = Arc::<Signal>::default();
         let first = signal.ticket(2).unwrap();
         let mut second = signal.ticket(2).unwrap();
@@ -147,7 +147,7 @@ mod tests {
         assert!(Pin::new(&mut second).poll(&mut cx).is_pending());
         drop(first);
         let mut third = signal.ticket(2).unwrap();
-        signal.give();
+        signal.set();
         assert!(Pin::new(&mut second).poll(&mut cx).is_ready());
         assert!(Pin::new(&mut third).poll(&mut cx).is_ready());
         signal.wait();

@@ -1,15 +1,16 @@
-//! Slots with generations: where objects are whose ids say where they are.
+//! Slots with generations: the table of objects whose ids contain their slot.
 
-use crate::key::Place;
+use crate::key::SlotId;
 
-/// Values at places. A place that is used again has another generation, so that an old one leads nowhere.
+/// Values in slots. A reused slot has another generation, so that an old id finds nothing.
 #[derive(Debug)]
 pub(crate) struct Slots<V> {
     slots: Vec<Slot<V>>,
     free: Vec<u32>,
 }
 
-/// Aligned so that none lies across the end of a cache line: where there are many, looking one up is a matter of lines.
+/// Aligned so that no slot crosses the end of a cache line: for large tables the cost of a lookup is its
+/// cache lines.
 #[derive(Debug)]
 #[repr(align(32))]
 struct Slot<V> {
@@ -24,73 +25,73 @@ impl<V> Default for Slots<V> {
 }
 
 impl<V> Slots<V> {
-    /// Puts a value at a place of its own; `None` if all two thousand million are taken.
-    pub(crate) fn insert(&mut self, value: V) -> Option<Place> {
-        let place = self.vacant()?;
-        self.slots[place.slot as usize].value = Some(value);
-        Some(place)
+    /// Inserts a value in a slot of its own; `None` if all 2³¹ slots are in use.
+    pub(crate) fn insert(&mut self, value: V) -> Option<SlotId> {
+        let slot_id = self.take_free_slot()?;
+        self.slots[slot_id.slot as usize].value = Some(value);
+        Some(slot_id)
     }
 
-    /// Puts a value at a place that it knows of.
-    pub(crate) fn insert_with(&mut self, make: impl FnOnce(Place) -> V) -> Option<&V> {
-        let place = self.vacant()?;
-        Some(self.slots[place.slot as usize].value.insert(make(place)))
+    /// Inserts a value that knows its slot.
+    pub(crate) fn insert_with(&mut self, make: impl FnOnce(SlotId) -> V) -> Option<&V> {
+        let slot_id = self.take_free_slot()?;
+        Some(self.slots[slot_id.slot as usize].value.insert(make(slot_id)))
     }
 
-    /// A place where nothing is, no longer among the free ones.
-    fn vacant(&mut self) -> Option<Place> {
+    /// Takes a free slot.
+    fn take_free_slot(&mut self) -> Option<SlotId> {
         if let Some(slot) = self.free.pop() {
-            return Some(Place { slot, generation: self.slots[slot as usize].generation });
+            return Some(SlotId { slot, generation: self.slots[slot as usize].generation });
         }
         let slot = u32::try_from(self.slots.len()).ok()?;
-        let place = Some(Place { slot, generation: 0 }).filter(|place| place.number().is_none())?;
+        let slot_id = Some(SlotId { slot, generation: 0 }).filter(|slot_id| slot_id.number().is_none())?;
         self.slots.push(Slot { generation: 0, value: None });
-        Some(place)
+        Some(slot_id)
     }
 
     #[inline]
-    pub(crate) fn get(&self, place: Place) -> Option<&V> {
-        let slot = self.slots.get(place.slot as usize)?;
-        if slot.generation == place.generation { slot.value.as_ref() } else { None }
+    pub(crate) fn get(&self, slot_id: SlotId) -> Option<&V> {
+        let slot = self.slots.get(slot_id.slot as usize)?;
+        if slot.generation == slot_id.generation { slot.value.as_ref() } else { None }
     }
 
-    pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut V> {
-        let slot = self.slots.get_mut(place.slot as usize)?;
-        if slot.generation == place.generation { slot.value.as_mut() } else { None }
+    pub(crate) fn get_mut(&mut self, slot_id: SlotId) -> Option<&mut V> {
+        let slot = self.slots.get_mut(slot_id.slot as usize)?;
+        if slot.generation == slot_id.generation { slot.value.as_mut() } else { None }
     }
 
-    /// What is at this place in whatever generation, and which that is.
-    pub(crate) fn current(&self, slot: u32) -> Option<Place> {
+    /// The current generation of a slot.
+    pub(crate) fn current(&self, slot: u32) -> Option<SlotId> {
         let entry = self.slots.get(slot as usize).filter(|entry| entry.value.is_some())?;
-        Some(Place { slot, generation: entry.generation })
+        Some(SlotId { slot, generation: entry.generation })
     }
 
-    /// Whether this place was ever given.
-    pub(crate) fn was_given(&self, place: Place) -> bool {
-        self.slots.get(place.slot as usize).is_some_and(|entry| {
-            place.generation < entry.generation || (place.generation == entry.generation && entry.value.is_some())
+    /// Whether this slot and generation were ever assigned.
+    pub(crate) fn was_assigned(&self, slot_id: SlotId) -> bool {
+        self.slots.get(slot_id.slot as usize).is_some_and(|entry| {
+            slot_id.generation < entry.generation || (slot_id.generation == entry.generation && entry.value.is_some())
         })
     }
 
-    /// Takes a value out. Its place is never valid again; a slot whose generations are used up is not used again.
-    pub(crate) fn remove(&mut self, place: Place) -> Option<V> {
-        let entry = self.slots.get_mut(place.slot as usize).filter(|entry| entry.generation == place.generation)?;
+    /// Removes a value. Its generation is never valid again; a slot with exhausted generations is not reused.
+    pub(crate) fn remove(&mut self, slot_id: SlotId) -> Option<V> {
+        let entry = self.slots.get_mut(slot_id.slot as usize).filter(|entry| entry.generation == slot_id.generation)?;
         let value = entry.value.take()?;
         if let Some(next) = entry.generation.checked_add(1) {
             entry.generation = next;
-            self.free.push(place.slot);
+            self.free.push(slot_id.slot);
         }
         Some(value)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Place, &V)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SlotId, &V)> {
         self.slots
             .iter()
             .zip(0..)
-            .filter_map(|(entry, slot)| Some((Place { slot, generation: entry.generation }, entry.value.as_ref()?)))
+            .filter_map(|(entry, slot)| Some((SlotId { slot, generation: entry.generation }, entry.value.as_ref()?)))
     }
 
-    /// As after so many values in this slot.
+    /// Sets the generation as after as many values in this slot.
     #[cfg(all(test, shuttle))]
     pub(crate) fn age(&mut self, slot: usize, generation: u32) {
         self.slots[slot].generation = generation;

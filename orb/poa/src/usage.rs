@@ -1,4 +1,4 @@
-//! How much of an adapter is in use, for those who wait until nothing is.
+//! Counts of the requests and deactivations of an adapter, and the wait for their end.
 
 use std::time::Duration;
 
@@ -8,23 +8,25 @@ use spandrel_sync::{
     time::Instant,
 };
 
-/// How long who waits sleeps at most before looking again: a request that ends takes no barrier for those who are not there.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// The interval at which a waiter rechecks: a request that ends takes no barrier for absent waiters.
+const RECHECK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Counts, and a place to wait.
+/// Counts, and a condition to wait on.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
-    /// Requests that use no entry of the active object map: those of default servants and servant managers, and incarnations.
+    /// Requests that use no entry of the active object map: those of default servants and servant managers,
+    /// and incarnations.
     running: AtomicUsize,
-    /// Objects whose deactivation has begun and not ended.
+    /// Objects whose deactivation is in progress.
     ending: AtomicUsize,
-    watchers: AtomicUsize,
+    waiters: AtomicUsize,
     lock: Mutex<()>,
     changed: Condition,
 }
 
 impl Usage {
-    /// Counts a request, unless the adapter is closed; who has closed it sees the count, or the request sees that.
+    /// Counts a request, unless the adapter is closed. Either the closing thread sees the count, or the
+    /// request sees the close.
     pub(crate) fn start(&self, is_open: impl FnOnce() -> bool) -> bool {
         self.running.fetch_add(1, Ordering::SeqCst);
         let is_open = is_open();
@@ -41,7 +43,7 @@ impl Usage {
 
     pub(crate) fn end(&self) {
         self.running.fetch_sub(1, Ordering::SeqCst);
-        self.note_end();
+        self.notify_waiters();
     }
 
     pub(crate) fn begin_ending(&self) {
@@ -50,43 +52,44 @@ impl Usage {
 
     pub(crate) fn ended(&self) {
         self.ending.fetch_sub(1, Ordering::SeqCst);
-        self.note_end();
+        self.notify_waiters();
     }
 
-    /// Something ended: who waits may look.
+    /// Wakes waiters after a request or deactivation has ended.
     #[inline]
-    pub(crate) fn note_end(&self) {
-        if self.watchers.load(Ordering::SeqCst) > 0 {
+    pub(crate) fn notify_waiters(&self) {
+        if self.waiters.load(Ordering::SeqCst) > 0 {
             drop(self.lock.lock());
             self.changed.notify_all();
         }
     }
 
-    /// No request runs, but for those that use entries of the active object map, and nothing is being deactivated.
+    /// Whether no request runs, except those that use entries of the active object map, and no deactivation
+    /// is in progress.
     pub(crate) fn is_quiet(&self) -> bool {
         self.running.load(Ordering::SeqCst) == 0 && self.ending.load(Ordering::SeqCst) == 0
     }
 
-    /// Waits until this is so, for ever if need be.
-    pub(crate) fn await_that(&self, is_so: impl Fn() -> bool) {
-        self.watchers.fetch_add(1, Ordering::SeqCst);
+    /// Waits until the condition holds, without a limit.
+    pub(crate) fn await_condition(&self, condition: impl Fn() -> bool) {
+        self.waiters.fetch_add(1, Ordering::SeqCst);
         let mut guard = self.lock.lock();
-        while !is_so() {
-            let _ = self.changed.wait_for(&mut guard, LOOK_AGAIN);
+        while !condition() {
+            let _ = self.changed.wait_for(&mut guard, RECHECK_INTERVAL);
         }
         drop(guard);
-        self.watchers.fetch_sub(1, Ordering::SeqCst);
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Waits until this is so, or it is time to look for something else to do.
-    pub(crate) fn await_shortly(&self, is_so: impl Fn() -> bool) {
+    /// Waits until the condition holds, or until it is time to look for other work.
+    pub(crate) fn await_briefly(&self, condition: impl Fn() -> bool) {
         let start = Instant::now();
-        self.await_that(|| is_so() || Instant::now().saturating_duration_since(start) >= LOOK_AGAIN);
+        self.await_condition(|| condition() || Instant::now().saturating_duration_since(start) >= RECHECK_INTERVAL);
     }
 
-    /// Waits until [nothing goes on](Self::is_quiet), so long at most.
-    pub(crate) fn await_quiet(&self, patience: Duration) {
+    /// Waits until the adapter [is quiet](Self::is_quiet), for `limit` at most.
+    pub(crate) fn await_quiet(&self, limit: Duration) {
         let start = Instant::now();
-        self.await_that(|| self.is_quiet() || Instant::now().saturating_duration_since(start) >= patience);
+        self.await_condition(|| self.is_quiet() || Instant::now().saturating_duration_since(start) >= limit);
     }
 }

@@ -1,4 +1,4 @@
-//! The files that certificates come from, and whether they have changed.
+//! Certificate files, and the detection of changes.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
@@ -9,7 +9,7 @@ use rustls::RootCertStore;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use spandrel_tls::pem;
 
-/// A file cannot be read, or does not hold what it should.
+/// The error of a file that cannot be read, or has unexpected content.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .path.display())]
 pub struct FileError {
@@ -18,22 +18,22 @@ pub struct FileError {
     cause: pem::PemError,
 }
 
-/// As whom an ORB appears, and whom it trusts.
+/// The credentials of an ORB, and its trusted authorities.
 #[derive(Debug)]
-pub(crate) struct Papers {
+pub(crate) struct Credentials {
     pub(crate) chain: Vec<CertificateDer<'static>>,
     pub(crate) key: Option<PrivateKeyDer<'static>>,
     pub(crate) authorities: RootCertStore,
     pub(crate) revoked: Vec<CertificateRevocationListDer<'static>>,
 }
 
-impl Papers {
+impl Credentials {
     pub(crate) fn none() -> Self {
         Self { chain: Vec::new(), key: None, authorities: RootCertStore::empty(), revoked: Vec::new() }
     }
 }
 
-impl Clone for Papers {
+impl Clone for Credentials {
     fn clone(&self) -> Self {
         Self {
             chain: self.chain.clone(),
@@ -44,9 +44,9 @@ impl Clone for Papers {
     }
 }
 
-/// Which of the [`Papers`] a file holds.
+/// The kind of credentials in a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Paper {
+pub(crate) enum CredentialKind {
     Chain,
     Key,
     Authorities,
@@ -55,42 +55,48 @@ pub(crate) enum Paper {
 
 #[derive(Clone, Debug)]
 struct File {
-    paper: Paper,
+    kind: CredentialKind,
     path: PathBuf,
-    /// Of what it held when it was looked at; nothing if that could not be had. Times would not tell two changes of one moment apart.
+    /// Hash of the content when it was last checked; `None` if that failed. Modification times would not
+    /// distinguish two changes at the same moment.
     hash: Option<u64>,
 }
 
-/// The files that papers were read from, one of a kind.
+/// The files of the credentials, one of each kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Files(Vec<File>);
 
 impl Files {
-    /// Reads a file, and remembers it if that can be done again: what comes through a pipe cannot.
-    pub(crate) fn read(&mut self, paper: Paper, path: &Path, papers: &mut Papers) -> Result<(), FileError> {
-        // Looked at before it is read: what is written meanwhile is a change.
+    /// Reads a file, and remembers it if it can be read again, unlike a pipe.
+    pub(crate) fn read(
+        &mut self,
+        kind: CredentialKind,
+        path: &Path,
+        credentials: &mut Credentials,
+    ) -> Result<(), FileError> {
+        // Hashed before it is read, so that a concurrent write counts as a change.
         let is_file = path.metadata().is_ok_and(|data| data.is_file());
-        let file = File { paper, path: path.to_owned(), hash: if is_file { hash(path) } else { None } };
-        file.read(papers)?;
-        self.forget(paper);
+        let file = File { kind, path: path.to_owned(), hash: if is_file { hash(path) } else { None } };
+        file.read(credentials)?;
+        self.forget(kind);
         if is_file {
             self.0.push(file);
         }
         Ok(())
     }
 
-    /// This paper comes from elsewhere now.
-    pub(crate) fn forget(&mut self, paper: Paper) {
-        self.0.retain(|file| file.paper != paper);
+    /// Forgets the file of credentials that now have another source.
+    pub(crate) fn forget(&mut self, kind: CredentialKind) {
+        self.0.retain(|file| file.kind != kind);
     }
 
-    /// Reads all of them once more.
-    pub(crate) fn read_again(&mut self, papers: &mut Papers) -> Result<(), FileError> {
+    /// Reads all files again.
+    pub(crate) fn read_again(&mut self, credentials: &mut Credentials) -> Result<(), FileError> {
         self.have_changed();
-        self.0.iter().try_for_each(|file| file.read(papers))
+        self.0.iter().try_for_each(|file| file.read(credentials))
     }
 
-    /// Whether one has changed since this was asked last, or they were read.
+    /// Whether a file has changed since the last check or read.
     pub(crate) fn have_changed(&mut self) -> bool {
         let mut changed = false;
         for file in &mut self.0 {
@@ -103,13 +109,15 @@ impl Files {
 }
 
 impl File {
-    fn read(&self, papers: &mut Papers) -> Result<(), FileError> {
+    fn read(&self, credentials: &mut Credentials) -> Result<(), FileError> {
         let path = self.path.as_path();
-        let read = match self.paper {
-            Paper::Chain => pem::certificates(path).map(|chain| papers.chain = chain),
-            Paper::Key => pem::private_key(path).map(|key| papers.key = Some(key)),
-            Paper::Authorities => pem::authorities(path).map(|authorities| papers.authorities = authorities),
-            Paper::Revoked => pem::revocation_lists(path).map(|lists| papers.revoked = lists),
+        let read = match self.kind {
+            CredentialKind::Chain => pem::certificates(path).map(|chain| credentials.chain = chain),
+            CredentialKind::Key => pem::private_key(path).map(|key| credentials.key = Some(key)),
+            CredentialKind::Authorities => {
+                pem::authorities(path).map(|authorities| credentials.authorities = authorities)
+            }
+            CredentialKind::Revoked => pem::revocation_lists(path).map(|lists| credentials.revoked = lists),
         };
         read.map_err(|cause| FileError { path: self.path.clone(), cause })
     }

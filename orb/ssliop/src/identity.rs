@@ -1,6 +1,7 @@
-//! Who the other side of a connection is, for servants that decide by it what they do for whom.
+//! The identity of a peer, for access control in servants.
 //!
-//! What is told was verified in the handshake: that some trusted authority vouches for it. What it may do is for programs to say.
+//! The handshake has verified that a trusted authority issued the certificate. Authorization is left to
+//! programs.
 
 use std::net::IpAddr;
 
@@ -10,13 +11,13 @@ use spandrel_ipc::inet;
 use spandrel_orb::server::with_current_stream;
 use x509_parser::{certificate::X509Certificate, prelude::FromDer};
 
-/// The certificates by which the other side of a connection has shown who it is.
+/// The certificates with which a peer has authenticated.
 ///
 /// ```no_run
 /// use spandrel_orb::{CompletionStatus, SystemException};
 /// use spandrel_ssliop::PeerIdentity;
 ///
-/// /// What a servant asks first.
+/// /// The check at the beginning of an operation.
 /// fn only_the_teller() -> Result<(), SystemException> {
 ///     match PeerIdentity::current() {
 ///         Some(peer) if peer.common_name().as_deref() == Some("teller") => Ok(()),
@@ -31,19 +32,21 @@ pub struct PeerIdentity {
 }
 
 impl PeerIdentity {
-    /// Who sent the request that this thread runs now: inside of a servant, or of a future that serves. With bidirectional GIOP that may be a server
-    /// that calls back, which was believed for its name.
+    /// The sender of the request that this thread runs: inside a servant, or a future that serves. With
+    /// bidirectional GIOP it may be a server that calls back, identified by its verified name.
     ///
-    /// Nothing outside of requests, for those that came by anything but TLS, from clients that have shown no certificate, and once their connection
-    /// has ended: whoever insists on knowing refuses then. Inside of calls on objects of the same process it is who sent the request from outside, as for
-    /// [`CancellationToken::current`](spandrel_orb::CancellationToken::current).
+    /// `None` outside requests, for requests over other protocols than TLS, from clients without a
+    /// certificate, and after the end of their connection: a servant that requires an identity must then
+    /// reject the request. Inside calls on objects of the same process it is the sender of the remote
+    /// request, as for [`CancellationToken::current`](spandrel_orb::CancellationToken::current).
     #[must_use]
     pub fn current() -> Option<Self> {
         let chain = with_current_stream(spandrel_tls::Stream::<inet::Stream>::peer_certificates)??;
         if chain.is_empty() { None } else { Some(Self { chain }) }
     }
 
-    /// All certificates that were shown (DER): its own first, then those of authorities, each of which vouches for the one before it.
+    /// The certificate chain (DER): the peer's own certificate first, then those of authorities, each of
+    /// which issued the one before it.
     #[must_use]
     pub fn certificates(&self) -> &[CertificateDer<'static>] {
         &self.chain
@@ -55,8 +58,9 @@ impl PeerIdentity {
         &self.chain[0]
     }
 
-    /// What its certificate calls it (the subject's common name, CN). Nothing if it says none, several, or one that is no text: such a one is
-    /// not to be mistaken for another. Names are only as unique as the authority makes them.
+    /// The subject's common name (CN) in its certificate. `None` if there is none, several, or one that is
+    /// not text: such a name could be confused with another. Names are only as unique as the authority makes
+    /// them.
     #[must_use]
     pub fn common_name(&self) -> Option<String> {
         let (_, certificate) = X509Certificate::from_der(self.certificate()).ok()?;
@@ -67,8 +71,8 @@ impl PeerIdentity {
         }
     }
 
-    /// Whether its certificate says that it is this host: a DNS name or an address, among the alternative names of the subject (RFC 9525). A
-    /// certificate may stand for all hosts of a domain (`*.bank.example`).
+    /// Whether its certificate is valid for this host: a DNS name or an address, among the alternative names
+    /// of the subject (RFC 9525). A certificate may cover all hosts of a domain (`*.bank.example`).
     #[must_use]
     pub fn is_host(&self, name: &str) -> bool {
         let name = match name.parse::<IpAddr>() {

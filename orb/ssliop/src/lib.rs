@@ -1,8 +1,8 @@
 //! SSLIOP: GIOP over TLS, as a pluggable protocol.
 //!
-//! A server that listens at `ssliop://host:port` says so in the references to its objects (`TAG_SSL_SEC_TRANS`), and a client that has this
-//! protocol goes there first. TLS itself is the family of `spandrel-tls`, and `rustls` below it; this crate knows what references say, as
-//! whom an ORB appears, and whom it trusts.
+//! A server that listens at `ssliop://host:port` publishes that in its references (`TAG_SSL_SEC_TRANS`), and
+//! a client with this protocol prefers it. TLS itself is the family of `spandrel-tls`, over `rustls`; this
+//! crate handles references, credentials and trust.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,24 +21,24 @@
 //! # }
 //! ```
 //!
-//! The options `-ORBSSL…` of a command line say the same ([`Ssliop`] has the table). Files that they name are looked at again from time to
-//! time, so that renewed certificates are shown without a new ORB.
+//! The options `-ORBSSL…` of a command line are equivalent ([`Ssliop`] has the table). The files that they
+//! name are checked for changes periodically, so that renewed certificates take effect without a new ORB.
 //!
 //! Source: CORBA Security Service 1.8, SSLIOP; CORBA 3.3 Part 2, 10 (the component's place in a profile).
 #![forbid(unsafe_code)]
 
+mod configurations;
 mod files;
 #[cfg(feature = "server")]
 mod identity;
 mod options;
 mod protocol;
-mod terms;
 
 pub use files::FileError;
 #[cfg(feature = "server")]
 pub use identity::PeerIdentity;
 pub use options::{ClientVerification, Plain, SetupError};
 pub use protocol::Ssliop;
-/// The family below.
+/// The underlying family.
 pub use spandrel_tls as tls;
 pub use spandrel_tls::{ConfigError, pem};

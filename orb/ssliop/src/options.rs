@@ -1,4 +1,4 @@
-//! What an ORB is told of TLS.
+//! The TLS settings of an ORB.
 
 use std::error::Error;
 use std::path::Path;
@@ -11,65 +11,63 @@ use spandrel_sync::Arc;
 use spandrel_tls::{ClientOptions, ConfigError, ServerOptions};
 use spandrel_transport::OptionError;
 
-use crate::files::{FileError, Files, Paper, Papers};
+use crate::files::{CredentialKind, Credentials, FileError, Files};
 
-/// Whether a server wants to know who its clients are.
+/// Whether a server requests certificates from its clients.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum ClientVerification {
-    /// It does not ask.
+    /// Certificates are not requested.
     #[default]
     None,
-    /// It asks, and takes those too that have no certificate.
-    Asked,
-    /// Mutual authentication: it takes only clients with a certificate of a trusted authority.
+    /// Certificates are requested, but clients without one are accepted.
+    Requested,
+    /// Mutual authentication: only clients with a certificate of a trusted authority are accepted.
     Required,
 }
 
-/// Whether servers may be reached without TLS, by plain IIOP.
+/// Whether servers may be called without TLS, over plain IIOP.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Plain {
-    /// Never: references that do not offer TLS cannot be used.
+    /// Never: references without TLS cannot be used.
     Never,
-    /// Those that do not offer TLS. One that does is not reached otherwise, even if TLS fails, lest whoever can break a connection could
-    /// have it made anew in plain.
+    /// For references without TLS only. A reference with TLS is never used without it, even if TLS fails:
+    /// otherwise an attacker could break connections to force plain ones.
     #[default]
     Unoffered,
-    /// All, where TLS fails.
+    /// For all references, if TLS fails.
     Fallback,
 }
 
-/// All that TLS is told.
+/// The settings of the protocol.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) provider: Arc<CryptoProvider>,
-    pub(crate) papers: Papers,
+    pub(crate) credentials: Credentials,
     pub(crate) files: Files,
-    /// How long files are not looked at again; nothing: never again.
+    /// The time until files are checked again; `None`: never.
     pub(crate) reload: Option<Duration>,
     pub(crate) clients: ClientVerification,
-    /// A server must have the name by which it was called.
+    /// Whether a server's certificate must be valid for the called host.
     pub(crate) verifies_names: bool,
     pub(crate) allows_tls12: bool,
     pub(crate) plain: Plain,
     pub(crate) handshake_timeout: Duration,
 }
 
-/// Why there can be no TLS.
+/// The reason for which TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// A server needs a certificate and its key.
-    #[error(
-        "this ORB has no certificate to show (`Ssliop::identity`, or the options -ORBSSLCertificate and -ORBSSLKey)"
-    )]
+    /// A server without a certificate and key.
+    #[error("this ORB has no certificate (set `Ssliop::identity`, or the options -ORBSSLCertificate and -ORBSSLKey)")]
     NoIdentity,
-    /// Who verifies others must trust somebody.
-    #[error("this ORB trusts no authority that could vouch for others (`Ssliop::trust`, or the option -ORBSSLCA)")]
+    /// Verification without a trusted authority.
+    #[error("this ORB has no trusted authority to verify peers (set `Ssliop::trust`, or the option -ORBSSLCA)")]
     NoAuthorities,
-    /// A file cannot be used.
+    /// An unusable file.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Key and certificate, or authorities and revocation lists, do not go together.
+    /// A key that does not match the certificate, or revocation lists that do not match the authorities.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }
@@ -78,7 +76,7 @@ impl Options {
     pub(crate) fn new(provider: Arc<CryptoProvider>) -> Self {
         Self {
             provider,
-            papers: Papers::none(),
+            credentials: Credentials::none(),
             files: Files::default(),
             reload: Some(Duration::from_secs(60)),
             clients: ClientVerification::None,
@@ -89,9 +87,9 @@ impl Options {
         }
     }
 
-    /// What clients connect with.
+    /// The configuration of clients.
     pub(crate) fn client(&self) -> Result<Arc<ClientConfig>, SetupError> {
-        let Papers { chain, key, authorities, revoked } = self.papers.clone();
+        let Credentials { chain, key, authorities, revoked } = self.credentials.clone();
         if authorities.is_empty() {
             return Err(SetupError::NoAuthorities);
         }
@@ -110,9 +108,9 @@ impl Options {
         Ok(options.build()?)
     }
 
-    /// What servers accept with.
+    /// The configuration of servers.
     pub(crate) fn server(&self) -> Result<Arc<ServerConfig>, SetupError> {
-        let Papers { chain, key, authorities, revoked } = self.papers.clone();
+        let Credentials { chain, key, authorities, revoked } = self.credentials.clone();
         let (false, Some(key)) = (chain.is_empty(), key) else { return Err(SetupError::NoIdentity) };
         let mut options = ServerOptions::new(Arc::clone(&self.provider), chain, key).revoked(revoked);
         if self.clients != ClientVerification::None && authorities.is_empty() {
@@ -120,7 +118,7 @@ impl Options {
         }
         match self.clients {
             ClientVerification::None => {}
-            ClientVerification::Asked => options = options.ask_clients(authorities),
+            ClientVerification::Requested => options = options.ask_clients(authorities),
             ClientVerification::Required => options = options.require_clients(authorities),
         }
         if self.allows_tls12 {
@@ -129,13 +127,13 @@ impl Options {
         Ok(options.build()?)
     }
 
-    /// Takes an option of a command line; false if it is none of these.
+    /// Accepts a command-line option; returns false if it is not one of TLS.
     pub(crate) fn take(&mut self, option: &str, value: &str) -> Result<bool, OptionError> {
         match option {
-            "-ORBSSLCertificate" => self.read(Paper::Chain, value)?,
-            "-ORBSSLKey" => self.read(Paper::Key, value)?,
-            "-ORBSSLCA" => self.read(Paper::Authorities, value)?,
-            "-ORBSSLRevoked" => self.read(Paper::Revoked, value)?,
+            "-ORBSSLCertificate" => self.read(CredentialKind::Chain, value)?,
+            "-ORBSSLKey" => self.read(CredentialKind::Key, value)?,
+            "-ORBSSLCA" => self.read(CredentialKind::Authorities, value)?,
+            "-ORBSSLRevoked" => self.read(CredentialKind::Revoked, value)?,
             "-ORBSSLReload" => {
                 self.reload = match (value, value.parse()) {
                     ("never", _) => None,
@@ -146,7 +144,7 @@ impl Options {
             "-ORBSSLVerify" => {
                 self.clients = match value {
                     "none" => ClientVerification::None,
-                    "request" => ClientVerification::Asked,
+                    "request" => ClientVerification::Requested,
                     "require" => ClientVerification::Required,
                     _ => return Err(OptionError::expected("none, request or require")),
                 }
@@ -178,8 +176,8 @@ impl Options {
         Ok(true)
     }
 
-    fn read(&mut self, paper: Paper, path: &str) -> Result<(), OptionError> {
-        self.files.read(paper, Path::new(path), &mut self.papers).map_err(|error| {
+    fn read(&mut self, kind: CredentialKind, path: &str) -> Result<(), OptionError> {
+        self.files.read(kind, Path::new(path), &mut self.credentials).map_err(|error| {
             let cause = error.source().map(ToString::to_string).unwrap_or_default();
             OptionError::because(format_args!("{error}: {cause}"))
         })

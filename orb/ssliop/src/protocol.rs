@@ -1,4 +1,4 @@
-//! The protocol: addresses in references, connecting, listening.
+//! The protocol: addresses in references, connections, endpoints.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -16,9 +16,9 @@ use spandrel_transport::{
     connect_inet, cost, listen_inet,
 };
 
-use crate::files::Paper;
+use crate::configurations::Configurations;
+use crate::files::CredentialKind;
 use crate::options::{Options, SetupError};
-use crate::terms::Terms;
 use crate::{ClientVerification, Plain};
 
 /// The scheme of addresses and endpoints.
@@ -26,113 +26,118 @@ const SCHEME: &str = "ssliop";
 
 /// GIOP over TLS: for [`OrbBuilder::protocol`](spandrel_orb::OrbBuilder::protocol).
 ///
-/// TLS 1.3 unless older peers are let in. A client verifies that the server's certificate is of a trusted authority and says the
-/// host that the reference names. Whoever has this protocol uses TLS where a reference offers both.
+/// TLS 1.3 unless older versions are permitted. A client verifies that a trusted authority issued the
+/// server's certificate, and that it is valid for the host in the reference. An ORB with this protocol uses
+/// TLS if a reference offers both.
 ///
 /// | option | value |
 /// | --- | --- |
 /// | `-ORBSSLCertificate` | a PEM file: this ORB's certificate, and those of the authorities in between |
 /// | `-ORBSSLKey` | a PEM file: the private key that belongs to it |
-/// | `-ORBSSLCA` | a PEM file: the authorities that are trusted |
-/// | `-ORBSSLRevoked` | a PEM file: lists of the certificates that their authorities have revoked |
-/// | `-ORBSSLReload` | after how many seconds the files may be looked at again, or `never` (default 60) |
-/// | `-ORBSSLVerify` | `none`, `request` or `require`: whether clients must show who they are (default `none`) |
+/// | `-ORBSSLCA` | a PEM file: the trusted authorities |
+/// | `-ORBSSLRevoked` | a PEM file: certificate revocation lists |
+/// | `-ORBSSLReload` | seconds until the files are checked for changes again, or `never` (default 60) |
+/// | `-ORBSSLVerify` | `none`, `request` or `require`: whether clients must authenticate (default `none`) |
 /// | `-ORBSSLVersion` | `1.3`, or `1.2` for both (default `1.3`) |
-/// | `-ORBSSLPlain` | `never`, `unoffered` or `fallback`: whether servers may be reached by plain IIOP (default `unoffered`; see [`Plain`]) |
-/// | `-ORBSSLVerifyName` | `yes` or `no`: whether a server's certificate must say the host that is called (default `yes`) |
+/// | `-ORBSSLPlain` | `never`, `unoffered` or `fallback`: whether servers may be called over plain IIOP
+/// (default `unoffered`; see [`Plain`]) |
+/// | `-ORBSSLVerifyName` | `yes` or `no`: whether a server's certificate must be valid for the called host
+/// (default `yes`) |
 ///
-/// A clone is the same protocol: what is said to it, or read anew by [`reload`](Self::reload), goes for the connections that are made from
-/// then on, wherever the protocol is used. What cannot be used is logged, and the old stays.
+/// Clones share their settings. Changes, and files read again by [`reload`](Self::reload), apply to later
+/// connections of all clones. An unusable change is logged, and the old settings stay.
 #[derive(Clone, Debug)]
 pub struct Ssliop {
-    terms: Arc<Terms>,
+    configurations: Arc<Configurations>,
 }
 
 impl Ssliop {
-    /// With this implementation of cryptography; nobody is trusted yet, and there is nothing to show.
+    /// A protocol with this implementation of cryptography, without trusted authorities and credentials.
     #[must_use]
     pub fn new(provider: Arc<CryptoProvider>) -> Self {
-        Self { terms: Arc::new(Terms::new(provider)) }
+        Self { configurations: Arc::new(Configurations::new(provider)) }
     }
 
-    /// Appears with this certificate, followed by those of the authorities in between, and the key that belongs to the first. Servers
-    /// need one; clients show it to servers that ask.
+    /// Sets the certificate, followed by those of the intermediate authorities, and the key of the first.
+    /// Servers need a certificate; clients send it to servers that request one.
     #[must_use]
     pub fn identity(self, chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
         self.with(|options| {
-            (options.papers.chain, options.papers.key) = (chain, Some(key));
-            options.files.forget(Paper::Chain);
-            options.files.forget(Paper::Key);
+            (options.credentials.chain, options.credentials.key) = (chain, Some(key));
+            options.files.forget(CredentialKind::Chain);
+            options.files.forget(CredentialKind::Key);
         })
     }
 
-    /// Trusts whomever these authorities vouch for.
+    /// Adds trusted authorities.
     #[must_use]
     pub fn trust(self, authorities: RootCertStore) -> Self {
         self.with(|options| {
-            options.papers.authorities = authorities;
-            options.files.forget(Paper::Authorities);
+            options.credentials.authorities = authorities;
+            options.files.forget(CredentialKind::Authorities);
         })
     }
 
-    /// Refuses certificates that their authorities have revoked in these lists. Those of whose authority there is no list are taken.
+    /// Rejects the certificates in these revocation lists. Certificates of authorities without a list are
+    /// accepted.
     #[must_use]
     pub fn revoked(self, lists: Vec<CertificateRevocationListDer<'static>>) -> Self {
         self.with(|options| {
-            options.papers.revoked = lists;
-            options.files.forget(Paper::Revoked);
+            options.credentials.revoked = lists;
+            options.files.forget(CredentialKind::Revoked);
         })
     }
 
-    /// After which time files that options named may be looked at again, by whoever makes the next connection; nothing: never (default
-    /// a minute). Those that have changed are read then.
+    /// Sets the time after which the next connection checks the files of options for changes; `None`: never
+    /// (default a minute). Changed files are read again.
     #[must_use]
     pub fn reload_after(self, pause: Option<Duration>) -> Self {
         self.with(|options| options.reload = pause)
     }
 
-    /// Whether a server wants to know who its clients are (default: it does not). References say it as it was when the server began to
-    /// listen.
+    /// Whether a server requests certificates from its clients (default: no). References publish the setting
+    /// at the time when the server began to listen.
     #[must_use]
     pub fn verify_clients(self, verification: ClientVerification) -> Self {
         self.with(|options| options.clients = verification)
     }
 
-    /// Also speaks TLS 1.2, for peers that have nothing newer.
+    /// Permits TLS 1.2 too, for peers without a newer version.
     #[must_use]
     pub fn allow_tls12(self) -> Self {
         self.with(|options| options.allows_tls12 = true)
     }
 
-    /// Takes a server whose certificate is of a trusted authority whatever names it says, as other ORBs do. Anybody who has a
-    /// certificate of that authority can then pose as any server.
+    /// Accepts a server with a certificate of a trusted authority for any host name, as other ORBs do. Any
+    /// holder of a certificate of that authority can then impersonate any server.
     #[must_use]
     pub fn any_server_name(self) -> Self {
         self.with(|options| options.verifies_names = false)
     }
 
-    /// Whether servers may be reached without TLS (default: those that do not offer it).
+    /// Whether servers may be called without TLS (default: those that do not offer it).
     #[must_use]
     pub fn plain(self, plain: Plain) -> Self {
         self.with(|options| options.plain = plain)
     }
 
-    /// How long a handshake may take (default 30 s). Servers keep to what was said when they began to listen.
+    /// The time limit of a handshake (default 30 s). Servers use the setting at the time when they began to
+    /// listen.
     #[must_use]
     pub fn handshake_timeout(self, timeout: Duration) -> Self {
         self.with(|options| options.handshake_timeout = timeout)
     }
 
-    /// Reads the files that options named anew, now. Connections that are open stay as they are.
+    /// Reads the files of options again, now. Open connections are unaffected.
     ///
     /// # Errors
-    /// [`SetupError`] if one cannot be read, or they do not go together: then everything stays as it was.
+    /// [`SetupError`] if a file cannot be read, or they do not match: then the old settings stay.
     pub fn reload(&self) -> Result<(), SetupError> {
-        self.terms.reload()
+        self.configurations.reload()
     }
 
     fn with(self, change: impl FnOnce(&mut Options)) -> Self {
-        self.terms.change(change);
+        self.configurations.change(change);
         self
     }
 }
@@ -159,27 +164,27 @@ impl Protocol for Ssliop {
         settings: &SocketSettings,
     ) -> io::Result<Self::Stream> {
         let (host, _) = address.host_and_port().ok_or(io::ErrorKind::InvalidInput)?;
-        let (config, patience) = self.terms.client().map_err(unusable)?;
+        let (config, limit) = self.configurations.client().map_err(unusable)?;
         let name = ServerName::try_from(host.to_owned()).map_err(unusable)?;
         let begun = Instant::now();
-        let tls = Tls::new(Inet::default()).client(config, name).handshake_timeout(patience);
+        let tls = Tls::new(Inet::default()).client(config, name).handshake_timeout(limit);
         let stream = tls.join(connect_inet(address, timeout, settings)?)?;
         let done = match timeout {
             None => stream.handshake(),
             Some(timeout) => stream.handshake_within(timeout.saturating_sub(begun.elapsed())),
         };
-        done.map_err(explained)?;
+        done.map_err(with_remedy)?;
         Ok(stream)
     }
 
     fn cost(&self, _address: &Address) -> u32 {
-        // Preferred to plain IIOP, which can be read on its way.
+        // Preferred to plain IIOP, which is unencrypted.
         cost::NETWORK - 1
     }
 
     fn excludes(&self, scheme: &str, is_offered: bool) -> bool {
         scheme == IIOP
-            && match self.terms.read(|options| options.plain) {
+            && match self.configurations.read(|options| options.plain) {
                 Plain::Never => true,
                 Plain::Unoffered => is_offered,
                 Plain::Fallback => false,
@@ -187,7 +192,7 @@ impl Protocol for Ssliop {
     }
 
     fn option(&self, option: &str, value: &str) -> Result<bool, OptionError> {
-        self.terms.change(|options| options.take(option, value))
+        self.configurations.change(|options| options.take(option, value))
     }
 
     fn server(protocol: &Arc<Self>) -> Option<Arc<dyn ServerProtocol>> {
@@ -201,20 +206,18 @@ impl ServerProtocol for Ssliop {
     }
 
     fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
-        let begun = self.terms.server().map_err(|error| endpoint.invalid(error))?;
-        let (clients, patience) = self.terms.read(|options| (options.clients, options.handshake_timeout));
-        let terms = Arc::clone(&self.terms);
-        // There are terms to fall back to, so asking for them does not fail.
-        let terms = move || terms.server().unwrap_or_else(|_| Arc::clone(&begun));
-        let tls = Tls::new(Inet::default()).server_by(terms).handshake_timeout(patience);
+        let begun = self.configurations.server().map_err(|error| endpoint.invalid(error))?;
+        let (clients, limit) = self.configurations.read(|options| (options.clients, options.handshake_timeout));
+        let configurations = Arc::clone(&self.configurations);
+        // Fallback settings exist, so this does not fail.
+        let configurations = move || configurations.server().unwrap_or_else(|_| Arc::clone(&begun));
+        let tls = Tls::new(Inet::default()).server_by(configurations).handshake_timeout(limit);
         let (acceptor, hosts) = listen_inet(endpoint, settings)?;
         let Some(&(_, port)) = hosts.first() else {
-            return Err(endpoint.invalid("no address to publish"));
+            return Err(endpoint.invalid("it has no address to publish"));
         };
         if hosts.iter().any(|(_, other)| *other != port) {
-            return Err(
-                endpoint.invalid("the component that tells of TLS has one port: all published addresses need the same")
-            );
+            return Err(endpoint.invalid("TAG_SSL_SEC_TRANS has one port: all published addresses need the same port"));
         }
         let component = Component::SslSecTrans(SslSecTrans {
             supports: SslSecTrans::PROTECTED | SslSecTrans::ESTABLISH_TRUST_IN_TARGET | trust_in_client(clients, false),
@@ -224,7 +227,8 @@ impl ServerProtocol for Ssliop {
         let bound = Address::new(SCHEME, acceptor.local_addr()?.to_string());
         let published = PublishedAddresses {
             addresses: hosts.iter().map(|(host, port)| Address::at_port(SCHEME, host, *port)).collect(),
-            // Port 0: plain IIOP is offered by another endpoint, or not at all. The component tells only a port, and goes for all hosts.
+            // Port 0: another endpoint offers plain IIOP, or none does. The component contains only a port,
+            // and applies to all hosts.
             hosts: hosts.into_iter().map(|(host, _)| (host, 0)).collect(),
             components: vec![component.encode().map_err(unusable)?],
         };
@@ -241,18 +245,18 @@ impl ServerProtocol for Ssliop {
 fn trust_in_client(clients: ClientVerification, is_required: bool) -> u16 {
     match clients {
         ClientVerification::Required => SslSecTrans::ESTABLISH_TRUST_IN_CLIENT,
-        ClientVerification::Asked if !is_required => SslSecTrans::ESTABLISH_TRUST_IN_CLIENT,
+        ClientVerification::Requested if !is_required => SslSecTrans::ESTABLISH_TRUST_IN_CLIENT,
         _ => 0,
     }
 }
 
-/// The server does not speak TLS.
+/// The server does not support TLS.
 #[derive(Debug, thiserror::Error)]
-#[error("what listens there does not speak TLS")]
+#[error("the server does not support TLS")]
 struct NoTls(#[source] io::Error);
 
-/// The same error, in words that name the remedy.
-fn explained(error: io::Error) -> io::Error {
+/// The same error, with the remedy.
+fn with_remedy(error: io::Error) -> io::Error {
     match tls_error(&error) {
         Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
             io::Error::new(error.kind(), NoTls(error))

@@ -7,7 +7,8 @@ pub const IIOP: &str = "iiop";
 
 /// A protocol and an address of it, such as `iiop://host:2809` or `uds:///run/bank.sock`.
 ///
-/// Only the protocol knows the meaning of the text after the scheme; the ORB compares addresses, keeps connections by them and prints them.
+/// The text after the scheme has a meaning to the protocol only. The ORB compares addresses, looks up
+/// connections by them and prints them.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Address {
     scheme: Cow<'static, str>,
@@ -40,7 +41,8 @@ impl Address {
         &self.address
     }
 
-    /// The host, without brackets, and the port of an address that has them. A path may look like such an address, and is none.
+    /// The host, without brackets, and the port of an address with both. A path never has them, even if it
+    /// looks like such an address.
     #[must_use]
     pub fn host_and_port(&self) -> Option<(&str, u16)> {
         if matches!(self.scheme(), "uds" | "shm") {
@@ -58,7 +60,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// The scheme of a protocol that may be named as in omniORB.
+/// The scheme of a protocol, from its own or omniORB's name.
 #[must_use]
 pub fn scheme_of(name: &str) -> &str {
     match name {
@@ -74,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_and_ports_are_found_again() {
+    fn hosts_and_ports_are_parsed_from_addresses() {
         for (host, port, text) in
             [("host", 1, "iiop://host:1"), ("::1", 65_535, "iiop://[::1]:65535"), ("", 0, "iiop://:0")]
         {

@@ -1,4 +1,5 @@
-//! Endpoints that are a host and a port: the ports at which they listen, and the hosts and ports that references publish.
+//! Endpoints with a host and a port: the ports at which they listen, and the hosts and ports that references
+//! publish.
 
 use std::{
     io,
@@ -9,10 +10,10 @@ use spandrel_ipc::inet;
 
 use crate::{endpoint::Endpoint, host_name::host_name, prefix::Prefix, protocol::SocketSettings};
 
-/// The options of endpoints that are a host and a port.
+/// The options of endpoints with a host and a port.
 pub const INET_OPTIONS: [&str; 3] = ["portspan", "publish", "interface"];
 
-/// The addresses of this machine that are published.
+/// The addresses of this machine to publish, from `interface`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Networks {
     All,
@@ -20,16 +21,17 @@ enum Networks {
     Within(Prefix),
 }
 
-/// Listens at an endpoint that is a host and a port, for IIOP and other protocols over TCP: the acceptor, with the hosts and ports to
-/// publish, the preferred one first. Options are those of [`INET_OPTIONS`].
+/// Listens at an endpoint with a host and a port, for IIOP and other protocols over TCP. Returns the acceptor
+/// and the hosts and ports to publish, the preferred one first. Options are those of [`INET_OPTIONS`].
 ///
 /// # Errors
-/// Those of the system, saying which option to change, and of an address or an option that is none.
+/// Those of the system, with the option to change; [`io::ErrorKind::InvalidInput`] for an invalid address or
+/// option.
 pub fn listen_inet(endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<(inet::Acceptor, Vec<(String, u16)>)> {
     let networks = networks(endpoint)?;
     let (host, port) = endpoint.host_and_port()?;
     let host = match host {
-        // An endpoint that says how others reach it is meant for others.
+        // An endpoint with `publish` or `interface` is meant for other machines.
         "" if networks.is_none() && endpoint.option("publish").is_none() => "127.0.0.1",
         "" => "*",
         host => host,
@@ -48,17 +50,17 @@ pub fn listen_inet(endpoint: &Endpoint, settings: &SocketSettings) -> io::Result
     Ok((acceptor, published))
 }
 
-/// Opens the first port that is free.
+/// Opens the first free port.
 fn open(endpoint: &Endpoint, host: &str, first: u16, settings: &SocketSettings) -> io::Result<inet::Acceptor> {
     let span: u16 = match endpoint.option("portspan") {
         None => 1,
         Some(span) => match span.parse() {
             Ok(span @ 1..) if first != 0 => span,
-            Ok(1..) => return Err(endpoint.invalid("`portspan` needs a port to begin with")),
-            _ => return Err(endpoint.invalid("`portspan` is a number of ports")),
+            Ok(1..) => return Err(endpoint.invalid("`portspan` needs a first port")),
+            _ => return Err(endpoint.invalid("`portspan` must be a number of ports")),
         },
     };
-    let last = first.checked_add(span - 1).ok_or_else(|| endpoint.invalid("there is no port beyond 65535"))?;
+    let last = first.checked_add(span - 1).ok_or_else(|| endpoint.invalid("`portspan` goes beyond port 65535"))?;
     let mut refused = None;
     for port in first..=last {
         match open_at(host, port, settings) {
@@ -75,7 +77,7 @@ fn open(endpoint: &Endpoint, host: &str, first: u16, settings: &SocketSettings) 
 fn open_at(host: &str, port: u16, settings: &SocketSettings) -> io::Result<inet::Acceptor> {
     let open = |host: &str| {
         let addr = inet::Addr::new(host, port)?;
-        // Everywhere means everywhere: `[::]` takes IPv4, too.
+        // `[::]` means all addresses, so it accepts IPv4 too.
         let mut options =
             inet::AcceptorOptions::default().dual_stack(addr.is_any() && matches!(addr.ip(), IpAddr::V6(_)));
         if let Some(octets) = settings.send_queue {
@@ -90,7 +92,7 @@ fn open_at(host: &str, port: u16, settings: &SocketSettings) -> io::Result<inet:
         return open(host);
     }
     match open("::") {
-        // A system without IPv6.
+        // IPv6 is not available on this system.
         Err(error) if !matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied) => {
             open("0.0.0.0")
         }
@@ -98,15 +100,15 @@ fn open_at(host: &str, port: u16, settings: &SocketSettings) -> io::Result<inet:
     }
 }
 
-/// The system's error, with what can be done.
+/// The system's error, with advice.
 fn cannot_listen(endpoint: &Endpoint, at: &str, error: &io::Error) -> io::Error {
     let advice = match error.kind() {
         io::ErrorKind::AddrInUse => "another program listens there: choose another port, or several by `portspan=N`",
         io::ErrorKind::AddrNotAvailable => {
-            "it is no address of this machine: listen at `*`, and say by `publish=HOST:PORT` how others reach it"
+            "this machine has no such address: listen at `*`, and name the address for others by `publish=HOST:PORT`"
         }
-        io::ErrorKind::PermissionDenied => "ports below 1024 are mostly the superuser's: choose another",
-        _ => "-ORBListenEndpoints says where to listen",
+        io::ErrorKind::PermissionDenied => "ports below 1024 are usually reserved for the superuser: choose another",
+        _ => "change -ORBListenEndpoints",
     };
     io::Error::new(error.kind(), format!("cannot listen at {at} for {endpoint}: {error} ({advice})"))
 }
@@ -114,7 +116,7 @@ fn cannot_listen(endpoint: &Endpoint, at: &str, error: &io::Error) -> io::Error 
 /// The hosts to publish without `publish` and `interface`.
 fn natural(host: &str, bound: IpAddr) -> io::Result<Vec<String>> {
     if !bound.is_unspecified() {
-        // A name is published as it stands; the zone of an address means nothing elsewhere.
+        // A name is published unchanged; the zone of an address has no meaning on other machines.
         return Ok(vec![if host.parse::<IpAddr>().is_ok() || host.contains('%') {
             bound.to_string()
         } else {
@@ -127,13 +129,13 @@ fn natural(host: &str, bound: IpAddr) -> io::Result<Vec<String>> {
         routed.or_else(|| all.iter().map(|(_, ip)| *ip).find(|ip| ip.is_ipv6() == is_v6))
     };
     let (v4, v6) = (best(false), best(true).filter(|_| bound.is_ipv6()));
-    // `[::]` asks for IPv6 first.
+    // With `[::]`, IPv6 comes first.
     let best = if host == "*" { [v4, v6] } else { [v6, v4] };
     let hosts: Vec<String> = best.into_iter().flatten().map(|ip| ip.to_string()).collect();
     Ok(if hosts.is_empty() { vec!["127.0.0.1".to_owned()] } else { hosts })
 }
 
-/// The hosts to publish of those that `interface` names.
+/// The hosts to publish according to `interface`.
 fn chosen(endpoint: &Endpoint, networks: &Networks, bound: IpAddr) -> io::Result<Vec<String>> {
     let fits = |name: &str, ip: IpAddr| match networks {
         Networks::All => true,
@@ -141,7 +143,7 @@ fn chosen(endpoint: &Endpoint, networks: &Networks, bound: IpAddr) -> io::Result
         Networks::Within(prefix) => prefix.contains(ip),
     };
     let is_bound = |ip: &IpAddr| if bound.is_unspecified() { bound.is_ipv6() || ip.is_ipv4() } else { *ip == bound };
-    // Loopback is published where it is named.
+    // Loopback is published if named.
     let all = if_addrs::get_if_addrs()?;
     let all = all.into_iter().map(|interface| (interface.name.clone(), interface.ip()));
     let all: Vec<_> =
@@ -151,7 +153,7 @@ fn chosen(endpoint: &Endpoint, networks: &Networks, bound: IpAddr) -> io::Result
     if hosts.is_empty() {
         let all: Vec<String> = all.iter().map(|(name, ip)| format!("{name} {ip}")).collect();
         return Err(
-            endpoint.invalid(format_args!("`interface` names no address that is listened at, of {}", all.join(", ")))
+            endpoint.invalid(format_args!("`interface` matches none of the addresses listened at: {}", all.join(", ")))
         );
     }
     Ok(hosts)
@@ -160,7 +162,7 @@ fn chosen(endpoint: &Endpoint, networks: &Networks, bound: IpAddr) -> io::Result
 fn networks(endpoint: &Endpoint) -> io::Result<Option<Networks>> {
     Ok(match endpoint.option("interface") {
         None => None,
-        Some("") => return Err(endpoint.invalid("`interface` is the name of one, a prefix of addresses, or `all`")),
+        Some("") => return Err(endpoint.invalid("`interface` must be the name of one, an address prefix, or `all`")),
         Some("all") => Some(Networks::All),
         Some(text) => Some(match text.parse() {
             Ok(prefix) => Networks::Within(prefix),
@@ -170,12 +172,12 @@ fn networks(endpoint: &Endpoint) -> io::Result<Option<Networks>> {
     })
 }
 
-/// The hosts and ports of `publish`, separated by commas: `host:port`, `host` with the port that is listened at, `addr` for what would be published
-/// without, `hostname` for what this machine calls itself.
+/// The hosts and ports of `publish`, separated by commas: `host:port`; `host` with the port of the endpoint;
+/// `addr` for the default hosts; `hostname` for this machine's name.
 fn publish(endpoint: &Endpoint, rules: &str, natural: &[(String, u16)], port: u16) -> io::Result<Vec<(String, u16)>> {
     let mut published: Vec<(String, u16)> = Vec::new();
     for rule in rules.split(',').filter(|rule| !rule.is_empty()) {
-        // As omniORB spells it.
+        // OmniORB's spelling.
         let rule = rule.strip_prefix("giop:tcp:").unwrap_or(rule);
         let added = match rule {
             "addr" => natural.to_vec(),
@@ -184,9 +186,9 @@ fn publish(endpoint: &Endpoint, rules: &str, natural: &[(String, u16)], port: u1
                 let at = Endpoint::of(endpoint.scheme(), rule);
                 let (host, said) = at
                     .host_and_port()
-                    .map_err(|_| endpoint.invalid(format_args!("`{rule}` is no host:port to publish")))?;
+                    .map_err(|_| endpoint.invalid(format_args!("`{rule}` in `publish` is not host:port")))?;
                 let said = if said == 0 { port } else { said };
-                // Without a host, the natural ones by another port.
+                // Without a host, the default hosts with another port.
                 if host.is_empty() {
                     natural.iter().map(|(host, _)| (host.clone(), said)).collect()
                 } else {
@@ -196,10 +198,10 @@ fn publish(endpoint: &Endpoint, rules: &str, natural: &[(String, u16)], port: u1
         };
         published.extend(added.into_iter().filter(|new| !published.contains(new)).collect::<Vec<_>>());
     }
-    if published.is_empty() { Err(endpoint.invalid("`publish` says nothing to publish")) } else { Ok(published) }
+    if published.is_empty() { Err(endpoint.invalid("`publish` is empty")) } else { Ok(published) }
 }
 
-/// Link-local addresses mean nothing without the name of a link.
+/// Link-local addresses have no meaning without the name of a link.
 fn is_zone_free(ip: &IpAddr) -> bool {
     !matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local())
 }
@@ -208,15 +210,16 @@ fn is_publishable(ip: &IpAddr) -> bool {
     is_zone_free(ip) && !ip.is_loopback() && !ip.is_unspecified()
 }
 
-/// The addresses by which others may reach this machine, with the names of their interfaces.
+/// The addresses by which other machines may reach this one, with the names of their interfaces.
 fn reachable() -> io::Result<Vec<(String, IpAddr)>> {
     let all = if_addrs::get_if_addrs()?.into_iter().map(|interface| (interface.name.clone(), interface.ip()));
     Ok(all.filter(|(_, ip)| is_publishable(ip)).collect())
 }
 
-/// The address from which this machine sends to others: rather than that of a bridge to its own containers. Nothing is sent.
+/// The source address of traffic from this machine to others, in preference to that of a bridge to local
+/// containers. Nothing is sent.
 fn outgoing(is_v6: bool) -> Option<IpAddr> {
-    // Addresses for documentation, which lie behind the default route if anything does.
+    // Addresses for documentation, routed by the default route if there is one.
     let (from, to) = if is_v6 { ("[::]:0", "[2001:db8::1]:9") } else { ("0.0.0.0:0", "192.0.2.255:9") };
     let socket = UdpSocket::bind(from.parse::<SocketAddr>().ok()?).ok()?;
     socket.connect(to).ok()?;
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_is_said_in_order() {
+    fn hosts_are_published_in_the_order_of_the_option() {
         for (rules, expected) in [
             ("nat.example:9999", &[("nat.example", 9999)][..]),
             ("nat.example", &[("nat.example", 77)]),
@@ -261,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_tried_in_turn() {
+    fn the_first_free_port_of_a_span_is_taken() {
         let first = inet::Acceptor::open(&inet::Addr::loopback(0)).unwrap();
         let port = first.local_addr().unwrap().port();
         let endpoint = Endpoint::new("127.0.0.1", port);
@@ -269,17 +272,17 @@ mod tests {
         assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
         assert!(refused.to_string().contains("portspan"), "{refused}");
         let Some(last) = port.checked_add(99) else { return };
-        let (second, published) =
-            listen_inet(&endpoint.with("portspan", "100"), &SocketSettings::default()).expect("one of them is free");
+        let (second, published) = listen_inet(&endpoint.with("portspan", "100"), &SocketSettings::default())
+            .expect("one of the ports is free");
         let chosen = second.local_addr().unwrap().port();
         assert!(chosen > port && chosen <= last);
         assert_eq!(published, [("127.0.0.1".to_owned(), chosen)]);
     }
 
     #[test]
-    fn options_that_make_no_sense_are_refused() {
+    fn invalid_options_are_rejected() {
         for (endpoint, named) in [
-            ("iiop://:0/portspan=3", "a port to begin with"),
+            ("iiop://:0/portspan=3", "a first port"),
             ("iiop://:5000/portspan=0", "a number of ports"),
             ("iiop://:65535/portspan=2", "65535"),
             ("iiop://*:0/interface=no-such-interface", "`interface`"),

@@ -1,4 +1,5 @@
-//! Endpoints at which nothing listens: their objects are reached only over connections that their own ORB has opened (bidirectional GIOP).
+//! Endpoints without a listening socket: their objects are called only over connections that their own ORB
+//! opened (bidirectional GIOP).
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
@@ -14,10 +15,10 @@ use crate::{
 
 /// The end of the host names in such references: no host can have such a name (RFC 2606).
 const DOMAIN: &str = ".bidir.invalid";
-/// The port beside them. It means nothing; zero would mean that there is none.
+/// The port of such references. Any number but zero, which would mean that there is none.
 const PORT: u16 = 1;
 
-/// Whether no client can connect to a host of this name.
+/// Whether `host` is the name of an endpoint without a listening socket.
 #[must_use]
 pub fn is_bidirectional_only(host: &str) -> bool {
     host.ends_with(DOMAIN)
@@ -25,7 +26,8 @@ pub fn is_bidirectional_only(host: &str) -> bool {
 
 /// The protocol of [`Endpoint::nowhere`].
 ///
-/// In references its endpoints look like addresses of IIOP, so that other ORBs find them among announced listen points, too.
+/// In references its endpoints look like IIOP addresses, so that other ORBs too find them among listen
+/// points.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BidirectionalOnly;
 
@@ -38,7 +40,7 @@ impl ServerProtocol for BidirectionalOnly {
         if !endpoint.address().is_empty() {
             return Err(endpoint.invalid("it has no address"));
         }
-        // The name must not be guessed: a peer that knows it may claim it.
+        // The name must be unpredictable: a peer that knows it may claim it.
         let [one, other] = [(); 2].map(|()| RandomState::new().build_hasher().finish());
         let host = format!("spandrel-{one:016x}{other:016x}{DOMAIN}");
         let address = Address::at_port(IIOP, &host, PORT);

@@ -1,11 +1,12 @@
-//! Memory of received messages and of replies that wait: counted against limits of one connection and of all together.
+//! Budgets for the memory of received messages and of replies that wait to be sent: one limit per connection
+//! and one for all.
 
 use spandrel_sync::{
     Arc,
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-/// The memory that all clients of a server may use together.
+/// The memory limit shared by all clients of a server.
 #[derive(Debug)]
 pub struct MemoryBudget {
     used: AtomicUsize,
@@ -27,8 +28,8 @@ impl MemoryBudget {
         self.longest_reply.load(Ordering::Relaxed)
     }
 
-    /// Halves the remembered length of long replies: called periodically.
-    pub fn forget_long_replies(&self) {
+    /// Halves the remembered length of long replies; to be called periodically.
+    pub fn decay_long_replies(&self) {
         self.longest_reply.store(self.longest_reply() / 2, Ordering::Relaxed);
     }
 
@@ -39,9 +40,11 @@ impl MemoryBudget {
     }
 }
 
-/// A limit of memory would be exceeded.
+/// The error of a charge beyond a memory limit.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("{wanted} octets more than the {used} in use exceed the limit of {limit} octets for {scope} ({setting})")]
+#[error(
+    "{wanted} octets in addition to {used} in use would exceed the limit of {limit} octets for {scope} ({setting})"
+)]
 pub struct MemoryLimitExceeded {
     wanted: usize,
     used: usize,
@@ -50,7 +53,7 @@ pub struct MemoryLimitExceeded {
     setting: &'static str,
 }
 
-/// The memory that one connection may use, and the progress of the message that it is receiving.
+/// The memory limit of one connection, and the progress of the message that it receives.
 #[derive(Debug)]
 pub struct ReceiveBudget {
     progress: AtomicU64,
@@ -66,7 +69,8 @@ impl ReceiveBudget {
         Arc::new(Self { progress: AtomicU64::new(0), used: AtomicUsize::new(0), limit, all })
     }
 
-    /// A number that is odd while a message is half read, and that changes with each MiB of it and at its end.
+    /// A number that is odd while a message is incomplete, and that changes with each MiB of it and at its
+    /// end.
     #[must_use]
     pub fn progress(&self) -> u64 {
         self.progress.load(Ordering::Relaxed)
@@ -77,14 +81,14 @@ impl ReceiveBudget {
     }
 
     /// Remembers the length of a long reply.
-    pub fn note_long_reply(&self, octets: usize) {
+    pub fn record_long_reply(&self, octets: usize) {
         self.all.longest_reply.fetch_max(octets, Ordering::Relaxed);
     }
 
-    /// Counts so many octets more.
+    /// Charges `octets`.
     ///
     /// # Errors
-    /// One of the limits would be exceeded.
+    /// If a limit would be exceeded.
     pub fn charge(&self, octets: usize) -> Result<(), MemoryLimitExceeded> {
         add(&self.used, octets, self.limit, "one connection", "-ORBMaxConnectionMemory")?;
         let all = add(&self.all.used, octets, self.all.limit, "all connections", "-ORBMaxServerMemory");
@@ -93,14 +97,14 @@ impl ReceiveBudget {
         })
     }
 
-    /// Counts so many octets less.
+    /// Releases `octets`.
     pub fn release(&self, octets: usize) {
         self.used.fetch_sub(octets, Ordering::Relaxed);
         self.all.used.fetch_sub(octets, Ordering::Relaxed);
     }
 }
 
-/// Octets that count against the limits of one connection and of the server until this is dropped.
+/// A charge against the limits of one connection and of the server, released on drop.
 #[derive(Debug)]
 pub struct Charge {
     budget: Arc<ReceiveBudget>,
@@ -108,22 +112,23 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// How far the messages of [`beyond_limit`](Self::beyond_limit) may exceed the limit of one connection.
+    /// Octets by which [`beyond_limit`](Self::beyond_limit) may exceed the limit of one connection.
     const EXCESS: usize = 64 << 10;
 
-    /// Counts so many octets.
+    /// Charges `octets`.
     ///
     /// # Errors
-    /// One of the limits would be exceeded.
+    /// If a limit would be exceeded.
     pub fn new(budget: &Arc<ReceiveBudget>, octets: usize) -> Result<Self, MemoryLimitExceeded> {
         budget.charge(octets)?;
         Ok(Self { budget: Arc::clone(budget), octets })
     }
 
-    /// The same for a short message that says why a longer one is not sent: it may exceed both limits, the connection's by 64 KiB.
+    /// Charges a short message that reports the rejection of a longer one: it may exceed both limits, the
+    /// connection's by 64 KiB.
     ///
     /// # Errors
-    /// The connection's limit would be exceeded by more.
+    /// If the connection's limit would be exceeded by more.
     pub fn beyond_limit(budget: &Arc<ReceiveBudget>, octets: usize) -> Result<Self, MemoryLimitExceeded> {
         let limit = budget.limit.saturating_add(Self::EXCESS);
         add(&budget.used, octets, limit, "one connection", "-ORBMaxConnectionMemory")?;
@@ -131,7 +136,7 @@ impl Charge {
         Ok(Self { budget: Arc::clone(budget), octets })
     }
 
-    /// Counts only so many octets from now on, if these are fewer.
+    /// Reduces the charge to `octets`, if it is larger.
     pub fn reduce_to(&mut self, octets: usize) {
         self.budget.release(self.octets.saturating_sub(octets));
         self.octets = self.octets.min(octets);

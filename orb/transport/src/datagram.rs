@@ -1,4 +1,4 @@
-//! DIOP: endpoints that read datagrams, each one request without a reply.
+//! DIOP: endpoints that receive datagrams, each with one one-way request.
 
 use std::io;
 
@@ -13,13 +13,14 @@ use crate::{
     protocol::{ServerProtocol, SocketSettings},
 };
 
-/// The scheme of endpoints that read datagrams.
+/// The scheme of endpoints that receive datagrams.
 pub const DIOP: &str = "diop";
 
-/// The default size of a datagram: the most that Ethernet carries unfragmented.
+/// The default limit of a datagram, in octets: the most that Ethernet carries unfragmented.
 const DEFAULT_MAX_OCTETS: u32 = 1472;
 
-/// One-ways by UDP, in TAO called DIOP. The client's side is no [`Protocol`](crate::Protocol), since it makes no connection.
+/// One-way requests over UDP, in TAO called DIOP. The client's side makes no connection, so it is not a
+/// [`Protocol`](crate::Protocol).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Diop;
 
@@ -31,13 +32,13 @@ impl ServerProtocol for Diop {
     fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
         if let Some((option, _)) = endpoint.options().find(|(option, _)| *option != "max") {
             return Err(
-                endpoint.invalid(format_args!("`{option}` is no option of datagrams; there is `max`, in octets"))
+                endpoint.invalid(format_args!("`{option}` is not an option of datagrams: expected `max`, in octets"))
             );
         }
         let max_octets = match endpoint.option("max").map(str::parse) {
             None => DEFAULT_MAX_OCTETS,
             Some(Ok(octets @ 64..)) if octets as usize <= MAX_DATAGRAM => octets,
-            Some(_) => return Err(endpoint.invalid(format_args!("`max` is between 64 and {MAX_DATAGRAM} octets"))),
+            Some(_) => return Err(endpoint.invalid(format_args!("`max` must be between 64 and {MAX_DATAGRAM} octets"))),
         };
         let (host, port) = endpoint.host_and_port()?;
         let host = match host {
@@ -46,7 +47,7 @@ impl ServerProtocol for Diop {
             host => host,
         };
         let addr = inet::Addr::resolve(host, port)?.first().copied();
-        let addr = addr.ok_or_else(|| endpoint.invalid("the name has no address"))?;
+        let addr = addr.ok_or_else(|| endpoint.invalid("the host name has no address"))?;
         let mut options = inet::DgramOptions::default();
         if let Some(octets) = settings.recv_queue {
             options = options.recv_queue(octets);

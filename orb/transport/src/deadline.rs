@@ -1,13 +1,13 @@
-//! The deadlines of a call: for its reply, for sending its request, for connecting.
+//! The deadlines of a call: for its reply, for sending its request, and for connecting.
 
 use std::time::Duration;
 
 use spandrel_sync::time::Instant;
 
-/// As good as for ever, and small enough for every clock.
+/// Longer than any call, and within the range of every clock.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// How much of the span may have passed before waiting for what is left is worth a system call.
+/// The elapsed part of a span below which the socket time-out is not adjusted, to save a system call.
 const NEGLIGIBLE: Duration = Duration::from_millis(1);
 
 /// The deadlines of one call.
@@ -21,7 +21,7 @@ pub struct Deadline {
     connecting: Option<Duration>,
 }
 
-/// A moment until which to wait, and the whole span, so that a constant time-out needs no system call.
+/// The end of a wait, and the whole span, so that a constant time-out needs no system call.
 #[derive(Clone, Copy, Debug)]
 struct Limit {
     at: Instant,
@@ -30,19 +30,19 @@ struct Limit {
 }
 
 impl Deadline {
-    /// The deadline that ends after `span`.
+    /// A deadline `span` from now.
     #[must_use]
     pub fn after(span: Duration) -> Self {
         Self { whole: Limit::after(span), sending: None, connecting: None }
     }
 
-    /// The same, with another limit on sending.
+    /// Adds a separate limit on sending.
     #[must_use]
     pub fn with_sending(self, span: Duration) -> Self {
         Self { sending: Some(Limit::after(span)), ..self }
     }
 
-    /// The same, with another limit on connecting.
+    /// Adds a separate limit on connecting.
     #[must_use]
     pub fn with_connecting(self, connecting: Option<Duration>) -> Self {
         Self { connecting, ..self }
@@ -63,45 +63,45 @@ impl Deadline {
         self.whole.at
     }
 
-    /// Whether waiting for the reply ends at all.
+    /// Whether the wait for the reply is limited.
     #[must_use]
     #[inline]
-    pub fn is_for_answer(&self) -> bool {
+    pub fn limits_reply(&self) -> bool {
         self.whole.span < LONGEST
     }
 
-    /// Whether it limits what servers are told.
+    /// Whether it limits the deadline that servers receive.
     #[must_use]
-    pub fn is_worth_saying(&self, is_awaited: bool) -> bool {
-        is_awaited && self.is_for_answer() || self.sending.is_some()
+    pub fn limits_server(&self, is_awaited: bool) -> bool {
+        is_awaited && self.limits_reply() || self.sending.is_some()
     }
 
-    /// The time that is left for the reply, if that is limited.
+    /// The time left for the reply, if limited.
     #[must_use]
-    pub fn to_answer(self) -> Option<Duration> {
-        self.is_for_answer().then(|| self.remaining())
+    pub fn left_for_reply(self) -> Option<Duration> {
+        self.limits_reply().then(|| self.remaining())
     }
 
-    /// The time that is left for delivering the request, if that is limited separately.
+    /// The time left for delivery of the request, if limited separately.
     #[must_use]
-    pub fn to_deliver(self) -> Option<Duration> {
+    pub fn left_for_delivery(self) -> Option<Duration> {
         self.sending.map(|limit| limit.remaining())
     }
 
-    /// The time that is left for sending. Cold: calls without a deadline skip it.
+    /// The time left for sending. Cold: calls without a deadline skip it.
     #[must_use]
     #[cold]
     pub fn left_to_send(&self) -> Duration {
         self.send_limit().remaining()
     }
 
-    /// The end for sending.
+    /// The end of sending.
     #[must_use]
     pub fn send_end(&self) -> Instant {
         self.send_limit().at
     }
 
-    /// The time for connecting to one of several `addresses` that may have to be tried.
+    /// The time for a connection attempt to one of several `addresses` that may have to be tried.
     #[must_use]
     #[cold]
     pub fn left_to_connect(&self, addresses: u32) -> Duration {
@@ -118,26 +118,26 @@ impl Deadline {
         }
     }
 
-    /// Whether the time for sending ends before that for the reply.
+    /// Whether the limit on sending ends before that on the reply.
     #[must_use]
     pub fn limits_sending(&self) -> bool {
         self.sending.is_some_and(|limit| limit.at < self.whole.at)
     }
 
-    /// How long a transport may wait now, `None` if the time is up: the same span from call to call while all of it is
-    /// ahead, so that a constant time-out costs no system call.
+    /// The time that a transport may wait now, `None` if the deadline has passed. It is the same span from
+    /// call to call as long as all of it is ahead, so that a constant time-out costs no system call.
     #[must_use]
     pub fn wait(&self) -> Option<Duration> {
         self.whole.wait()
     }
 
-    /// The same for sending.
+    /// The time that a transport may wait to send, as [`wait`](Self::wait).
     #[must_use]
     pub fn wait_to_send(&self) -> Option<Duration> {
         self.send_limit().wait()
     }
 
-    /// The time that is left; zero after the end.
+    /// The time left; zero after the deadline.
     #[must_use]
     #[inline]
     pub fn remaining(&self) -> Duration {

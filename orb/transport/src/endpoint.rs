@@ -1,23 +1,27 @@
-//! Endpoints: the addresses at which a server listens, as `-ORBListenEndpoints` spells them.
+//! Endpoints: the addresses at which a server listens, in the spelling of `-ORBListenEndpoints`.
 
 use std::{fmt, io, str::FromStr};
 
 use crate::address::{IIOP, scheme_of};
 
-/// An address to listen on, and how: `scheme://address`, with options `name=value` that are separated by commas after a further `/`
-/// (after `|` where the address is a path): `iiop://host:port/portspan=10`. Or as omniORB spells it, `giop:tcp:host:port`.
+/// A listening address with options: `scheme://address`, and options `name=value` separated by commas after a
+/// further `/` (after `|` if the address is a path): `iiop://host:port/portspan=10`. OmniORB's spelling is
+/// accepted too: `giop:tcp:host:port`.
 ///
-/// For IIOP host and port may be empty. Without a host only this machine can connect; `*`, `0.0.0.0` or `[::]` accept from
-/// everywhere, and references then say the address from which this machine reaches others. Without a port the system
-/// chooses one. Options:
+/// For IIOP host and port may be empty. Without a host only this machine can connect. With `*`, `0.0.0.0` or
+/// `[::]` all machines can, and references publish the address from which this machine reaches others.
+/// Without a port the system chooses one. Options:
 ///
 /// | option | meaning |
 /// | --- | --- |
-/// | `portspan=N` | the first free one of so many ports (`giop:tcp:host:5000-5009` is the same as `iiop://host:5000/portspan=10`) |
-/// | `publish=HOST:PORT,…` | what references say instead; `addr` stands for what they would say, `hostname` for this machine's name, no port for the one that is listened at |
-/// | `interface=NAME` | of several addresses those of this interface are published, or those within a prefix (`10.0.0.0/8`), or `all` |
+/// | `portspan=N` | the first free one of N ports (`giop:tcp:host:5000-5009` is the same as
+/// `iiop://host:5000/portspan=10`) |
+/// | `publish=HOST:PORT,…` | the addresses in references instead; `addr` stands for the default ones,
+/// `hostname` for this machine's name, a missing port for the endpoint's |
+/// | `interface=NAME` | of several addresses only those of this interface are published, or those within a
+/// prefix (`10.0.0.0/8`), or `all` |
 ///
-/// With `publish` or `interface`, and without a host, connections are accepted from everywhere.
+/// With `publish` or `interface`, and without a host, connections are accepted at all addresses.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Endpoint {
     scheme: String,
@@ -25,9 +29,9 @@ pub struct Endpoint {
     options: Vec<(String, String)>,
 }
 
-/// The error for text that is no endpoint.
+/// The error for text that is not an endpoint.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("`{text}` is no endpoint: {reason} (expected `iiop://host:port` or `giop:tcp:host:port`)")]
+#[error("`{text}` is not an endpoint: {reason} (expected `iiop://host:port` or `giop:tcp:host:port`)")]
 pub struct EndpointError {
     text: String,
     reason: &'static str,
@@ -42,8 +46,9 @@ impl Endpoint {
         Self::of(IIOP, address)
     }
 
-    /// An endpoint without an address: no client can connect, and objects are reached only over connections that their own ORB has opened,
-    /// if it is bidirectional (`-ORBBidirectional`). Spelled `bidir://`.
+    /// An endpoint without an address: no client can connect. If the ORB is bidirectional
+    /// (`-ORBBidirectional`), its objects are called over connections that it opened itself. Spelled
+    /// `bidir://`.
     #[must_use]
     pub fn nowhere() -> Self {
         Self::of("bidir", "")
@@ -55,7 +60,7 @@ impl Endpoint {
         Self { scheme: scheme.into(), address: address.into(), options: Vec::new() }
     }
 
-    /// With one more option.
+    /// Adds an option.
     #[must_use]
     pub fn with(mut self, option: impl Into<String>, value: impl Into<String>) -> Self {
         self.options.push((option.into(), value.into()));
@@ -68,7 +73,7 @@ impl Endpoint {
         &self.scheme
     }
 
-    /// The address, as its protocol reads it.
+    /// The address, in the form of its protocol.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
@@ -85,24 +90,24 @@ impl Endpoint {
         self.options.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The address as host, which may be empty, and port, 0 if none is said; for protocols whose addresses are that.
+    /// The address as host, which may be empty, and port, 0 if absent; for protocols with such addresses.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for anything else.
+    /// [`io::ErrorKind::InvalidInput`] for an address of another form.
     pub fn host_and_port(&self) -> io::Result<(&str, u16)> {
         host_and_port(&self.address).map_err(|reason| self.invalid(reason))
     }
 
-    /// The error that this endpoint is not usable, for a reason in its address or one of its options.
+    /// The error for an unusable endpoint, with a reason in its address or one of its options.
     #[must_use]
     pub fn invalid(&self, reason: impl fmt::Display) -> io::Error {
         io::Error::new(io::ErrorKind::InvalidInput, format!("the endpoint {self} is not usable: {reason}"))
     }
 
-    /// Refuses options that the protocol does not know.
+    /// Rejects options that the protocol does not know.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`], naming those that it does.
+    /// [`io::ErrorKind::InvalidInput`], with the known options.
     pub fn check_options(&self, known: &[&str]) -> io::Result<()> {
         match self.options().find(|(name, _)| !known.contains(name)) {
             None => Ok(()),
@@ -128,7 +133,7 @@ fn host_and_port(address: &str) -> Result<(&str, u16), &'static str> {
     Ok((host, port))
 }
 
-/// The host, the first port and how many there are, of an address like `host:5000-5009`.
+/// The host, the first port and the number of ports of an address such as `host:5000-5009`.
 fn port_range(address: &str) -> Option<(&str, u16, u16)> {
     let (host, range) = address.rsplit_once(':')?;
     let (first, last) = range.split_once('-')?;
@@ -136,16 +141,16 @@ fn port_range(address: &str) -> Option<(&str, u16, u16)> {
     Some((host, first, last.checked_sub(first)?.checked_add(1)?))
 }
 
-/// The scheme and what follows it.
+/// The scheme and the rest of the text.
 fn split_scheme(text: &str) -> Option<(&str, &str)> {
     let Some(omni) = text.strip_prefix("giop:") else { return text.split_once("://") };
     let (transport, rest) = omni.split_once(':')?;
     let scheme = scheme_of(transport);
-    // Printed, that would be no address.
+    // Printed, it would not parse as an address.
     (scheme != "giop").then_some((scheme, rest))
 }
 
-/// Options are separated by commas; what has no `=` belongs to the value before it.
+/// Options are separated by commas; a part without `=` belongs to the value before it.
 fn parse_options(text: &str) -> Option<Vec<(String, String)>> {
     let mut options: Vec<(String, String)> = Vec::new();
     for item in text.split(',').filter(|item| !item.is_empty()) {
@@ -168,15 +173,15 @@ impl FromStr for Endpoint {
 
     fn from_str(text: &str) -> Result<Self, EndpointError> {
         let error = |reason| EndpointError { text: text.to_owned(), reason };
-        let (scheme, rest) = split_scheme(text).ok_or_else(|| error("it names no transport"))?;
+        let (scheme, rest) = split_scheme(text).ok_or_else(|| error("it has no scheme"))?;
         if scheme.is_empty() || !scheme.bytes().all(|octet| octet.is_ascii_alphanumeric() || b"+-.".contains(&octet)) {
-            return Err(error("malformed name of a transport"));
+            return Err(error("malformed scheme"));
         }
         let (address, options) = rest.split_once(separator(scheme)).unwrap_or((rest, ""));
-        let options = parse_options(options).ok_or_else(|| error("an option is `name=value`"))?;
+        let options = parse_options(options).ok_or_else(|| error("an option must be `name=value`"))?;
         let mut endpoint = Self { options, ..Self::of(scheme, address) };
         if let Some((address, first, ports)) = port_range(address) {
-            // A range, as omniORB spells it.
+            // A range in omniORB's spelling.
             endpoint = Self { address: format!("{address}:{first}"), ..endpoint }.with("portspan", ports.to_string());
         }
         if scheme == IIOP {
@@ -205,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_spellings_are_read() {
+    fn both_spellings_are_parsed() {
         assert_eq!("iiop://host:2809".parse(), Ok(Endpoint::new("host", 2809)));
         assert_eq!("giop:tcp:host:2809".parse(), Ok(Endpoint::new("host", 2809)));
         assert_eq!("iiop://[::1]:2809".parse(), Ok(Endpoint::new("::1", 2809)));
@@ -231,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_endpoint_is_refused() {
+    fn text_that_is_not_an_endpoint_is_rejected() {
         for text in [
             "",
             "host:1",
@@ -248,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn display_can_be_read_back() {
+    fn display_can_be_parsed() {
         let endpoints = [
             Endpoint::new("host", 1),
             Endpoint::new("::1", 2),

@@ -1,13 +1,13 @@
 //! The name of this host.
 
-/// The name by which the system knows this host (`gethostname`).
+/// This host's name according to the system (`gethostname`).
 #[cfg(unix)]
 #[must_use]
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The name by which the environment knows this host, `localhost` without one.
+/// This host's name according to the environment, `localhost` without one.
 #[cfg(not(unix))]
 #[must_use]
 pub fn host_name() -> String {

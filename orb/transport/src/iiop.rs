@@ -15,10 +15,10 @@ use crate::{
     protocol::{Protocol, ServerProtocol, SocketSettings},
 };
 
-/// How many addresses of one profile are tried: its own, and alternate ones.
-const MOST_ADDRESSES: usize = 16;
+/// The number of addresses of one profile that are tried: its own, and alternate ones.
+const MAX_ADDRESSES: usize = 16;
 
-/// GIOP over TCP, which every ORB speaks.
+/// GIOP over TCP, which every ORB supports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Iiop;
 
@@ -31,14 +31,13 @@ impl Protocol for Iiop {
 
     fn addresses(&self, profile: &IiopProfile) -> Vec<Address> {
         let mut addresses = Vec::new();
-        // Port 0: only components tell how the server is reached.
+        // Port 0: only components have an address of the server.
         if profile.port != 0 {
             addresses.push(Address::at_port(IIOP, &profile.host, profile.port));
         }
         for component in &profile.components {
-            if addresses.len() < MOST_ADDRESSES
-                && let Ok(Some(Component::AlternateIiopAddress { host, port: port @ 1.. })) =
-                    Component::decode(component)
+            if addresses.len() < MAX_ADDRESSES
+                && let Ok(Some((host, port @ 1..))) = Component::read_alternate_address(component)
             {
                 addresses.push(Address::at_port(IIOP, &host, port));
             }
@@ -80,11 +79,11 @@ impl ServerProtocol for Iiop {
     }
 }
 
-/// Connects by TCP to an address that is a host and a port, for this and other protocols over TCP.
+/// Connects by TCP to an address with a host and a port, for IIOP and other protocols over TCP.
 ///
 /// # Errors
-/// Those of the system; [`io::ErrorKind::TimedOut`] when the time ran out; [`io::ErrorKind::AddrNotAvailable`] for a host that
-/// [is only called over its own connections](is_bidirectional_only).
+/// Those of the system; [`io::ErrorKind::TimedOut`] when the time ran out;
+/// [`io::ErrorKind::AddrNotAvailable`] for a host [without a listening socket](is_bidirectional_only).
 pub fn connect_inet(
     address: &Address,
     timeout: Option<Duration>,
@@ -106,7 +105,7 @@ pub fn connect_inet(
     }
     let stream = match &*inet::Addr::resolve(host, port)? {
         [addr] => connector.open(addr)?,
-        // A dead one costs its stagger, and not its time-out.
+        // An unreachable address delays the next one by its stagger only, not by its time-out.
         addrs => connector.open_any(addrs)?,
     };
     settings.keep_alive.apply(&stream)?;

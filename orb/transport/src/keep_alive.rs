@@ -1,27 +1,28 @@
-//! TCP keep-alive: finds peers that have vanished, such as a host that was switched off.
+//! TCP keep-alive: detection of unreachable peers, such as a host that was switched off.
 
 use std::{io, str::FromStr, time::Duration};
 
 use spandrel_ipc::inet;
 
-/// When the system probes a TCP peer that says nothing, and gives it up. Calls with a deadline end with that in any case.
+/// The schedule of the system's probes of a silent TCP peer. A call with a deadline ends at that deadline in
+/// any case.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum KeepAlive {
     /// Never.
     Off,
-    /// As the system is set up to; on Linux after two hours.
+    /// The system's configuration; on Linux after two hours.
     #[default]
     System,
-    /// Once it has been quiet for so long, then at intervals; after so many probes without an answer it is given up. What was sent
-    /// and not acknowledged is given up after the same time, where the system can do that (Linux: `TCP_USER_TIMEOUT`). Whole
-    /// seconds count.
+    /// The first probe comes after `idle`, further ones after `interval` each. After `count` unanswered
+    /// probes the connection is closed. Unacknowledged data ends the connection after the same time, where
+    /// the system supports that (Linux: `TCP_USER_TIMEOUT`). The resolution is one second.
     Probes {
-        /// How long it must be quiet.
+        /// The silence before the first probe.
         idle: Duration,
-        /// From one probe to the next.
+        /// The time from one probe to the next.
         interval: Duration,
-        /// How many probes may stay unanswered.
+        /// Number of unanswered probes that closes the connection.
         count: u32,
     },
 }
@@ -29,13 +30,13 @@ pub enum KeepAlive {
 const SECOND: Duration = Duration::from_secs(1);
 
 impl KeepAlive {
-    /// Probes after so long, and three times a third of that later; a second at least each.
+    /// Probes after `idle`, and three times at intervals of a third of it; each at least a second.
     #[must_use]
     pub fn after(idle: Duration) -> Self {
         Self::Probes { idle: idle.max(SECOND), interval: (idle / 3).max(SECOND), count: 3 }
     }
 
-    /// Has the system do it for a stream.
+    /// Configures a stream.
     ///
     /// # Errors
     /// Those of the system.
@@ -51,7 +52,7 @@ impl KeepAlive {
     }
 }
 
-/// As options spell it: `off`, `system`, or seconds `idle[:interval[:count]]`.
+/// The spelling of options: `off`, `system`, or seconds `idle[:interval[:count]]`.
 impl FromStr for KeepAlive {
     type Err = ();
 
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_as_it_is_written() {
+    fn its_spelling_is_parsed() {
         assert_eq!("off".parse(), Ok(KeepAlive::Off));
         assert_eq!("system".parse(), Ok(KeepAlive::System));
         assert_eq!("30".parse(), probes(30, 10, 3));
@@ -100,7 +101,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_system_is_told() {
+    fn the_socket_options_are_set() {
         let acceptor = inet::Acceptor::open(&inet::Addr::loopback(0)).unwrap();
         let stream = inet::Connector::new().open(&acceptor.local_addr().unwrap()).unwrap();
         KeepAlive::after(Duration::from_secs(30)).apply(&stream).unwrap();

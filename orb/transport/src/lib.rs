@@ -1,15 +1,17 @@
-//! What carries GIOP: the transports of connections, the protocols that make them, and the reading of whole messages.
+//! The transports of GIOP: connections, the protocols that make them, and the reading of whole messages.
 //!
-//! A [`Transport`] carries the octets of one connection; every stream of `spandrel-ipc` is one. A [`Protocol`] finds the [`Address`]es of
-//! a server in its profiles and connects to them; a [`ServerProtocol`] opens [`Endpoint`]s and says what references publish of them. A
-//! [`MessageReader`] cuts what arrives into messages within limits and a [`MemoryBudget`].
+//! A [`Transport`] carries the octets of one connection; every stream of `spandrel-ipc` is one. A
+//! [`Protocol`] finds the [`Address`]es of a server in its profiles and connects to them. A
+//! [`ServerProtocol`] opens [`Endpoint`]s and supplies the addresses that references publish. A
+//! [`MessageReader`] divides received octets into messages within limits and a [`MemoryBudget`].
 //!
-//! The sides are separate traits, because a vtable keeps every method of its trait: a program that only calls links nothing that
-//! listens, and one without a reactor nothing that a reactor needs. There are no Cargo features. A program consists of the protocols that
-//! are registered in its [`Protocols`] and [`ServerProtocols`]; the linker drops the rest.
+//! The sides are separate traits, because a vtable keeps every method of its trait: a client-only program
+//! links no code that listens, and one without a reactor no code for a reactor. There are no Cargo features.
+//! A program consists of the protocols registered in its [`Protocols`] and [`ServerProtocols`]; the linker
+//! drops the rest.
 //!
-//! This crate knows neither requests nor servants. Pooling of connections, replies, and the reactor that accepts belong to `spandrel-orb`;
-//! TLS is a protocol of its own crate, `spandrel-ssliop`.
+//! This crate knows neither requests nor servants. Pooling of connections, replies, and the reactor that
+//! accepts belong to `spandrel-orb`; TLS is a protocol of its own crate, `spandrel-ssliop`.
 #![forbid(unsafe_code)]
 
 mod address;

@@ -1,4 +1,4 @@
-//! An open endpoint: the source of its connections, and what references publish of it.
+//! Open endpoints: the source of their connections, and the addresses that references publish.
 
 use std::{fmt, io};
 
@@ -8,7 +8,8 @@ use spandrel_sync::Arc;
 
 use crate::{address::Address, transport::ReactorTransport};
 
-/// A connection that was accepted and has still to be set up: its transport, and the address of the client.
+/// An accepted connection before its set-up: a function that returns its transport and the address of the
+/// client.
 pub type PendingConnection = Box<dyn FnOnce() -> io::Result<(Box<dyn ReactorTransport>, Address)> + Send>;
 
 /// An acceptor of any family.
@@ -23,26 +24,26 @@ pub trait ConnectionAcceptor: fmt::Debug + Send {
     fn accept(&mut self) -> io::Result<(PendingConnection, String)>;
 }
 
-/// What arrives at an endpoint.
+/// The source of an endpoint's input.
 #[derive(Debug)]
 pub enum ListenerSource {
     /// Connections.
     Connections(Box<dyn ConnectionAcceptor>),
-    /// Datagrams, and how many octets each may have.
+    /// Datagrams, and the limit of each in octets.
     Datagrams(inet::Dgram, u32),
-    /// Nothing.
+    /// No input.
     Nothing,
 }
 
-/// What references publish of an endpoint.
+/// The addresses that references publish of an endpoint.
 #[derive(Clone, Debug, Default)]
 pub struct PublishedAddresses {
-    /// Hosts and ports for IIOP profiles, in order of preference. Port 0 stands for a host that is only reached as components say, and
-    /// that needs a profile for itself only where no other endpoint has that host.
+    /// Hosts and ports for IIOP profiles, in order of preference. Port 0 stands for a host that can be
+    /// reached by components only. It gets a profile of its own only if no other endpoint has that host.
     pub hosts: Vec<(String, u16)>,
-    /// Components of every profile, for other ways to reach the server.
+    /// Components of every profile, with other addresses of the server.
     pub components: Vec<TaggedComponent>,
-    /// The addresses that clients derive from the above: by these the ORB recognizes its own references.
+    /// The addresses that clients derive from the above; by them the ORB recognizes its own references.
     pub addresses: Vec<Address>,
 }
 
@@ -55,9 +56,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// An endpoint whose connections come from an acceptor of any family. `prepare` sets up each stream and returns the address of its client.
+    /// An endpoint with an acceptor of any family. `prepare` sets up each stream and returns the address of
+    /// its client.
     ///
-    /// `bound` is where it listens, for messages.
+    /// `bound` is the listening address, for messages.
     ///
     /// # Errors
     /// Those of [`Accept::set_nonblocking`].
@@ -78,19 +80,19 @@ impl Listener {
         Self { bound, published, source }
     }
 
-    /// Where it listens.
+    /// The listening address.
     #[must_use]
     pub fn bound(&self) -> &Address {
         &self.bound
     }
 
-    /// What references publish of it.
+    /// The addresses that references publish.
     #[must_use]
     pub fn published(&self) -> &PublishedAddresses {
         &self.published
     }
 
-    /// The source, and what references publish.
+    /// The source, and the addresses that references publish.
     #[must_use]
     pub fn into_parts(self) -> (ListenerSource, PublishedAddresses) {
         (self.source, self.published)
@@ -98,7 +100,7 @@ impl Listener {
 }
 
 impl PublishedAddresses {
-    /// Adds what is published of another endpoint.
+    /// Adds the published addresses of another endpoint.
     pub fn add(&mut self, other: Self) {
         for (host, port) in other.hosts {
             let known = self.hosts.iter_mut().find(|(known, at)| *known == host && (*at == 0 || port == 0));

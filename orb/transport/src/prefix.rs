@@ -1,4 +1,4 @@
-//! Sets of IP addresses that begin alike.
+//! Prefixes of IP addresses.
 
 use std::{
     fmt,
@@ -6,7 +6,8 @@ use std::{
     str::FromStr,
 };
 
-/// The addresses whose first bits are those of one: `10.0.0.0/8`, `10.0.0.0/255.0.0.0`, `2001:db8::/32`, or a single address.
+/// The addresses that share their first bits: `10.0.0.0/8`, `10.0.0.0/255.0.0.0`, `2001:db8::/32`, or a
+/// single address.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Prefix {
     network: IpAddr,
@@ -14,7 +15,7 @@ pub(crate) struct Prefix {
 }
 
 impl Prefix {
-    /// Whether the address is one of them. An IPv4 address mapped to IPv6 counts as IPv4.
+    /// Whether the prefix contains the address. An IPv4 address mapped to IPv6 counts as IPv4.
     pub(crate) fn contains(&self, address: IpAddr) -> bool {
         match (self.network, address.to_canonical()) {
             (IpAddr::V4(network), IpAddr::V4(address)) => {
@@ -28,7 +29,7 @@ impl Prefix {
     }
 }
 
-/// Whether two numbers differ in their last bits only.
+/// Whether two numbers are equal except for their `last` bits.
 fn is_alike(one: u128, other: u128, last: u32) -> bool {
     (one ^ other).checked_shr(last).unwrap_or(0) == 0
 }
@@ -51,7 +52,7 @@ impl FromStr for Prefix {
         let bits = match length {
             None => most,
             Some(length) => match length.parse::<Ipv4Addr>() {
-                Ok(mask) if network.is_ipv4() => bits_of(mask).ok_or("a mask is ones, then zeros")?,
+                Ok(mask) if network.is_ipv4() => bits_of(mask).ok_or("a mask must be ones, then zeros")?,
                 _ => length.parse().map_err(|_| EXPECTED)?,
             },
         };
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_prefix_is_refused() {
+    fn text_that_is_not_a_prefix_is_rejected() {
         for text in ["", "10", "10.0.0.0/33", "::/129", "10.0.0.0/255.0.255.0", "10.0.0.0/x", "host/8", "10.0.0.0/-1"] {
             assert!(text.parse::<Prefix>().is_err(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! Ways to carry GIOP, as plug-ins: the pluggable protocols of the TAO papers.
+//! Pluggable protocols: carriers of GIOP, named after those of the TAO papers.
 //!
 //! A [`Protocol`] is the client's side and a [`ServerProtocol`] the server's. A type may be both.
 
@@ -11,11 +11,12 @@ use crate::{
     address::Address, endpoint::Endpoint, keep_alive::KeepAlive, listener::Listener, transport::ReactorTransport,
 };
 
-/// One way to carry GIOP to servers.
+/// The client's side of a carrier of GIOP.
 ///
-/// The ORB asks all [registered](crate::Protocols) protocols for the addresses of a server, tries the cheapest address first, and goes on
-/// to the next one if it cannot connect. A protocol over streams of `spandrel_ipc` needs little more than names, since every
-/// [`Transfer`](spandrel_ipc::Transfer) is a [`Transport`](crate::Transport).
+/// The ORB asks all [registered](crate::Protocols) protocols for the addresses of a server, tries the
+/// cheapest address first, and continues with the next one if it cannot connect. A protocol over streams of
+/// `spandrel_ipc` needs little more than names, since every [`Transfer`](spandrel_ipc::Transfer) is a
+/// [`Transport`](crate::Transport).
 pub trait Protocol: fmt::Debug + Send + Sync + 'static {
     /// A connection of this protocol.
     type Stream: ReactorTransport;
@@ -23,12 +24,13 @@ pub trait Protocol: fmt::Debug + Send + Sync + 'static {
     /// The scheme of its addresses and endpoints, such as `iiop`.
     fn scheme(&self) -> &'static str;
 
-    /// The addresses by which this protocol reaches the server of a profile, in the profile's order of preference; none if it cannot.
+    /// The addresses by which this protocol reaches the server of a profile, in the profile's order of
+    /// preference; empty if it cannot.
     ///
-    /// The profile comes from a peer: malformed parts are left out.
+    /// The profile comes from a peer: malformed parts are ignored.
     fn addresses(&self, profile: &IiopProfile) -> Vec<Address>;
 
-    /// Connects, within `timeout` if there is one.
+    /// Connects, within `timeout` if given.
     ///
     /// # Errors
     /// Those of the system; [`io::ErrorKind::TimedOut`] when the time ran out.
@@ -39,31 +41,31 @@ pub trait Protocol: fmt::Debug + Send + Sync + 'static {
         settings: &SocketSettings,
     ) -> io::Result<Self::Stream>;
 
-    /// The cost of calls to an address, compared with other addresses of the same server: see [`cost`]. Among equal costs the reference's
-    /// order counts.
+    /// The cost of calls to an address, relative to other addresses of the same server: see [`cost`]. Among
+    /// equal costs the reference's order decides.
     fn cost(&self, address: &Address) -> u32 {
         let _ = address;
         cost::NETWORK
     }
 
-    /// Whether a server is not to be reached by another protocol, whose addresses are then ignored. `is_offered`: the server can be
-    /// reached by this one.
+    /// Whether addresses of another protocol for the same server are ignored. `is_offered`: the server can be
+    /// reached by this protocol.
     fn excludes(&self, scheme: &str, is_offered: bool) -> bool {
         let _ = (scheme, is_offered);
         false
     }
 
-    /// Takes an option of a command line that the ORB itself does not know, such as `-ORBSSLKey`. Returns false for an option that is not
-    /// this protocol's.
+    /// Accepts a command-line option that the ORB itself does not know, such as `-ORBSSLKey`. Returns false
+    /// for an option of another protocol.
     ///
     /// # Errors
-    /// The reason for which the value is of no use.
+    /// The reason for which the value is invalid.
     fn option(&self, option: &str, value: &str) -> Result<bool, OptionError> {
         let _ = (option, value);
         Ok(false)
     }
 
-    /// The server's side of this protocol, for a type that is both: an ORB that listens registers it, too.
+    /// The server's side of this protocol, for a type with both: an ORB that listens registers it too.
     ///
     /// It is called only where servers are registered, so that a program without them links no [`ServerProtocol`].
     fn server(protocol: &Arc<Self>) -> Option<Arc<dyn ServerProtocol>>
@@ -75,7 +77,7 @@ pub trait Protocol: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// One way to be reached by clients.
+/// The server's side of a carrier of GIOP.
 ///
 /// [`Listener::over`] accepts for every [`Family`](spandrel_ipc::Family).
 pub trait ServerProtocol: fmt::Debug + Send + Sync + 'static {
@@ -89,25 +91,26 @@ pub trait ServerProtocol: fmt::Debug + Send + Sync + 'static {
     fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener>;
 }
 
-/// The reason for which a protocol refuses the value of an option.
+/// The reason for which a protocol rejects the value of an option.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct OptionError(String);
 
 impl OptionError {
-    /// The value is none of the expected ones.
+    /// An error that names the expected values.
     #[must_use]
     pub fn expected(what: &str) -> Self {
         Self(format!("expected {what}"))
     }
 
-    /// Another reason, in words.
+    /// An error with another reason.
     pub fn because(reason: impl fmt::Display) -> Self {
         Self(reason.to_string())
     }
 }
 
-/// The costs of calls over different kinds of transports, for [`Protocol::cost`]: numbers between these are free.
+/// The costs of calls over different kinds of transports, for [`Protocol::cost`]: numbers between these are
+/// available to other protocols.
 pub mod cost {
     /// Memory that both processes share.
     pub const SHARED_MEMORY: u32 = 10;
@@ -117,7 +120,7 @@ pub mod cost {
     pub const NETWORK: u32 = 100;
 }
 
-/// Settings of sockets, whatever the protocol.
+/// Settings of sockets, for all protocols.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct SocketSettings {
@@ -125,6 +128,6 @@ pub struct SocketSettings {
     pub send_queue: Option<usize>,
     /// The size of the queue for receiving, in octets; the system's unless set.
     pub recv_queue: Option<usize>,
-    /// How a TCP peer is noticed that has vanished.
+    /// TCP keep-alive: the detection of unreachable peers.
     pub keep_alive: KeepAlive,
 }

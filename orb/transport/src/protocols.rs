@@ -1,4 +1,4 @@
-//! The protocols that an ORB has been given: by which of them a server can be reached, in what order they are tried, and by which it listens.
+//! The protocols of an ORB: those for calls, the order of their addresses, and those for listening.
 
 use std::{fmt, io, time::Duration};
 
@@ -15,7 +15,8 @@ use crate::{
     transport::{ReactorTransport, Transport},
 };
 
-/// A [`Protocol`] without its type. `T` says how much of a connection its user needs: `dyn Transport` or `dyn ReactorTransport`.
+/// A [`Protocol`] without its type. `T` is the part of a connection that its user needs: `dyn Transport` or
+/// `dyn ReactorTransport`.
 pub trait DynProtocol<T: ?Sized>: fmt::Debug + Send + Sync {
     /// See [`Protocol::scheme`].
     fn scheme(&self) -> &'static str;
@@ -81,11 +82,11 @@ impl<P: Protocol, T: FromStream<P::Stream> + ?Sized> DynProtocol<T> for P {
     }
 }
 
-/// The protocols by which an ORB calls, in order of preference where nothing else decides.
+/// The protocols with which an ORB calls, in order of preference among equal costs.
 #[derive(Debug)]
 pub struct Protocols<T: ?Sized> {
     all: Vec<Arc<dyn DynProtocol<T>>>,
-    /// The addresses that are used; all without one.
+    /// The permitted addresses; all without a selection.
     selection: Option<Arc<dyn AddressSelection>>,
 }
 
@@ -113,13 +114,13 @@ impl<T: ?Sized> Protocols<T> {
         }
     }
 
-    /// Uses only the addresses of a selection, in its order.
+    /// Restricts the addresses to a selection, in its order.
     pub fn select(&mut self, selection: Arc<dyn AddressSelection>) {
         self.selection = Some(selection);
     }
 
-    /// The rank of an address among those of the same server, the lowest first; `None` if it is not to be used. `cost` is what its
-    /// protocol says.
+    /// The rank of an address among those of the same server, the lowest first; `None` if it is not
+    /// permitted. `cost` comes from its protocol.
     #[must_use]
     pub fn rank(&self, address: &Address, cost: u32) -> Option<u64> {
         match &self.selection {
@@ -128,10 +129,10 @@ impl<T: ?Sized> Protocols<T> {
         }
     }
 
-    /// Offers an option to each protocol until one takes it. Returns false if none does.
+    /// Offers an option to each protocol until one accepts it. Returns false if none does.
     ///
     /// # Errors
-    /// Those of the protocol that takes it.
+    /// Those of the protocol that accepts it.
     pub fn option(&self, option: &str, value: &str) -> Result<bool, OptionError> {
         for protocol in &self.all {
             if protocol.option(option, value)? {
@@ -157,8 +158,8 @@ impl<T: ?Sized> Protocols<T> {
         offered
     }
 
-    /// The address to which requests to the server of a profile may go by datagram. Datagrams can be read on their way, and go only where
-    /// plain IIOP might.
+    /// The address for requests by datagram to the server of a profile. Datagrams are unencrypted, so they
+    /// are used only if plain IIOP is permitted.
     #[must_use]
     pub fn datagrams(&self, profile: &IiopProfile) -> Option<DatagramAddress> {
         let address = profile.components.iter().find_map(DatagramAddress::decode)?;
@@ -171,7 +172,7 @@ impl<T: ?Sized> Protocols<T> {
     }
 }
 
-/// The protocols by which an ORB can listen.
+/// The protocols with which an ORB listens.
 #[derive(Clone, Debug, Default)]
 pub struct ServerProtocols {
     all: Vec<Arc<dyn ServerProtocol>>,
@@ -187,7 +188,7 @@ impl ServerProtocols {
         }
     }
 
-    /// Uses only the protocols of a selection.
+    /// Restricts the protocols to a selection.
     pub fn select(&mut self, selection: Arc<dyn AddressSelection>) {
         self.selection = Some(selection);
     }
@@ -200,15 +201,14 @@ impl ServerProtocols {
     /// Opens an endpoint by its protocol.
     ///
     /// # Errors
-    /// Those of [`ServerProtocol::listen`]; [`io::ErrorKind::InvalidInput`] without such a protocol.
+    /// Those of [`ServerProtocol::listen`]; [`io::ErrorKind::InvalidInput`] for an unknown protocol.
     pub fn open(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
         match self.usable().find(|protocol| protocol.scheme() == endpoint.scheme()) {
             Some(protocol) => protocol.listen(endpoint, settings),
             None => {
                 let schemes: Vec<_> = self.usable().map(|protocol| protocol.scheme()).collect();
-                let reason =
-                    format_args!("there is no protocol `{}` here, but {}", endpoint.scheme(), schemes.join(", "))
-                        .to_string();
+                let reason = format_args!("unknown protocol `{}`: expected {}", endpoint.scheme(), schemes.join(", "))
+                    .to_string();
                 Err(endpoint.invalid(reason))
             }
         }

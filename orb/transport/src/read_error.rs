@@ -1,4 +1,4 @@
-//! The reasons for which no message could be read.
+//! The reasons for which no message was read.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use spandrel_giop::{GiopError, MessageType};
 
 use crate::budget::MemoryLimitExceeded;
 
-/// The reason for which no message could be read.
+/// The reason for which no message was read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The peer closed the connection between messages.
@@ -15,27 +15,27 @@ pub enum ReadError {
     /// The peer closed the connection inside a message.
     #[error("the peer closed the connection inside a message")]
     CutOff,
-    /// No message came within the time-out.
-    #[error("nothing came within the time-out")]
+    /// No message arrived within the time-out.
+    #[error("no message arrived within the time-out")]
     TimedOut,
     /// The peer may not send messages of this type.
-    #[error("a {0}, which only servers may send, came from a client")]
+    #[error("the client sent a {0}, which only servers may send")]
     Unexpected(MessageType),
-    /// A request is discarded; the connection goes on.
-    #[error("request {} is not taken: {}", .0.request_id, .0.reason)]
+    /// A request was discarded; the connection continues.
+    #[error("request {} is discarded: {}", .0.request_id, .0.reason)]
     Discarded(Box<DiscardedRequest>),
-    /// A message is rejected, and with it the connection.
+    /// A message was rejected, and with it the connection.
     #[error(transparent)]
     Rejected(Box<RejectReason>),
     /// The transport failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The peer does not keep to GIOP.
+    /// The peer violated GIOP.
     #[error(transparent)]
     Giop(#[from] GiopError),
 }
 
-/// A request that is discarded as it comes instead of being kept.
+/// A request that is discarded on arrival.
 #[derive(Debug)]
 pub struct DiscardedRequest {
     /// Its id.
@@ -49,15 +49,15 @@ pub struct DiscardedRequest {
 /// The reason for which a message is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum RejectReason {
-    /// It is too long.
-    #[error("{len} octets of message exceed the limit of {limit} (-ORBMaxMessageSize)")]
+    /// The message is too long.
+    #[error("a message of {len} octets exceeds the limit of {limit} (-ORBMaxMessageSize)")]
     TooLong {
         /// Its length.
         len: usize,
         /// The greatest permitted length.
         limit: usize,
     },
-    /// There is no memory for it.
+    /// The message would exceed a memory limit.
     #[error(transparent)]
     MemoryLimit(#[from] MemoryLimitExceeded),
 }

@@ -1,7 +1,8 @@
 //! Whole messages from a transport, with as few system calls as possible.
 //!
-//! Octets beyond a message stay in the buffer: a half-read message belongs to its connection and not to the thread that happens to lead
-//! (design decision 3). What a server adds, such as budgets of memory, is a [`ReceiveMonitor`].
+//! Octets after a message stay in the buffer: an incomplete message belongs to its connection, not to the
+//! thread that reads (design decision 3). A [`ReceiveMonitor`] adds the functions of a server, such as memory
+//! budgets.
 
 mod monitored;
 
@@ -18,17 +19,18 @@ use crate::{
     transport::{ReactorTransport, Transport, is_timeout},
 };
 
-/// How much is read ahead at once: several small messages. More would cost more in caches than it saves in calls.
+/// Octets read ahead at once: several small messages. More would cost more in caches than it saves in calls.
 const BUFFER_OCTETS: usize = 64 * 1024;
 
-/// Messages from this size on are placed so that their bodies are aligned in memory (design decision 4).
+/// Messages of at least this size are placed so that their bodies are aligned in memory (design decision 4).
 const PLACED_OCTETS: usize = 1024;
 
-/// Messages from this size on are read to their end and no further: reading ahead would leave the next message's beginning
-/// where it must be moved from. After one, the next is expected to be as long.
+/// Messages of at least this size are read exactly to their end: reading ahead would leave the beginning of
+/// the next message in a place from which it must be moved. After such a message, the next is expected to be
+/// as long.
 const EXACT_OCTETS: usize = 16 * 1024;
 
-/// How much memory a message gets before any of it is there; then twice what is there.
+/// The memory reserved for a message before any octet of it has arrived; later twice its received part.
 const AT_ONCE: usize = 1 << 20;
 
 /// The reading side of one connection.
@@ -36,25 +38,25 @@ const AT_ONCE: usize = 1 << 20;
 pub struct MessageReader<M = Unmonitored> {
     buffer: ReceiveBuffer,
     assembler: Assembler,
-    /// The header of the message at the buffer's start, once its twelve octets are there.
+    /// The header of the message at the buffer's start, once it is complete.
     header: Option<MessageHeader>,
     /// The length of the previous message, header included.
     last_len: usize,
     max_message: usize,
-    /// The time-out that was last set on the transport.
+    /// The time-out last set on the transport.
     timeout: Option<Duration>,
     monitor: M,
 }
 
-/// Follows a [`MessageReader`] while messages arrive.
+/// Observer of a [`MessageReader`] while messages arrive.
 pub trait ReceiveMonitor: fmt::Debug + Sized {
-    /// Whether a message or an error was found before it was asked for.
+    /// Whether a message or an error was found ahead of its request.
     #[inline]
     fn has_pending(&self) -> bool {
         false
     }
 
-    /// The message or the error that was found before it was asked for.
+    /// The message or the error that was found ahead of its request.
     #[inline]
     fn take_pending(&mut self) -> Option<Result<Message, ReadError>> {
         None
@@ -66,56 +68,57 @@ pub trait ReceiveMonitor: fmt::Debug + Sized {
         let _ = octets;
     }
 
-    /// Discards octets that are not wanted. Returns false if more must come before the next message.
+    /// Discards unwanted octets. Returns false if more must arrive before the next message.
     #[inline]
     fn discard(reader: &mut MessageReader<Self>) -> bool {
         let _ = reader;
         true
     }
 
-    /// There is no whole message.
+    /// No whole message is available.
     ///
     /// # Errors
-    /// The message that is arriving is not taken.
+    /// If the arriving message is rejected.
     #[inline]
     fn incomplete(reader: &mut MessageReader<Self>) -> Result<(), ReadError> {
         let _ = reader;
         Ok(())
     }
 
-    /// A fragment has arrived that does not complete its message.
+    /// A fragment arrived that does not complete its message.
     ///
     /// # Errors
-    /// The message is not taken.
+    /// If the message is rejected.
     #[inline]
     fn fragment(reader: &mut MessageReader<Self>) -> Result<(), ReadError> {
         let _ = reader;
         Ok(())
     }
 
-    /// A message is whole.
+    /// A message is complete.
     #[inline]
     fn complete(reader: &mut MessageReader<Self>) {
         let _ = reader;
     }
 
-    /// A message exceeds the limit. Returns `None` if more of it must come before that can be decided.
+    /// A message exceeds the limit. Returns `None` if more of it must arrive before that can be decided.
     ///
     /// # Errors
-    /// The message is not taken.
+    /// If the message is rejected.
     fn too_long(reader: &mut MessageReader<Self>, header: MessageHeader) -> Result<Option<MessageHeader>, ReadError> {
         Err(GiopError::TooLarge { len: header.total_len(), limit: reader.max_message }.into())
     }
 }
 
-/// The monitor of a client, which follows nothing.
+/// The monitor of a client, which observes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unmonitored;
 
 impl ReceiveMonitor for Unmonitored {}
 
 impl MessageReader {
-    /// A reader of a server's messages. `max_unfinished`: how many messages may arrive in fragments at a time.
+    /// A reader of a server's messages. `max_unfinished`: the number of messages that may arrive in fragments
+    /// at a time.
     #[must_use]
     pub fn new(max_message: usize, max_unfinished: usize) -> Self {
         Self::with(Unmonitored, max_message, max_unfinished)
@@ -138,7 +141,7 @@ impl<M: ReceiveMonitor> MessageReader<M> {
     /// The next whole message; fragments are joined.
     ///
     /// # Errors
-    /// [`ReadError`]; after [`ReadError::TimedOut`] and [`ReadError::Discarded`] reading can go on.
+    /// [`ReadError`]; after [`ReadError::TimedOut`] and [`ReadError::Discarded`] reading can continue.
     pub fn next(&mut self, transport: &dyn Transport, deadline: Option<&Deadline>) -> Result<Message, ReadError> {
         if self.monitor.has_pending()
             && let Some(pending) = self.monitor.take_pending()
@@ -146,7 +149,7 @@ impl<M: ReceiveMonitor> MessageReader<M> {
             return pending;
         }
         loop {
-            // Mostly nothing is there yet, which is soon seen.
+            // Usually nothing has arrived yet, which this finds quickly.
             if !self.buffer.filled().is_empty()
                 && let Some(message) = self.whole()?
             {
@@ -163,11 +166,11 @@ impl<M: ReceiveMonitor> MessageReader<M> {
         }
     }
 
-    /// The next whole message, if it is there now or comes with what can be read without waiting: one system call at most, unless
-    /// the message is longer than one call reads.
+    /// The next whole message, if it is available now or after a read without waiting: one system call at
+    /// most, unless the message is longer than one call reads.
     ///
     /// # Errors
-    /// [`ReadError`]; after [`ReadError::Discarded`] reading can go on.
+    /// [`ReadError`]; after [`ReadError::Discarded`] reading can continue.
     pub fn next_ready(&mut self, transport: &dyn ReactorTransport) -> Result<Option<Message>, ReadError> {
         if self.monitor.has_pending() {
             return self.monitor.take_pending().transpose();
@@ -183,7 +186,7 @@ impl<M: ReceiveMonitor> MessageReader<M> {
                 Ok(count) => {
                     self.commit(count);
                     if count < len {
-                        // That was all for now.
+                        // All available octets have been read.
                         return self.whole();
                     }
                 }
@@ -193,14 +196,14 @@ impl<M: ReceiveMonitor> MessageReader<M> {
         }
     }
 
-    /// Whether nothing was read beyond the messages that were taken.
+    /// Whether nothing was read beyond the returned messages.
     #[must_use]
     #[inline]
     pub fn is_drained(&self) -> bool {
         !self.monitor.has_pending() && self.buffer.filled().is_empty()
     }
 
-    /// A message that is there as a whole.
+    /// The next message, if the buffer holds all of it.
     fn whole(&mut self) -> Result<Option<Message>, ReadError> {
         loop {
             if !M::discard(self) {
@@ -222,7 +225,7 @@ impl<M: ReceiveMonitor> MessageReader<M> {
         }
     }
 
-    /// There is no whole message.
+    /// The result when no whole message is available.
     #[inline]
     fn not_yet(&mut self) -> Result<Option<Message>, ReadError> {
         M::incomplete(self)?;
@@ -235,26 +238,27 @@ impl<M: ReceiveMonitor> MessageReader<M> {
         match self.buffer.filled() {
             [] => ReadError::EndOfFile,
             [m0, m1, m2, m3, ..] if self.header.is_none() && [*m0, *m1, *m2, *m3] != *b"GIOP" => {
-                // The last message of another protocol may be shorter than a header of this one.
+                // The last message of another protocol may be shorter than a GIOP header.
                 GiopError::BadMagic([*m0, *m1, *m2, *m3]).into()
             }
             _ => ReadError::CutOff,
         }
     }
 
-    /// So many octets have come.
+    /// Adds `count` received octets to the buffer.
     #[inline]
     fn commit(&mut self, count: usize) {
         self.buffer.commit(count);
         self.monitor.received(count);
     }
 
-    /// How much memory a message of `total` octets gets while `filled` of them are there: an announced length alone costs little.
+    /// The memory reserved for a message of `total` octets while `filled` of them have arrived: an announced
+    /// length alone reserves little.
     fn at_once(total: usize, filled: usize) -> usize {
         total.min(AT_ONCE.max(filled.saturating_mul(2)))
     }
 
-    /// The header of the next message, which is forgotten until its message is known not to be whole.
+    /// The header of the next message; it is stored once the message is known to be incomplete.
     #[inline]
     fn header(&mut self) -> Result<Option<MessageHeader>, ReadError> {
         if let Some(known) = self.header.take() {
@@ -269,7 +273,7 @@ impl<M: ReceiveMonitor> MessageReader<M> {
         Ok(Some(header))
     }
 
-    /// The memory to read into, and no more than should be read.
+    /// The memory to read into, limited to the octets that should be read.
     // Called before each read, by two functions.
     #[inline(always)]
     fn room(&mut self) -> &mut [u8] {

@@ -1,7 +1,9 @@
-//! Transport rules, as in omniORB: the addresses that are called, the transports that are used for them, and the clients that may connect.
+//! Transport rules, as in omniORB: the permitted server addresses, their transports, and the permitted
+//! clients.
 //!
-//! A rule is a set of addresses and what is allowed there: `10.0.0.0/8 uds,iiop`. The first rule whose set has an address decides, and the
-//! order of its transports is that of preference. What no rule has is not allowed; where there are no rules, everything is.
+//! A rule is a set of addresses and the transports permitted for them: `10.0.0.0/8 uds,iiop`. The first rule
+//! whose set contains an address decides, and its transports are in order of preference. An address in no
+//! rule is forbidden; without rules every address is permitted.
 
 use std::{fmt, net::IpAddr};
 
@@ -12,25 +14,25 @@ use crate::{
     prefix::Prefix,
 };
 
-/// The distance between the ranks of two rules: more transports than a rule can name.
+/// The distance between the ranks of two rules: more than the transports that a rule can name.
 const STEP: u32 = 1 << 8;
 
-/// Decides which addresses are called, and in what order.
+/// Decision on the server addresses to call, and on their order.
 pub trait AddressSelection: fmt::Debug + Send + Sync {
     /// Whether the protocol with this scheme is used at all.
     fn uses(&self, scheme: &str) -> bool;
 
-    /// The rank of an address among those of the same server, the lowest first; `None` if it is not to be used. `cost` is what its
-    /// protocol says.
+    /// The rank of an address among those of the same server, the lowest first; `None` if it is not
+    /// permitted. `cost` comes from its protocol.
     fn rank(&self, address: &Address, cost: u32) -> Option<u64>;
 }
 
 /// The selection of the options `-ORBTransports` and `-ORBClientTransportRule`.
 #[derive(Clone, Debug, Default)]
 pub struct TransportSelection {
-    /// The schemes that are used, the preferred one first; all without a list.
+    /// The permitted schemes, the preferred one first; all without a list.
     pub schemes: Option<Vec<String>>,
-    /// The addresses that are called.
+    /// The permitted addresses.
     pub rules: TransportRules,
 }
 
@@ -48,28 +50,28 @@ impl AddressSelection for TransportSelection {
     }
 }
 
-/// Rules of which the first that fits decides.
+/// A list of rules; the first that contains an address decides.
 #[derive(Clone, Debug, Default)]
 pub struct TransportRules(Vec<Rule>);
 
 #[derive(Clone, Debug)]
 struct Rule {
     addresses: Addresses,
-    /// By their schemes; none if nothing is allowed.
+    /// The permitted schemes; empty if none is.
     transports: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
 enum Addresses {
     All,
-    /// The addresses of this machine, and those of transports that do not leave it.
+    /// The addresses of this machine, and those of transports inside it.
     OwnHost,
     Within(Prefix),
 }
 
-/// The network addresses behind an address that rules are asked about.
+/// The network addresses of an address to be checked.
 enum Found {
-    /// It is within this machine.
+    /// An address inside this machine.
     Inside,
     At(Vec<IpAddr>),
 }
@@ -87,14 +89,14 @@ impl TransportRules {
         Ok(())
     }
 
-    /// The rank of an address, the lowest is preferred; `None` if it is not allowed.
+    /// The rank of an address, the lowest is preferred; `None` if it is forbidden.
     #[must_use]
     pub fn rank(&self, address: &Address) -> Option<u32> {
         if self.0.is_empty() {
             return Some(0);
         }
         let is_all = |rule: &Rule| matches!(rule.addresses, Addresses::All);
-        // Names are looked up only if a rule depends on them.
+        // Names are resolved only if a rule depends on them.
         let found = if self.0.iter().all(is_all) { Found::At(Vec::new()) } else { resolve(address) };
         let at = self.0.iter().position(|rule| rule.addresses.contain(&found))?;
         let preference = self.0[at].transports.iter().position(|scheme| scheme == address.scheme())?;
@@ -123,7 +125,7 @@ fn resolve(address: &Address) -> Found {
     match address.host_and_port() {
         None => Found::Inside,
         Some((host, port)) => {
-            // A name that cannot be resolved is within no prefix.
+            // An unresolvable name is within no prefix.
             let addresses = inet::Addr::resolve(host, port).unwrap_or_default();
             Found::At(addresses.iter().map(inet::Addr::ip).collect())
         }
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_fits_decides() {
+    fn the_first_rule_that_contains_the_address_decides() {
         let rules =
             rules("10.1.0.0/16 none; 10.0.0.0/255.0.0.0 ssl,tcp; localhost unix,tcp; 2001:db8::/32 iiop; * ssliop");
         assert_eq!(rules.rank(&iiop("10.1.2.3")), None);
@@ -181,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn without_rules_all_is_allowed_and_with_them_what_they_say() {
+    fn without_rules_all_addresses_are_permitted() {
         assert_eq!(TransportRules::default().rank(&iiop("no-such-host.invalid")), Some(0));
         assert_eq!(rules("10.0.0.0/8 iiop").rank(&iiop("192.0.2.1")), None);
         assert!(rules("* iiop").rank(&iiop("no-such-host.invalid")).is_some());
     }
 
     #[test]
-    fn what_is_no_rule_is_refused() {
+    fn malformed_rules_are_rejected() {
         for text in ["*", "iiop", "10.0.0.0/40 iiop", "* ,", "host.example iiop", "; 1.2.3.4/x iiop"] {
             assert!(TransportRules::default().add(text).is_err(), "{text}");
         }

@@ -12,31 +12,31 @@ use spandrel_ipc::{Pollable, Receive, Shutdown, Transfer, Transmit};
 
 /// A connected byte stream. All methods may be called from several threads; one reads and one writes at a time.
 ///
-/// Every [`Transfer`] is one, so that implementations for new families implement that trait.
+/// Every [`Transfer`] is one: new families implement that trait.
 pub trait Transport: Send + Sync {
-    /// Writes some of `octets`. Returns how many.
+    /// Writes some of `octets`. Returns their number.
     fn send(&self, octets: &[u8]) -> io::Result<usize>;
-    /// Writes some octets of several slices. Returns how many.
+    /// Writes some octets of several slices. Returns their number.
     fn send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
-    /// Reads what has arrived, after waiting for the first octet. Returns 0 at the end of the stream.
+    /// Reads the octets that have arrived, after a wait for the first. Returns 0 at the end of the stream.
     fn recv(&self, room: &mut [u8]) -> io::Result<usize>;
-    /// Limits how long `recv` waits.
+    /// Limits the time that `recv` waits.
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
-    /// Limits how long `send` waits.
+    /// Limits the time that `send` waits.
     fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
-    /// Tells the peer that nothing more will be written.
+    /// Shuts down the sending direction.
     fn close_writer(&self);
     /// Ends both directions; a blocked `recv` returns.
     fn close(&self);
-    /// Whether messages can be exchanged: false during a handshake that comes first.
+    /// Whether messages can be exchanged: false during an initial handshake.
     fn is_established(&self) -> bool {
         true
     }
 }
 
-/// A transport that a reactor can serve, and that can be read and written without waiting.
+/// A transport that a reactor can serve, readable and writable without waiting.
 ///
-/// Its own type can be asked for through [`Any`].
+/// [`Any`] gives access to the concrete type.
 pub trait ReactorTransport: Transport + Any {
     /// Writes as many octets of several slices as possible without waiting; [`io::ErrorKind::WouldBlock`] if none.
     fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
@@ -44,9 +44,9 @@ pub trait ReactorTransport: Transport + Any {
     fn try_send(&self, octets: &[u8]) -> io::Result<usize> {
         self.try_send_v(&[IoSlice::new(octets)])
     }
-    /// Reads what has arrived; [`io::ErrorKind::WouldBlock`] if nothing has.
+    /// Reads the octets that have arrived; [`io::ErrorKind::WouldBlock`] if none have.
     fn try_recv(&self, room: &mut [u8]) -> io::Result<usize>;
-    /// How long the handshake may still take; `None` without a handshake, after it, or without a limit.
+    /// The time left for the handshake; `None` without a handshake, after it, or without a limit.
     fn handshake_left(&self) -> Option<Duration> {
         None
     }
@@ -92,7 +92,7 @@ impl<S: Transfer> Transport for S {
     }
 
     fn close_writer(&self) {
-        // A peer that has closed already needs no notice.
+        // After the peer's close no notice is needed.
         let _ = self.shutdown(Shutdown::Write);
     }
 
@@ -130,11 +130,11 @@ impl<S: Transfer> ReactorTransport for S {
     }
 }
 
-/// Writes a whole message, in one call if the transport takes it. `before` runs before each call.
+/// Writes a whole message, in one call if the transport accepts it. `before` runs before each call.
 ///
 /// # Errors
-/// Those of the transport and of `before`. The last octet was not accepted then: the peer cannot have acted on the message (design
-/// decision 9).
+/// Those of the transport and of `before`. The last octet was not accepted, so the peer cannot have executed
+/// the message (design decision 9).
 pub fn send_message(
     transport: &dyn Transport,
     message: &Encoder<'_>,
@@ -191,9 +191,10 @@ fn accepted(sent: usize) -> io::Result<usize> {
 pub fn is_timeout(error: &io::Error) -> bool {
     match error.kind() {
         io::ErrorKind::WouldBlock => true,
-        // POSIX says EAGAIN for SO_RCVTIMEO and SO_SNDTIMEO, Windows says WSAETIMEDOUT. From a POSIX system ETIMEDOUT means another thing:
-        // it has given the peer up, after probes or unacknowledged data. A time-out of a transport of ours is the bare kind; with a
-        // reason it is a fault of the connection, such as a TLS handshake that took too long: waiting again would return at once.
+        // POSIX reports EAGAIN for SO_RCVTIMEO and SO_SNDTIMEO, Windows WSAETIMEDOUT. On POSIX, ETIMEDOUT
+        // means that the system closed the connection after unanswered probes or unacknowledged data.
+        // Spandrel's transports report a time-out as the bare kind. The kind with a reason is a failure of
+        // the connection, such as an expired TLS handshake: another wait would return at once.
         io::ErrorKind::TimedOut => match error.raw_os_error() {
             Some(_) => cfg!(windows),
             None => error.get_ref().is_none(),

@@ -1,4 +1,4 @@
-//! Descriptions of what IDL declares: how the parser's model becomes what dynamic calls go by.
+//! Descriptions of interfaces and types from IDL: converts the parser's model for dynamic invocation.
 
 use std::path::{Path, PathBuf};
 
@@ -15,17 +15,17 @@ use spandrel_sync::Mutex;
 
 use super::{
     error::{DescribeError, unsupported},
-    types::Types,
+    type_codes::TypeCodes,
 };
 
-/// What IDL declares. Types and interfaces are described when they are asked for.
+/// The definitions of an IDL text. Types and interfaces are described on demand.
 #[derive(Debug)]
 pub struct Descriptions {
     model: Model,
-    types: Mutex<Types>,
+    types: Mutex<TypeCodes>,
 }
 
-/// Reads IDL from a text. It includes nothing.
+/// Reads IDL from a text, without files for `#include`.
 ///
 /// ```
 /// use spandrel::dynamic::describe;
@@ -46,7 +46,7 @@ pub fn describe(idl: &str) -> Result<Descriptions, DescribeError> {
     model.map(Descriptions::new).map_err(DescribeError::Idl)
 }
 
-/// Reads IDL from a file; what it includes is looked for in these folders.
+/// Reads IDL from a file; included files are searched in these folders.
 ///
 /// # Errors
 /// [`DescribeError::Idl`], also if a file cannot be read.
@@ -72,8 +72,9 @@ impl Descriptions {
     /// The interface with this full name or repository id.
     ///
     /// # Errors
-    /// [`DescribeError::Unknown`]; [`DescribeError::Unsupported`] for what is only declared forward or is local. An operation or
-    /// attribute of a type without values is left out: [`InterfaceDescription::undescribed`] says which and why.
+    /// [`DescribeError::Unknown`]; [`DescribeError::Unsupported`] for forward declarations without a
+    /// definition and for local interfaces. An operation or attribute of a type without values is left out:
+    /// [`InterfaceDescription::undescribed`] returns its name and the reason.
     pub fn interface(&self, name: &str) -> Result<InterfaceDescription, DescribeError> {
         let definition = self.find(name).filter(|it| it.as_interface().is_some());
         let definition =
@@ -91,8 +92,8 @@ impl Descriptions {
         self.types.lock().of_definition(&self.model, definition.id)
     }
 
-    /// All value types that have state, and boxes: what values may be where a base of theirs, `ValueBase` or an abstract interface is
-    /// declared. The descriptions of interfaces have them too.
+    /// All value types with state, and boxed values: the possible values of a base, of `ValueBase` or of an
+    /// abstract interface. The descriptions of interfaces contain them too.
     pub fn value_types(&self) -> ValueTypes {
         self.types.lock().values(&self.model)
     }
@@ -105,12 +106,12 @@ impl Descriptions {
     fn describe(&self, id: DefId) -> Result<InterfaceDescription, DescribeError> {
         let definition = &self.model[id];
         let unsupported = |why: &str| unsupported(definition, why);
-        let body = definition.as_interface().ok_or_else(|| unsupported("it is no interface"))?;
+        let body = definition.as_interface().ok_or_else(|| unsupported("it is not an interface"))?;
         if body.is_local {
             return Err(unsupported("its objects never leave their process"));
         }
         if body.forward_only {
-            return Err(unsupported("it is only declared forward"));
+            return Err(unsupported("it is declared forward and not defined"));
         }
         let made = InterfaceDescription::new(&*definition.repository_id, &*definition.name);
         let mut made = made.with_value_types(&self.value_types());

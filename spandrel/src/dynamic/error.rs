@@ -1,24 +1,24 @@
-//! Why there is no description of something.
+//! Errors of descriptions read from IDL.
 
 use spandrel_cdr::TypeCodeError;
 use spandrel_idl::{Diagnostics, model::Definition};
 
-/// Why there is no description of something.
+/// An error of a description read from IDL.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DescribeError {
-    /// The text is no IDL; the explanation shows where.
+    /// The text is not valid IDL; the diagnostics name the lines.
     #[error("{0}")]
     Idl(Diagnostics),
-    /// Nothing has this name or id.
+    /// No definition has this name or id.
     #[error("the IDL declares no {what} `{name}`")]
     Unknown {
-        /// What was looked for.
+        /// The kind of definition that was looked up.
         what: &'static str,
         /// The name or id.
         name: String,
     },
-    /// There are no dynamic values of it.
+    /// The definition has no dynamic values.
     #[error("`{name}` has no dynamic form: {why}")]
     Unsupported {
         /// Its full name.

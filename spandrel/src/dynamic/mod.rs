@@ -1,6 +1,7 @@
-//! What needs no generated code: values of any type, requests and servants that are put together at run time.
+//! Dynamic invocation, without generated code: values of any type, requests and servants that are built at
+//! run time.
 //!
-//! With the feature `parse` descriptions of interfaces come from IDL, which is read when the program runs: `describe` and
+//! With the feature `parse` descriptions of interfaces are read from IDL at run time: `describe` and
 //! `describe_file`.
 
 pub use spandrel_dynamic::*;
@@ -10,14 +11,14 @@ mod describe;
 #[cfg(feature = "parse")]
 mod error;
 #[cfg(feature = "parse")]
-mod types;
+mod type_codes;
 
 #[cfg(feature = "parse")]
 pub use describe::{Descriptions, describe, describe_file};
 #[cfg(feature = "parse")]
 pub use error::DescribeError;
 
-/// What the book says runs.
+/// Runs the code of docs/dynamic.md as a test.
 #[cfg(all(doctest, feature = "parse", feature = "server"))]
 #[doc = include_str!("../../../docs/dynamic.md")]
-struct Book;
+struct DynamicPage;

@@ -1,7 +1,7 @@
-//! What the conformance tests have in common: a server, a client of it, and servants whose upcalls can be held.
+//! Helpers of the conformance tests: a server with a client, and servants whose upcalls can be blocked.
 //!
-//! A test is named after the sentence that it tries, and cites its clause. The clauses are those of CORBA 3.3 Part 1 unless another is
-//! named.
+//! A test is named after the requirement that it checks, and cites the clause. Clauses are those of CORBA 3.3
+//! Part 1 unless another document is named.
 
 #[allow(missing_docs, missing_debug_implementations, dead_code, reason = "generated")]
 pub mod idl {

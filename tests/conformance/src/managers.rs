@@ -1,4 +1,4 @@
-//! Servant managers that do what a test says, and write down what they were asked.
+//! Scripted servant managers that record their upcalls.
 
 use std::{
     fmt,
@@ -14,113 +14,113 @@ use spandrel::{
     },
 };
 
-use crate::support::{eventually, named, same};
+use crate::support::{eventually, named_servant, same_servant};
 
-/// What was asked of a servant manager.
+/// An upcall to a servant manager.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Asked {
-    /// For the servant of this object.
+pub enum ManagerUpcall {
+    /// `incarnate` for this object.
     Incarnate(ObjectId),
-    /// To let go of the servant of this object.
+    /// `etherealize` of this object.
     Etherealize {
         /// The object.
         id: ObjectId,
-        /// What the argument of this name was.
+        /// The argument of this name.
         cleanup_in_progress: bool,
-        /// What the argument of this name was.
+        /// The argument of this name.
         remaining_activations: bool,
     },
-    /// For the servant of a request.
+    /// `preinvoke` for a request: object id, operation and calling thread.
     Preinvoke(ObjectId, String, ThreadId),
-    /// To let go of the servant of a request, with the cookie of what was asked at this place, if it is the servant of then.
+    /// `postinvoke` after a request; also the index of the `preinvoke` whose cookie and servant it received.
     Postinvoke(ObjectId, String, ThreadId, Option<usize>),
 }
 
 /// `etherealize` with neither argument true.
 #[must_use]
-pub fn etherealized(id: &str) -> Asked {
-    Asked::Etherealize { id: id.into(), cleanup_in_progress: false, remaining_activations: false }
+pub fn etherealized(id: &str) -> ManagerUpcall {
+    ManagerUpcall::Etherealize { id: id.into(), cleanup_in_progress: false, remaining_activations: false }
 }
 
 type Find = dyn Fn(&ObjectId, &Poa) -> Result<Arc<dyn Servant>, Incarnation> + Send + Sync;
 type Leave = dyn Fn(&ObjectId, &Poa) + Send + Sync;
 
-/// A servant manager of either kind.
-pub struct Scripted {
+/// A servant manager of either kind that runs closures.
+pub struct ScriptedManager {
     find: Box<Find>,
     leave: Box<Leave>,
-    asked: Mutex<Vec<Asked>>,
+    upcalls: Mutex<Vec<ManagerUpcall>>,
 }
 
-impl fmt::Debug for Scripted {
+impl fmt::Debug for ScriptedManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scripted").field("asked", &self.asked).finish_non_exhaustive()
+        f.debug_struct("ScriptedManager").field("upcalls", &self.upcalls).finish_non_exhaustive()
     }
 }
 
-impl Scripted {
-    /// One whose servants are named after their objects.
+impl ScriptedManager {
+    /// A manager whose servants are named after their objects.
     #[must_use]
-    pub fn naming() -> Arc<Self> {
-        Self::finding(|id, _| Ok(named(&String::from_utf8_lossy(id))))
+    pub fn with_named_servants() -> Arc<Self> {
+        Self::with_finder(|id, _| Ok(named_servant(&String::from_utf8_lossy(id))))
     }
 
-    /// One that finds servants so.
+    /// A manager that finds servants with `find`.
     #[must_use]
-    pub fn finding(
+    pub fn with_finder(
         find: impl Fn(&ObjectId, &Poa) -> Result<Arc<dyn Servant>, Incarnation> + Send + Sync + 'static,
     ) -> Arc<Self> {
         Self::new(find, |_, _| {})
     }
 
-    /// One that finds servants so, and lets them go so.
+    /// A manager that finds servants with `find`, and runs `leave` in `etherealize` or `postinvoke`.
     #[must_use]
     pub fn new(
         find: impl Fn(&ObjectId, &Poa) -> Result<Arc<dyn Servant>, Incarnation> + Send + Sync + 'static,
         leave: impl Fn(&ObjectId, &Poa) + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(Self { find: Box::new(find), leave: Box::new(leave), asked: Mutex::default() })
+        Arc::new(Self { find: Box::new(find), leave: Box::new(leave), upcalls: Mutex::default() })
     }
 
-    /// As an adapter takes it that retains servants.
+    /// The manager as a servant activator (RETAIN).
     #[must_use]
     pub fn activator(self: &Arc<Self>) -> ServantManager {
         ServantManager::Activator(Arc::<Self>::clone(self))
     }
 
-    /// As an adapter takes it that does not.
+    /// The manager as a servant locator (NON_RETAIN).
     #[must_use]
     pub fn locator(self: &Arc<Self>) -> ServantManager {
         ServantManager::Locator(Arc::<Self>::clone(self))
     }
 
-    /// All that was asked so far.
+    /// All upcalls so far.
     ///
     /// # Panics
-    /// If a test panicked meanwhile.
+    /// If a test panicked while it held the lock.
     #[must_use]
-    pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    pub fn upcalls(&self) -> Vec<ManagerUpcall> {
+        self.upcalls.lock().unwrap().clone()
     }
 
-    /// Waits until so much was asked.
+    /// Waits for `count` upcalls; returns all upcalls so far.
     #[track_caller]
-    pub fn await_asked(&self, count: usize) -> Vec<Asked> {
-        eventually(|| self.asked().len() >= count);
-        self.asked()
+    pub fn await_upcalls(&self, count: usize) -> Vec<ManagerUpcall> {
+        eventually(|| self.upcalls().len() >= count);
+        self.upcalls()
     }
 
-    /// Writes this down, and says how much was written before.
-    fn note(&self, asked: Asked) -> usize {
-        let mut all = self.asked.lock().unwrap();
-        all.push(asked);
+    /// Records an upcall; returns its index.
+    fn record(&self, upcall: ManagerUpcall) -> usize {
+        let mut all = self.upcalls.lock().unwrap();
+        all.push(upcall);
         all.len() - 1
     }
 }
 
-impl ServantActivator for Scripted {
+impl ServantActivator for ScriptedManager {
     fn incarnate(&self, oid: &ObjectId, adapter: &Poa) -> Result<Arc<dyn Servant>, Incarnation> {
-        self.note(Asked::Incarnate(oid.clone()));
+        self.record(ManagerUpcall::Incarnate(oid.clone()));
         (self.find)(oid, adapter)
     }
 
@@ -132,38 +132,38 @@ impl ServantActivator for Scripted {
         cleanup_in_progress: bool,
         remaining_activations: bool,
     ) {
-        self.note(Asked::Etherealize { id: oid.clone(), cleanup_in_progress, remaining_activations });
+        self.record(ManagerUpcall::Etherealize { id: oid.clone(), cleanup_in_progress, remaining_activations });
         (self.leave)(oid, adapter);
     }
 }
 
-impl ServantLocator for Scripted {
+impl ServantLocator for ScriptedManager {
     fn preinvoke(
         &self,
         oid: &ObjectId,
         adapter: &Poa,
         operation: &str,
     ) -> Result<(Arc<dyn Servant>, Cookie), Incarnation> {
-        let cookie = self.note(Asked::Preinvoke(oid.clone(), operation.to_owned(), thread::current().id()));
+        let cookie = self.record(ManagerUpcall::Preinvoke(oid.clone(), operation.to_owned(), thread::current().id()));
         let servant = (self.find)(oid, adapter)?;
         Ok((Arc::clone(&servant), Box::new((cookie, servant))))
     }
 
     fn postinvoke(&self, oid: &ObjectId, adapter: &Poa, operation: &str, cookie: Cookie, servant: Arc<dyn Servant>) {
-        let given = cookie.downcast_ref::<(usize, Arc<dyn Servant>)>();
-        let cookie = given.filter(|(_, found)| same(found, &servant)).map(|(place, _)| *place);
-        self.note(Asked::Postinvoke(oid.clone(), operation.to_owned(), thread::current().id(), cookie));
+        let received = cookie.downcast_ref::<(usize, Arc<dyn Servant>)>();
+        let cookie = received.filter(|(_, found)| same_servant(found, &servant)).map(|(index, _)| *index);
+        self.record(ManagerUpcall::Postinvoke(oid.clone(), operation.to_owned(), thread::current().id(), cookie));
         (self.leave)(oid, adapter);
     }
 }
 
-/// An adapter's policies that have it ask a servant activator, for ids of the application's.
+/// Policies of an adapter with a servant activator and user-assigned ids.
 #[must_use]
 pub fn activating() -> [Policy; 2] {
     [RequestProcessingPolicy::UseServantManager.into(), IdAssignmentPolicy::UserId.into()]
 }
 
-/// An adapter's policies that have it ask a servant locator, for ids of the application's.
+/// Policies of an adapter with a servant locator and user-assigned ids.
 #[must_use]
 pub fn locating() -> [Policy; 3] {
     [

@@ -1,4 +1,4 @@
-//! A server and a client in one process, joined by a socket, and servants whose upcalls can be held.
+//! A server and a client in one process, connected by a socket, and servants whose upcalls can be blocked.
 
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -11,7 +11,7 @@ use crate::idl::conformance::{Subject, SubjectServant, SubjectSkeleton};
 
 pub use spandrel_test_support::{PATIENCE, eventually, in_background};
 
-/// A server with its root adapter, and a client that reaches it by a socket only.
+/// A server with its root adapter, and a client that reaches it only by a socket.
 #[derive(Debug)]
 pub struct Pair {
     /// The server.
@@ -23,10 +23,10 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Both, with the defaults.
+    /// Both, with default options.
     ///
     /// # Panics
-    /// If there can be none.
+    /// If an ORB cannot be created.
     #[must_use]
     pub fn new() -> Self {
         let server = Orb::builder().build().unwrap();
@@ -34,22 +34,22 @@ impl Pair {
         Self { server, root, client: Orb::builder().build().unwrap() }
     }
 
-    /// The server's reference as the client has it.
+    /// The client's reference to an object of the server.
     #[must_use]
-    pub fn seen(&self, object: &ObjectRef) -> Subject {
+    pub fn as_client(&self, object: &ObjectRef) -> Subject {
         Subject::unchecked_narrow(&self.client.reference(object.ior().clone()))
     }
 
-    /// Both ways to the object: by the socket, and from within the server's own process.
+    /// Two references to the object: the client's, and the server's own (collocated).
     #[must_use]
-    pub fn ways(&self, object: &ObjectRef) -> [Subject; 2] {
-        [self.seen(object), Subject::unchecked_narrow(object)]
+    pub fn remote_and_local(&self, object: &ObjectRef) -> [Subject; 2] {
+        [self.as_client(object), Subject::unchecked_narrow(object)]
     }
 
-    /// A child of the root adapter that shares its manager, which is active.
+    /// A child of the root adapter with the root's manager, which is active.
     ///
     /// # Panics
-    /// If there can be none.
+    /// If the policies conflict, or the name is taken.
     #[must_use]
     pub fn adapter(&self, name: &str, policies: impl IntoIterator<Item = Policy>) -> Poa {
         self.root.create_poa(name, Some(&self.root.the_poa_manager()), policies).expect("these policies fit")
@@ -69,27 +69,27 @@ impl Drop for Pair {
     }
 }
 
-/// A servant with a name.
+/// A servant with this name.
 #[must_use]
-pub fn named(name: &str) -> Arc<dyn Servant> {
-    Arc::new(SubjectSkeleton::new(Named { name: name.to_owned(), gate: Gate::open() }))
+pub fn named_servant(name: &str) -> Arc<dyn Servant> {
+    Arc::new(SubjectSkeleton::new(NamedSubject { name: name.to_owned(), gate: Gate::open() }))
 }
 
-/// A servant whose `wait` ends when the gate is opened.
+/// A servant whose `wait` returns when the gate is open.
 #[must_use]
-pub fn gated(name: &str, gate: &Gate) -> Arc<dyn Servant> {
-    Arc::new(SubjectSkeleton::new(Named { name: name.to_owned(), gate: gate.clone() }))
+pub fn gated_servant(name: &str, gate: &Gate) -> Arc<dyn Servant> {
+    Arc::new(SubjectSkeleton::new(NamedSubject { name: name.to_owned(), gate: gate.clone() }))
 }
 
-/// A servant whose `name` is whatever this returns.
+/// A servant whose operations run this closure and return its result.
 #[must_use]
-pub fn acting(act: impl Fn() -> String + Send + Sync + 'static) -> Arc<dyn Servant> {
-    Arc::new(SubjectSkeleton::new(Acting(act)))
+pub fn closure_servant(act: impl Fn() -> String + Send + Sync + 'static) -> Arc<dyn Servant> {
+    Arc::new(SubjectSkeleton::new(ClosureSubject(act)))
 }
 
-struct Acting<F>(F);
+struct ClosureSubject<F>(F);
 
-impl<F: Fn() -> String + Send + Sync + 'static> SubjectServant for Acting<F> {
+impl<F: Fn() -> String + Send + Sync + 'static> SubjectServant for ClosureSubject<F> {
     fn name(&self) -> Result<String, SystemException> {
         Ok(self.0())
     }
@@ -104,39 +104,39 @@ impl<F: Fn() -> String + Send + Sync + 'static> SubjectServant for Acting<F> {
     }
 }
 
-struct Named {
+struct NamedSubject {
     name: String,
     gate: Gate,
 }
 
-impl SubjectServant for Named {
+impl SubjectServant for NamedSubject {
     fn name(&self) -> Result<String, SystemException> {
         Ok(self.name.clone())
     }
 
     fn wait(&self) -> Result<String, SystemException> {
-        self.gate.pass();
+        self.gate.wait_until_open();
         Ok(self.name.clone())
     }
 
     fn note(&self) -> Result<(), SystemException> {
-        self.gate.pass();
+        self.gate.wait_until_open();
         Ok(())
     }
 }
 
-/// Holds whoever comes until it is opened.
+/// Blocks threads until it is opened.
 #[derive(Clone, Debug, Default)]
-pub struct Gate(Arc<(Mutex<Passing>, Condvar)>);
+pub struct Gate(Arc<(Mutex<GateState>, Condvar)>);
 
 #[derive(Debug, Default)]
-struct Passing {
+struct GateState {
     is_open: bool,
     arrived: usize,
 }
 
 impl Gate {
-    /// One that holds nobody.
+    /// An open gate.
     #[must_use]
     pub fn open() -> Self {
         let gate = Self::default();
@@ -144,73 +144,73 @@ impl Gate {
         gate
     }
 
-    /// Lets all through, now and later.
+    /// Opens the gate for good.
     ///
     /// # Panics
-    /// If a holder panicked.
+    /// If a thread panicked while it held the lock.
     pub fn release(&self) {
         self.0.0.lock().unwrap().is_open = true;
         self.0.1.notify_all();
     }
 
-    /// Waits until it is open.
+    /// Waits until the gate is open.
     ///
     /// # Panics
-    /// If it is not opened in time.
-    pub fn pass(&self) {
-        let mut passing = self.0.0.lock().unwrap();
-        passing.arrived += 1;
+    /// If it is not opened within [`PATIENCE`].
+    pub fn wait_until_open(&self) {
+        let mut state = self.0.0.lock().unwrap();
+        state.arrived += 1;
         self.0.1.notify_all();
-        self.until(passing, |passing| passing.is_open);
+        self.wait_until(state, |state| state.is_open);
     }
 
-    /// Waits until so many have come, whether or not they went through.
+    /// Waits until `count` threads have arrived, whether or not they have passed.
     ///
     /// # Panics
-    /// If they do not come in time.
+    /// If fewer arrive within [`PATIENCE`].
     pub fn await_arrivals(&self, count: usize) {
-        self.until(self.0.0.lock().unwrap(), |passing| passing.arrived >= count);
+        self.wait_until(self.0.0.lock().unwrap(), |state| state.arrived >= count);
     }
 
-    fn until(&self, passing: std::sync::MutexGuard<'_, Passing>, is_so: impl Fn(&Passing) -> bool) {
-        let waited = self.0.1.wait_timeout_while(passing, PATIENCE, |passing| !is_so(passing)).unwrap();
-        assert!(!waited.1.timed_out(), "nothing happened at the gate");
+    fn wait_until(&self, state: std::sync::MutexGuard<'_, GateState>, condition: impl Fn(&GateState) -> bool) {
+        let waited = self.0.1.wait_timeout_while(state, PATIENCE, |state| !condition(state)).unwrap();
+        assert!(!waited.1.timed_out(), "timed out waiting at the gate");
     }
 }
 
-/// What the operation of an adapter refused to do.
+/// The error of an adapter's operation that must fail.
 ///
 /// # Panics
-/// If it did it.
+/// If the operation succeeded.
 #[track_caller]
 #[must_use]
-pub fn refused<T>(result: Result<T, PoaError>) -> PoaError {
+pub fn expect_refusal<T>(result: Result<T, PoaError>) -> PoaError {
     match result {
-        Ok(_) => panic!("it should have been refused"),
+        Ok(_) => panic!("the operation succeeded"),
         Err(error) => error,
     }
 }
 
-/// What the system exception that an adapter raised is judged by.
+/// Kind, minor code and completion status of the system exception that an adapter's operation raised.
 ///
 /// # Panics
-/// If it raised none.
+/// If it raised no system exception.
 #[track_caller]
 #[must_use]
-pub fn raised<T>(result: Result<T, PoaError>) -> (SystemExceptionKind, u32, CompletionStatus) {
-    match refused(result) {
-        PoaError::System(exception) => judged(&exception),
+pub fn expect_exception<T>(result: Result<T, PoaError>) -> (SystemExceptionKind, u32, CompletionStatus) {
+    match expect_refusal(result) {
+        PoaError::System(exception) => kind_minor_completion(&exception),
         other => panic!("{other:?} is no system exception"),
     }
 }
 
-/// Whether these are one servant.
+/// Whether both are the same servant.
 #[must_use]
-pub fn same(one: &Arc<dyn Servant>, other: &Arc<dyn Servant>) -> bool {
+pub fn same_servant(one: &Arc<dyn Servant>, other: &Arc<dyn Servant>) -> bool {
     std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
 }
 
-/// What makes an adapter ask a default servant, and not remember any others.
+/// Policies of an adapter with a default servant only.
 #[must_use]
 pub fn default_servant_only() -> [Policy; 3] {
     [
@@ -220,8 +220,8 @@ pub fn default_servant_only() -> [Policy; 3] {
     ]
 }
 
-/// What an exception is judged by.
+/// Kind, minor code and completion status of an exception.
 #[must_use]
-pub fn judged(error: &SystemException) -> (SystemExceptionKind, u32, CompletionStatus) {
+pub fn kind_minor_completion(error: &SystemException) -> (SystemExceptionKind, u32, CompletionStatus) {
     (error.kind(), error.minor(), error.completed())
 }

@@ -1,4 +1,4 @@
-//! The object adapter and messaging, clause by clause.
+//! Conformance of the object adapter and of messaging, clause by clause.
 
 mod messaging;
 mod poa;

@@ -1,4 +1,4 @@
-//! Qualities of service (CORBA 3.3 Part 1, clause 17): one test for each sentence that requires something.
+//! Messaging qualities of service (CORBA 3.3 Part 1, clause 17): one test per requirement.
 
 #[path = "messaging/timing.rs"]
 mod timing;

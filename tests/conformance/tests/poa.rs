@@ -1,4 +1,4 @@
-//! The portable object adapter (CORBA 3.3 Part 1, chapter 15): one test for each sentence that requires something.
+//! The portable object adapter (CORBA 3.3 Part 1, chapter 15): one test per requirement.
 
 #[path = "poa/activation.rs"]
 mod activation;
@@ -12,14 +12,14 @@ mod creation;
 mod current;
 #[path = "poa/destruction.rs"]
 mod destruction;
-#[path = "poa/endings.rs"]
-mod endings;
 #[path = "poa/managers.rs"]
 mod managers;
 #[path = "poa/policies.rs"]
 mod policies;
 #[path = "poa/references.rs"]
 mod references;
+#[path = "poa/requests_during_destruction.rs"]
+mod requests_during_destruction;
 #[path = "poa/servant_activators.rs"]
 mod servant_activators;
 #[path = "poa/servant_locators.rs"]

@@ -1,4 +1,4 @@
-//! The ways in which something is asked of a server, and what may come of it.
+//! The kinds of call, and their outcomes at the caller.
 
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, mpsc};
@@ -10,15 +10,15 @@ use spandrel::policies::{SetOverrideType, SyncScopePolicy};
 use spandrel::{CompletionStatus, SystemException, Typed};
 use spandrel_test_support::ready_within;
 
-use crate::LONG;
+use crate::TIMEOUT;
 use crate::ledger::{AmiBookHandler, Book};
 
-/// How a request is made.
+/// How a request is invoked.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Way {
+pub enum CallKind {
     Synchronous,
     Future,
-    /// A future that is dropped once its request is on its way.
+    /// A future that is dropped after its request has been sent.
     Dropped,
     Callback,
     Dynamic,
@@ -30,56 +30,55 @@ pub enum Way {
     Locate,
 }
 
-pub const WAYS: [Way; 11] = [
-    Way::Synchronous,
-    Way::Future,
-    Way::Dropped,
-    Way::Callback,
-    Way::Dynamic,
-    Way::Deferred,
-    Way::Unreliable,
-    Way::WithTransport,
-    Way::WithServer,
-    Way::WithTarget,
-    Way::Locate,
+pub const CALL_KINDS: [CallKind; 11] = [
+    CallKind::Synchronous,
+    CallKind::Future,
+    CallKind::Dropped,
+    CallKind::Callback,
+    CallKind::Dynamic,
+    CallKind::Deferred,
+    CallKind::Unreliable,
+    CallKind::WithTransport,
+    CallKind::WithServer,
+    CallKind::WithTarget,
+    CallKind::Locate,
 ];
 
-/// What the caller was told.
+/// The outcome of a call at the caller.
 #[derive(Debug)]
-pub enum Told {
-    /// It was done, and what came back is what was sent.
-    Done,
-    Refused(SystemException),
-    /// It did not want to know.
-    Nothing,
-    /// Anything that must not be.
-    Wrong(String),
+pub enum Outcome {
+    /// The call returned the data that was sent.
+    Returned,
+    Raised(SystemException),
+    /// The caller dropped the call.
+    Ignored,
+    /// A violation of the invocation semantics.
+    Violation(String),
 }
 
-impl Way {
-    /// Done means that it was executed: the caller has waited for its end.
+impl CallKind {
+    /// True if a normal return implies that the request was executed to the end.
     pub fn awaits_execution(self) -> bool {
         !matches!(self, Self::Dropped | Self::Unreliable | Self::WithTransport | Self::WithServer | Self::Locate)
     }
 
-    /// The caller waits for anything at all from the server.
-    pub fn awaits_answer(self) -> bool {
+    /// True if the caller waits for a message from the server.
+    pub fn awaits_message(self) -> bool {
         !matches!(self, Self::Dropped | Self::Unreliable | Self::WithTransport)
     }
 
-    pub fn ask(self, book: &Book, number: u64, data: &[u8]) -> Told {
+    pub fn invoke(self, book: &Book, number: u64, data: &[u8]) -> Outcome {
         match self {
-            Self::Synchronous => echoed(book.enter(number, data), data),
-            Self::Future => {
-                ready_within(LONG, book.enter_async(number, data)).map_or_else(late, |came| echoed(came, data))
-            }
+            Self::Synchronous => check_echo(book.enter(number, data), data),
+            Self::Future => ready_within(TIMEOUT, book.enter_async(number, data))
+                .map_or_else(not_in_time, |result| check_echo(result, data)),
             Self::Dropped => {
                 let mut future = book.enter_async(number, data);
                 let polled = Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop()));
                 drop(future);
                 match polled {
-                    Poll::Ready(came) => echoed(came, data),
-                    Poll::Pending => Told::Nothing,
+                    Poll::Ready(result) => check_echo(result, data),
+                    Poll::Pending => Outcome::Ignored,
                 }
             }
             Self::Callback => call_back(book, number, data),
@@ -89,37 +88,37 @@ impl Way {
             Self::WithTransport => one_way(book, SyncScopePolicy::WithTransport, number, data),
             Self::WithServer => one_way(book, SyncScopePolicy::WithServer, number, data),
             Self::WithTarget => one_way(book, SyncScopePolicy::WithTarget, number, data),
-            Self::Locate => told(book.as_object().locate().map(drop)),
+            Self::Locate => from_result(book.as_object().locate().map(drop)),
         }
     }
 }
 
-fn told(outcome: Result<(), SystemException>) -> Told {
-    outcome.map_or_else(Told::Refused, |()| Told::Done)
+fn from_result(outcome: Result<(), SystemException>) -> Outcome {
+    outcome.map_or_else(Outcome::Raised, |()| Outcome::Returned)
 }
 
-fn echoed(outcome: Result<Vec<u8>, SystemException>, data: &[u8]) -> Told {
+fn check_echo(outcome: Result<Vec<u8>, SystemException>, data: &[u8]) -> Outcome {
     match outcome {
-        Ok(back) if back == data => Told::Done,
-        Ok(back) => Told::Wrong(format!("{} octets came back for {}", back.len(), data.len())),
-        Err(exception) => Told::Refused(exception),
+        Ok(data_back) if data_back == data => Outcome::Returned,
+        Ok(data_back) => Outcome::Violation(format!("{} octets were returned for {}", data_back.len(), data.len())),
+        Err(exception) => Outcome::Raised(exception),
     }
 }
 
-fn late() -> Told {
-    Told::Wrong("nothing came".to_owned())
+fn not_in_time() -> Outcome {
+    Outcome::Violation("the call did not return in time".to_owned())
 }
 
-fn one_way(book: &Book, scope: SyncScopePolicy, number: u64, data: &[u8]) -> Told {
+fn one_way(book: &Book, scope: SyncScopePolicy, number: u64, data: &[u8]) -> Outcome {
     let overridden = book.as_object().set_policy_overrides(&[scope.into()], SetOverrideType::AddOverride);
     match overridden {
-        Ok(object) => told(Book::unchecked_narrow(&object).note(number, data)),
-        Err(error) => Told::Wrong(error.to_string()),
+        Ok(object) => from_result(Book::unchecked_narrow(&object).note(number, data)),
+        Err(error) => Outcome::Violation(error.to_string()),
     }
 }
 
-fn dynamic(book: &Book, number: u64, data: &[u8], deferred: bool) -> Told {
-    let ask = || -> Result<Vec<u8>, RequestError> {
+fn dynamic(book: &Book, number: u64, data: &[u8], deferred: bool) -> Outcome {
+    let invoke = || -> Result<Vec<u8>, RequestError> {
         let mut request = book.as_object().request("enter");
         request.add_in_arg(&number)?.add_in_arg(data)?.set_return_type(<Vec<u8> as Typed>::type_code());
         if deferred {
@@ -130,61 +129,61 @@ fn dynamic(book: &Book, number: u64, data: &[u8], deferred: bool) -> Told {
         }
         Ok(request.return_value::<Vec<u8>>()?)
     };
-    match ask() {
-        Ok(back) => echoed(Ok(back), data),
-        Err(RequestError::System(exception)) => Told::Refused(exception),
-        Err(other) => Told::Wrong(other.to_string()),
+    match invoke() {
+        Ok(data_back) => check_echo(Ok(data_back), data),
+        Err(RequestError::System(exception)) => Outcome::Raised(exception),
+        Err(other) => Outcome::Violation(other.to_string()),
     }
 }
 
-/// Hands on what it is told, each time.
+/// Sends each callback's outcome to a channel.
 struct Handler(Mutex<mpsc::Sender<Result<Vec<u8>, SystemException>>>);
 
 impl Handler {
-    fn hand_on(&self, outcome: Result<Vec<u8>, SystemException>) {
-        // Nobody listens any more to what comes too late.
-        _ = self.0.lock().expect("nobody panics with it").send(outcome);
+    fn send(&self, outcome: Result<Vec<u8>, SystemException>) {
+        // The receiver may be gone after its timeout.
+        _ = self.0.lock().expect("no thread panics with the lock held").send(outcome);
     }
 }
 
 impl AmiBookHandler for Handler {
-    fn enter(&self, back: Vec<u8>) {
-        self.hand_on(Ok(back));
+    fn enter(&self, data_back: Vec<u8>) {
+        self.send(Ok(data_back));
     }
 
     fn enter_excep(&self, holder: ExceptionHolder<SystemException>) {
-        self.hand_on(holder.raise_exception());
+        self.send(holder.raise_exception());
     }
 }
 
-fn call_back(book: &Book, number: u64, data: &[u8]) -> Told {
+fn call_back(book: &Book, number: u64, data: &[u8]) -> Outcome {
     let (send, receive) = mpsc::channel();
     let handler = Arc::new(Handler(Mutex::new(send)));
     if let Err(exception) = book.sendc_enter(Some(handler), number, data) {
-        return Told::Refused(exception);
+        return Outcome::Raised(exception);
     }
-    let Ok(outcome) = receive.recv_timeout(LONG) else { return late() };
-    // The ORB lets go of the handler once it was told, so this ends by itself.
-    match receive.recv_timeout(LONG) {
-        Err(mpsc::RecvTimeoutError::Disconnected) => echoed(outcome, data),
-        Err(mpsc::RecvTimeoutError::Timeout) => Told::Wrong("the handler is kept".to_owned()),
-        Ok(again) => Told::Wrong(format!("told twice: {outcome:?}, {again:?}")),
+    let Ok(outcome) = receive.recv_timeout(TIMEOUT) else { return not_in_time() };
+    // The ORB drops the handler after its callback, which closes the channel.
+    match receive.recv_timeout(TIMEOUT) {
+        Err(mpsc::RecvTimeoutError::Disconnected) => check_echo(outcome, data),
+        Err(mpsc::RecvTimeoutError::Timeout) => Outcome::Violation("the ORB has not dropped the handler".to_owned()),
+        Ok(second) => Outcome::Violation(format!("the handler was called twice: {outcome:?}, {second:?}")),
     }
 }
 
-/// What another thread promises.
+/// The outcome that another thread will set.
 #[derive(Default)]
 struct Promised {
     outcome: Option<Result<(), SystemException>>,
     waker: Option<Waker>,
 }
 
-/// Keeps a promise.
+/// The sender of the outcome of [`promise`].
 pub struct Promise(Arc<(Mutex<Promised>, Condvar)>);
 
 impl Promise {
-    pub fn keep(self, outcome: Result<(), SystemException>) {
-        let mut promised = self.0.0.lock().expect("nobody panics with it");
+    pub fn set(self, outcome: Result<(), SystemException>) {
+        let mut promised = self.0.0.lock().expect("no thread panics with the lock held");
         promised.outcome = Some(outcome);
         if let Some(waker) = promised.waker.take() {
             waker.wake();
@@ -192,22 +191,22 @@ impl Promise {
     }
 }
 
-/// Something that another thread will say.
+/// A future whose outcome another thread sets.
 pub fn promise() -> (Promise, impl Future<Output = Result<(), SystemException>> + Send + use<>) {
     let shared = Arc::<(Mutex<Promised>, Condvar)>::default();
-    let kept = Arc::clone(&shared);
+    let state = Arc::clone(&shared);
     let outcome = std::future::poll_fn(move |cx| {
-        let mut promised = kept.0.lock().expect("nobody panics with it");
+        let mut promised = state.0.lock().expect("no thread panics with the lock held");
         promised.waker = Some(cx.waker().clone());
         promised.outcome.take().map_or(Poll::Pending, Poll::Ready)
     });
     (Promise(shared), outcome)
 }
 
-/// What is known of a request of which it is told that.
-pub fn completion(told: &Told) -> Option<CompletionStatus> {
-    match told {
-        Told::Refused(exception) => Some(exception.completed()),
-        Told::Done | Told::Nothing | Told::Wrong(_) => None,
+/// The completion status in an outcome.
+pub fn completion(from_result: &Outcome) -> Option<CompletionStatus> {
+    match from_result {
+        Outcome::Raised(exception) => Some(exception.completed()),
+        Outcome::Returned | Outcome::Ignored | Outcome::Violation(_) => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Where servants wait inside of their upcalls, so that something can happen just then.
+//! A gate at which servants wait within their upcalls, so that a fault can be injected during one.
 
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -6,13 +6,13 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What happens while a servant waits with a request that has one of these numbers.
+/// An action to run while a servant waits in a request with one of these numbers.
 struct Event {
     numbers: Range<u64>,
-    happens: Box<dyn FnOnce() + Send>,
+    action: Box<dyn FnOnce() + Send>,
 }
 
-/// One for all servers of a stage.
+/// The gate of all servers of a test bed.
 #[derive(Clone)]
 pub struct Gate {
     addr: SocketAddr,
@@ -27,10 +27,10 @@ impl Gate {
     pub fn open_at(host: IpAddr) -> io::Result<Self> {
         let listener = TcpListener::bind((host, 0))?;
         let gate = Self { addr: listener.local_addr()?, next: Arc::default() };
-        let keeper = gate.clone();
+        let acceptor = gate.clone();
         thread::Builder::new().name("gate".to_owned()).spawn(move || {
             for stream in listener.incoming().flatten() {
-                keeper.pass(stream);
+                acceptor.admit(stream);
             }
         })?;
         Ok(gate)
@@ -40,27 +40,29 @@ impl Gate {
         self.addr
     }
 
-    /// This happens when a servant comes to the gate with one of these, once. Others may come late.
-    pub fn at_next(&self, numbers: Range<u64>, event: impl FnOnce() + Send + 'static) {
-        *self.next.lock().expect("nobody panics with it") = Some(Event { numbers, happens: Box::new(event) });
+    /// Runs the action once, when a servant arrives at the gate with one of these numbers. Servants of
+    /// earlier requests may arrive late.
+    pub fn on_next_arrival(&self, numbers: Range<u64>, event: impl FnOnce() + Send + 'static) {
+        *self.next.lock().expect("no thread panics with the lock held") =
+            Some(Event { numbers, action: Box::new(event) });
     }
 
-    /// Nothing happens.
-    pub fn forget(&self) {
-        *self.next.lock().expect("nobody panics with it") = None;
+    /// Removes the pending action.
+    pub fn clear(&self) {
+        *self.next.lock().expect("no thread panics with the lock held") = None;
     }
 
-    fn pass(&self, mut servant: TcpStream) {
+    fn admit(&self, mut servant: TcpStream) {
         let mut number = [0; 8];
-        // A servant that has not said who it is was killed before.
+        // The server was killed before the servant sent its number.
         if servant.read_exact(&mut number).is_err() {
             return;
         }
-        let mut next = self.next.lock().expect("nobody panics with it");
+        let mut next = self.next.lock().expect("no thread panics with the lock held");
         let event = next.take_if(|event| event.numbers.contains(&u64::from_le_bytes(number)));
         drop(next);
         if let Some(event) = event {
-            (event.happens)();
+            (event.action)();
         }
     }
 }

@@ -1,3 +1,3 @@
-//! Stubs and skeletons of what is lost.
+//! Stubs and skeletons of the test server.
 
 spandrel::include_idl!("ledger");

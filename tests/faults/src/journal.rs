@@ -1,26 +1,27 @@
-//! What was executed, in a file: written by servers, and read when they are gone.
+//! A file that records executions: written by servers, and read after they have exited.
 //!
-//! A record is appended by one `write` and never crosses a page of the file, so that a killed server leaves it whole or not at all.
+//! One `write` appends a record, which never crosses a page boundary, so a killed server leaves it complete
+//! or not at all.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// How often a request was begun and ended.
+/// The number of times a request's execution began and ended.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Executions {
     pub begun: u32,
     pub ended: u32,
 }
 
-/// The side that writes.
+/// The writer of a journal.
 pub struct Journal(File);
 
 const BEGUN: u8 = b'b';
 const ENDED: u8 = b'e';
-/// Octets of a record: its kind, its number, and padding. It divides the size of a page: Linux may end a `write` of a process
-/// that is being killed between two pages.
+/// The size of a record: its kind, its number, and padding. It divides the page size: Linux may end a `write`
+/// of a process that is being killed between two pages.
 const RECORD: usize = 16;
 
 impl Journal {
@@ -47,7 +48,7 @@ impl Journal {
     }
 }
 
-/// All of a journal, by the requests' numbers.
+/// Reads a journal: executions by request number.
 pub fn read(path: &Path) -> io::Result<HashMap<u64, Executions>> {
     let octets = std::fs::read(path)?;
     let (records, rest) = octets.as_chunks::<RECORD>();
@@ -56,7 +57,7 @@ pub fn read(path: &Path) -> io::Result<HashMap<u64, Executions>> {
     }
     let mut executions = HashMap::<u64, Executions>::new();
     for record in records {
-        let (what, number) = (record[0], record[1..9].try_into().expect("eight octets"));
+        let (what, number) = (record[0], record[1..9].try_into().expect("the slice has eight octets"));
         let entry = executions.entry(u64::from_le_bytes(number)).or_default();
         *(if what == BEGUN { &mut entry.begun } else { &mut entry.ended }) += 1;
     }

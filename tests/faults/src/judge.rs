@@ -1,102 +1,108 @@
-//! What a caller may be told, given what was executed.
+//! Checks the outcome at the caller against the executions.
 
 use anyhow::{Result, bail, ensure};
 use spandrel::{CompletionStatus, SystemExceptionKind};
 
-use crate::call::{Told, Way};
+use crate::call::{CallKind, Outcome};
 use crate::journal::Executions;
-use crate::relay::{Deed, Direction, Fired};
-use crate::script::{Script, Step};
+use crate::proxy::{Direction, Fault, Injected};
+use crate::scenario::{Scenario, Step};
 
-/// One request of a script.
+/// One request of a scenario.
 #[derive(Debug)]
 pub struct Case {
-    pub script: Script,
+    pub scenario: Scenario,
     pub number: u64,
-    pub told: Told,
-    /// What has happened; none if the script came to its end before.
-    pub fired: Option<Fired>,
+    pub outcome: Outcome,
+    /// The injected fault; `None` if the call ended before it.
+    pub injected: Option<Injected>,
 }
 
-/// Compares.
+/// Checks one case.
 ///
 /// # Errors
-/// If the caller was told what is not so, or not what it had to be told.
+/// If the outcome contradicts the executions, or is not the required one.
 pub fn judge(case: &Case, executed: Executions) -> Result<()> {
-    ensure!(executed.ended <= executed.begun, "it ended more often than it began: {executed:?}");
-    ensure!(executed.begun <= 1, "it was executed {} times", executed.begun);
-    let way = case.script.way;
-    match &case.told {
-        Told::Wrong(what) => bail!("{what}"),
-        Told::Done if way.awaits_execution() => {
+    ensure!(executed.ended <= executed.begun, "more ends than starts: {executed:?}");
+    ensure!(executed.begun <= 1, "the request was executed {} times", executed.begun);
+    let call_kind = case.scenario.call_kind;
+    match &case.outcome {
+        Outcome::Violation(what) => bail!("{what}"),
+        Outcome::Returned if call_kind.awaits_execution() => {
             ensure!(executed.ended == 1, "a result without an execution: {executed:?}");
         }
-        Told::Done if way == Way::Locate => ensure!(executed.begun == 0, "a question was executed"),
-        Told::Done | Told::Nothing => {}
-        Told::Refused(exception) => {
+        Outcome::Returned if call_kind == CallKind::Locate => {
+            ensure!(executed.begun == 0, "a LocateRequest was executed")
+        }
+        Outcome::Returned | Outcome::Ignored => {}
+        Outcome::Raised(exception) => {
             match exception.completed() {
-                CompletionStatus::No => ensure!(executed.begun == 0, "it was executed: {exception}"),
-                CompletionStatus::Yes => ensure!(executed.ended == 1, "it was not executed: {exception}"),
+                CompletionStatus::No => ensure!(executed.begun == 0, "the request was executed: {exception}"),
+                CompletionStatus::Yes => ensure!(executed.ended == 1, "the request was not executed: {exception}"),
                 CompletionStatus::Maybe => {}
             }
-            kind(case, exception.kind(), exception.completed())?;
+            check_exception(case, exception.kind(), exception.completed())?;
         }
     }
-    if case.script.callers == 1 { strictly(case, executed) } else { Ok(()) }
+    if case.scenario.callers == 1 { check_single_call(case, executed) } else { Ok(()) }
 }
 
-/// Which exceptions there may be.
-fn kind(case: &Case, kind: SystemExceptionKind, completed: CompletionStatus) -> Result<()> {
+/// Checks the exception's kind.
+fn check_exception(case: &Case, kind: SystemExceptionKind, completed: CompletionStatus) -> Result<()> {
     let is_right = match kind {
-        SystemExceptionKind::CommFailure => case.script.deed != Deed::Delay,
-        // Whoever had nothing written yet tries once more, and may find a connection that others have just lost.
+        SystemExceptionKind::CommFailure => case.scenario.fault != Fault::Delay,
+        // A call that has written nothing retries, and may use a connection that other calls have just lost.
         SystemExceptionKind::Transient => {
-            let in_handshake = case.script.kind.secure;
-            let of_others = case.script.callers > 1;
-            completed == CompletionStatus::No && (case.script.deed == Deed::Kill || of_others || in_handshake)
+            let in_handshake = case.scenario.server.secure;
+            let shared_connection = case.scenario.callers > 1;
+            completed == CompletionStatus::No
+                && (case.scenario.fault == Fault::Kill || shared_connection || in_handshake)
         }
-        SystemExceptionKind::Timeout => case.script.deed == Deed::Silence,
+        SystemExceptionKind::Timeout => case.scenario.fault == Fault::Silence,
         _ => false,
     };
-    ensure!(is_right, "not the exception for that: {kind:?}, {completed:?}");
-    // Where it comes to a silence there is little time, which a loaded machine may take before that.
+    ensure!(is_right, "the wrong exception for the fault: {kind:?}, {completed:?}");
+    // With a silence fault the timeout is short, and may expire before the fault on a loaded machine.
     let is_late = kind == SystemExceptionKind::Timeout;
-    ensure!(case.fired.is_some() || is_late, "nothing has happened, but it failed");
+    ensure!(case.injected.is_some() || is_late, "the call failed without a fault");
     Ok(())
 }
 
-/// What is certain where there was only one call: the table in docs/connections.md, "What a failure means".
-fn strictly(case: &Case, executed: Executions) -> Result<()> {
-    let (Some(fired), script) = (case.fired, case.script) else { return Ok(()) };
-    if !script.way.awaits_answer() {
+/// The required outcome of a single call: the table in docs/connections.md, "What a failure means".
+fn check_single_call(case: &Case, executed: Executions) -> Result<()> {
+    let (Some(injected), scenario) = (case.injected, case.scenario) else { return Ok(()) };
+    if !scenario.call_kind.awaits_message() {
         return Ok(());
     }
-    let is_done = matches!(case.told, Told::Done);
-    let is_maybe = crate::call::completion(&case.told) == Some(CompletionStatus::Maybe);
-    if script.deed == Deed::Delay {
-        ensure!(is_done, "what is late only must arrive");
+    let is_done = matches!(case.outcome, Outcome::Returned);
+    let is_maybe = crate::call::completion(&case.outcome) == Some(CompletionStatus::Maybe);
+    if scenario.fault == Fault::Delay {
+        ensure!(is_done, "a delayed call must return");
         return Ok(());
     }
-    match script.step {
-        Step::Request(_) if fired.whole == Some(false) => {
-            ensure!(is_done || executed.begun == 0, "the server had only a part of it, and executed that");
+    match scenario.step {
+        Step::Request(_) if injected.message_complete == Some(false) => {
+            ensure!(is_done || executed.begun == 0, "the server executed a truncated request");
         }
         Step::Request(_) => {}
-        Step::Upcall if script.way.awaits_execution() => {
-            ensure!(executed.begun == 1, "it was in its upcall");
-            ensure!(is_maybe || script.deed == Deed::Half, "nobody can know whether it was done");
+        Step::Upcall if scenario.call_kind.awaits_execution() => {
+            ensure!(executed.begun == 1, "the upcall had begun");
+            ensure!(is_maybe || scenario.fault == Fault::HalfClose, "the completion is unknown");
         }
         Step::Upcall => {}
-        // It is answered before it is executed.
-        Step::Reply(_) if script.way == Way::WithServer => {}
-        Step::Reply(_) if fired.whole.is_none() => {}
-        Step::Reply(_) if fired.direction == Direction::Reply && fired.whole == Some(false) => {
-            ensure!(is_maybe, "a part of the answer came, which says nothing");
-            ensure!(executed.begun == u32::from(script.way != Way::Locate), "it had been executed");
+        // The reply is sent before the execution.
+        Step::Reply(_) if scenario.call_kind == CallKind::WithServer => {}
+        Step::Reply(_) if injected.message_complete.is_none() => {}
+        Step::Reply(_) if injected.direction == Direction::Reply && injected.message_complete == Some(false) => {
+            ensure!(is_maybe, "a truncated reply leaves the completion unknown");
+            ensure!(
+                executed.begun == u32::from(scenario.call_kind != CallKind::Locate),
+                "the request was executed before the reply"
+            );
         }
-        // It is not read any more by a caller whose time was up before.
-        Step::Reply(_) if script.deed == Deed::Silence => {}
-        Step::Reply(_) => ensure!(is_done || script.deed == Deed::Reset, "the answer had come whole"),
+        // The caller does not read the reply after its timeout.
+        Step::Reply(_) if scenario.fault == Fault::Silence => {}
+        Step::Reply(_) => ensure!(is_done || scenario.fault == Fault::Reset, "the complete reply had arrived"),
     }
     Ok(())
 }

@@ -1,9 +1,11 @@
-//! What a caller is told when a server, or the way to it, is lost, compared with what was executed.
+//! Injected faults: connections and servers that fail during calls. The result at the caller is compared with
+//! the execution.
 //!
-//! A [`Server`] is a process of its own, which writes each execution down in a [`journal`] that outlives it. Between it and the client is a
-//! [`Relay`] that cuts the connection, or kills the server, at any octet of either direction; what is to happen inside of an upcall happens
-//! while the servant waits at a [`Gate`]. A [`Script`] is one such misfortune; [`Stage`] plays it and [`judge`] compares. Scripts are drawn by a
-//! seed, and made smaller if one fails ([`rounds`]).
+//! A [`Server`] is a process that records each execution in a [`journal`], which outlives it. A [`Proxy`]
+//! between it and the client cuts the connection, or kills the server, at any octet of either direction;
+//! faults within an upcall happen while the servant waits at a [`Gate`]. A [`Scenario`] is a call with one
+//! fault; a [`TestBed`] runs it and [`judge`] checks the result. Scenarios are generated from a seed, and a
+//! failing one is minimized ([`random_scenarios`]).
 #![forbid(unsafe_code)]
 #![allow(missing_docs, missing_debug_implementations, reason = "test support")]
 
@@ -13,23 +15,23 @@ mod generated;
 pub mod journal;
 pub mod judge;
 pub mod namespace;
-pub mod relay;
-pub mod rounds;
-pub mod script;
+pub mod proxy;
+pub mod random_kills;
+pub mod random_scenarios;
+pub mod scenario;
 pub mod secure;
 pub mod servants;
 pub mod server;
-pub mod stage;
-pub mod storm;
+pub mod test_bed;
 
 pub use gate::Gate;
 pub use generated::ledger;
-pub use relay::Relay;
-pub use script::Script;
+pub use proxy::Proxy;
+pub use scenario::Scenario;
 pub use server::Server;
-pub use stage::Stage;
+pub use test_bed::TestBed;
 
 use std::time::Duration;
 
-/// Longer than anything takes that is not stuck.
-pub const LONG: Duration = Duration::from_secs(30);
+/// A timeout that only a hanging operation exceeds.
+pub const TIMEOUT: Duration = Duration::from_secs(30);

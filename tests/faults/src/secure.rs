@@ -1,4 +1,5 @@
-//! TLS between the client and its server. A relay does the same to it as to plain octets, but understands none of them.
+//! TLS between the client and its server. The proxy injects the same faults as without TLS, but cannot parse
+//! the messages.
 
 use std::fs;
 use std::path::Path;
@@ -12,12 +13,12 @@ use spandrel_test_support::certificates::Authority;
 
 const AUTHORITY: &str = "authority.pem";
 
-/// Over TLS, with nobody trusted yet.
+/// The TLS protocol without trusted authorities.
 pub fn protocol() -> Ssliop {
     Ssliop::new(Arc::new(rustls::crypto::ring::default_provider()))
 }
 
-/// Puts a new authority and a certificate of a server into the folder; the server's options.
+/// Creates an authority and a server certificate in the folder; returns the server's options.
 pub fn server_options(folder: &Path) -> Result<Vec<String>> {
     let authority = Authority::new("the authority of the faults");
     let server = authority.issue("127.0.0.1");
@@ -28,17 +29,17 @@ pub fn server_options(folder: &Path) -> Result<Vec<String>> {
     {
         let path = folder.join(name);
         fs::write(&path, text)?;
-        options.extend([option.to_owned(), path.to_str().context("a path that is no text")?.to_owned()]);
+        options.extend([option.to_owned(), path.to_str().context("the path is not UTF-8")?.to_owned()]);
     }
     Ok(options)
 }
 
-/// As a client that trusts that authority.
+/// The protocol of a client that trusts that authority.
 pub fn client(folder: &Path) -> Result<Ssliop> {
     Ok(protocol().trust(pem::authorities(&*folder.join(AUTHORITY))?))
 }
 
-/// Where TLS is spoken, if the profile says so.
+/// The TLS port in the profile.
 pub fn port(profile: &IiopProfile) -> Option<u16> {
     profile.components.iter().find_map(|component| match Component::decode(component) {
         Ok(Some(Component::SslSecTrans(SslSecTrans { port: port @ 1.., .. }))) => Some(port),
@@ -46,8 +47,8 @@ pub fn port(profile: &IiopProfile) -> Option<u16> {
     })
 }
 
-/// The profile as if TLS were spoken at this port, and nothing else.
-pub fn moved(profile: IiopProfile, port: u16) -> Result<IiopProfile> {
-    let says = SslSecTrans { supports: SslSecTrans::PROTECTED, requires: SslSecTrans::PROTECTED, port };
-    Ok(IiopProfile { port: 0, components: vec![Component::SslSecTrans(says).encode()?], ..profile })
+/// The profile with this TLS port only.
+pub fn with_port(profile: IiopProfile, port: u16) -> Result<IiopProfile> {
+    let component = SslSecTrans { supports: SslSecTrans::PROTECTED, requires: SslSecTrans::PROTECTED, port };
+    Ok(IiopProfile { port: 0, components: vec![Component::SslSecTrans(component).encode()?], ..profile })
 }

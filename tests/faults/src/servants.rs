@@ -1,4 +1,4 @@
-//! What the server does with a request: writes it down, and waits at the gate if it is told to.
+//! The servants: they record each execution, and wait at the gate if the data requests it.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,17 +10,17 @@ use spandrel::{CompletionStatus, SystemException};
 use crate::journal::Journal;
 use crate::ledger::{BookAsyncServant, BookServant};
 
-/// The first octet of data that is to wait at the gate.
-pub const WAITS: u8 = 1;
+/// The first octet of data that makes the servant wait at the gate.
+pub const WAIT_AT_GATE: u8 = 1;
 
-/// The servant of both kinds.
+/// The synchronous servant.
 #[derive(Clone)]
-pub struct Keeper {
+pub struct RecordingServant {
     journal: Arc<Journal>,
     gate: SocketAddr,
 }
 
-impl Keeper {
+impl RecordingServant {
     pub fn new(journal: &Path, gate: SocketAddr) -> std::io::Result<Self> {
         Ok(Self { journal: Arc::new(Journal::open(journal)?), gate })
     }
@@ -28,21 +28,21 @@ impl Keeper {
     fn execute(&self, number: u64, data: &[u8]) -> Result<(), SystemException> {
         let broken = |_: std::io::Error| SystemException::internal(0, CompletionStatus::Maybe);
         self.journal.begin(number).map_err(broken)?;
-        if data.first() == Some(&WAITS) {
-            self.wait(number).map_err(broken)?;
+        if data.first() == Some(&WAIT_AT_GATE) {
+            self.wait_at_gate(number).map_err(broken)?;
         }
         self.journal.end(number).map_err(broken)
     }
 
-    /// Tells the gate, and goes on when it hangs up.
-    fn wait(&self, number: u64) -> std::io::Result<()> {
+    /// Sends the number to the gate, and continues when the gate closes the connection.
+    fn wait_at_gate(&self, number: u64) -> std::io::Result<()> {
         let mut gate = TcpStream::connect(self.gate)?;
         gate.write_all(&number.to_le_bytes())?;
         gate.read(&mut [0]).map(drop)
     }
 }
 
-impl BookServant for Keeper {
+impl BookServant for RecordingServant {
     fn enter(&self, number: u64, data: &[u8]) -> Result<Vec<u8>, SystemException> {
         self.execute(number, data).map(|()| data.to_vec())
     }
@@ -52,20 +52,20 @@ impl BookServant for Keeper {
     }
 }
 
-/// The same, which answers from another thread.
-pub struct Later(pub Keeper);
+/// The asynchronous servant, which replies from another thread.
+pub struct AsyncRecordingServant(pub RecordingServant);
 
-impl Later {
-    /// Executes it elsewhere; ready when that is done.
+impl AsyncRecordingServant {
+    /// Executes the request in another thread; the future completes when that is done.
     fn execute(&self, number: u64, data: &[u8]) -> impl Future<Output = Result<(), SystemException>> + Send + use<> {
-        let (keeper, data) = (self.0.clone(), data.to_vec());
+        let (servant, data) = (self.0.clone(), data.to_vec());
         let (done, outcome) = crate::call::promise();
-        std::thread::spawn(move || done.keep(keeper.execute(number, &data)));
+        std::thread::spawn(move || done.set(servant.execute(number, &data)));
         outcome
     }
 }
 
-impl BookAsyncServant for Later {
+impl BookAsyncServant for AsyncRecordingServant {
     async fn enter(&self, number: u64, data: &[u8]) -> Result<Vec<u8>, SystemException> {
         self.execute(number, data).await.map(|()| data.to_vec())
     }

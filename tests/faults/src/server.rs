@@ -1,4 +1,4 @@
-//! The server's process, and its successors.
+//! The server's process.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -8,27 +8,27 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::LONG;
+use crate::TIMEOUT;
 
-/// A server in a process of its own.
+/// A server in its own process.
 pub struct Server {
     process: Child,
-    /// Its object.
+    /// The stringified reference of its object.
     pub reference: String,
 }
 
-/// How servers are started.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
-pub struct Arrangement {
+pub struct Configuration {
     pub journal: PathBuf,
     pub gate: SocketAddr,
-    /// Servants answer from other threads.
+    /// Whether servants reply from other threads.
     pub asynchronous: bool,
-    /// Options of its ORB.
+    /// The options of its ORB.
     pub options: Vec<String>,
 }
 
-/// One of this crate's programs: beside this one, or one folder above, where tests lie.
+/// The path of one of this crate's programs: the folder of this program or, for tests, its parent folder.
 pub fn program(name: &str) -> Result<PathBuf> {
     let here = std::env::current_exe()?;
     let folders = here.ancestors().skip(1).take(2);
@@ -38,50 +38,50 @@ pub fn program(name: &str) -> Result<PathBuf> {
 }
 
 impl Server {
-    pub fn start(arrangement: &Arrangement) -> Result<Self> {
-        Self::start_by(Command::new(program("faults-server")?), arrangement)
+    pub fn start(configuration: &Configuration) -> Result<Self> {
+        Self::start_with(Command::new(program("faults-server")?), configuration)
     }
 
-    /// The same, by a command that goes on with these arguments.
-    pub fn start_by(mut command: Command, arrangement: &Arrangement) -> Result<Self> {
-        let kind = if arrangement.asynchronous { "asynchronous" } else { "synchronous" };
-        command.arg(&arrangement.journal).arg(arrangement.gate.to_string()).arg(kind).args(&arrangement.options);
+    /// Starts the server with a command that receives the arguments.
+    pub fn start_with(mut command: Command, configuration: &Configuration) -> Result<Self> {
+        let kind = if configuration.asynchronous { "asynchronous" } else { "synchronous" };
+        command.arg(&configuration.journal).arg(configuration.gate.to_string()).arg(kind).args(&configuration.options);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let mut reference = String::new();
-        BufReader::new(process.stdout.take().context("it is piped")?).read_line(&mut reference)?;
-        ensure!(!reference.is_empty(), "the server has not begun to listen");
+        BufReader::new(process.stdout.take().context("the stream is piped")?).read_line(&mut reference)?;
+        ensure!(!reference.is_empty(), "the server does not listen");
         Ok(Self { process, reference: reference.trim().to_owned() })
     }
 
-    /// As `kill -9` does; it is gone on return.
+    /// Kills the process with SIGKILL, and waits for its exit.
     pub fn kill(&mut self) -> Result<()> {
         self.process.kill()?;
         self.process.wait()?;
         Ok(())
     }
 
-    /// Lets it finish what it does, and end.
+    /// Shuts the server down in an orderly way, and waits for its exit.
     pub fn finish(mut self) -> Result<()> {
         drop(self.process.stdin.take());
-        let begun = Instant::now();
+        let start = Instant::now();
         loop {
             if let Some(status) = self.process.try_wait()? {
-                ensure!(status.success(), "the server ended with {status}");
+                ensure!(status.success(), "the server exited with {status}");
                 return Ok(());
             }
-            ensure!(begun.elapsed() < LONG, "the server does not end");
+            ensure!(start.elapsed() < TIMEOUT, "the server does not exit");
             std::thread::yield_now();
         }
     }
 
-    /// The descriptors that it has open as soon as its last client has left, if it has had none yet: the monitor of long upcalls starts
-    /// with the first connection, and keeps an epoll instance and its notification.
+    /// The number of its open descriptors after its last client has left, for a server without clients so far: the first
+    /// connection starts the monitor of long upcalls, which keeps an epoll instance and its notification.
     pub fn descriptors_without_clients(&self) -> Option<usize> {
         const UPCALL_MONITOR: usize = 2;
         Some(self.descriptors()? + UPCALL_MONITOR)
     }
 
-    /// How many descriptors it has open; none if this system does not tell.
+    /// The number of its open descriptors; `None` if the system does not report it.
     pub fn descriptors(&self) -> Option<usize> {
         Some(Path::new("/proc").join(self.process.id().to_string()).join("fd").read_dir().ok()?.count())
     }
@@ -89,7 +89,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail only for one that has ended.
+        // Both fail only if the process has exited.
         _ = self.process.kill();
         _ = self.process.wait();
     }

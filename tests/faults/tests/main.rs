@@ -1,5 +1,5 @@
-//! Processes and connections that end anywhere.
+//! Processes and connections that fail at any point of a call.
 
-mod asleep;
-mod killed;
-mod relayed;
+mod connection_faults;
+mod process_kills;
+mod silent_hosts;

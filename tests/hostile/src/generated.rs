@@ -1,3 +1,3 @@
-//! Stubs and skeletons of what is attacked.
+//! Stubs and skeletons of the attacked server.
 
 spandrel::include_idl!("hostile");

@@ -1,4 +1,4 @@
-//! Runs an attack, and tells what it has done.
+//! Runs an attack and checks its effects against the limits.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -8,55 +8,56 @@ use anyhow::{Context, Result, ensure};
 use spandrel::SystemExceptionKind;
 
 use crate::attacks::Attack;
-use crate::witness::Seen;
-use crate::{Victim, Witness};
+use crate::good_client::ClientStatistics;
+use crate::{AttackedServer, GoodClient};
 
-/// How soon after an attack a new client must be served.
+/// The time after an attack within which a new client must be served.
 pub const RECOVERY: Duration = Duration::from_secs(20);
 
-/// What came of an attack.
+/// The measurements of an attack.
 #[derive(Debug)]
 pub struct Outcome {
     pub attack: &'static str,
-    pub seen: Seen,
-    /// From the attack's end until a new client was served.
+    pub client: ClientStatistics,
+    /// The time from the attack's end until a new client was served.
     pub recovery: Duration,
-    /// KiB that the server had more, at the worst.
+    /// The peak of the server's additional memory, in KiB.
     pub peak_kib: u64,
-    /// The most that it may have more.
+    /// The limit of `peak_kib`.
     pub bound_kib: u64,
 }
 
-/// Lets a server with these options be attacked.
+/// Attacks a server with these options.
 ///
 /// # Errors
-/// If it did not stand the attack: the good client was not served, the server took too much memory or time, or is gone.
+/// If the server does not withstand the attack: the good client is not served, the server exceeds its memory
+/// or time limit, or it has exited.
 pub fn attack(attack: &Attack, options: &[&str], strength: u32) -> Result<Outcome> {
     let options = [options, attack.options].concat();
-    let mut victim = Victim::start(&options)?;
-    let witness = Witness::of(&victim)?;
-    witness.await_calls(20)?;
-    let before = victim.resident()?;
-    victim.forget_peak()?;
-    (attack.run)(&victim, strength).with_context(|| format!("{} could not be carried out", attack.name))?;
+    let mut server = AttackedServer::start(&options)?;
+    let good_client = GoodClient::start(&server)?;
+    good_client.wait_for_calls(20)?;
+    let before = server.resident()?;
+    server.reset_peak()?;
+    (attack.run)(&server, strength).with_context(|| format!("{} failed to run", attack.name))?;
     let ended = Instant::now();
-    let (orb, target) = victim.target()?;
+    let (orb, target) = server.target()?;
     while let Err(refused) = target.echo(&[1, 2, 3]) {
-        // Until it has seen that the attackers have gone a server may be full.
-        let may_come_again = refused.kind() == SystemExceptionKind::Transient && ended.elapsed() < RECOVERY;
-        ensure!(may_come_again, "a new client is not served after the attack: {refused}");
+        // A server may stay at its connection limit until it notices the closed connections.
+        let may_retry = refused.kind() == SystemExceptionKind::Transient && ended.elapsed() < RECOVERY;
+        ensure!(may_retry, "a new client is not served after the attack: {refused}");
     }
     let recovery = ended.elapsed();
     orb.shutdown(true)?;
-    witness.await_calls(20)?;
-    let seen = witness.finish()?;
-    victim.check_alive()?;
-    let peak_kib = victim.peak()?.saturating_sub(before);
-    let outcome = Outcome { attack: attack.name, seen, recovery, peak_kib, bound_kib: attack.bound_kib };
-    ensure!(outcome.recovery <= RECOVERY, "it took too long to recover: {outcome}");
-    ensure!(outcome.seen.longest <= attack.patience, "the good client had to wait too long: {outcome}");
-    victim.check_log()?;
-    ensure!(outcome.peak_kib <= outcome.bound_kib, "it took too much memory: {outcome}");
+    good_client.wait_for_calls(20)?;
+    let client = good_client.finish()?;
+    server.check_alive()?;
+    let peak_kib = server.peak()?.saturating_sub(before);
+    let outcome = Outcome { attack: attack.name, client, recovery, peak_kib, bound_kib: attack.bound_kib };
+    ensure!(outcome.recovery <= RECOVERY, "recovery took too long: {outcome}");
+    ensure!(outcome.client.longest <= attack.max_call_time, "a call of the good client took too long: {outcome}");
+    server.check_log()?;
+    ensure!(outcome.peak_kib <= outcome.bound_kib, "the server used too much memory: {outcome}");
     Ok(outcome)
 }
 
@@ -69,8 +70,8 @@ impl fmt::Display for Outcome {
             self.peak_kib,
             self.bound_kib,
             self.recovery.as_millis(),
-            self.seen.calls,
-            self.seen.longest.as_millis()
+            self.client.calls,
+            self.client.longest.as_millis()
         )
     }
 }

@@ -1,20 +1,20 @@
-//! Hostile peers, against real processes.
+//! Hostile peers against servers and clients in real processes.
 //!
-//! A [`Victim`] is a server in a process of its own, so that what it takes of memory can be seen. While a [`attacks::Attack`] runs, a good client
-//! ([`Witness`]) calls the same server over a connection of its own and checks every answer. Afterwards it is seen how soon a new client is
-//! served, and how much more memory there was at the worst ([`judge`]). The other way round, [`rogue`] servers do to a client what
-//! servers should not.
+//! An [`AttackedServer`] runs in a process of its own, so that its memory use can be measured. During an
+//! [`attacks::Attack`], a [`GoodClient`] calls the same server over its own connection and checks each reply.
+//! [`judge`] then measures the time until a new client is served, and the peak of the additional memory.
+//! [`malicious_server`] attacks in the other direction: its servers break the protocol towards a client.
 #![forbid(unsafe_code)]
 #![allow(missing_docs, missing_debug_implementations, reason = "test support")]
 
+pub mod attacked_server;
 pub mod attacks;
 mod generated;
+pub mod good_client;
 pub mod judge;
-pub mod rogue;
-pub mod victim;
+pub mod malicious_server;
 pub mod wire;
-pub mod witness;
 
+pub use attacked_server::AttackedServer;
 pub use generated::attacked;
-pub use victim::Victim;
-pub use witness::Witness;
+pub use good_client::GoodClient;

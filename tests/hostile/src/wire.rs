@@ -1,4 +1,4 @@
-//! Messages by hand.
+//! Messages written by hand.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -7,31 +7,31 @@ use anyhow::{Result, bail};
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{MessageType, RequestTemplate, ResponseFlags, bare_message};
 
-use crate::Victim;
+use crate::AttackedServer;
 
 pub const VERSIONS: [GiopVersion; 3] = [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2];
 pub const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];
 
-/// A whole request.
+/// A complete request.
 pub fn request(wire: Wire, key: &[u8], operation: &str, arguments: impl FnOnce(&mut Encoder<'_>)) -> Vec<u8> {
     let mut out = Encoder::new(wire);
     let body = RequestTemplate::new(wire, key).begin(&mut out, 1, ResponseFlags::TWO_WAY, operation, &[]);
     arguments(&mut out);
-    body.end(&mut out).expect("the operation's name is plain");
+    body.end(&mut out).expect("the operation name is ASCII");
     out.to_vec()
 }
 
-/// A request that is fine, and answered.
-pub fn echo(victim: &Victim, wire: Wire, octets: &[u8]) -> Vec<u8> {
-    request(wire, &victim.profile.object_key, "echo", |out| out.octet_sequence(octets).expect("it is short"))
+/// A valid request.
+pub fn echo(server: &AttackedServer, wire: Wire, octets: &[u8]) -> Vec<u8> {
+    request(wire, &server.profile.object_key, "echo", |out| out.octet_sequence(octets).expect("the length fits"))
 }
 
-/// The default agreement.
-pub fn newest() -> Wire {
+/// Native byte order and GIOP 1.2.
+pub fn native_wire() -> Wire {
     Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2)
 }
 
-/// A message header that announces so many octets.
+/// A message header with this body size.
 pub fn header(message_type: MessageType, flags: u8, size: u32) -> [u8; 12] {
     let mut header = bare_message(GiopVersion::V1_2, ByteOrder::Little, message_type);
     header[6] |= flags;
@@ -39,33 +39,33 @@ pub fn header(message_type: MessageType, flags: u8, size: u32) -> [u8; 12] {
     header
 }
 
-/// Sends, as far as the server takes it: it may well have hung up.
+/// Sends the octets; `false` if the server has closed the connection.
 pub fn send(stream: &mut TcpStream, octets: &[u8]) -> Result<bool> {
     match stream.write_all(octets) {
         Ok(()) => Ok(true),
-        Err(error) if is_gone(error.kind()) => Ok(false),
+        Err(error) if is_closed(error.kind()) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Reads to the end, at most so much.
+/// Reads to the end of the stream, at most `most` octets.
 pub fn read_out(stream: &mut TcpStream, most: u64) -> Result<Vec<u8>> {
-    let mut said = Vec::new();
-    match stream.take(most).read_to_end(&mut said) {
-        Ok(_) => Ok(said),
-        Err(error) if is_gone(error.kind()) => Ok(said),
-        Err(error) => bail!("the server neither answers nor hangs up: {error}"),
+    let mut received = Vec::new();
+    match stream.take(most).read_to_end(&mut received) {
+        Ok(_) => Ok(received),
+        Err(error) if is_closed(error.kind()) => Ok(received),
+        Err(error) => bail!("the server neither replies nor closes the connection: {error}"),
     }
 }
 
-/// Ends sending and reads what the server says until it hangs up.
+/// Shuts down the sending direction, and reads until the server closes the connection.
 pub fn finish(mut stream: TcpStream) -> Result<Vec<u8>> {
-    // It may have hung up already.
+    // The server may have closed the connection already.
     _ = stream.shutdown(std::net::Shutdown::Write);
     read_out(&mut stream, 64 << 20)
 }
 
-fn is_gone(kind: ErrorKind) -> bool {
+fn is_closed(kind: ErrorKind) -> bool {
     matches!(
         kind,
         ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::NotConnected

@@ -1,4 +1,4 @@
-//! Servers and clients under attack.
+//! Servers attacked by clients, and clients attacked by servers.
 
 mod clients;
 mod servers;

@@ -1,9 +1,10 @@
-//! Every attack, in short, against servers of each arrangement. `cargo xtask hostile` does the same at length.
+//! A short run of each attack against servers of each concurrency model; `cargo xtask hostile` runs them at
+//! length.
 #![cfg(target_os = "linux")]
 
 use spandrel_hostile::{attacks, judge};
 
-fn withstands(options: &[&str]) {
+fn withstands_every_attack(options: &[&str]) {
     for attack in &attacks::ALL {
         match judge::attack(attack, options, 2) {
             Ok(outcome) => println!("{outcome}"),
@@ -13,16 +14,16 @@ fn withstands(options: &[&str]) {
 }
 
 #[test]
-fn servers_with_a_thread_for_each_connection_withstand() {
-    withstands(&[]);
+fn thread_per_connection_servers_withstand_every_attack() {
+    withstands_every_attack(&[]);
 }
 
 #[test]
-fn servers_whose_connections_share_threads_withstand() {
-    withstands(&["-ORBConcurrency", "leader-followers"]);
+fn leader_followers_servers_withstand_every_attack() {
+    withstands_every_attack(&["-ORBConcurrency", "leader-followers"]);
 }
 
 #[test]
-fn servers_with_a_queue_withstand() {
-    withstands(&["-ORBConcurrency", "thread-pool:4:64"]);
+fn thread_pool_servers_withstand_every_attack() {
+    withstands_every_attack(&["-ORBConcurrency", "thread-pool:4:64"]);
 }

@@ -1,7 +1,8 @@
-//! A bridge: a server without generated code, which hands all that it is asked on to another one.
+//! A bridge: a server without generated code that forwards each request to another server.
 //!
-//! Requests come in by dynamic servants and go out as dynamic requests, whose types are those of the IDL, read when the program
-//! starts. References that the hub's attributes give are bridged, too; others are handed on as they are.
+//! Dynamic servants receive the requests, and dynamic requests send them on; the types come from the IDL,
+//! which is parsed at program start. References from the hub's attributes are bridged as well; other
+//! references are passed unchanged.
 
 use std::sync::Arc;
 
@@ -12,23 +13,24 @@ use spandrel::dynamic::{
 };
 use spandrel::{Any, ObjectRef, Orb, Poa};
 
-/// Hands requests on to an object, and bridges the objects that its attributes give.
+/// Forwards requests to an object, and bridges the objects that its attributes return.
 struct Bridge {
     poa: Poa,
     idl: Arc<Descriptions>,
     beyond: DynamicObject,
 }
 
-/// The interfaces of the types' suite.
+/// The IDL of the type suite.
 pub const TYPES: &str = include_str!("../idl/interop.idl");
 
-/// The interfaces of the value types' suite.
+/// The IDL of the value type suite.
 pub const VALUES: &str = include_str!("../idl/values.idl");
 
-/// Activates a bridge to the object with this reference, whose interface is in the IDL, and returns its own reference as a string.
+/// Activates a bridge to the object, whose interface must be in the IDL, and returns the bridge's stringified
+/// reference.
 ///
 /// # Errors
-/// If the reference is none, or if the ORB cannot listen.
+/// If the reference is malformed, or if the ORB cannot listen.
 pub fn activate(orb: &Orb, hub: &str, idl: &str) -> Result<String> {
     let idl = describe(idl)?;
     let hub = orb.string_to_object(hub)?;
@@ -38,7 +40,7 @@ pub fn activate(orb: &Orb, hub: &str, idl: &str) -> Result<String> {
 }
 
 impl Bridge {
-    /// The bridge to an object; nothing if its interface is unknown.
+    /// Activates a bridge to an object; `None` if its interface is unknown.
     fn activate(poa: &Poa, idl: &Arc<Descriptions>, object: ObjectRef) -> Option<ObjectRef> {
         let interface = Arc::new(idl.interface(object.type_id()).ok()?);
         let beyond = DynamicObject::new(object, Arc::clone(&interface));

@@ -1,8 +1,10 @@
-//! The `rotate_*` operations, each with its name in the suite, its error, what is given for `a`, and its type.
+//! The `rotate_*` operations, each with its case name, its error type, the parameter type of `a`, and its
+//! value type.
 //!
-//! The servants and the client are made from the same lists, which `primitive_cases!` and the others hand to a macro.
+//! The servants and the client are generated from the same lists, which `primitive_cases!` and the other
+//! macros pass on.
 
-/// The operations of `Primitives`, whose parameters go by value.
+/// The operations of `Primitives`, whose parameters are passed by value.
 macro_rules! primitive_cases {
     ($each:ident!($($more:tt)*)) => {
         $each! { ($($more)*)

@@ -1,9 +1,9 @@
-//! Our side of the interoperability suite: a servant for every interface of `idl/interop.idl`, and a client that calls
-//! all of them and checks every answer.
+//! The Spandrel side of the interoperability suite: a servant for each interface of `idl/interop.idl`, and a
+//! client that calls each operation and checks each reply.
 //!
-//! The values are made by [`values`], in the same manner as in `peers/omniorb/values.hh`; README.md states it. The
-//! programs `interop-server` and `interop-client` are what `cargo xtask interop` runs against omniORB's; the tests here
-//! run both sides in one process.
+//! The values come from [`values`], which uses the algorithm of `peers/omniorb/values.hh`; README.md
+//! describes it. `cargo xtask interop` runs the programs `interop-server` and `interop-client` against those
+//! of omniORB and JacORB; the tests of this crate run both sides in one process.
 #![forbid(unsafe_code)]
 
 pub mod anything;
@@ -20,56 +20,56 @@ pub mod suite;
 pub mod values;
 pub mod valuetypes;
 
-/// An ORB that can use TLS where it is told to, as all programs here have it that are run so.
+/// The builder of an ORB with TLS available, for the programs that the suite also runs over TLS.
 #[must_use]
 pub fn builder() -> spandrel::OrbBuilder {
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
     spandrel::Orb::builder().protocol(spandrel::ssliop::Ssliop::new(provider))
 }
 
-/// What the IDL compiler made of `idl/interop.idl`.
+/// The code generated from `idl/interop.idl`.
 #[allow(missing_docs)]
 pub mod idl {
     spandrel::include_idl!("interop");
     pub use interop::*;
 }
 
-/// What the IDL compiler made of `idl/values.idl`.
+/// The code generated from `idl/values.idl`.
 #[allow(missing_docs)]
 pub mod values_idl {
     spandrel::include_idl!("values");
     pub use values::*;
 }
 
-/// What the IDL compiler made of `idl/more_values.idl`.
+/// The code generated from `idl/more_values.idl`.
 #[allow(missing_docs)]
 pub mod more_values_idl {
     spandrel::include_idl!("more_values");
     pub use values::*;
 }
 
-/// What the IDL compiler made of `idl/naming.idl`.
+/// The code generated from `idl/naming.idl`.
 #[allow(missing_docs)]
 pub mod naming_idl {
     spandrel::include_idl!("naming");
     pub use cos_naming::*;
 }
 
-/// What the IDL compiler made of `idl/anything.idl`.
+/// The code generated from `idl/anything.idl`.
 #[allow(missing_docs)]
 pub mod anything_idl {
     spandrel::include_idl!("anything");
     pub use anything::*;
 }
 
-/// What the IDL compiler made of `idl/callbacks.idl`.
+/// The code generated from `idl/callbacks.idl`.
 #[allow(missing_docs)]
 pub mod callbacks_idl {
     spandrel::include_idl!("callbacks");
     pub use callbacks::*;
 }
 
-/// What the IDL compiler made of `idl/features.idl`.
+/// The code generated from `idl/features.idl`.
 #[allow(missing_docs)]
 pub mod features_idl {
     spandrel::include_idl!("features");

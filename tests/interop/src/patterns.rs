@@ -1,12 +1,12 @@
-//! The bulk patterns: long data of which every element is known.
+//! The bulk patterns: long data whose elements follow from the seed and the index.
 
 use spandrel::Char;
 
 use crate::idl::BinStruct;
 
-/// Data of any length that a seed names.
+/// Data of any length, computed from a seed.
 pub trait Pattern: Sized {
-    /// So many elements, or characters.
+    /// `len` elements or characters.
     fn pattern(seed: u32, len: usize) -> Self;
 }
 

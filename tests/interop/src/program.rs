@@ -1,4 +1,4 @@
-//! What the programs have in common: a server ends with whoever started it, and a client says what it has found.
+//! Shared parts of the programs: a server ends with its parent process, and a client reports its results.
 
 use std::io;
 use std::process::ExitCode;
@@ -8,14 +8,14 @@ use spandrel::Orb;
 
 use crate::suite::Tally;
 
-/// Serves until somebody shuts the ORB down or the standard input ends.
+/// Serves until the ORB is shut down or the standard input ends.
 pub fn serve(orb: &Orb) {
-    let watched = orb.clone();
-    when_input_ends(move || _ = watched.shutdown(false));
+    let serving = orb.clone();
+    when_input_ends(move || _ = serving.shutdown(false));
     orb.run();
 }
 
-/// Does this when whoever started us is gone, well or not.
+/// Calls the closure when the standard input ends: the parent process has exited or closed it.
 pub fn when_input_ends(then: impl FnOnce() + Send + 'static) {
     thread::spawn(move || {
         _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
@@ -28,9 +28,9 @@ pub fn say(line: &str) {
     println!("{line}");
 }
 
-/// What came of it all.
+/// Prints the totals; the exit code is 1 if a case failed.
 #[must_use]
-pub fn told(tally: &Tally) -> ExitCode {
+pub fn report_totals(tally: &Tally) -> ExitCode {
     println!("{tally}");
     if tally.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

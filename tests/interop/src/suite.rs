@@ -1,4 +1,4 @@
-//! Cases: each is run by its name, told of in one line, and counted.
+//! Test cases: each has a name, is reported in one line, and is counted.
 
 use std::fmt;
 use std::thread;
@@ -9,20 +9,20 @@ use spandrel::SystemException;
 
 /// Seeds 0 to 2 are the plain values, the rest random.
 pub(crate) const SEEDS: u32 = 24;
-/// What any single call may take.
+/// The timeout of each call.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// How many cases were run and which of them failed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Tally {
-    /// How many were run.
+    /// The number of cases run.
     pub run: u32,
-    /// The names of those that failed, each with its reason.
+    /// The names of the failed cases, each with its reason.
     pub failures: Vec<(String, String)>,
 }
 
 impl Tally {
-    /// True if something was run and nothing failed.
+    /// True if at least one case was run and none failed.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.run > 0 && self.failures.is_empty()
@@ -35,7 +35,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Runs cases and counts.
+/// Runs cases and counts them.
 pub(crate) struct Suite<'s> {
     only: &'s str,
     say: &'s mut dyn FnMut(&str),
@@ -43,7 +43,7 @@ pub(crate) struct Suite<'s> {
 }
 
 impl<'s> Suite<'s> {
-    /// Of the cases whose names begin with `only`; `say` gets a line for each.
+    /// A suite that runs the cases whose names begin with `only`, and calls `say` with a line for each.
     pub(crate) fn new(only: &'s str, say: &'s mut dyn FnMut(&str)) -> Self {
         Self { only, say, tally: Tally::default() }
     }
@@ -62,28 +62,28 @@ impl<'s> Suite<'s> {
         }
     }
 
-    /// A case that is to hold for all seeds.
+    /// A case that runs once for each seed.
     pub(crate) fn seeded(&mut self, name: &str, body: impl Fn(u32) -> Result<()>) {
         self.case(name, || (0..SEEDS).try_for_each(|seed| body(seed).with_context(|| format!("seed {seed}"))));
     }
 }
 
-/// A reference that must not be nil.
-pub(crate) fn there<T>(reference: Option<T>) -> Result<T> {
+/// The reference, or an error if it is nil.
+pub(crate) fn not_nil<T>(reference: Option<T>) -> Result<T> {
     reference.context("a reference is nil")
 }
 
-/// Compares simple things.
+/// Fails if the two values differ.
 pub(crate) fn equal<T: PartialEq<U> + fmt::Debug, U: fmt::Debug>(what: &str, seen: T, expected: U) -> Result<()> {
     ensure!(seen == expected, "{what}: expected {expected:?}, saw {seen:?}");
     Ok(())
 }
 
-/// Fails unless the call failed, with an error that `wanted` accepts.
-pub(crate) fn raises<T, E: fmt::Debug>(result: Result<T, E>, wanted: impl FnOnce(&E) -> bool) -> Result<()> {
+/// Fails unless the call failed, with an error that `expected` accepts.
+pub(crate) fn raises<T, E: fmt::Debug>(result: Result<T, E>, expected: impl FnOnce(&E) -> bool) -> Result<()> {
     match result {
         Ok(_) => bail!("no exception"),
-        Err(error) if wanted(&error) => Ok(()),
+        Err(error) if expected(&error) => Ok(()),
         Err(error) => bail!("another exception: {error:?}"),
     }
 }
@@ -92,11 +92,12 @@ pub(crate) fn kind(error: &SystemException) -> &'static str {
     error.kind().name()
 }
 
-/// Asks until it is so: one-way calls may be carried out after later calls on other connections.
-pub(crate) fn eventually(what: &str, so: impl Fn() -> Result<bool>) -> Result<()> {
-    let give_up = Instant::now() + TIME_LIMIT;
-    while !so()? {
-        ensure!(Instant::now() < give_up, "{what}: it never happened");
+/// Polls until the condition holds: a one-way request may be executed after later requests on other
+/// connections.
+pub(crate) fn poll_until(what: &str, condition: impl Fn() -> Result<bool>) -> Result<()> {
+    let deadline = Instant::now() + TIME_LIMIT;
+    while !condition()? {
+        ensure!(Instant::now() < deadline, "{what}: timed out");
         thread::yield_now();
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The values that a seed and a role name; README.md states how each type is made.
+//! Generated values, determined by a seed and a role; README.md states the rule for each type.
 
 use std::fmt;
 
@@ -9,7 +9,8 @@ use crate::idl::{
     Tree, Wish,
 };
 
-/// Makes one value after the other: plain ones for the seeds 0 to 2, random ones (SplitMix64) for all others.
+/// Generates a sequence of values: plain ones for the seeds 0 to 2, pseudorandom ones (SplitMix64) for other
+/// seeds.
 #[derive(Clone, Debug)]
 pub struct Generator {
     seed: u32,
@@ -37,7 +38,7 @@ impl Generator {
         self.count - 1
     }
 
-    /// One of the plain values, or what is made of the next random number.
+    /// One of the plain values, or a value computed from the next random number.
     fn pick(&mut self, least: u64, most: u64, counted: impl Fn(u64) -> u64, random: impl Fn(u64) -> u64) -> u64 {
         match self.seed {
             0 => least,
@@ -72,25 +73,25 @@ impl Generator {
     }
 }
 
-/// A type that values are made of and compared exactly.
+/// A type whose values can be generated and compared exactly.
 pub trait Value: fmt::Debug + Sized {
     /// The generator's next value.
     fn make(generator: &mut Generator) -> Self;
 
-    /// Equality to the bit.
+    /// True if the two values are equal bit for bit.
     fn same(&self, other: &Self) -> bool;
 }
 
-/// The value that a seed and a role name.
+/// The value of a seed and a role.
 #[must_use]
 pub fn value<T: Value>(seed: u32, role: u32) -> T {
     T::make(&mut Generator::new(seed, role))
 }
 
-/// Compares with the value that a seed and a role name.
+/// Compares with the value of a seed and a role.
 ///
 /// # Errors
-/// What differs, in words.
+/// A description of the difference.
 pub fn check<T: Value>(what: &str, seen: &T, seed: u32, role: u32) -> Result<(), String> {
     same(what, seen, &value(seed, role))
 }
@@ -98,7 +99,7 @@ pub fn check<T: Value>(what: &str, seen: &T, seed: u32, role: u32) -> Result<(),
 /// Compares two values exactly.
 ///
 /// # Errors
-/// What differs, in words.
+/// A description of the difference.
 pub fn same<T: Value>(what: &str, seen: &T, expected: &T) -> Result<(), String> {
     if seen.same(expected) {
         return Ok(());
@@ -208,7 +209,7 @@ impl Value for bool {
     }
 }
 
-/// An octet is made like a character: to the peers in C++ they are the same type.
+/// An octet is generated like a character: the peers in C++ use one type for both.
 impl Value for u8 {
     fn make(generator: &mut Generator) -> Self {
         generator.pick(0, 0xff, |count| u64::from(b'A') + count % 26, |r| r) as u8
@@ -252,7 +253,7 @@ impl Value for String {
 
 impl<const N: usize> Value for BoundedString<N> {
     fn make(generator: &mut Generator) -> Self {
-        generator.text(Some(N as u64)).try_into().expect("it was made to fit")
+        generator.text(Some(N as u64)).try_into().expect("the length is within the bound")
     }
 
     fn same(&self, other: &Self) -> bool {
@@ -273,7 +274,7 @@ impl<T: Value> Value for Vec<T> {
 impl<T: Value, const N: usize> Value for BoundedVec<T, N> {
     fn make(generator: &mut Generator) -> Self {
         let items: Vec<T> = (0..generator.length(Some(N as u64))).map(|_| T::make(generator)).collect();
-        items.try_into().expect("it was made to fit")
+        items.try_into().expect("the length is within the bound")
     }
 
     fn same(&self, other: &Self) -> bool {
@@ -366,7 +367,7 @@ impl Value for Wish {
     }
 }
 
-/// One leaf, or two levels of at most three.
+/// One leaf, or two levels with at most three leaves.
 impl Value for Tree {
     fn make(generator: &mut Generator) -> Self {
         let leaf = |generator: &mut Generator| Self::Leaf(Value::make(generator));
@@ -388,15 +389,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_generator_is_the_one_in_the_readme() {
-        // As the omniORB peers compute them.
+    fn the_generator_follows_the_readme() {
+        // The numbers that the omniORB peers compute.
         let mut generator = Generator::new(5, 1);
         assert_eq!(generator.state, 5 << 32 | 1);
         assert_eq!((generator.next(), generator.next()), (0x710738f7e219399e, 0x548cea3ad1a671ba));
     }
 
     #[test]
-    fn plain_values_are_as_told() {
+    fn plain_values_are_as_documented() {
         assert_eq!(value::<i16>(0, 3), i16::MIN);
         assert_eq!(value::<u64>(1, 3), u64::MAX);
         assert_eq!(value::<[i32; 3]>(2, 1), [16, 17, 18]);
@@ -406,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_told_by_name() {
+    fn a_difference_is_reported_with_its_name() {
         let error = check("b", &7_i32, 0, 1).unwrap_err();
         assert_eq!(error, format!("b: expected {}, saw 7", i32::MIN));
         assert!(check("z", &0.0_f64, 0, 1).is_err());

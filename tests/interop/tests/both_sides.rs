@@ -1,4 +1,4 @@
-//! Our client against our server, in one process: each version and byte order.
+//! The type suite between our client and our server, in one process: each version and byte order.
 
 use spandrel_interop::{client, server};
 
@@ -7,29 +7,29 @@ fn arguments(version: &str, order: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn agree(version: &str, client_order: &str, server_order: &str) {
+fn assert_all_cases_pass(version: &str, client_order: &str, server_order: &str) {
     let server = server::orb(arguments(version, server_order)).unwrap();
     let reference = server::activate(&server).unwrap();
     let orb = server::orb(arguments(version, client_order)).unwrap();
     let tally = client::run(&orb, &reference, "", &mut |_| {}).unwrap();
     assert!(tally.is_good() && tally.run > 120, "{tally:#?}");
-    server.run(); // the client's last case has told it to shut down
+    server.run(); // the client's last case shuts it down
 }
 
 #[test]
-fn giop_1_2_in_both_orders() {
-    agree("1.2", "little", "big");
-    agree("1.2", "big", "little");
+fn giop_1_2_in_both_byte_orders() {
+    assert_all_cases_pass("1.2", "little", "big");
+    assert_all_cases_pass("1.2", "big", "little");
 }
 
 #[test]
-fn giop_1_1_in_both_orders() {
-    agree("1.1", "little", "big");
-    agree("1.1", "big", "little");
+fn giop_1_1_in_both_byte_orders() {
+    assert_all_cases_pass("1.1", "little", "big");
+    assert_all_cases_pass("1.1", "big", "little");
 }
 
 #[test]
-fn giop_1_0_in_both_orders() {
-    agree("1.0", "little", "big");
-    agree("1.0", "big", "little");
+fn giop_1_0_in_both_byte_orders() {
+    assert_all_cases_pass("1.0", "little", "big");
+    assert_all_cases_pass("1.0", "big", "little");
 }

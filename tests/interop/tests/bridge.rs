@@ -1,52 +1,52 @@
-//! All cases by way of a bridge that has no generated code: dynamic servants before, dynamic requests behind.
+//! All cases through a bridge without generated code: dynamic servants receive, dynamic requests send.
 
 use spandrel_interop::{bridge, client, server, valuetypes};
 
 #[track_caller]
-fn agree(version: &str, orders: [&str; 3]) {
+fn assert_all_cases_pass(version: &str, orders: [&str; 3]) {
     let orb = |order| server::orb(["-ORBGiopVersion", version, "-ORBByteOrder", order].map(str::to_owned)).unwrap();
-    let [client, between, beyond] = orders.map(orb);
-    let hub = server::activate(&beyond).unwrap();
-    let bridged = bridge::activate(&between, &hub, bridge::TYPES).unwrap();
+    let [client, bridging, serving] = orders.map(orb);
+    let hub = server::activate(&serving).unwrap();
+    let bridged = bridge::activate(&bridging, &hub, bridge::TYPES).unwrap();
     let tally = client::run(&client, &bridged, "", &mut |_| {}).unwrap();
     assert!(tally.is_good() && tally.run > 120, "{tally:#?}");
-    // The client's last case has told them to shut down.
-    between.run();
-    beyond.run();
+    // The client's last case shuts both down.
+    bridging.run();
+    serving.run();
 }
 
 #[test]
-fn every_type_goes_through_it_in_giop_1_2() {
-    agree("1.2", ["little", "big", "little"]);
+fn every_type_passes_the_bridge_in_giop_1_2() {
+    assert_all_cases_pass("1.2", ["little", "big", "little"]);
 }
 
 #[test]
-fn every_type_goes_through_it_in_giop_1_0() {
-    agree("1.0", ["big", "little", "big"]);
+fn every_type_passes_the_bridge_in_giop_1_0() {
+    assert_all_cases_pass("1.0", ["big", "little", "big"]);
 }
 
-/// A limit of bridges: they cannot keep a value one that several arguments share.
-const BEYOND_A_BRIDGE: [&str; 2] = ["inheritance/inout", "box/text"];
+/// A limit of bridges: a value shared by several arguments arrives as several values.
+const NOT_BRIDGEABLE: [&str; 2] = ["inheritance/inout", "box/text"];
 
 #[test]
-fn value_types_go_through_it_but_for_what_arguments_share() {
-    values_go_through(["little", "little", "little"], &BEYOND_A_BRIDGE);
+fn value_types_pass_the_bridge_except_values_shared_by_arguments() {
+    assert_values_pass(["little", "little", "little"], &NOT_BRIDGEABLE);
 }
 
 #[test]
-fn derived_values_stay_whole_where_the_byte_order_changes() {
-    values_go_through(["little", "big", "little"], &BEYOND_A_BRIDGE);
+fn derived_values_are_not_truncated_where_the_byte_order_changes() {
+    assert_values_pass(["little", "big", "little"], &NOT_BRIDGEABLE);
 }
 
 #[track_caller]
-fn values_go_through(orders: [&str; 3], beyond_it: &[&str]) {
+fn assert_values_pass(orders: [&str; 3], expected_failures: &[&str]) {
     let orbs = orders.map(|order| server::orb(["-ORBByteOrder", order].map(str::to_owned)).unwrap());
-    let [client, between, beyond] = &orbs;
-    let exchange = valuetypes::server::activate(beyond).unwrap();
-    let bridged = bridge::activate(between, &exchange, bridge::VALUES).unwrap();
+    let [client, bridging, serving] = &orbs;
+    let exchange = valuetypes::server::activate(serving).unwrap();
+    let bridged = bridge::activate(bridging, &exchange, bridge::VALUES).unwrap();
     let tally = valuetypes::client::run(client, &bridged, &mut |_| {}).unwrap();
     assert!(tally.run > 12, "only {tally}");
     let names: Vec<&str> = tally.failures.iter().map(|(name, _)| &**name).collect();
-    assert_eq!(names, beyond_it, "{tally:#?}");
+    assert_eq!(names, expected_failures, "{tally:#?}");
     orbs[1..].iter().for_each(|orb| orb.shutdown(true).unwrap());
 }

@@ -1,10 +1,10 @@
-//! Call-backs: our client against our server, in one process.
+//! Callbacks between our client and our server, in one process.
 
 use spandrel::Endpoint;
 use spandrel_interop::callbacks::{builder, client, server};
 
 #[test]
-fn servers_call_clients_that_listen_nowhere() {
+fn servers_call_clients_that_do_not_listen() {
     let orb = builder().build().unwrap();
     let reference = server::serve(&orb).unwrap();
     let client_orb = builder().listen(Endpoint::nowhere()).build().unwrap();

@@ -1,4 +1,4 @@
-//! Object adapters and the ways to call an object: our client against our server, which ends and begins anew meanwhile.
+//! Object adapters and the kinds of invocation: our client against our server, which restarts in between.
 
 use std::net::TcpListener;
 use std::sync::mpsc;
@@ -8,7 +8,7 @@ use spandrel::{Endpoint, Orb};
 use spandrel_interop::features::{build, client, server};
 
 #[test]
-fn all_features_in_one_process() {
+fn every_feature_case_passes() {
     let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     let (sender, receiver) = mpsc::channel();
     let make = move || build(Orb::builder().listen(Endpoint::new("127.0.0.1", port)));
@@ -17,5 +17,5 @@ fn all_features_in_one_process() {
     let orb = build(Orb::builder()).unwrap();
     let tally = client::run(&orb, &receiver.recv().unwrap(), "", &mut |_| {}).unwrap();
     assert!(tally.is_good() && tally.run > 30, "{tally:#?}");
-    serving.join().unwrap().unwrap(); // the client's last case has told it to stop
+    serving.join().unwrap().unwrap(); // the client's last case shuts it down
 }

@@ -1,4 +1,4 @@
-//! The values in the golden messages: what omniORB and JacORB wrote for seed 2 is what the generator makes.
+//! The values in the golden messages, which omniORB and JacORB wrote for seed 2, equal the generated ones.
 
 use std::fs;
 
@@ -6,14 +6,14 @@ use spandrel_cdr::{ByteOrder, Decode, Decoder, Encode, Encoder, GiopVersion, Wir
 use spandrel_interop::idl::{Cube, Grid, Keywords, Point, Record, Scalars};
 use spandrel_interop::values::{Value, check, value};
 
-/// One message of a golden file: where its body begins, its wire, its octets.
+/// One message of a golden file: the offset of its body, its byte order and version, its octets.
 struct Message {
     body: usize,
     wire: Wire,
     octets: Vec<u8>,
 }
 
-/// The messages of a file, whose format its folder's README tells.
+/// The messages of a file; the README of its folder describes the format.
 fn messages(name: &str) -> Vec<Message> {
     let path = format!("{}/../../orb/giop/tests/golden/{name}.hex", env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -34,15 +34,15 @@ fn messages(name: &str) -> Vec<Message> {
     messages
 }
 
-/// Request and reply of a `rotate_*` call with seed 2.
+/// Checks the request and the reply of a `rotate_*` call with seed 2.
 #[track_caller]
-fn rotated<T: Value + Decode + Encode>(name: &str) {
-    let [request, reply] = &messages(name)[..] else { panic!("{name} is not an exchange") };
+fn check_rotate_messages<T: Value + Decode + Encode>(name: &str) {
+    let [request, reply] = &messages(name)[..] else { panic!("{name} is not a request and a reply") };
     let mut input = Decoder::new(&request.octets, request.wire).at(request.body);
     assert_eq!(input.u32().unwrap(), 2, "the seed");
-    expect::<T>(&mut input, &[1, 2]);
-    expect::<T>(&mut Decoder::new(&reply.octets, reply.wire).at(reply.body), &[3, 4, 5]);
-    // Ours takes as many octets. They need not be equal: omniORB leaves what it finds between values.
+    check_values::<T>(&mut input, &[1, 2]);
+    check_values::<T>(&mut Decoder::new(&reply.octets, reply.wire).at(reply.body), &[3, 4, 5]);
+    // Our encoding has the same length. The octets may differ: omniORB does not clear the padding.
     let values: [T; 2] = [value(2, 1), value(2, 2)];
     let mut out = Encoder::new(request.wire);
     out.octets(&vec![0; request.body]);
@@ -52,7 +52,7 @@ fn rotated<T: Value + Decode + Encode>(name: &str) {
 }
 
 #[track_caller]
-fn expect<T: Value + Decode>(input: &mut Decoder<'_>, roles: &[u32]) {
+fn check_values<T: Value + Decode>(input: &mut Decoder<'_>, roles: &[u32]) {
     for role in roles {
         let seen = T::decode(input).unwrap();
         check(&format!("role {role}"), &seen, 2, *role).unwrap();
@@ -61,33 +61,33 @@ fn expect<T: Value + Decode>(input: &mut Decoder<'_>, roles: &[u32]) {
 }
 
 #[test]
-fn scalars_in_every_version() {
-    rotated::<Scalars>("rotate-scalars-1.0");
-    rotated::<Scalars>("rotate-scalars-1.1");
-    rotated::<Scalars>("rotate-scalars-1.2");
+fn scalars_written_by_omniorb_in_every_version() {
+    check_rotate_messages::<Scalars>("rotate-scalars-1.0");
+    check_rotate_messages::<Scalars>("rotate-scalars-1.1");
+    check_rotate_messages::<Scalars>("rotate-scalars-1.2");
 }
 
 #[test]
-fn structs_and_arrays() {
-    rotated::<Grid>("rotate-grid-1.2");
-    rotated::<Cube>("rotate-cube-1.2");
-    rotated::<Record>("rotate-record-1.2");
-    rotated::<Keywords>("rotate-keywords-1.2");
+fn structs_and_arrays_written_by_omniorb() {
+    check_rotate_messages::<Grid>("rotate-grid-1.2");
+    check_rotate_messages::<Cube>("rotate-cube-1.2");
+    check_rotate_messages::<Record>("rotate-record-1.2");
+    check_rotate_messages::<Keywords>("rotate-keywords-1.2");
 }
 
 #[test]
-fn sequences() {
-    rotated::<Vec<Vec<String>>>("rotate-stringseqs-1.2");
-    rotated::<Vec<Point>>("rotate-pointseq-1.2");
+fn sequences_written_by_omniorb() {
+    check_rotate_messages::<Vec<Vec<String>>>("rotate-stringseqs-1.2");
+    check_rotate_messages::<Vec<Point>>("rotate-pointseq-1.2");
 }
 
 #[test]
-fn the_same_as_jacorb_writes_them() {
-    rotated::<Scalars>("jacorb-rotate-scalars-1.0");
-    rotated::<Scalars>("jacorb-rotate-scalars-1.2");
-    rotated::<Grid>("jacorb-rotate-grid-1.2");
-    rotated::<Cube>("jacorb-rotate-cube-1.2");
-    rotated::<Record>("jacorb-rotate-record-1.0");
-    rotated::<Record>("jacorb-rotate-record-1.2");
-    rotated::<Vec<Vec<String>>>("jacorb-rotate-stringseqs-1.2");
+fn messages_written_by_jacorb() {
+    check_rotate_messages::<Scalars>("jacorb-rotate-scalars-1.0");
+    check_rotate_messages::<Scalars>("jacorb-rotate-scalars-1.2");
+    check_rotate_messages::<Grid>("jacorb-rotate-grid-1.2");
+    check_rotate_messages::<Cube>("jacorb-rotate-cube-1.2");
+    check_rotate_messages::<Record>("jacorb-rotate-record-1.0");
+    check_rotate_messages::<Record>("jacorb-rotate-record-1.2");
+    check_rotate_messages::<Vec<Vec<String>>>("jacorb-rotate-stringseqs-1.2");
 }

@@ -1,4 +1,4 @@
-//! What interoperation is made of: golden messages, bridges, callbacks.
+//! The interoperability suite within one process, and the golden messages.
 
 mod anything;
 mod both_sides;

@@ -1,10 +1,10 @@
-//! Names: our client against our server, in one process.
+//! Name resolution: our client against our server, in one process.
 
 use spandrel::Orb;
 use spandrel_interop::names::{client, server};
 
 #[test]
-fn names_lead_to_their_object() {
+fn names_resolve_to_their_object() {
     let orb = Orb::builder().build().unwrap();
     let port = server::serve(&orb).unwrap().to_string();
     for version in ["1.0", "1.1", "1.2"] {

@@ -1,4 +1,4 @@
-//! Values between our client and our server, in both byte orders.
+//! Value types between our client and our server, in both byte orders, and omniORB's golden values.
 
 use spandrel::values::{CdrError, Decode, Decoder, Encode, Encoder, ValueRef};
 use spandrel::{ByteOrder, GiopVersion, Orb};
@@ -11,21 +11,21 @@ fn orb(order: &str) -> Orb {
 }
 
 #[track_caller]
-fn agree(client_order: &str, server_order: &str) {
+fn assert_all_cases_pass(client_order: &str, server_order: &str) {
     let serving = orb(server_order);
     let reference = server::activate(&serving).unwrap();
     let tally = client::run(&orb(client_order), &reference, &mut |_| {}).unwrap();
     assert!(tally.is_good() && tally.run > 15, "{tally:#?}");
-    serving.run(); // the client's last case has told it to shut down
+    serving.run(); // the client's last case shuts it down
 }
 
 #[test]
-fn values_cross_in_both_orders() {
-    agree("little", "big");
-    agree("big", "little");
+fn values_are_exchanged_in_both_byte_orders() {
+    assert_all_cases_pass("little", "big");
+    assert_all_cases_pass("big", "little");
 }
 
-/// The octets of a golden value in each order that it is there in.
+/// The octets of a golden value, in each byte order that the file has.
 fn golden(name: &str) -> Vec<(ByteOrder, Vec<u8>)> {
     let of_name = include_str!("../golden/values.txt").lines().filter_map(|line| {
         let (order, hex) = line.strip_prefix(name)?.strip_prefix(' ')?.split_once(' ')?;
@@ -38,9 +38,9 @@ fn golden(name: &str) -> Vec<(ByteOrder, Vec<u8>)> {
     of_name
 }
 
-/// Reads a golden value, and again what we make of it.
+/// Decodes a golden value and checks it, then encodes and decodes it again.
 #[track_caller]
-fn read<T: Decode + Encode>(name: &str, check: impl Fn(&T)) {
+fn check_golden<T: Decode + Encode>(name: &str, check: impl Fn(&T)) {
     for (order, octets) in golden(name) {
         let wire = Wire::new(order, GiopVersion::V1_2);
         let mut input = Decoder::new(&octets, wire);
@@ -53,13 +53,13 @@ fn read<T: Decode + Encode>(name: &str, check: impl Fn(&T)) {
     }
 }
 
-type Of<T> = Option<ValueRef<T>>;
+type Value<T> = Option<ValueRef<T>>;
 
 /// Two values of one message.
 #[derive(Clone)]
 struct BaseAndNode {
-    base: Of<dyn Base>,
-    node: Of<dyn Node>,
+    base: Value<dyn Base>,
+    node: Value<dyn Node>,
 }
 
 impl Encode for BaseAndNode {
@@ -78,21 +78,21 @@ impl Decode for BaseAndNode {
 }
 
 #[test]
-fn golden_values_are_what_omniorb_meant() {
-    read::<Of<dyn Node>>("nil", |node| assert_eq!(*node, None));
-    read::<Of<dyn Node>>("node", |node| {
+fn golden_values_of_omniorb_are_decoded() {
+    check_golden::<Value<dyn Node>>("nil", |node| assert_eq!(*node, None));
+    check_golden::<Value<dyn Node>>("node", |node| {
         let node = node.as_ref().unwrap();
         assert_eq!((node.name(), node.weight(), node.left(), node.others().len()), ("alone", 1.5, None, 0));
     });
-    read::<Pair>("graph", |pair| client::same_pair(pair, &client::graph().unwrap()).unwrap());
-    read::<Of<dyn Base>>("base", |base| assert_eq!(base.as_ref().unwrap().x(), 7));
-    read::<[Of<dyn Base>; 2]>("derived", |[one, other]| {
+    check_golden::<Pair>("graph", |pair| client::same_pair(pair, &client::graph().unwrap()).unwrap());
+    check_golden::<Value<dyn Base>>("base", |base| assert_eq!(base.as_ref().unwrap().x(), 7));
+    check_golden::<[Value<dyn Base>; 2]>("derived", |[one, other]| {
         assert_eq!(one, other);
         let derived: ValueRef<dyn Derived> = one.as_ref().unwrap().downcast().unwrap();
         assert_eq!((derived.x(), derived.flag(), derived.y()), (7, 1, -8));
         assert_eq!(derived.tree().unwrap().name(), "inner");
     });
-    read::<[Of<Text>; 2]>("text", |[one, other]| {
+    check_golden::<[Value<Text>; 2]>("text", |[one, other]| {
         assert_eq!(one, other);
         assert_eq!(one.as_ref().unwrap().0, "boxed");
     });
@@ -101,21 +101,21 @@ fn golden_values_are_what_omniorb_meant() {
 #[test]
 fn golden_values_are_truncated_where_the_derived_type_is_unknown() {
     use spandrel_interop::values_idl as old;
-    read::<BaseAndNode>("special", |BaseAndNode { base, node }| {
+    check_golden::<BaseAndNode>("special", |BaseAndNode { base, node }| {
         let special: ValueRef<dyn Special> = base.as_ref().unwrap().downcast().unwrap();
         assert_eq!((special.what(), special.tree()), ("special", node.clone()));
         assert_eq!(special.forest()[0], *node);
     });
-    // The node is part of what was cut off, and there all the same.
+    // The node belongs to the truncated part, and is decoded all the same.
     for (order, octets) in golden("special") {
         let mut input = Decoder::new(&octets, Wire::new(order, GiopVersion::V1_2));
-        let base = Of::<dyn old::Base>::decode(&mut input).unwrap().unwrap();
-        let node = Of::<dyn old::Node>::decode(&mut input).unwrap().unwrap();
+        let base = Value::<dyn old::Base>::decode(&mut input).unwrap().unwrap();
+        let node = Value::<dyn old::Node>::decode(&mut input).unwrap().unwrap();
         assert_eq!((base.x(), node.name(), input.remaining()), (5, "tree", 0));
     }
-    read::<Of<dyn Base>>("very-special", |base| {
+    check_golden::<Value<dyn Base>>("very-special", |base| {
         let special: ValueRef<dyn VerySpecial> = base.as_ref().unwrap().downcast().unwrap();
         assert_eq!((special.x(), special.more(), special.tree()), (6, 2.5, special.last()));
     });
-    read::<Of<dyn old::Base>>("very-special", |base| assert_eq!(base.as_ref().unwrap().x(), 6));
+    check_golden::<Value<dyn old::Base>>("very-special", |base| assert_eq!(base.as_ref().unwrap().x(), 6));
 }

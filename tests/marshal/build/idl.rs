@@ -1,4 +1,4 @@
-//! Random IDL: every kind of type that has values, made of each other.
+//! Random IDL: types of each kind that has values, composed of each other.
 
 use std::fmt::Write as _;
 
@@ -10,34 +10,34 @@ pub(crate) struct Module {
     pub(crate) definitions: Vec<Definition>,
 }
 
-/// A type that was defined, with which names it has in Rust.
+/// A defined type, with its names in Rust.
 #[derive(Clone)]
 pub(crate) struct Definition {
     module: String,
     name: String,
     pub(crate) kind: Kind,
-    /// How many primitives a value has, more or less.
+    /// The approximate number of primitives in a value.
     weight: usize,
-    sort: Sort,
+    usage: Usage,
 }
 
-/// Whether a type is one of its own in Rust.
+/// The form of a type in Rust.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Alias,
-    /// An alias of an interface: nil is `None` of it.
+    /// An alias of an interface: `None` is nil.
     Reference,
     Other,
 }
 
-/// Where a type may be used.
+/// The permitted uses of a type.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sort {
-    /// Of primitives alone: what engines move as blocks.
+enum Usage {
+    /// A type of primitives only, which engines can copy as a block.
     Block,
-    /// An enum, which can switch unions too, with so many enumerators.
+    /// An enum with this number of enumerators, which may also be a discriminator.
     Enum(usize),
-    /// Nowhere but by itself.
+    /// An exception, which other types cannot contain.
     Exception,
     Any,
 }
@@ -56,95 +56,96 @@ impl Definition {
     }
 }
 
-/// Values of heavier types are too long for many of them to be tried.
-const MOST_WEIGHT: usize = 60;
+/// The limit of a type's weight: values of heavier types are too long for many test cases.
+const MAX_WEIGHT: usize = 60;
 
-/// So many types, and some that they need.
+/// A module of at least `types` random types.
 pub(crate) fn module(seed: u64, types: usize) -> Module {
-    let mut maker = Maker {
+    let mut generator = Generator {
         rng: Rng::with_seed(seed),
         module: format!("Seed{seed}"),
         text: String::new(),
         definitions: Vec::new(),
     };
-    _ = writeln!(maker.text, "module Seed{seed} {{\n  interface Plain {{}};\n  interface Derived : Plain {{}};");
-    while maker.definitions.len() < types {
-        match maker.rng.u8(..20) {
-            0..5 => maker.block(),
-            5..9 => maker.structure(),
-            9..13 => maker.union(),
-            13..15 => maker.enumeration(),
-            15..17 => maker.alias(),
-            17..19 => maker.recursive(),
-            _ => maker.exception(),
+    _ = writeln!(generator.text, "module Seed{seed} {{\n  interface Plain {{}};\n  interface Derived : Plain {{}};");
+    while generator.definitions.len() < types {
+        match generator.rng.u8(..20) {
+            0..5 => generator.block(),
+            5..9 => generator.structure(),
+            9..13 => generator.union(),
+            13..15 => generator.enumeration(),
+            15..17 => generator.alias(),
+            17..19 => generator.recursive(),
+            _ => generator.exception(),
         }
     }
-    maker.text.push_str("};\n");
-    Module { text: maker.text, definitions: maker.definitions }
+    generator.text.push_str("};\n");
+    Module { text: generator.text, definitions: generator.definitions }
 }
 
-/// Types that an engine was once wrong about, each named after what was wrong.
-const FOUND: [(&str, &str); 3] = [
-    // Within the second struct, the first has its padding explicit; in a sequence its elements do not lie as in memory.
+/// Regressions: types that an engine once handled incorrectly, each named after the fault.
+const REGRESSIONS: [(&str, &str); 3] = [
+    // In the second struct, the padding of the first is explicit; in a sequence, the encoded layout of the
+    // elements differs from memory.
     ("PaddedInside", "struct PaddedInside { char m0; long m1; char m2; };"),
     ("PaddedOutside", "struct PaddedOutside { PaddedInside m0; long m1; };"),
     ("PaddedInSequence", "struct PaddedInSequence { octet m0; sequence<PaddedInside> m1; PaddedInside m2[2]; };"),
 ];
 
-/// A module of types that were found.
-pub(crate) fn found() -> Module {
-    let lines: String = FOUND.iter().map(|(_, text)| format!("  {text}\n")).collect();
+/// The module of regressions.
+pub(crate) fn regressions() -> Module {
+    let lines: String = REGRESSIONS.iter().map(|(_, text)| format!("  {text}\n")).collect();
     let definition = |name: &str| Definition {
-        module: "Found".into(),
+        module: "Regressions".into(),
         name: name.into(),
         kind: Kind::Other,
         weight: 1,
-        sort: Sort::Any,
+        usage: Usage::Any,
     };
-    let definitions = FOUND.iter().map(|(name, _)| definition(name)).collect();
-    Module { text: format!("module Found {{\n{lines}}};\n"), definitions }
+    let definitions = REGRESSIONS.iter().map(|(name, _)| definition(name)).collect();
+    Module { text: format!("module Regressions {{\n{lines}}};\n"), definitions }
 }
 
-struct Maker {
+struct Generator {
     rng: Rng,
     module: String,
     text: String,
     definitions: Vec<Definition>,
 }
 
-/// A type as it is written, and its weight.
+/// The IDL text of a type, and its weight.
 type Spec = (String, usize);
 
 const INTEGERS: [&str; 6] = ["short", "unsigned short", "long", "unsigned long", "long long", "unsigned long long"];
 const OTHERS: [&str; 6] = ["boolean", "char", "octet", "float", "double", "long double"];
 
-impl Maker {
+impl Generator {
     fn name(&self) -> String {
         format!("T{}", self.definitions.len())
     }
 
-    fn define(&mut self, kind: Kind, sort: Sort, weight: usize) {
-        self.definitions.push(Definition { module: self.module.clone(), name: self.name(), kind, weight, sort });
+    fn define(&mut self, kind: Kind, usage: Usage, weight: usize) {
+        self.definitions.push(Definition { module: self.module.clone(), name: self.name(), kind, weight, usage });
     }
 
     fn primitive(&mut self) -> String {
-        // Small and large ones alternate best.
+        // More small types, so that sizes alternate.
         let all = [&INTEGERS[..], &OTHERS[..], &["octet", "char", "boolean", "double"]].concat();
-        self.rng.choice(all).expect("some").to_owned()
+        self.rng.choice(all).expect("the list is not empty").to_owned()
     }
 
-    fn known(&mut self, wanted: impl Fn(Sort) -> bool, room: usize) -> Option<Spec> {
-        let fits = |it: &&Definition| wanted(it.sort) && it.weight <= room;
-        let known: Vec<_> = self.definitions.iter().filter(fits).map(|it| (it.name.clone(), it.weight)).collect();
-        self.rng.choice(known)
+    fn defined_type(&mut self, wanted: impl Fn(Usage) -> bool, room: usize) -> Option<Spec> {
+        let fits = |it: &&Definition| wanted(it.usage) && it.weight <= room;
+        let fitting: Vec<_> = self.definitions.iter().filter(fits).map(|it| (it.name.clone(), it.weight)).collect();
+        self.rng.choice(fitting)
     }
 
-    /// A type of primitives alone.
+    /// A type of primitives only.
     fn block_spec(&mut self, room: usize) -> Spec {
         if self.rng.u8(..4) == 0
-            && let Some(known) = self.known(|sort| matches!(sort, Sort::Block | Sort::Enum(_)), room)
+            && let Some(defined_type) = self.defined_type(|usage| matches!(usage, Usage::Block | Usage::Enum(_)), room)
         {
-            return known;
+            return defined_type;
         }
         (self.primitive(), 1)
     }
@@ -170,7 +171,7 @@ impl Maker {
 
     fn spec(&mut self, room: usize) -> Spec {
         match self.rng.u8(..9) {
-            0..3 => self.known(|sort| sort != Sort::Exception, room).unwrap_or_else(|| self.leaf()),
+            0..3 => self.defined_type(|usage| usage != Usage::Exception, room).unwrap_or_else(|| self.leaf()),
             3..5 if room >= 4 => {
                 let (of, weight) = self.spec(room / 3);
                 let bound = if self.rng.bool() { String::new() } else { format!(", {}", self.rng.u8(1..5)) };
@@ -180,7 +181,7 @@ impl Maker {
         }
     }
 
-    /// Nothing, or dimensions; and how many elements there are.
+    /// Array dimensions, which may be empty, and the number of elements.
     fn dimensions(&mut self, room: usize) -> Spec {
         let mut text = String::new();
         let mut count = 1;
@@ -200,8 +201,8 @@ impl Maker {
         let mut text = String::from(" {");
         let mut total = 0;
         for nth in 0..self.rng.usize(1..=7) {
-            let (of, weight) = spec(self, MOST_WEIGHT.saturating_sub(total).max(1));
-            let (dimensions, count) = self.dimensions(MOST_WEIGHT.saturating_sub(total) / weight.max(1));
+            let (of, weight) = spec(self, MAX_WEIGHT.saturating_sub(total).max(1));
+            let (dimensions, count) = self.dimensions(MAX_WEIGHT.saturating_sub(total) / weight.max(1));
             total += weight * count;
             _ = write!(text, " {of} m{nth}{dimensions};");
         }
@@ -212,19 +213,19 @@ impl Maker {
     fn block(&mut self) {
         let (members, weight) = self.members(Self::block_spec);
         _ = writeln!(self.text, "  struct {}{members};", self.name());
-        self.define(Kind::Other, Sort::Block, weight);
+        self.define(Kind::Other, Usage::Block, weight);
     }
 
     fn structure(&mut self) {
         let (members, weight) = self.members(Self::spec);
         _ = writeln!(self.text, "  struct {}{members};", self.name());
-        self.define(Kind::Other, Sort::Any, weight);
+        self.define(Kind::Other, Usage::Any, weight);
     }
 
     fn exception(&mut self) {
         let (members, weight) = self.members(Self::spec);
         _ = writeln!(self.text, "  exception {}{members};", self.name());
-        self.define(Kind::Other, Sort::Exception, weight);
+        self.define(Kind::Other, Usage::Exception, weight);
     }
 
     fn enumeration(&mut self) {
@@ -232,20 +233,20 @@ impl Maker {
         let name = self.name();
         let enumerators: Vec<_> = (0..count).map(|nth| format!("{name}_e{nth}")).collect();
         _ = writeln!(self.text, "  enum {name} {{ {} }};", enumerators.join(", "));
-        self.define(Kind::Other, Sort::Enum(count), 1);
+        self.define(Kind::Other, Usage::Enum(count), 1);
     }
 
     fn alias(&mut self) {
-        let (spec, weight) = if self.rng.bool() { self.block_spec(MOST_WEIGHT) } else { self.spec(MOST_WEIGHT) };
-        let (dimensions, count) = self.dimensions(MOST_WEIGHT / weight.max(1));
+        let (spec, weight) = if self.rng.bool() { self.block_spec(MAX_WEIGHT) } else { self.spec(MAX_WEIGHT) };
+        let (dimensions, count) = self.dimensions(MAX_WEIGHT / weight.max(1));
         _ = writeln!(self.text, "  typedef {spec} {}{dimensions};", self.name());
         let names_reference = ["Object", "Plain", "Derived"].contains(&&*spec)
             || self.definitions.iter().any(|it| it.name == spec && it.kind == Kind::Reference);
         let kind = if names_reference && dimensions.is_empty() { Kind::Reference } else { Kind::Alias };
-        self.define(kind, Sort::Any, weight * count);
+        self.define(kind, Usage::Any, weight * count);
     }
 
-    /// A struct or union that contains sequences of itself, and maybe of another one that contains sequences of it.
+    /// A struct or union with sequences of itself, or of another type that has sequences of it.
     fn recursive(&mut self) {
         let name = self.name();
         let (spec, weight) = self.spec(4);
@@ -270,7 +271,7 @@ impl Maker {
                 _ = writeln!(self.text, "  struct {name}Other {{ octet m0; {name}s m1; long long m2; }};");
             }
         }
-        self.define(Kind::Other, Sort::Any, 12 * weight.max(2));
+        self.define(Kind::Other, Usage::Any, 12 * weight.max(2));
     }
 
     fn union(&mut self) {
@@ -278,7 +279,7 @@ impl Maker {
         self.rng.shuffle(&mut labels);
         let mut default = self.rng.bool();
         if default && is_finite {
-            // One value at least is left for the default to take.
+            // Leaves a value for the default.
             labels.pop();
         }
         let mut text = format!("  union {} switch ({switch}) {{", self.name());
@@ -286,24 +287,24 @@ impl Maker {
         let branches = self.rng.usize(1..=5);
         for nth in 0..branches {
             let count = [1, 1, 1, 2, 3][self.rng.usize(..5)].min(labels.len());
-            let mut mine: Vec<_> = labels.drain(..count).map(|label| format!(" case {label}:")).collect();
+            let mut case_labels: Vec<_> = labels.drain(..count).map(|label| format!(" case {label}:")).collect();
             if default && (nth + 1 == branches || self.rng.u8(..5) == 0) {
                 default = false;
-                mine.insert(self.rng.usize(..=mine.len()), " default:".to_owned());
+                case_labels.insert(self.rng.usize(..=case_labels.len()), " default:".to_owned());
             }
-            if mine.is_empty() {
+            if case_labels.is_empty() {
                 continue;
             }
             let (spec, weight) = if self.rng.bool() { self.block_spec(20) } else { self.spec(20) };
             let (dimensions, count) = self.dimensions(20 / weight.max(1));
             heaviest = heaviest.max(weight * count);
-            _ = write!(text, "{} {spec} m{nth}{dimensions};", mine.concat());
+            _ = write!(text, "{} {spec} m{nth}{dimensions};", case_labels.concat());
         }
         _ = writeln!(self.text, "{text} }};");
-        self.define(Kind::Other, Sort::Any, 1 + heaviest);
+        self.define(Kind::Other, Usage::Any, 1 + heaviest);
     }
 
-    /// A type, labels, and whether these are all that there are.
+    /// A discriminator type, labels, and whether the labels cover the type.
     fn discriminator(&mut self) -> (String, Vec<String>, bool) {
         let labels = |labels: &[&str]| labels.iter().map(|&label| label.to_owned()).collect();
         let letters = ["'a'", "'\\n'", "'\\xff'", "'0'", "' '", "'\\\\'", "'\\''", "'Z'"];
@@ -320,11 +321,11 @@ impl Maker {
             8 => ("wchar".into(), labels(&wide), false),
             9 => ("octet".into(), labels(&["0", "1", "2", "255", "128"]), false),
             _ => {
-                let known = self.definitions.iter().filter_map(|it| match it.sort {
-                    Sort::Enum(count) => Some((it.name.clone(), count)),
+                let enums = self.definitions.iter().filter_map(|it| match it.usage {
+                    Usage::Enum(count) => Some((it.name.clone(), count)),
                     _ => None,
                 });
-                match self.rng.choice(known.collect::<Vec<_>>()) {
+                match self.rng.choice(enums.collect::<Vec<_>>()) {
                     Some((name, count)) => {
                         let labels = (0..count).map(|nth| format!("{name}_e{nth}")).collect();
                         (name, labels, true)

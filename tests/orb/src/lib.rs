@@ -1,4 +1,4 @@
-//! A server and its servant, for tests of the ORB over real sockets.
+//! A server and its servant for tests of the ORB over real sockets.
 #![forbid(unsafe_code)]
 #![allow(missing_docs, missing_debug_implementations, reason = "test support")]
 
@@ -19,14 +19,14 @@ pub mod wiretap;
 
 spandrel::include_idl!("probe");
 spandrel::include_idl!("naming");
-spandrel::include_idl!("doors");
+spandrel::include_idl!("access");
 spandrel::include_idl!("corba");
 
 use support::PATIENCE;
 
 use probe::{Refused, Relay, RelayServant, Target, TargetServant, TargetSkeleton, target::RefuseError};
 
-/// What the tests' server does.
+/// The servant of the test server.
 pub struct Probe {
     orb: Orb,
     count: AtomicU32,
@@ -50,26 +50,26 @@ impl Probe {
         self.changed.notify_all();
     }
 
-    /// Waits until so many calls are held.
+    /// Waits until `calls` calls are held.
     ///
     /// # Panics
-    /// If there never are.
+    /// If they are not within [`PATIENCE`].
     #[track_caller]
     pub fn await_held(&self, calls: usize) {
-        self.await_that("so many calls are held", |gates| gates.held >= calls);
+        self.await_gates("the calls to be held", |gates| gates.held >= calls);
     }
 
     #[track_caller]
-    fn await_that(&self, what: &str, is_so: impl Fn(&Gates) -> bool) {
+    fn await_gates(&self, what: &str, is_met: impl Fn(&Gates) -> bool) {
         let gates = self.gates.lock().unwrap();
-        let (gates, waited) = self.changed.wait_timeout_while(gates, PATIENCE, |gates| !is_so(gates)).unwrap();
+        let (gates, waited) = self.changed.wait_timeout_while(gates, PATIENCE, |gates| !is_met(gates)).unwrap();
         let held = gates.held;
-        // What is held can still be let go.
+        // Unlocked before a panic, so that held calls can still be released.
         drop(gates);
-        assert!(!waited.timed_out(), "it never came that {what}; {held} are");
+        assert!(!waited.timed_out(), "timed out waiting for {what}; {held} are held");
     }
 
-    /// How many one-ways have been counted.
+    /// Number of one-way requests counted so far.
     pub fn counted(&self) -> u32 {
         self.count.load(Ordering::SeqCst)
     }
@@ -77,10 +77,10 @@ impl Probe {
     /// Waits until no call is held.
     ///
     /// # Panics
-    /// If some always are.
+    /// If a call is still held after [`PATIENCE`].
     #[track_caller]
     pub fn await_released(&self) {
-        self.await_that("no call is held", |gates| gates.held == 0);
+        self.await_gates("all calls to be released", |gates| gates.held == 0);
     }
 }
 
@@ -117,7 +117,7 @@ impl TargetServant for Probe {
     }
 
     fn panic(&self) -> Result<(), SystemException> {
-        panic!("as asked")
+        panic!("intended")
     }
 
     fn note(&self, data: &[u8]) -> Result<(), SystemException> {
@@ -160,7 +160,7 @@ impl TargetServant for Probe {
     }
 }
 
-/// Calls others.
+/// The servant of `Relay`: calls other objects within its upcalls.
 pub struct Repeater;
 
 impl RelayServant for Repeater {
@@ -174,7 +174,7 @@ impl RelayServant for Repeater {
     }
 }
 
-/// A server on loopback, ended when dropped.
+/// A server on the loopback address; dropping it shuts the ORB down.
 pub struct Server {
     pub orb: Orb,
     pub poa: Poa,
@@ -188,9 +188,9 @@ impl Server {
     }
 
     pub fn with(builder: OrbBuilder) -> Self {
-        // No test of ours holds a lock of `spandrel::net::sync` itself.
+        // No test holds a lock of `spandrel::net::sync` itself.
         spandrel::net::sync::held::enable_checks();
-        let orb = arranged(builder).build().unwrap();
+        let orb = configured_servers(builder).build().unwrap();
         let poa = Poa::root(&orb).unwrap();
         let probe = Arc::new(Probe::new(&orb));
         let object = poa.activate(TargetSkeleton::new(Arc::clone(&probe))).unwrap();
@@ -202,12 +202,12 @@ impl Server {
         self.object.to_string()
     }
 
-    /// Where it listens.
+    /// The port of the first listening endpoint.
     pub fn port(&self) -> u16 {
         self.orb.listen().unwrap()[0].1
     }
 
-    /// The target, as a client with an ORB of its own sees it.
+    /// The target as seen by a client with its own ORB.
     pub fn client(&self) -> Target {
         self.client_with(Orb::builder())
     }
@@ -217,29 +217,30 @@ impl Server {
     }
 }
 
-/// The environment variable that says how the servers of a test program work; [`arranged`] has its values.
+/// The environment variable that selects how the servers of a test program work; [`configured_servers`] has
+/// its values.
 pub const SERVERS: &str = "SPANDREL_TEST_SERVERS";
 
-/// Servers of another concurrency strategy, or that are reached by another transport too, if the environment variable [`SERVERS`] says so. The areas'
-/// tests named after its values run other tests so.
+/// Applies the environment variable [`SERVERS`]: another concurrency strategy, or another transport beside
+/// IIOP. The tests named after its values run other tests with it.
 ///
 /// # Panics
-/// If the variable has another value.
-pub fn arranged(builder: OrbBuilder) -> OrbBuilder {
+/// If the variable has an unknown value.
+pub fn configured_servers(builder: OrbBuilder) -> OrbBuilder {
     match std::env::var(SERVERS).as_deref() {
         Err(_) => builder,
         Ok("pooled") => builder.concurrency(Concurrency::LeaderFollowers { threads: None }),
         Ok("fixed") => builder.concurrency(Concurrency::LeaderFollowers { threads: Some(1) }),
         Ok("queued") => builder.concurrency(Concurrency::ThreadPool { threads: 80, queue: 64 }),
         Ok("reactive") => builder.concurrency(Concurrency::Reactive),
-        Ok("over_uds") => beside_iiop(builder, "uds"),
-        Ok("over_shm") => beside_iiop(builder, "shm"),
+        Ok("over_uds") => listen_beside_iiop(builder, "uds"),
+        Ok("over_shm") => listen_beside_iiop(builder, "shm"),
         Ok(other) => panic!("{SERVERS}={other}"),
     }
 }
 
-/// Listens by this transport, too.
-fn beside_iiop(builder: OrbBuilder, scheme: &str) -> OrbBuilder {
+/// Listens with this transport beside IIOP.
+fn listen_beside_iiop(builder: OrbBuilder, scheme: &str) -> OrbBuilder {
     builder.listen(Endpoint::new("", 0)).listen(Endpoint::of(scheme, ""))
 }
 

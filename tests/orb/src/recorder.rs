@@ -1,4 +1,4 @@
-//! Interceptors that note where they are called, and raise what they are told to.
+//! Interceptors that record their interception points and act as planned.
 
 use std::{
     collections::HashMap,
@@ -15,86 +15,86 @@ use spandrel::{
 
 use crate::support::PATIENCE;
 
-/// What is done at a point besides noting it.
+/// An action at an interception point beside recording it.
 #[derive(Clone)]
-pub enum Act {
+pub enum PlannedAction {
     Raise(SystemException),
     Forward(ObjectRef),
     Panic,
 }
 
-/// What several interceptors have noted, and what they are to do.
+/// The record of several interceptors, and their planned actions.
 #[derive(Clone, Default)]
 pub struct Log(Arc<(Mutex<State>, Condvar)>);
 
 #[derive(Default)]
 struct State {
-    notes: Vec<String>,
-    plans: HashMap<String, Act>,
+    entries: Vec<String>,
+    plans: HashMap<String, PlannedAction>,
 }
 
 impl Log {
-    /// What was noted since the last time.
+    /// Returns and removes the entries recorded so far.
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.state().notes)
+        std::mem::take(&mut self.state().entries)
     }
 
-    /// The same, once there are so many: other threads may be about to note them.
+    /// Waits until there are `count` entries, then takes them: other threads may still be recording.
     ///
     /// # Panics
-    /// If there never are.
+    /// If there are fewer after [`PATIENCE`].
     #[track_caller]
     pub fn take_all(&self, count: usize) -> Vec<String> {
         let (state, changed) = &*self.0;
         let state = state.lock().unwrap();
         let (mut state, waited) =
-            changed.wait_timeout_while(state, PATIENCE, |state| state.notes.len() < count).unwrap();
-        assert!(!waited.timed_out(), "of {count} notes there are {:?}", state.notes);
-        std::mem::take(&mut state.notes)
+            changed.wait_timeout_while(state, PATIENCE, |state| state.entries.len() < count).unwrap();
+        assert!(!waited.timed_out(), "of {count} entries there are {:?}", state.entries);
+        std::mem::take(&mut state.entries)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.0.lock().unwrap()
     }
 
-    /// Does something at a point, the next time that it is reached: `A.send_request`.
-    pub fn plan(&self, point: &str, act: Act) {
-        self.state().plans.insert(point.to_owned(), act);
+    /// Plans an action for the next time that an interception point (`A.send_request`) is reached.
+    pub fn plan(&self, point: &str, action: PlannedAction) {
+        self.state().plans.insert(point.to_owned(), action);
     }
 
-    pub fn note(&self, note: String) {
-        self.state().notes.push(note);
+    pub fn record(&self, entry: String) {
+        self.state().entries.push(entry);
         self.0.1.notify_all();
     }
 
-    fn pass(&self, point: String, with: &str) -> Result<(), Interruption> {
+    fn record_and_act(&self, point: String, with: &str) -> Result<(), Interruption> {
         let mut state = self.state();
-        state.notes.push(format!("{point}{with}"));
-        let act = state.plans.remove(&point);
+        state.entries.push(format!("{point}{with}"));
+        let action = state.plans.remove(&point);
         drop(state);
         self.0.1.notify_all();
-        match act {
+        match action {
             None => Ok(()),
-            Some(Act::Raise(exception)) => Err(exception.into()),
-            Some(Act::Forward(target)) => Err(Interruption::ForwardRequest(target)),
-            Some(Act::Panic) => panic!("as planned"),
+            Some(PlannedAction::Raise(exception)) => Err(exception.into()),
+            Some(PlannedAction::Forward(target)) => Err(Interruption::ForwardRequest(target)),
+            Some(PlannedAction::Panic) => panic!("as planned"),
         }
     }
 }
 
-/// One interceptor of a log.
+/// An interceptor that records into a log.
 pub struct Recorder {
     pub name: &'static str,
     pub log: Log,
 }
 
 impl Recorder {
-    fn pass(&self, point: &str, with: &str) -> Result<(), Interruption> {
-        self.log.pass(format!("{}.{point}", self.name), with)
+    fn record_and_act(&self, point: &str, with: &str) -> Result<(), Interruption> {
+        self.log.record_and_act(format!("{}.{point}", self.name), with)
     }
 
     fn raise(&self, point: &str, with: &str) -> Result<(), SystemException> {
-        match self.pass(point, with) {
+        match self.record_and_act(point, with) {
             Err(Interruption::System(exception)) => Err(exception),
             Err(Interruption::ForwardRequest(_)) => panic!("`{point}` forwards nothing"),
             Ok(()) => Ok(()),
@@ -102,12 +102,12 @@ impl Recorder {
     }
 }
 
-/// How an ending is noted.
-fn noted(status: ReplyStatus) -> String {
+/// The suffix that records a reply status.
+fn status_suffix(status: ReplyStatus) -> String {
     format!(" {status:?}")
 }
 
-fn noted_exception(exception: &RaisedException) -> String {
+fn exception_suffix(exception: &RaisedException) -> String {
     match exception.system() {
         Some(system) => format!(" {} {}", system.kind().name(), system.completed()),
         None => format!(" {}", exception.repository_id()),
@@ -120,13 +120,13 @@ impl Interceptor for Recorder {
     }
 
     fn destroy(&self) {
-        self.log.note(format!("{}.destroy", self.name));
+        self.log.record(format!("{}.destroy", self.name));
     }
 }
 
 impl ClientRequestInterceptor for Recorder {
     fn send_request(&self, _: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
-        self.pass("send_request", "")
+        self.record_and_act("send_request", "")
     }
 
     fn send_poll(&self, _: &mut ClientRequestInfo<'_>) -> Result<(), SystemException> {
@@ -138,21 +138,21 @@ impl ClientRequestInterceptor for Recorder {
     }
 
     fn receive_exception(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
-        self.pass("receive_exception", &noted_exception(info.received_exception()?))
+        self.record_and_act("receive_exception", &exception_suffix(info.received_exception()?))
     }
 
     fn receive_other(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
-        self.pass("receive_other", &noted(info.reply_status()?))
+        self.record_and_act("receive_other", &status_suffix(info.reply_status()?))
     }
 }
 
 impl ServerRequestInterceptor for Recorder {
     fn receive_request_service_contexts(&self, _: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
-        self.pass("receive_request_service_contexts", "")
+        self.record_and_act("receive_request_service_contexts", "")
     }
 
     fn receive_request(&self, _: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
-        self.pass("receive_request", "")
+        self.record_and_act("receive_request", "")
     }
 
     fn send_reply(&self, _: &mut ServerRequestInfo<'_>) -> Result<(), SystemException> {
@@ -160,15 +160,15 @@ impl ServerRequestInterceptor for Recorder {
     }
 
     fn send_exception(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
-        self.pass("send_exception", &noted_exception(info.sending_exception()?))
+        self.record_and_act("send_exception", &exception_suffix(info.sending_exception()?))
     }
 
     fn send_other(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
-        self.pass("send_other", &noted(info.reply_status()?))
+        self.record_and_act("send_other", &status_suffix(info.reply_status()?))
     }
 }
 
-/// What makes an ORB whose server interceptors are three of a log: `A`, `B` and `C`.
+/// Adds three server interceptors that record into one log: `A`, `B` and `C`.
 pub fn server_recording(mut builder: OrbBuilder, log: &Log) -> OrbBuilder {
     for name in ["A", "B", "C"] {
         builder = builder.server_request_interceptor(Recorder { name, log: log.clone() }).unwrap();
@@ -176,7 +176,7 @@ pub fn server_recording(mut builder: OrbBuilder, log: &Log) -> OrbBuilder {
     builder
 }
 
-/// An ORB whose client interceptors are three of a log: `A`, `B` and `C`.
+/// Builds an ORB with three client interceptors that record into one log: `A`, `B` and `C`.
 pub fn client_recording(builder: OrbBuilder, log: &Log) -> Orb {
     let mut builder = builder;
     for name in ["A", "B", "C"] {

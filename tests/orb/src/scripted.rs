@@ -1,4 +1,4 @@
-//! Servers that are none: what they answer is written in the test.
+//! Fake servers whose answers are written in the test.
 
 use std::{
     io::Write,
@@ -13,21 +13,21 @@ use spandrel_giop::{
 };
 use spandrel_message::MessageBlock;
 
-use crate::support::{PATIENCE, pretend, read_message};
+use crate::support::{PATIENCE, fake_server, read_message};
 
-/// A request, or a question where an object is.
+/// A Request or LocateRequest that a scripted server received.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heard {
+pub struct ReceivedRequest {
     pub message: Message,
     pub request_id: u32,
-    /// As it prints.
+    /// The target address in its `Display` form.
     pub target: String,
-    /// Empty if the question is only where it is.
+    /// The operation; empty for a LocateRequest.
     pub operation: String,
     pub contexts: Vec<(u32, Vec<u8>)>,
 }
 
-impl Heard {
+impl ReceivedRequest {
     pub fn read(octets: &[u8]) -> Self {
         let message = Message::whole(MessageBlock::from(octets)).unwrap();
         let mut input = message.decoder(Limits::default());
@@ -47,12 +47,12 @@ impl Heard {
         Wire::new(self.message.header.order, self.message.header.version)
     }
 
-    /// A reply to it.
+    /// Encodes a Reply to this request.
     pub fn reply(&self, status: ReplyStatus, body: impl FnOnce(&mut Encoder<'_>)) -> Vec<u8> {
         self.reply_with(status, &[], body)
     }
 
-    /// The same, with these contexts.
+    /// Encodes a Reply with these service contexts.
     pub fn reply_with(
         &self,
         status: ReplyStatus,
@@ -66,7 +66,7 @@ impl Heard {
         out.to_vec()
     }
 
-    /// The answer where the object is.
+    /// Encodes a LocateReply to this request.
     pub fn located(&self, status: LocateStatus, body: impl FnOnce(&mut Encoder<'_>)) -> Vec<u8> {
         let mut out = Encoder::new(self.wire());
         let begun = begin_locate_reply(&mut out, self.request_id, status);
@@ -75,13 +75,13 @@ impl Heard {
         out.to_vec()
     }
 
-    /// A forwarding to another reference.
+    /// Encodes a forwarding to another reference.
     pub fn forward(&self, status: ReplyStatus, to: &Ior) -> Vec<u8> {
         self.reply(status, |out| write_ior(to, out))
     }
 }
 
-/// Writes a reference.
+/// Encodes an IOR.
 pub fn write_ior(ior: &Ior, out: &mut Encoder<'_>) {
     out.short_str(&ior.type_id).unwrap();
     out.len(ior.profiles.len()).unwrap();
@@ -91,26 +91,27 @@ pub fn write_ior(ior: &Ior, out: &mut Encoder<'_>) {
     }
 }
 
-/// Reads a reference from the body of a message.
+/// Decodes an IOR from the body of a message, at offset `body`.
 pub fn read_ior(message: &Message, body: usize) -> Ior {
     Ior::decode(&mut message.decoder(Limits::default()).at(body)).unwrap()
 }
 
-/// What a scripted server has heard, message by message.
-pub type Said = Arc<Mutex<Vec<Heard>>>;
+/// The messages that a scripted server received, in order.
+pub type ReceivedLog = Arc<Mutex<Vec<ReceivedRequest>>>;
 
-/// A server that answers each message as `script` says; nothing, and the connection ends. Its port, and what it has heard.
-pub fn scripted(script: impl Fn(&Heard) -> Option<Vec<u8>> + Send + Sync + 'static) -> (u16, Said) {
-    let (said, script) = (Said::default(), Arc::new(script));
-    let noted = Arc::clone(&said);
-    let port = pretend(move |_, mut stream| {
-        let (noted, script) = (Arc::clone(&noted), Arc::clone(&script));
+/// Starts a server that answers each message with the result of `script`, and closes the connection on
+/// `None`. Returns its port and the messages received.
+pub fn scripted(script: impl Fn(&ReceivedRequest) -> Option<Vec<u8>> + Send + Sync + 'static) -> (u16, ReceivedLog) {
+    let (received, script) = (ReceivedLog::default(), Arc::new(script));
+    let log = Arc::clone(&received);
+    let port = fake_server(move |_, mut stream| {
+        let (log, script) = (Arc::clone(&log), Arc::clone(&script));
         std::thread::spawn(move || {
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
             while let Ok(message) = read_message(&mut stream) {
-                let heard = Heard::read(&message);
-                let answer = script(&heard);
-                noted.lock().unwrap().push(heard);
+                let request = ReceivedRequest::read(&message);
+                let answer = script(&request);
+                log.lock().unwrap().push(request);
                 let Some(answer) = answer else { return };
                 if stream.write_all(&answer).is_err() {
                     return;
@@ -118,10 +119,10 @@ pub fn scripted(script: impl Fn(&Heard) -> Option<Vec<u8>> + Send + Sync + 'stat
             }
         });
     });
-    (port, said)
+    (port, received)
 }
 
-/// A reference to the object with this key at this port.
+/// An IOR of the object with this key at this port of the loopback address.
 pub fn ior_at(port: u16, version: GiopVersion, object_key: &str) -> Ior {
     let profile = IiopProfile {
         version,

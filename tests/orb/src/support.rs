@@ -1,4 +1,4 @@
-//! What the tests of the ORB have in common besides their server.
+//! Helpers of the ORB's tests beside the test server.
 
 use std::{
     fmt::Debug,
@@ -23,33 +23,36 @@ pub use spandrel_test_support::{
     PATIENCE, block_on, comes, comes_within, eventually, in_background, is_ready, waker_that,
 };
 
-/// The longest that any call here is given.
-const LONGEST: Duration = Duration::from_secs(20);
+/// The longest timeout that `retry_with_longer_timeout` tries.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Does something with a little time, and with more and more as long as that was too little for what has to happen before the time is up: then
-/// there is nothing to see. How fast this machine is at the moment is not the question.
+/// Runs `attempt` with a short timeout, and with longer ones as long as it returns `None` because the timeout
+/// was too short for the steps before it. The speed of the machine does not matter.
 ///
 /// # Panics
-/// If it is too little always.
+/// If the longest timeout is too short.
 #[track_caller]
-pub fn with_time_enough<T>(first: Duration, attempt: impl Fn(Duration) -> Option<T>) -> T {
+pub fn retry_with_longer_timeout<T>(first: Duration, attempt: impl Fn(Duration) -> Option<T>) -> T {
     let mut time = first;
     loop {
-        if let Some(seen) = attempt(time) {
-            return seen;
+        if let Some(result) = attempt(time) {
+            return result;
         }
-        assert!(time < LONGEST, "{time:?} are too little");
-        time = (time * 4).min(LONGEST);
+        assert!(time < LONGEST_TIMEOUT, "{time:?} is too short");
+        time = (time * 4).min(LONGEST_TIMEOUT);
     }
 }
 
-/// How a call ends whose time is up after its request was sent.
+/// The exception of a call whose timeout expires after its request was sent.
 ///
 /// # Panics
-/// If it does not fail, or its request is never sent.
+/// If the call succeeds, or its request is never sent.
 #[track_caller]
-pub fn late<T: Debug>(target: &Target, call: impl Fn(Target) -> Result<T, SystemException>) -> SystemException {
-    with_time_enough(Duration::from_millis(50), |time| {
+pub fn call_until_timeout<T: Debug>(
+    target: &Target,
+    call: impl Fn(Target) -> Result<T, SystemException>,
+) -> SystemException {
+    retry_with_longer_timeout(Duration::from_millis(50), |time| {
         let limited = Target::unchecked_narrow(&target.as_object().with_timeout(Some(time)));
         let error = call(limited).unwrap_err();
         let was_sent = kind_and_completion(&error) != (SystemExceptionKind::Timeout, CompletionStatus::No);
@@ -57,7 +60,7 @@ pub fn late<T: Debug>(target: &Target, call: impl Fn(Target) -> Result<T, System
     })
 }
 
-/// A servant, of a target by what it says, that does this with each request.
+/// A servant of `Probe::Target` that handles each request with `dispatch`.
 pub fn servant<F>(dispatch: F) -> impl Servant
 where
     F: Fn(&str, ServerCall<'_>) -> Result<Replied, SystemException> + Send + Sync + 'static,
@@ -84,7 +87,7 @@ where
     Dispatching(dispatch)
 }
 
-/// A servant that leaves its answers to whoever receives its requests.
+/// A servant that defers each request, and the receiver of its deferred calls.
 pub fn deferring() -> (impl Servant, mpsc::Receiver<DeferredCall>) {
     let (send, deferred) = mpsc::channel();
     let send = Mutex::new(send);
@@ -96,13 +99,13 @@ pub fn deferring() -> (impl Servant, mpsc::Receiver<DeferredCall>) {
     (servant, deferred)
 }
 
-/// A port of this machine where nobody listens, and nobody will while this lives.
+/// A loopback port without a listener; it stays reserved while this value lives.
 #[derive(Debug)]
 pub struct ClosedPort(Socket);
 
 impl ClosedPort {
     /// # Panics
-    /// If there is none.
+    /// If no port can be reserved.
     #[must_use]
     pub fn reserve() -> Self {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
@@ -118,21 +121,22 @@ impl ClosedPort {
     }
 }
 
-/// A port of 127.0.0.1 that the system gives to nobody else while this lives, so that a server can end and another listen there.
+/// A port of 127.0.0.1 that the system assigns to no other socket while this value lives, so that servers can
+/// listen there one after the other.
 #[derive(Debug)]
-pub struct KeptPort {
+pub struct ReservedPort {
     pub port: u16,
     #[cfg(unix)]
-    _kept: Socket,
+    _socket: Socket,
 }
 
-impl KeptPort {
+impl ReservedPort {
     /// # Panics
-    /// If there is none.
+    /// If no port can be reserved.
     #[must_use]
     pub fn reserve() -> Self {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-        // Those who listen say the same; what the system chooses it does not choose twice.
+        // Listeners set SO_REUSEADDR too; the system does not assign such a port to another socket.
         #[cfg(unix)]
         socket.set_reuse_address(true).unwrap();
         socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
@@ -140,19 +144,19 @@ impl KeptPort {
         Self {
             port,
             #[cfg(unix)]
-            _kept: socket,
+            _socket: socket,
         }
     }
 
-    /// Has a server listen there.
+    /// Adds an endpoint at this port.
     #[must_use]
     pub fn listening(&self, builder: OrbBuilder) -> OrbBuilder {
         builder.listen(Endpoint::new("127.0.0.1", self.port))
     }
 }
 
-/// A server that is none: each connection is handed to `behave`. Its port.
-pub fn pretend(mut behave: impl FnMut(usize, TcpStream) + Send + 'static) -> u16 {
+/// Starts a fake server that hands each connection to `behave`; returns its port.
+pub fn fake_server(mut behave: impl FnMut(usize, TcpStream) + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
@@ -163,7 +167,7 @@ pub fn pretend(mut behave: impl FnMut(usize, TcpStream) + Send + 'static) -> u16
     port
 }
 
-/// Reads one whole GIOP message.
+/// Reads one complete GIOP message.
 pub fn read_message(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut message = vec![0; 12];
     stream.read_exact(&mut message)?;
@@ -174,13 +178,14 @@ pub fn read_message(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok(message)
 }
 
-/// What an exception is judged by.
+/// An exception's kind and completion status.
 pub fn kind_and_completion(error: &SystemException) -> (SystemExceptionKind, CompletionStatus) {
     (error.kind(), error.completed())
 }
 
-/// What a server's reference says of IIOP, without the other ways to reach it: where that is changed, clients must not go by these.
-pub fn iiop_alone(profile: &TaggedProfile) -> IiopProfile {
+/// The IIOP profile of a server's reference without its same-host components: where the address is changed,
+/// clients must not use those.
+pub fn without_local_addresses(profile: &TaggedProfile) -> IiopProfile {
     let mut profile = IiopProfile::decode(profile).unwrap().unwrap();
     profile
         .components
@@ -188,11 +193,13 @@ pub fn iiop_alone(profile: &TaggedProfile) -> IiopProfile {
     profile
 }
 
-/// A client that sends a request with so many octets, which the reply repeats, and has not read any of it.
-pub fn one_that_never_reads(server: &crate::Server, octets: usize) -> TcpStream {
+/// A client that sends a request with `octets` octets of data, which the reply repeats, and reads nothing of
+/// the reply.
+pub fn client_that_never_reads(server: &crate::Server, octets: usize) -> TcpStream {
     let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let (order, version) = (0x01, [1, 2]);
-    // A GIOP 1.2 Request in little-endian order, by hand: id 1, a response is wanted, the object by its key.
+    // A GIOP 1.2 Request in little-endian order, encoded by hand: id 1, response expected, target by object
+    // key.
     let mut body = vec![1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0];
     put_octets(&mut body, &profile.object_key);
     put_octets(&mut body, b"echo_octets\0");
@@ -208,7 +215,7 @@ pub fn one_that_never_reads(server: &crate::Server, octets: usize) -> TcpStream 
     stream
 }
 
-/// A sequence of octets, aligned after a header of twelve.
+/// Encodes a sequence of octets, aligned behind the 12-octet header.
 fn put_octets(body: &mut Vec<u8>, octets: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
     body.extend(u32::try_from(octets.len()).unwrap().to_le_bytes());

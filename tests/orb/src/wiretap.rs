@@ -1,4 +1,4 @@
-//! What a client and a server say to each other, message by message.
+//! A proxy that records the messages between a client and a server.
 
 use std::{
     io::Write,
@@ -13,7 +13,7 @@ use crate::{Server, support::read_message};
 
 type Messages = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// Stands between clients and a server, and hands on whole messages.
+/// A proxy between clients and a server that forwards and records complete messages.
 pub struct Wiretap {
     ior: Ior,
     port: u16,
@@ -22,58 +22,58 @@ pub struct Wiretap {
 }
 
 impl Wiretap {
-    /// One before this server.
+    /// Starts a proxy in front of this server.
     pub fn before(server: &Server) -> Self {
         let (requests, replies) = (Messages::default(), Messages::default());
         let to = server.port();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let ior = at_port(server.object.ior(), port);
-        let noted = (Arc::clone(&requests), Arc::clone(&replies));
+        let recorded = (Arc::clone(&requests), Arc::clone(&replies));
         thread::spawn(move || {
             for near in listener.incoming() {
                 let (near, far) = (near.unwrap(), TcpStream::connect(("127.0.0.1", to)).unwrap());
                 let back = (far.try_clone().unwrap(), near.try_clone().unwrap());
-                hand_on(near, far, &noted.0);
-                hand_on(back.0, back.1, &noted.1);
+                forward(near, far, &recorded.0);
+                forward(back.0, back.1, &recorded.1);
             }
         });
         Self { ior, port, requests, replies }
     }
 
-    /// The server's object, by way of this.
+    /// A reference to the server's object through this proxy.
     pub fn ior(&self) -> String {
         ior_to_string(&self.ior)
     }
 
-    /// Where it listens.
+    /// The proxy's port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// What clients have said since it was asked last.
+    /// Returns and removes the recorded messages of clients.
     pub fn take_requests(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut *self.requests.lock().unwrap())
     }
 
-    /// What the server has said since it was asked last.
+    /// Returns and removes the recorded messages of the server.
     pub fn take_replies(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut *self.replies.lock().unwrap())
     }
 }
 
-/// The reference with another port in its IIOP profile.
+/// The IOR with another port in its IIOP profile.
 pub fn at_port(ior: &Ior, port: u16) -> Ior {
     let mut profile = IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
     profile.port = port;
     Ior { type_id: ior.type_id.clone(), profiles: vec![profile.encode().unwrap()] }
 }
 
-fn hand_on(mut from: TcpStream, mut to: TcpStream, noted: &Messages) {
-    let noted = Arc::clone(noted);
+fn forward(mut from: TcpStream, mut to: TcpStream, recorded: &Messages) {
+    let recorded = Arc::clone(recorded);
     thread::spawn(move || {
         while let Ok(message) = read_message(&mut from) {
-            noted.lock().unwrap().push(message.clone());
+            recorded.lock().unwrap().push(message.clone());
             if to.write_all(&message).is_err() {
                 break;
             }

@@ -1,4 +1,4 @@
-//! Where servers listen, what their references say of it, and which of it clients try, in which order.
+//! Endpoints of servers, the addresses in their references, and the addresses that clients try, in order.
 
 #[cfg(unix)]
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use spandrel_giop::component::Component;
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{KeptPort, comes},
+    support::{ReservedPort, comes},
 };
 
 fn profiles(object: &ObjectRef) -> Vec<IiopProfile> {
@@ -43,23 +43,23 @@ fn profile_at(server: &Server, host: &str, port: u16) -> IiopProfile {
     IiopProfile { host: host.into(), port, ..profiles(&server.object).remove(0) }
 }
 
-fn why(orb: &Orb) -> String {
-    orb.listen().unwrap_err().source().expect("it says why").to_string()
+fn listen_error(orb: &Orb) -> String {
+    orb.listen().unwrap_err().source().expect("the error has a cause").to_string()
 }
 
 #[test]
-fn a_server_behind_address_translation_says_what_is_outside() {
-    let kept = KeptPort::reserve();
-    let free = kept.port;
+fn published_addresses_replace_the_endpoints_own_in_references() {
+    let reserved = ReservedPort::reserve();
+    let free = reserved.port;
     let server = server_at(&format!("iiop://127.0.0.1:{free}/publish=nat.example:9999,127.0.0.1:{free}"));
     assert_eq!(addresses(&server.object), [("nat.example".to_owned(), 9999), ("127.0.0.1".to_owned(), free)]);
     assert_eq!(alternates(&profiles(&server.object)[0]), [("127.0.0.1".to_owned(), free)]);
-    // It knows what it published as its own.
+    // The server recognises published addresses as its own.
     assert_eq!(Target::narrow(&server.object).unwrap().add(1, 2).unwrap(), 3);
 }
 
 #[test]
-fn what_is_published_can_be_said_for_all_endpoints() {
+fn orb_publish_applies_to_all_endpoints() {
     let mut args = ["x", "-ORBPublish", "outside.example:77", "-ORBListenEndpoints", "iiop://127.0.0.1:0"]
         .map(str::to_owned)
         .to_vec();
@@ -68,14 +68,14 @@ fn what_is_published_can_be_said_for_all_endpoints() {
 }
 
 #[test]
-fn who_publishes_something_listens_everywhere() {
+fn an_endpoint_with_a_published_address_listens_on_all_interfaces() {
     let server = server_at("iiop:///publish=127.0.0.2");
     assert_eq!(addresses(&server.object)[0].0, "127.0.0.2");
-    assert_eq!(server.client().add(1, 2).unwrap(), 3, "an address of the machine besides 127.0.0.1");
+    assert_eq!(server.client().add(1, 2).unwrap(), 3, "at an address other than 127.0.0.1");
 }
 
 #[test]
-fn ports_of_a_range_are_tried_in_turn() {
+fn ports_of_a_portspan_are_tried_in_turn() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let first = taken.local_addr().unwrap().port().min(65_000);
     let server = server_at(&format!("iiop://127.0.0.1:{first}/portspan=50"));
@@ -83,19 +83,19 @@ fn ports_of_a_range_are_tried_in_turn() {
     assert!(chosen > first && chosen < first + 50, "{chosen} of {first}");
     assert_eq!(server.client().add(1, 2).unwrap(), 3);
     let orb = Orb::builder().listen(format!("giop:tcp:127.0.0.1:{chosen}-{chosen}").parse().unwrap()).build().unwrap();
-    let why = why(&orb);
-    assert!(why.contains(&chosen.to_string()) && why.contains("portspan"), "{why}");
+    let error = listen_error(&orb);
+    assert!(error.contains(&chosen.to_string()) && error.contains("portspan"), "{error}");
 }
 
 #[test]
-fn errors_say_which_address_and_what_to_change() {
+fn listen_errors_name_the_address_and_a_remedy() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let one = why(&Orb::builder().listen(Endpoint::new("127.0.0.1", port)).build().unwrap());
+    let one = listen_error(&Orb::builder().listen(Endpoint::new("127.0.0.1", port)).build().unwrap());
     assert!(one.contains(&format!("127.0.0.1:{port}")) && one.contains("choose another port"), "{one}");
-    let foreign = why(&Orb::builder().listen(Endpoint::new("192.0.2.1", 0)).build().unwrap());
+    let foreign = listen_error(&Orb::builder().listen(Endpoint::new("192.0.2.1", 0)).build().unwrap());
     assert!(foreign.contains("192.0.2.1") && foreign.contains("publish=HOST:PORT"), "{foreign}");
-    let unknown = why(&Orb::builder().listen("iiop://:0/prt=3".parse().unwrap()).build().unwrap());
+    let unknown = listen_error(&Orb::builder().listen("iiop://:0/prt=3".parse().unwrap()).build().unwrap());
     assert!(unknown.contains("`prt`") && unknown.contains("portspan"), "{unknown}");
 }
 
@@ -111,7 +111,7 @@ fn all_endpoints_are_published() {
     let hosts: Vec<&str> = all.iter().map(|(host, _)| host.as_str()).collect();
     assert_eq!(hosts, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
     assert_eq!(alternates(&profiles(&server.object)[0]), all[1..]);
-    // Each of them leads there: alone, and as an alternate address behind one that is dead.
+    // Each address works alone, and as an alternate address behind an unreachable one.
     let client = Orb::builder().build().unwrap();
     for (host, port) in &all {
         let mut profile = profile_at(&server, host, *port);
@@ -124,19 +124,20 @@ fn all_endpoints_are_published() {
 }
 
 #[test]
-fn interfaces_are_chosen_by_prefix_and_by_name() {
+fn interfaces_are_selected_by_prefix_or_name() {
     let server = server_at("iiop://*:0/interface=127.0.0.0/8");
     assert_eq!(addresses(&server.object)[0].0, "127.0.0.1");
     assert!(addresses(&server.object).iter().all(|(host, _)| host.starts_with("127.")));
     assert_eq!(server.client().add(1, 2).unwrap(), 3);
     let named = server_at("iiop://0.0.0.0:0/interface=lo");
     assert_eq!(addresses(&named.object)[0].0, "127.0.0.1");
-    let nowhere = why(&Orb::builder().listen("iiop://*:0/interface=203.0.113.0/24".parse().unwrap()).build().unwrap());
+    let nowhere =
+        listen_error(&Orb::builder().listen("iiop://*:0/interface=203.0.113.0/24".parse().unwrap()).build().unwrap());
     assert!(nowhere.contains("names no address") && nowhere.contains("lo 127.0.0.1"), "{nowhere}");
 }
 
 #[test]
-fn references_name_addresses_without_zones() {
+fn references_contain_no_link_local_addresses_or_zones() {
     let server = server_at("iiop://*:0");
     for (host, _) in addresses(&server.object) {
         assert!(!host.contains('%') && !host.starts_with("fe80"), "{host}");
@@ -145,7 +146,7 @@ fn references_name_addresses_without_zones() {
 }
 
 #[test]
-fn both_versions_of_ip_reach_a_server_that_listens_everywhere() {
+fn a_wildcard_endpoint_is_reached_over_ipv4_and_ipv6() {
     if TcpListener::bind("[::1]:0").is_err() {
         return; // This machine has no IPv6.
     }
@@ -166,17 +167,17 @@ fn both_versions_of_ip_reach_a_server_that_listens_everywhere() {
     assert_eq!(server.client().add(1, 2).unwrap(), 3);
 }
 
-fn ruled(rules: &str) -> OrbBuilder {
+fn with_rules(rules: &str) -> OrbBuilder {
     Orb::builder().client_transport_rule(rules).unwrap()
 }
 
 #[test]
-fn clients_call_what_their_rules_allow() {
+fn client_transport_rules_restrict_addresses() {
     let server = server_at("iiop://127.0.0.1:0");
-    assert_eq!(server.client_with(ruled("127.0.0.0/8 iiop; * none")).add(1, 2).unwrap(), 3);
-    assert_eq!(server.client_with(ruled("localhost tcp")).add(1, 2).unwrap(), 3);
+    assert_eq!(server.client_with(with_rules("127.0.0.0/8 iiop; * none")).add(1, 2).unwrap(), 3);
+    assert_eq!(server.client_with(with_rules("localhost tcp")).add(1, 2).unwrap(), 3);
     for rules in ["* none", "10.0.0.0/8 iiop", "127.0.0.0/8 none; * iiop", "127.0.0.1 ssliop"] {
-        let orb = ruled(rules).build().unwrap();
+        let orb = with_rules(rules).build().unwrap();
         let refused = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap()).add(1, 2).unwrap_err();
         assert_eq!(refused.kind(), SystemExceptionKind::Transient, "{rules}");
         assert!(refused.to_string().contains("-ORBClientTransportRule"), "{refused}");
@@ -184,7 +185,7 @@ fn clients_call_what_their_rules_allow() {
 }
 
 #[test]
-fn rules_prefer_networks() {
+fn the_order_of_client_transport_rules_prefers_networks() {
     let (one, other) = (server_at("iiop://127.0.0.1:0"), server_at("iiop://127.0.0.2:0"));
     let profiles = || {
         let both = [&one, &other].map(|server| profile_at(server, &addresses(&server.object)[0].0, server.port()));
@@ -193,14 +194,14 @@ fn rules_prefer_networks() {
     let note = |builder: OrbBuilder| target(&builder.build().unwrap(), &one, profiles()).note(&[7]).unwrap();
     note(Orb::builder());
     comes("the note", || (one.probe.counted(), other.probe.counted()) == (1, 0));
-    note(ruled("127.0.0.2/32 iiop; 127.0.0.0/8 iiop"));
+    note(with_rules("127.0.0.2/32 iiop; 127.0.0.0/8 iiop"));
     comes("the note", || (one.probe.counted(), other.probe.counted()) == (1, 1));
-    note(ruled("127.0.0.1 none; 127.0.0.0/8 iiop"));
+    note(with_rules("127.0.0.1 none; 127.0.0.0/8 iiop"));
     comes("the note", || (one.probe.counted(), other.probe.counted()) == (1, 2));
 }
 
 #[test]
-fn servers_take_connections_from_where_their_rules_allow() {
+fn server_transport_rules_restrict_peers() {
     let rules = |rules: &str| Server::with(Orb::builder().server_transport_rule(rules).unwrap());
     let open = rules("localhost iiop; * none");
     assert_eq!(open.client().add(1, 2).unwrap(), 3);
@@ -211,15 +212,15 @@ fn servers_take_connections_from_where_their_rules_allow() {
     assert_eq!(refused.kind(), SystemExceptionKind::Transient, "{refused}");
 }
 
-/// A port at which connections are neither accepted nor refused: its backlog is full.
+/// A listener with a full backlog: connections are neither accepted nor refused.
 #[cfg(unix)]
-struct Dead {
+struct FullBacklog {
     listener: std::os::fd::OwnedFd,
     _fillers: Vec<std::net::TcpStream>,
 }
 
 #[cfg(unix)]
-impl Dead {
+impl FullBacklog {
     fn start() -> (Self, u16) {
         use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
         let listener = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
@@ -229,16 +230,16 @@ impl Dead {
         let at = ([127, 0, 0, 1], port).into();
         let connect = || std::net::TcpStream::connect_timeout(&at, Duration::from_millis(100)).ok();
         let fillers = std::iter::from_fn(connect).take(16).collect();
-        assert!(connect().is_none(), "nobody is let in any more");
+        assert!(connect().is_none(), "the backlog is full");
         (Self { listener, _fillers: fillers }, port)
     }
 }
 
 #[test]
 #[cfg(unix)]
-fn a_dead_first_profile_costs_a_moment_and_is_remembered() {
+fn an_unreachable_first_profile_delays_one_call_and_is_cached() {
     let server = server_at("iiop://127.0.0.1:0");
-    let (dead, port) = Dead::start();
+    let (dead, port) = FullBacklog::start();
     let orb = Orb::builder().build().unwrap();
     let profiles = || {
         vec![
@@ -249,12 +250,12 @@ fn a_dead_first_profile_costs_a_moment_and_is_remembered() {
     let begin = Instant::now();
     assert_eq!(target(&orb, &server, profiles()).add(1, 2).unwrap(), 3);
     assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
-    // Another reference need not find out once more.
+    // Another reference with this address does not try it again.
     let failed = || orb.statistics().count(Event::ConnectionFailed);
     let before = failed();
     assert_eq!(target(&orb, &server, profiles()).add(1, 2).unwrap(), 3);
     assert_eq!(failed(), before);
-    // Asynchronous calls neither.
+    // The same for asynchronous calls.
     let fresh = Orb::builder().build().unwrap();
     let begin = Instant::now();
     let call = target(&fresh, &server, profiles()).add_async(3, 4);
@@ -265,7 +266,7 @@ fn a_dead_first_profile_costs_a_moment_and_is_remembered() {
 
 #[test]
 #[cfg(unix)]
-fn transports_are_chosen_and_ordered() {
+fn orb_transports_selects_and_orders_transports() {
     let server = Server::with(Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).listen(Endpoint::of("uds", "")));
     let call = |names: &[&str]| {
         let orb = Orb::builder().transports(names).build().unwrap();
@@ -276,6 +277,6 @@ fn transports_are_chosen_and_ordered() {
     }
     let refused = call(&["shm"]).unwrap_err().to_string();
     assert!(refused.contains("-ORBTransports") && refused.contains("uds://"), "{refused}");
-    let unused = why(&Orb::builder().transports(["uds"]).listen(Endpoint::new("", 0)).build().unwrap());
+    let unused = listen_error(&Orb::builder().transports(["uds"]).listen(Endpoint::new("", 0)).build().unwrap());
     assert!(unused.contains("no protocol `iiop`"), "{unused}");
 }

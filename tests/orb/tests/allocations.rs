@@ -1,4 +1,4 @@
-//! Design decision 3: a call allocates nothing in the steady state, on neither side.
+//! Design decision 3: a call in the steady state allocates nothing on either side.
 
 use spandrel::{Collocation, Orb, TypeCode, dynamic::CreateRequest};
 use spandrel_orb_tests::{Server, probe::Target};
@@ -7,9 +7,9 @@ use stats_alloc::Region;
 
 use crate::ALLOCATOR;
 
-/// Allocations of client and server together in [`CALLS`]: the fewest of several rounds, because on a busy machine
-/// an upcall may be kept from running for so long that another thread is started to read on. Where that has happened in each round,
-/// many short ones are looked at instead.
+/// Allocations of client and server together in [`CALLS`] calls: the fewest of several rounds. On a busy
+/// machine an upcall may be suspended for so long that another thread is started to read. If that happened in
+/// each round, many short rounds are measured instead.
 fn allocations(mut call: impl FnMut()) -> usize {
     let mut round = |calls: usize| {
         let region = Region::new(ALLOCATOR);
@@ -28,9 +28,9 @@ fn allocations(mut call: impl FnMut()) -> usize {
 const CALLS: usize = 300;
 const PARTS: usize = 15;
 
-// One test: others beside it would be counted, too.
+// A single test: the allocations of concurrent tests would be counted, too.
 #[test]
-fn calls_allocate_nothing_but_what_they_return() {
+fn calls_allocate_nothing_except_results() {
     alone(|| {
         let server = Server::start();
         let target: Target = server.client();
@@ -42,9 +42,9 @@ fn calls_allocate_nothing_but_what_they_return() {
             target.ping().unwrap();
         };
         assert_eq!(allocations(one_way), 0, "a long one-way sequence, lent on both sides");
-        // The servant's answer and the caller's copy of it are the application's.
+        // The servant's result and the caller's copy of it belong to the application.
         assert_eq!(allocations(|| drop(target.echo("text").unwrap())), 2 * 300, "a string");
-        a_request_that_is_used_again_allocates_nothing(&target);
+        assert_reused_requests_allocate_nothing(&target);
         drop((target, server));
         for strategy in [Collocation::Direct, Collocation::ThroughPoa] {
             let server = Server::with(Orb::builder().collocation(strategy));
@@ -57,18 +57,18 @@ fn calls_allocate_nothing_but_what_they_return() {
     });
 }
 
-fn a_request_that_is_used_again_allocates_nothing(target: &Target) {
+fn assert_reused_requests_allocate_nothing(target: &Target) {
     let mut ping = target.request("ping");
     assert_eq!(allocations(|| ping.invoke().unwrap()), 0, "void");
     let mut add = target.request("add");
     add.set_return_type(TypeCode::LONG);
     let mut a = 0;
-    let anew = || {
+    let replaced = || {
         a += 1;
         add.reset().add_in_arg(&a).unwrap().add_in_arg(&2_i32).unwrap().invoke().unwrap();
         assert_eq!(add.return_value::<i32>().unwrap(), a + 2);
     };
-    assert_eq!(allocations(anew), 0, "arguments anew");
+    assert_eq!(allocations(replaced), 0, "new arguments");
     let changed = || {
         a += 1;
         add.set_argument(0, &a).unwrap().invoke().unwrap();

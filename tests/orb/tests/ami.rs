@@ -1,4 +1,4 @@
-//! The standard's callback and polling models over real sockets.
+//! Asynchronous Method Invocation: the callback and polling models over real sockets.
 
 use std::{
     sync::{Arc, Mutex, mpsc},
@@ -15,19 +15,19 @@ use spandrel_orb_tests::{
     support::{PATIENCE, kind_and_completion},
 };
 
-/// Writes down what it is told.
-struct Diary(Mutex<mpsc::Sender<String>>);
+/// A reply handler that sends a line for each of its upcalls.
+struct RecordingHandler(Mutex<mpsc::Sender<String>>);
 
-impl Diary {
+impl RecordingHandler {
     fn new() -> (Arc<Self>, mpsc::Receiver<String>) {
         let (send, receive) = mpsc::channel();
         (Arc::new(Self(Mutex::new(send))), receive)
     }
 
-    fn note(&self, line: impl Into<String>) {
+    fn record(&self, line: impl Into<String>) {
         let thread = thread::current().name().unwrap_or_default().to_owned();
         assert_eq!(thread, "spandrel-async", "handlers are called by the ORB");
-        // Whoever does not listen any more does not want to know.
+        // The receiver may be gone at the end of a test.
         let _ = self.0.lock().unwrap().send(line.into());
     }
 }
@@ -36,75 +36,75 @@ macro_rules! failures {
     ($($name:ident: $error:ty),* $(,)?) => {
         $(
             fn $name(&self, holder: ExceptionHolder<$error>) {
-                self.note(format!("{} {}", stringify!($name), holder.exception()));
+                self.record(format!("{} {}", stringify!($name), holder.exception()));
             }
         )*
     };
 }
 
-impl AmiTargetHandler for Diary {
+impl AmiTargetHandler for RecordingHandler {
     fn ping(&self) {
-        self.note("ping");
+        self.record("ping");
     }
 
     fn add(&self, sum: i32) {
-        self.note(format!("add {sum}"));
+        self.record(format!("add {sum}"));
     }
 
     fn echo(&self, text: String) {
-        self.note(format!("echo {text}"));
+        self.record(format!("echo {text}"));
     }
 
     fn echo_octets(&self, data: Vec<u8>) {
-        self.note(format!("echo_octets {}", data.len()));
+        self.record(format!("echo_octets {}", data.len()));
     }
 
     fn echo_doubles(&self, data: Vec<f64>) {
-        self.note(format!("echo_doubles {data:?}"));
+        self.record(format!("echo_doubles {data:?}"));
     }
 
     fn refuse(&self) {
-        self.note("refuse");
+        self.record("refuse");
     }
 
     fn refuse_excep(&self, holder: ExceptionHolder<RefuseError>) {
         match holder.raise_exception::<()>() {
-            Err(RefuseError::Refused(refused)) => self.note(format!("refused {}", refused.code)),
-            other => self.note(format!("{other:?}")),
+            Err(RefuseError::Refused(refused)) => self.record(format!("refused {}", refused.code)),
+            other => self.record(format!("{other:?}")),
         }
     }
 
     fn fail(&self) {
-        self.note("fail");
+        self.record("fail");
     }
 
     fn panic(&self) {
-        self.note("panic");
+        self.record("panic");
     }
 
     fn count(&self, count: u32) {
-        self.note(format!("count {count}"));
+        self.record(format!("count {count}"));
         panic!("handlers may panic");
     }
 
     fn hold(&self) {
-        self.note("hold");
+        self.record("hold");
     }
 
     fn release(&self) {
-        self.note("release");
+        self.record("release");
     }
 
     fn same(&self, other: Option<Target>) {
-        self.note(format!("same {}", other.is_some()));
+        self.record(format!("same {}", other.is_some()));
     }
 
     fn call_back(&self) {
-        self.note("call_back");
+        self.record("call_back");
     }
 
     fn stop(&self, _refused: bool) {
-        self.note("stop");
+        self.record("stop");
     }
 
     failures! {
@@ -125,60 +125,60 @@ impl AmiTargetHandler for Diary {
 }
 
 #[test]
-fn handlers_are_told_of_each_end() {
+fn handlers_receive_replies_and_exceptions() {
     let server = Server::start();
     let target = server.client();
-    let (diary, told) = Diary::new();
-    let next = || told.recv_timeout(PATIENCE).expect("the handler is told");
-    target.sendc_add(Some(diary.clone()), 2, 3).unwrap();
+    let (handler, lines) = RecordingHandler::new();
+    let next = || lines.recv_timeout(PATIENCE).expect("the handler is called");
+    target.sendc_add(Some(handler.clone()), 2, 3).unwrap();
     assert_eq!(next(), "add 5");
-    target.sendc_echo(Some(diary.clone()), "text").unwrap();
+    target.sendc_echo(Some(handler.clone()), "text").unwrap();
     assert_eq!(next(), "echo text");
-    target.sendc_refuse(Some(diary.clone()), 9).unwrap();
+    target.sendc_refuse(Some(handler.clone()), 9).unwrap();
     assert_eq!(next(), "refused 9");
-    target.sendc_refuse(Some(diary.clone()), 0).unwrap();
+    target.sendc_refuse(Some(handler.clone()), 0).unwrap();
     assert_eq!(next(), "refuse");
-    target.sendc_fail(Some(diary.clone()), 1).unwrap();
+    target.sendc_fail(Some(handler.clone()), 1).unwrap();
     assert!(next().starts_with("fail_excep CORBA::BAD_PARAM"));
-    target.sendc_same(Some(diary.clone()), Some(&target)).unwrap();
+    target.sendc_same(Some(handler.clone()), Some(&target)).unwrap();
     assert_eq!(next(), "same true");
 }
 
 #[test]
-fn a_handler_that_panics_concerns_nobody_else() {
+fn a_panicking_handler_does_not_affect_later_calls() {
     let server = Server::start();
     let target = server.client();
-    let (diary, told) = Diary::new();
-    target.sendc_count(Some(diary.clone())).unwrap();
-    assert_eq!(told.recv_timeout(PATIENCE).unwrap(), "count 0");
-    target.sendc_ping(Some(diary)).unwrap();
-    assert_eq!(told.recv_timeout(PATIENCE).unwrap(), "ping");
+    let (handler, lines) = RecordingHandler::new();
+    target.sendc_count(Some(handler.clone())).unwrap();
+    assert_eq!(lines.recv_timeout(PATIENCE).unwrap(), "count 0");
+    target.sendc_ping(Some(handler)).unwrap();
+    assert_eq!(lines.recv_timeout(PATIENCE).unwrap(), "ping");
 }
 
 #[test]
-fn without_a_handler_the_request_is_sent_all_the_same() {
+fn without_a_handler_the_request_is_sent() {
     let server = Server::start();
     let target = server.client();
     target.sendc_release(None, 5).unwrap();
-    // Held until that has been received.
+    // This call is held until the release arrives.
     target.hold(5).unwrap();
 }
 
 #[test]
-fn handlers_learn_of_the_end_of_the_orb() {
+fn shutdown_calls_the_exception_operation_of_pending_handlers() {
     let server = Server::start();
     let target = server.client();
-    let (diary, told) = Diary::new();
-    target.sendc_hold(Some(diary.clone()), 1).unwrap();
+    let (handler, lines) = RecordingHandler::new();
+    target.sendc_hold(Some(handler.clone()), 1).unwrap();
     server.probe.await_held(1);
     target.as_object().orb().shutdown(true).unwrap();
-    assert!(told.recv_timeout(PATIENCE).unwrap().starts_with("hold_excep CORBA::BAD_INV_ORDER"));
-    assert_eq!(target.sendc_ping(Some(diary)).unwrap_err().kind(), SystemExceptionKind::BadInvOrder);
+    assert!(lines.recv_timeout(PATIENCE).unwrap().starts_with("hold_excep CORBA::BAD_INV_ORDER"));
+    assert_eq!(target.sendc_ping(Some(handler)).unwrap_err().kind(), SystemExceptionKind::BadInvOrder);
     server.probe.open(1);
 }
 
 #[test]
-fn a_poller_is_asked_until_the_reply_is_there() {
+fn a_poller_is_polled_until_the_reply_arrives() {
     let server = Server::start();
     let target = server.client();
     let poller: AmiTargetPoller = target.sendp_hold(1);
@@ -189,16 +189,16 @@ fn a_poller_is_asked_until_the_reply_is_there() {
     let error = poller.hold(0).unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::NoResponse, CompletionStatus::Maybe), "{error}");
     assert_eq!(poller.hold(10).unwrap_err().kind(), SystemExceptionKind::Timeout);
-    assert_eq!(poller.ping(0).unwrap_err().kind(), SystemExceptionKind::BadOperation, "that is not what was asked");
+    assert_eq!(poller.ping(0).unwrap_err().kind(), SystemExceptionKind::BadOperation, "the operation differs");
     server.probe.open(1);
     assert!(poller.is_ready(u32::MAX).unwrap());
     poller.hold(0).unwrap();
-    assert_eq!(poller.hold(0).unwrap_err().kind(), SystemExceptionKind::ObjectNotExist, "it was taken");
+    assert_eq!(poller.hold(0).unwrap_err().kind(), SystemExceptionKind::ObjectNotExist, "the reply was taken before");
     assert_eq!(poller.is_ready(0).unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
 }
 
 #[test]
-fn pollers_give_results_and_exceptions() {
+fn pollers_return_results_and_exceptions() {
     let server = Server::start();
     let target = server.client();
     assert_eq!(target.sendp_add(4, 5).add(u32::MAX).unwrap(), 9);
@@ -209,7 +209,7 @@ fn pollers_give_results_and_exceptions() {
 }
 
 #[test]
-fn a_set_gives_what_is_ready_first() {
+fn a_pollable_set_returns_ready_pollers_in_order_of_completion() {
     let server = Server::start();
     let target = server.client();
     let set = PollableSet::new();
@@ -233,38 +233,38 @@ fn a_set_gives_what_is_ready_first() {
     set.remove(&done.pollable()).unwrap();
     assert_eq!(set.remove(&done.pollable()).unwrap_err(), PollableSetError::UnknownPollable);
     set.add_pollable(done.pollable());
-    assert!(Arc::ptr_eq(&set.get_ready_pollable(0).unwrap(), &done.pollable()), "it was ready before");
+    assert!(Arc::ptr_eq(&set.get_ready_pollable(0).unwrap(), &done.pollable()), "the poller was ready before");
 }
 
-/// Calls from inside: not to be done, since others wait meanwhile, and no reason to wait for ever.
-struct Impatient {
+/// A handler that makes a blocking call: discouraged, but it must not deadlock.
+struct CallingHandler {
     target: Target,
-    told: Mutex<mpsc::Sender<i32>>,
+    sums: Mutex<mpsc::Sender<i32>>,
 }
 
-impl Impatient {
-    fn ask(&self) {
+impl CallingHandler {
+    fn call(&self) {
         let sum = self.target.add(20, 3).unwrap();
-        self.told.lock().unwrap().send(sum).unwrap();
+        self.sums.lock().unwrap().send(sum).unwrap();
     }
 }
 
 #[test]
-fn a_handler_that_calls_waits_for_nobody_but_its_answer() {
+fn a_blocking_call_within_a_handler_does_not_deadlock() {
     let server = Server::start();
     let target = server.client_with(spandrel::Orb::builder().connections_per_peer(1));
-    let (send, told) = mpsc::channel();
-    let impatient = Arc::new(Impatient { target: target.clone(), told: Mutex::new(send) });
-    let waits = target.sendp_hold(1);
+    let (send, sums) = mpsc::channel();
+    let handler = Arc::new(CallingHandler { target: target.clone(), sums: Mutex::new(send) });
+    let waiting = target.sendp_hold(1);
     let orb = target.as_object().orb().clone();
-    // What `sendc_` does with its handler.
-    let asked = target.ping_async();
+    // As `sendc_` does with its handler.
+    let ping = target.ping_async();
     orb.spawn(async move {
-        asked.await.unwrap();
-        impatient.ask();
+        ping.await.unwrap();
+        handler.call();
     })
     .unwrap();
-    assert_eq!(told.recv_timeout(PATIENCE).unwrap(), 23);
+    assert_eq!(sums.recv_timeout(PATIENCE).unwrap(), 23);
     server.probe.open(1);
-    waits.hold(u32::MAX).unwrap();
+    waiting.hold(u32::MAX).unwrap();
 }

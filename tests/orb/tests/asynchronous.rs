@@ -1,4 +1,4 @@
-//! Asynchronous invocation: futures instead of threads that wait, over the same connections and under the same rules.
+//! Asynchronous invocation: futures that share connections and rules with synchronous calls.
 
 use std::{
     io::{Read, Write},
@@ -13,12 +13,12 @@ use spandrel_orb_tests::{
     Server,
     probe::{Target, target::RefuseError},
     support::{
-        ClosedPort, KeptPort, PATIENCE, block_on, in_background, is_ready, kind_and_completion, late, pretend,
-        read_message,
+        ClosedPort, PATIENCE, ReservedPort, block_on, call_until_timeout, fake_server, in_background, is_ready,
+        kind_and_completion, read_message,
     },
 };
 
-/// A reference to nobody in particular there.
+/// A reference to an object with the key `key` at this port.
 fn target_at(port: u16, builder: spandrel::OrbBuilder) -> Target {
     let url = format!("corbaloc:iiop:1.2@127.0.0.1:{port}/key");
     Target::unchecked_narrow(&builder.build().unwrap().string_to_object(&url).unwrap())
@@ -34,15 +34,15 @@ fn request_id(message: &[u8]) -> u32 {
 }
 
 #[test]
-fn a_future_is_what_the_call_would_return() {
+fn a_future_yields_the_result_of_the_call() {
     let server = Server::start();
     let target = block_on(Target::narrow_async(server.client().as_object())).unwrap();
     block_on(target.ping_async()).unwrap();
     assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3);
-    let text = String::from("of its own");
+    let text = String::from("a copy");
     let echo = target.echo_async(&text);
     drop(text);
-    assert_eq!(block_on(echo).unwrap(), "of its own");
+    assert_eq!(block_on(echo).unwrap(), "a copy");
     assert_eq!(block_on(target.echo_doubles_async(&[1.5, -2.0])).unwrap(), [1.5, -2.0]);
     match block_on(target.refuse_async(7)) {
         Err(RefuseError::Refused(refused)) => assert_eq!((refused.code, &*refused.why), (7, "because of 7")),
@@ -56,17 +56,17 @@ fn a_future_is_what_the_call_would_return() {
 }
 
 #[test]
-fn what_does_not_support_an_interface_is_not_narrowed_to_it() {
+fn narrowing_an_untyped_reference_asks_the_server() {
     let server = Server::start();
-    let stranger =
+    let untyped =
         server.client().as_object().orb().reference(Ior { type_id: String::new(), ..server.object.ior().clone() });
-    block_on(Target::narrow_async(&stranger)).expect("the object says so");
-    let answer = block_on(stranger.is_a_async("IDL:Other:1.0")).unwrap();
+    block_on(Target::narrow_async(&untyped)).expect("the server confirms the type");
+    let answer = block_on(untyped.is_a_async("IDL:Other:1.0")).unwrap();
     assert!(!answer);
 }
 
 #[test]
-fn hundreds_of_calls_wait_at_once_over_a_handful_of_connections() {
+fn hundreds_of_calls_can_be_pending_at_once() {
     let server = Server::start();
     let target = server.client();
     let calls: Vec<_> = (0..500).map(|number| (number, target.add_async(number, 1))).collect();
@@ -76,25 +76,25 @@ fn hundreds_of_calls_wait_at_once_over_a_handful_of_connections() {
 }
 
 #[test]
-fn threads_and_futures_read_for_each_other() {
+fn threads_and_the_reactor_read_replies_for_each_other() {
     let server = Server::start();
     let target = server.client_with(Orb::builder().connections_per_peer(1));
-    // A thread leads: it hands the future its reply.
+    // A thread reads, and passes the reply to the future.
     let leader = target.clone();
     let held = in_background(move || leader.hold(1));
     server.probe.await_held(1);
     assert_eq!(block_on(target.add_async(2, 3)).unwrap(), 5);
-    // The reactor reads: it leaves the reading to the thread that calls.
-    let waits = target.hold_async(2);
+    // The reactor reads, and leaves reading to a thread that calls.
+    let pending = target.hold_async(2);
     target.release(1).unwrap();
     held.recv_timeout(PATIENCE).unwrap().unwrap();
     assert_eq!(target.add(4, 5).unwrap(), 9);
     block_on(target.release_async(2)).unwrap();
-    block_on(waits).unwrap();
+    block_on(pending).unwrap();
 }
 
 #[test]
-fn many_threads_mix_both_forms_on_one_connection() {
+fn threads_mix_synchronous_and_asynchronous_calls_on_one_connection() {
     let server = Server::start();
     let target = server.client_with(Orb::builder().connections_per_peer(1));
     let begin = Arc::new(Barrier::new(4));
@@ -104,7 +104,7 @@ fn many_threads_mix_both_forms_on_one_connection() {
             begin.wait();
             for turn in 0..200 {
                 let pending = target.add_async(caller, turn);
-                let dropped = target.echo_async("nobody waits for this");
+                let dropped = target.echo_async("dropped before its reply");
                 if turn % 2 == 0 {
                     assert_eq!(target.add(turn, caller).unwrap(), caller + turn);
                 }
@@ -114,18 +114,18 @@ fn many_threads_mix_both_forms_on_one_connection() {
         })
     });
     for caller in callers.collect::<Vec<_>>() {
-        caller.recv_timeout(PATIENCE).expect("it came through");
+        caller.recv_timeout(PATIENCE).expect("the caller ends");
     }
 }
 
 #[test]
-fn what_the_transport_does_not_take_at_once_is_written_later() {
+fn a_partial_write_keeps_the_rest_queued() {
     let server = Server::start();
     let target = server.client_with(Orb::builder().connections_per_peer(1).buffer_limit(64 << 20));
     let long: Vec<u8> = (0..6 << 20).map(|at: u32| at.to_le_bytes()[1]).collect();
     let calls: Vec<_> = (0..4).map(|_| target.echo_octets_async(&long)).collect();
     let between = target.add_async(1, 1);
-    assert_eq!(target.add(2, 2).unwrap(), 4, "a thread writes what is left before its own");
+    assert_eq!(target.add(2, 2).unwrap(), 4, "a thread writes the queued requests before its own");
     assert_eq!(block_on(between).unwrap(), 2);
     for call in calls {
         assert!(block_on(call).unwrap() == long);
@@ -133,7 +133,7 @@ fn what_the_transport_does_not_take_at_once_is_written_later() {
 }
 
 #[test]
-fn a_one_way_is_done_when_it_is_sent() {
+fn a_one_way_future_completes_when_the_request_is_sent() {
     let server = Server::start();
     let target = server.client_with(Orb::builder().connections_per_peer(1));
     let notes: Vec<_> = (0..20).map(|_| target.note_async(&[7; 1 << 19])).collect();
@@ -142,19 +142,19 @@ fn a_one_way_is_done_when_it_is_sent() {
 }
 
 #[test]
-fn a_dropped_future_abandons_its_request_and_nothing_else() {
-    let (told, messages) = mpsc::channel();
-    let port = pretend(move |_, mut stream| {
+fn a_dropped_future_cancels_its_request_only() {
+    let (send, messages) = mpsc::channel();
+    let port = fake_server(move |_, mut stream| {
         while let Ok(message) = read_message(&mut stream) {
-            let is_over = message_type(&message) == 0 && told.send((message, stream.try_clone().unwrap())).is_err();
+            let is_over = message_type(&message) == 0 && send.send((message, stream.try_clone().unwrap())).is_err();
             if is_over {
                 return;
             }
             let next = read_message(&mut stream).unwrap();
-            told.send((next, stream.try_clone().unwrap())).unwrap();
+            send.send((next, stream.try_clone().unwrap())).unwrap();
         }
     });
-    // A server whose reference says that it is one of ours.
+    // CancelRequest is sent only to servers whose reference names Spandrel as the ORB.
     let ours = Server::start();
     let profile = IiopProfile { port, ..profile_of(&ours) };
     let ior = Ior { type_id: String::new(), profiles: vec![profile.encode().unwrap()] };
@@ -167,7 +167,7 @@ fn a_dropped_future_abandons_its_request_and_nothing_else() {
     let (cancel, _) = messages.recv_timeout(PATIENCE).unwrap();
     assert_eq!(message_type(&cancel), 2, "CancelRequest");
     assert_eq!(request_id(&cancel), request_id(&request));
-    // The connection is used further, and the late reply finds nobody.
+    // The connection stays in use, and the late reply is dropped.
     let further = target.add_async(3, 4);
     let (request_2, _) = messages.recv_timeout(PATIENCE).unwrap();
     for (id, answer) in [(request_id(&request), 3), (request_id(&request_2), 7)] {
@@ -181,19 +181,19 @@ fn a_dropped_future_abandons_its_request_and_nothing_else() {
 }
 
 #[test]
-fn time_outs_hold() {
+fn a_timeout_ends_an_asynchronous_call() {
     let server = Server::start();
     let target = server.client();
-    let error = late(&target, |limited| block_on(limited.hold_async(1)));
+    let error = call_until_timeout(&target, |limited| block_on(limited.hold_async(1)));
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::Maybe), "{error}");
     assert_eq!(block_on(target.add_async(1, 1)).unwrap(), 2, "on another connection");
     server.probe.open(1);
 }
 
 #[test]
-fn a_lost_connection_ends_all_who_wait_on_it() {
-    let (told, streams) = mpsc::channel();
-    let port = pretend(move |_, stream| told.send(stream).unwrap());
+fn a_lost_connection_ends_all_its_pending_calls() {
+    let (send, streams) = mpsc::channel();
+    let port = fake_server(move |_, stream| send.send(stream).unwrap());
     let target = target_at(port, Orb::builder().connections_per_peer(1));
     let calls: Vec<_> = (0..10).map(|_| target.ping_async()).collect();
     let mut stream: TcpStream = streams.recv_timeout(PATIENCE).unwrap();
@@ -206,12 +206,12 @@ fn a_lost_connection_ends_all_who_wait_on_it() {
 }
 
 #[test]
-fn what_was_not_acted_on_is_sent_again_on_another_connection() {
-    let (told, counts) = mpsc::channel();
-    let port = pretend(move |count, mut stream| {
+fn a_request_met_by_close_connection_is_resent_on_another_connection() {
+    let (send, counts) = mpsc::channel();
+    let port = fake_server(move |count, mut stream| {
         let request = read_message(&mut stream).unwrap();
         if count == 0 {
-            // Once more on this connection, so that it is not a new one that is closed.
+            // The first request is answered, so that the closed connection is not a new one.
             answer(&mut stream, request_id(&request), 1);
             read_message(&mut stream).unwrap();
             stream
@@ -220,8 +220,8 @@ fn what_was_not_acted_on_is_sent_again_on_another_connection() {
         } else {
             answer(&mut stream, request_id(&request), 2);
         }
-        told.send(count).unwrap();
-        // Until the client closes.
+        send.send(count).unwrap();
+        // Returns when the client closes the connection.
         let _ = stream.read(&mut [0; 64]);
     });
     let target = target_at(port, Orb::builder());
@@ -239,7 +239,7 @@ fn answer(stream: &mut TcpStream, id: u32, value: i32) {
 }
 
 #[test]
-fn nobody_there_is_told_by_the_future() {
+fn a_refused_connection_ends_the_future_with_transient() {
     let closed = ClosedPort::reserve();
     let target = target_at(closed.port(), Orb::builder());
     let calls: Vec<_> = (0..20).map(|_| target.ping_async()).collect();
@@ -250,33 +250,33 @@ fn nobody_there_is_told_by_the_future() {
 }
 
 #[test]
-fn a_dead_address_is_passed_over() {
+fn a_refusing_address_is_skipped() {
     let server = Server::start();
-    let dead = ClosedPort::reserve();
+    let closed = ClosedPort::reserve();
     let profile = |port| IiopProfile { port, ..profile_of(&server) }.encode().unwrap();
-    let ior = Ior { type_id: String::new(), profiles: vec![profile(dead.port()), profile(server.port())] };
+    let ior = Ior { type_id: String::new(), profiles: vec![profile(closed.port()), profile(server.port())] };
     let target = Target::unchecked_narrow(&Orb::builder().build().unwrap().reference(ior));
     assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3);
     assert_eq!(block_on(target.add_async(3, 4)).unwrap(), 7);
 }
 
 fn profile_of(server: &Server) -> IiopProfile {
-    spandrel_orb_tests::support::iiop_alone(&server.object.ior().profiles[0])
+    spandrel_orb_tests::support::without_local_addresses(&server.object.ior().profiles[0])
 }
 
 #[test]
-fn forwardings_are_followed_whatever_the_lengths_of_keys() {
+fn a_forwarding_is_followed_for_keys_of_any_length() {
     for version in [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2] {
         let server = Server::start();
         let profile = IiopProfile { version, ..profile_of(&server) };
-        let there = Ior { type_id: String::new(), profiles: vec![profile.encode().unwrap()] };
-        let port = pretend(move |_, mut stream| {
+        let forwarded = Ior { type_id: String::new(), profiles: vec![profile.encode().unwrap()] };
+        let port = fake_server(move |_, mut stream| {
             let request = read_message(&mut stream).unwrap();
             let id_at = if version == GiopVersion::V1_2 { 12 } else { 16 };
             let id = u32::from_ne_bytes(request[id_at..id_at + 4].try_into().unwrap());
             let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, version));
             let body = begin_reply(&mut out, id, ReplyStatus::LocationForward, &[]);
-            there.encode(&mut out).unwrap();
+            forwarded.encode(&mut out).unwrap();
             body.end(&mut out).unwrap();
             stream.write_all(&out.to_vec()).unwrap();
         });
@@ -287,13 +287,13 @@ fn forwardings_are_followed_whatever_the_lengths_of_keys() {
             let target = Target::unchecked_narrow(&orb.string_to_object(&url).unwrap());
             let numbers = [1.0, 2.5, -3.0];
             assert_eq!(block_on(target.echo_doubles_async(&numbers)).unwrap(), numbers, "GIOP {version}, {key}");
-            assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3, "it is remembered");
+            assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3, "the forwarding is cached");
         }
     }
 }
 
 #[test]
-fn the_table_of_those_who_wait_is_bounded() {
+fn the_number_of_pending_requests_is_bounded() {
     let server = Server::start();
     let target = server.client_with(Orb::builder().connections_per_peer(1).pending_requests(3));
     let held: Vec<_> = (0..3).map(|_| target.hold_async(1)).collect();
@@ -306,14 +306,14 @@ fn the_table_of_those_who_wait_is_bounded() {
 }
 
 #[test]
-fn shutdown_ends_all_who_wait() {
+fn shutdown_ends_pending_calls() {
     let server = Server::start();
     let target = server.client();
-    let waits = target.hold_async(1);
+    let pending = target.hold_async(1);
     server.probe.await_held(1);
     let orb = target.as_object().orb().clone();
     orb.shutdown(true).unwrap();
-    let error = block_on(waits).unwrap_err();
+    let error = block_on(pending).unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::BadInvOrder, CompletionStatus::Maybe), "{error}");
     let error = block_on(target.ping_async()).unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::BadInvOrder, CompletionStatus::No), "{error}");
@@ -321,13 +321,13 @@ fn shutdown_ends_all_who_wait() {
 }
 
 #[test]
-fn a_server_that_restarts_is_found_again() {
-    let kept = KeptPort::reserve();
-    let server = Server::with(kept.listening(Orb::builder()));
+fn a_restarted_server_is_reconnected() {
+    let reserved = ReservedPort::reserve();
+    let server = Server::with(reserved.listening(Orb::builder()));
     let target = server.client();
     block_on(target.ping_async()).unwrap();
     drop(server);
-    let again = Server::with(kept.listening(Orb::builder()));
-    assert_eq!(again.port(), kept.port);
+    let again = Server::with(reserved.listening(Orb::builder()));
+    assert_eq!(again.port(), reserved.port);
     assert_eq!(block_on(target.ping_async()).unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
 }

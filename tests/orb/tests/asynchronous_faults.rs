@@ -1,4 +1,4 @@
-//! Asynchronous calls whose peers are hostile, whose wakers misbehave and whose futures are treated badly.
+//! Asynchronous calls with hostile peers, panicking wakers, and futures that are dropped or forgotten.
 
 use std::{
     io::{Read, Write},
@@ -23,12 +23,12 @@ use spandrel_ipc::inet;
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{ClosedPort, KeptPort, PATIENCE, block_on, is_ready, kind_and_completion, pretend, read_message},
+    support::{ClosedPort, PATIENCE, ReservedPort, block_on, fake_server, is_ready, kind_and_completion, read_message},
 };
 
 const LOST_MAYBE: (SystemExceptionKind, CompletionStatus) = (SystemExceptionKind::CommFailure, CompletionStatus::Maybe);
 
-/// A reference to nobody in particular there.
+/// A reference to an object with the key `key` at this port.
 fn target_at(port: u16, builder: OrbBuilder) -> Target {
     let url = format!("corbaloc:iiop:1.2@127.0.0.1:{port}/key");
     Target::unchecked_narrow(&builder.build().unwrap().string_to_object(&url).unwrap())
@@ -51,23 +51,23 @@ fn sum(id: u32, value: i32) -> Vec<u8> {
     out.to_vec()
 }
 
-fn forward(id: u32, there: &Ior) -> Vec<u8> {
+fn forward(id: u32, target: &Ior) -> Vec<u8> {
     let mut out = Encoder::new(Wire::default());
     let body = begin_reply(&mut out, id, ReplyStatus::LocationForward, &[]);
-    there.encode(&mut out).unwrap();
+    target.encode(&mut out).unwrap();
     body.end(&mut out).unwrap();
     out.to_vec()
 }
 
 /// Reads until the client closes.
-fn read_out(stream: &mut TcpStream) {
+fn read_until_close(stream: &mut TcpStream) {
     while matches!(stream.read(&mut [0; 4096]), Ok(1..)) {}
 }
 
 #[test]
-fn a_peer_that_dies_at_any_octet_of_a_reply_leaves_the_call_open() {
+fn a_reply_cut_at_any_octet_gives_completed_maybe() {
     let whole = sum(1, 3).len();
-    let port = pretend(move |count, mut stream| {
+    let port = fake_server(move |count, mut stream| {
         let request = read_message(&mut stream).unwrap();
         stream.write_all(&sum(request_id(&request), 3)[..count.min(whole)]).unwrap();
     });
@@ -75,12 +75,12 @@ fn a_peer_that_dies_at_any_octet_of_a_reply_leaves_the_call_open() {
         let error = block_on(target_at(port, Orb::builder()).add_async(1, 2)).unwrap_err();
         assert_eq!(kind_and_completion(&error), LOST_MAYBE, "{error}");
     }
-    assert_eq!(block_on(target_at(port, Orb::builder()).add_async(1, 2)).unwrap(), 3, "all of it");
+    assert_eq!(block_on(target_at(port, Orb::builder()).add_async(1, 2)).unwrap(), 3, "with a complete reply");
 }
 
 #[test]
-fn a_peer_that_dies_before_it_has_read_anything_leaves_nobody_waiting() {
-    let port = pretend(|_, stream| drop(stream));
+fn a_connection_closed_before_any_read_ends_all_calls() {
+    let port = fake_server(|_, stream| drop(stream));
     let target = target_at(port, one_connection());
     let calls: Vec<_> = (0..50).map(|_| target.echo_octets_async(&[1; 100_000])).collect();
     for call in calls {
@@ -90,13 +90,13 @@ fn a_peer_that_dies_before_it_has_read_anything_leaves_nobody_waiting() {
 }
 
 #[test]
-fn a_peer_that_stops_to_write_ends_its_calls() {
-    let (told, streams) = mpsc::channel();
-    let port = pretend(move |_, mut stream| {
+fn a_peer_that_closes_its_sending_side_ends_the_calls() {
+    let (send, streams) = mpsc::channel();
+    let port = fake_server(move |_, mut stream| {
         read_message(&mut stream).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
-        // It is open towards us.
-        told.send(stream).unwrap();
+        // The connection stays open in the other direction.
+        send.send(stream).unwrap();
     });
     let error = block_on(target_at(port, Orb::builder()).add_async(1, 2)).unwrap_err();
     assert_eq!(kind_and_completion(&error), LOST_MAYBE, "{error}");
@@ -104,7 +104,7 @@ fn a_peer_that_stops_to_write_ends_its_calls() {
 }
 
 #[test]
-fn what_is_no_reply_ends_the_calls_of_its_connection() {
+fn an_invalid_answer_ends_all_calls_of_its_connection() {
     let answers: [(&str, &[u8], SystemExceptionKind); 7] = [
         ("wrong magic", b"HTTP/1.1 400 Bad Request\r\n\r\n", SystemExceptionKind::CommFailure),
         ("unknown version", b"GIOP\x02\x00\x01\x01\x04\x00\x00\x00abcd", SystemExceptionKind::CommFailure),
@@ -115,10 +115,10 @@ fn what_is_no_reply_ends_the_calls_of_its_connection() {
         ("a message error", b"GIOP\x01\x02\x01\x06\x00\x00\x00\x00", SystemExceptionKind::CommFailure),
     ];
     for (what, answer, expected) in answers {
-        let port = pretend(move |_, mut stream| {
+        let port = fake_server(move |_, mut stream| {
             (0..3).for_each(|_| drop(read_message(&mut stream).unwrap()));
             stream.write_all(answer).unwrap();
-            read_out(&mut stream);
+            read_until_close(&mut stream);
         });
         let target = target_at(port, one_connection());
         let calls: Vec<_> = (0..3).map(|_| target.ping_async()).collect();
@@ -130,15 +130,15 @@ fn what_is_no_reply_ends_the_calls_of_its_connection() {
 }
 
 #[test]
-fn replies_that_nobody_waits_for_and_double_ones_are_dropped() {
-    let port = pretend(|_, mut stream| {
+fn unknown_and_duplicate_replies_are_dropped() {
+    let port = fake_server(|_, mut stream| {
         for _ in 0..2 {
             let id = request_id(&read_message(&mut stream).unwrap());
             for (id, value) in [(id + 1000, 0), (id, 3), (id, 4), (u32::MAX, 0)] {
                 stream.write_all(&sum(id, value)).unwrap();
             }
         }
-        read_out(&mut stream);
+        read_until_close(&mut stream);
     });
     let target = target_at(port, one_connection());
     assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3);
@@ -146,24 +146,24 @@ fn replies_that_nobody_waits_for_and_double_ones_are_dropped() {
 }
 
 #[test]
-fn forwardings_in_a_circle_end() {
-    let (told, ports) = mpsc::channel::<u16>();
+fn a_circle_of_forwardings_ends() {
+    let (send, ports) = mpsc::channel::<u16>();
     let requests = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&requests);
     let mut own = None;
-    let port = pretend(move |_, mut stream| {
+    let port = fake_server(move |_, mut stream| {
         let port = *own.get_or_insert_with(|| ports.recv().unwrap());
         while let Ok(request) = read_message(&mut stream) {
             count.fetch_add(1, Ordering::SeqCst);
             let url = format!("corbaloc:iiop:1.2@127.0.0.1:{port}/key");
-            let there = Orb::builder().build().unwrap().string_to_object(&url).unwrap();
-            let forward = forward(request_id(&request), there.ior());
+            let target = Orb::builder().build().unwrap().string_to_object(&url).unwrap();
+            let forward = forward(request_id(&request), target.ior());
             if stream.write_all(&forward).is_err() {
                 return;
             }
         }
     });
-    told.send(port).unwrap();
+    send.send(port).unwrap();
     let error = block_on(target_at(port, one_connection()).ping_async()).unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Transient, CompletionStatus::No), "{error}");
     assert!(requests.load(Ordering::SeqCst) < 100);
@@ -171,24 +171,24 @@ fn forwardings_in_a_circle_end() {
 
 #[test]
 fn a_peer_that_reads_nothing_is_sent_a_bounded_number_of_requests() {
-    let (told, streams) = mpsc::channel();
-    let port = pretend(move |_, stream| drop(told.send(stream)));
+    let (send, streams) = mpsc::channel();
+    let port = fake_server(move |_, stream| drop(send.send(stream)));
     let target = target_at(port, one_connection().pending_requests(20));
     let long = vec![1; 8 << 20];
     let mut calls = vec![target.echo_octets_async(&long)];
     let mut stream: TcpStream = streams.recv_timeout(PATIENCE).unwrap();
-    // Once it is begun, nothing else waits for the connection to be opened.
+    // Once the first octet has arrived, no call waits for the connection.
     stream.read_exact(&mut [0]).unwrap();
     calls.extend((1..20).map(|_| target.echo_octets_async(&[1; 1000])));
     let error = block_on(target.ping_async()).unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Transient, CompletionStatus::No), "{error}");
-    // What was not written yet takes no room any more; the first of them was begun.
+    // Requests that were not written are removed from the table; the first one was begun.
     assert!(calls.iter_mut().all(|call| !is_ready(call)));
     let last = calls.pop().unwrap();
     drop(calls);
     let mut others: Vec<_> = (0..10).map(|_| target.ping_async()).collect();
     assert!(others.iter_mut().all(|call| !is_ready(call)), "there is room for them");
-    // Nor is there anybody on another connection.
+    // The server accepts no other connection either.
     drop((stream, streams));
     let errors = others.into_iter().map(|call| block_on(call).unwrap_err());
     for error in errors.chain([block_on(last).unwrap_err()]) {
@@ -197,19 +197,19 @@ fn a_peer_that_reads_nothing_is_sent_a_bounded_number_of_requests() {
 }
 
 #[test]
-fn a_time_out_ends_what_could_never_be_written() {
-    let port = pretend(|_, stream| mem::forget(stream));
+fn a_timeout_ends_calls_whose_request_is_not_written() {
+    let port = fake_server(|_, stream| mem::forget(stream));
     let target = target_at(port, one_connection().request_timeout(Some(Duration::from_millis(200))));
     let long = vec![1; 32 << 20];
-    // In whatever order they get the connection.
+    // The order in which they are written is undefined.
     let (first, second) = (target.echo_octets_async(&long), target.echo_octets_async(&long));
     for error in [block_on(first).unwrap_err(), block_on(second).unwrap_err()] {
-        // MAYBE is said too, if that is in the midst of a write.
+        // The completion status is MAYBE for the request that was being written.
         assert_eq!(error.kind(), SystemExceptionKind::Timeout, "{error}");
     }
 }
 
-/// A port where connecting takes for ever, for as long as these are kept.
+/// A port whose connections are never accepted while the returned guard lives.
 #[cfg(target_os = "linux")]
 fn unreachable_port() -> (u16, impl Sized) {
     let addr = inet::Addr::loopback(0);
@@ -225,14 +225,14 @@ fn unreachable_port() -> (u16, impl Sized) {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn calls_that_wait_for_a_connection_end_with_the_orb() {
-    let (port, _kept) = unreachable_port();
+fn shutdown_ends_calls_that_wait_for_a_connection() {
+    let (port, _backlog) = unreachable_port();
     let target = target_at(port, one_connection().connect_timeout(Some(Duration::from_secs(20))));
     let calls: Vec<_> = (0..100).map(|_| target.ping_async()).collect();
-    let (dropped, kept): (Vec<_>, Vec<_>) = calls.into_iter().enumerate().partition(|(at, _)| at % 2 == 0);
+    let (dropped, pending): (Vec<_>, Vec<_>) = calls.into_iter().enumerate().partition(|(at, _)| at % 2 == 0);
     drop(dropped);
     target.as_object().orb().shutdown(true).unwrap();
-    for (_, call) in kept {
+    for (_, call) in pending {
         let error = block_on(call).unwrap_err();
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::BadInvOrder, CompletionStatus::No), "{error}");
     }
@@ -240,29 +240,29 @@ fn calls_that_wait_for_a_connection_end_with_the_orb() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn calls_that_wait_for_a_connection_have_their_own_time_outs() {
-    let (port, _kept) = unreachable_port();
+fn calls_that_wait_for_a_connection_have_their_own_timeouts() {
+    let (port, _backlog) = unreachable_port();
     let target = target_at(port, one_connection().connect_timeout(Some(Duration::from_secs(20))));
-    let patient = target.ping_async();
+    let unlimited = target.ping_async();
     let limited = Target::unchecked_narrow(&target.as_object().with_timeout(Some(Duration::from_millis(50))));
     let error = block_on(limited.ping_async()).unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::No), "{error}");
-    drop(patient);
+    drop(unlimited);
 }
 
 #[test]
-fn shutdown_ends_what_is_only_half_written() {
-    let (told, streams) = mpsc::channel();
-    let port = pretend(move |_, stream| drop(told.send(stream)));
+fn shutdown_ends_partially_written_requests() {
+    let (send, streams) = mpsc::channel();
+    let port = fake_server(move |_, stream| drop(send.send(stream)));
     let target = target_at(port, one_connection());
     let long = vec![1; 32 << 20];
     let first = target.echo_octets_async(&long);
     let mut stream: TcpStream = streams.recv_timeout(PATIENCE).unwrap();
-    // Another thread connects, and begins to write it.
+    // The first request is being written by another thread.
     stream.read_exact(&mut [0]).unwrap();
     let calls = [first, target.echo_octets_async(&long)];
     target.as_object().orb().shutdown(true).unwrap();
-    // What was begun may be written to its end by whoever is at it; the other was not begun.
+    // The first request may be written completely; the second was not begun.
     for (call, completed) in calls.into_iter().zip([CompletionStatus::Maybe, CompletionStatus::No]) {
         let error = block_on(call).unwrap_err();
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::BadInvOrder, completed), "{error}");
@@ -280,19 +280,19 @@ fn ten_thousand_calls_wait_on_one_connection() {
 }
 
 #[test]
-fn ten_thousand_calls_are_dropped_and_forgotten_at_any_stage() {
+fn dropped_or_forgotten_futures_do_not_affect_later_calls() {
     let server = Server::start();
     let target = server.client_with(one_connection().pending_requests(20_000));
     for number in 0..10_000 {
         let call = target.add_async(number, 1);
-        // A future that is never dropped costs its memory, and nothing else.
+        // A forgotten future leaks its memory and has no other effect.
         if number % 3 == 0 { mem::forget(call) } else { drop(call) }
     }
     assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3);
     assert_eq!(target.add(3, 4).unwrap(), 7);
 }
 
-/// Runs something when it is woken.
+/// A waker that runs a closure.
 struct OnWake<F>(F);
 
 impl<F: Fn() + Send + Sync + 'static> Wake for OnWake<F> {
@@ -310,24 +310,24 @@ fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
 }
 
 #[test]
-fn wakers_that_panic_disturb_nobody() {
+fn a_panicking_waker_does_not_affect_other_calls() {
     let server = Server::start();
     let target = server.client_with(one_connection());
     let mut held = target.hold_async(1);
     let (woken, wakes) = mpsc::channel();
     let panics = waker(move || {
         woken.send(()).unwrap();
-        panic!("as asked");
+        panic!("intended");
     });
     assert!(poll(&mut held, &panics).is_pending());
     target.release(1).unwrap();
     wakes.recv_timeout(PATIENCE).unwrap();
     block_on(held).unwrap();
-    assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3, "the connection and the reactor go on");
+    assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3, "the connection and the reactor continue");
 }
 
 #[test]
-fn wakers_may_call_asynchronously() {
+fn a_waker_may_make_asynchronous_calls() {
     let server = Server::start();
     let target = server.client_with(one_connection());
     let mut held = target.hold_async(1);
@@ -343,38 +343,38 @@ fn wakers_may_call_asynchronously() {
 }
 
 #[test]
-fn the_last_reference_may_be_dropped_by_a_waker() {
+fn a_waker_may_drop_the_last_reference_of_its_orb() {
     let server = Server::start();
     for gate in 0..10 {
         let target = server.client_with(one_connection());
         let mut held = target.hold_async(gate);
         server.probe.await_held(1);
-        // The waker has all that is left of the ORB: the reference, and the future that it wakes.
-        let kept = Arc::new(Mutex::new(None));
-        let (told, dropped) = mpsc::channel();
+        // The waker holds the last handles of the ORB: the reference and the future that it wakes.
+        let handles = Arc::new(Mutex::new(None));
+        let (send, dropped) = mpsc::channel();
         let drops = {
-            let kept = Arc::clone(&kept);
+            let handles = Arc::clone(&handles);
             waker(move || {
-                drop(kept.lock().unwrap().take());
-                told.send(()).unwrap();
+                drop(handles.lock().unwrap().take());
+                send.send(()).unwrap();
             })
         };
         assert!(poll(&mut held, &drops).is_pending());
-        *kept.lock().unwrap() = Some((target, held));
+        *handles.lock().unwrap() = Some((target, held));
         server.probe.open(gate);
         dropped.recv_timeout(PATIENCE).unwrap();
     }
 }
 
 #[test]
-fn an_orb_may_end_inside_of_a_waker_of_its_own() {
+fn a_waker_may_shut_its_orb_down() {
     let server = Server::start();
     let target = server.client_with(one_connection());
     let (mut held, other) = (target.hold_async(1), target.hold_async(2));
     server.probe.await_held(2);
     let orb = target.as_object().orb().clone();
-    let (told, ended) = mpsc::channel();
-    let ends = waker(move || told.send(orb.shutdown(false)).unwrap());
+    let (send, ended) = mpsc::channel();
+    let ends = waker(move || send.send(orb.shutdown(false)).unwrap());
     assert!(poll(&mut held, &ends).is_pending());
     server.probe.open(1);
     ended.recv_timeout(PATIENCE).unwrap().unwrap();
@@ -385,7 +385,7 @@ fn an_orb_may_end_inside_of_a_waker_of_its_own() {
 }
 
 #[test]
-fn many_threads_may_poll_the_same_future_in_turn() {
+fn several_threads_may_poll_the_same_future_in_turn() {
     let server = Server::start();
     let target = server.client_with(one_connection());
     for gate in 0..50 {
@@ -398,14 +398,14 @@ fn many_threads_may_poll_the_same_future_in_turn() {
                     let me = thread::current();
                     let waker = waker(move || me.unpark());
                     while !is_done.load(Ordering::SeqCst) {
-                        let mut place = held.lock().unwrap();
-                        let Some(future) = place.as_mut() else { return };
+                        let mut slot = held.lock().unwrap();
+                        let Some(future) = slot.as_mut() else { return };
                         if let Poll::Ready(outcome) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                             outcome.unwrap();
-                            *place = None;
+                            *slot = None;
                             is_done.store(true, Ordering::SeqCst);
                         }
-                        drop(place);
+                        drop(slot);
                         thread::yield_now();
                     }
                 })
@@ -416,11 +416,11 @@ fn many_threads_may_poll_the_same_future_in_turn() {
     }
 }
 
-/// Gives way once.
-async fn give_way() {
-    let mut gave = false;
+/// Yields once.
+async fn yield_now() {
+    let mut has_yielded = false;
     std::future::poll_fn(|cx| {
-        if mem::replace(&mut gave, true) {
+        if mem::replace(&mut has_yielded, true) {
             return Poll::Ready(());
         }
         cx.waker().wake_by_ref();
@@ -430,27 +430,27 @@ async fn give_way() {
 }
 
 #[test]
-fn a_task_that_gives_way_lets_others_run() {
+fn a_task_that_yields_lets_other_tasks_run() {
     let orb = Orb::builder().build().unwrap();
     let is_set = Arc::new(AtomicBool::new(false));
-    let (told, ended) = mpsc::channel();
-    let sees = Arc::clone(&is_set);
+    let (send, ended) = mpsc::channel();
+    let flag = Arc::clone(&is_set);
     orb.spawn(async move {
-        while !sees.load(Ordering::SeqCst) {
-            give_way().await;
+        while !flag.load(Ordering::SeqCst) {
+            yield_now().await;
         }
-        told.send(()).unwrap();
+        send.send(()).unwrap();
     })
     .unwrap();
     orb.spawn(async move { is_set.store(true, Ordering::SeqCst) }).unwrap();
-    ended.recv_timeout(PATIENCE).expect("one thread runs both");
+    ended.recv_timeout(PATIENCE).expect("one thread runs both tasks");
 }
 
 #[test]
-fn an_orderly_close_with_requests_under_way_sends_them_once_more() {
-    let port = pretend(|count, mut stream| {
+fn pending_requests_are_resent_after_close_connection() {
+    let port = fake_server(|count, mut stream| {
         if count == 0 {
-            // One is answered, so that it is no new connection that is closed.
+            // One request is answered first, so that the closed connection is not a new one.
             let id = request_id(&read_message(&mut stream).unwrap());
             stream.write_all(&sum(id, 1)).unwrap();
             (0..3).for_each(|_| drop(read_message(&mut stream).unwrap()));
@@ -468,10 +468,10 @@ fn an_orderly_close_with_requests_under_way_sends_them_once_more() {
 }
 
 #[test]
-fn nobody_listens_any_more_while_calls_are_under_way() {
-    let kept = KeptPort::reserve();
-    let listener = TcpListener::bind(("127.0.0.1", kept.port)).unwrap();
-    let target = target_at(kept.port, Orb::builder());
+fn calls_to_a_closing_listener_end_with_an_exception() {
+    let reserved = ReservedPort::reserve();
+    let listener = TcpListener::bind(("127.0.0.1", reserved.port)).unwrap();
+    let target = target_at(reserved.port, Orb::builder());
     let calls: Vec<_> = (0..20).map(|_| target.ping_async()).collect();
     drop(listener);
     for call in calls {
@@ -481,7 +481,7 @@ fn nobody_listens_any_more_while_calls_are_under_way() {
 }
 
 #[test]
-fn profiles_that_are_all_dead_end_the_call() {
+fn a_call_ends_with_transient_when_all_profiles_refuse() {
     let server = Server::start();
     let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let dead = [(); 3].map(|()| ClosedPort::reserve());

@@ -1,4 +1,4 @@
-//! Servants that answer when they can, over real sockets.
+//! Servants that answer asynchronously, over real sockets.
 
 use std::{
     collections::HashSet,
@@ -24,10 +24,10 @@ use spandrel_cdr::{CdrError, Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     probe::{Refused, Target, TargetAsyncServant, TargetAsyncSkeleton, target::RefuseError},
-    support::{PATIENCE, block_on, comes, in_background, kind_and_completion, late, read_message},
+    support::{PATIENCE, block_on, call_until_timeout, comes, in_background, kind_and_completion, read_message},
 };
 
-/// Gates that futures wait at.
+/// Gates that futures await.
 #[derive(Default)]
 struct Gates {
     state: Mutex<State>,
@@ -64,14 +64,14 @@ impl Gates {
         .await;
     }
 
-    fn await_that(&self, is_so: impl Fn(&State) -> bool) {
+    fn await_state(&self, is_so: impl Fn(&State) -> bool) {
         let state = self.state.lock().unwrap();
         let (_state, result) = self.changed.wait_timeout_while(state, PATIENCE, |state| !is_so(state)).unwrap();
-        assert!(!result.timed_out(), "it never came to be");
+        assert!(!result.timed_out(), "timed out waiting for the condition");
     }
 }
 
-/// The time for which a request waits.
+/// Guard of a held request.
 struct Held<'g>(&'g Gates);
 
 impl<'g> Held<'g> {
@@ -91,17 +91,17 @@ impl Drop for Held<'_> {
     }
 }
 
-/// A gate that is open.
+/// An open gate.
 const OPEN: u32 = 101;
-/// The gate of notes that say `[1]`.
+/// The gate of one-way requests with the data `[1]`.
 const NOTES: u32 = 102;
 
-struct Patient {
+struct GatedServant {
     gates: Arc<Gates>,
     notes: Arc<AtomicUsize>,
 }
 
-impl TargetAsyncServant for Patient {
+impl TargetAsyncServant for GatedServant {
     async fn ping(&self) -> Result<(), SystemException> {
         Ok(())
     }
@@ -111,7 +111,7 @@ impl TargetAsyncServant for Patient {
     }
 
     async fn echo(&self, text: &str) -> Result<String, SystemException> {
-        // What is borrowed stays valid, although other requests are read meanwhile.
+        // Borrowed arguments stay valid while other requests are read.
         self.gates.pass(100).await;
         Ok(text.to_owned())
     }
@@ -126,7 +126,7 @@ impl TargetAsyncServant for Patient {
     }
 
     async fn refuse(&self, code: i32) -> Result<(), RefuseError> {
-        if code == 0 { Ok(()) } else { Err(Refused { why: "as asked".to_owned(), code }.into()) }
+        if code == 0 { Ok(()) } else { Err(Refused { why: "intended".to_owned(), code }.into()) }
     }
 
     async fn fail(&self, minor: u32) -> Result<(), SystemException> {
@@ -134,7 +134,7 @@ impl TargetAsyncServant for Patient {
     }
 
     async fn panic(&self) -> Result<(), SystemException> {
-        panic!("as asked")
+        panic!("intended")
     }
 
     async fn note(&self, data: &[u8]) -> Result<(), SystemException> {
@@ -183,8 +183,8 @@ impl Server {
         let orb = builder.build().unwrap();
         let (gates, notes) = (Arc::<Gates>::default(), Arc::<AtomicUsize>::default());
         gates.open(OPEN);
-        let patient = Patient { gates: Arc::clone(&gates), notes: Arc::clone(&notes) };
-        let object = Poa::root(&orb).unwrap().activate(TargetAsyncSkeleton::new(patient)).unwrap();
+        let servant = GatedServant { gates: Arc::clone(&gates), notes: Arc::clone(&notes) };
+        let object = Poa::root(&orb).unwrap().activate(TargetAsyncSkeleton::new(servant)).unwrap();
         Self { orb, object, gates, notes }
     }
 
@@ -203,15 +203,15 @@ impl Drop for Server {
     }
 }
 
-/// Over connections that have threads, and over those that the reactor serves.
-fn everywhere(test: impl Fn(OrbBuilder)) {
+/// Runs a test with connections that have their own threads, and with connections of the reactor.
+fn with_threads_and_reactor(test: impl Fn(OrbBuilder)) {
     test(Orb::builder());
     test(Orb::builder().concurrency(Concurrency::LeaderFollowers { threads: None }));
 }
 
 #[test]
-fn it_answers_like_any_other() {
-    everywhere(|builder| {
+fn an_asynchronous_servant_answers_every_kind_of_call() {
+    with_threads_and_reactor(|builder| {
         let server = Server::with(builder);
         let target = server.client();
         target.ping().unwrap();
@@ -234,16 +234,16 @@ fn it_answers_like_any_other() {
 }
 
 #[test]
-fn hundreds_of_requests_wait_without_a_thread_each() {
-    everywhere(|builder| {
+fn hundreds_of_pending_requests_need_no_thread_each() {
+    with_threads_and_reactor(|builder| {
         let server = Server::with(builder);
         let target = server.client_with(Orb::builder().connections_per_peer(1));
         let text = "borrowed".repeat(100);
         let octets = vec![9; 5000];
         let mut texts: Vec<_> = (0..200).map(|_| target.echo_async(&text)).collect();
         let mut sequences: Vec<_> = (0..50).map(|_| target.echo_octets_async(&octets)).collect();
-        server.gates.await_that(|state| state.held == 250);
-        assert_eq!(target.add(1, 1).unwrap(), 2, "others are served meanwhile");
+        server.gates.await_state(|state| state.held == 250);
+        assert_eq!(target.add(1, 1).unwrap(), 2, "other requests are served meanwhile");
         target.release(100).unwrap();
         texts.drain(..).for_each(|echo| assert_eq!(block_on(echo).unwrap(), text));
         sequences.drain(..).for_each(|echo| assert_eq!(block_on(echo).unwrap(), octets));
@@ -251,62 +251,62 @@ fn hundreds_of_requests_wait_without_a_thread_each() {
 }
 
 #[test]
-fn what_the_client_cancels_is_dropped() {
-    everywhere(|builder| {
+fn a_cancelled_requests_future_is_dropped() {
+    with_threads_and_reactor(|builder| {
         let server = Server::with(builder);
         let target = server.client_with(Orb::builder().connections_per_peer(1));
         let call = target.hold_async(1);
-        server.gates.await_that(|state| state.held == 1);
+        server.gates.await_state(|state| state.held == 1);
         drop(call);
-        server.gates.await_that(|state| state.held == 0 && state.dropped == 1);
+        server.gates.await_state(|state| state.held == 0 && state.dropped == 1);
         target.ping().unwrap();
     });
 }
 
 #[test]
-fn what_a_client_asked_that_is_gone_is_dropped() {
-    everywhere(|builder| {
+fn the_futures_of_a_closed_connection_are_dropped() {
+    with_threads_and_reactor(|builder| {
         let server = Server::with(builder);
         let target = server.client();
-        assert_eq!(late(&target, |limited| limited.hold(1)).kind(), SystemExceptionKind::Timeout);
+        assert_eq!(call_until_timeout(&target, |limited| limited.hold(1)).kind(), SystemExceptionKind::Timeout);
         drop(target);
-        server.gates.await_that(|state| state.held == 0 && state.dropped == 1);
+        server.gates.await_state(|state| state.held == 0 && state.dropped == 1);
     });
 }
 
 #[test]
-fn shutdown_waits_for_answers() {
-    everywhere(|builder| {
+fn shutdown_waits_for_pending_futures() {
+    with_threads_and_reactor(|builder| {
         let server = Server::with(builder);
         let target = server.client();
         let held = in_background(move || target.hold(1));
-        server.gates.await_that(|state| state.held == 1);
+        server.gates.await_state(|state| state.held == 1);
         server.orb.shutdown(false).unwrap();
         let (gates, orb) = (Arc::clone(&server.gates), server.orb.clone());
         let ended = in_background(move || orb.run());
-        assert!(ended.recv_timeout(Duration::from_millis(50)).is_err(), "one is still to be answered");
+        assert!(ended.recv_timeout(Duration::from_millis(50)).is_err(), "a request is not answered yet");
         gates.open(1);
-        held.recv_timeout(PATIENCE).unwrap().expect("it was answered before the goodbye");
-        ended.recv_timeout(PATIENCE).expect("that was all");
+        held.recv_timeout(PATIENCE).unwrap().expect("the request was answered before CloseConnection");
+        ended.recv_timeout(PATIENCE).expect("the shutdown is complete");
     });
 }
 
 #[test]
-fn shutdown_does_not_wait_for_ever() {
-    everywhere(|builder| {
+fn shutdown_drops_pending_futures_after_its_timeout() {
+    with_threads_and_reactor(|builder| {
         let server = Server::with(builder.shutdown_timeout(Duration::from_millis(100)));
         let target = server.client();
         let held = in_background(move || target.hold(1));
-        server.gates.await_that(|state| state.held == 1);
+        server.gates.await_state(|state| state.held == 1);
         server.orb.shutdown(true).unwrap();
         let error = held.recv_timeout(PATIENCE).unwrap().unwrap_err();
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::CommFailure, CompletionStatus::Maybe), "{error}");
-        server.gates.await_that(|state| state.held == 0);
+        server.gates.await_state(|state| state.held == 0);
     });
 }
 
 #[test]
-fn any_executor_will_do() {
+fn a_custom_spawner_runs_the_futures() {
     let (send, tasks) = mpsc::channel::<Task>();
     let executor = thread::spawn(move || tasks.into_iter().map(block_on).count());
     let server = Server::with(Orb::builder().spawner(move |task| send.send(task).unwrap()));
@@ -318,10 +318,10 @@ fn any_executor_will_do() {
     assert_eq!(executor.join().unwrap(), 2);
 }
 
-/// Answers from a thread of its own, or never.
-struct Later;
+/// A servant that answers `add` from another thread, and drops other calls.
+struct AnsweringThread;
 
-impl Servant for Later {
+impl Servant for AnsweringThread {
     fn repository_id(&self) -> &'static str {
         "IDL:Probe/Target:1.0"
     }
@@ -335,7 +335,7 @@ impl Servant for Later {
         let (call, replied) = call.defer()?;
         thread::spawn(move || {
             if answers {
-                let answered = call.arguments().and_then(|mut input| {
+                let read_reply_id = call.arguments().and_then(|mut input| {
                     let sum = input.i32()? + input.i32()?;
                     call.answer(|call| {
                         call.reply(|out| {
@@ -344,7 +344,7 @@ impl Servant for Later {
                         })
                     })
                 });
-                call.end(answered);
+                call.end(read_reply_id);
             }
         });
         Ok(replied)
@@ -352,9 +352,9 @@ impl Servant for Later {
 }
 
 #[test]
-fn another_thread_may_answer_and_one_that_does_not_is_noticed() {
+fn a_deferred_call_is_answered_by_another_thread_or_raises_no_response() {
     let orb = Orb::builder().build().unwrap();
-    let object = Poa::root(&orb).unwrap().activate(Later).unwrap();
+    let object = Poa::root(&orb).unwrap().activate(AnsweringThread).unwrap();
     let client = Orb::builder().build().unwrap().string_to_object(&object.to_string()).unwrap();
     let target = Target::unchecked_narrow(&client);
     assert_eq!(target.add(5, 6).unwrap(), 11);
@@ -364,12 +364,12 @@ fn another_thread_may_answer_and_one_that_does_not_is_noticed() {
 }
 
 #[test]
-fn a_one_way_is_served_though_its_client_has_left() {
-    everywhere(|builder| {
+fn a_one_way_is_served_after_its_client_has_closed() {
+    with_threads_and_reactor(|builder| {
         let server = Server::with(builder);
         let (gates, notes) = (Arc::clone(&server.gates), Arc::clone(&server.notes));
         let mut stream = connect(&server.object);
-        // Held up until the client is gone: a two-way beside it is given up then.
+        // The one-way is held until the client has closed; the two-way beside it is cancelled then.
         stream
             .write_all(&request(&server.object, 1, ResponseFlags::NONE, "note", |out| out.octet_sequence(&[1])))
             .unwrap();
@@ -378,9 +378,9 @@ fn a_one_way_is_served_though_its_client_has_left() {
             Ok(())
         });
         stream.write_all(&hold).unwrap();
-        gates.await_that(|state| state.held == 2);
+        gates.await_state(|state| state.held == 2);
         drop(stream);
-        gates.await_that(|state| state.held == 1 && state.dropped == 1);
+        gates.await_state(|state| state.held == 1 && state.dropped == 1);
         assert_eq!(notes.load(Ordering::SeqCst), 0);
         gates.open(NOTES);
         comes("the one-way", || notes.load(Ordering::SeqCst) > 0);
@@ -388,22 +388,22 @@ fn a_one_way_is_served_though_its_client_has_left() {
 }
 
 #[test]
-fn shutdown_does_not_wait_for_one_ways_for_ever() {
-    everywhere(|builder| {
+fn shutdown_drops_pending_one_ways_after_its_timeout() {
+    with_threads_and_reactor(|builder| {
         let server = Server::with(builder.shutdown_timeout(Duration::from_millis(100)));
         let target = server.client();
         target.note(&[1]).unwrap();
-        server.gates.await_that(|state| state.held == 1);
+        server.gates.await_state(|state| state.held == 1);
         server.orb.shutdown(true).unwrap();
-        server.gates.await_that(|state| state.held == 0);
+        server.gates.await_state(|state| state.held == 0);
         assert_eq!(server.notes.load(Ordering::SeqCst), 0);
     });
 }
 
-/// What may go wrong between an upcall and its answer.
-struct Clumsy;
+/// A servant with errors between an upcall and its answer.
+struct FaultyServant;
 
-impl Servant for Clumsy {
+impl Servant for FaultyServant {
     fn repository_id(&self) -> &'static str {
         "IDL:Clumsy:1.0"
     }
@@ -421,7 +421,7 @@ impl Servant for Clumsy {
         let (call, replied) = call.defer()?;
         match operation {
             "fails_after_deferring" => return Err(failure()),
-            "panics_after_deferring" => panic!("as asked"),
+            "panics_after_deferring" => panic!("intended"),
             "answers_twice" => drop((call.answer(empty)?, call.answer(empty)?)),
             "answers_inside_of_an_answer" => {
                 let both = call.answer(|outer| {
@@ -436,11 +436,11 @@ impl Servant for Clumsy {
             }
             "fails_and_answers" => {
                 call.answer(|_| Err(failure())).unwrap_err();
-                let answered = call.answer(empty);
-                call.end(answered);
+                let read_reply_id = call.answer(empty);
+                call.end(read_reply_id);
             }
             "panics_in_an_answer" => {
-                let panicked = catch_unwind(AssertUnwindSafe(|| call.answer(|_| panic!("as asked"))));
+                let panicked = catch_unwind(AssertUnwindSafe(|| call.answer(|_| panic!("intended"))));
                 assert!(panicked.is_err());
                 call.end(Err(failure()));
             }
@@ -451,10 +451,10 @@ impl Servant for Clumsy {
 }
 
 #[test]
-fn whatever_goes_wrong_a_request_is_answered_once() {
-    everywhere(|builder| {
+fn every_error_after_deferring_gives_exactly_one_reply() {
+    with_threads_and_reactor(|builder| {
         let orb = builder.build().unwrap();
-        let object = Poa::root(&orb).unwrap().activate(Clumsy).unwrap();
+        let object = Poa::root(&orb).unwrap().activate(FaultyServant).unwrap();
         let mut stream = connect(&object);
         let operations = [
             "fails_after_deferring",
@@ -471,32 +471,32 @@ fn whatever_goes_wrong_a_request_is_answered_once() {
                 let request = request(&object, id, ResponseFlags::TWO_WAY, operation, |_| Ok(()));
                 stream.write_all(&request).unwrap();
             }
-            let mut ids = [answered(&mut stream), answered(&mut stream)];
+            let mut ids = [read_reply_id(&mut stream), read_reply_id(&mut stream)];
             ids.sort_unstable();
             assert_eq!(ids, [id, id + 1], "{operation}");
         }
         stream.shutdown(Shutdown::Write).unwrap();
-        assert!(read_message(&mut stream).is_err(), "that was all");
+        assert!(read_message(&mut stream).is_err(), "there is no further reply");
         orb.shutdown(true).unwrap();
     });
 }
 
 #[test]
-fn a_spawner_that_takes_no_tasks_has_each_request_answered_once() {
-    let refuse: [fn(Task); 2] = [|task| drop(task), |_| panic!("as asked")];
+fn a_spawner_that_refuses_tasks_gives_exactly_one_reply() {
+    let refuse: [fn(Task); 2] = [|task| drop(task), |_| panic!("intended")];
     for refuse in refuse {
         let server = Server::with(Orb::builder().spawner(refuse));
         let mut stream = connect(&server.object);
         for id in 0..3 {
             stream.write_all(&request(&server.object, id, ResponseFlags::TWO_WAY, "ping", |_| Ok(()))).unwrap();
-            assert_eq!(answered(&mut stream), id);
+            assert_eq!(read_reply_id(&mut stream), id);
         }
         let error = server.client().ping().unwrap_err();
         assert!(matches!(error.kind(), SystemExceptionKind::NoResponse | SystemExceptionKind::Unknown), "{error}");
     }
 }
 
-/// A connection to the object's server that is no ORB's.
+/// A connection whose messages are encoded by the test.
 fn connect(object: &ObjectRef) -> TcpStream {
     let profile = profile_of(object);
     let stream = TcpStream::connect((profile.host.as_str(), profile.port)).unwrap();
@@ -523,19 +523,19 @@ fn request(
     out.to_vec()
 }
 
-/// The id of the request that the next message replies to.
-fn answered(stream: &mut TcpStream) -> u32 {
+/// Reads a Reply and returns its request id.
+fn read_reply_id(stream: &mut TcpStream) -> u32 {
     let message = read_message(stream).unwrap();
     assert_eq!(message[7], 1, "a reply");
     u32::from_ne_bytes(message[12..16].try_into().unwrap())
 }
 
 #[test]
-fn a_connection_defers_a_bounded_number() {
+fn the_number_of_deferred_requests_of_a_connection_is_bounded() {
     let server = Server::with(Orb::builder());
     let target = server.client_with(Orb::builder().connections_per_peer(1).pending_requests(2000));
     let held: Vec<_> = (0..1024).map(|_| target.hold_async(1)).collect();
-    server.gates.await_that(|state| state.held == 1024);
+    server.gates.await_state(|state| state.held == 1024);
     let error = block_on(target.hold_async(1)).unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Transient, CompletionStatus::No), "{error}");
     server.gates.open(1);
@@ -544,19 +544,19 @@ fn a_connection_defers_a_bounded_number() {
 }
 
 #[test]
-fn a_connection_defers_a_bounded_number_of_octets() {
+fn the_memory_of_deferred_requests_of_a_connection_is_bounded() {
     const OCTETS: usize = 30 << 20;
     let server = Server::with(Orb::builder().max_connection_memory(64 << 20));
     let target = server.client_with(Orb::builder().connections_per_peer(1));
     let data = vec![7; OCTETS];
     let held: Vec<_> = (0..2).map(|_| target.echo_octets_async(&data)).collect();
-    server.gates.await_that(|state| state.held == 2);
+    server.gates.await_state(|state| state.held == 2);
     let error = block_on(target.echo_octets_async(&data)).unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Transient, CompletionStatus::No), "{error}");
     let small = target.echo_octets_async(&data[..10]);
-    server.gates.await_that(|state| state.held == 3);
+    server.gates.await_state(|state| state.held == 3);
     server.gates.open(100);
     assert_eq!(block_on(small).unwrap(), data[..10]);
     held.into_iter().for_each(|held| assert!(block_on(held).unwrap() == data));
-    assert!(block_on(target.echo_octets_async(&data)).unwrap() == data, "those that were answered count no longer");
+    assert!(block_on(target.echo_octets_async(&data)).unwrap() == data, "answered requests release their memory");
 }

@@ -1,4 +1,5 @@
-//! A peer that does not read: each kind of call waits as long as it says, and what waits takes no more memory than it may.
+//! Peers that do not read: each kind of call waits according to its policy, and unsent data stays within the
+//! buffer limit.
 
 use std::{
     net::TcpStream,
@@ -15,68 +16,69 @@ use spandrel::{
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, in_background, is_ready, kind_and_completion, pretend, read_message},
+    support::{PATIENCE, fake_server, in_background, is_ready, kind_and_completion, read_message},
 };
 
 const LIMIT: usize = 64 * 1024;
 
-/// A peer that accepts and reads nothing, and a target there.
-fn deaf(builder: OrbBuilder) -> (Orb, Target, mpsc::Receiver<TcpStream>) {
+/// A server that accepts connections and reads nothing, and a target there.
+fn server_that_never_reads(builder: OrbBuilder) -> (Orb, Target, mpsc::Receiver<TcpStream>) {
     let (send, accepted) = mpsc::channel();
-    let port = pretend(move |_, stream| drop(send.send(stream)));
+    let port = fake_server(move |_, stream| drop(send.send(stream)));
     let orb = builder.socket_queues(Some(8192), Some(8192)).connections_per_peer(1).build().unwrap();
     let target = Target::unchecked_narrow(&orb.string_to_object(&format!("corbaloc::127.0.0.1:{port}/x")).unwrap());
     (orb, target, accepted)
 }
 
-fn scoped(target: &Target, scope: SyncScopePolicy, timeout: Duration) -> Target {
+fn with_sync_scope(target: &Target, scope: SyncScopePolicy, timeout: Duration) -> Target {
     let object = target.as_object().with_timeout(Some(timeout));
     Target::unchecked_narrow(&object.set_policy_overrides(&[scope.into()], SetOverrideType::AddOverride).unwrap())
 }
 
 #[test]
-fn a_one_way_waits_for_the_transport_and_no_longer_than_its_time() {
-    let (_orb, target, _accepted) = deaf(Orb::builder());
+fn a_one_way_with_transport_waits_until_its_timeout() {
+    let (_orb, target, _accepted) = server_that_never_reads(Orb::builder());
     let timeout = Duration::from_millis(150);
-    let target = scoped(&target, SyncScopePolicy::WithTransport, timeout);
+    let target = with_sync_scope(&target, SyncScopePolicy::WithTransport, timeout);
     let begun = Instant::now();
     let (full, before) = loop {
         let before = Instant::now();
         if let Err(error) = target.note(&[7; 50_000]) {
             break (error, before);
         }
-        assert!(begun.elapsed() < PATIENCE, "everything was taken");
+        assert!(begun.elapsed() < PATIENCE, "the transport accepted all data");
     };
     assert_eq!(kind_and_completion(&full), (SystemExceptionKind::Timeout, CompletionStatus::No), "{full}");
     assert!(before.elapsed() >= timeout);
 }
 
 #[test]
-fn one_that_waits_for_the_server_or_its_target_waits_for_the_answer() {
+fn a_one_way_with_server_or_with_target_waits_for_the_reply() {
     let server = Server::start();
     let orb = Orb::builder().build().unwrap();
     let target = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap());
     for (round, scope) in [(1, SyncScopePolicy::WithServer), (2, SyncScopePolicy::WithTarget)] {
-        scoped(&target, scope, PATIENCE).note(&[7]).unwrap();
+        with_sync_scope(&target, scope, PATIENCE).note(&[7]).unwrap();
         if scope == SyncScopePolicy::WithTarget {
             assert_eq!(server.probe.counted(), round);
         }
     }
-    let (_orb, deaf, _accepted) = deaf(Orb::builder());
+    let (_orb, server_that_never_reads, _accepted) = server_that_never_reads(Orb::builder());
     for scope in [SyncScopePolicy::WithServer, SyncScopePolicy::WithTarget] {
-        let error = scoped(&deaf, scope, Duration::from_millis(100)).note(&[7]).unwrap_err();
+        let error =
+            with_sync_scope(&server_that_never_reads, scope, Duration::from_millis(100)).note(&[7]).unwrap_err();
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::Maybe), "{error}");
     }
 }
 
 #[test]
-fn asynchronous_calls_are_refused_when_too_much_waits_to_be_written() {
-    let (_orb, target, accepted) = deaf(Orb::builder().buffer_limit(LIMIT));
-    // One request is always taken, however long it is.
+fn asynchronous_calls_beyond_the_buffer_limit_are_refused() {
+    let (_orb, target, accepted) = server_that_never_reads(Orb::builder().buffer_limit(LIMIT));
+    // One request is always accepted, whatever its length.
     let mut first = target.echo_octets_async(&vec![7; 2 << 20]);
     assert!(!is_ready(&mut first));
     let mut stream = accepted.recv_timeout(PATIENCE).unwrap();
-    // Once it is begun, nothing waits for the connection to be opened.
+    // Once the first octet has arrived, no request waits for the connection.
     stream.peek(&mut [0]).unwrap();
     let mut waiting = Vec::new();
     let refused = loop {
@@ -88,30 +90,30 @@ fn asynchronous_calls_are_refused_when_too_much_waits_to_be_written() {
         assert!(waiting.len() < 1000, "there is no limit");
     };
     assert_eq!(kind_and_completion(&refused), (SystemExceptionKind::Transient, CompletionStatus::No), "{refused}");
-    let words = refused.to_string();
-    assert!(words.contains("does not read") && words.contains("65536 (`-ORBBufferLimit`)"), "{words}");
-    assert!(waiting.len() <= 8, "{} of 10,000 octets wait", waiting.len());
-    // It reads on, and all that was taken comes.
+    let text = refused.to_string();
+    assert!(text.contains("does not read") && text.contains("65536 (`-ORBBufferLimit`)"), "{text}");
+    assert!(waiting.len() <= 8, "{} requests of 10,000 octets wait", waiting.len());
+    // Once the server reads again, all accepted requests arrive.
     let count = waiting.len() + 1;
     for _ in 0..count {
         read_message(&mut stream).unwrap();
     }
-    assert!(waiting.iter_mut().all(|call| !is_ready(call)), "nobody has answered");
+    assert!(waiting.iter_mut().all(|call| !is_ready(call)), "no call was answered");
 }
 
 #[test]
-fn two_ways_behind_a_full_connection_end_in_time() {
-    let (_orb, target, accepted) = deaf(Orb::builder());
+fn two_way_calls_behind_a_full_connection_time_out() {
+    let (_orb, target, accepted) = server_that_never_reads(Orb::builder());
     let long = {
-        let target = scoped(&target, SyncScopePolicy::WithTransport, Duration::from_millis(600));
+        let target = with_sync_scope(&target, SyncScopePolicy::WithTransport, Duration::from_millis(600));
         in_background(move || target.note(&vec![7; 8 << 20]))
     };
-    // It has the connection, and writes.
+    // The one-way request holds the connection and is writing.
     let stream = accepted.recv_timeout(PATIENCE).unwrap();
     stream.peek(&mut [0]).unwrap();
-    let hurried = scoped(&target, SyncScopePolicy::WithTransport, Duration::from_millis(100));
+    let limited = with_sync_scope(&target, SyncScopePolicy::WithTransport, Duration::from_millis(100));
     let before = Instant::now();
-    let error = hurried.ping().unwrap_err();
+    let error = limited.ping().unwrap_err();
     assert_eq!(error.kind(), SystemExceptionKind::Timeout, "{error}");
     assert!(before.elapsed() < PATIENCE);
     assert_eq!(long.recv_timeout(PATIENCE).unwrap().unwrap_err().kind(), SystemExceptionKind::Timeout);

@@ -1,4 +1,4 @@
-//! Bidirectional GIOP: clients that nobody can connect to are called over the connections that they have opened.
+//! Bidirectional GIOP: callbacks over the connections that clients have opened.
 
 use std::{
     io::{self, Write},
@@ -21,7 +21,9 @@ use spandrel_orb_tests::{
         Relay, RelayAsyncServant, RelayAsyncSkeleton, RelayServant, RelaySkeleton, Target, TargetServant,
         TargetSkeleton,
     },
-    support::{PATIENCE, block_on, in_background, kind_and_completion, pretend, read_message, with_time_enough},
+    support::{
+        PATIENCE, block_on, fake_server, in_background, kind_and_completion, read_message, retry_with_longer_timeout,
+    },
     wiretap::{Wiretap, at_port},
 };
 
@@ -29,10 +31,10 @@ use spandrel_orb_tests::{
 struct Pair {
     client: Server,
     server: Server,
-    /// The server's, as the client has it.
+    /// The server's object, as the client refers to it.
     to_server: Target,
     server_relay: Relay,
-    /// The client's, to be sent.
+    /// The client's object, as passed to the server.
     own: Target,
     own_relay: Relay,
 }
@@ -53,9 +55,9 @@ impl Pair {
         Self { client, server, to_server, server_relay, own, own_relay }
     }
 
-    /// The client's object, as the server has it.
+    /// The client's object, as the server refers to it.
     fn as_seen_by_server(&self) -> Target {
-        // What the client has said before is known by then.
+        // After this call, the server has processed the client's listen points.
         self.to_server.ping().unwrap();
         Target::unchecked_narrow(&self.server.orb.string_to_object(&self.client.ior()).unwrap())
     }
@@ -63,7 +65,7 @@ impl Pair {
     fn recurse(&self, depth: i32) -> Result<i32, spandrel::SystemException> {
         let (target, other, back) = (self.server_relay.clone(), self.own_relay.clone(), self.server_relay.clone());
         let call = in_background(move || target.recurse(Some(&other), Some(&back), depth));
-        call.recv_timeout(PATIENCE).expect("the call-backs end")
+        call.recv_timeout(PATIENCE).expect("the callbacks end")
     }
 }
 
@@ -75,13 +77,13 @@ fn server() -> OrbBuilder {
     Orb::builder().bidirectional(true)
 }
 
-/// The same object, for so many milliseconds per call.
+/// The same object with a timeout in milliseconds.
 fn limited(object: &Target, milliseconds: u64) -> Target {
     Target::unchecked_narrow(&object.as_object().with_timeout(Some(Duration::from_millis(milliseconds))))
 }
 
 #[test]
-fn a_servant_calls_its_client_back_although_nobody_can_connect_there() {
+fn a_callback_reaches_a_client_that_does_not_listen() {
     let pair = Pair::new();
     for _ in 0..100 {
         pair.to_server.call_back(Some(&pair.own)).unwrap();
@@ -89,7 +91,7 @@ fn a_servant_calls_its_client_back_although_nobody_can_connect_there() {
 }
 
 #[test]
-fn an_idle_client_is_called() {
+fn a_server_calls_an_idle_client() {
     let pair = Pair::new();
     let back = pair.as_seen_by_server();
     for number in 0..100 {
@@ -102,17 +104,17 @@ fn an_idle_client_is_called() {
 }
 
 #[test]
-fn limits_hold_for_call_backs_too() {
+fn callbacks_are_subject_to_the_clients_limits() {
     let pair = Pair::of(client().max_service_contexts(0).exception_details(true), server());
     let back = pair.as_seen_by_server();
-    // Its deadline is a context.
+    // The deadline is a service context.
     let refused = limited(&back, 20_000).ping().unwrap_err();
     assert_eq!(refused.kind(), SystemExceptionKind::ImpLimit, "{refused}");
     assert!(refused.to_string().contains("-ORBMaxServiceContexts"), "{refused}");
 }
 
 #[test]
-fn call_backs_nest() {
+fn callbacks_nest() {
     let pair = Pair::new();
     for depth in [0, 1, 2, 10, 20] {
         assert_eq!(pair.recurse(depth).unwrap(), depth);
@@ -120,7 +122,7 @@ fn call_backs_nest() {
 }
 
 #[test]
-fn a_client_is_called_while_it_waits_for_a_reply() {
+fn a_callback_reaches_a_client_that_waits_for_a_reply() {
     let pair = Pair::new();
     let back = pair.as_seen_by_server();
     let waiting = {
@@ -132,13 +134,13 @@ fn a_client_is_called_while_it_waits_for_a_reply() {
         assert_eq!(back.add(number, 2).unwrap(), number + 2);
     }
     back.release(1).unwrap();
-    assert!(waiting.try_recv().is_err(), "that was another gate");
+    assert!(waiting.try_recv().is_err(), "the callback released another gate");
     pair.to_server.release(1).unwrap();
     waiting.recv_timeout(PATIENCE).unwrap().unwrap();
 }
 
 #[test]
-fn a_slow_call_back_keeps_nobody_waiting() {
+fn slow_callbacks_delay_no_other_call() {
     let pair = Pair::new();
     let back = pair.as_seen_by_server();
     let slow: Vec<_> = (0..8)
@@ -155,7 +157,7 @@ fn a_slow_call_back_keeps_nobody_waiting() {
 }
 
 #[test]
-fn one_ways_are_run_in_order_and_before_what_comes_after_them() {
+fn one_way_callbacks_run_in_order_and_before_later_requests() {
     let pair = Pair::new();
     let back = pair.as_seen_by_server();
     for round in 1..=20 {
@@ -167,7 +169,7 @@ fn one_ways_are_run_in_order_and_before_what_comes_after_them() {
 }
 
 #[test]
-fn call_backs_nest_whoever_serves() {
+fn callbacks_nest_with_every_pair_of_concurrency_strategies() {
     let strategies = [
         Concurrency::ThreadPerConnection { limit: 64 },
         Concurrency::ThreadPerConnection { limit: 0 },
@@ -191,7 +193,7 @@ fn call_backs_nest_whoever_serves() {
 }
 
 #[test]
-fn many_call_each_other_at_once() {
+fn concurrent_calls_in_both_directions_complete() {
     let pair = Pair::of(client().connections_per_peer(2), server());
     let back = pair.as_seen_by_server();
     let callers: Vec<_> = (0..12)
@@ -209,11 +211,11 @@ fn many_call_each_other_at_once() {
             })
         })
         .collect();
-    callers.iter().for_each(|caller| caller.recv_timeout(PATIENCE).expect("it ends"));
+    callers.iter().for_each(|caller| caller.recv_timeout(PATIENCE).expect("the caller ends"));
 }
 
 #[test]
-fn asynchronous_calls_go_both_ways() {
+fn asynchronous_calls_complete_in_both_directions() {
     for strategy in [WaitStrategy::OnRead, WaitStrategy::OnWaker] {
         let pair = Pair::of(client().wait_strategy(strategy), server().wait_strategy(strategy));
         let back = pair.as_seen_by_server();
@@ -227,25 +229,25 @@ fn asynchronous_calls_go_both_ways() {
 }
 
 #[test]
-fn who_is_told_of_an_answer_may_call_back_at_once() {
+fn a_completed_asynchronous_call_may_call_back_in_the_reactor_thread() {
     let pair = Pair::new();
     let back = pair.as_seen_by_server();
-    let (told, outcome) = mpsc::channel();
+    let (send, outcome) = mpsc::channel();
     let answer = back.add_async(1, 2);
     let again = back.clone();
     let task = async move {
         let first = answer.await.unwrap();
-        // In the thread that brings the answers.
-        told.send(again.add(first, 4).unwrap()).unwrap();
+        // In the thread that completes asynchronous calls.
+        send.send(again.add(first, 4).unwrap()).unwrap();
     };
     pair.server.orb.spawn(task).unwrap();
     assert_eq!(outcome.recv_timeout(PATIENCE).unwrap(), 7);
 }
 
-/// Answers when it is told to.
-struct Later(Arc<Probe>);
+/// An asynchronous servant whose `hold` awaits a call back to the server.
+struct GatedServant(Arc<Probe>);
 
-impl RelayAsyncServant for Later {
+impl RelayAsyncServant for GatedServant {
     async fn recurse(&self, _: Option<&Relay>, _: Option<&Relay>, depth: i32) -> Result<i32, SystemException> {
         Ok(depth)
     }
@@ -259,17 +261,17 @@ impl RelayAsyncServant for Later {
 }
 
 #[test]
-fn futures_serve_call_backs() {
+fn asynchronous_servants_serve_callbacks() {
     let pair = Pair::new();
     pair.to_server.ping().unwrap();
-    let later = RelayAsyncSkeleton::new(Later(Arc::clone(&pair.client.probe)));
-    let later = pair.client.poa.activate(later).unwrap();
-    let back = Relay::unchecked_narrow(&pair.server.orb.string_to_object(&later.to_string()).unwrap());
+    let gated = RelayAsyncSkeleton::new(GatedServant(Arc::clone(&pair.client.probe)));
+    let gated = pair.client.poa.activate(gated).unwrap();
+    let back = Relay::unchecked_narrow(&pair.server.orb.string_to_object(&gated.to_string()).unwrap());
     let calls: Vec<_> = (0..50).map(|depth| (depth, back.recurse_async(None, None, depth))).collect();
     for (depth, call) in calls {
         assert_eq!(block_on(call).unwrap(), depth);
     }
-    // The client's future waits for the server, which is called over the same connection.
+    // The client's future awaits the server, which is called over the same connection.
     let there = Target::unchecked_narrow(&pair.server.orb.string_to_object(&pair.server.ior()).unwrap());
     let held = back.hold_async(Some(&there), 1);
     pair.server.probe.await_held(1);
@@ -278,8 +280,8 @@ fn futures_serve_call_backs() {
     pair.client.probe.hold(2).unwrap();
 }
 
-/// A pair whose connections can be cut.
-struct Tapped {
+/// A client and a server whose connections can be cut.
+struct CuttablePair {
     client: Server,
     server: Server,
     to_server: Target,
@@ -287,7 +289,7 @@ struct Tapped {
     streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
-impl Tapped {
+impl CuttablePair {
     fn new() -> Self {
         let (client, server) = (Server::with(client()), Server::with(server()));
         let (listener, to) = (TcpListener::bind("127.0.0.1:0").unwrap(), server.port());
@@ -317,30 +319,31 @@ impl Tapped {
 }
 
 #[test]
-fn what_waits_for_a_client_that_is_lost_ends_in_comm_failure() {
-    let tapped = Tapped::new();
-    let back = tapped.back.clone();
+fn a_callback_ends_in_comm_failure_when_its_connection_is_lost() {
+    let pair = CuttablePair::new();
+    let back = pair.back.clone();
     let waiting = in_background(move || back.hold(1));
-    tapped.client.probe.await_held(1);
-    tapped.cut();
+    pair.client.probe.await_held(1);
+    pair.cut();
     let error = waiting.recv_timeout(PATIENCE).unwrap().unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::CommFailure, CompletionStatus::Maybe), "{error}");
-    // Nobody leads there any more.
-    let error = tapped.back.ping().unwrap_err();
+    // The server has no other connection to the client.
+    let error = pair.back.ping().unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Transient, CompletionStatus::No), "{error}");
     let reason = std::error::Error::source(&error).unwrap().to_string();
     assert!(reason.contains("-ORBBidirectional"), "{reason}");
-    tapped.client.probe.open(1);
-    // One call may find out what has happened; the next one makes another connection, and says so.
-    if let Err(error) = tapped.to_server.ping() {
+    pair.client.probe.open(1);
+    // One call may find the connection lost; the next one opens another and announces the listen points
+    // again.
+    if let Err(error) = pair.to_server.ping() {
         assert_eq!(error.kind(), SystemExceptionKind::CommFailure, "{error}");
-        tapped.to_server.ping().unwrap();
+        pair.to_server.ping().unwrap();
     }
-    tapped.back.ping().unwrap();
+    pair.back.ping().unwrap();
 }
 
 #[test]
-fn a_client_that_ends_says_so() {
+fn a_callback_after_the_clients_shutdown_raises_transient() {
     let pair = Pair::new();
     let back = pair.as_seen_by_server();
     back.ping().unwrap();
@@ -352,7 +355,7 @@ fn a_client_that_ends_says_so() {
 }
 
 #[test]
-fn a_client_that_ends_lets_call_backs_end() {
+fn a_clients_shutdown_waits_for_running_callbacks() {
     let pair = Pair::new();
     let back = pair.as_seen_by_server();
     let held = in_background(move || back.hold(1));
@@ -361,7 +364,7 @@ fn a_client_that_ends_lets_call_backs_end() {
         let orb = pair.client.orb.clone();
         in_background(move || orb.shutdown(true))
     };
-    // It waits for the request that runs.
+    // Shutdown waits for the running request.
     assert!(ending.recv_timeout(Duration::from_millis(50)).is_err());
     pair.client.probe.open(1);
     held.recv_timeout(PATIENCE).unwrap().unwrap();
@@ -369,13 +372,13 @@ fn a_client_that_ends_lets_call_backs_end() {
 }
 
 #[test]
-fn a_time_out_ends_no_connection_on_which_call_backs_may_come() {
+fn a_timeout_does_not_close_a_bidirectional_connection() {
     let pair = Pair::of(client(), server());
     let back = pair.as_seen_by_server();
     for wait in [WaitStrategy::OnRead, WaitStrategy::OnWaker] {
         let _ = wait;
-        let impatient = limited(&pair.to_server, 20);
-        let error = impatient.hold(5).unwrap_err();
+        let short = limited(&pair.to_server, 20);
+        let error = short.hold(5).unwrap_err();
         assert_eq!(error.kind(), SystemExceptionKind::Timeout);
         let error = limited(&back, 20).hold(5).unwrap_err();
         assert_eq!(error.kind(), SystemExceptionKind::Timeout);
@@ -387,7 +390,7 @@ fn a_time_out_ends_no_connection_on_which_call_backs_may_come() {
 }
 
 #[test]
-fn both_sides_have_to_agree() {
+fn callbacks_need_the_setting_on_both_sides() {
     for (of_client, of_server) in [(false, true), (true, false), (false, false)] {
         let client = Orb::builder().bidirectional(of_client).listen(Endpoint::nowhere());
         let pair = Pair::of(client, Orb::builder().bidirectional(of_server));
@@ -398,7 +401,7 @@ fn both_sides_have_to_agree() {
 }
 
 #[test]
-fn older_protocols_have_no_call_backs() {
+fn giop_1_0_and_1_1_have_no_callbacks() {
     for version in [GiopVersion::V1_0, GiopVersion::V1_1] {
         let pair = Pair::of(client().giop_version(version), server());
         let error = pair.to_server.call_back(Some(&pair.own)).unwrap_err();
@@ -410,10 +413,10 @@ fn older_protocols_have_no_call_backs() {
 }
 
 #[test]
-fn an_adapter_decides_for_its_objects() {
-    // The setting is off: only the adapter with the policy is called.
+fn the_bidirectional_policy_of_an_adapter_overrides_the_orbs_setting() {
+    // The ORB's setting is off: callbacks reach only the adapter with the policy.
     let pair = Pair::of(Orb::builder().listen(Endpoint::nowhere()), server());
-    // A connection that is open already is good for it.
+    // A connection opened earlier can be used.
     pair.to_server.ping().unwrap();
     let called = pair.client.poa.create_poa("called", None, [BidirectionalPolicy::Both.into()]).unwrap();
     called.the_poa_manager().activate().unwrap();
@@ -422,7 +425,7 @@ fn an_adapter_decides_for_its_objects() {
     let error = pair.to_server.call_back(Some(&pair.own)).unwrap_err();
     assert_eq!(error.kind(), SystemExceptionKind::NoPermission, "{error}");
 
-    // It is on: only the adapter that says no is not.
+    // The ORB's setting is on: callbacks reach all adapters except the one with the policy NORMAL.
     let pair = Pair::new();
     let uncalled = pair.client.poa.create_poa("uncalled", None, [BidirectionalPolicy::Normal.into()]).unwrap();
     uncalled.the_poa_manager().activate().unwrap();
@@ -433,7 +436,7 @@ fn an_adapter_decides_for_its_objects() {
 }
 
 #[test]
-fn the_orbs_policy_is_a_setting_too() {
+fn the_bidirectional_policy_can_be_set_on_the_policy_manager() {
     let pair = Pair::of(Orb::builder().listen(Endpoint::nowhere()), server());
     let policy = pair.client.orb.create_policy(37, &spandrel::Any::new(&1u16).unwrap()).unwrap();
     assert_eq!(policy.value(), Some(&BidirectionalPolicy::Both));
@@ -441,11 +444,11 @@ fn the_orbs_policy_is_a_setting_too() {
     pair.to_server.call_back(Some(&pair.own)).unwrap();
 }
 
-/// A protocol of which there is only what references say.
+/// A protocol that only publishes addresses, without a listener.
 #[derive(Debug)]
-struct Claimed;
+struct UnreachableProtocol;
 
-impl ServerProtocol for Claimed {
+impl ServerProtocol for UnreachableProtocol {
     fn scheme(&self) -> &'static str {
         "claimed"
     }
@@ -457,13 +460,13 @@ impl ServerProtocol for Claimed {
     }
 }
 
-/// A client whose references name this address, although it is not there.
+/// A client whose references name this address without listening there.
 fn published_as(address: &str) -> OrbBuilder {
-    Orb::builder().bidirectional(true).server_protocol(Claimed).listen(Endpoint::of("claimed", address))
+    Orb::builder().bidirectional(true).server_protocol(UnreachableProtocol).listen(Endpoint::of("claimed", address))
 }
 
 #[test]
-fn a_client_that_listens_is_called_over_its_connection_all_the_same() {
+fn a_client_that_listens_is_called_over_its_own_connection() {
     let pair = Pair::of(Orb::builder().bidirectional(true), server());
     let back = pair.as_seen_by_server();
     back.ping().unwrap();
@@ -471,8 +474,8 @@ fn a_client_that_listens_is_called_over_its_connection_all_the_same() {
 }
 
 #[test]
-fn nobody_is_sent_what_is_meant_for_another_host() {
-    // 192.0.2.0/24 is for examples: nobody is there.
+fn a_listen_point_of_another_host_is_used_only_if_trusted() {
+    // 192.0.2.0/24 is reserved for examples.
     let pair = Pair::of(published_as("192.0.2.1:9999"), server());
     let back = pair.as_seen_by_server();
     let error = limited(&back, 200).ping().unwrap_err();
@@ -483,7 +486,7 @@ fn nobody_is_sent_what_is_meant_for_another_host() {
 }
 
 #[test]
-fn a_listen_point_stays_with_whoever_announced_it_first_until_he_is_gone() {
+fn a_listen_point_belongs_to_the_first_connection_that_announced_it() {
     let server = Server::with(server());
     let [first, second] = [(); 2].map(|()| {
         let client = Server::with(published_as("127.0.0.1:9"));
@@ -493,7 +496,7 @@ fn a_listen_point_stays_with_whoever_announced_it_first_until_he_is_gone() {
     });
     let back = |client: &Server| Target::unchecked_narrow(&server.orb.string_to_object(&client.ior()).unwrap());
     back(&first).ping().unwrap();
-    // Its key means nothing to the first.
+    // The second client's object key is unknown to the first client.
     assert_eq!(back(&second).ping().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
     let third = back(&second);
     drop(first);
@@ -501,7 +504,7 @@ fn a_listen_point_stays_with_whoever_announced_it_first_until_he_is_gone() {
 }
 
 #[test]
-fn a_server_is_not_talked_out_of_its_own_address() {
+fn a_listen_point_with_the_servers_own_address_is_ignored() {
     let server = Server::with(server());
     let client = Server::with(published_as(&format!("127.0.0.1:{}", server.port())));
     let there = Target::unchecked_narrow(&client.orb.string_to_object(&server.ior()).unwrap());
@@ -519,7 +522,7 @@ fn id(message: &[u8]) -> u32 {
 }
 
 #[test]
-fn a_connection_is_introduced_once_and_each_side_numbers_its_own_requests() {
+fn listen_points_are_sent_once_and_each_side_has_its_own_request_ids() {
     let (client, server) = (Server::with(client()), Server::with(server()));
     let tap = Wiretap::before(&server);
     let there = Target::unchecked_narrow(&client.orb.string_to_object(&tap.ior()).unwrap());
@@ -527,10 +530,10 @@ fn a_connection_is_introduced_once_and_each_side_numbers_its_own_requests() {
     for _ in 0..5 {
         there.ping().unwrap();
     }
-    let said = tap.take_requests();
-    let introduces = |message: &&Vec<u8>| message.windows(own.len()).any(|part| part == own.as_bytes());
-    assert_eq!(said.iter().filter(introduces).count(), 1);
-    assert!(said.iter().all(|message| id(message).is_multiple_of(2)));
+    let requests = tap.take_requests();
+    let announces = |message: &&Vec<u8>| message.windows(own.len()).any(|part| part == own.as_bytes());
+    assert_eq!(requests.iter().filter(announces).count(), 1);
+    assert!(requests.iter().all(|message| id(message).is_multiple_of(2)));
     tap.take_replies();
     let back = Target::unchecked_narrow(&server.orb.string_to_object(&client.ior()).unwrap());
     for _ in 0..5 {
@@ -543,7 +546,7 @@ fn a_connection_is_introduced_once_and_each_side_numbers_its_own_requests() {
 }
 
 #[test]
-fn fragments_go_both_ways() {
+fn fragments_are_sent_in_both_directions() {
     let pair = Pair::of(client().fragment_size(Some(1024)), server().fragment_size(Some(2048)));
     let back = pair.as_seen_by_server();
     let threads: Vec<_> = (0..4)
@@ -558,27 +561,27 @@ fn fragments_go_both_ways() {
             })
         })
         .collect();
-    threads.iter().for_each(|thread| thread.recv_timeout(PATIENCE).expect("it ends"));
+    threads.iter().for_each(|thread| thread.recv_timeout(PATIENCE).expect("the caller ends"));
 }
 
 #[test]
-fn a_client_is_asked_where_its_objects_are() {
+fn a_client_answers_locate_requests() {
     let pair = Pair::new();
     let back = pair.as_seen_by_server();
     assert_eq!(back.as_object().locate().unwrap(), Located::Here);
     assert!(!back.as_object().non_existent().unwrap());
-    let gone = pair.client.poa.activate(TargetSkeleton::new(Arc::clone(&pair.client.probe))).unwrap();
-    let id = pair.client.poa.reference_to_id(&gone).unwrap();
+    let deactivated = pair.client.poa.activate(TargetSkeleton::new(Arc::clone(&pair.client.probe))).unwrap();
+    let id = pair.client.poa.reference_to_id(&deactivated).unwrap();
     pair.client.poa.deactivate_object(&id).unwrap();
-    let gone = pair.server.orb.string_to_object(&gone.to_string()).unwrap();
-    assert_eq!(gone.locate().unwrap(), Located::Unknown);
+    let deactivated = pair.server.orb.string_to_object(&deactivated.to_string()).unwrap();
+    assert_eq!(deactivated.locate().unwrap(), Located::Unknown);
 }
 
 #[test]
-fn a_servant_of_a_client_learns_that_nobody_waits_any_more() {
-    /// Says when it begins, and why it ends.
-    struct Watchful(mpsc::Sender<()>, mpsc::Sender<Option<CancelReason>>);
-    impl RelayServant for Watchful {
+fn a_callback_is_cancelled_when_its_caller_stops_waiting() {
+    /// A servant that reports the beginning of each upcall and the reason of its cancellation.
+    struct CancellationRecorder(mpsc::Sender<()>, mpsc::Sender<Option<CancelReason>>);
+    impl RelayServant for CancellationRecorder {
         fn recurse(&self, _: Option<&Relay>, _: Option<&Relay>, _: i32) -> Result<i32, SystemException> {
             self.0.send(()).unwrap();
             let token = CancellationToken::current();
@@ -591,37 +594,38 @@ fn a_servant_of_a_client_learns_that_nobody_waits_any_more() {
             Ok(())
         }
     }
-    let tapped = Tapped::new();
+    let pair = CuttablePair::new();
     let ((began, beginnings), (send, reasons)) = (mpsc::channel(), mpsc::channel());
-    let watchful = tapped.client.poa.activate(RelaySkeleton::new(Watchful(began, send))).unwrap();
-    let watchful = Relay::unchecked_narrow(&tapped.server.orb.string_to_object(&watchful.to_string()).unwrap());
-    with_time_enough(Duration::from_millis(50), |time| {
-        let limited = watchful.as_object().with_timeout(Some(time));
-        // The servant knows the time as well, and its answer may still come.
+    let recorder = pair.client.poa.activate(RelaySkeleton::new(CancellationRecorder(began, send))).unwrap();
+    let recorder = Relay::unchecked_narrow(&pair.server.orb.string_to_object(&recorder.to_string()).unwrap());
+    retry_with_longer_timeout(Duration::from_millis(50), |time| {
+        let limited = recorder.as_object().with_timeout(Some(time));
+        // The servant has the same deadline, and its reply may still arrive.
         match Relay::unchecked_narrow(&limited).recurse(None, None, 0) {
             Ok(is_cancelled) => assert_eq!(is_cancelled, 1),
             Err(error) => assert_eq!(error.kind(), SystemExceptionKind::Timeout, "{error}"),
         }
-        // Otherwise it was not there in time.
+        // Without a beginning, the request did not arrive in time.
         beginnings.try_recv().ok()
     });
     let reason = reasons.recv_timeout(PATIENCE).unwrap().unwrap();
     assert!(matches!(reason, CancelReason::ClientCancelled | CancelReason::DeadlineElapsed), "{reason}");
-    let waiting = in_background(move || watchful.recurse(None, None, 0));
+    let waiting = in_background(move || recorder.recurse(None, None, 0));
     beginnings.recv_timeout(PATIENCE).unwrap();
-    tapped.cut();
+    pair.cut();
     assert_eq!(reasons.recv_timeout(PATIENCE).unwrap(), Some(CancelReason::ConnectionLost));
     assert!(waiting.recv_timeout(PATIENCE).unwrap().is_err());
 }
 
-/// A server that is none: it answers the first request, and says what it is told to after that.
-fn say_to_client(what: impl Fn(&[u8]) -> Vec<u8> + Send + 'static) -> (Server, SystemException) {
+/// Starts a fake server that answers a client's first request with `what`; returns the exception of the
+/// client's call.
+fn send_to_client(what: impl Fn(&[u8]) -> Vec<u8> + Send + 'static) -> (Server, SystemException) {
     let client = Server::with(client());
     let key = IiopProfile::decode(&client.object.ior().profiles[0]).unwrap().unwrap().object_key;
-    let port = pretend(move |_, mut stream| {
+    let port = fake_server(move |_, mut stream| {
         let request = read_message(&mut stream).unwrap();
         stream.write_all(&what(&key)).unwrap();
-        // Never answered: what was said ends the connection.
+        // The request is never answered: the message sent ends the connection.
         let _ = (request, io::copy(&mut stream, &mut io::sink()));
     });
     let there = client.orb.string_to_object(&format!("corbaloc:iiop:1.2@127.0.0.1:{port}/x")).unwrap();
@@ -636,11 +640,11 @@ fn message(message_type: u8, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_server_that_sends_nonsense_ends_its_connection_and_nothing_else() {
+fn malformed_requests_of_a_server_end_only_its_connection() {
     for body in [&b""[..], b"\x01", b"\x01\0\0\0\x03\0\0\0\x07\0\0\0", b"\x01\0\0\0\x03\0\0\0\0\0\xff\xff\xff\xff"] {
         for message_type in [0, 3] {
             let body = body.to_vec();
-            let (client, error) = say_to_client(move |_| message(message_type, &body));
+            let (client, error) = send_to_client(move |_| message(message_type, &body));
             assert_eq!(error.completed(), CompletionStatus::Maybe, "{error}");
             assert_ne!(error.kind(), SystemExceptionKind::Timeout, "type {message_type}: {error}");
             drop(client);
@@ -649,8 +653,8 @@ fn a_server_that_sends_nonsense_ends_its_connection_and_nothing_else() {
 }
 
 #[test]
-fn a_server_that_floods_its_client_is_refused_and_cut_off() {
-    let (client, error) = say_to_client(|key| {
+fn a_server_that_floods_its_client_is_disconnected() {
+    let (client, error) = send_to_client(|key| {
         let mut body = vec![1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0];
         body.extend(u32::try_from(key.len()).unwrap().to_le_bytes());
         body.extend(key);
@@ -666,7 +670,7 @@ fn a_server_that_floods_its_client_is_refused_and_cut_off() {
 
 #[test]
 #[cfg(unix)]
-fn call_backs_go_over_sockets_and_memory_of_one_host() {
+fn callbacks_work_over_unix_sockets_and_shared_memory() {
     for scheme in ["uds", "shm"] {
         let folder = tempfile::tempdir().unwrap();
         let beside = Endpoint::of(scheme, folder.path().join("server").to_str().unwrap());

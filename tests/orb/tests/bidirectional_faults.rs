@@ -1,4 +1,5 @@
-//! Connections over which calls go both ways, and which end at any octet: each side is told what is so, compared with what was executed.
+//! Bidirectional connections cut at any octet: the outcomes that each side reports are compared with the
+//! executed calls.
 
 use std::{
     io::{Read, Write},
@@ -12,26 +13,26 @@ use std::{
 };
 
 use spandrel::{CompletionStatus, Endpoint, IiopProfile, Ior, Orb, OrbBuilder, Poa, SystemException};
-use spandrel_orb_tests::doors::{Door, DoorServant, DoorSkeleton};
+use spandrel_orb_tests::access::{Guard, GuardServant, GuardSkeleton};
 
-/// How often each thing was done, and what the server's servant was told.
+/// Counts of executed operations, and the outcomes that the server's servant observed.
 #[derive(Default)]
-struct Book {
-    rung: AtomicUsize,
+struct ExecutionCounts {
+    called_back: AtomicUsize,
     answered: AtomicUsize,
-    told: Mutex<Vec<Result<(), CompletionStatus>>>,
+    outcomes: Mutex<Vec<Result<(), CompletionStatus>>>,
 }
 
-/// Both sides have such a servant: the server's rings, the client's answers.
-struct Doorman(Arc<Book>);
+/// The servant of both sides: the server's calls back, the client's answers.
+struct CountingGuard(Arc<ExecutionCounts>);
 
-impl DoorServant for Doorman {
-    fn ring(&self, other: Option<&Door>) -> Result<String, SystemException> {
-        self.0.rung.fetch_add(1, Ordering::SeqCst);
-        let told = other.ok_or_else(|| SystemException::bad_param(0, CompletionStatus::No))?.caller();
-        let outcome = told.as_ref().map(drop).map_err(SystemException::completed);
-        self.0.told.lock().unwrap().push(outcome);
-        told
+impl GuardServant for CountingGuard {
+    fn call_back(&self, other: Option<&Guard>) -> Result<String, SystemException> {
+        self.0.called_back.fetch_add(1, Ordering::SeqCst);
+        let result = other.ok_or_else(|| SystemException::bad_param(0, CompletionStatus::No))?.caller();
+        let outcome = result.as_ref().map(drop).map_err(SystemException::completed);
+        self.0.outcomes.lock().unwrap().push(outcome);
+        result
     }
 
     fn caller(&self) -> Result<String, SystemException> {
@@ -39,17 +40,17 @@ impl DoorServant for Doorman {
         Ok("x".repeat(100))
     }
 
-    fn callers(&self) -> Result<String, SystemException> {
+    fn caller_chain(&self) -> Result<String, SystemException> {
         self.caller()
     }
 
-    fn enter(&self) -> Result<(), SystemException> {
+    fn check_access(&self) -> Result<(), SystemException> {
         Ok(())
     }
 }
 
-/// Hands on what comes, and ends the first connection when so many octets have passed one way.
-fn relay(to: u16, cut_after: usize, of_server: bool) -> u16 {
+/// A proxy that cuts the first connection after `cut_after` octets in one direction.
+fn cutting_proxy(to: u16, cut_after: usize, of_server: bool) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
@@ -59,14 +60,14 @@ fn relay(to: u16, cut_after: usize, of_server: bool) -> u16 {
             for is_of_server in [false, true] {
                 let limit = (number == 0 && is_of_server == of_server).then_some(cut_after);
                 let ends = [&near, &far].map(|end| end.try_clone().unwrap());
-                thread::spawn(move || hand_on(ends, is_of_server, limit));
+                thread::spawn(move || forward(ends, is_of_server, limit));
             }
         }
     });
     port
 }
 
-fn hand_on([near, far]: [TcpStream; 2], is_of_server: bool, mut limit: Option<usize>) {
+fn forward([near, far]: [TcpStream; 2], is_of_server: bool, mut limit: Option<usize>) {
     let (mut from, mut to) = if is_of_server { (&far, &near) } else { (&near, &far) };
     let mut room = [0; 4096];
     while let Ok(octets @ 1..) = from.read(&mut room) {
@@ -77,60 +78,60 @@ fn hand_on([near, far]: [TcpStream; 2], is_of_server: bool, mut limit: Option<us
             break;
         }
     }
-    // They fail for those that have ended.
+    // Fails for sockets that are closed already.
     for end in [&near, &far] {
         _ = end.shutdown(Shutdown::Both);
     }
 }
 
-fn side(builder: OrbBuilder, book: &Arc<Book>) -> (Orb, Door) {
+fn side(builder: OrbBuilder, counts: &Arc<ExecutionCounts>) -> (Orb, Guard) {
     let orb = builder.bidirectional(true).request_timeout(Some(Duration::from_secs(20))).build().unwrap();
-    let object = Poa::root(&orb).unwrap().activate(DoorSkeleton::new(Doorman(Arc::clone(book)))).unwrap();
-    (orb, Door::unchecked_narrow(&object))
+    let object = Poa::root(&orb).unwrap().activate(GuardSkeleton::new(CountingGuard(Arc::clone(counts)))).unwrap();
+    (orb, Guard::unchecked_narrow(&object))
 }
 
-/// Whether what was told agrees with how often it was done.
+/// Asserts that an outcome agrees with the number of executions.
 #[track_caller]
-fn compare(told: &Result<(), CompletionStatus>, times: usize, what: &str) {
-    assert!(times <= 1, "{what} was done {times} times");
-    match told {
-        Ok(()) | Err(CompletionStatus::Yes) => assert_eq!(times, 1, "{what}: {told:?}"),
-        Err(CompletionStatus::No) => assert_eq!(times, 0, "{what}: {told:?}"),
+fn compare(outcome: &Result<(), CompletionStatus>, times: usize, what: &str) {
+    assert!(times <= 1, "{what}: executed {times} times");
+    match outcome {
+        Ok(()) | Err(CompletionStatus::Yes) => assert_eq!(times, 1, "{what}: {outcome:?}"),
+        Err(CompletionStatus::No) => assert_eq!(times, 0, "{what}: {outcome:?}"),
         Err(CompletionStatus::Maybe) => {}
     }
 }
 
-/// One call that calls back; whether it was told of a failure.
-fn play(cut_after: usize, of_server: bool) -> bool {
-    let book = Arc::<Book>::default();
-    let (server, there) = side(Orb::builder(), &book);
-    let (client, own) = side(Orb::builder().listen(Endpoint::nowhere()), &book);
+/// Makes one call that calls back; whether either call failed.
+fn call_through_cut(cut_after: usize, of_server: bool) -> bool {
+    let counts = Arc::<ExecutionCounts>::default();
+    let (server, there) = side(Orb::builder(), &counts);
+    let (client, own) = side(Orb::builder().listen(Endpoint::nowhere()), &counts);
     let ior = spandrel::Interface::as_object(&there).ior();
     let profile = IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
-    let port = relay(profile.port, cut_after, of_server);
+    let port = cutting_proxy(profile.port, cut_after, of_server);
     let moved = IiopProfile { port, components: Vec::new(), ..profile }.encode().unwrap();
     let ior = Ior { type_id: ior.type_id.clone(), profiles: vec![moved] };
-    let outer = Door::unchecked_narrow(&client.reference(ior)).ring(Some(&own));
+    let outer = Guard::unchecked_narrow(&client.reference(ior)).call_back(Some(&own));
     let outer = outer.map(drop).map_err(|exception| exception.completed());
-    // Both have done by then whatever they do.
+    // After both shutdowns nothing is executed any more.
     client.shutdown(true).unwrap();
     server.shutdown(true).unwrap();
     let what = format!("cut after {cut_after} octets of the {}", if of_server { "server" } else { "client" });
-    compare(&outer, book.rung.load(Ordering::SeqCst), &format!("ringing, {what}"));
-    let told = book.told.lock().unwrap();
-    match &told[..] {
-        [] => assert_eq!(book.answered.load(Ordering::SeqCst), 0, "{what}"),
-        [inner] => compare(inner, book.answered.load(Ordering::SeqCst), &format!("answering, {what}")),
+    compare(&outer, counts.called_back.load(Ordering::SeqCst), &format!("call, {what}"));
+    let outcomes = counts.outcomes.lock().unwrap();
+    match &outcomes[..] {
+        [] => assert_eq!(counts.answered.load(Ordering::SeqCst), 0, "{what}"),
+        [inner] => compare(inner, counts.answered.load(Ordering::SeqCst), &format!("callback, {what}")),
         several => panic!("{what}: {several:?}"),
     }
-    outer.is_err() || told.iter().any(Result::is_err)
+    outer.is_err() || outcomes.iter().any(Result::is_err)
 }
 
 #[test]
-fn each_side_is_told_what_is_so_wherever_their_connection_ends() {
+fn outcomes_agree_with_executions_wherever_the_connection_is_cut() {
     for of_server in [false, true] {
-        let failed = (0..700).step_by(9).filter(|cut_after| play(*cut_after, of_server)).count();
-        assert!(failed > 10, "hardly anything failed: {failed}");
-        assert!(!play(1 << 20, of_server), "nothing is cut");
+        let failed = (0..700).step_by(9).filter(|cut_after| call_through_cut(*cut_after, of_server)).count();
+        assert!(failed > 10, "only {failed} calls failed");
+        assert!(!call_through_cut(1 << 20, of_server), "the connection is not cut");
     }
 }

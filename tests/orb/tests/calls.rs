@@ -1,4 +1,4 @@
-//! Calls: every kind of outcome, in every version and byte order.
+//! Static calls: every kind of outcome, in every version and byte order.
 
 use spandrel::{ByteOrder, CompletionStatus, GiopVersion, Located, Orb, OrbBuilder, SystemExceptionKind, minor};
 use spandrel_orb_tests::{
@@ -9,8 +9,8 @@ use spandrel_orb_tests::{
 const VERSIONS: [GiopVersion; 3] = [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2];
 const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];
 
-/// Runs a test with every way in which a client may write.
-fn in_every_form(test: impl Fn(&Server, Target)) {
+/// Runs a test with every GIOP version and every byte order of both sides.
+fn with_every_version_and_byte_order(test: impl Fn(&Server, Target)) {
     for server_order in ORDERS {
         let server = Server::with(Orb::builder().byte_order(server_order));
         for version in VERSIONS {
@@ -26,8 +26,8 @@ fn builder(version: GiopVersion, order: ByteOrder) -> OrbBuilder {
 }
 
 #[test]
-fn results_come_back() {
-    in_every_form(|_, target| {
+fn results_are_returned_in_every_version_and_byte_order() {
+    with_every_version_and_byte_order(|_, target| {
         target.ping().unwrap();
         assert_eq!(target.add(40, 2).unwrap(), 42);
         assert_eq!(target.echo("caf\u{e9} \u{ff}").unwrap(), "caf\u{e9} \u{ff}");
@@ -36,8 +36,8 @@ fn results_come_back() {
 }
 
 #[test]
-fn long_sequences_are_lent_and_arrive_whole() {
-    in_every_form(|_, target| {
+fn sequences_of_any_length_are_echoed_unchanged() {
+    with_every_version_and_byte_order(|_, target| {
         for len in [0, 1, 7, 1024, 4096, 100_000, 1_000_000] {
             let octets: Vec<u8> = (0..len).map(|i: u32| (i % 251) as u8).collect();
             assert_eq!(target.echo_octets(&octets).unwrap(), octets);
@@ -48,8 +48,8 @@ fn long_sequences_are_lent_and_arrive_whole() {
 }
 
 #[test]
-fn exceptions_come_back() {
-    in_every_form(|_, target| {
+fn user_and_system_exceptions_are_returned() {
+    with_every_version_and_byte_order(|_, target| {
         target.refuse(0).unwrap();
         let refused = Refused { why: "because of 7".into(), code: 7 };
         assert_eq!(target.refuse(7).unwrap_err(), RefuseError::Refused(refused));
@@ -60,7 +60,7 @@ fn exceptions_come_back() {
 }
 
 #[test]
-fn a_panic_is_the_callers_exception_and_nobody_elses() {
+fn a_panic_of_a_servant_raises_unknown_at_its_caller_only() {
     let server = Server::start();
     let target = server.client();
     assert_eq!(target.panic().unwrap_err().kind(), SystemExceptionKind::Unknown);
@@ -69,7 +69,7 @@ fn a_panic_is_the_callers_exception_and_nobody_elses() {
 
 #[test]
 fn one_ways_arrive_in_order_before_the_next_call() {
-    in_every_form(|server, target| {
+    with_every_version_and_byte_order(|server, target| {
         let before = target.count().unwrap();
         for _ in 0..100 {
             target.note(&[7; 3000]).unwrap();
@@ -80,8 +80,8 @@ fn one_ways_arrive_in_order_before_the_next_call() {
 }
 
 #[test]
-fn references_travel() {
-    in_every_form(|_, target| {
+fn references_are_passed_and_returned() {
+    with_every_version_and_byte_order(|_, target| {
         assert_eq!(target.same(None).unwrap(), None);
         let same = target.same(Some(&target)).unwrap().unwrap();
         assert_eq!(same, target);
@@ -91,7 +91,7 @@ fn references_travel() {
 }
 
 #[test]
-fn every_object_answers_what_every_object_must() {
+fn implicit_operations_are_answered() {
     let server = Server::start();
     let object = server.client().as_object().clone();
     assert!(object.is_a("IDL:Probe/Target:1.0").unwrap());
@@ -122,40 +122,40 @@ fn an_initial_reference_is_resolved() {
 }
 
 #[test]
-fn an_object_that_was_deactivated_does_not_exist() {
+fn a_deactivated_object_does_not_exist() {
     let server = Server::start();
     let target = server.client();
     target.ping().unwrap();
     server.poa.deactivate(&server.object).unwrap();
-    let gone = target.ping().unwrap_err();
-    assert_eq!((gone.kind(), gone.completed()), (SystemExceptionKind::ObjectNotExist, CompletionStatus::No));
+    let exception = target.ping().unwrap_err();
+    assert_eq!((exception.kind(), exception.completed()), (SystemExceptionKind::ObjectNotExist, CompletionStatus::No));
     assert!(target.as_object().non_existent().unwrap());
     assert_eq!(target.as_object().locate().unwrap(), Located::Unknown);
     assert!(server.poa.deactivate(&server.object).is_err());
 }
 
 #[test]
-fn a_moved_object_is_followed_and_a_circle_ends() {
+fn a_forwarding_is_followed_and_a_circle_of_forwardings_ends() {
     let (old, new) = (Server::start(), Server::start());
     let target = old.client();
     target.ping().unwrap();
-    let there = old.orb.reference(new.object.ior().clone());
-    old.poa.forward(&old.object, there.clone()).unwrap();
+    let new_reference = old.orb.reference(new.object.ior().clone());
+    old.poa.forward(&old.object, new_reference.clone()).unwrap();
     assert_eq!(target.as_object().locate().unwrap(), Located::Forward(new.object.ior().clone()));
     target.note(&[7]).unwrap();
     assert_eq!(target.add(20, 22).unwrap(), 42);
     let before = new.client().count().unwrap();
     target.note(&[7]).unwrap();
-    assert_eq!(target.count().unwrap(), before + 1, "after a forwarding one-ways go straight to the new home");
+    assert_eq!(target.count().unwrap(), before + 1, "after a forwarding, one-ways are sent to the new server");
 
     let back = new.orb.reference(old.object.ior().clone());
     new.poa.forward(&new.object, back).unwrap();
     let lost = old.client_with(Orb::builder()).ping();
-    assert!(lost.is_err(), "narrowing or calling in a circle must end");
+    assert!(lost.is_err(), "a circle of forwardings must end the call");
 }
 
 #[test]
-fn a_narrow_to_what_it_is_not_is_refused() {
+fn an_untyped_reference_is_narrowed_by_asking_the_server() {
     let server = Server::start();
     let object = server.client().as_object().clone();
     let mut ior = object.ior().clone();
@@ -163,11 +163,11 @@ fn a_narrow_to_what_it_is_not_is_refused() {
     let untyped = object.orb().reference(ior);
     Target::narrow(&untyped).unwrap();
     assert!(untyped.is_a("IDL:Probe/Target:1.0").unwrap());
-    assert!(!untyped.is_a("IDL:Nobody:1.0").unwrap());
+    assert!(!untyped.is_a("IDL:Other:1.0").unwrap());
 }
 
 #[test]
-fn a_shut_down_orb_says_so() {
+fn a_call_on_a_shut_down_orb_raises_bad_inv_order() {
     let server = Server::start();
     let orb = Orb::builder().build().unwrap();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();

@@ -1,4 +1,5 @@
-//! What cancels a request, seen by its servant: every cause, for servants of every kind, however their connections are served.
+//! Cancellation as observed by servants: every cause, for every kind of servant and every concurrency
+//! strategy.
 
 use std::{
     io::Write,
@@ -19,55 +20,55 @@ use spandrel::{
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{CancelRequest, RequestTemplate, ResponseFlags, ServiceContext, ids};
 use spandrel_orb_tests::support::{
-    PATIENCE, block_on, in_background, kind_and_completion, read_message, with_time_enough,
+    PATIENCE, block_on, in_background, kind_and_completion, read_message, retry_with_longer_timeout,
 };
 
-/// How a servant learns of it.
+/// How a servant observes the cancellation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
-    /// Waits for it in its upcall.
-    Waits,
-    /// Looks now and then in its upcall.
-    Looks,
-    /// Asks only when it is late.
-    AsksLate,
-    /// Is a future, and dropped.
+    /// Waits for its token in the upcall.
+    WaitsForToken,
+    /// Polls its token in the upcall.
+    PollsToken,
+    /// Gets its token in the upcall only after the cancellation has arrived.
+    GetsTokenLate,
+    /// An asynchronous servant, whose future is dropped.
     Future,
-    /// Answers later, from another thread.
+    /// Defers the call and awaits its token in another thread.
     Deferred,
 }
 
-const KINDS: [Kind; 5] = [Kind::Waits, Kind::Looks, Kind::AsksLate, Kind::Future, Kind::Deferred];
+const KINDS: [Kind; 5] = [Kind::WaitsForToken, Kind::PollsToken, Kind::GetsTokenLate, Kind::Future, Kind::Deferred];
 
-/// A servant that works until nobody waits for it.
+/// A servant that works until its request is cancelled.
 struct Worker {
     kind: Kind,
     begun: Sender<()>,
     ended: Sender<Option<CancelReason>>,
-    late: Arc<Late>,
+    release: Arc<ReleaseGate>,
 }
 
-/// When one asks who asks late.
+/// Releases servants of `Kind::GetsTokenLate`.
 #[derive(Default)]
-struct Late {
-    is_due: Mutex<bool>,
+struct ReleaseGate {
+    is_open: Mutex<bool>,
     changed: Condvar,
 }
 
-impl Late {
-    fn come(&self) {
-        *self.is_due.lock().unwrap() = true;
+impl ReleaseGate {
+    fn open(&self) {
+        *self.is_open.lock().unwrap() = true;
         self.changed.notify_all();
     }
 
     fn wait(&self) {
-        let is_due = self.is_due.lock().unwrap();
-        let (_is_due, waited) = self.changed.wait_timeout_while(is_due, PATIENCE, |is_due| !*is_due).unwrap();
-        assert!(!waited.timed_out(), "it was never late");
+        let is_open = self.is_open.lock().unwrap();
+        let (_is_due, waited) = self.changed.wait_timeout_while(is_open, PATIENCE, |is_open| !*is_open).unwrap();
+        assert!(!waited.timed_out(), "the servant was never released");
     }
 }
 
-/// Says at its end why it has ended.
+/// Sends the reason of the cancellation when dropped.
 struct Guard(CancellationToken, Sender<Option<CancelReason>>);
 
 impl Drop for Guard {
@@ -79,14 +80,14 @@ impl Drop for Guard {
 impl Worker {
     fn work(&self, call: ServerCall<'_>) -> Result<Replied, SystemException> {
         match self.kind {
-            Kind::Waits => {
+            Kind::WaitsForToken => {
                 let token = CancellationToken::current();
                 self.begun.send(()).unwrap();
                 assert_eq!(token.wait_timeout(PATIENCE), token.is_cancelled());
                 self.ended.send(token.reason()).unwrap();
                 call.reply(|_| Ok(()))
             }
-            Kind::Looks => {
+            Kind::PollsToken => {
                 let token = call.cancellation();
                 self.begun.send(()).unwrap();
                 let begun = std::time::Instant::now();
@@ -96,9 +97,9 @@ impl Worker {
                 self.ended.send(CancellationToken::current().reason()).unwrap();
                 call.reply(|_| Ok(()))
             }
-            Kind::AsksLate => {
+            Kind::GetsTokenLate => {
                 self.begun.send(()).unwrap();
-                self.late.wait();
+                self.release.wait();
                 let token = CancellationToken::current();
                 let _ = token.wait_timeout(PATIENCE);
                 self.ended.send(token.reason()).unwrap();
@@ -140,7 +141,7 @@ impl Servant for Worker {
         match operation {
             "work" => self.work(call),
             "late" => {
-                self.late.come();
+                self.release.open();
                 call.reply(|_| Ok(()))
             }
             "idle" => {
@@ -158,7 +159,7 @@ struct Server {
     object: ObjectRef,
     begun: Receiver<()>,
     ended: Receiver<Option<CancelReason>>,
-    late: Arc<Late>,
+    release: Arc<ReleaseGate>,
 }
 
 impl Server {
@@ -170,10 +171,10 @@ impl Server {
 
     fn of(orb: Orb, poa: &Poa, kind: Kind) -> Self {
         let ((begin, begun), (end, ended)) = (mpsc::channel(), mpsc::channel());
-        let late = Arc::<Late>::default();
-        let worker = Worker { kind, begun: begin, ended: end, late: Arc::clone(&late) };
+        let release = Arc::<ReleaseGate>::default();
+        let worker = Worker { kind, begun: begin, ended: end, release: Arc::clone(&release) };
         let object = poa.activate(worker).unwrap();
-        Self { orb, object, begun, ended, late }
+        Self { orb, object, begun, ended, release }
     }
 
     fn client(&self, builder: OrbBuilder) -> ObjectRef {
@@ -194,7 +195,7 @@ impl Server {
         spandrel::IiopProfile::decode(&self.object.ior().profiles[0]).unwrap().unwrap()
     }
 
-    /// A request for `work`, by hand.
+    /// An encoded request for `work`.
     fn request(&self, id: u32, contexts: &[ServiceContext]) -> Vec<u8> {
         let template = RequestTemplate::new(Wire::default(), &self.profile().object_key);
         let mut out = Encoder::new(Wire::default());
@@ -209,7 +210,7 @@ impl Server {
 
     #[track_caller]
     fn assert_ends(&self, reason: CancelReason) {
-        let ended = self.ended.recv_timeout(PATIENCE).expect("the servant learns of it");
+        let ended = self.ended.recv_timeout(PATIENCE).expect("the servant observes the cancellation");
         assert_eq!(ended, Some(reason));
         let counted = match reason {
             CancelReason::ClientCancelled => Event::CancelledByClient,
@@ -227,16 +228,15 @@ fn cancel(id: u32) -> Vec<u8> {
     out.to_vec()
 }
 
-/// So much time is left, in the context that servers of our kind read.
+/// The remaining time as a service context of Spandrel.
 fn remaining(time: Duration) -> ServiceContext {
     let span = u64::try_from(time.as_nanos() / 100).unwrap();
     let data = [&[0; 8][..], &span.to_be_bytes(), &[0xff; 8]].concat();
     ServiceContext { id: ids::CONTEXT_REMAINING_TIME, data }
 }
 
-/// Servants of every kind, over connections that have threads, over those that the reactor serves, where it has one thread and no other, and
-/// where one thread reads and another runs.
-fn everywhere(test: impl Fn(&dyn Fn() -> OrbBuilder, Kind)) {
+/// Runs a test with every kind of servant and every concurrency strategy.
+fn for_every_servant_and_strategy(test: impl Fn(&dyn Fn() -> OrbBuilder, Kind)) {
     for kind in KINDS {
         for concurrency in [
             Concurrency::ThreadPerConnection { limit: 64 },
@@ -251,16 +251,16 @@ fn everywhere(test: impl Fn(&dyn Fn() -> OrbBuilder, Kind)) {
 }
 
 #[test]
-fn a_cancel_request_reaches_the_servant() {
-    everywhere(|builder, kind| {
+fn a_cancel_request_cancels_its_request_only() {
+    for_every_servant_and_strategy(|builder, kind| {
         let server = Server::start(builder(), kind);
         let mut client = server.raw();
         client.write_all(&server.request(7, &[])).unwrap();
         server.await_begun();
-        // Of nobody, and then of the one.
+        // The first id belongs to no request.
         client.write_all(&[cancel(8), cancel(7)].concat()).unwrap();
-        if kind == Kind::AsksLate {
-            server.late.come();
+        if kind == Kind::GetsTokenLate {
+            server.release.open();
         }
         server.assert_ends(CancelReason::ClientCancelled);
         server.orb.shutdown(true).unwrap();
@@ -268,20 +268,20 @@ fn a_cancel_request_reaches_the_servant() {
 }
 
 #[test]
-fn a_client_that_is_gone_is_noticed_while_the_servant_runs() {
-    for ends in [
+fn closing_the_connection_cancels_running_requests() {
+    for close_methods in [
         |client: &TcpStream| client.shutdown(Shutdown::Write).unwrap(),
         |client: &TcpStream| {
             client.shutdown(Shutdown::Both).unwrap();
         },
     ] {
-        everywhere(|builder, kind| {
+        for_every_servant_and_strategy(|builder, kind| {
             let server = Server::start(builder(), kind);
             let mut client = server.raw();
             client.write_all(&server.request(7, &[])).unwrap();
             server.await_begun();
-            ends(&client);
-            server.late.come();
+            close_methods(&client);
+            server.release.open();
             server.assert_ends(CancelReason::ConnectionLost);
             server.orb.shutdown(true).unwrap();
         });
@@ -289,16 +289,16 @@ fn a_client_that_is_gone_is_noticed_while_the_servant_runs() {
 }
 
 #[test]
-fn a_deadline_that_travels_ends_the_work_and_is_known_to_it() {
-    everywhere(|builder, kind| {
-        with_time_enough(Duration::from_millis(150), |time| {
+fn the_clients_deadline_cancels_the_request() {
+    for_every_servant_and_strategy(|builder, kind| {
+        retry_with_longer_timeout(Duration::from_millis(150), |time| {
             let server = Server::start(builder(), kind);
             let mut client = server.raw();
-            server.late.come();
+            server.release.open();
             client.write_all(&server.request(7, &[remaining(time)])).unwrap();
             let reply = read_message(&mut client).unwrap();
-            assert_eq!(reply[7], 1, "it is answered all the same, {kind:?}");
-            // Otherwise its time was up before it was run.
+            assert_eq!(reply[7], 1, "the request is answered nevertheless, {kind:?}");
+            // Without a beginning, the deadline had passed before the request was run.
             server.begun.try_recv().ok()?;
             server.assert_ends(CancelReason::DeadlineElapsed);
             server.orb.shutdown(true).unwrap();
@@ -308,13 +308,13 @@ fn a_deadline_that_travels_ends_the_work_and_is_known_to_it() {
 }
 
 #[test]
-fn the_end_of_the_orb_cancels_what_outlasts_its_patience() {
-    everywhere(|builder, kind| {
+fn shutdown_cancels_requests_after_its_timeout() {
+    for_every_servant_and_strategy(|builder, kind| {
         let server = Server::start(builder().shutdown_timeout(Duration::from_millis(50)), kind);
         let mut client = server.raw();
         client.write_all(&server.request(7, &[])).unwrap();
         server.await_begun();
-        server.late.come();
+        server.release.open();
         server.orb.shutdown(false).unwrap();
         server.assert_ends(CancelReason::ShuttingDown);
         server.orb.shutdown(true).unwrap();
@@ -322,16 +322,16 @@ fn the_end_of_the_orb_cancels_what_outlasts_its_patience() {
 }
 
 #[test]
-fn a_caller_whose_time_is_up_tells_the_server() {
-    everywhere(|builder, kind| {
-        with_time_enough(Duration::from_millis(100), |time| {
+fn a_client_timeout_sends_a_cancel_request() {
+    for_every_servant_and_strategy(|builder, kind| {
+        retry_with_longer_timeout(Duration::from_millis(100), |time| {
             let server = Server::start(builder(), kind);
-            server.late.come();
-            // What it says of its deadline would come first.
+            server.release.open();
+            // Without the deadline context: otherwise the server's own deadline would cancel first.
             let client = server.client(Orb::builder().deadline_context(DeadlineContext::None));
-            let late = client.with_timeout(Some(time));
-            let error = late.invoke::<(), SystemException>("work", |_| Ok(()), |_| Ok(())).unwrap_err();
-            // Otherwise it was not there in time.
+            let release = client.with_timeout(Some(time));
+            let error = release.invoke::<(), SystemException>("work", |_| Ok(()), |_| Ok(())).unwrap_err();
+            // Without a beginning, the request did not arrive in time.
             server.begun.try_recv().ok()?;
             assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
             server.assert_ends(CancelReason::ClientCancelled);
@@ -343,26 +343,26 @@ fn a_caller_whose_time_is_up_tells_the_server() {
 }
 
 #[test]
-fn a_future_that_is_dropped_tells_the_server() {
-    everywhere(|builder, kind| {
+fn dropping_a_future_sends_a_cancel_request() {
+    for_every_servant_and_strategy(|builder, kind| {
         let server = Server::start(builder(), kind);
-        server.late.come();
+        server.release.open();
         let client = server.client(Orb::builder());
-        let asked = client.invoke_async::<(), SystemException>("work", |_| Ok(()), |_| Ok(()));
+        let call = client.invoke_async::<(), SystemException>("work", |_| Ok(()), |_| Ok(()));
         server.await_begun();
-        drop(asked);
+        drop(call);
         server.assert_ends(CancelReason::ClientCancelled);
         client.invoke::<(), SystemException>("idle", |_| Ok(()), |_| Ok(())).unwrap();
         server.orb.shutdown(true).unwrap();
     });
 }
 
-/// A servant that asks for its token only after the CancelRequest has certainly been read: another request was, that came after it.
+/// The servant gets its token after a later request was read, and so after the CancelRequest.
 #[test]
-fn a_cancel_request_is_kept_for_a_servant_that_asks_late() {
+fn a_cancellation_is_visible_to_a_token_created_later() {
     let pooled = Concurrency::LeaderFollowers { threads: None };
     for builder in [Orb::builder(), Orb::builder().concurrency(pooled)] {
-        let server = Server::start(builder, Kind::AsksLate);
+        let server = Server::start(builder, Kind::GetsTokenLate);
         let mut client = server.raw();
         client.write_all(&server.request(7, &[])).unwrap();
         server.await_begun();
@@ -371,7 +371,7 @@ fn a_cancel_request_is_kept_for_a_servant_that_asks_late() {
         template.begin(&mut out, 8, ResponseFlags::TWO_WAY, "late", &[]).end(&mut out).unwrap();
         client.write_all(&[cancel(7), out.to_vec()].concat()).unwrap();
         server.assert_ends(CancelReason::ClientCancelled);
-        // The same id again is another request.
+        // A later request with the same id is not cancelled.
         assert_eq!([read_message(&mut client).unwrap()[7], read_message(&mut client).unwrap()[7]], [1, 1]);
         let mut out = Encoder::new(Wire::default());
         template.begin(&mut out, 7, ResponseFlags::TWO_WAY, "idle", &[]).end(&mut out).unwrap();
@@ -382,18 +382,18 @@ fn a_cancel_request_is_kept_for_a_servant_that_asks_late() {
     }
 }
 
-/// Where a request changes its thread before it is run.
+/// Requests that change their thread before they run.
 #[test]
-fn servants_of_one_thread_and_of_the_main_thread_are_cancelled_too() {
+fn single_thread_and_main_thread_servants_are_cancelled() {
     for policy in [ThreadPolicy::SingleThreadModel, ThreadPolicy::MainThreadModel] {
         let orb = Orb::builder().build().unwrap();
         let root = Poa::root(&orb).unwrap();
         let poa = root.create_poa("one at a time", Some(&root.the_poa_manager()), [policy.into()]).unwrap();
-        let server = Server::of(orb, &poa, Kind::Waits);
+        let server = Server::of(orb, &poa, Kind::WaitsForToken);
         let main = server.orb.clone();
         let main = in_background(move || main.run());
         let mut client = server.raw();
-        // The second waits for the turn of the first, and is deferred until then.
+        // The second request is deferred until the first has ended.
         client.write_all(&[server.request(7, &[]), server.request(8, &[])].concat()).unwrap();
         server.await_begun();
         client.write_all(&cancel(7)).unwrap();
@@ -407,15 +407,15 @@ fn servants_of_one_thread_and_of_the_main_thread_are_cancelled_too() {
 }
 
 #[test]
-fn nothing_cancels_what_is_answered_and_nobody_cancels_elsewhere() {
-    let server = Server::start(Orb::builder(), Kind::Waits);
+fn answered_requests_and_other_threads_are_not_cancelled() {
+    let server = Server::start(Orb::builder(), Kind::WaitsForToken);
     let client = server.client(Orb::builder());
     for _ in 0..3 {
         client.invoke::<(), SystemException>("idle", |_| Ok(()), |_| Ok(())).unwrap();
     }
     client.orb().shutdown(true).unwrap();
-    let nobody = CancellationToken::current();
-    assert!(!nobody.is_cancelled() && nobody.reason().is_none() && remaining_time().is_none());
+    let outside = CancellationToken::current();
+    assert!(!outside.is_cancelled() && outside.reason().is_none() && remaining_time().is_none());
     let statistics = server.orb.statistics();
     server.orb.shutdown(true).unwrap();
     for event in [Event::CancelledByClient, Event::CancelledByLoss, Event::CancelledByShutdown] {

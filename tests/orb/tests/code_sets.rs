@@ -1,4 +1,4 @@
-//! Text: which code sets are agreed on, who says so when, and what is refused without an agreement.
+//! Code sets: negotiation, the CodeSets service context, and text that is refused without an agreement.
 
 use std::{net::TcpStream, sync::mpsc, time::Duration};
 
@@ -18,15 +18,16 @@ use spandrel_giop::{
 use spandrel_message::MessageBlock;
 use spandrel_orb_tests::{
     Server,
-    support::{PATIENCE, block_on, pretend, read_message},
+    support::{PATIENCE, block_on, fake_server, read_message},
 };
 
-const BOTH: TransmissionCodeSets = TransmissionCodeSets { char_set: CharSet::Utf8, wchar_set: WcharSet::Utf16 };
+const UTF8_AND_UTF16: TransmissionCodeSets =
+    TransmissionCodeSets { char_set: CharSet::Utf8, wchar_set: WcharSet::Utf16 };
 
-/// Answers with what it was given.
-struct Mirror;
+/// A servant that echoes its arguments.
+struct EchoServant;
 
-impl Servant for Mirror {
+impl Servant for EchoServant {
     fn repository_id(&self) -> &'static str {
         "IDL:tests/Mirror:1.0"
     }
@@ -69,14 +70,14 @@ fn wide(object: &ObjectRef, text: &str, letter: char) -> Result<(WString, char),
     object.invoke("wide", wide_arguments(text, letter), |input| Ok((WString::decode(input)?, char::decode(input)?)))
 }
 
-fn mirror(server: &Server) -> String {
-    server.poa.activate(Mirror).unwrap().to_string()
+fn activate_echo(server: &Server) -> String {
+    server.poa.activate(EchoServant).unwrap().to_string()
 }
 
 #[test]
-fn orbs_of_our_kind_say_everything_to_each_other() {
+fn two_spandrel_orbs_exchange_all_of_unicode() {
     let server = Server::start();
-    let ior = mirror(&server);
+    let ior = activate_echo(&server);
     for order in [ByteOrder::Big, ByteOrder::Little] {
         let object = Orb::builder().byte_order(order).build().unwrap().string_to_object(&ior).unwrap();
         for text in ["", "plain", "caf\u{e9}", "5 \u{20ac}", "\u{1f600}"] {
@@ -88,26 +89,26 @@ fn orbs_of_our_kind_say_everything_to_each_other() {
 }
 
 #[test]
-fn asynchronous_calls_say_it_too() {
+fn asynchronous_calls_exchange_wide_text() {
     let server = Server::start();
-    let ior = mirror(&server);
+    let ior = activate_echo(&server);
     for version in [GiopVersion::V1_1, GiopVersion::V1_2] {
         let object = Orb::builder().giop_version(version).build().unwrap().string_to_object(&ior).unwrap();
         for text in ["5 \u{20ac}", "again"] {
-            let asked = object.invoke_async("wide", wide_arguments(text, 'x'), |input| {
+            let call = object.invoke_async("wide", wide_arguments(text, 'x'), |input| {
                 Ok((WString::decode(input)?, char::decode(input)?))
             });
-            let (back, letter): (WString, char) = block_on(asked).map_err(|error: SystemException| error).unwrap();
+            let (back, letter): (WString, char) = block_on(call).map_err(|error: SystemException| error).unwrap();
             assert_eq!((&*back, letter), (text, 'x'), "GIOP {version}");
         }
     }
 }
 
 #[test]
-fn arguments_without_text_follow_a_forwarding_to_other_code_sets() {
+fn an_asynchronous_call_follows_a_forwarding_to_other_code_sets_with_ascii_text_only() {
     let server = Server::start();
-    let there = spandrel_cdr::Reference::ior(&server.orb.string_to_object(&mirror(&server)).unwrap()).clone();
-    let port = pretend(move |_, mut stream| {
+    let there = spandrel_cdr::Reference::ior(&server.orb.string_to_object(&activate_echo(&server)).unwrap()).clone();
+    let port = fake_server(move |_, mut stream| {
         while let Ok(octets) = read_message(&mut stream) {
             let request = message(&octets);
             let mut input = request.decoder(spandrel_cdr::Limits::default());
@@ -121,20 +122,21 @@ fn arguments_without_text_follow_a_forwarding_to_other_code_sets() {
     });
     let here = |orb: &Orb| orb.string_to_object(&format!("corbaloc:iiop:1.2@127.0.0.1:{port}/key")).unwrap();
     let orb = Orb::builder().build().unwrap();
-    // A synchronous call writes its arguments anew; an asynchronous one can send only what does not depend on it.
+    // A synchronous call encodes its arguments again; an asynchronous one can resend only arguments that do
+    // not depend on the code set.
     assert_eq!(narrow(&here(&orb), "caf\u{e9}").unwrap(), "caf\u{e9}");
-    let asked = |text: &'static str| {
+    let invoke_async = |text: &'static str| {
         let read = |input: &mut spandrel_cdr::Decoder<'_>| input.str().map(Into::into);
         block_on(here(&orb).invoke_async::<String, SystemException>("narrow", move |out| out.short_str(text), read))
     };
-    assert_eq!(asked("plain").unwrap(), "plain");
-    assert_eq!(asked("caf\u{e9}").unwrap_err().kind(), SystemExceptionKind::NoImplement);
+    assert_eq!(invoke_async("plain").unwrap(), "plain");
+    assert_eq!(invoke_async("caf\u{e9}").unwrap_err().kind(), SystemExceptionKind::NoImplement);
 }
 
 #[test]
-fn giop_1_1_has_wide_characters_of_one_code_unit_and_1_0_none() {
+fn giop_1_1_has_wchars_of_one_code_unit_and_giop_1_0_none() {
     let server = Server::start();
-    let ior = mirror(&server);
+    let ior = activate_echo(&server);
     let object = |version| Orb::builder().giop_version(version).build().unwrap().string_to_object(&ior).unwrap();
     let later = object(GiopVersion::V1_1);
     assert_eq!(wide(&later, "5 \u{20ac}", '\u{20ac}').unwrap(), (WString::from("5 \u{20ac}"), '\u{20ac}'));
@@ -145,9 +147,9 @@ fn giop_1_1_has_wide_characters_of_one_code_unit_and_1_0_none() {
 }
 
 #[test]
-fn a_reference_without_code_sets_takes_latin1_and_no_wide_characters() {
+fn a_reference_without_code_sets_accepts_latin1_and_no_wide_characters() {
     let server = Server::start();
-    let key = profile_of(&mirror(&server)).object_key;
+    let key = profile_of(&activate_echo(&server)).object_key;
     let url = format!("corbaloc:iiop:1.2@127.0.0.1:{}/{}", server.port(), percent(&key));
     let object = Orb::builder().build().unwrap().string_to_object(&url).unwrap();
     assert_eq!(narrow(&object, "caf\u{e9}").unwrap(), "caf\u{e9}");
@@ -168,7 +170,7 @@ fn profile_of(ior: &str) -> IiopProfile {
     IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap()
 }
 
-/// A reference to this port whose server says this of itself.
+/// A reference to this port with these components.
 fn reference(port: u16, components: &[Component]) -> String {
     let components = components.iter().map(|component| component.encode().unwrap()).collect();
     let (host, object_key) = ("127.0.0.1".to_owned(), b"key".to_vec());
@@ -176,25 +178,25 @@ fn reference(port: u16, components: &[Component]) -> String {
     ior_to_string(&Ior { type_id: String::new(), profiles: vec![profile.encode().unwrap()] })
 }
 
-/// What the requests of a connection say of code sets, as a pretended server reads them.
-fn said_to(components: &[Component], native: CharSet, requests: usize) -> Vec<Option<TransmissionCodeSets>> {
+/// The CodeSets contexts of consecutive requests over one connection, as received by a fake server.
+fn received_contexts(components: &[Component], native: CharSet, requests: usize) -> Vec<Option<TransmissionCodeSets>> {
     let (send, receive) = mpsc::channel();
-    let port = pretend(move |_, mut stream| {
+    let port = fake_server(move |_, mut stream| {
         while let Ok(octets) = read_message(&mut stream) {
             let message = message(&octets);
             let mut input = message.decoder(spandrel_cdr::Limits::default());
             let header = RequestHeader::decode(&mut input).unwrap();
-            let said = header.service_contexts.find(CONTEXT_CODE_SETS);
-            send.send(said.map(|data| TransmissionCodeSets::from_context(data).unwrap())).unwrap();
+            let context = header.service_contexts.find(CONTEXT_CODE_SETS);
+            send.send(context.map(|data| TransmissionCodeSets::from_context(data).unwrap())).unwrap();
         }
     });
     let orb = Orb::builder().native_char_set(native).build().unwrap();
     let object = orb.string_to_object(&reference(port, components)).unwrap();
-    let said = (0..requests).map(|_| {
+    let contexts = (0..requests).map(|_| {
         object.send_oneway("note", |_| Ok(())).unwrap();
         receive.recv_timeout(PATIENCE).unwrap()
     });
-    said.collect()
+    contexts.collect()
 }
 
 fn message(octets: &[u8]) -> Message {
@@ -205,14 +207,14 @@ fn message(octets: &[u8]) -> Message {
 }
 
 #[test]
-fn only_the_first_request_of_a_connection_says_what_was_chosen() {
+fn only_the_first_request_of_a_connection_has_a_code_sets_context() {
     let ours = [Component::OrbType(ids::ORB_TYPE), OwnCodeSets::default().component()];
-    assert_eq!(said_to(&ours, CharSet::Latin1, 3), [Some(BOTH), None, None]);
-    assert_eq!(said_to(&[], CharSet::Latin1, 2), [None, None], "nobody asked");
+    assert_eq!(received_contexts(&ours, CharSet::Latin1, 3), [Some(UTF8_AND_UTF16), None, None]);
+    assert_eq!(received_contexts(&[], CharSet::Latin1, 2), [None, None], "without code sets in the reference");
 }
 
 #[test]
-fn with_others_the_standards_order_decides() {
+fn the_negotiated_code_set_follows_the_order_of_the_standard() {
     const LATIN1: u32 = 0x0001_0001;
     const UTF8: u32 = 0x0501_0001;
     const EBCDIC: u32 = 0x1002_0025;
@@ -221,12 +223,15 @@ fn with_others_the_standards_order_decides() {
         let char_data = CodeSets { native, conversion: conversion.to_vec() };
         [Component::CodeSets { char_data, wchar_data: CodeSets { native: wide, conversion: Vec::new() } }]
     };
-    let chosen = |server: [Component; 1], own| said_to(&server, own, 1)[0].expect("the first request says it");
+    let chosen =
+        |server: [Component; 1], own| received_contexts(&server, own, 1)[0].expect("the first request has the context");
     for (native, conversion, own, expected) in [
-        // The server's native code set, since we know it: so answers omniORB, which converts to UTF-8.
+        // The server's native code set if the client converts to it: omniORB, which converts to UTF-8, is
+        // answered so.
         (LATIN1, &[UTF8][..], CharSet::Utf8, CharSet::Latin1),
         (UTF8, &[LATIN1], CharSet::Latin1, CharSet::Utf8),
-        // Ours, if the server converts from it; else what both know; else what everybody must know.
+        // The client's native set if the server converts from it; else a common conversion set; else the
+        // fallback set.
         (EBCDIC, &[LATIN1, UTF8], CharSet::Utf8, CharSet::Utf8),
         (EBCDIC, &[LATIN1, UTF8], CharSet::Latin1, CharSet::Latin1),
         (EBCDIC, &[LATIN1], CharSet::Utf8, CharSet::Latin1),
@@ -242,22 +247,22 @@ fn with_others_the_standards_order_decides() {
     assert_eq!(chosen(server(LATIN1, &[], 0), CharSet::Latin1).wchar_set, WcharSet::Unknown);
 }
 
-/// A connection that speaks for itself.
-struct Raw {
+/// A connection whose messages are encoded by the test.
+struct RawConnection {
     stream: TcpStream,
     template: RequestTemplate,
 }
 
-impl Raw {
+impl RawConnection {
     fn to(server: &Server) -> Self {
-        let profile = profile_of(&mirror(server));
+        let profile = profile_of(&activate_echo(server));
         let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         Self { stream, template: RequestTemplate::new(Wire::default(), &profile.object_key) }
     }
 
-    /// Asks for a wide echo; the kind and minor code of the exception that comes instead.
-    fn ask(&mut self, context: Option<&[u8]>) -> Result<(), (SystemExceptionKind, u32)> {
+    /// Calls `wide`; on an exception returns its kind and minor code.
+    fn call_wide(&mut self, context: Option<&[u8]>) -> Result<(), (SystemExceptionKind, u32)> {
         use std::io::Write;
         let contexts: Vec<_> =
             context.map(|data| ServiceContext { id: CONTEXT_CODE_SETS, data: data.to_vec() }).into_iter().collect();
@@ -284,32 +289,36 @@ impl Raw {
 }
 
 #[test]
-fn a_server_keeps_to_what_the_client_said_first() {
+fn a_server_keeps_the_first_code_sets_context_of_a_connection() {
     let server = Server::start();
-    let mut raw = Raw::to(&server);
-    assert_eq!(raw.ask(None), Err((SystemExceptionKind::BadParam, minor::NO_WCHAR_CODE_SET)), "nothing was said yet");
-    let both = BOTH.to_context().data;
-    assert_eq!(raw.ask(Some(&both)), Ok(()));
-    assert_eq!(raw.ask(None), Ok(()), "once is enough");
-    assert_eq!(raw.ask(Some(&both)), Ok(()), "saying it again is no harm");
-    let latin1 = TransmissionCodeSets { char_set: CharSet::Latin1, ..BOTH }.to_context().data;
-    assert_eq!(raw.ask(Some(&latin1)), Err((SystemExceptionKind::Marshal, minor::CODE_SETS_CHANGED)));
-    assert_eq!(raw.ask(None), Ok(()), "the connection is as it was");
+    let mut raw = RawConnection::to(&server);
+    assert_eq!(
+        raw.call_wide(None),
+        Err((SystemExceptionKind::BadParam, minor::NO_WCHAR_CODE_SET)),
+        "no context was sent yet"
+    );
+    let both = UTF8_AND_UTF16.to_context().data;
+    assert_eq!(raw.call_wide(Some(&both)), Ok(()));
+    assert_eq!(raw.call_wide(None), Ok(()), "the first context applies to the connection");
+    assert_eq!(raw.call_wide(Some(&both)), Ok(()), "the same context may be repeated");
+    let latin1 = TransmissionCodeSets { char_set: CharSet::Latin1, ..UTF8_AND_UTF16 }.to_context().data;
+    assert_eq!(raw.call_wide(Some(&latin1)), Err((SystemExceptionKind::Marshal, minor::CODE_SETS_CHANGED)));
+    assert_eq!(raw.call_wide(None), Ok(()), "the connection keeps the first context");
 }
 
 #[test]
-fn a_server_refuses_code_sets_that_it_does_not_know() {
+fn a_server_refuses_unknown_code_sets() {
     let server = Server::start();
-    let mut raw = Raw::to(&server);
+    let mut raw = RawConnection::to(&server);
     let incompatible = Err((SystemExceptionKind::CodesetIncompatible, minor::UNSUPPORTED_CODE_SET));
     for context in [
         &[0, 0, 0, 0, 0x10, 0x02, 0x00, 0x25, 0x00, 0x01, 0x01, 0x09][..],
         &[0, 0, 0, 0, 0x05, 0x01, 0x00, 0x01, 0x00, 0x01, 0x01, 0x08],
     ] {
-        assert_eq!(raw.ask(Some(context)), incompatible, "{context:02x?}");
+        assert_eq!(raw.call_wide(Some(context)), incompatible, "{context:02x?}");
     }
     for malformed in [&[][..], &[0], &[0, 0, 0, 0, 0x05, 0x01, 0x00, 0x01, 0, 1]] {
-        assert_eq!(raw.ask(Some(malformed)).unwrap_err().0, SystemExceptionKind::Marshal, "{malformed:02x?}");
+        assert_eq!(raw.call_wide(Some(malformed)).unwrap_err().0, SystemExceptionKind::Marshal, "{malformed:02x?}");
     }
-    assert_eq!(raw.ask(Some(&BOTH.to_context().data)), Ok(()), "nothing was agreed on by what was refused");
+    assert_eq!(raw.call_wide(Some(&UTF8_AND_UTF16.to_context().data)), Ok(()), "a refused context changes nothing");
 }

@@ -1,4 +1,4 @@
-//! Calls on objects of the same ORB: by every strategy they end as calls from elsewhere do.
+//! Collocated calls: with every strategy, they have the outcomes of remote calls.
 
 use std::{
     sync::{
@@ -18,11 +18,11 @@ use spandrel::{
 use spandrel_orb_tests::{
     Server,
     probe::{Target, TargetServant, TargetSkeleton, target::RefuseError},
-    support::{PATIENCE, block_on, comes, in_background, kind_and_completion, with_time_enough},
+    support::{PATIENCE, block_on, comes, in_background, kind_and_completion, retry_with_longer_timeout},
 };
 
 const STRATEGIES: [Collocation; 3] = [Collocation::Direct, Collocation::ThroughPoa, Collocation::No];
-/// Those by which the calling thread runs the servant.
+/// The strategies with which the calling thread runs the servant.
 const IN_THREAD: [Collocation; 2] = [Collocation::Direct, Collocation::ThroughPoa];
 
 fn server(strategy: Collocation) -> (Server, Target) {
@@ -31,13 +31,13 @@ fn server(strategy: Collocation) -> (Server, Target) {
     (server, target)
 }
 
-/// What a call ended in, for comparison.
-fn said(error: &SystemException) -> (SystemExceptionKind, u32, CompletionStatus) {
+/// The parts of an exception that are compared.
+fn kind_minor_completion(error: &SystemException) -> (SystemExceptionKind, u32, CompletionStatus) {
     (error.kind(), error.minor(), error.completed())
 }
 
 #[test]
-fn every_kind_of_call_ends_as_it_does_from_elsewhere() {
+fn collocated_calls_have_the_outcomes_of_remote_calls() {
     for strategy in STRATEGIES {
         let (server, target) = server(strategy);
         for target in [&target, &server.client()] {
@@ -52,7 +52,7 @@ fn every_kind_of_call_ends_as_it_does_from_elsewhere() {
                 other => panic!("{other:?}"),
             }
             let failed = (SystemExceptionKind::BadParam, 9, CompletionStatus::No);
-            assert_eq!(said(&target.fail(9).unwrap_err()), failed);
+            assert_eq!(kind_minor_completion(&target.fail(9).unwrap_err()), failed);
             assert_eq!(target.panic().unwrap_err().kind(), SystemExceptionKind::Unknown);
             assert_eq!(target.same(Some(target)).unwrap().as_ref(), Some(target));
             assert_eq!(target.same(None).unwrap(), None);
@@ -64,7 +64,7 @@ fn every_kind_of_call_ends_as_it_does_from_elsewhere() {
             assert_eq!(object.locate().unwrap(), Located::Here);
             let unknown: Result<(), SystemException> = object.invoke("no_such", |_| Ok(()), |_| Ok(()));
             assert_eq!(
-                said(&unknown.unwrap_err()),
+                kind_minor_completion(&unknown.unwrap_err()),
                 (SystemExceptionKind::BadOperation, minor::UNKNOWN_OPERATION, CompletionStatus::No)
             );
         }
@@ -74,22 +74,22 @@ fn every_kind_of_call_ends_as_it_does_from_elsewhere() {
 #[test]
 fn direct_calls_marshal_nothing() {
     let (_server, target) = server(Collocation::Direct);
-    // No request could say it.
+    // No request could carry this text.
     assert_eq!(target.echo("nul\0").unwrap(), "nul\0");
 }
 
 #[test]
-fn text_that_cannot_be_said_is_refused_where_it_is_marshaled() {
+fn unencodable_text_is_refused_unless_calls_are_direct() {
     for strategy in [Collocation::ThroughPoa, Collocation::No] {
         let (_server, target) = server(strategy);
         assert_eq!(target.echo("nul\0").unwrap_err().kind(), SystemExceptionKind::BadParam);
     }
 }
 
-/// Says in which thread it runs.
-struct Here;
+/// A servant that records its thread.
+struct ThreadRecorder;
 
-impl Servant for Here {
+impl Servant for ThreadRecorder {
     fn repository_id(&self) -> &str {
         "IDL:Here:1.0"
     }
@@ -99,39 +99,39 @@ impl Servant for Here {
     }
 
     fn dispatch(&self, _operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-        *LAST.lock().unwrap() = Some(thread::current().id());
+        *LAST_THREAD.lock().unwrap() = Some(thread::current().id());
         call.reply(|_| Ok(()))
     }
 }
 
-static LAST: Mutex<Option<ThreadId>> = Mutex::new(None);
+static LAST_THREAD: Mutex<Option<ThreadId>> = Mutex::new(None);
 
 fn void(object: &ObjectRef) -> Result<(), SystemException> {
     object.invoke("void", |_| Ok(()), |_| Ok(()))
 }
 
 #[test]
-fn the_calling_thread_runs_the_servant() {
+fn the_calling_thread_runs_the_servant_unless_collocation_is_off() {
     for strategy in STRATEGIES {
         let orb = Orb::builder().collocation(strategy).build().unwrap();
-        let object = Poa::root(&orb).unwrap().activate(Here).unwrap();
+        let object = Poa::root(&orb).unwrap().activate(ThreadRecorder).unwrap();
         void(&object).unwrap();
-        let ran_here = *LAST.lock().unwrap() == Some(thread::current().id());
+        let ran_here = *LAST_THREAD.lock().unwrap() == Some(thread::current().id());
         assert_eq!(ran_here, strategy != Collocation::No, "{strategy:?}");
-        // Another ORB of this process is elsewhere.
+        // A call to another ORB of this process is remote.
         void(&Orb::builder().collocation(strategy).build().unwrap().string_to_object(&object.to_string()).unwrap())
             .unwrap();
-        assert_ne!(*LAST.lock().unwrap(), Some(thread::current().id()), "{strategy:?}");
-        // A reference that was made from text is not.
+        assert_ne!(*LAST_THREAD.lock().unwrap(), Some(thread::current().id()), "{strategy:?}");
+        // A reference made from text is collocated, too.
         void(&orb.string_to_object(&object.to_string()).unwrap()).unwrap();
-        let ran_here = *LAST.lock().unwrap() == Some(thread::current().id());
+        let ran_here = *LAST_THREAD.lock().unwrap() == Some(thread::current().id());
         assert_eq!(ran_here, strategy != Collocation::No, "{strategy:?}");
         orb.shutdown(true).unwrap();
     }
 }
 
 #[test]
-fn calls_that_must_not_wait_do_not() {
+fn asynchronous_calls_and_one_ways_do_not_block() {
     for strategy in STRATEGIES {
         let (server, target) = server(strategy);
         let held = target.hold_async(1);
@@ -151,7 +151,7 @@ fn calls_that_must_not_wait_do_not() {
 }
 
 #[test]
-fn one_ways_are_run_before_the_calls_that_follow_them() {
+fn one_ways_run_before_later_calls() {
     for strategy in STRATEGIES {
         let (_server, target) = server(strategy);
         let other = self::server(strategy);
@@ -167,10 +167,10 @@ fn one_ways_are_run_before_the_calls_that_follow_them() {
     }
 }
 
-/// Hands each request to the test.
-struct Deferring(mpsc::Sender<DeferredCall>);
+/// A servant that passes each deferred request to the test.
+struct DeferringServant(mpsc::Sender<DeferredCall>);
 
-impl Servant for Deferring {
+impl Servant for DeferringServant {
     fn repository_id(&self) -> &str {
         "IDL:Deferring:1.0"
     }
@@ -189,7 +189,7 @@ impl Servant for Deferring {
 fn deferring(strategy: Collocation) -> (Orb, ObjectRef, mpsc::Receiver<DeferredCall>) {
     let orb = Orb::builder().collocation(strategy).build().unwrap();
     let (send, receive) = mpsc::channel();
-    let object = Poa::root(&orb).unwrap().activate(Deferring(send)).unwrap();
+    let object = Poa::root(&orb).unwrap().activate(DeferringServant(send)).unwrap();
     (orb, object, receive)
 }
 
@@ -217,7 +217,7 @@ fn a_servant_may_answer_later_from_another_thread() {
 }
 
 #[test]
-fn a_request_that_is_deferred_twice_waits_for_the_second() {
+fn a_request_deferred_twice_waits_for_the_second_answer() {
     for strategy in STRATEGIES {
         let (orb, object, requests) = deferring(strategy);
         let called = in_background(move || echo(&object, "twice"));
@@ -240,7 +240,7 @@ fn a_request_that_is_deferred_twice_waits_for_the_second() {
 }
 
 #[test]
-fn a_request_that_is_never_answered_says_so() {
+fn a_dropped_deferred_call_raises_no_response() {
     for strategy in STRATEGIES {
         let (orb, object, requests) = deferring(strategy);
         let called = in_background(move || echo(&object, ""));
@@ -252,29 +252,29 @@ fn a_request_that_is_never_answered_says_so() {
 }
 
 #[test]
-fn a_time_out_ends_the_wait_and_tells_the_servant() {
+fn a_timeout_ends_the_call_and_cancels_the_deferred_request() {
     for strategy in STRATEGIES {
         let (orb, object, requests) = deferring(strategy);
-        let (error, deferred) = with_time_enough(Duration::from_millis(30), |time| {
+        let (error, deferred) = retry_with_longer_timeout(Duration::from_millis(30), |time| {
             let error = echo(&object.with_timeout(Some(time)), "late").unwrap_err();
-            // Otherwise it was not there in time.
+            // Without a deferred call, the request did not arrive in time.
             Some((error, requests.try_recv().ok()?))
         });
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
-        comes("what tells the servant", || deferred.is_cancelled());
+        comes("the cancellation", || deferred.is_cancelled());
         answer(deferred);
         orb.shutdown(true).unwrap();
     }
 }
 
 #[test]
-fn a_servant_that_takes_too_long_ends_in_a_time_out_too() {
+fn a_slow_servant_ends_its_call_in_a_timeout() {
     for strategy in STRATEGIES {
         let (server, target) = server(strategy);
         let error = thread::scope(|scope| {
             let (begin, begun) = mpsc::channel();
             let server = &server;
-            // Opens the gate only when nobody waits any more.
+            // The gate opens only after the caller's timeout.
             scope.spawn(move || {
                 for (gate, end) in begun {
                     while Instant::now() < end {
@@ -284,11 +284,11 @@ fn a_servant_that_takes_too_long_ends_in_a_time_out_too() {
                 }
             });
             let attempts = AtomicU32::new(0);
-            with_time_enough(Duration::from_millis(50), |time| {
+            retry_with_longer_timeout(Duration::from_millis(50), |time| {
                 let gate = attempts.fetch_add(1, Ordering::SeqCst);
                 begin.send((gate, Instant::now() + time * 2)).unwrap();
                 let limited = Target::unchecked_narrow(&target.as_object().with_timeout(Some(time)));
-                // Otherwise it began so late that the gate was open, or that it was not there in time.
+                // Otherwise the call began after the gate was open, or did not arrive in time.
                 limited.hold(gate).err().filter(|error| error.completed() != CompletionStatus::No)
             })
         });
@@ -301,7 +301,7 @@ fn a_servant_that_takes_too_long_ends_in_a_time_out_too() {
 }
 
 #[test]
-fn forwardings_are_followed_from_here_to_there_and_back() {
+fn a_forwarding_to_another_orb_is_followed() {
     for strategy in STRATEGIES {
         let (server, target) = server(strategy);
         let elsewhere = Server::start();
@@ -309,14 +309,14 @@ fn forwardings_are_followed_from_here_to_there_and_back() {
         server.poa.forward(&server.object, elsewhere.object.clone()).unwrap();
         assert_eq!(target.as_object().locate().unwrap(), Located::Forward(elsewhere.object.ior().clone()));
         elsewhere.probe.open(1);
-        // Held for ever by the one that does not know that the gate is open.
+        // Only the other server's gate is open.
         target.hold(1).unwrap();
         assert_eq!(target.as_object().locate().unwrap(), Located::Here, "{strategy:?}");
     }
 }
 
 #[test]
-fn an_object_that_is_gone_does_not_exist() {
+fn a_deactivated_object_does_not_exist_for_collocated_calls() {
     for strategy in STRATEGIES {
         let (server, target) = server(strategy);
         target.ping().unwrap();
@@ -328,17 +328,17 @@ fn an_object_that_is_gone_does_not_exist() {
 }
 
 #[test]
-fn an_upcall_may_shut_the_orb_down_but_not_wait_for_that() {
+fn a_collocated_upcall_may_shut_down_without_waiting() {
     for strategy in STRATEGIES {
         let (server, target) = server(strategy);
         assert!(target.stop().unwrap(), "{strategy:?}");
         server.orb.shutdown(true).unwrap();
-        assert_eq!(said(&target.ping().unwrap_err()).0, SystemExceptionKind::BadInvOrder);
+        assert_eq!(kind_minor_completion(&target.ping().unwrap_err()).0, SystemExceptionKind::BadInvOrder);
     }
 }
 
 #[test]
-fn shutdown_waits_for_the_call_that_runs() {
+fn shutdown_waits_for_running_collocated_calls() {
     for strategy in IN_THREAD {
         let (server, target) = server(strategy);
         let called = in_background(move || target.hold(1));
@@ -354,12 +354,12 @@ fn shutdown_waits_for_the_call_that_runs() {
 }
 
 #[test]
-fn shutdown_gives_up_what_is_never_answered() {
+fn shutdown_ends_unanswered_collocated_calls_after_its_timeout() {
     for strategy in STRATEGIES {
         let brief = Duration::from_millis(50);
         let orb = Orb::builder().collocation(strategy).shutdown_timeout(brief).build().unwrap();
         let (send, requests) = mpsc::channel();
-        let object = Poa::root(&orb).unwrap().activate(Deferring(send)).unwrap();
+        let object = Poa::root(&orb).unwrap().activate(DeferringServant(send)).unwrap();
         let called = in_background(move || echo(&object, ""));
         let deferred = requests.recv_timeout(PATIENCE).unwrap();
         orb.shutdown(false).unwrap();
@@ -369,14 +369,14 @@ fn shutdown_gives_up_what_is_never_answered() {
             (SystemExceptionKind::CommFailure, CompletionStatus::Maybe),
             "{strategy:?}"
         );
-        // The client may learn of it a little earlier.
-        comes("what tells the servant", || deferred.is_cancelled());
+        // The client may observe the end a little earlier.
+        comes("the cancellation", || deferred.is_cancelled());
         drop(deferred);
         orb.shutdown(true).unwrap();
     }
 }
 
-/// Calls itself as often as it is told.
+/// A servant that calls itself.
 struct Recursive {
     deepest: Arc<AtomicU32>,
     own: Mutex<Option<ObjectRef>>,
@@ -415,7 +415,7 @@ fn descend(object: &ObjectRef, depth: u32) -> Result<u32, SystemException> {
 }
 
 #[test]
-fn calls_may_recur() {
+fn collocated_calls_may_recur() {
     for strategy in STRATEGIES {
         let orb = Orb::builder().collocation(strategy).build().unwrap();
         let deepest = Arc::<AtomicU32>::default();
@@ -429,10 +429,10 @@ fn calls_may_recur() {
     }
 }
 
-/// Does as the test says inside of an upcall.
-struct Doing<F>(F);
+/// A servant that runs a closure in `add`.
+struct ClosureServant<F>(F);
 
-impl<F: Fn() -> Result<i32, SystemException> + Send + Sync> TargetServant for Doing<F> {
+impl<F: Fn() -> Result<i32, SystemException> + Send + Sync> TargetServant for ClosureServant<F> {
     fn add(&self, _a: i32, _b: i32) -> Result<i32, SystemException> {
         (self.0)()
     }
@@ -494,60 +494,61 @@ impl<F: Fn() -> Result<i32, SystemException> + Send + Sync> TargetServant for Do
     }
 }
 
-type Deed = Box<dyn Fn() -> Result<i32, SystemException> + Send + Sync>;
+type Action = Box<dyn Fn() -> Result<i32, SystemException> + Send + Sync>;
 
-/// An adapter with a manager of its own, and an object in it that does as it is told.
-struct Stage {
+/// An adapter with its own manager, and an object that runs a given action.
+struct AdapterFixture {
     orb: Orb,
     poa: Poa,
     target: Target,
-    deed: Arc<Mutex<Option<Deed>>>,
+    action: Arc<Mutex<Option<Action>>>,
 }
 
-impl Stage {
+impl AdapterFixture {
     fn new(strategy: Collocation, policies: Vec<Policy>) -> Self {
         let orb = Orb::builder().collocation(strategy).build().unwrap();
         let poa = Poa::root(&orb).unwrap().create_poa("stage", None, policies).unwrap();
         poa.the_poa_manager().activate().unwrap();
-        let deed = Arc::<Mutex<Option<Deed>>>::default();
-        let does = Arc::clone(&deed);
-        let doing = Doing(move || {
-            let deed = does.lock().unwrap().take();
-            deed.map_or(Ok(0), |deed| deed())
+        let action = Arc::<Mutex<Option<Action>>>::default();
+        let next = Arc::clone(&action);
+        let servant = ClosureServant(move || {
+            let action = next.lock().unwrap().take();
+            action.map_or(Ok(0), |action| action())
         });
-        let target = Target::unchecked_narrow(&poa.activate(TargetSkeleton::new(doing)).unwrap());
-        Self { orb, poa, target, deed }
+        let target = Target::unchecked_narrow(&poa.activate(TargetSkeleton::new(servant)).unwrap());
+        Self { orb, poa, target, action }
     }
 
-    /// Calls the object, which does this.
-    fn inside(
+    /// Calls the object, which runs this action within the upcall.
+    fn call_within(
         &self,
-        deed: impl Fn() -> Result<i32, SystemException> + Send + Sync + 'static,
+        action: impl Fn() -> Result<i32, SystemException> + Send + Sync + 'static,
     ) -> Result<i32, SystemException> {
-        *self.deed.lock().unwrap() = Some(Box::new(deed));
+        *self.action.lock().unwrap() = Some(Box::new(action));
         self.target.add(1, 1)
     }
 }
 
-impl Drop for Stage {
+impl Drop for AdapterFixture {
     fn drop(&mut self) {
         self.orb.shutdown(true).unwrap();
     }
 }
 
 #[test]
-fn current_says_which_object_is_called() {
+fn current_identifies_the_called_object_in_nested_calls() {
     for strategy in STRATEGIES {
-        let stage = Stage::new(strategy, Vec::new());
-        let object = stage.target.as_object().clone();
-        let id = stage.poa.reference_to_id(&object).unwrap();
-        let other = Stage::new(strategy, Vec::new());
+        let fixture = AdapterFixture::new(strategy, Vec::new());
+        let object = fixture.target.as_object().clone();
+        let id = fixture.poa.reference_to_id(&object).unwrap();
+        let other = AdapterFixture::new(strategy, Vec::new());
         let (inner, own) = (other.target.clone(), id.clone());
-        let same = stage.inside(move || {
-            let seen = || Current::new().object_id().unwrap() == own && Current::new().reference().unwrap() == object;
-            let before = seen();
+        let same = fixture.call_within(move || {
+            let is_current =
+                || Current::new().object_id().unwrap() == own && Current::new().reference().unwrap() == object;
+            let before = is_current();
             inner.add(1, 1)?;
-            Ok(i32::from(before && seen()))
+            Ok(i32::from(before && is_current()))
         });
         assert_eq!(same.unwrap(), 1, "{strategy:?}");
         assert!(Current::new().poa().is_err());
@@ -555,25 +556,25 @@ fn current_says_which_object_is_called() {
 }
 
 #[test]
-fn an_object_that_is_deactivated_while_it_is_called_stays_until_it_has_returned() {
+fn an_object_deactivated_within_its_upcall_is_etherealized_after_it() {
     for strategy in STRATEGIES {
         let policies = vec![RequestProcessingPolicy::UseServantManager.into()];
-        let stage = Stage::with_activator(strategy, policies);
-        let (poa, target, gone) = (stage.0.poa.clone(), stage.0.target.clone(), Arc::clone(&stage.1));
-        let seen = stage.0.inside(move || {
+        let fixture = AdapterFixture::with_activator(strategy, policies);
+        let (poa, target, etherealized) = (fixture.0.poa.clone(), fixture.0.target.clone(), Arc::clone(&fixture.1));
+        let etherealized = fixture.0.call_within(move || {
             let id = poa.reference_to_id(target.as_object()).unwrap();
             poa.deactivate_object(&id).map_err(SystemException::from)?;
-            Ok(i32::try_from(gone.load(Ordering::SeqCst)).unwrap())
+            Ok(i32::try_from(etherealized.load(Ordering::SeqCst)).unwrap())
         });
-        assert_eq!(seen.unwrap(), 0, "{strategy:?}: it was etherealized while it ran");
-        comes("its etherealization", || stage.1.load(Ordering::SeqCst) > 0);
+        assert_eq!(etherealized.unwrap(), 0, "{strategy:?}: the servant was etherealized during its upcall");
+        comes("the etherealization", || fixture.1.load(Ordering::SeqCst) > 0);
     }
 }
 
-/// Counts what is let go of.
-struct Letting(Arc<AtomicU32>);
+/// Counts etherealized servants.
+struct EtherealizationCounter(Arc<AtomicU32>);
 
-impl ServantActivator for Letting {
+impl ServantActivator for EtherealizationCounter {
     fn incarnate(&self, _oid: &ObjectId, _adapter: &Poa) -> Result<Arc<dyn Servant>, Incarnation> {
         Err(Incarnation::System(SystemException::object_not_exist(0, CompletionStatus::No)))
     }
@@ -583,59 +584,63 @@ impl ServantActivator for Letting {
     }
 }
 
-impl Stage {
+impl AdapterFixture {
     fn with_activator(strategy: Collocation, policies: Vec<Policy>) -> (Self, Arc<AtomicU32>) {
-        let stage = Self::new(strategy, policies);
-        let gone = Arc::<AtomicU32>::default();
-        stage.poa.set_servant_manager(ServantManager::Activator(Arc::new(Letting(Arc::clone(&gone))))).unwrap();
-        (stage, gone)
+        let fixture = Self::new(strategy, policies);
+        let etherealized = Arc::<AtomicU32>::default();
+        fixture
+            .poa
+            .set_servant_manager(ServantManager::Activator(Arc::new(EtherealizationCounter(Arc::clone(&etherealized)))))
+            .unwrap();
+        (fixture, etherealized)
     }
 }
 
 #[test]
-fn a_holding_manager_keeps_calls_and_a_discarding_one_refuses_them() {
+fn the_manager_state_holds_or_refuses_collocated_calls() {
     for strategy in STRATEGIES {
-        let stage = Stage::new(strategy, Vec::new());
-        let manager = stage.poa.the_poa_manager();
-        stage.target.ping().unwrap();
+        let fixture = AdapterFixture::new(strategy, Vec::new());
+        let manager = fixture.poa.the_poa_manager();
+        fixture.target.ping().unwrap();
         manager.discard_requests(false).unwrap();
-        let refused = stage.target.ping().unwrap_err();
+        let refused = fixture.target.ping().unwrap_err();
         assert_eq!(kind_and_completion(&refused), (SystemExceptionKind::Transient, CompletionStatus::No));
         manager.hold_requests(false).unwrap();
-        let impatient =
-            Target::unchecked_narrow(&stage.target.as_object().with_timeout(Some(Duration::from_millis(30))));
-        assert_eq!(impatient.ping().unwrap_err().kind(), SystemExceptionKind::Timeout, "{strategy:?}");
-        let target = stage.target.clone();
+        let limited =
+            Target::unchecked_narrow(&fixture.target.as_object().with_timeout(Some(Duration::from_millis(30))));
+        assert_eq!(limited.ping().unwrap_err().kind(), SystemExceptionKind::Timeout, "{strategy:?}");
+        let target = fixture.target.clone();
         let held = in_background(move || target.add(1, 2));
-        assert!(held.recv_timeout(Duration::from_millis(20)).is_err(), "{strategy:?}: it was not held");
+        assert!(held.recv_timeout(Duration::from_millis(20)).is_err(), "{strategy:?}: the call was not held");
         manager.activate().unwrap();
         held.recv_timeout(PATIENCE).unwrap().unwrap();
         manager.deactivate(false, false).unwrap();
-        assert_eq!(stage.target.ping().unwrap_err().kind(), SystemExceptionKind::ObjAdapter);
+        assert_eq!(fixture.target.ping().unwrap_err().kind(), SystemExceptionKind::ObjAdapter);
     }
 }
 
 #[test]
 fn a_single_thread_adapter_runs_one_call_at_a_time() {
     for strategy in STRATEGIES {
-        let stage = Stage::new(strategy, vec![ThreadPolicy::SingleThreadModel.into()]);
-        let inside = Arc::<AtomicU32>::default();
+        let fixture = AdapterFixture::new(strategy, vec![ThreadPolicy::SingleThreadModel.into()]);
+        let call_within = Arc::<AtomicU32>::default();
         let (send, entered) = mpsc::channel();
         let (gate, opened) = mpsc::channel::<()>();
-        let (count, opened) = (Arc::clone(&inside), Mutex::new(opened));
-        *stage.deed.lock().unwrap() = Some(Box::new(move || {
+        let (count, opened) = (Arc::clone(&call_within), Mutex::new(opened));
+        *fixture.action.lock().unwrap() = Some(Box::new(move || {
             count.fetch_add(1, Ordering::SeqCst);
             send.send(()).unwrap();
             opened.lock().unwrap().recv().unwrap();
             count.fetch_sub(1, Ordering::SeqCst);
             Ok(0)
         }));
-        let target = stage.target.clone();
+        let target = fixture.target.clone();
         let first = in_background(move || target.add(1, 1));
         entered.recv_timeout(PATIENCE).unwrap();
-        let count = Arc::clone(&inside);
-        *stage.deed.lock().unwrap() = Some(Box::new(move || Ok(i32::try_from(count.load(Ordering::SeqCst)).unwrap())));
-        let target = stage.target.clone();
+        let count = Arc::clone(&call_within);
+        *fixture.action.lock().unwrap() =
+            Some(Box::new(move || Ok(i32::try_from(count.load(Ordering::SeqCst)).unwrap())));
+        let target = fixture.target.clone();
         let second = in_background(move || target.add(1, 1));
         assert!(second.recv_timeout(Duration::from_millis(20)).is_err(), "{strategy:?}: two at once");
         gate.send(()).unwrap();
@@ -645,16 +650,16 @@ fn a_single_thread_adapter_runs_one_call_at_a_time() {
 }
 
 #[test]
-fn a_single_thread_adapter_may_be_called_from_inside_of_its_own_upcall() {
+fn a_single_thread_adapter_admits_calls_within_its_own_upcall() {
     for strategy in IN_THREAD {
-        let stage = Stage::new(strategy, vec![ThreadPolicy::SingleThreadModel.into()]);
-        let target = stage.target.clone();
-        assert_eq!(stage.inside(move || target.add(0, 0).map(|sum| sum + 1)).unwrap(), 1, "{strategy:?}");
+        let fixture = AdapterFixture::new(strategy, vec![ThreadPolicy::SingleThreadModel.into()]);
+        let target = fixture.target.clone();
+        assert_eq!(fixture.call_within(move || target.add(0, 0).map(|sum| sum + 1)).unwrap(), 1, "{strategy:?}");
     }
 }
 
 #[test]
-fn plain_object_keys_lead_to_their_objects() {
+fn plain_object_keys_are_resolved_for_collocated_calls() {
     for strategy in STRATEGIES {
         let (server, target) = server(strategy);
         server.orb.set_object_key_alias("Probe", &server.object).unwrap();
@@ -664,7 +669,7 @@ fn plain_object_keys_lead_to_their_objects() {
         assert_eq!(named.add(3, 4).unwrap(), 7, "{strategy:?}");
         assert_eq!(target.add(1, 2).unwrap(), 3);
         let unknown =
-            server.orb.string_to_object(&format!("corbaloc:iiop:127.0.0.1:{}/Nobody", server.port())).unwrap();
+            server.orb.string_to_object(&format!("corbaloc:iiop:127.0.0.1:{}/no-such-key", server.port())).unwrap();
         assert!(unknown.non_existent().unwrap());
         let error = Target::unchecked_narrow(&unknown).ping().unwrap_err();
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::ObjectNotExist, CompletionStatus::No));
@@ -672,7 +677,7 @@ fn plain_object_keys_lead_to_their_objects() {
 }
 
 #[test]
-fn a_pool_of_one_thread_waits_for_a_local_answer_and_serves_who_brings_it() {
+fn a_pool_of_one_thread_serves_requests_while_it_waits_for_a_collocated_reply() {
     for strategy in IN_THREAD {
         let orb = Orb::builder()
             .collocation(strategy)
@@ -681,26 +686,26 @@ fn a_pool_of_one_thread_waits_for_a_local_answer_and_serves_who_brings_it() {
             .unwrap();
         let poa = Poa::root(&orb).unwrap();
         let (send, requests) = mpsc::channel();
-        let deferring = poa.activate(Deferring(send)).unwrap();
+        let deferring = poa.activate(DeferringServant(send)).unwrap();
         let requests = Mutex::new(requests);
-        // The first call inside of the pool's only thread waits for the second, which that thread must serve, too.
+        // The first call, in the pool's only thread, waits for the second, which the same thread must serve.
         let is_first = AtomicU32::new(1);
-        let doing = Doing(move || {
+        let servant = ClosureServant(move || {
             if is_first.swap(0, Ordering::SeqCst) == 1 {
                 return echo(&deferring, "within").map(|text| i32::try_from(text.len()).unwrap());
             }
             answer(requests.lock().unwrap().recv_timeout(PATIENCE).unwrap());
             Ok(0)
         });
-        let object = poa.activate(TargetSkeleton::new(doing)).unwrap();
-        let there = |patience| {
-            let client = Orb::builder().request_timeout(Some(patience)).build().unwrap();
+        let object = poa.activate(TargetSkeleton::new(servant)).unwrap();
+        let there = |timeout| {
+            let client = Orb::builder().request_timeout(Some(timeout)).build().unwrap();
             Target::unchecked_narrow(&client.string_to_object(&object.to_string()).unwrap())
         };
         let first = there(PATIENCE);
         let called = in_background(move || first.add(1, 1));
         let second = there(PATIENCE);
-        // Whichever comes first begins to wait.
+        // Whichever call arrives first waits for the other.
         assert!(matches!(second.add(1, 1), Ok(0 | 6)), "{strategy:?}");
         assert!(matches!(called.recv_timeout(PATIENCE).unwrap(), Ok(0 | 6)), "{strategy:?}");
         orb.shutdown(true).unwrap();

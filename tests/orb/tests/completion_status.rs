@@ -1,4 +1,5 @@
-//! Clients whose server is absent, broken, gone or hostile: the right exception, with the right completion status.
+//! Clients whose server is unreachable, closes the connection or answers with malformed messages: the
+//! exception and its completion status.
 
 use std::{
     io::{Read, Write},
@@ -14,11 +15,11 @@ use spandrel_ipc::inet;
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{ClosedPort, block_on, in_background, kind_and_completion, pretend, read_message},
+    support::{ClosedPort, block_on, fake_server, in_background, kind_and_completion, read_message},
 };
 
 fn target_at(port: u16) -> Target {
-    target_with(Orb::builder().build().unwrap(), &format!("corbaloc:iiop:1.2@127.0.0.1:{port}/nobody"))
+    target_with(Orb::builder().build().unwrap(), &format!("corbaloc:iiop:1.2@127.0.0.1:{port}/no-such-key"))
 }
 
 fn target_with(orb: Orb, url: &str) -> Target {
@@ -29,7 +30,7 @@ const TRANSIENT_NO: (SystemExceptionKind, CompletionStatus) = (SystemExceptionKi
 const LOST_MAYBE: (SystemExceptionKind, CompletionStatus) = (SystemExceptionKind::CommFailure, CompletionStatus::Maybe);
 
 #[test]
-fn a_refused_port_is_transient_and_named() {
+fn a_refused_connection_is_transient_and_names_the_address() {
     let closed = ClosedPort::reserve();
     let port = closed.port();
     let error = target_at(port).ping().unwrap_err();
@@ -38,14 +39,14 @@ fn a_refused_port_is_transient_and_named() {
 }
 
 #[test]
-fn a_name_that_does_not_resolve_is_transient_and_named() {
+fn an_unresolvable_host_is_transient_and_named() {
     let error = target_with(Orb::builder().build().unwrap(), "corbaloc::no-such-host.invalid:1/x").ping().unwrap_err();
     assert_eq!(kind_and_completion(&error), TRANSIENT_NO);
     assert!(error.to_string().contains("no-such-host.invalid"), "{error}");
 }
 
-/// An address where nobody answers: a backlog that is full takes no further SYN.
-fn unanswering() -> ((inet::Acceptor, Vec<inet::Stream>), u16) {
+/// An address that answers no SYN: the backlog of its listener is full.
+fn full_backlog() -> ((inet::Acceptor, Vec<inet::Stream>), u16) {
     let addr = inet::Addr::loopback(0);
     let full = inet::Acceptor::open_with(&addr, &inet::AcceptorOptions::default().backlog(0)).unwrap();
     let at = full.local_addr().unwrap();
@@ -59,8 +60,8 @@ fn unanswering() -> ((inet::Acceptor, Vec<inet::Stream>), u16) {
 }
 
 #[test]
-fn connecting_is_bounded_by_its_time_out() {
-    let (_full, port) = unanswering();
+fn the_connect_timeout_of_the_orb_bounds_connecting() {
+    let (_full, port) = full_backlog();
     let orb = Orb::builder().connect_timeout(Some(Duration::from_millis(200))).build().unwrap();
     let before = Instant::now();
     let error = target_with(orb, &format!("corbaloc::127.0.0.1:{port}/x")).ping().unwrap_err();
@@ -68,10 +69,10 @@ fn connecting_is_bounded_by_its_time_out() {
     assert!(before.elapsed() < Duration::from_secs(10));
 }
 
-/// Of the reference and of the thread; and it is for connecting only, however long the call itself takes.
+/// The policy of the reference or of the thread. It limits connecting only, not the call.
 #[test]
-fn connecting_is_bounded_by_the_time_out_of_a_reference() {
-    let (_full, port) = unanswering();
+fn a_connection_timeout_policy_bounds_connecting_and_not_the_call() {
+    let (_full, port) = full_backlog();
     let policies = [ConnectionTimeoutPolicy(Duration::from_millis(200)).into()];
     let add = SetOverrideType::AddOverride;
     let limited =
@@ -87,7 +88,7 @@ fn connecting_is_bounded_by_the_time_out_of_a_reference() {
     assert_eq!(kind_and_completion(&target.ping().unwrap_err()), timeout);
     of_thread.policy_current().set_policy_overrides(&[], SetOverrideType::SetOverride).unwrap();
     assert!(before.elapsed() < Duration::from_secs(30));
-    // The next address of the reference has its own time.
+    // The timeout applies to each address of the reference separately.
     let server = Server::start();
     let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let mut ior = server.object.ior().clone();
@@ -95,13 +96,13 @@ fn connecting_is_bounded_by_the_time_out_of_a_reference() {
     let target = limited(&Target::unchecked_narrow(&Orb::builder().build().unwrap().reference(ior)));
     let held = in_background(move || target.hold(1));
     server.probe.await_held(1);
-    assert!(held.recv_timeout(Duration::from_millis(500)).is_err(), "longer than connecting may take");
+    assert!(held.recv_timeout(Duration::from_millis(500)).is_err(), "the connect timeout must not limit the call");
     server.probe.open(1);
     held.recv().unwrap().unwrap();
 }
 
 #[test]
-fn the_next_profile_is_tried_when_the_first_does_not_answer() {
+fn the_next_profile_is_tried_when_the_first_refuses_the_connection() {
     let server = Server::start();
     let closed = ClosedPort::reserve();
     let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
@@ -114,14 +115,14 @@ fn the_next_profile_is_tried_when_the_first_does_not_answer() {
 }
 
 #[test]
-fn a_server_that_dies_between_request_and_reply_leaves_it_open() {
-    let port = pretend(|_, mut stream| drop(read_message(&mut stream).unwrap()));
+fn a_connection_lost_before_the_reply_gives_completed_maybe() {
+    let port = fake_server(|_, mut stream| drop(read_message(&mut stream).unwrap()));
     assert_eq!(kind_and_completion(&target_at(port).ping().unwrap_err()), LOST_MAYBE);
 }
 
 #[test]
-fn a_server_that_dies_inside_a_reply_leaves_it_open() {
-    let port = pretend(|_, mut stream| {
+fn a_connection_lost_within_the_reply_gives_completed_maybe() {
+    let port = fake_server(|_, mut stream| {
         read_message(&mut stream).unwrap();
         stream.write_all(b"GIOP\x01\x02\x01\x01\x40\x00\x00\x00half").unwrap();
     });
@@ -129,11 +130,11 @@ fn a_server_that_dies_inside_a_reply_leaves_it_open() {
 }
 
 #[test]
-fn an_orderly_close_is_met_with_another_connection() {
+fn a_close_connection_instead_of_a_reply_is_retried_on_a_new_connection() {
     let server = Server::start();
     let real = server.port();
     // The first connection is closed with CloseConnection instead of a reply; later ones reach the real server.
-    let port = pretend(move |count, mut stream| {
+    let port = fake_server(move |count, mut stream| {
         let request = read_message(&mut stream).unwrap();
         if count == 0 {
             stream.write_all(b"GIOP\x01\x02\x01\x05\x00\x00\x00\x00").unwrap();
@@ -148,7 +149,7 @@ fn an_orderly_close_is_met_with_another_connection() {
     let mut ior = server.object.ior().clone();
     ior.profiles = vec![spandrel::IiopProfile { port, ..profile }.encode().unwrap()];
     let target = Target::unchecked_narrow(&Orb::builder().build().unwrap().reference(ior));
-    // A fresh connection that is closed at once is not tried again for ever: one attempt more at the most.
+    // A fresh connection that is closed at once is retried once at the most.
     let outcome = target.add(20, 22);
     match outcome {
         Ok(sum) => assert_eq!(sum, 42),
@@ -157,10 +158,10 @@ fn an_orderly_close_is_met_with_another_connection() {
 }
 
 #[test]
-fn an_idle_connection_that_the_server_closed_goes_unnoticed() {
+fn a_server_that_closes_after_each_reply_is_called_over_new_connections() {
     let server = Server::start();
     let real = server.port();
-    let port = pretend(move |_, mut stream| {
+    let port = fake_server(move |_, mut stream| {
         // One request per connection, then an orderly close.
         let request = read_message(&mut stream).unwrap();
         let mut upstream = TcpStream::connect(("127.0.0.1", real)).unwrap();
@@ -179,7 +180,7 @@ fn an_idle_connection_that_the_server_closed_goes_unnoticed() {
 }
 
 #[test]
-fn what_is_no_reply_ends_the_call_and_not_the_client() {
+fn an_invalid_answer_ends_the_call_with_an_exception() {
     let answers: &[(&str, &[u8])] = &[
         ("wrong magic", b"HTTP/1.1 400 Bad Request\r\n\r\n"),
         ("unknown version", b"GIOP\x02\x00\x01\x01\x04\x00\x00\x00abcd"),
@@ -191,10 +192,10 @@ fn what_is_no_reply_ends_the_call_and_not_the_client() {
         ("a stray fragment", b"GIOP\x01\x02\x01\x07\x04\x00\x00\x00\x09\x00\x00\x00"),
     ];
     for (what, answer) in answers {
-        let port = pretend(move |_, mut stream| {
+        let port = fake_server(move |_, mut stream| {
             read_message(&mut stream).unwrap();
             stream.write_all(answer).unwrap();
-            // The client closes; until then nothing more is said.
+            // The client closes the connection; until then the fake server sends no more.
             let _ = stream.read(&mut [0; 64]);
         });
         let before = Instant::now();
@@ -209,8 +210,8 @@ fn what_is_no_reply_ends_the_call_and_not_the_client() {
 }
 
 #[test]
-fn a_request_that_nobody_reads_times_out_as_not_completed() {
-    let port = pretend(|_, stream| std::mem::forget(stream));
+fn a_timeout_before_the_request_is_written_gives_completed_no() {
+    let port = fake_server(|_, stream| std::mem::forget(stream));
     let orb = Orb::builder().request_timeout(Some(Duration::from_millis(300))).build().unwrap();
     let target = target_with(orb, &format!("corbaloc:iiop:1.2@127.0.0.1:{port}/x"));
     let error = target.echo_octets(&vec![0; 32 << 20]).unwrap_err();
@@ -218,21 +219,21 @@ fn a_request_that_nobody_reads_times_out_as_not_completed() {
 }
 
 #[test]
-fn values_that_the_wire_cannot_say_are_refused_before_anything_is_sent() {
+fn unencodable_text_is_refused_before_sending() {
     let server = Server::start();
     let target = server.client();
     let nul = target.echo("a\0b").unwrap_err();
     assert_eq!(kind_and_completion(&nul), (SystemExceptionKind::BadParam, CompletionStatus::No));
-    // Over a reference that names code sets it could be said.
-    let silent = server.client_with(Orb::builder().giop_version(GiopVersion::V1_0));
-    let euro = silent.echo("5 \u{20ac}").unwrap_err();
+    // A reference that names code sets could carry the euro sign.
+    let without_code_sets = server.client_with(Orb::builder().giop_version(GiopVersion::V1_0));
+    let euro = without_code_sets.echo("5 \u{20ac}").unwrap_err();
     assert_eq!(kind_and_completion(&euro), (SystemExceptionKind::DataConversion, CompletionStatus::No));
     target.ping().unwrap();
-    silent.ping().unwrap();
+    without_code_sets.ping().unwrap();
 }
 
 #[test]
-fn references_that_lead_nowhere_are_refused_with_a_reason() {
+fn malformed_references_are_refused_with_a_reason() {
     let orb = Orb::builder().build().unwrap();
     for text in ["", "IOR:", "IOR:0", "IOR:00zz", "corbaloc:", "corbaloc:iiop:host:port/x", "http://x", "IOR:00000000"]
     {

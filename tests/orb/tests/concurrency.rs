@@ -1,4 +1,4 @@
-//! What holds for servers of every concurrency strategy, and what differs: who runs at once, in which order, and what is waited for.
+//! Concurrency strategies: number of concurrent upcalls, order of one-ways, nested calls, shutdown.
 
 use std::{
     io::Write,
@@ -17,7 +17,7 @@ use spandrel_orb_tests::{
     support::{PATIENCE, comes, in_background},
 };
 
-/// Each with so few threads that it matters.
+/// The strategies, with few threads each.
 const STRATEGIES: [Concurrency; 6] = [
     Concurrency::ThreadPerConnection { limit: 64 },
     Concurrency::ThreadPerConnection { limit: 1 },
@@ -27,8 +27,8 @@ const STRATEGIES: [Concurrency; 6] = [
     Concurrency::ThreadPool { threads: 4, queue: 8 },
 ];
 
-/// How many servants run at once at least, and at most.
-fn width(strategy: Concurrency) -> (u32, u32) {
+/// The least and the greatest number of concurrent upcalls.
+fn concurrent_upcalls(strategy: Concurrency) -> (u32, u32) {
     match strategy {
         Concurrency::Reactive => (1, 1),
         Concurrency::LeaderFollowers { threads: Some(threads) } | Concurrency::ThreadPool { threads, .. } => {
@@ -39,11 +39,11 @@ fn width(strategy: Concurrency) -> (u32, u32) {
 }
 
 #[test]
-fn so_many_servants_run_at_once_and_no_more() {
+fn the_number_of_concurrent_upcalls_is_that_of_the_strategy() {
     const MORE: u32 = 3;
     for strategy in STRATEGIES {
         let server = Server::with(Orb::builder().concurrency(strategy));
-        let (least, most) = width(strategy);
+        let (least, most) = concurrent_upcalls(strategy);
         let held: Vec<_> = (0..least + MORE)
             .map(|_| {
                 let target = server.client();
@@ -58,7 +58,7 @@ fn so_many_servants_run_at_once_and_no_more() {
 }
 
 #[test]
-fn nothing_overtakes_one_ways_on_their_connection() {
+fn later_calls_do_not_overtake_one_ways_of_their_connection() {
     for strategy in STRATEGIES {
         let server = Server::with(Orb::builder().concurrency(strategy));
         let target = server.client_with(Orb::builder().connections_per_peer(1));
@@ -71,15 +71,15 @@ fn nothing_overtakes_one_ways_on_their_connection() {
     }
 }
 
-/// Writes down in which order its operations begin.
+/// Records the order in which its operations begin, and how many run at once.
 #[derive(Clone, Default)]
-struct Scribe {
+struct OrderRecorder {
     begun: Arc<Mutex<Vec<String>>>,
     running: Arc<AtomicU32>,
     most: Arc<AtomicU32>,
 }
 
-impl Servant for Scribe {
+impl Servant for OrderRecorder {
     fn repository_id(&self) -> &'static str {
         "IDL:Scribe:1.0"
     }
@@ -99,26 +99,26 @@ impl Servant for Scribe {
 }
 
 #[test]
-fn one_ways_of_a_connection_run_one_after_the_other() {
+fn one_ways_of_a_connection_run_in_order_and_one_at_a_time() {
     const COUNT: usize = 200;
     for strategy in STRATEGIES {
         let server = Server::with(Orb::builder().concurrency(strategy));
-        let scribe = Scribe::default();
-        let object = server.poa.activate(scribe.clone()).unwrap();
+        let recorder = OrderRecorder::default();
+        let object = server.poa.activate(recorder.clone()).unwrap();
         let client = Orb::builder().connections_per_peer(1).build().unwrap();
         let object = client.string_to_object(&object.to_string()).unwrap();
         let sent: Vec<String> = (0..COUNT).map(|number| format!("op{number}")).collect();
         for operation in &sent {
             object.send_oneway(operation, |_| Ok(())).unwrap();
         }
-        comes("the last one", || scribe.begun.lock().unwrap().len() == COUNT);
-        assert_eq!(*scribe.begun.lock().unwrap(), sent, "{strategy}");
-        assert_eq!(scribe.most.load(Ordering::SeqCst), 1, "{strategy}");
+        comes("the last one", || recorder.begun.lock().unwrap().len() == COUNT);
+        assert_eq!(*recorder.begun.lock().unwrap(), sent, "{strategy}");
+        assert_eq!(recorder.most.load(Ordering::SeqCst), 1, "{strategy}");
     }
 }
 
 #[test]
-fn servants_that_call_each_other_survive_a_single_thread() {
+fn circular_calls_complete_with_a_single_thread() {
     for strategy in [
         Concurrency::Reactive,
         Concurrency::LeaderFollowers { threads: Some(1) },
@@ -134,15 +134,15 @@ fn servants_that_call_each_other_survive_a_single_thread() {
         let bind = |ior: &str| Relay::narrow(&client.string_to_object(ior).unwrap()).unwrap();
         let (first, second) = (bind(&first), bind(&second));
         let called = in_background(move || first.recurse(Some(&second), Some(&first), 10));
-        assert_eq!(called.recv_timeout(PATIENCE).expect("nobody waits for ever").unwrap(), 10, "{strategy}");
+        assert_eq!(called.recv_timeout(PATIENCE).expect("the nested calls end").unwrap(), 10, "{strategy}");
         orbs.iter().for_each(|orb| orb.shutdown(true).unwrap());
     }
 }
 
-/// Answers later.
-struct Later;
+/// A servant that answers asynchronously.
+struct AsynchronousServant;
 
-impl Servant for Later {
+impl Servant for AsynchronousServant {
     fn repository_id(&self) -> &'static str {
         "IDL:Later:1.0"
     }
@@ -165,10 +165,10 @@ impl Servant for Later {
 }
 
 #[test]
-fn asynchronous_servants_are_polled() {
+fn asynchronous_servants_answer_with_every_strategy() {
     for strategy in STRATEGIES {
         let server = Server::with(Orb::builder().concurrency(strategy));
-        let object = server.poa.activate(Later).unwrap();
+        let object = server.poa.activate(AsynchronousServant).unwrap();
         let client = Orb::builder().build().unwrap();
         let object = client.string_to_object(&object.to_string()).unwrap();
         for _ in 0..20 {
@@ -179,7 +179,7 @@ fn asynchronous_servants_are_polled() {
 }
 
 #[test]
-fn what_runs_or_waits_is_answered_when_the_orb_ends() {
+fn shutdown_answers_running_and_waiting_requests() {
     const CALLS: usize = 6;
     for strategy in STRATEGIES {
         let server = Server::with(Orb::builder().concurrency(strategy));
@@ -194,8 +194,8 @@ fn what_runs_or_waits_is_answered_when_the_orb_ends() {
         server.orb.shutdown(false).unwrap();
         server.probe.open(1);
         for call in calls {
-            // One that was not accepted any more was not run.
-            if let Err(exception) = call.recv_timeout(PATIENCE).expect("it ends") {
+            // A request that was not accepted any more was not run.
+            if let Err(exception) = call.recv_timeout(PATIENCE).expect("the call ends") {
                 assert_eq!(exception.completed(), CompletionStatus::No, "{strategy}: {exception}");
             }
         }
@@ -203,7 +203,7 @@ fn what_runs_or_waits_is_answered_when_the_orb_ends() {
 }
 
 #[test]
-fn a_client_that_vanishes_with_requests_under_way_leaves_nothing() {
+fn aborted_connections_are_removed() {
     for strategy in STRATEGIES {
         let server = Server::with(Orb::builder().concurrency(strategy));
         for _ in 0..10 {
@@ -212,6 +212,6 @@ fn a_client_that_vanishes_with_requests_under_way_leaves_nothing() {
         }
         assert_eq!(server.client().add(1, 2).unwrap(), 3);
         let level = spandrel::statistics::Level::ServerConnections;
-        comes("the end of all", || server.orb.statistics().level(level) <= 1);
+        comes("the end of the aborted connections", || server.orb.statistics().level(level) <= 1);
     }
 }

@@ -1,4 +1,5 @@
-//! How connections to a server are used again: those that have ended meanwhile, their number, their half-closing.
+//! Reuse of connections: closed idle connections, the number of connections per server, half-closed
+//! connections.
 
 use std::{
     io::Write,
@@ -17,13 +18,13 @@ use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{KeptPort, PATIENCE, in_background, pretend, read_message},
+    support::{PATIENCE, ReservedPort, fake_server, in_background, read_message},
 };
 
 #[test]
-fn several_idle_connections_to_a_server_that_restarted_go_unnoticed() {
-    let kept = KeptPort::reserve();
-    let server = Server::with(kept.listening(Orb::builder()));
+fn idle_connections_to_a_restarted_server_are_reopened() {
+    let reserved = ReservedPort::reserve();
+    let server = Server::with(reserved.listening(Orb::builder()));
     let client = Orb::builder().build().unwrap();
     let target = Target::narrow(&client.string_to_object(&server.ior()).unwrap()).unwrap();
     let held: Vec<_> = (0..3)
@@ -36,51 +37,51 @@ fn several_idle_connections_to_a_server_that_restarted_go_unnoticed() {
     (0..3).for_each(|gate| server.probe.open(gate));
     held.into_iter().for_each(|call| call.recv_timeout(PATIENCE).unwrap().unwrap());
     drop(server);
-    let again = Server::with(kept.listening(Orb::builder()));
-    assert_eq!(again.port(), kept.port);
+    let again = Server::with(reserved.listening(Orb::builder()));
+    assert_eq!(again.port(), reserved.port);
     let error = target.ping().unwrap_err();
-    assert_eq!(error.kind(), SystemExceptionKind::ObjectNotExist, "the new server's answer: {error}");
+    assert_eq!(error.kind(), SystemExceptionKind::ObjectNotExist, "the exception of the new server: {error}");
 }
 
 #[test]
-fn callers_that_come_at_once_do_not_open_more_connections_than_allowed() {
+fn concurrent_first_calls_open_no_more_connections_than_allowed() {
     const CALLERS: usize = 24;
     let opened = Arc::new(AtomicUsize::new(0));
     let server = Server::start();
     let real = server.port();
     let counter = Arc::clone(&opened);
-    let port = pretend(move |_, mut stream| {
+    let port = fake_server(move |_, mut stream| {
         counter.fetch_add(1, Ordering::SeqCst);
         let mut upstream = TcpStream::connect(("127.0.0.1", real)).unwrap();
         let (mut back_from, mut back_to) = (upstream.try_clone().unwrap(), stream.try_clone().unwrap());
         thread::spawn(move || std::io::copy(&mut stream, &mut upstream));
         thread::spawn(move || std::io::copy(&mut back_from, &mut back_to));
     });
-    let profile = spandrel_orb_tests::support::iiop_alone(&server.object.ior().profiles[0]);
+    let profile = spandrel_orb_tests::support::without_local_addresses(&server.object.ior().profiles[0]);
     let mut ior = server.object.ior().clone();
     ior.profiles = vec![spandrel::IiopProfile { host: "localhost".into(), port, ..profile }.encode().unwrap()];
     let target: Target =
         Target::unchecked_narrow(&Orb::builder().connections_per_peer(2).build().unwrap().reference(ior));
-    let together = Arc::new(Barrier::new(CALLERS));
+    let barrier = Arc::new(Barrier::new(CALLERS));
     let calls: Vec<_> = (0..CALLERS)
         .map(|_| {
-            let (target, together) = (target.clone(), Arc::clone(&together));
+            let (target, barrier) = (target.clone(), Arc::clone(&barrier));
             in_background(move || {
-                together.wait();
+                barrier.wait();
                 target.ping()
             })
         })
         .collect();
     calls.into_iter().for_each(|call| call.recv_timeout(PATIENCE).unwrap().unwrap());
     let opened = opened.load(Ordering::SeqCst);
-    assert!(opened <= 2, "{opened} connections were opened where 2 are allowed");
+    assert!(opened <= 2, "{opened} connections were opened; the limit is 2");
 }
 
-// Upcalls are told goodbye to wait for, but the client's half-close ends them unheard.
+// A half-closed connection still carries the reply of a running upcall.
 #[test]
-fn a_client_that_half_closes_still_hears_the_answer_of_a_slow_servant() {
+fn a_client_that_half_closes_receives_the_reply_of_a_slow_servant() {
     let server = Server::start();
-    let profile = spandrel_orb_tests::support::iiop_alone(&server.object.ior().profiles[0]);
+    let profile = spandrel_orb_tests::support::without_local_addresses(&server.object.ior().profiles[0]);
     let mut out = Encoder::new(Wire::default());
     let template = RequestTemplate::new(Wire::default(), &profile.object_key);
     let body = template.begin(&mut out, 1, ResponseFlags::TWO_WAY, "hold", &[]);
@@ -91,7 +92,7 @@ fn a_client_that_half_closes_still_hears_the_answer_of_a_slow_servant() {
     stream.write_all(&out.to_vec()).unwrap();
     server.probe.await_held(1);
     stream.shutdown(std::net::Shutdown::Write).unwrap();
-    // The reading has been given on, and whoever reads has seen the end.
+    // Another thread reads the connection meanwhile, and has found its end.
     thread::sleep(Duration::from_millis(50));
     server.probe.open(1);
     let reply = read_message(&mut stream);
@@ -99,19 +100,19 @@ fn a_client_that_half_closes_still_hears_the_answer_of_a_slow_servant() {
 }
 
 #[test]
-fn listening_can_be_tried_again_after_it_failed() {
-    let (first, second) = (KeptPort::reserve(), KeptPort::reserve());
+fn listen_can_be_repeated_after_a_failure() {
+    let (first, second) = (ReservedPort::reserve(), ReservedPort::reserve());
     let busy = TcpListener::bind(("127.0.0.1", second.port)).unwrap();
     let orb = second.listening(first.listening(Orb::builder())).build().unwrap();
     assert_eq!(orb.listen().unwrap_err().kind(), SystemExceptionKind::Initialize);
     drop(busy);
-    let published = orb.listen().expect("both ports are free now");
+    let published = orb.listen().expect("both ports are free");
     assert_eq!(published.len(), 2);
     orb.shutdown(true).unwrap();
 }
 
 #[test]
-fn what_is_published_can_be_reached() {
+fn published_addresses_are_reachable() {
     for host in ["", "*", "127.0.0.1", "localhost", "0.0.0.0"] {
         let server = Server::with(Orb::builder().listen(Endpoint::new(host, 0)));
         let published = server.orb.listen().unwrap();

@@ -7,17 +7,17 @@ mod certificates;
 mod connection_reuse;
 mod connection_sharing;
 mod datagrams;
-mod hostile;
-mod idle;
-mod limits;
+mod idle_connections;
+mod leftover_threads;
+mod local_address_components;
+mod malformed_messages;
 mod many_connections;
 mod partial_writes;
 mod pooled_connections;
-mod schemes;
+mod server_limits;
 mod shutdown;
 mod shutdown_anywhere;
-mod slow;
-mod threads_left;
+mod slow_upcalls;
 mod tls;
 mod tls_identity;
 mod tls_refusals;
@@ -28,12 +28,13 @@ mod upcall_monitor;
 use spandrel_orb_tests::SERVERS;
 use spandrel_test_support::run_modules_with;
 
-// The same tests over servers that work otherwise; `spandrel_orb_tests::arranged` says how.
+// The tests of these modules run again with other servers; `spandrel_orb_tests::configured_servers` has the
+// values.
 
 #[test]
 fn pooled() {
     run_modules_with(
-        &["bidirectional", "connection_reuse", "hostile", "partial_writes", "shutdown"],
+        &["bidirectional", "connection_reuse", "malformed_messages", "partial_writes", "shutdown"],
         SERVERS,
         "pooled",
     );
@@ -41,24 +42,31 @@ fn pooled() {
 
 #[test]
 fn queued() {
-    run_modules_with(&["connection_reuse", "hostile", "shutdown"], SERVERS, "queued");
+    run_modules_with(&["connection_reuse", "malformed_messages", "shutdown"], SERVERS, "queued");
 }
 
 #[test]
 fn reactive() {
-    run_modules_with(&["hostile"], SERVERS, "reactive");
+    run_modules_with(&["malformed_messages"], SERVERS, "reactive");
 }
 
 #[test]
 fn fixed() {
-    run_modules_with(&["hostile"], SERVERS, "fixed");
+    run_modules_with(&["malformed_messages"], SERVERS, "fixed");
 }
 
 #[test]
 #[cfg(unix)]
 fn over_uds() {
     run_modules_with(
-        &["connection_reuse", "hostile", "partial_writes", "shutdown", "slow", "schemes"],
+        &[
+            "connection_reuse",
+            "malformed_messages",
+            "partial_writes",
+            "shutdown",
+            "slow_upcalls",
+            "local_address_components",
+        ],
         SERVERS,
         "over_uds",
     );
@@ -68,7 +76,14 @@ fn over_uds() {
 #[cfg(target_os = "linux")]
 fn over_shm() {
     run_modules_with(
-        &["connection_reuse", "hostile", "partial_writes", "shutdown", "slow", "schemes"],
+        &[
+            "connection_reuse",
+            "malformed_messages",
+            "partial_writes",
+            "shutdown",
+            "slow_upcalls",
+            "local_address_components",
+        ],
         SERVERS,
         "over_shm",
     );
@@ -78,6 +93,6 @@ use std::alloc::System;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-/// Counts for the tests that run alone.
+/// Counts the allocations of tests that run alone.
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

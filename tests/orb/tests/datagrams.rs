@@ -1,4 +1,4 @@
-//! One-ways by datagram: those that may be lost go so, everything else does not, and nothing that comes disturbs anybody.
+//! One-way requests by datagram (DIOP): selection of calls, size limits, and malformed datagrams.
 #![cfg(unix)]
 
 use std::net::UdpSocket;
@@ -37,7 +37,7 @@ fn address(target: &Target) -> DatagramAddress {
 }
 
 #[test]
-fn one_ways_go_by_datagram_and_other_calls_by_the_connection() {
+fn one_ways_use_datagrams_and_other_calls_the_connection() {
     let server = server();
     let orb = client().build().unwrap();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
@@ -48,17 +48,17 @@ fn one_ways_go_by_datagram_and_other_calls_by_the_connection() {
     assert_eq!(sent(&orb), 3);
     assert_eq!(count(server.orb.statistics(), Event::DatagramReceived), 3);
     assert_eq!(target.add(40, 2).unwrap(), 42);
-    assert_eq!(sent(&orb), 3, "what is answered goes by the connection");
-    let asked = target
+    assert_eq!(sent(&orb), 3, "calls with a reply use the connection");
+    let with_server = target
         .as_object()
         .set_policy_overrides(&[SyncScopePolicy::WithServer.into()], SetOverrideType::AddOverride)
         .unwrap();
-    Target::unchecked_narrow(&asked).note(&[7]).unwrap();
-    assert_eq!((sent(&orb), target.count().unwrap()), (3, 4), "and so does what the server is to say it has");
+    Target::unchecked_narrow(&with_server).note(&[7]).unwrap();
+    assert_eq!((sent(&orb), target.count().unwrap()), (3, 4), "one-ways WITH_SERVER use the connection");
 }
 
 #[test]
-fn what_does_not_fit_goes_by_the_connection() {
+fn one_ways_beyond_the_datagram_size_use_the_connection() {
     for (endpoint, fits) in [("diop://127.0.0.1:0/max=200", 60), ("diop://127.0.0.1:0/max=60000", 50_000)] {
         let server = server_with(Orb::builder(), endpoint);
         let orb = client().build().unwrap();
@@ -71,7 +71,7 @@ fn what_does_not_fit_goes_by_the_connection() {
 }
 
 #[test]
-fn nobody_sends_datagrams_who_did_not_choose_to() {
+fn datagrams_are_sent_only_if_enabled() {
     let server = server();
     let orb = Orb::builder().build().unwrap();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
@@ -86,7 +86,7 @@ fn nobody_sends_datagrams_who_did_not_choose_to() {
 }
 
 #[test]
-fn datagrams_find_their_way_by_the_newer_protocol_too() {
+fn datagrams_are_sent_over_ipv6() {
     let server = server_with(Orb::builder(), "diop://[::1]:0");
     let orb = client().build().unwrap();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
@@ -96,7 +96,7 @@ fn datagrams_find_their_way_by_the_newer_protocol_too() {
 }
 
 #[test]
-fn hostile_datagrams_are_dropped_and_counted() {
+fn malformed_datagrams_are_dropped_and_counted() {
     let server = server();
     let target = server.client_with(client());
     let DatagramAddress { host, port, .. } = address(&target);
@@ -109,7 +109,7 @@ fn hostile_datagrams_are_dropped_and_counted() {
         match round % 4 {
             0 => octets.splice(..0, *b"GIOP\x01\x02\x01\x00").for_each(drop),
             1 => octets.splice(..0, *b"g\x01\x01\x00").for_each(drop),
-            // Several at once, and one that would be answered.
+            // Identical datagrams, and a request that expects a response.
             2 => octets = b"g\x01\x01\x00\x01\x00\x00\x00\x03\x00\x00\x00".to_vec(),
             _ => {}
         }
@@ -119,7 +119,7 @@ fn hostile_datagrams_are_dropped_and_counted() {
         }
     }
     let statistics = server.orb.statistics();
-    // The system may drop some; what came has been refused, or was no object's.
+    // The system may drop some; the others were refused or had an unknown object key.
     eventually(|| count(statistics, Event::DatagramRefused) + count(statistics, Event::DatagramReceived) >= sent / 2);
     let before = target.count().unwrap();
     target.note(&[7]).unwrap();
@@ -127,25 +127,25 @@ fn hostile_datagrams_are_dropped_and_counted() {
 }
 
 #[test]
-fn rules_hold_for_datagrams_too() {
+fn transport_rules_apply_to_datagrams() {
     let server =
         server_with(Orb::builder().server_transport_rule("localhost iiop; * none").unwrap(), "diop://127.0.0.1:0");
     let target = server.client_with(client());
     target.note(&[7]).unwrap();
     eventually(|| count(server.orb.statistics(), Event::RefusedForAddress) == 1);
-    assert_eq!(target.count().unwrap(), 0, "nobody may send datagrams there");
+    assert_eq!(target.count().unwrap(), 0, "the rules refuse datagrams of this address");
     let server = self::server();
     for builder in [client().transports(["iiop"]), client().client_transport_rule("* iiop").unwrap()] {
         let target = server.client_with(builder);
         let before = target.count().unwrap();
         target.note(&[7]).unwrap();
-        assert_eq!(target.count().unwrap(), before + 1, "it went by the connection");
+        assert_eq!(target.count().unwrap(), before + 1, "the request used the connection");
         assert_eq!(sent(target.as_object().orb()), 0);
     }
 }
 
 #[test]
-fn datagrams_that_an_adapter_holds_are_limited() {
+fn held_datagrams_are_limited() {
     let server = server_with(Orb::builder().max_deferred_requests(3), "diop://127.0.0.1:0");
     let target = server.client_with(client());
     target.ping().unwrap();
@@ -165,25 +165,25 @@ fn datagrams_that_an_adapter_holds_are_limited() {
 }
 
 #[test]
-fn a_server_that_has_gone_is_noticed_by_nobody_until_a_connection_is_needed() {
+fn one_ways_by_datagram_to_an_ended_server_are_lost_silently() {
     let server = server();
     let target = server.client_with(client());
     target.ping().unwrap();
     drop(server);
     for _ in 0..3 {
-        // By datagram, or when the system says that nobody listens, by a connection.
+        // By datagram, or by a connection once the system reports that the port is closed.
         _ = target.note(&[7]);
     }
     assert!(target.ping().is_err());
 }
 
 #[test]
-fn endpoints_that_cannot_be_meant_are_refused() {
-    for (endpoint, words) in
+fn invalid_datagram_endpoint_options_are_refused() {
+    for (endpoint, reason) in
         [("diop://127.0.0.1:0/max=10", "between 64"), ("diop://127.0.0.1:0/portspan=3", "no option")]
     {
         let refused = Orb::builder().listen(endpoint.parse().unwrap()).build().unwrap().listen().unwrap_err();
         let cause = std::error::Error::source(&refused).unwrap().to_string();
-        assert!(cause.contains(words), "{cause}");
+        assert!(cause.contains(reason), "{cause}");
     }
 }

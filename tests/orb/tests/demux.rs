@@ -1,5 +1,5 @@
-//! How requests find their object and their operation: every strategy, predictions that have become stale, and what hostile clients say of
-//! places (paper 001, chapter 6; paper 003).
+//! Demultiplexing of objects and operations: every strategy, stale predictions, and wrong operation indices
+//! from hostile clients (paper 001, chapter 6; paper 003).
 
 use std::{io::Write, net::TcpStream, sync::Arc, time::Duration};
 
@@ -16,10 +16,10 @@ use spandrel_orb_tests::{
     support::{kind_and_completion, read_message},
 };
 
-/// Answers `count` with its number. It has no table of operations.
-struct Numbered(u32);
+/// A servant without an operation table that answers `count` with its number.
+struct NumberedServant(u32);
 
-impl Servant for Numbered {
+impl Servant for NumberedServant {
     fn repository_id(&self) -> &str {
         "IDL:Probe/Target:1.0"
     }
@@ -39,7 +39,7 @@ impl Servant for Numbered {
     }
 }
 
-/// An adapter that accepts requests, under the root.
+/// An active adapter below the root.
 fn adapter(server: &Orb, policies: impl IntoIterator<Item = Policy>) -> Poa {
     let root = Poa::root(server).unwrap();
     root.create_poa("demux", Some(&root.the_poa_manager()), policies).unwrap()
@@ -54,16 +54,18 @@ fn is_gone(outcome: Result<u32, SystemException>) -> bool {
 }
 
 #[test]
-fn every_object_is_found_by_every_strategy_with_and_without_prediction() {
+fn every_strategy_finds_every_object_with_and_without_prediction() {
     for strategy in [ObjectDemux::Active, ObjectDemux::DynamicHash, ObjectDemux::PerfectHash, ObjectDemux::Linear] {
         for is_adaptive in [false, true] {
             let server = Orb::builder().adaptive_demultiplexing(is_adaptive).build().unwrap();
             let root = Poa::root(&server).unwrap();
             let poa = root.create_poa("demux", None, [strategy.into()]).unwrap();
-            let mut objects: Vec<ObjectRef> = (0..50).map(|number| poa.activate(Numbered(number)).unwrap()).collect();
-            // A set is hashed perfectly when its manager is activated; what comes later is found as well.
+            let mut objects: Vec<ObjectRef> =
+                (0..50).map(|number| poa.activate(NumberedServant(number)).unwrap()).collect();
+            // The perfect hash is built when the manager is activated; objects added later must be found,
+            // too.
             poa.the_poa_manager().activate().unwrap();
-            objects.extend((50..60).map(|number| poa.activate(Numbered(number)).unwrap()));
+            objects.extend((50..60).map(|number| poa.activate(NumberedServant(number)).unwrap()));
             let client = Orb::builder().build().unwrap();
             let targets: Vec<Target> = objects.iter().map(|object| bind(&client, object)).collect();
             let trains_and_rounds = (0..60).chain([7, 7, 7, 58, 58, 7]).chain((0..60).rev());
@@ -78,13 +80,13 @@ fn every_object_is_found_by_every_strategy_with_and_without_prediction() {
 }
 
 #[test]
-fn every_operation_is_found_by_every_strategy_and_no_other() {
+fn every_strategy_finds_existing_operations_only() {
     for strategy in OperationDemux::ALL {
-        for (is_adaptive, says_place) in [(false, false), (true, false), (false, true), (true, true)] {
+        for (is_adaptive, sends_index) in [(false, false), (true, false), (false, true), (true, true)] {
             let server = Orb::builder().adaptive_demultiplexing(is_adaptive).build().unwrap();
             let poa = adapter(&server, [strategy.into()]);
             let object = poa.activate(TargetSkeleton::new(Arc::new(Probe::new(&server)))).unwrap();
-            let client = Orb::builder().operation_index(says_place).build().unwrap();
+            let client = Orb::builder().operation_index(sends_index).build().unwrap();
             let target = bind(&client, &object);
             for round in 0..3 {
                 target.ping().unwrap();
@@ -105,33 +107,33 @@ fn every_operation_is_found_by_every_strategy_and_no_other() {
 }
 
 #[test]
-fn a_prediction_never_leads_to_another_object() {
+fn a_stale_prediction_never_selects_another_object() {
     let server = Orb::builder().build().unwrap();
     let poa = adapter(&server, [IdAssignmentPolicy::UserId.into()]);
     let client = Orb::builder().build().unwrap();
     let id = |number: u32| ObjectId::from(format!("object {number}").as_str());
-    let activate = |number| poa.activate_object_with_id(&id(number), Arc::new(Numbered(number)));
+    let activate = |number| poa.activate_object_with_id(&id(number), Arc::new(NumberedServant(number)));
     let target = |number| bind(&client, &poa.create_reference_with_id(&id(number), "IDL:Probe/Target:1.0").unwrap());
     let (one, two, three) = (target(1), target(2), target(3));
     activate(1).unwrap();
     activate(2).unwrap();
     assert_eq!((one.count(), one.count()), (Ok(1), Ok(1)));
-    // Another takes the place where it was found.
+    // Another object takes the slot in the table.
     poa.deactivate_object(&id(1)).unwrap();
     assert!(is_gone(one.count()));
     assert_eq!(two.count(), Ok(2));
     activate(3).unwrap();
     assert_eq!((three.count(), two.count()), (Ok(3), Ok(2)));
     assert!(is_gone(one.count()));
-    // It comes back, with another servant.
-    poa.activate_object_with_id(&id(1), Arc::new(Numbered(100))).unwrap();
+    // The object is activated again with another servant.
+    poa.activate_object_with_id(&id(1), Arc::new(NumberedServant(100))).unwrap();
     assert_eq!((one.count(), three.count(), one.count()), (Ok(100), Ok(3), Ok(100)));
     poa.destroy(true, true).unwrap();
     assert!(is_gone(one.count()));
 }
 
 #[test]
-fn only_references_that_offer_it_say_how_operations_are_hashed() {
+fn only_references_of_servants_with_operation_tables_have_an_index_component() {
     let server = Orb::builder().build().unwrap();
     let offers = |object: &ObjectRef| {
         let profile = IiopProfile::decode(&object.ior().profiles[0]).unwrap().unwrap();
@@ -140,13 +142,13 @@ fn only_references_that_offer_it_say_how_operations_are_hashed() {
     let poa = adapter(&server, [OperationDemux::Active.into()]);
     let probe = || TargetSkeleton::new(Arc::new(Probe::new(&server)));
     assert!(offers(&poa.activate(probe()).unwrap()));
-    assert!(!offers(&poa.activate(Numbered(1)).unwrap()), "it has no table");
-    assert!(!offers(&poa.create_reference("IDL:Probe/Target:1.0").unwrap()), "nobody knows its servant");
+    assert!(!offers(&poa.activate(NumberedServant(1)).unwrap()), "the servant has no operation table");
+    assert!(!offers(&poa.create_reference("IDL:Probe/Target:1.0").unwrap()), "the reference has no servant yet");
     assert!(!offers(&Poa::root(&server).unwrap().activate(probe()).unwrap()));
 }
 
-/// A request by hand, with one context about the operation's place; the status of its reply, and what is in it.
-fn ask(object: &ObjectRef, operation: &str, data: &[u8]) -> (ReplyStatus, Vec<u8>) {
+/// Sends a request with this operation index context; returns the reply's status and body.
+fn request_with_index(object: &ObjectRef, operation: &str, data: &[u8]) -> (ReplyStatus, Vec<u8>) {
     let profile = IiopProfile::decode(&object.ior().profiles[0]).unwrap().unwrap();
     let wire = Wire::default();
     let contexts = [ServiceContext { id: ids::CONTEXT_OPERATION_INDEX, data: data.to_vec() }];
@@ -165,15 +167,15 @@ fn ask(object: &ObjectRef, operation: &str, data: &[u8]) -> (ReplyStatus, Vec<u8
 }
 
 #[test]
-fn a_place_that_is_not_the_operations_changes_nothing() {
+fn a_wrong_operation_index_is_ignored() {
     let server = Orb::builder().build().unwrap();
     let object = adapter(&server, [OperationDemux::Active.into()])
         .activate(TargetSkeleton::new(Arc::new(Probe::new(&server))))
         .unwrap();
-    let places = (0..40_u8).map(|place| vec![0, 0, 0, place]).chain((0..40).map(|place| vec![1, 0, place, 0]));
+    let indices = (0..40_u8).map(|place| vec![0, 0, 0, place]).chain((0..40).map(|place| vec![1, 0, place, 0]));
     let hostile = [vec![], vec![0], vec![0, 0, 0], vec![0xff; 4], vec![0xff; 5], vec![0; 1000]];
-    for data in places.chain(hostile) {
-        assert_eq!(ask(&object, "count", &data), (ReplyStatus::NoException, vec![0; 4]), "{data:?}");
-        assert_eq!(ask(&object, "withdraw", &data).0, ReplyStatus::SystemException, "{data:?}");
+    for data in indices.chain(hostile) {
+        assert_eq!(request_with_index(&object, "count", &data), (ReplyStatus::NoException, vec![0; 4]), "{data:?}");
+        assert_eq!(request_with_index(&object, "withdraw", &data).0, ReplyStatus::SystemException, "{data:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Requests that are put together at run time, to servants of every kind.
+//! The dynamic invocation interface: requests composed at run time, to servants of every kind.
 
 use spandrel::{
     Any, ByteOrder, CompletionStatus, GiopVersion, Orb, OrbBuilder, SystemExceptionKind, TypeCode, Typed,
@@ -14,8 +14,8 @@ use spandrel_orb_tests::{
 const VERSIONS: [GiopVersion; 3] = [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2];
 const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];
 
-/// Runs a test with every way in which a client may write.
-fn in_every_form(test: impl Fn(&Server, Target)) {
+/// Runs a test with every GIOP version and byte order of the client.
+fn with_every_version_and_byte_order(test: impl Fn(&Server, Target)) {
     let server = Server::start();
     for version in VERSIONS {
         for order in ORDERS {
@@ -39,8 +39,8 @@ fn addition(target: &Target, a: i32, b: i32) -> Request {
 }
 
 #[test]
-fn results_come_back() {
-    in_every_form(|_, target| {
+fn results_are_returned_in_every_version_and_byte_order() {
+    with_every_version_and_byte_order(|_, target| {
         let mut ping = target.request("ping");
         ping.invoke().unwrap();
         assert_eq!(ping.return_any().unwrap().type_code(), &TypeCode::VOID);
@@ -56,8 +56,8 @@ fn results_come_back() {
 }
 
 #[test]
-fn long_values_arrive_whole() {
-    in_every_form(|_, target| {
+fn sequences_of_any_length_are_echoed_unchanged() {
+    with_every_version_and_byte_order(|_, target| {
         for len in [0, 1, 300, 100_000] {
             let doubles: Vec<f64> = (0..len).map(f64::from).collect();
             let mut request = target.request("echo_doubles");
@@ -69,8 +69,8 @@ fn long_values_arrive_whole() {
 }
 
 #[test]
-fn references_travel_as_values() {
-    in_every_form(|_, target| {
+fn references_are_passed_and_returned() {
+    with_every_version_and_byte_order(|_, target| {
         let mut request = target.request("same");
         let of = Option::<Target>::type_code();
         request.add_in_arg(&Some(target.clone())).unwrap().set_return_type(of);
@@ -84,8 +84,8 @@ fn references_travel_as_values() {
 }
 
 #[test]
-fn exceptions_are_what_the_request_lists() {
-    in_every_form(|_, target| {
+fn only_listed_user_exceptions_are_extracted() {
+    with_every_version_and_byte_order(|_, target| {
         let mut request = target.request("refuse");
         request.add_in_arg(&7_i32).unwrap();
         let unlisted = system(request.invoke().unwrap_err());
@@ -96,7 +96,7 @@ fn exceptions_are_what_the_request_lists() {
         let refused = Refused { why: "because of 7".into(), code: 7 };
         assert_eq!(raised.extract::<Refused>(), Some(refused));
         assert!(raised.to_string().contains("IDL:Probe/Refused:1.0"), "{raised}");
-        // It got no results; the next one may.
+        // The failed invocation has no results; the next one has.
         assert_eq!(request.return_any().unwrap_err().kind(), SystemExceptionKind::BadInvOrder);
         request.set_argument(0, &0_i32).unwrap().invoke().unwrap();
         request.return_any().unwrap();
@@ -111,7 +111,7 @@ fn exceptions_are_what_the_request_lists() {
 }
 
 #[test]
-fn every_object_has_some_operations() {
+fn is_a_can_be_invoked_dynamically() {
     let server = Server::start();
     let target = server.client();
     let mut request = target.request("_is_a");
@@ -123,8 +123,8 @@ fn every_object_has_some_operations() {
 }
 
 #[test]
-fn a_request_is_used_again_with_other_arguments() {
-    in_every_form(|server, target| {
+fn a_request_can_be_reused_with_other_arguments_operations_and_targets() {
+    with_every_version_and_byte_order(|server, target| {
         let mut request = addition(&target, 1, 2);
         for (a, b) in [(3, 4), (-5, 5)] {
             request.set_argument(1, &b).unwrap().set_argument(0, &a).unwrap().invoke().unwrap();
@@ -134,14 +134,14 @@ fn a_request_is_used_again_with_other_arguments() {
         assert_eq!(request.return_value::<i32>().unwrap(), 22);
         request.reset_for("echo").add_in_arg("once").unwrap().set_return_type(TypeCode::STRING).invoke().unwrap();
         assert_eq!(request.return_value::<String>().unwrap(), "once");
-        // Another object, in this process.
+        // A collocated object.
         request.set_target(&server.object).invoke().unwrap();
         assert_eq!(request.return_value::<String>().unwrap(), "once");
     });
 }
 
 #[test]
-fn a_list_makes_a_request_and_gets_it_back() {
+fn a_request_can_be_created_from_an_nv_list() {
     let server = Server::start();
     let target = server.client();
     let mut list = NvList::new();
@@ -158,7 +158,7 @@ fn a_list_makes_a_request_and_gets_it_back() {
 }
 
 #[test]
-fn other_types_than_were_said_are_refused() {
+fn arguments_and_results_of_another_type_are_refused() {
     let server = Server::start();
     let target = server.client();
     let mut request = addition(&target, 1, 2);
@@ -172,7 +172,7 @@ fn other_types_than_were_said_are_refused() {
     request.invoke().unwrap();
     assert_eq!(request.return_value::<u32>().unwrap_err().kind(), SystemExceptionKind::BadParam);
     assert_eq!(request.return_value::<i32>().unwrap(), 3);
-    // What is said wrongly cannot be read.
+    // A return value of another type than requested cannot be read.
     let mut wrong = addition(&target, 1, 2);
     wrong.set_return_type(TypeCode::DOUBLE).invoke().unwrap();
     let unreadable = wrong.return_value::<f64>().unwrap_err();
@@ -180,7 +180,7 @@ fn other_types_than_were_said_are_refused() {
 }
 
 #[test]
-fn text_that_cannot_be_said_leaves_the_request_as_it_was() {
+fn an_unencodable_argument_leaves_the_request_unchanged() {
     let server = Server::start();
     let target = server.client();
     let mut request = target.request("echo");
@@ -193,8 +193,8 @@ fn text_that_cannot_be_said_leaves_the_request_as_it_was() {
 }
 
 #[test]
-fn one_ways_are_sent_and_nothing_comes_back() {
-    in_every_form(|_, target| {
+fn one_way_requests_have_no_result() {
+    with_every_version_and_byte_order(|_, target| {
         let before = target.count().unwrap();
         let mut request = target.request("note");
         request.add_in_arg(&vec![7_u8; 3000]).unwrap();
@@ -207,7 +207,7 @@ fn one_ways_are_sent_and_nothing_comes_back() {
 }
 
 #[test]
-fn a_deferred_request_is_answered_later() {
+fn a_deferred_request_can_be_polled_until_its_reply_arrives() {
     let server = Server::start();
     let target = server.client();
     let mut request = target.request("hold");
@@ -231,7 +231,7 @@ fn a_deferred_request_is_answered_later() {
 }
 
 #[test]
-fn many_requests_are_answered_in_any_order() {
+fn multiple_deferred_requests_complete_in_any_order() {
     let server = Server::start();
     let target = server.client();
     let requests: Vec<_> = (0..20)
@@ -247,22 +247,22 @@ fn many_requests_are_answered_in_any_order() {
     for gate in (0..20).rev() {
         server.probe.open(gate);
     }
-    let mut seen = [false; 20];
+    let mut received = [false; 20];
     while let Some((index, mut request)) = responses.get_next_response() {
         request.get_response().unwrap();
         assert_eq!(request.argument::<u32>(0).unwrap(), u32::try_from(index).unwrap());
-        assert!(!std::mem::replace(&mut seen[index], true));
+        assert!(!std::mem::replace(&mut received[index], true));
     }
-    assert_eq!((seen, responses.left()), ([true; 20], 0));
+    assert_eq!((received, responses.left()), ([true; 20], 0));
 }
 
 #[test]
-fn the_answer_that_comes_first_is_had_first() {
+fn get_next_response_returns_the_first_reply_to_arrive() {
     let server = Server::start();
     let target = server.client();
     let mut held = target.request("hold");
     held.add_in_arg(&1_u32).unwrap();
-    // On a connection of its own, so that nothing keeps it waiting.
+    // Over its own connection, so that the held call does not delay it.
     let quick = addition(&server.client(), 1, 2);
     let mut responses = target.as_object().orb().send_multiple_requests_deferred(vec![held, quick]).unwrap();
     let (index, mut quick) = responses.get_next_response().unwrap();
@@ -280,7 +280,7 @@ fn the_answer_that_comes_first_is_had_first() {
 }
 
 #[test]
-fn several_one_ways_are_sent_at_once() {
+fn multiple_one_way_requests_are_sent_at_once() {
     let server = Server::start();
     let target = server.client();
     let mut requests: Vec<_> = (0..5)
@@ -298,13 +298,13 @@ fn several_one_ways_are_sent_at_once() {
 }
 
 #[test]
-fn a_future_fills_the_request() {
+fn invoke_async_stores_the_result_in_the_request() {
     let server = Server::start();
     let target = server.client();
     let mut request = addition(&target, 20, 22);
     block_on(request.invoke_async()).unwrap();
     assert_eq!(request.return_value::<i32>().unwrap(), 42);
-    // Dropped, the request can be sent again.
+    // After its future is dropped, the request can be sent again.
     let mut held = target.request("hold");
     held.add_in_arg(&9_u32).unwrap();
     drop(held.invoke_async());

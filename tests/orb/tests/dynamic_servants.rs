@@ -1,4 +1,4 @@
-//! Servants that learn at run time what they are asked, and descriptions that calls and servants go by.
+//! Dynamic servants (DSI), and calls and servants that follow interface descriptions compiled at run time.
 
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -16,27 +16,27 @@ use spandrel_orb_tests::{
     support::in_background,
 };
 
-/// An ORB that serves, ended when dropped.
-struct Serving(Orb, Poa);
+/// An ORB with a root adapter; dropping it shuts the ORB down.
+struct ServerOrb(Orb, Poa);
 
-impl Serving {
+impl ServerOrb {
     fn new() -> Self {
         let orb = Orb::builder().build().unwrap();
         let poa = Poa::root(&orb).unwrap();
         Self(orb, poa)
     }
 
-    /// The object, as a client with an ORB of its own sees it.
-    fn seen(&self, object: &ObjectRef) -> ObjectRef {
+    /// The object as referred to by a client with its own ORB.
+    fn as_client(&self, object: &ObjectRef) -> ObjectRef {
         Orb::builder().build().unwrap().string_to_object(&object.to_string()).unwrap()
     }
 
     fn serve<D: DynamicImplementation + 'static>(&self, implementation: D) -> ObjectRef {
-        self.seen(&self.1.activate(DynamicServant::new(implementation)).unwrap())
+        self.as_client(&self.1.activate(DynamicServant::new(implementation)).unwrap())
     }
 }
 
-impl Drop for Serving {
+impl Drop for ServerOrb {
     fn drop(&mut self) {
         self.0.shutdown(true).unwrap();
     }
@@ -46,13 +46,13 @@ fn parameters(of: &[(&'static str, ArgMode, TypeCode)]) -> NvList {
     of.iter().map(|(name, mode, of)| NamedValue::of_type(*name, *mode, of.clone())).collect()
 }
 
-/// Runs some operations of `Probe::Target` by hand.
+/// Implements some operations of `Probe::Target` through the DSI.
 #[derive(Default)]
-struct ByHand {
+struct DynamicTarget {
     held: Mutex<Option<mpsc::Sender<DeferredRequest>>>,
 }
 
-impl DynamicImplementation for ByHand {
+impl DynamicImplementation for DynamicTarget {
     fn invoke(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
         match request.operation() {
             "ping" => request.arguments(NvList::new()).map(drop),
@@ -85,8 +85,8 @@ impl DynamicImplementation for ByHand {
                 let same = list.get(0).and_then(|item| item.value.clone()).unwrap();
                 request.set_result_any(same)
             }
-            "panic" => panic!("as asked"),
-            // The order in which things may be asked and said (12.3).
+            "panic" => panic!("intended"),
+            // The order in which arguments, context and result are accessed (12.3).
             "stop" => {
                 let minors = [
                     request.set_result(&true).unwrap_err().minor(),
@@ -100,7 +100,7 @@ impl DynamicImplementation for ByHand {
                 assert_eq!(request.set_result(&true).unwrap_err().minor(), minor::RESULT_OUT_OF_ORDER);
                 Ok(())
             }
-            // No value for what is to be returned.
+            // The out parameter has no value.
             "count" => {
                 request.arguments(parameters(&[("missing", ArgMode::Out, TypeCode::LONG)]))?;
                 request.set_result(&1_u32)
@@ -114,7 +114,7 @@ impl DynamicImplementation for ByHand {
     }
 }
 
-/// BAD_PARAM as a value.
+/// A BAD_PARAM exception as an `any`.
 fn bad_param(minor: u32) -> Any {
     let completed = TypeCode::enumeration(
         "IDL:omg.org/CORBA/completion_status:1.0",
@@ -135,8 +135,8 @@ fn bad_param(minor: u32) -> Any {
 
 #[test]
 fn a_stub_calls_a_dynamic_servant() {
-    let serving = Serving::new();
-    let target = Target::narrow(&serving.serve(ByHand::default())).unwrap();
+    let server = ServerOrb::new();
+    let target = Target::narrow(&server.serve(DynamicTarget::default())).unwrap();
     target.ping().unwrap();
     assert_eq!(target.add(40, 2).unwrap(), 42);
     match target.refuse(7).unwrap_err() {
@@ -152,7 +152,7 @@ fn a_stub_calls_a_dynamic_servant() {
     let missing = target.count().unwrap_err();
     assert_eq!((missing.kind(), missing.completed()), (SystemExceptionKind::Marshal, CompletionStatus::Yes));
     assert_eq!(target.echo("x").unwrap_err().minor(), minor::UNKNOWN_OPERATION);
-    // What was sent is too little for what the servant says that it takes.
+    // The request has fewer octets than the servant's parameters need.
     let mut short = target.request("add");
     short.add_in_arg(&1_i16).unwrap().set_return_type(TypeCode::LONG);
     match short.invoke().unwrap_err() {
@@ -164,11 +164,11 @@ fn a_stub_calls_a_dynamic_servant() {
 }
 
 #[test]
-fn a_dynamic_request_is_answered_later_or_never() {
-    let serving = Serving::new();
+fn a_deferred_dynamic_request_is_answered_or_dropped() {
+    let server = ServerOrb::new();
     let (send, held) = mpsc::channel();
-    let by_hand = ByHand { held: Mutex::new(Some(send)) };
-    let target = Target::narrow(&serving.serve(by_hand)).unwrap();
+    let dynamic = DynamicTarget { held: Mutex::new(Some(send)) };
+    let target = Target::narrow(&server.serve(dynamic)).unwrap();
     let hold = || {
         let target = target.clone();
         in_background(move || target.hold(5))
@@ -196,10 +196,10 @@ fn a_dynamic_request_is_answered_later_or_never() {
     assert_eq!(fourth.recv().unwrap().unwrap_err().kind(), SystemExceptionKind::NoResponse);
 }
 
-const BROKEN: &str = "interface Paper { attribute long grid raises; };";
+const BROKEN_IDL: &str = "interface Paper { attribute long grid raises; };";
 
-/// Types that the other suites do not send.
-const SHAPES: &str = r#"
+/// Types that other tests do not send.
+const SHAPES_IDL: &str = r#"
     module Shapes {
         typedef long Matrix[2][3];
         typedef fixed<7, 2> Money;
@@ -219,18 +219,18 @@ const SHAPES: &str = r#"
     };
 "#;
 
-fn till() -> Arc<InterfaceDescription> {
-    Arc::new(describe(SHAPES).unwrap().interface("Shapes::Till").unwrap())
+fn till_description() -> Arc<InterfaceDescription> {
+    Arc::new(describe(SHAPES_IDL).unwrap().interface("Shapes::Till").unwrap())
 }
 
 fn money(text: &str) -> Any {
-    let of = describe(SHAPES).unwrap().type_code("Shapes::Money").unwrap();
+    let of = describe(SHAPES_IDL).unwrap().type_code("Shapes::Money").unwrap();
     let mut value = DynAny::of_type(&of).unwrap();
     value.as_fixed().unwrap().set_value(text).unwrap();
     value.to_any().unwrap()
 }
 
-/// Serves a `Till` without any generated code.
+/// Implements `Till` without generated code.
 fn serve(call: &DescribedCall<'_>, list: &mut NvList) -> Result<Any, RequestError> {
     let operation = call.operation;
     let value = |list: &NvList, index: usize| list.get(index).and_then(|item| item.value.clone()).unwrap();
@@ -263,8 +263,8 @@ fn serve(call: &DescribedCall<'_>, list: &mut NvList) -> Result<Any, RequestErro
         }
         "where" => {
             let context = call.context.as_ref().unwrap();
-            let said: Vec<_> = context.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            Ok(Any::new(&said.join(" ")).unwrap())
+            let values: Vec<_> = context.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            Ok(Any::new(&values.join(" ")).unwrap())
         }
         "knock" => Ok(Any::default()),
         other => panic!("{other}"),
@@ -272,51 +272,52 @@ fn serve(call: &DescribedCall<'_>, list: &mut NvList) -> Result<Any, RequestErro
 }
 
 #[test]
-fn an_interface_needs_no_generated_code_at_all() {
-    let serving = Serving::new();
-    let servant = serving.1.activate(DescribedServant::described(till(), serve)).unwrap();
-    let object = serving.seen(&servant);
+fn a_described_interface_is_called_and_served_without_generated_code() {
+    let server = ServerOrb::new();
+    let servant = server.1.activate(DescribedServant::described(till_description(), serve)).unwrap();
+    let object = server.as_client(&servant);
     assert_eq!(object.type_id(), "IDL:Shapes/Till:1.0");
     assert!(object.is_a("IDL:Shapes/Named:1.0").unwrap() && !object.is_a("IDL:Shapes/Other:1.0").unwrap());
-    let till = DynamicObject::new(object, till());
-    assert_eq!(till.get("name").unwrap().extract::<String>().unwrap(), "till");
-    assert_eq!(till.get("balance").unwrap(), money("12.50"));
-    till.set("balance", &money("3.00")).unwrap();
-    let outcome = till.call("pay", &[money("1.25"), money("20.00")]).unwrap();
+    let till_description = DynamicObject::new(object, till_description());
+    assert_eq!(till_description.get("name").unwrap().extract::<String>().unwrap(), "till");
+    assert_eq!(till_description.get("balance").unwrap(), money("12.50"));
+    till_description.set("balance", &money("3.00")).unwrap();
+    let outcome = till_description.call("pay", &[money("1.25"), money("20.00")]).unwrap();
     assert_eq!(outcome.result, money("20.00"));
     let names: Vec<_> = outcome.outs.iter().map(|out| (&*out.name, out.mode)).collect();
     assert_eq!(names, [("purse", ArgMode::InOut), ("coins", ArgMode::Out)]);
     assert_eq!(outcome.outs[0].value, Some(money("1.25")));
     let coins = outcome.outs[1].value.as_ref().unwrap();
     assert_eq!(DynAny::new(coins).unwrap().as_sequence().unwrap().elements().unwrap(), [money("1.25"), money("20.00")]);
-    // An `any` takes values of all types, and a value of type `any` is what is in it.
-    let anything = till.call("anything", &[Any::new("text").unwrap()]).unwrap();
+    // A parameter of type `any` takes values of all types; an argument of type `any` is passed as its
+    // content.
+    let anything = till_description.call("anything", &[Any::new("text").unwrap()]).unwrap();
     assert_eq!(anything.result::<Any>().unwrap(), Any::new("text").unwrap());
     assert_eq!(anything.out::<TypeCode>("of").unwrap(), TypeCode::STRING);
     let mut context = Context::new();
     context.set("place", "here").set("user.name", "ada").set("secret", "no");
-    let there = till.with_context(&context).call("where", &[Any::new("x").unwrap()]).unwrap();
+    let there = till_description.with_context(&context).call("where", &[Any::new("x").unwrap()]).unwrap();
     assert_eq!(there.result::<String>().unwrap(), "place=here user.name=ada");
-    till.call("knock", &[Any::new(&7_u8).unwrap()]).unwrap();
+    till_description.call("knock", &[Any::new(&7_u8).unwrap()]).unwrap();
 }
 
 #[test]
-fn unions_and_arrays_go_through() {
-    let serving = Serving::new();
-    let servant = serving.1.activate(DescribedServant::described(till(), serve)).unwrap();
-    let till = DynamicObject::new(serving.seen(&servant), till());
-    let idl = describe(SHAPES).unwrap();
+fn unions_and_arrays_are_marshaled_by_description() {
+    let server = ServerOrb::new();
+    let servant = server.1.activate(DescribedServant::described(till_description(), serve)).unwrap();
+    let till_description = DynamicObject::new(server.as_client(&servant), till_description());
+    let idl = describe(SHAPES_IDL).unwrap();
     let grid = Any::with_type(idl.type_code("Shapes::Matrix").unwrap(), &[[1, 2, 3], [4, 5, 6]]).unwrap();
     let shape = DynAny::of_type(&idl.type_code("Shapes::Shape").unwrap()).unwrap().to_any().unwrap();
-    assert_eq!(till.call("turn", &[shape.clone(), grid]).unwrap().result, shape);
+    assert_eq!(till_description.call("turn", &[shape.clone(), grid]).unwrap().result, shape);
 }
 
 #[test]
-fn exceptions_are_those_that_the_description_lists() {
-    let serving = Serving::new();
-    let servant = serving.1.activate(DescribedServant::described(till(), serve)).unwrap();
-    let till = DynamicObject::new(serving.seen(&servant), till());
-    let raised = match till.call("pay", &[money("99999.99"), money("1")]).unwrap_err() {
+fn only_exceptions_of_the_description_are_raised() {
+    let server = ServerOrb::new();
+    let servant = server.1.activate(DescribedServant::described(till_description(), serve)).unwrap();
+    let till_description = DynamicObject::new(server.as_client(&servant), till_description());
+    let raised = match till_description.call("pay", &[money("99999.99"), money("1")]).unwrap_err() {
         RequestError::Raised(raised) => raised,
         other => panic!("{other}"),
     };
@@ -324,19 +325,20 @@ fn exceptions_are_those_that_the_description_lists() {
     let mut broke = DynAny::new(&raised.exception).unwrap();
     broke.seek(1);
     assert_eq!(broke.string().unwrap(), "too dear");
-    // The servant returned something else than the operation does.
-    match till.call("pay", &[money("0"), money("1")]).unwrap_err() {
+    // The servant returned a value of another type than the operation's result.
+    match till_description.call("pay", &[money("0"), money("1")]).unwrap_err() {
         RequestError::System(wrong) => assert_eq!(wrong.kind(), SystemExceptionKind::Marshal),
         other => panic!("{other}"),
     }
 }
 
 #[test]
-fn what_does_not_fit_is_refused_before_it_is_sent() {
-    // Nobody is there.
-    let nobody = Orb::builder().build().unwrap().string_to_object("corbaloc:iiop:1.2@127.0.0.1:1/nobody").unwrap();
-    let till = DynamicObject::new(nobody, till());
-    let refused = |operation: &str, arguments: &[Any]| match till.call(operation, arguments).unwrap_err() {
+fn arguments_that_do_not_match_the_description_are_refused_before_sending() {
+    // The address is unreachable: nothing may be sent.
+    let unreachable =
+        Orb::builder().build().unwrap().string_to_object("corbaloc:iiop:1.2@127.0.0.1:1/no-such-key").unwrap();
+    let till_description = DynamicObject::new(unreachable, till_description());
+    let refused = |operation: &str, arguments: &[Any]| match till_description.call(operation, arguments).unwrap_err() {
         RequestError::System(exception) => exception,
         other => panic!("{other}"),
     };
@@ -350,16 +352,16 @@ fn what_does_not_fit_is_refused_before_it_is_sent() {
     assert_eq!(refused("_set_name", &[Any::new("no").unwrap()]).kind(), SystemExceptionKind::BadOperation);
 }
 
-/// Answers with the context that came.
-struct Surrounded;
+/// A dynamic servant that returns its request's context.
+struct ContextEcho;
 
-impl DynamicImplementation for Surrounded {
+impl DynamicImplementation for ContextEcho {
     fn invoke(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
         request.arguments(parameters(&[("what", ArgMode::In, TypeCode::STRING)]))?;
         let context = request.context()?;
         assert_eq!(request.context().unwrap_err().minor(), minor::CTX_OUT_OF_ORDER);
-        let said: Vec<String> = context.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        request.set_result(&*said.join(" "))
+        let values: Vec<String> = context.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        request.set_result(&*values.join(" "))
     }
 
     fn primary_interface(&self, object_id: &[u8]) -> String {
@@ -368,9 +370,9 @@ impl DynamicImplementation for Surrounded {
 }
 
 #[test]
-fn contexts_come_behind_the_arguments() {
-    let serving = Serving::new();
-    let object = serving.serve(Surrounded);
+fn contexts_are_sent_behind_the_arguments() {
+    let server = ServerOrb::new();
+    let object = server.serve(ContextEcho);
     let mut context = Context::new();
     context.set("place", "here").set("user.name", "ada").set("secret", "no");
     let mut request = object.request("where");
@@ -380,9 +382,9 @@ fn contexts_come_behind_the_arguments() {
 }
 
 #[test]
-fn each_object_may_be_of_an_interface_of_its_own() {
-    let serving = Serving::new();
-    let object = serving.serve(Surrounded);
+fn primary_interface_may_differ_for_each_object() {
+    let server = ServerOrb::new();
+    let object = server.serve(ContextEcho);
     let mut request = object.request("_repository_id");
     request.set_return_type(TypeCode::STRING).invoke().unwrap();
     let id: String = request.return_value().unwrap();
@@ -390,10 +392,10 @@ fn each_object_may_be_of_an_interface_of_its_own() {
 }
 
 #[test]
-fn idl_that_is_none_and_names_that_are_not_there_are_said() {
-    let broken = describe(BROKEN).unwrap_err();
+fn invalid_idl_and_unknown_interfaces_are_reported() {
+    let broken = describe(BROKEN_IDL).unwrap_err();
     assert!(broken.to_string().contains("text.idl"), "{broken}");
-    let shapes = describe(SHAPES).unwrap();
+    let shapes = describe(SHAPES_IDL).unwrap();
     assert_eq!(shapes.interfaces().collect::<Vec<_>>(), ["Shapes::Named", "Shapes::Till"]);
     let absent = shapes.interface("Shapes::Nothing").unwrap_err();
     assert_eq!(absent.to_string(), "the IDL declares no interface `Shapes::Nothing`");
@@ -402,9 +404,9 @@ fn idl_that_is_none_and_names_that_are_not_there_are_said() {
     assert!(local.interface("Here").is_err() && local.interface("Fore").is_err());
 }
 
-/// A type may contain itself by way of a typedef, which may be met first (CORBA 3.3 Part 1, 7.11.1.3.1).
+/// A type may contain itself through a typedef that is declared first (CORBA 3.3 Part 1, 7.11.1.3.1).
 #[test]
-fn a_recursive_type_is_described_from_its_typedef_on() {
+fn a_recursive_type_can_be_described_from_its_typedef() {
     const IDL: &str = "
         struct Elt; typedef sequence<Elt> Elts; struct Elt { string name; Elts inner; };
         interface J { Elts b(); Elt c(in Elts e); };
@@ -420,7 +422,7 @@ fn a_recursive_type_is_described_from_its_typedef_on() {
 }
 
 #[test]
-fn an_operation_that_cannot_be_described_leaves_the_others() {
+fn an_undescribable_operation_does_not_affect_the_others() {
     let idl = describe(
         "native Handle;
          interface Base { void give(in Handle h); readonly attribute Handle grip; };
@@ -438,8 +440,8 @@ fn an_operation_that_cannot_be_described_leaves_the_others() {
     assert!(refused.contains("BAD_OPERATION") && refused.contains("Handle"), "{refused}");
 }
 
-/// Values of every sort where another type is declared.
-const GARDEN: &str = r#"
+/// Values of derived types where base types are declared.
+const VALUE_IDL: &str = r#"
     module Garden {
         valuetype Plant { public string name; public Plant next; public sequence<Plant> others; };
         valuetype Rose : Plant { public long thorns; };
@@ -456,12 +458,12 @@ const GARDEN: &str = r#"
     };
 "#;
 
-fn plot() -> (Arc<InterfaceDescription>, ValueTypes) {
-    let garden = describe(GARDEN).unwrap();
+fn plot_description() -> (Arc<InterfaceDescription>, ValueTypes) {
+    let garden = describe(VALUE_IDL).unwrap();
     (Arc::new(garden.interface("Garden::Plot").unwrap()), garden.value_types())
 }
 
-/// Gives back what it was given; raises for a plant without a name.
+/// Returns its arguments; raises for a plant without a name.
 fn tend(call: &DescribedCall<'_>, list: &mut NvList) -> Result<Any, RequestError> {
     let value = |list: &NvList, index: usize| list.get(index).and_then(|item| item.value.clone()).unwrap();
     match &*call.operation.name {
@@ -482,59 +484,63 @@ fn tend(call: &DescribedCall<'_>, list: &mut NvList) -> Result<Any, RequestError
     }
 }
 
-fn planted(of: &TypeCode, types: &ValueTypes, text: &str) -> Any {
+fn value_of(of: &TypeCode, types: &ValueTypes, text: &str) -> Any {
     let resolve = |url: &str| {
         Orb::builder().build().unwrap().string_to_object(url).map(|it| it.ior().clone()).map_err(|_| String::new())
     };
     DynAny::from_text_with(of, text, types, &resolve).unwrap().to_any().unwrap()
 }
 
-fn shown(value: &Any) -> String {
+fn text_of(value: &Any) -> String {
     DynAny::new(value).unwrap().to_string()
 }
 
 #[test]
-fn values_go_both_ways_as_what_they_are() {
-    let serving = Serving::new();
-    let (interface, types) = plot();
-    let servant = serving.1.activate(DescribedServant::described(interface.clone(), tend)).unwrap();
-    let seen = serving.seen(&servant);
-    // Through a bridge too, which knows no more than the description.
-    let bridge = DescribedServant::described(interface.clone(), DynamicObject::new(seen.clone(), interface.clone()));
-    let bridged = serving.seen(&serving.1.activate(bridge).unwrap());
-    let of = |name: &str| describe(GARDEN).unwrap().type_code(name).unwrap();
+fn values_keep_their_derived_types_in_both_directions() {
+    let server = ServerOrb::new();
+    let (interface, types) = plot_description();
+    let servant = server.1.activate(DescribedServant::described(interface.clone(), tend)).unwrap();
+    let as_client = server.as_client(&servant);
+    // Also through a bridge that has only the description.
+    let bridge =
+        DescribedServant::described(interface.clone(), DynamicObject::new(as_client.clone(), interface.clone()));
+    let bridged = server.as_client(&server.1.activate(bridge).unwrap());
+    let of = |name: &str| describe(VALUE_IDL).unwrap().type_code(name).unwrap();
     let plant = of("Garden::Plant");
     let circle = r#"{_id: 1, name: "a", next: {_id: 2, name: "b", next: {_ref: 1}, others: []}, others: [{_ref: 2}]}"#;
     let rose = r#"{_type: "IDL:Garden/Rose:1.0", name: "r", next: null, others: [], thorns: 9}"#;
-    for object in [&seen, &bridged] {
-        let plot = DynamicObject::new(object.clone(), interface.clone());
-        let outcome = plot.call("swap", &[planted(&plant, &types, circle), planted(&plant, &types, rose)]).unwrap();
-        assert_eq!(shown(&outcome.result), rose);
-        let outs: Vec<_> = outcome.outs.iter().map(|out| shown(out.value.as_ref().unwrap())).collect();
+    for object in [&as_client, &bridged] {
+        let plot_description = DynamicObject::new(object.clone(), interface.clone());
+        let outcome =
+            plot_description.call("swap", &[value_of(&plant, &types, circle), value_of(&plant, &types, rose)]).unwrap();
+        assert_eq!(text_of(&outcome.result), rose);
+        let outs: Vec<_> = outcome.outs.iter().map(|out| text_of(out.value.as_ref().unwrap())).collect();
         assert_eq!(outs, [circle.to_owned(), format!("[{circle}, {rose}]")]);
-        // A value whose type code is that of the derived type.
-        let own = planted(&of("Garden::Rose"), &types, &rose.replace(r#"_type: "IDL:Garden/Rose:1.0", "#, ""));
-        let outcome = plot.call("swap", &[own.clone(), own.clone()]).unwrap();
-        assert_eq!(shown(&outcome.result), rose);
-        plot.set("best", &own).unwrap();
-        // What is raised.
-        let nameless = planted(&plant, &types, r#"{name: "", next: null, others: []}"#);
-        let Err(RequestError::Raised(raised)) = plot.call("swap", &[nameless, own.clone()]) else { panic!() };
-        assert_eq!(shown(&raised.exception), format!("{{what: {rose}}}"));
+        // A value with the type code of the derived type.
+        let own = value_of(&of("Garden::Rose"), &types, &rose.replace(r#"_type: "IDL:Garden/Rose:1.0", "#, ""));
+        let outcome = plot_description.call("swap", &[own.clone(), own.clone()]).unwrap();
+        assert_eq!(text_of(&outcome.result), rose);
+        plot_description.set("best", &own).unwrap();
+        // A value inside a user exception.
+        let nameless = value_of(&plant, &types, r#"{name: "", next: null, others: []}"#);
+        let Err(RequestError::Raised(raised)) = plot_description.call("swap", &[nameless, own.clone()]) else {
+            panic!()
+        };
+        assert_eq!(text_of(&raised.exception), format!("{{what: {rose}}}"));
 
         let named = of("Garden::Named");
         let url = object.to_string();
         let label = r#"{_type: "IDL:Garden/Label:1.0", _value: "l"}"#;
         for text in ["null", rose, &url, label] {
-            let outcome = plot.call("pass", &[planted(&named, &types, text)]).unwrap();
-            assert_eq!(shown(&outcome.result), text);
+            let outcome = plot_description.call("pass", &[value_of(&named, &types, text)]).unwrap();
+            assert_eq!(text_of(&outcome.result), text);
         }
-        let reference = outcome_of(&plot, "pass", &planted(&TypeCode::object(), &types, &url));
+        let reference = outcome_of(&plot_description, "pass", &value_of(&TypeCode::object(), &types, &url));
         assert_eq!(reference.to_object::<ObjectRef>().unwrap().unwrap().ior(), object.ior());
-        assert_eq!(shown(&outcome_of(&plot, "pass", &own)), rose);
+        assert_eq!(text_of(&outcome_of(&plot_description, "pass", &own)), rose);
         for text in ["null", rose, label] {
-            let value = planted(&TypeCode::value_base(), &types, text);
-            assert_eq!(shown(&outcome_of(&plot, "keep", &value)), text);
+            let value = value_of(&TypeCode::value_base(), &types, text);
+            assert_eq!(text_of(&outcome_of(&plot_description, "keep", &value)), text);
         }
     }
 }
@@ -543,27 +549,27 @@ fn outcome_of(object: &DynamicObject, operation: &str, argument: &Any) -> Any {
     object.call(operation, std::slice::from_ref(argument)).unwrap().result
 }
 
-/// Requests and skeletons by hand are told which types there are.
+/// Dynamic requests and servants decode the value types that they are given.
 #[test]
-fn requests_by_hand_know_the_types_that_they_are_told() {
-    struct Keeper(ValueTypes);
-    impl DynamicImplementation for Keeper {
+fn dynamic_requests_and_servants_decode_the_given_value_types() {
+    struct EchoServant(ValueTypes);
+    impl DynamicImplementation for EchoServant {
         fn invoke(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
             request.set_value_types(&self.0);
             let list = request.arguments(parameters(&[("what", ArgMode::In, TypeCode::value_base())]))?;
-            let kept = list.get(0).unwrap().value.clone().unwrap();
-            request.set_result_any(kept)
+            let echoed = list.get(0).unwrap().value.clone().unwrap();
+            request.set_result_any(echoed)
         }
 
         fn primary_interface(&self, _: &[u8]) -> String {
             "IDL:Garden/Plot:1.0".to_owned()
         }
     }
-    let serving = Serving::new();
-    let (_, types) = plot();
+    let server = ServerOrb::new();
+    let (_, types) = plot_description();
     let rose = r#"{_type: "IDL:Garden/Rose:1.0", name: "r", next: null, others: [], thorns: 9}"#;
-    let value = planted(&TypeCode::value_base(), &types, rose);
-    let ask = |object: &ObjectRef, types: Option<&ValueTypes>| {
+    let value = value_of(&TypeCode::value_base(), &types, rose);
+    let invoke_keep = |object: &ObjectRef, types: Option<&ValueTypes>| {
         let mut request = object.request("keep");
         request.add_arg(&NamedValue::new("what", ArgMode::In, value.clone()))?;
         request.set_return_type(TypeCode::value_base());
@@ -571,19 +577,19 @@ fn requests_by_hand_know_the_types_that_they_are_told() {
             request.set_value_types(types);
         }
         request.invoke()?;
-        // Sent is what was given, and the other way round.
-        assert_eq!(shown(&request.argument_any(0)?), rose);
+        // The argument keeps the value sent, and can be set again.
+        assert_eq!(text_of(&request.argument_any(0)?), rose);
         request.set_argument_any(0, &value)?;
         Ok::<_, RequestError>(request.return_any()?)
     };
-    let knowing = serving.serve(Keeper(types.clone()));
-    assert_eq!(shown(&ask(&knowing, Some(&types)).unwrap()), rose);
-    let refused = ask(&knowing, None).unwrap_err().to_string();
+    let with_types = server.serve(EchoServant(types.clone()));
+    assert_eq!(text_of(&invoke_keep(&with_types, Some(&types)).unwrap()), rose);
+    let refused = invoke_keep(&with_types, None).unwrap_err().to_string();
     assert!(refused.contains("MARSHAL"), "{refused}");
-    let refused = ask(&serving.serve(Keeper(ValueTypes::new())), Some(&types)).unwrap_err().to_string();
+    let refused = invoke_keep(&server.serve(EchoServant(ValueTypes::new())), Some(&types)).unwrap_err().to_string();
     assert!(refused.contains("MARSHAL"), "{refused}");
-    // A value that is no `Plant` is no argument that is declared as one.
-    let plant = describe(GARDEN).unwrap().type_code("Garden::Plant").unwrap();
+    // A value of another type is refused for an argument of type `Plant`.
+    let plant = describe(VALUE_IDL).unwrap().type_code("Garden::Plant").unwrap();
     let other = NamedValue { type_code: plant, ..NamedValue::new("what", ArgMode::In, Any::new(&1_i32).unwrap()) };
-    assert_eq!(knowing.request("keep").add_arg(&other).unwrap_err().kind(), SystemExceptionKind::BadParam);
+    assert_eq!(with_types.request("keep").add_arg(&other).unwrap_err().kind(), SystemExceptionKind::BadParam);
 }

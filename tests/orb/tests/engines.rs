@@ -1,4 +1,4 @@
-//! The engines say the same: each calls, and is called by, every other one.
+//! Interoperability of the marshaling engines: each one calls every other one.
 #![forbid(unsafe_code)]
 
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use spandrel::{
     dynamic::{DescribedServant, DynamicObject, describe},
 };
 
-/// The servant and the calls, once for each engine.
+/// The servant and the calls, generated once for each engine.
 macro_rules! engine {
     ($engine:ident, $file:literal) => {
         mod $engine {
@@ -19,20 +19,20 @@ macro_rules! engine {
             use engines::*;
             use spandrel::{Any, ObjectRef, SystemException};
 
-            use super::Notes;
+            use super::OneWayLog;
 
-            struct Keeper {
+            struct ShopObject {
                 shade: std::sync::Mutex<Colour>,
-                notes: std::sync::Arc<Notes>,
+                notes: std::sync::Arc<OneWayLog>,
             }
 
-            impl Keeper {
-                fn new(notes: std::sync::Arc<Notes>) -> Self {
+            impl ShopObject {
+                fn new(notes: std::sync::Arc<OneWayLog>) -> Self {
                     Self { shade: std::sync::Mutex::new(Colour::Red), notes }
                 }
             }
 
-            impl BaseServant for Keeper {
+            impl BaseServant for ShopObject {
                 fn name(&self) -> Result<String, SystemException> {
                     Ok("keeper".into())
                 }
@@ -47,7 +47,7 @@ macro_rules! engine {
                 }
             }
 
-            impl ShopServant for Keeper {
+            impl ShopServant for ShopObject {
                 fn nothing(&self) -> Result<(), SystemException> {
                     Ok(())
                 }
@@ -102,7 +102,7 @@ macro_rules! engine {
                         0 => Ok(42),
                         1 => Err(Refused { why: "so".into(), r#where: Point { x: 1, y: 2.5 } }.into()),
                         2 => Err(Empty {}.into()),
-                        3 => panic!("as asked"),
+                        3 => panic!("intended"),
                         _ => Err(SystemException::bad_param(how as u32, spandrel::CompletionStatus::No).into()),
                     }
                 }
@@ -127,53 +127,53 @@ macro_rules! engine {
                 }
             }
 
-            /// Calls everything; what came back, as text.
+            /// Calls every operation; returns the results as text.
             pub(super) fn call(object: &ObjectRef) -> String {
                 let shop = Shop::narrow(object).unwrap();
-                let mut said = String::new();
-                let mut say = |value: &dyn Debug| writeln!(said, "{value:?}").unwrap();
+                let mut results = String::new();
+                let mut record = |value: &dyn Debug| writeln!(results, "{value:?}").unwrap();
                 shop.nothing().unwrap();
-                say(&shop.add(20, 22).unwrap());
-                say(&shop.name().unwrap());
+                record(&shop.add(20, 22).unwrap());
+                record(&shop.name().unwrap());
                 shop.set_shade(Colour::Green).unwrap();
-                say(&shop.shade().unwrap());
+                record(&shop.shade().unwrap());
                 let mut log = "log: ".to_owned();
-                say(&(shop.greet("Straße", &mut log).unwrap(), log));
+                record(&(shop.greet("Straße", &mut log).unwrap(), log));
                 let mut two = entry(2);
-                say(&(shop.change(&entry(1), &mut two).unwrap(), two));
+                record(&(shop.change(&entry(1), &mut two).unwrap(), two));
                 let mut more: Vec<Entry> = (5..9).map(entry).collect();
-                say(&(shop.list(&[entry(3), entry(4)], &mut more).unwrap(), more));
+                record(&(shop.list(&[entry(3), entry(4)], &mut more).unwrap(), more));
                 let (octets, mut plots) = (vec![7; 3000], vec![Point { x: 1, y: -1.0 }; 90]);
-                say(&(shop.numbers(&vec![0.5; 600], &octets, &mut plots).unwrap(), plots));
+                record(&(shop.numbers(&vec![0.5; 600], &octets, &mut plots).unwrap(), plots));
                 let tree = Node { id: 1, kids: vec![Node { id: 2, kids: vec![] }; 3] };
-                say(&shop.grow(&tree).unwrap());
+                record(&shop.grow(&tree).unwrap());
                 for choice in [Choice::Number(7), Choice::Text("text".into()), Choice::Unlisted(Colour::Blue)] {
-                    say(&shop.choose(&choice).unwrap());
+                    record(&shop.choose(&choice).unwrap());
                 }
                 let (any, last) = shop.wrap(&Any::new(&entry(9)).unwrap(), "gruß €").unwrap();
-                say(&(any.extract::<Entry>().unwrap(), last));
-                say(&(shop.other(Some(&shop), None).unwrap() == Some(shop.clone())));
-                say(&shop.other(None, Some(object)).unwrap().is_some());
-                say(&shop.other(None, None).unwrap().is_some());
+                record(&(any.extract::<Entry>().unwrap(), last));
+                record(&(shop.other(Some(&shop), None).unwrap() == Some(shop.clone())));
+                record(&shop.other(None, Some(object)).unwrap().is_some());
+                record(&shop.other(None, None).unwrap().is_some());
                 for how in 0..5 {
-                    // What is behind the kind is said in this process alone.
-                    say(&shop.fail(how).map_err(|error| error.to_string().split(')').next().map(str::to_owned)));
+                    // Details behind the exception's kind appear only in the server's process.
+                    record(&shop.fail(how).map_err(|error| error.to_string().split(')').next().map(str::to_owned)));
                 }
                 shop.note("a note", &entry(1)).unwrap();
                 shop.nothing().unwrap();
-                say(&shop.bounded(&"abcde".try_into().unwrap(), &vec![1, 2].try_into().unwrap()).unwrap());
-                said
+                record(&shop.bounded(&"abcde".try_into().unwrap(), &vec![1, 2].try_into().unwrap()).unwrap());
+                results
             }
 
-            pub(super) fn serve(poa: &spandrel::Poa, notes: &std::sync::Arc<Notes>) -> ObjectRef {
-                poa.activate(ShopSkeleton::new(Keeper::new(std::sync::Arc::clone(notes)))).unwrap()
+            pub(super) fn serve(poa: &spandrel::Poa, notes: &std::sync::Arc<OneWayLog>) -> ObjectRef {
+                poa.activate(ShopSkeleton::new(ShopObject::new(std::sync::Arc::clone(notes)))).unwrap()
             }
         }
     };
 }
 
 #[derive(Default)]
-struct Notes(Mutex<Vec<String>>);
+struct OneWayLog(Mutex<Vec<String>>);
 
 engine!(compiled, "compiled");
 engine!(interpretive, "interpretive");
@@ -181,16 +181,16 @@ engine!(adaptive, "adaptive");
 engine!(direct, "direct");
 engine!(direct_interpretive, "direct_interpretive");
 
-type Serve = fn(&Poa, &Arc<Notes>) -> ObjectRef;
+type Serve = fn(&Poa, &Arc<OneWayLog>) -> ObjectRef;
 type Call = fn(&ObjectRef) -> String;
 
 const SERVERS: [Serve; 3] = [compiled::serve, interpretive::serve, adaptive::serve];
 const CLIENTS: [Call; 3] = [compiled::call, interpretive::call, adaptive::call];
 
 #[test]
-fn every_engine_understands_every_other() {
+fn every_engine_calls_every_other_engine() {
     let mut all = Vec::new();
-    let notes = Arc::new(Notes::default());
+    let notes = Arc::new(OneWayLog::default());
     for order in [ByteOrder::Big, ByteOrder::Little] {
         for serve in SERVERS {
             let server = Orb::builder().byte_order(order).build().unwrap();
@@ -206,8 +206,8 @@ fn every_engine_understands_every_other() {
         }
     }
     assert!(all[0].contains("hello Straße") && all[0].contains("Refused"), "{}", all[0]);
-    for said in &all {
-        assert_eq!(said, &all[0]);
+    for results in &all {
+        assert_eq!(results, &all[0]);
     }
     let notes = notes.0.lock().unwrap();
     assert_eq!(notes.len(), all.len());
@@ -215,7 +215,7 @@ fn every_engine_understands_every_other() {
 }
 
 #[test]
-fn calls_within_an_orb_are_the_same_by_every_strategy() {
+fn collocated_calls_have_the_same_results_with_every_strategy() {
     const SERVERS: [Serve; 4] = [compiled::serve, interpretive::serve, direct::serve, direct_interpretive::serve];
     const CLIENTS: [Call; 4] = [compiled::call, interpretive::call, direct::call, direct_interpretive::call];
     let mut all = Vec::new();
@@ -229,15 +229,16 @@ fn calls_within_an_orb_are_the_same_by_every_strategy() {
             }
         }
     }
-    for said in &all {
-        assert_eq!(said, &all[0]);
+    for results in &all {
+        assert_eq!(results, &all[0]);
     }
 }
 
-/// Stub, dynamic servant, dynamic request, skeleton: the two in the middle know of the types what the IDL says.
+/// A call passes stub, dynamic servant, dynamic request and skeleton; the bridge knows the types from the IDL
+/// text only.
 #[test]
-fn a_bridge_that_has_read_the_idl_changes_nothing() {
-    let notes = Arc::new(Notes::default());
+fn a_bridge_with_descriptions_from_idl_forwards_calls_unchanged() {
+    let notes = Arc::new(OneWayLog::default());
     let idl = describe(include_str!("../idl/engines.idl")).unwrap();
     let interface = Arc::new(idl.interface("Engines::Shop").unwrap());
     let ends = [
@@ -258,7 +259,7 @@ fn a_bridge_that_has_read_the_idl_changes_nothing() {
 }
 
 #[test]
-fn type_codes_from_idl_are_those_of_generated_code() {
+fn type_codes_from_idl_text_equal_those_of_generated_code() {
     use compiled::engines;
     let idl = describe(include_str!("../idl/engines.idl")).unwrap();
     let generated = [
@@ -274,7 +275,7 @@ fn type_codes_from_idl_are_those_of_generated_code() {
         ("Nodes", engines::nodes_tc()),
     ];
     for (name, expected) in generated {
-        let made = idl.type_code(&format!("Engines::{name}")).unwrap();
-        assert!(made.equal(&expected), "{made:?} {expected:?}");
+        let created = idl.type_code(&format!("Engines::{name}")).unwrap();
+        assert!(created.equal(&expected), "{created:?} {expected:?}");
     }
 }

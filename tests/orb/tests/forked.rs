@@ -1,15 +1,16 @@
-//! Copies of a process that has ORBs: what is the original's stays the original's, and nothing hangs.
+//! Forked child processes with the ORBs of their parent: the parent keeps its connections and requests, and
+//! neither process hangs.
 
 #[cfg(unix)]
 fn main() {
-    copies::all();
+    child_processes::run_all();
 }
 
 #[cfg(not(unix))]
 fn main() {}
 
 #[cfg(unix)]
-mod copies {
+mod child_processes {
     use std::{
         panic::{AssertUnwindSafe, catch_unwind},
         sync::{
@@ -33,17 +34,17 @@ mod copies {
         support::{PATIENCE, block_on, in_background},
     };
 
-    pub(super) fn all() {
-        // A copy that is aborted as it should be leaves no image of its memory behind.
+    pub(super) fn run_all() {
+        // An aborted child process must not write a core file.
         setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).unwrap();
         let tests: [(&str, fn()); 7] = [
-            ("a client in a copy is refused, and the original goes on", client_is_refused),
-            ("a server in a copy is refused, and the original goes on", server_is_refused),
-            ("copies serve, whatever the threads of the original wait for", copies_serve),
-            ("what a copy drops the original keeps", nothing_is_let_go),
-            ("a reply that a copy waits for comes to the original", replies_are_the_originals),
-            ("a copy that comes back from an upcall is aborted", copy_in_an_upcall),
-            ("copies made under load do not hang", copies_under_load),
+            ("a client in a child process is refused, and the parent continues", client_is_refused),
+            ("a server in a child process is refused, and the parent continues", server_is_refused),
+            ("child processes serve with an ORB of their own", children_serve),
+            ("dropping handles in a child process does not affect the parent", drops_do_not_affect_the_parent),
+            ("a reply awaited in a child process goes to the parent", replies_go_to_the_parent),
+            ("a child process that returns from an upcall is aborted", child_in_an_upcall),
+            ("child processes forked under load do not hang", children_under_load),
         ];
         for (name, test) in tests {
             test();
@@ -51,78 +52,81 @@ mod copies {
         }
     }
 
-    fn ended(copy: i32) -> WaitStatus {
-        let copy = Pid::from_raw(copy).unwrap();
-        let waited = in_background(move || waitpid(Some(copy), WaitOptions::empty()).unwrap().unwrap().1);
+    fn exit_status(child: i32) -> WaitStatus {
+        let child = Pid::from_raw(child).unwrap();
+        let waited = in_background(move || waitpid(Some(child), WaitOptions::empty()).unwrap().unwrap().1);
         waited.recv_timeout(PATIENCE).unwrap_or_else(|_| {
-            kill_process(copy, Signal::KILL).unwrap();
-            panic!("a copy of the process hangs");
+            kill_process(child, Signal::KILL).unwrap();
+            panic!("a child process hangs");
         })
     }
 
-    /// Runs this in a copy of the process, which must end well.
+    /// Runs a closure in a child process, which must exit successfully.
     #[track_caller]
-    fn in_a_copy(run: impl FnOnce()) {
+    fn in_child_process(run: impl FnOnce()) {
         match fork().unwrap() {
             Fork::Child => std::process::exit(i32::from(catch_unwind(AssertUnwindSafe(run)).is_err())),
-            Fork::Parent(copy) => assert_eq!(ended(copy).exit_status(), Some(0), "the copy failed, as it says above"),
+            Fork::Parent(child) => {
+                assert_eq!(exit_status(child).exit_status(), Some(0), "the child process failed, see above")
+            }
         }
     }
 
     #[track_caller]
-    fn refused<T: std::fmt::Debug>(outcome: Result<T, SystemException>) {
+    fn assert_refused<T: std::fmt::Debug>(outcome: Result<T, SystemException>) {
         let error = outcome.unwrap_err();
         assert_eq!((error.kind(), error.minor()), (SystemExceptionKind::BadInvOrder, ids::BAD_INV_ORDER_COPIED));
         assert!(error.to_string().contains("an ORB of its own"), "{error}");
     }
 
-    /// A client whose one connection is open, and may not be opened again.
-    fn bound(server: &Server) -> Target {
+    /// A client whose single connection is open and must not be reopened.
+    fn bound_target(server: &Server) -> Target {
         let target = server.client_with(Orb::builder().connections_per_peer(1));
-        let kept = [RebindPolicy::NoReconnect.into()];
-        let kept = target.as_object().set_policy_overrides(&kept, SetOverrideType::AddOverride).unwrap();
-        let target = Target::unchecked_narrow(&kept);
+        let no_reconnect = [RebindPolicy::NoReconnect.into()];
+        let object = target.as_object().set_policy_overrides(&no_reconnect, SetOverrideType::AddOverride).unwrap();
+        let target = Target::unchecked_narrow(&object);
         target.ping().unwrap();
         target
     }
 
     fn client_is_refused() {
         let server = Server::start();
-        let target = bound(&server);
-        in_a_copy(|| {
-            refused(target.ping());
-            refused(target.note(&[7]));
-            refused(block_on(target.ping_async()));
-            refused(target.as_object().locate());
+        let target = bound_target(&server);
+        in_child_process(|| {
+            assert_refused(target.ping());
+            assert_refused(target.note(&[7]));
+            assert_refused(block_on(target.ping_async()));
+            assert_refused(target.as_object().locate());
             let orb = target.as_object().orb();
-            refused(orb.string_to_object(&server.ior()));
-            refused(orb.shutdown(true));
+            assert_refused(orb.string_to_object(&server.ior()));
+            assert_refused(orb.shutdown(true));
             orb.run();
             let own = server.client_with(Orb::builder());
-            assert_eq!(own.add(40, 2).unwrap(), 42, "an ORB of its own works");
+            assert_eq!(own.add(40, 2).unwrap(), 42, "a new ORB in the child process works");
             own.as_object().orb().shutdown(true).unwrap();
         });
         assert_eq!(target.add(1, 2).unwrap(), 3);
     }
 
-    /// A copy may have an ORB of its own, whose threads wait for each other wherever those of the original were.
+    /// Serves and calls with a new ORB, whose threads may wait for each other while the parent's did at the
+    /// time of the fork.
     fn serve_and_call(server: &Server) {
         let own = Orb::builder().build().unwrap();
         let poa = Poa::root(&own).unwrap();
         let object = poa.activate(TargetSkeleton::new(Arc::clone(&server.probe))).unwrap();
         let client = Orb::builder().build().unwrap().reference(object.ior().clone());
-        assert_eq!(Target::narrow(&client).unwrap().add(1, 1).unwrap(), 2, "a server of its own works");
+        assert_eq!(Target::narrow(&client).unwrap().add(1, 1).unwrap(), 2, "a new server in the child process works");
     }
 
     fn server_is_refused() {
         let server = Server::start();
-        let target = bound(&server);
-        in_a_copy(|| {
-            refused(server.poa.activate(TargetSkeleton::new(Arc::clone(&server.probe))));
-            refused(server.orb.listen());
-            refused(server.orb.shutdown(true));
-            refused(server.orb.perform_work());
-            refused(server.orb.run_in_main(Box::new(|| {})));
+        let target = bound_target(&server);
+        in_child_process(|| {
+            assert_refused(server.poa.activate(TargetSkeleton::new(Arc::clone(&server.probe))));
+            assert_refused(server.orb.listen());
+            assert_refused(server.orb.shutdown(true));
+            assert_refused(server.orb.perform_work());
+            assert_refused(server.orb.run_in_main(Box::new(|| {})));
             server.orb.run();
             serve_and_call(&server);
         });
@@ -130,60 +134,61 @@ mod copies {
         server.poa.activate(TargetSkeleton::new(Arc::clone(&server.probe))).unwrap();
     }
 
-    /// Locks that keep their waiting threads in one table of the process made one copy in a hundred hang.
-    fn copies_serve() {
+    /// Regression: with locks that kept waiting threads in one table of the process, one child in a hundred
+    /// hung.
+    fn children_serve() {
         for _ in 0..300 {
             server_is_refused();
         }
     }
 
-    fn nothing_is_let_go() {
+    fn drops_do_not_affect_the_parent() {
         let server = Server::start();
-        let target = bound(&server);
+        let target = bound_target(&server);
         block_on(target.ping_async()).unwrap();
-        let asked = target.hold_async(1);
+        let call = target.hold_async(1);
         server.probe.await_held(1);
-        let mut held = Some((target, asked));
+        let mut held = Some((target, call));
         let orb = Orb::builder().build().unwrap();
         let poa = Poa::root(&orb).unwrap();
         let served = poa.activate(TargetSkeleton::new(Arc::clone(&server.probe))).unwrap();
         let client = Target::narrow(&Orb::builder().build().unwrap().reference(served.ior().clone())).unwrap();
         client.ping().unwrap();
         let mut serving = Some((orb, poa, served));
-        in_a_copy(|| {
+        in_child_process(|| {
             drop(held.take());
             drop(serving.take());
         });
-        let (target, asked) = held.take().unwrap();
+        let (target, call) = held.take().unwrap();
         server.probe.open(1);
-        block_on(asked).unwrap();
+        block_on(call).unwrap();
         assert_eq!(target.add(1, 2).unwrap(), 3);
         client.ping().unwrap();
         let (orb, ..) = serving.take().unwrap();
         orb.shutdown(true).unwrap();
     }
 
-    fn replies_are_the_originals() {
+    fn replies_go_to_the_parent() {
         let server = Server::start();
-        let target = bound(&server);
-        let mut asked = Some(target.hold_async(1));
+        let target = bound_target(&server);
+        let mut call = Some(target.hold_async(1));
         server.probe.await_held(1);
-        in_a_copy(|| {
-            let error = block_on(asked.take().unwrap()).unwrap_err();
+        in_child_process(|| {
+            let error = block_on(call.take().unwrap()).unwrap_err();
             assert_eq!(error.completed(), CompletionStatus::Maybe);
-            refused(Err::<(), _>(error));
+            assert_refused(Err::<(), _>(error));
         });
         server.probe.open(1);
-        block_on(asked.take().unwrap()).unwrap();
+        block_on(call.take().unwrap()).unwrap();
         target.ping().unwrap();
     }
 
-    /// Copies the process in its upcalls.
-    struct Copier {
-        copies: Mutex<Vec<i32>>,
+    /// A servant that forks in its upcalls.
+    struct ForkingServant {
+        children: Mutex<Vec<i32>>,
     }
 
-    impl Servant for Copier {
+    impl Servant for ForkingServant {
         fn repository_id(&self) -> &str {
             "IDL:Tests/Copier:1.0"
         }
@@ -193,51 +198,51 @@ mod copies {
         }
 
         fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-            let is_copy = match fork().unwrap() {
+            let is_child = match fork().unwrap() {
                 Fork::Child => true,
-                Fork::Parent(copy) => {
-                    self.copies.lock().unwrap().push(copy);
+                Fork::Parent(child) => {
+                    self.children.lock().unwrap().push(child);
                     false
                 }
             };
-            if is_copy && operation == "fail" {
+            if is_child && operation == "fail" {
                 return Err(SystemException::unknown(0, CompletionStatus::No));
             }
             call.reply(|out| {
-                out.bool(is_copy);
+                out.bool(is_child);
                 Ok(())
             })
         }
     }
 
-    fn copy_in_an_upcall() {
+    fn child_in_an_upcall() {
         for threads in [64, 0] {
             let orb = Orb::builder().concurrency(Concurrency::ThreadPerConnection { limit: threads }).build().unwrap();
-            let copier = spandrel::net::sync::Arc::new(Copier { copies: Mutex::default() });
-            let object = Poa::root(&orb).unwrap().activate_shared(copier.clone()).unwrap();
+            let servant = spandrel::net::sync::Arc::new(ForkingServant { children: Mutex::default() });
+            let object = Poa::root(&orb).unwrap().activate_shared(servant.clone()).unwrap();
             let client = Orb::builder().build().unwrap().reference(object.ior().clone());
             for operation in ["reply", "fail", "reply"] {
                 let answer: Result<bool, SystemException> = client.invoke(operation, |_| Ok(()), |input| input.bool());
-                assert!(!answer.unwrap(), "the original answers");
+                assert!(!answer.unwrap(), "the parent answers");
             }
-            let copies = std::mem::take(&mut *copier.copies.lock().unwrap());
-            assert_eq!(copies.len(), 3);
-            for copy in copies {
-                assert_eq!(ended(copy).terminating_signal(), Some(Signal::ABORT.as_raw()));
+            let children = std::mem::take(&mut *servant.children.lock().unwrap());
+            assert_eq!(children.len(), 3);
+            for child in children {
+                assert_eq!(exit_status(child).terminating_signal(), Some(Signal::ABORT.as_raw()));
             }
             orb.shutdown(true).unwrap();
         }
     }
 
-    fn copies_under_load() {
+    fn children_under_load() {
         let server = Server::start();
         let target = server.client();
-        let ends = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::new(AtomicBool::new(false));
         let callers: Vec<_> = (0..4)
             .map(|_| {
-                let (target, ends) = (target.clone(), Arc::clone(&ends));
+                let (target, is_over) = (target.clone(), Arc::clone(&is_over));
                 thread::spawn(move || {
-                    while !ends.load(Ordering::SeqCst) {
+                    while !is_over.load(Ordering::SeqCst) {
                         target.ping().unwrap();
                         block_on(target.ping_async()).unwrap();
                     }
@@ -246,15 +251,15 @@ mod copies {
             .collect();
         let object: ObjectRef = target.as_object().clone();
         for _ in 0..100 {
-            in_a_copy(|| {
-                refused(target.ping());
-                refused(object.non_existent());
-                refused(block_on(target.ping_async()));
-                refused(object.orb().shutdown(false));
+            in_child_process(|| {
+                assert_refused(target.ping());
+                assert_refused(object.non_existent());
+                assert_refused(block_on(target.ping_async()));
+                assert_refused(object.orb().shutdown(false));
                 serve_and_call(&server);
             });
         }
-        ends.store(true, Ordering::SeqCst);
+        is_over.store(true, Ordering::SeqCst);
         callers.into_iter().for_each(|caller| caller.join().unwrap());
         target.ping().unwrap();
     }

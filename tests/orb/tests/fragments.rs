@@ -1,4 +1,4 @@
-//! Messages that are sent in fragments, over real sockets (CORBA 3.3 Part 2, 9.4.9).
+//! Fragmented messages over real sockets (CORBA 3.3 Part 2, 9.4.9).
 
 use std::{io::Write, net::TcpStream, sync::mpsc};
 
@@ -12,7 +12,7 @@ use spandrel_message::MessageBlock;
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, block_on, is_ready, pretend, read_message},
+    support::{PATIENCE, block_on, fake_server, is_ready, read_message},
     wiretap::{Wiretap, at_port},
 };
 
@@ -22,9 +22,9 @@ fn header(message: &[u8]) -> MessageHeader {
     MessageHeader::parse(message.first_chunk().unwrap()).unwrap()
 }
 
-/// How many fragments followed first parts, and how many messages came whole. None is longer than the limit.
+/// Counts Fragment messages and other messages; asserts that none exceeds the limit.
 #[track_caller]
-fn tally(messages: &[Vec<u8>], limit: usize) -> (usize, usize) {
+fn count_fragments(messages: &[Vec<u8>], limit: usize) -> (usize, usize) {
     assert!(messages.iter().all(|message| message.len() <= limit), "{:?}", messages.iter().map(Vec::len).max());
     let of_type =
         |is_fragment| move |message: &&Vec<u8>| (header(message).message_type == MessageType::Fragment) == is_fragment;
@@ -32,7 +32,7 @@ fn tally(messages: &[Vec<u8>], limit: usize) -> (usize, usize) {
 }
 
 #[track_caller]
-fn converse(target: &Target) {
+fn call_and_check(target: &Target) {
     let octets: Vec<u8> = (0..20_000).map(|at| (at % 251) as u8).collect();
     let text = "A long text of many words. ".repeat(200);
     assert_eq!(target.echo_octets(&octets).unwrap(), octets);
@@ -43,29 +43,30 @@ fn converse(target: &Target) {
 }
 
 #[test]
-fn what_is_long_goes_and_comes_in_fragments() {
+fn long_requests_and_replies_are_fragmented() {
     for version in [GiopVersion::V1_1, GiopVersion::V1_2] {
         for (near, far) in [(ByteOrder::Big, ByteOrder::Little), (ByteOrder::Little, ByteOrder::Big)] {
             let server = Server::with(Orb::builder().byte_order(far).fragment_size(Some(LIMIT)));
             let tap = Wiretap::before(&server);
             let orb = Orb::builder().giop_version(version).byte_order(near).fragment_size(Some(LIMIT)).build().unwrap();
             let target = Target::narrow(&orb.string_to_object(&tap.ior()).unwrap()).unwrap();
-            converse(&target);
+            call_and_check(&target);
             for messages in [tap.take_requests(), tap.take_replies()] {
-                let (fragments, others) = tally(&messages, LIMIT);
+                let (fragments, others) = count_fragments(&messages, LIMIT);
                 assert!(fragments > 80 && others < 10, "{version:?}: {fragments} fragments, {others} messages");
             }
             let numbers: Vec<f64> = (0..3000).map(f64::from).collect();
             assert_eq!(target.echo_doubles(&numbers).unwrap(), numbers);
-            // Which GIOP 1.1 leaves no place in.
-            let (fragments, _) = tally(&tap.take_requests(), if version == GiopVersion::V1_1 { 30_000 } else { LIMIT });
+            // GIOP 1.1 does not fragment sequences of doubles.
+            let (fragments, _) =
+                count_fragments(&tap.take_requests(), if version == GiopVersion::V1_1 { 30_000 } else { LIMIT });
             assert_eq!(fragments > 0, version == GiopVersion::V1_2);
         }
     }
 }
 
 #[test]
-fn one_peer_may_be_sent_shorter_ones_than_the_others() {
+fn the_fragment_size_can_be_set_for_one_peer() {
     let servers = [Server::start(), Server::start()];
     let taps = servers.each_ref().map(Wiretap::before);
     let mut args = ["-ORBFragmentSize", "off", "-ORBFragmentSize"].map(str::to_owned).to_vec();
@@ -74,26 +75,26 @@ fn one_peer_may_be_sent_shorter_ones_than_the_others() {
     for (tap, is_cut) in taps.iter().zip([false, true]) {
         let target = Target::narrow(&orb.string_to_object(&tap.ior()).unwrap()).unwrap();
         assert_eq!(target.echo_octets(&[7; 5000]).unwrap(), [7; 5000]);
-        let (fragments, _) = tally(&tap.take_requests(), if is_cut { 256 } else { 6000 });
+        let (fragments, _) = count_fragments(&tap.take_requests(), if is_cut { 256 } else { 6000 });
         assert_eq!(fragments > 0, is_cut);
     }
 }
 
 #[test]
-fn giop_1_0_knows_no_fragments() {
+fn giop_1_0_messages_are_not_fragmented() {
     let server = Server::with(Orb::builder().fragment_size(Some(LIMIT)));
     let tap = Wiretap::before(&server);
     let orb = Orb::builder().giop_version(GiopVersion::V1_0).fragment_size(Some(LIMIT)).build().unwrap();
-    converse(&Target::narrow(&orb.string_to_object(&tap.ior()).unwrap()).unwrap());
+    call_and_check(&Target::narrow(&orb.string_to_object(&tap.ior()).unwrap()).unwrap());
     for messages in [tap.take_requests(), tap.take_replies()] {
-        assert_eq!(tally(&messages, 30_000).0, 0);
+        assert_eq!(count_fragments(&messages, 30_000).0, 0);
     }
 }
 
 #[test]
-fn questions_where_objects_are_and_their_answers_are_cut_too() {
+fn locate_requests_and_locate_replies_are_fragmented() {
     let server = Server::with(Orb::builder().fragment_size(Some(64)));
-    let name = "a name that is longer than a fragment may be, and a little more than that";
+    let name = "an object key that is longer than a fragment may be, and a little more";
     server.orb.set_object_key_alias(name, &server.object).unwrap();
     let tap = Wiretap::before(&server);
     let orb = Orb::builder().fragment_size(Some(64)).build().unwrap();
@@ -104,11 +105,11 @@ fn questions_where_objects_are_and_their_answers_are_cut_too() {
         [(tap.take_requests(), MessageType::LocateRequest), (tap.take_replies(), MessageType::LocateReply)]
     {
         assert_eq!(header(&messages[0]).message_type, first);
-        assert!(tally(&messages, 64).0 > 0);
+        assert!(count_fragments(&messages, 64).0 > 0);
     }
 }
 
-/// A raw client: the fragments of a request that echoes so many octets.
+/// The fragments of a request that echoes these octets.
 fn echo_request(server: &Server, request_id: u32, octets: &[u8]) -> Vec<Vec<u8>> {
     let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let wire = Wire::new(ByteOrder::Little, GiopVersion::V1_2);
@@ -127,8 +128,8 @@ fn echo_request(server: &Server, request_id: u32, octets: &[u8]) -> Vec<Vec<u8>>
     messages
 }
 
-/// The id that a reply answers, and the octets that it repeats.
-fn echoed(reply: &[u8]) -> (u32, Vec<u8>) {
+/// The request id of a reply, and the octets that it echoes.
+fn read_echo(reply: &[u8]) -> (u32, Vec<u8>) {
     let message = Message::whole(MessageBlock::from(reply)).unwrap();
     let mut input = message.decoder(Limits::default());
     let header = ReplyHeader::decode(&mut input).unwrap();
@@ -142,7 +143,7 @@ fn connect(server: &Server) -> TcpStream {
 }
 
 #[test]
-fn fragments_of_several_requests_may_come_mixed() {
+fn interleaved_fragments_of_several_requests_are_assembled() {
     let server = Server::start();
     let mut stream = connect(&server);
     let bodies: Vec<Vec<u8>> = (1..=5_u8).map(|id| vec![id; 400 * usize::from(id)]).collect();
@@ -156,12 +157,12 @@ fn fragments_of_several_requests_may_come_mixed() {
         stream.write_all(&round.concat()).unwrap();
     }
     for _ in 0..5 {
-        let (id, octets) = echoed(&read_message(&mut stream).unwrap());
+        let (id, octets) = read_echo(&read_message(&mut stream).unwrap());
         assert_eq!(octets, bodies[id as usize - 1]);
     }
 }
 
-/// A first part and a fragment, cut here: also where no sender should.
+/// A message cut into a first part and one fragment at this offset, also where no sender would cut it.
 fn cut_at(whole: &[u8], at: usize) -> Vec<u8> {
     let begin = header(whole);
     let first = MessageHeader { more_fragments: true, size: u32::try_from(at - HEADER_LEN).unwrap(), ..begin };
@@ -172,15 +173,15 @@ fn cut_at(whole: &[u8], at: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_request_cut_anywhere_is_answered() {
+fn a_request_fragmented_at_any_octet_is_answered() {
     let server = Server::start();
     let mut stream = connect(&server);
     let whole = echo_request(&server, 9, &[7; 50]).concat();
     for at in HEADER_LEN + 4..=whole.len() {
         stream.write_all(&cut_at(&whole, at)).unwrap();
-        assert_eq!(echoed(&read_message(&mut stream).unwrap()), (9, vec![7; 50]), "cut at {at}");
+        assert_eq!(read_echo(&read_message(&mut stream).unwrap()), (9, vec![7; 50]), "cut at {at}");
     }
-    // In 1.1 where nothing is broken and all that follows keeps its place: inside of the octets, which are the last.
+    // In GIOP 1.1 only inside the octet sequence at the end, where no alignment is affected.
     let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let wire = Wire::new(ByteOrder::Big, GiopVersion::V1_1);
     let mut out = Encoder::new(wire);
@@ -191,15 +192,15 @@ fn a_request_cut_anywhere_is_answered() {
     let whole = out.to_vec();
     for at in whole.len() - 50..=whole.len() {
         stream.write_all(&cut_at(&whole, at)).unwrap();
-        assert_eq!(echoed(&read_message(&mut stream).unwrap()), (9, vec![7; 50]), "cut at {at}");
+        assert_eq!(read_echo(&read_message(&mut stream).unwrap()), (9, vec![7; 50]), "cut at {at}");
     }
 }
 
 #[test]
-fn a_request_cancelled_between_its_fragments_is_forgotten() {
+fn a_request_cancelled_between_its_fragments_is_dropped() {
     let server = Server::start();
     let mut stream = connect(&server);
-    // More of them than may be unfinished at once, so that each must be forgotten.
+    // More cancelled requests than may be incomplete at once, so each must be dropped.
     for id in 1..100 {
         let parts = echo_request(&server, id, &[7; 2000]);
         let mut cancel = Encoder::new(Wire::new(ByteOrder::Little, GiopVersion::V1_2));
@@ -208,14 +209,14 @@ fn a_request_cancelled_between_its_fragments_is_forgotten() {
         stream.write_all(&[parts[..cut].concat(), cancel.to_vec()].concat()).unwrap();
     }
     stream.write_all(&echo_request(&server, 100, &[9; 2000]).concat()).unwrap();
-    assert_eq!(echoed(&read_message(&mut stream).unwrap()), (100, vec![9; 2000]));
+    assert_eq!(read_echo(&read_message(&mut stream).unwrap()), (100, vec![9; 2000]));
 }
 
 #[test]
-fn a_call_given_up_between_its_fragments_is_cut_short() {
+fn a_future_dropped_between_fragments_sends_cancel_request_instead_of_the_rest() {
     let server = Server::start();
     let (streams, accepted) = mpsc::channel();
-    let port = pretend(move |_, stream| streams.send(stream).unwrap());
+    let port = fake_server(move |_, stream| streams.send(stream).unwrap());
     let orb = Orb::builder()
         .connections_per_peer(1)
         .fragment_size(Some(4096))
@@ -228,7 +229,7 @@ fn a_call_given_up_between_its_fragments_is_cut_short() {
     let mut stream = accepted.recv_timeout(PATIENCE).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     read_message(&mut stream).unwrap();
-    // It has begun when this returns, and cannot end while nobody reads.
+    // The first part is sent when this returns, and the rest cannot be sent while the server does not read.
     let mut call = target.echo_octets_async(&vec![7; 20 << 20]);
     let first = read_message(&mut stream).unwrap();
     assert!(header(&first).more_fragments && !is_ready(&mut call));
@@ -244,9 +245,9 @@ fn a_call_given_up_between_its_fragments_is_cut_short() {
         assert!(header.message_type == MessageType::Fragment && header.more_fragments, "{header} after {total}");
         total += message.len();
     }
-    assert_eq!(cancelled.as_deref(), Some(&first[HEADER_LEN..HEADER_LEN + 4]), "the request that was begun");
+    assert_eq!(cancelled.as_deref(), Some(&first[HEADER_LEN..HEADER_LEN + 4]), "the id of the request");
     assert!(total < 20 << 20, "the rest was not sent: {total}");
-    // Others go on over the same connection.
+    // Other calls continue over the same connection.
     let further = target.ping_async();
     let request = read_message(&mut stream).unwrap();
     assert_eq!(header(&request).message_type, MessageType::Request);

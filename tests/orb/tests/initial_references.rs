@@ -1,5 +1,5 @@
-//! Objects by names: initial references (CORBA 3.3 Part 1, 8.5.2 and 8.5.3), `corbaloc:rir:` (Part 2, 7.6.10.2), plain object keys,
-//! and `corbaname:` (Naming Service 1.3, 2.5.3).
+//! Initial references (CORBA 3.3 Part 1, 8.5.2 and 8.5.3), `corbaloc:rir:` (Part 2, 7.6.10.2), plain object
+//! keys, and `corbaname:` (Naming Service 1.3, 2.5.3).
 
 use std::sync::Mutex;
 
@@ -25,42 +25,42 @@ fn ping(object: Result<ObjectRef, SystemException>) {
 }
 
 #[track_caller]
-fn refused(object: Result<ObjectRef, SystemException>, minor: u32, why: &str) {
+fn assert_refused(object: Result<ObjectRef, SystemException>, minor: u32, reason: &str) {
     let error = object.unwrap_err();
     assert_eq!((error.kind(), error.minor()), (SystemExceptionKind::BadParam, minor), "{error}");
-    assert!(error.to_string().contains(why), "{error}");
+    assert!(error.to_string().contains(reason), "{error}");
 }
 
-/// Names that lead to themselves, and what each resolution says: which of several objects it is.
-fn id_of(object: &ObjectRef) -> &str {
+/// Identifies a resolved reference: those of these tests differ in their type ids.
+fn type_id_of(object: &ObjectRef) -> &str {
     object.type_id()
 }
 
-fn named(orb: &Orb, type_id: &str) -> ObjectRef {
+fn reference_of_type(orb: &Orb, type_id: &str) -> ObjectRef {
     let ior = "corbaloc::localhost:1/key";
     let mut ior = orb.string_to_object(ior).unwrap().ior().clone();
     ior.type_id = type_id.to_owned();
     orb.reference(ior)
 }
 
-// 8.5.3.3: what is registered, then -ORBInitRef, then -ORBDefaultInitRef.
+// 8.5.3.3: registered references, then -ORBInitRef, then -ORBDefaultInitRef.
 #[test]
-fn the_order_of_resolution_is_the_standards() {
-    let configured = named(&Orb::builder().build().unwrap(), "IDL:Configured:1.0").to_string();
+fn registered_references_precede_init_ref_and_default_init_ref() {
+    let configured = reference_of_type(&Orb::builder().build().unwrap(), "IDL:Configured:1.0").to_string();
     let orb = init(&["-ORBInitRef", &format!("A={configured}"), "-ORBDefaultInitRef", "corbaloc::default:99"]);
     let by_default = orb.resolve_initial_references("B").unwrap();
     assert_eq!(by_default, orb.string_to_object("corbaloc::default:99/B").unwrap());
-    assert_eq!(id_of(&orb.resolve_initial_references("A").unwrap()), "IDL:Configured:1.0");
+    assert_eq!(type_id_of(&orb.resolve_initial_references("A").unwrap()), "IDL:Configured:1.0");
     for name in ["A", "B"] {
-        orb.register_initial_reference(name, &named(&orb, "IDL:Registered:1.0")).unwrap();
-        assert_eq!(id_of(&orb.resolve_initial_references(name).unwrap()), "IDL:Registered:1.0");
+        orb.register_initial_reference(name, &reference_of_type(&orb, "IDL:Registered:1.0")).unwrap();
+        assert_eq!(type_id_of(&orb.resolve_initial_references(name).unwrap()), "IDL:Registered:1.0");
     }
     assert_eq!(orb.list_initial_services(), ["A", "B"]);
 }
 
 // 8.5.3.2: the standard's own examples.
 #[test]
-fn the_default_is_continued_by_a_slash_and_the_name() {
+fn default_init_ref_is_completed_with_a_slash_and_the_name() {
     let orb = init(&["-ORBDefaultInitRef", "corbaloc::555objs.com,:555backup.com"]);
     let expected = orb.string_to_object("corbaloc::555objs.com,:555backup.com/NotificationService").unwrap();
     assert_eq!(orb.resolve_initial_references("NotificationService").unwrap(), expected);
@@ -68,18 +68,18 @@ fn the_default_is_continued_by_a_slash_and_the_name() {
 
 // 8.5.2.
 #[test]
-fn names_are_registered_once() {
+fn an_initial_reference_name_is_registered_once() {
     let orb = Orb::builder().build().unwrap();
-    let object = named(&orb, "IDL:X:1.0");
+    let object = reference_of_type(&orb, "IDL:X:1.0");
     assert_eq!(orb.register_initial_reference("", &object), Err(InvalidName::Empty));
     orb.register_initial_reference("X", &object).unwrap();
     assert_eq!(orb.register_initial_reference("X", &object), Err(InvalidName::Registered("X".into())));
     assert!(matches!(orb.register_initial_reference("RootPOA", &object), Err(InvalidName::Local(..))));
-    refused(orb.resolve_initial_references("RootPOA"), minor::BAD_URL_OTHER, "Poa::root");
-    refused(orb.resolve_initial_references("Y"), minor::BAD_URL_OTHER, "-ORBInitRef Y=URL");
+    assert_refused(orb.resolve_initial_references("RootPOA"), minor::BAD_URL_OTHER, "Poa::root");
+    assert_refused(orb.resolve_initial_references("Y"), minor::BAD_URL_OTHER, "-ORBInitRef Y=URL");
 }
 
-// Part 2, 7.6.10.2: `rir:` is an initial reference of this ORB, NameService unless the key says another.
+// Part 2, 7.6.10.2: `rir:` is an initial reference of this ORB, NameService unless the key names another.
 #[test]
 fn corbaloc_rir_is_an_initial_reference() {
     let orb = init(&["-ORBInitRefNameService=corbaloc::names:1/N", "-ORBInitRef", "Two words=corbaloc::two:1/W"]);
@@ -89,11 +89,11 @@ fn corbaloc_rir_is_an_initial_reference() {
     }
     let spaced = orb.string_to_object("corbaloc:rir:/Two%20words").unwrap();
     assert_eq!(spaced, orb.string_to_object("corbaloc::two:1/W").unwrap());
-    refused(orb.string_to_object("corbaloc:rir:,:host/X"), minor::BAD_SCHEME_SPECIFIC_PART, "must stand alone");
+    assert_refused(orb.string_to_object("corbaloc:rir:,:host/X"), minor::BAD_SCHEME_SPECIFIC_PART, "must stand alone");
 }
 
 #[test]
-fn names_may_be_defined_by_others_and_circles_end() {
+fn init_refs_may_refer_to_each_other_and_circles_are_refused() {
     let orb = init(&[
         "-ORBInitRef",
         "A=corbaloc:rir:/B",
@@ -106,13 +106,13 @@ fn names_may_be_defined_by_others_and_circles_end() {
     ]);
     let expected = orb.string_to_object("corbaloc::b:1/B").unwrap();
     assert_eq!(orb.resolve_initial_references("A").unwrap(), expected);
-    refused(orb.resolve_initial_references("C"), minor::BAD_URL_OTHER, "without an end");
-    refused(orb.resolve_initial_references("D"), minor::BAD_URL_OTHER, "without an end");
+    assert_refused(orb.resolve_initial_references("C"), minor::BAD_URL_OTHER, "without an end");
+    assert_refused(orb.resolve_initial_references("D"), minor::BAD_URL_OTHER, "without an end");
 }
 
 // 8.5.1.
 #[test]
-fn an_orb_and_its_server_have_the_names_that_they_are_given() {
+fn orb_id_and_server_id_are_set_by_options() {
     let orb = init(&["-ORBid", "mine", "-ORBServerId", "that one"]);
     assert_eq!((orb.id(), orb.server_id()), ("mine", "that one"));
     assert_eq!(Orb::builder().build().unwrap().id(), "");
@@ -120,50 +120,51 @@ fn an_orb_and_its_server_have_the_names_that_they_are_given() {
     assert_eq!(missing, InitError::MissingValue("-ORBServerId".into()));
 }
 
-/// The URL of a plain key on a server.
-fn at(server: &Server, rest: &str) -> String {
+/// A corbaloc URL with a plain key of this server.
+fn plain_key_url(server: &Server, rest: &str) -> String {
     format!("corbaloc:iiop:1.2@127.0.0.1:{}/{rest}", server.port())
 }
 
 #[test]
-fn a_plain_key_leads_to_its_object() {
+fn a_plain_key_is_forwarded_to_its_object() {
     let (server, other) = (Server::start(), Server::start());
     let orb = Orb::builder().build().unwrap();
-    assert_eq!(orb.string_to_object(&at(&server, "Probe")).unwrap().locate().unwrap(), Located::Unknown);
+    assert_eq!(orb.string_to_object(&plain_key_url(&server, "Probe")).unwrap().locate().unwrap(), Located::Unknown);
     server.orb.set_object_key_alias("Probe", &server.object).unwrap();
     server.orb.set_object_key_alias("There/and back", &other.object).unwrap();
     for version in ["1.0", "1.1", "1.2"] {
         let orb = init(&["-ORBGiopVersion", version]);
-        ping(orb.string_to_object(&at(&server, "Probe")));
-        ping(orb.string_to_object(&at(&server, "There/and%20back")));
+        ping(orb.string_to_object(&plain_key_url(&server, "Probe")));
+        ping(orb.string_to_object(&plain_key_url(&server, "There/and%20back")));
     }
-    // Part 2, 9.4.5: OBJECT_FORWARD for who only asks.
-    let asked = orb.string_to_object(&at(&server, "Probe")).unwrap().locate().unwrap();
-    assert_eq!(asked, Located::Forward(server.object.ior().clone()));
-    // A new object for an old name.
+    // Part 2, 9.4.5: a LocateRequest is answered with OBJECT_FORWARD.
+    let located = orb.string_to_object(&plain_key_url(&server, "Probe")).unwrap().locate().unwrap();
+    assert_eq!(located, Located::Forward(server.object.ior().clone()));
+    // The same key with another object.
     server.orb.set_object_key_alias("Probe", &other.object).unwrap();
-    let asked = orb.string_to_object(&at(&server, "Probe")).unwrap().locate().unwrap();
-    assert_eq!(asked, Located::Forward(other.object.ior().clone()));
+    let located = orb.string_to_object(&plain_key_url(&server, "Probe")).unwrap().locate().unwrap();
+    assert_eq!(located, Located::Forward(other.object.ior().clone()));
     assert!(server.orb.remove_object_key_alias("Probe"));
     assert!(!server.orb.remove_object_key_alias("Probe"));
-    let gone = orb.string_to_object(&at(&server, "Probe")).unwrap();
-    assert!(gone.non_existent().unwrap());
+    let destroyed = orb.string_to_object(&plain_key_url(&server, "Probe")).unwrap();
+    assert!(destroyed.non_existent().unwrap());
     server.client().ping().unwrap();
 }
 
 #[test]
-fn a_one_way_to_a_plain_key_is_not_lost_on_those_who_bind_first() {
+fn a_one_way_to_a_plain_key_arrives_after_validate_connection() {
     let server = Server::start();
     server.orb.set_object_key_alias("Probe", &server.object).unwrap();
-    let target =
-        Target::unchecked_narrow(&Orb::builder().build().unwrap().string_to_object(&at(&server, "Probe")).unwrap());
+    let target = Target::unchecked_narrow(
+        &Orb::builder().build().unwrap().string_to_object(&plain_key_url(&server, "Probe")).unwrap(),
+    );
     target.as_object().validate_connection().unwrap();
     target.note(&[7]).unwrap();
     assert_eq!(target.count().unwrap(), 1);
 }
 
 #[test]
-fn keys_that_adapters_could_make_are_no_plain_keys() {
+fn a_key_in_the_adapters_format_is_refused_as_plain_key() {
     let server = Server::start();
     for name in [&b""[..], &[1, 2, 3]] {
         let error = server.orb.set_object_key_alias(name, &server.object).unwrap_err();
@@ -171,13 +172,13 @@ fn keys_that_adapters_could_make_are_no_plain_keys() {
     }
 }
 
-/// A naming service that knows a few names, and says what it was asked.
-struct Names {
+/// A naming context with a few fixed bindings.
+struct FixedBindings {
     probe: ObjectRef,
     elsewhere: Mutex<Option<ObjectRef>>,
 }
 
-impl NamingContextServant for Names {
+impl NamingContextServant for FixedBindings {
     fn resolve(&self, n: &[NameComponent]) -> Result<Option<ObjectRef>, ResolveError> {
         let name: Vec<(&str, &str)> = n.iter().map(|part| (&*part.id, &*part.kind)).collect();
         let rest_of_name = n[n.len() - 1..].to_vec();
@@ -205,9 +206,9 @@ struct NamingServer {
 impl NamingServer {
     fn start() -> Self {
         let (server, elsewhere) = (Server::start(), Server::start());
-        let far = Names { probe: elsewhere.object.clone(), elsewhere: Mutex::default() };
+        let far = FixedBindings { probe: elsewhere.object.clone(), elsewhere: Mutex::default() };
         let far = elsewhere.poa.activate(NamingContextSkeleton::new(far)).unwrap();
-        let near = Names { probe: server.object.clone(), elsewhere: Mutex::new(Some(far)) };
+        let near = FixedBindings { probe: server.object.clone(), elsewhere: Mutex::new(Some(far)) };
         let near = server.poa.activate(NamingContextSkeleton::new(near)).unwrap();
         for key in ["NameService", "Other"] {
             server.orb.set_object_key_alias(key, &near).unwrap();
@@ -226,7 +227,7 @@ impl NamingServer {
 
 // 2.5.3.2 and 2.4.
 #[test]
-fn corbaname_finds_what_the_naming_service_knows() {
+fn corbaname_resolves_names_of_the_naming_service() {
     let names = NamingServer::start();
     ping(names.find("/NameService#a/b.kind"));
     ping(names.find("#a/b.kind"));
@@ -239,19 +240,19 @@ fn corbaname_finds_what_the_naming_service_knows() {
 }
 
 #[test]
-fn corbaname_without_a_name_is_the_context_itself() {
+fn corbaname_without_a_name_is_the_naming_context() {
     let names = NamingServer::start();
     for rest in ["", "#", "/NameService", "/NameService#"] {
         let context = names.find(rest).unwrap();
         assert!(context.is_a("IDL:omg.org/CosNaming/NamingContext:1.0").unwrap(), "{rest}");
     }
-    // Nothing is contacted for it.
+    // Resolving it contacts no server.
     Orb::builder().build().unwrap().string_to_object("corbaname::no-such-host.invalid:1/NameService").unwrap();
 }
 
 // 2.5.3.4, and the second example of 8.5.3.2.
 #[test]
-fn corbaname_goes_with_initial_references() {
+fn corbaname_can_be_combined_with_initial_references() {
     let names = NamingServer::start();
     let orb = init(&["-ORBInitRef", &format!("NameService={}", names.url(""))]);
     ping(orb.string_to_object("corbaname:rir:#a/b.kind"));
@@ -263,54 +264,54 @@ fn corbaname_goes_with_initial_references() {
     ping(orb.string_to_object("corbaloc:rir:/Probe"));
 }
 
-// 2.3.2: CannotProceed names a context that may go on.
+// 2.3.2: CannotProceed names a context that can continue the resolution.
 #[test]
-fn a_name_is_continued_where_the_naming_service_cannot_proceed() {
+fn cannot_proceed_is_continued_at_the_context_that_it_names() {
     let names = NamingServer::start();
     let found = names.find("#elsewhere/a/b.kind").unwrap();
     assert!(found.is_equivalent(&names.elsewhere.object));
-    refused(names.find("#elsewhere/elsewhere/x"), minor::BAD_URL_OTHER, "cannot go on");
-    refused(names.find("#elsewhere"), minor::BAD_URL_OTHER, "cannot go on");
+    assert_refused(names.find("#elsewhere/elsewhere/x"), minor::BAD_URL_OTHER, "cannot go on");
+    assert_refused(names.find("#elsewhere"), minor::BAD_URL_OTHER, "cannot go on");
 }
 
 #[test]
-fn what_the_naming_service_does_not_know_is_said_in_words() {
+fn naming_service_exceptions_are_described_in_the_error() {
     let names = NamingServer::start();
-    refused(
+    assert_refused(
         names.find("#a/x.y"),
         minor::BAD_URL_OTHER,
         "does not find `a/x.y`: nothing is bound by that name, from `x.y`",
     );
-    refused(names.find("#context/x"), minor::BAD_URL_OTHER, "no naming context");
-    refused(names.find("#bad"), minor::BAD_URL_OTHER, "for no name");
-    refused(names.find("#nil"), minor::BAD_URL_OTHER, "bound to nil");
+    assert_refused(names.find("#context/x"), minor::BAD_URL_OTHER, "no naming context");
+    assert_refused(names.find("#bad"), minor::BAD_URL_OTHER, "for no name");
+    assert_refused(names.find("#nil"), minor::BAD_URL_OTHER, "bound to nil");
     assert_eq!(names.find("#fail").unwrap_err().kind(), SystemExceptionKind::PersistStore);
-    // Something else than a naming context.
+    // The object is no naming context.
     names.server.orb.set_object_key_alias("Probe", &names.server.object).unwrap();
     assert_eq!(names.find("/Probe#a").unwrap_err().kind(), SystemExceptionKind::BadOperation);
 }
 
 #[test]
-fn what_is_no_corbaname_is_refused() {
+fn malformed_corbaname_urls_are_refused() {
     let orb = Orb::builder().build().unwrap();
     let malformed = minor::BAD_SCHEME_SPECIFIC_PART;
-    refused(orb.string_to_object("corbaname::host#a//b"), malformed, "a component is empty");
-    refused(orb.string_to_object("corbaname::host#a%"), malformed, "two hexadecimal digits");
-    refused(orb.string_to_object("corbaname::host#a%ff"), malformed, "UTF-8");
-    refused(orb.string_to_object("corbaname:#a"), minor::BAD_ADDRESS, "no address");
-    refused(orb.string_to_object("corbaname:bogus#a"), minor::BAD_ADDRESS, "names no protocol");
-    refused(orb.string_to_object("corbanym::host#a"), minor::BAD_SCHEME_NAME, "corbanym");
+    assert_refused(orb.string_to_object("corbaname::host#a//b"), malformed, "a component is empty");
+    assert_refused(orb.string_to_object("corbaname::host#a%"), malformed, "two hexadecimal digits");
+    assert_refused(orb.string_to_object("corbaname::host#a%ff"), malformed, "UTF-8");
+    assert_refused(orb.string_to_object("corbaname:#a"), minor::BAD_ADDRESS, "no address");
+    assert_refused(orb.string_to_object("corbaname:bogus#a"), minor::BAD_ADDRESS, "names no protocol");
+    assert_refused(orb.string_to_object("corbanym::host#a"), minor::BAD_SCHEME_NAME, "corbanym");
 }
 
 #[test]
-fn builders_take_initial_references_too() {
+fn the_builder_takes_initial_references() {
     let server = Server::start();
     let builder = OrbBuilder::default().init_ref("Probe", server.ior());
     ping(builder.build().unwrap().resolve_initial_references("Probe"));
 }
 
 #[test]
-fn initial_references_in_a_circle_are_refused() {
+fn an_initial_reference_to_itself_is_refused() {
     let orb = Orb::builder().init_ref("A", " corbaloc:rir:/A").build().unwrap();
     orb.resolve_initial_references("A").unwrap_err();
 }

@@ -1,8 +1,8 @@
 //! Portable interceptors, traces and metrics.
 
+mod client_interceptors;
 mod interceptor_contexts;
 mod interceptor_outcomes;
-mod interceptors;
 mod ior_interceptors;
 mod metrics;
 mod metrics_endpoint;
@@ -14,7 +14,8 @@ mod tracing;
 use spandrel_orb_tests::SERVERS;
 use spandrel_test_support::run_modules_with;
 
-// The same tests over servers that work otherwise; `spandrel_orb_tests::arranged` says how.
+// The tests of these modules run again with other servers; `spandrel_orb_tests::configured_servers` has the
+// values.
 
 #[test]
 fn pooled() {

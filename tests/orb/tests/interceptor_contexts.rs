@@ -1,5 +1,5 @@
-//! What interceptors hand over to each other: service contexts between client and server, slots within one; and what they may know at
-//! each point (CORBA 3.3 Part 1, 16.3.12 to 16.3.14, 16.4, 16.7).
+//! Service contexts between interceptors of client and server, slots within one ORB, and the attributes
+//! available at each interception point (CORBA 3.3 Part 1, 16.3.12 to 16.3.14, 16.4, 16.7).
 
 use std::sync::{Arc, Mutex};
 
@@ -30,25 +30,25 @@ fn value(any: &Any) -> Option<i32> {
     any.extract().ok()
 }
 
-/// The BAD_INV_ORDER of what is not available at a point (16.3.13, 16.3.14).
+/// Asserts BAD_INV_ORDER: the attribute is not available at this point (16.3.13, 16.3.14).
 #[track_caller]
-fn unavailable<T: std::fmt::Debug>(asked: Result<T, SystemException>) {
-    let refused = asked.unwrap_err();
+fn assert_unavailable<T: std::fmt::Debug>(attribute: Result<T, SystemException>) {
+    let refused = attribute.unwrap_err();
     assert_eq!((refused.kind(), refused.minor()), (SystemExceptionKind::BadInvOrder, minor::INVALID_PI_CALL));
 }
 
-/// The NO_RESOURCES of what compiled stubs and skeletons do not keep.
+/// Asserts NO_RESOURCES: compiled stubs and skeletons do not provide the attribute.
 #[track_caller]
-fn not_kept<T: std::fmt::Debug>(asked: Result<T, SystemException>) {
-    let refused = asked.unwrap_err();
+fn assert_not_provided<T: std::fmt::Debug>(attribute: Result<T, SystemException>) {
+    let refused = attribute.unwrap_err();
     let expected = (SystemExceptionKind::NoResources, minor::PORTABLE_INTERCEPTOR_UNSUPPORTED);
     assert_eq!((refused.kind(), refused.minor()), expected);
 }
 
-/// Sends what the client's thread has in a slot, and notes what comes back.
+/// Sends the slot of the client's thread as a service context, and records the contexts of replies.
 struct Sender {
     slot: SlotId,
-    came_back: Arc<Mutex<Vec<i32>>>,
+    received: Arc<Mutex<Vec<i32>>>,
 }
 
 impl Interceptor for Sender {}
@@ -60,31 +60,31 @@ impl ClientRequestInterceptor for Sender {
         let data = codec.encode_value(&any(number)).unwrap();
         let context = ServiceContext { id: ID, data };
         info.add_request_service_context(context.clone(), false)?;
-        // 16.3.13.11: BAD_INV_ORDER if there is one already and it is not to be replaced.
+        // 16.3.13.11: BAD_INV_ORDER if the context exists and `replace` is false.
         let again = info.add_request_service_context(context.clone(), false).unwrap_err();
         assert_eq!(again.minor(), minor::SERVICE_CONTEXT_EXISTS);
         info.add_request_service_context(context.clone(), true)?;
         assert_eq!(info.request_service_context(ID)?, context);
         assert_eq!(info.request_service_context(ID + 1).unwrap_err().minor(), minor::UNKNOWN_SERVICE_CONTEXT);
-        unavailable(info.reply_service_context(ID));
-        unavailable(info.reply_status());
-        unavailable(info.received_exception());
-        unavailable(info.result());
-        not_kept(info.arguments());
-        not_kept(info.exceptions());
+        assert_unavailable(info.reply_service_context(ID));
+        assert_unavailable(info.reply_status());
+        assert_unavailable(info.received_exception());
+        assert_unavailable(info.result());
+        assert_not_provided(info.arguments());
+        assert_not_provided(info.exceptions());
         Ok(())
     }
 
     fn receive_reply(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), SystemException> {
         assert_eq!(info.reply_status()?, ReplyStatus::Successful);
-        unavailable(info.add_request_service_context(ServiceContext { id: 1, data: Vec::new() }, true));
-        unavailable(info.received_exception_id());
-        unavailable(info.forward_reference());
-        not_kept(info.result());
+        assert_unavailable(info.add_request_service_context(ServiceContext { id: 1, data: Vec::new() }, true));
+        assert_unavailable(info.received_exception_id());
+        assert_unavailable(info.forward_reference());
+        assert_not_provided(info.result());
         if let Ok(context) = info.reply_service_context(ID) {
             let codec = info.target().orb().codec_factory().create_codec(Encoding::cdr_encaps(GiopVersion::V1_2));
             let read = codec.unwrap().decode_value(&context.data, &spandrel::TypeCode::LONG).unwrap();
-            self.came_back.lock().unwrap().push(value(&read).unwrap());
+            self.received.lock().unwrap().push(value(&read).unwrap());
         }
         Ok(())
     }
@@ -92,17 +92,17 @@ impl ClientRequestInterceptor for Sender {
     fn receive_exception(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
         if info.reply_status()? == ReplyStatus::UserException {
             let raised = info.received_exception()?;
-            // 16.3.13.4: an exception whose type the ORB does not know is UNKNOWN with minor code 1.
+            // 16.3.13.4: an exception of unknown type is UNKNOWN with minor code 1.
             let any = raised.to_any(None).unwrap();
             assert_eq!(any.type_code().id(), Ok("IDL:omg.org/CORBA/UNKNOWN:1.0"));
             let refused: Refused = raised.extract().unwrap().unwrap();
-            self.came_back.lock().unwrap().push(refused.code);
+            self.received.lock().unwrap().push(refused.code);
         }
         Ok(())
     }
 }
 
-/// Puts what a client sends into a slot of the request, and sends back what the servant's thread has there at its end.
+/// Stores the received context in a slot of the request, and sends the slot back with the reply.
 struct Receiver {
     slot: SlotId,
 }
@@ -119,13 +119,13 @@ impl ServerRequestInterceptor for Receiver {
             let number = if order == 1 { i32::from_le_bytes(octets) } else { i32::from_be_bytes(octets) };
             info.set_slot(self.slot, any(number)).unwrap();
         }
-        // 16.3.14: the adapter has not been asked yet.
-        unavailable(info.object_id());
-        unavailable(info.adapter_name());
-        unavailable(info.orb_id());
-        unavailable(info.target_is_a(""));
-        unavailable(info.arguments());
-        unavailable(info.reply_status());
+        // 16.3.14: the adapter has not been reached yet.
+        assert_unavailable(info.object_id());
+        assert_unavailable(info.adapter_name());
+        assert_unavailable(info.orb_id());
+        assert_unavailable(info.target_is_a(""));
+        assert_unavailable(info.arguments());
+        assert_unavailable(info.reply_status());
         Ok(())
     }
 
@@ -136,18 +136,18 @@ impl ServerRequestInterceptor for Receiver {
         assert_eq!(info.target_most_derived_interface()?, "IDL:Probe/Target:1.0");
         assert!(info.target_is_a("IDL:Probe/Target:1.0")? && info.target_is_a("IDL:omg.org/CORBA/Object:1.0")?);
         assert!(!info.target_is_a("IDL:Other:1.0")?);
-        // The lifespan policy, which every adapter has, and one that none has.
+        // The lifespan policy, which every adapter has, and a policy that no adapter has.
         assert_eq!(info.server_policy(17)?.policy_type(), 17);
         assert_eq!(info.server_policy(4711).unwrap_err().kind(), SystemExceptionKind::InvPolicy);
-        not_kept(info.arguments());
-        unavailable(info.sending_exception());
+        assert_not_provided(info.arguments());
+        assert_unavailable(info.sending_exception());
         Ok(())
     }
 
     fn send_reply(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), SystemException> {
         assert_eq!(info.reply_status()?, ReplyStatus::Successful);
-        unavailable(info.target_most_derived_interface());
-        unavailable(info.forward_reference());
+        assert_unavailable(info.target_most_derived_interface());
+        assert_unavailable(info.forward_reference());
         assert_eq!(info.adapter_name()?, ["RootPOA"]);
         if let Some(number) = value(&info.slot(self.slot)?) {
             let data = [vec![1, 0, 0, 0], number.to_le_bytes().to_vec()].concat();
@@ -158,13 +158,13 @@ impl ServerRequestInterceptor for Receiver {
     }
 }
 
-/// A client and a server that hand numbers over.
+/// A client and a server that exchange numbers in service contexts.
 struct Pair {
     server: Server,
     client: Orb,
     target: Target,
     slot: SlotId,
-    came_back: Arc<Mutex<Vec<i32>>>,
+    received: Arc<Mutex<Vec<i32>>>,
 }
 
 impl Pair {
@@ -175,41 +175,42 @@ impl Pair {
     fn with(builder: OrbBuilder) -> Self {
         let (serving, slot) = Orb::builder().orb_id("the-orb").server_id("the-server").allocate_slot();
         let server = Server::with(serving.server_request_interceptor(Receiver { slot }).unwrap());
-        let came_back = Arc::<Mutex<Vec<i32>>>::default();
+        let received = Arc::<Mutex<Vec<i32>>>::default();
         let (calling, slot) = builder.allocate_slot();
-        let sender = Sender { slot, came_back: Arc::clone(&came_back) };
+        let sender = Sender { slot, received: Arc::clone(&received) };
         let client = calling.client_request_interceptor(sender).unwrap().build().unwrap();
         let target = client.string_to_object(&server.ior()).unwrap().unchecked_narrow();
-        Self { server, client, target, slot, came_back }
+        Self { server, client, target, slot, received }
     }
 
-    fn came_back(&self) -> Vec<i32> {
-        std::mem::take(&mut self.came_back.lock().unwrap())
+    fn received(&self) -> Vec<i32> {
+        std::mem::take(&mut self.received.lock().unwrap())
     }
 }
 
-// 16.4.4: from the client's thread to its request, by a service context to the server, there to the request, and back.
+// 16.4.4: from the thread's slot to the request, in a service context to the server, into the request's slot,
+// and back.
 #[test]
-fn what_a_thread_has_in_a_slot_reaches_the_server_and_comes_back() {
+fn a_slot_value_is_sent_to_the_server_and_back_in_service_contexts() {
     for version in [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2] {
         let pair = Pair::with(Orb::builder().giop_version(version));
         pair.target.ping().unwrap();
-        assert_eq!(pair.came_back(), [0; 0], "nothing is set");
+        assert_eq!(pair.received(), [0; 0], "nothing is set");
         pair.client.pi_current().set_slot(pair.slot, any(41)).unwrap();
         assert_eq!(pair.target.add(1, 2).unwrap(), 3);
         assert_eq!(pair.target.echo("text").unwrap(), "text");
-        assert_eq!(pair.came_back(), [41, 41]);
+        assert_eq!(pair.received(), [41, 41]);
         std::thread::scope(|scope| scope.spawn(|| pair.target.ping().unwrap()).join().unwrap());
-        assert_eq!(pair.came_back(), [0; 0], "another thread has other slots");
+        assert_eq!(pair.received(), [0; 0], "another thread has other slots");
         pair.target.refuse(9).unwrap_err();
-        assert_eq!(pair.came_back(), [9], "the exception, extracted");
+        assert_eq!(pair.received(), [9], "the code of the extracted exception");
         pair.server.orb.pi_current().slot(0).unwrap();
     }
 }
 
-// The slots are copied when the request is made (16.4.4.1), whoever brings its reply.
+// The slots are copied when the request is made (16.4.4.1), whichever thread receives the reply.
 #[test]
-fn asynchronous_requests_have_the_slots_of_whoever_made_them() {
+fn asynchronous_requests_have_the_slots_of_their_calling_thread() {
     let pair = Pair::new();
     let current = pair.client.pi_current();
     current.set_slot(pair.slot, any(1)).unwrap();
@@ -218,43 +219,44 @@ fn asynchronous_requests_have_the_slots_of_whoever_made_them() {
     let second = pair.target.add_async(2, 2);
     current.set_slot(pair.slot, Any::default()).unwrap();
     assert_eq!((block_on(first).unwrap(), block_on(second).unwrap()), (2, 4));
-    let mut came_back = pair.came_back();
-    came_back.sort_unstable();
-    assert_eq!(came_back, [1, 2]);
+    let mut received = pair.received();
+    received.sort_unstable();
+    assert_eq!(received, [1, 2]);
 }
 
 // 16.7.2.11.
 #[test]
-fn a_slot_that_was_not_allocated_is_refused() {
+fn an_unallocated_slot_is_refused() {
     let current = Orb::builder().build().unwrap().pi_current();
     assert_eq!(current.slot(0), Err(InvalidSlot(0)));
     assert_eq!(current.set_slot(0, any(1)), Err(InvalidSlot(0)));
 }
 
-// 16.4.4.2: the servant's thread has a copy of the request's slots, and what it makes of them is the request's at its end.
+// 16.4.4.2: the servant's thread has a copy of the request's slots, which becomes the request's again at the
+// end.
 #[test]
-fn a_servant_sees_the_slots_of_its_request_and_changes_them() {
+fn a_servant_reads_and_changes_the_slots_of_its_request() {
     let pair = Pair::new();
     let orb = &pair.server.orb;
-    let seen = Arc::<Mutex<Vec<Option<i32>>>>::default();
-    let (current, noted) = (orb.pi_current(), Arc::clone(&seen));
-    // Notes what its thread has in the slot, and leaves something else behind.
-    let minded = servant(move |_, call| {
-        noted.lock().unwrap().push(value(&current.slot(0).unwrap()));
+    let slots = Arc::<Mutex<Vec<Option<i32>>>>::default();
+    let (current, recorder) = (orb.pi_current(), Arc::clone(&slots));
+    // Records the slot of its thread, and changes it.
+    let changing = servant(move |_, call| {
+        recorder.lock().unwrap().push(value(&current.slot(0).unwrap()));
         current.set_slot(0, any(99)).unwrap();
         call.reply(|_| Ok(()))
     });
-    let object = pair.server.poa.activate(minded).unwrap();
+    let object = pair.server.poa.activate(changing).unwrap();
     let target: Target = pair.client.string_to_object(&object.to_string()).unwrap().unchecked_narrow();
     pair.client.pi_current().set_slot(pair.slot, any(5)).unwrap();
     target.ping().unwrap();
     pair.client.pi_current().set_slot(pair.slot, Any::default()).unwrap();
     target.ping().unwrap();
-    assert_eq!(*seen.lock().unwrap(), [Some(5), None], "and nothing is left from request to request");
-    assert_eq!(pair.came_back(), [99, 99]);
+    assert_eq!(*slots.lock().unwrap(), [Some(5), None], "slots do not persist between requests");
+    assert_eq!(pair.received(), [99, 99]);
 }
 
-/// Calls back for every request but its own, for which it leaves word in its thread's slot (16.4.4.4).
+/// Makes a call for each request except its own, which it marks in its thread's slot (16.4.4.4).
 struct Recursive {
     slot: SlotId,
     other: Mutex<Option<Target>>,
@@ -269,7 +271,7 @@ impl ClientRequestInterceptor for Recursive {
         }
         let current = info.target().orb().pi_current();
         current.set_slot(self.slot, any(1)).unwrap();
-        // 16.4.4.4: the request has the slots that its thread had; what the thread has now is not the request's.
+        // 16.4.4.4: the request has the slots of its thread at the time of the call, not the present ones.
         assert_eq!(info.slot(self.slot), Ok(Any::default()));
         let other = self.other.lock().unwrap().clone();
         let counted = other.map(|other| other.note(&[7]));
@@ -280,7 +282,7 @@ impl ClientRequestInterceptor for Recursive {
 }
 
 #[test]
-fn an_interceptor_may_call_objects_itself() {
+fn an_interceptor_may_make_calls() {
     let server = Server::start();
     let (builder, slot) = Orb::builder().allocate_slot();
     let recursive = Arc::new(Recursive { slot, other: Mutex::default() });
@@ -288,12 +290,12 @@ fn an_interceptor_may_call_objects_itself() {
     let target: Target = orb.string_to_object(&server.ior()).unwrap().unchecked_narrow();
     *recursive.other.lock().unwrap() = Some(target.clone());
     target.ping().unwrap();
-    assert_eq!(target.count().unwrap(), 2, "one for the ping, and one for this");
+    assert_eq!(target.count().unwrap(), 2, "one note for the ping and one for this call");
     block_on(target.ping_async()).unwrap();
     assert_eq!(server.client().count().unwrap(), 3);
 }
 
-/// An interceptor that its test keeps hold of.
+/// An interceptor that the test shares with the ORB.
 struct Shared<I>(Arc<I>);
 
 impl<I: Interceptor> Interceptor for Shared<I> {
@@ -312,13 +314,13 @@ impl<I: ClientRequestInterceptor> ClientRequestInterceptor for Shared<I> {
     }
 }
 
-/// Looks at where requests go.
+/// Records the effective profile of each request.
 #[derive(Default)]
-struct Looker(Mutex<Vec<(u16, bool)>>);
+struct EffectiveTargetRecorder(Mutex<Vec<(u16, bool)>>);
 
-impl Interceptor for Looker {}
+impl Interceptor for EffectiveTargetRecorder {}
 
-impl ClientRequestInterceptor for Looker {
+impl ClientRequestInterceptor for EffectiveTargetRecorder {
     fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
         let profile = IiopProfile::decode(&info.effective_profile()?).unwrap().unwrap();
         let is_target = info.effective_target() == *info.target();
@@ -334,35 +336,35 @@ impl ClientRequestInterceptor for Looker {
     }
 }
 
-// 16.3.13.1 to 16.3.13.3: the target stays what was invoked; the effective one is where the request goes.
+// 16.3.13.1 to 16.3.13.3: `target` is the invoked object; `effective_target` is the present destination.
 #[test]
-fn where_a_request_goes_can_be_seen() {
+fn an_interceptor_sees_target_and_effective_target() {
     let (old, new) = (Server::start(), Server::start());
-    let looker = Arc::new(Looker::default());
-    let orb = Orb::builder().client_request_interceptor(Shared(Arc::clone(&looker))).unwrap().build().unwrap();
+    let recorder = Arc::new(EffectiveTargetRecorder::default());
+    let orb = Orb::builder().client_request_interceptor(Shared(Arc::clone(&recorder))).unwrap().build().unwrap();
     let target: Target = orb.string_to_object(&old.ior()).unwrap().unchecked_narrow();
     target.note(&[7]).unwrap();
     old.poa.forward(&old.object, old.orb.reference(new.object.ior().clone())).unwrap();
     target.ping().unwrap();
     target.ping().unwrap();
     let (old, new) = (old.port(), new.port());
-    assert_eq!(*looker.0.lock().unwrap(), [(old, true), (old, true), (new, false), (new, false)]);
+    assert_eq!(*recorder.0.lock().unwrap(), [(old, true), (old, true), (new, false), (new, false)]);
 }
 
-/// Registers others, in either phase.
-struct Registrar(Arc<Mutex<Vec<String>>>);
+/// Registers interceptors in both phases.
+struct RegisteringInitializer(Arc<Mutex<Vec<String>>>);
 
-impl OrbInitializer for Registrar {
+impl OrbInitializer for RegisteringInitializer {
     fn pre_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
         assert_eq!((info.allocate_slot_id(), info.allocate_slot_id()), (0, 1));
         assert_eq!(info.orb_id(), "the-orb");
-        info.add_client_request_interceptor(Named("early"))?;
-        assert_eq!(info.add_client_request_interceptor(Named("early")).unwrap_err().0, "early");
+        info.add_client_request_interceptor(RaisingInterceptor("early"))?;
+        assert_eq!(info.add_client_request_interceptor(RaisingInterceptor("early")).unwrap_err().0, "early");
         let object = Orb::builder().build().unwrap().string_to_object("corbaloc::localhost:1/key").unwrap();
         info.register_initial_reference("Something", &object).unwrap();
         let again = info.register_initial_reference("Something", &object);
         assert!(matches!(again, Err(InvalidName::Registered(_))));
-        unavailable(info.resolve_initial_references("Something"));
+        assert_unavailable(info.resolve_initial_references("Something"));
         info.codec_factory().create_codec(Encoding::cdr_encaps(GiopVersion::V1_2)).unwrap();
         self.0.lock().unwrap().push("pre".to_owned());
         Ok(())
@@ -370,52 +372,52 @@ impl OrbInitializer for Registrar {
 
     fn post_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
         info.resolve_initial_references("Something")?;
-        info.add_client_request_interceptor(Named("late"))?;
+        info.add_client_request_interceptor(RaisingInterceptor("late"))?;
         self.0.lock().unwrap().push("post".to_owned());
         Ok(())
     }
 }
 
-struct Named(&'static str);
+struct RaisingInterceptor(&'static str);
 
-impl Interceptor for Named {
+impl Interceptor for RaisingInterceptor {
     fn name(&self) -> &str {
         self.0
     }
 }
 
-impl ClientRequestInterceptor for Named {
+impl ClientRequestInterceptor for RaisingInterceptor {
     fn send_request(&self, _: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
         Err(SystemException::no_permission(u32::try_from(self.0.len()).unwrap(), CompletionStatus::No).into())
     }
 }
 
-/// Refuses.
-struct Refuser;
+/// Raises NO_PERMISSION in `post_init`.
+struct FailingInitializer;
 
-impl OrbInitializer for Refuser {
+impl OrbInitializer for FailingInitializer {
     fn post_init(&self, _: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
         Err(SystemException::no_permission(3, CompletionStatus::No))
     }
 }
 
-// 16.7.1: pre_init of all, then post_init of all; exceptions keep the ORB from being made.
+// 16.7.1: pre_init of all initializers, then post_init of all; an exception prevents the creation of the ORB.
 #[test]
-fn initialisers_take_part_in_the_making_of_an_orb() {
+fn initializers_run_in_two_phases_and_may_register_interceptors() {
     let phases = Arc::<Mutex<Vec<String>>>::default();
-    let builder = || Orb::builder().orb_id("the-orb").initializer(Registrar(Arc::clone(&phases)));
-    let orb = builder().initializer(CountPhases(Arc::clone(&phases))).build().unwrap();
+    let builder = || Orb::builder().orb_id("the-orb").initializer(RegisteringInitializer(Arc::clone(&phases)));
+    let orb = builder().initializer(PhaseCounter(Arc::clone(&phases))).build().unwrap();
     assert_eq!(*phases.lock().unwrap(), ["pre", "1", "post"]);
     orb.pi_current().set_slot(1, any(1)).unwrap();
     let target: Target = orb.resolve_initial_references("Something").unwrap().unchecked_narrow();
     assert_eq!(target.ping().unwrap_err().minor(), 5, "`early` comes first");
-    assert_eq!(builder().initializer(Refuser).build().unwrap_err().minor(), 3);
+    assert_eq!(builder().initializer(FailingInitializer).build().unwrap_err().minor(), 3);
 }
 
-/// Notes how many phases came before its own.
-struct CountPhases(Arc<Mutex<Vec<String>>>);
+/// Records how many phases preceded its own.
+struct PhaseCounter(Arc<Mutex<Vec<String>>>);
 
-impl OrbInitializer for CountPhases {
+impl OrbInitializer for PhaseCounter {
     fn pre_init(&self, _: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
         let mut phases = self.0.lock().unwrap();
         let count = phases.len();
@@ -424,12 +426,12 @@ impl OrbInitializer for CountPhases {
     }
 }
 
-// Objects of the same ORB are called past the interceptors of both sides, whatever short cut there is.
+// Collocated calls pass the interceptors of both sides with every collocation strategy.
 #[test]
-fn calls_on_objects_of_the_same_orb_are_seen() {
+fn collocated_calls_are_intercepted() {
     let (builder, slot) = Orb::builder().orb_id("the-orb").server_id("the-server").allocate_slot();
-    let came_back = Arc::<Mutex<Vec<i32>>>::default();
-    let sender = Sender { slot, came_back: Arc::clone(&came_back) };
+    let received = Arc::<Mutex<Vec<i32>>>::default();
+    let sender = Sender { slot, received: Arc::clone(&received) };
     let builder = builder.client_request_interceptor(sender).unwrap();
     let orb = builder.server_request_interceptor(Receiver { slot }).unwrap().build().unwrap();
     let poa = Poa::root(&orb).unwrap();
@@ -437,20 +439,20 @@ fn calls_on_objects_of_the_same_orb_are_seen() {
     let target: Target = object.unchecked_narrow();
     orb.pi_current().set_slot(slot, any(6)).unwrap();
     assert_eq!(target.add(2, 3).unwrap(), 5);
-    assert_eq!(*came_back.lock().unwrap(), [6]);
-    assert_eq!(value(&orb.pi_current().slot(slot).unwrap()), Some(6), "the caller's slots are its own again");
+    assert_eq!(*received.lock().unwrap(), [6]);
+    assert_eq!(value(&orb.pi_current().slot(slot).unwrap()), Some(6), "the caller's slots are restored");
     orb.shutdown(true).unwrap();
 }
 
-/// Notes what dynamic requests know of themselves.
+/// Records arguments, exceptions and results of dynamic requests.
 #[derive(Default)]
-struct Reader(Mutex<Vec<String>>);
+struct AttributeRecorder(Mutex<Vec<String>>);
 
-impl Interceptor for Reader {}
+impl Interceptor for AttributeRecorder {}
 
-impl ClientRequestInterceptor for Reader {
+impl ClientRequestInterceptor for AttributeRecorder {
     fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
-        let note = match info.arguments() {
+        let entry = match info.arguments() {
             Ok(arguments) => {
                 let values = arguments.iter().map(|one| (one.mode, value(one.argument.as_ref().unwrap()).unwrap()));
                 let exceptions = info.exceptions()?.len();
@@ -458,7 +460,7 @@ impl ClientRequestInterceptor for Reader {
             }
             Err(refused) => format!("{} {}", info.operation(), refused.kind().name()),
         };
-        self.0.lock().unwrap().push(note);
+        self.0.lock().unwrap().push(entry);
         Ok(())
     }
 
@@ -470,12 +472,12 @@ impl ClientRequestInterceptor for Reader {
     }
 }
 
-// 16.3.12.3 to 16.3.12.7: requests that are put together at run time know what stubs do not keep.
+// 16.3.12.3 to 16.3.12.7: dynamic requests provide the attributes that stubs do not.
 #[test]
-fn dynamic_requests_show_their_arguments_and_results() {
+fn dynamic_requests_provide_arguments_and_results() {
     let server = Server::start();
-    let reader = Arc::new(Reader::default());
-    let orb = Orb::builder().client_request_interceptor(Shared(Arc::clone(&reader))).unwrap().build().unwrap();
+    let recorder = Arc::new(AttributeRecorder::default());
+    let orb = Orb::builder().client_request_interceptor(Shared(Arc::clone(&recorder))).unwrap().build().unwrap();
     let target: Target = orb.string_to_object(&server.ior()).unwrap().unchecked_narrow();
     let mut request = target.as_object().request("add");
     request.add_in_arg(&40).unwrap().add_in_arg(&2).unwrap();
@@ -485,7 +487,7 @@ fn dynamic_requests_show_their_arguments_and_results() {
     request.send_deferred().unwrap();
     request.get_response().unwrap();
     target.add(1, 2).unwrap();
-    let notes = std::mem::take(&mut *reader.0.lock().unwrap());
+    let entries = std::mem::take(&mut *recorder.0.lock().unwrap());
     let (sent, answered) = ("add [(In, 40), (In, 2)] 1".to_owned(), "42 of 2".to_owned());
-    assert_eq!(notes, [sent.clone(), answered.clone(), sent, answered, "add NO_RESOURCES".to_owned()]);
+    assert_eq!(entries, [sent.clone(), answered.clone(), sent, answered, "add NO_RESOURCES".to_owned()]);
 }

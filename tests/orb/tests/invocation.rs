@@ -7,11 +7,10 @@ mod asynchronous_faults;
 mod batching;
 mod calls;
 mod cancellation;
+mod code_set_conversion;
 mod code_sets;
 mod collocation;
 mod completion_status;
-mod contexts;
-mod conversion;
 mod deadlines;
 mod dispositions;
 mod dynamic;
@@ -23,13 +22,15 @@ mod object_operations;
 mod policies;
 mod replies;
 mod retries;
+mod service_contexts;
 mod timeouts;
 mod versions;
 
 use spandrel_orb_tests::SERVERS;
 use spandrel_test_support::run_modules_with;
 
-// The same tests over servers that work otherwise; `spandrel_orb_tests::arranged` says how.
+// The tests of these modules run again with other servers; `spandrel_orb_tests::configured_servers` has the
+// values.
 
 #[test]
 fn pooled() {
@@ -39,7 +40,7 @@ fn pooled() {
             "calls",
             "code_sets",
             "completion_status",
-            "contexts",
+            "service_contexts",
             "dispositions",
             "dynamic",
             "forwarding",
@@ -81,7 +82,7 @@ fn reactive() {
 #[test]
 fn fixed() {
     run_modules_with(
-        &["calls", "code_sets", "completion_status", "contexts", "fragments", "versions"],
+        &["calls", "code_sets", "completion_status", "service_contexts", "fragments", "versions"],
         SERVERS,
         "fixed",
     );

@@ -1,4 +1,5 @@
-//! IOR interceptors (CORBA 3.3 Part 1, 16.5): what they add is in every reference of an adapter.
+//! IOR interceptors (CORBA 3.3 Part 1, 16.5): components and factories of references, and state changes of
+//! adapters.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,36 +14,36 @@ use spandrel_orb_tests::{Probe, probe::TargetSkeleton};
 
 const TAG: u32 = 0x5350_7777;
 
-/// Adds a component that names it, and notes what it is told.
+/// Adds a component with its name, and records its upcalls.
 #[derive(Clone, Default)]
-struct Namer {
+struct NamingInterceptor {
     name: &'static str,
-    notes: Arc<Mutex<Vec<String>>>,
+    entries: Arc<Mutex<Vec<String>>>,
     refuses: Option<&'static str>,
     panics: bool,
-    factory: Option<Arc<Elsewhere>>,
+    factory: Option<Arc<TypeChangingFactory>>,
 }
 
-impl Namer {
-    fn note(&self, note: String) {
-        self.notes.lock().unwrap().push(note);
+impl NamingInterceptor {
+    fn record(&self, entry: String) {
+        self.entries.lock().unwrap().push(entry);
     }
 
     fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.notes.lock().unwrap())
+        std::mem::take(&mut self.entries.lock().unwrap())
     }
 }
 
-impl Interceptor for Namer {
+impl Interceptor for NamingInterceptor {
     fn name(&self) -> &str {
         self.name
     }
 }
 
-impl IorInterceptor for Namer {
+impl IorInterceptor for NamingInterceptor {
     fn establish_components(&self, info: &mut IorInfo<'_>) {
-        self.note(format!("establish {} {:?}", info.manager_id(), info.state()));
-        // 16.5.5: the template is not there yet.
+        self.record(format!("establish {} {:?}", info.manager_id(), info.state()));
+        // 16.5.5: the template is not available yet.
         assert!(info.adapter_template().is_err() && info.current_factory().is_err());
         let component = TaggedComponent { tag: TAG, data: self.name.as_bytes().to_vec() };
         info.add_ior_component_to_profile(component.clone(), 0).unwrap();
@@ -52,7 +53,7 @@ impl IorInterceptor for Namer {
 
     fn components_established(&self, info: &mut IorInfo<'_>) -> Result<(), SystemException> {
         let name = info.adapter_template()?.adapter_name.join("/");
-        self.note(format!("established {name}"));
+        self.record(format!("established {name}"));
         assert!(info.add_ior_component(TaggedComponent { tag: 1, data: Vec::new() }).is_err());
         if let Some(factory) = &self.factory {
             info.set_current_factory(Arc::clone(factory) as Arc<dyn ObjectReferenceFactory>)?;
@@ -64,12 +65,12 @@ impl IorInterceptor for Namer {
     }
 
     fn adapter_manager_state_changed(&self, manager_id: &str, state: AdapterState) {
-        self.note(format!("manager {manager_id} {state:?}"));
+        self.record(format!("manager {manager_id} {state:?}"));
     }
 
     fn adapter_state_changed(&self, templates: &[ObjectReferenceTemplate], state: AdapterState) {
         let names: Vec<String> = templates.iter().map(|template| template.adapter_name.join("/")).collect();
-        self.note(format!("adapters {} {state:?}", names.join(",")));
+        self.record(format!("adapters {} {state:?}", names.join(",")));
     }
 }
 
@@ -80,20 +81,20 @@ fn names(object: &ObjectRef) -> Vec<String> {
     ours.map(|component| String::from_utf8(component.data.clone()).unwrap()).collect()
 }
 
-fn builder(interceptors: &[&Namer]) -> OrbBuilder {
+fn builder(interceptors: &[&NamingInterceptor]) -> OrbBuilder {
     interceptors.iter().fold(Orb::builder(), |builder, one| builder.ior_interceptor((*one).clone()).unwrap())
 }
 
-// 16.5.4.1: called each time create_POA is, and once for the root; exceptions are ignored.
+// 16.5.4.1: called at each create_POA, and once for the root; exceptions are ignored.
 #[test]
 fn components_are_in_every_reference_of_every_adapter() {
-    let first = Namer { name: "first", panics: true, ..Namer::default() };
-    let second = Namer { name: "second", ..Namer::default() };
+    let first = NamingInterceptor { name: "first", panics: true, ..NamingInterceptor::default() };
+    let second = NamingInterceptor { name: "second", ..NamingInterceptor::default() };
     let orb = builder(&[&first, &second]).build().unwrap();
     let root = Poa::root(&orb).unwrap();
     assert_eq!(second.take(), ["establish RootPOAManager Active", "established RootPOA"]);
     Poa::root(&orb).unwrap();
-    assert_eq!(second.take(), [""; 0], "once");
+    assert_eq!(second.take(), [""; 0], "called once for the root");
     let object = root.activate(TargetSkeleton::new(Arc::new(Probe::new(&orb)))).unwrap();
     assert_eq!(names(&object), ["first", "second"]);
     let child = root.create_poa("Child", Some(&root.the_poa_manager()), []).unwrap();
@@ -103,10 +104,10 @@ fn components_are_in_every_reference_of_every_adapter() {
     orb.shutdown(true).unwrap();
 }
 
-// 16.5.4.2: the exception keeps create_POA from making the adapter; OBJ_ADAPTER with minor code 6.
+// 16.5.4.2: the exception makes create_POA fail; OBJ_ADAPTER with minor code 6.
 #[test]
-fn an_interceptor_may_keep_an_adapter_from_being_made() {
-    let strict = Namer { name: "strict", refuses: Some("Bad"), ..Namer::default() };
+fn an_exception_in_components_established_fails_create_poa() {
+    let strict = NamingInterceptor { name: "strict", refuses: Some("Bad"), ..NamingInterceptor::default() };
     let orb = builder(&[&strict]).build().unwrap();
     let root = Poa::root(&orb).unwrap();
     let refused = SystemException::from(root.create_poa("Bad", None, []).unwrap_err());
@@ -118,8 +119,8 @@ fn an_interceptor_may_keep_an_adapter_from_being_made() {
 
 // 16.5.4.3, 16.5.4.4.
 #[test]
-fn changes_of_state_are_told() {
-    let namer = Namer { name: "namer", ..Namer::default() };
+fn state_changes_of_managers_and_adapters_are_reported() {
+    let namer = NamingInterceptor { name: "namer", ..NamingInterceptor::default() };
     let orb = builder(&[&namer]).build().unwrap();
     let root = Poa::root(&orb).unwrap();
     let child = root.create_poa("Child", None, []).unwrap();
@@ -136,30 +137,31 @@ fn changes_of_state_are_told() {
     orb.shutdown(true).unwrap();
 }
 
-/// Makes references to another type of what the adapter would have made.
+/// A factory that changes the type id of the adapter's references.
 #[derive(Default)]
-struct Elsewhere(Mutex<Vec<Vec<u8>>>);
+struct TypeChangingFactory(Mutex<Vec<Vec<u8>>>);
 
-impl ObjectReferenceFactory for Elsewhere {
+impl ObjectReferenceFactory for TypeChangingFactory {
     fn make_object(
         &self,
         template: &ObjectReferenceTemplate,
         object_id: &[u8],
-        made: ObjectRef,
+        original: ObjectRef,
     ) -> Result<ObjectRef, SystemException> {
         assert_eq!((&*template.orb_id, &*template.server_id), ("the-orb", "the-server"));
         self.0.lock().unwrap().push(object_id.to_vec());
-        let mut ior = made.ior().clone();
+        let mut ior = original.ior().clone();
         ior.type_id = "IDL:Elsewhere:1.0".to_owned();
-        Ok(made.orb().reference(ior))
+        Ok(original.orb().reference(ior))
     }
 }
 
-// 16.5.6: the current factory makes the references.
+// 16.5.6: the current factory creates the references.
 #[test]
-fn a_factory_makes_references_in_place_of_the_adapter() {
-    let factory = Arc::new(Elsewhere::default());
-    let namer = Namer { name: "namer", factory: Some(Arc::clone(&factory)), ..Namer::default() };
+fn the_current_factory_creates_the_adapters_references() {
+    let factory = Arc::new(TypeChangingFactory::default());
+    let namer =
+        NamingInterceptor { name: "namer", factory: Some(Arc::clone(&factory)), ..NamingInterceptor::default() };
     let orb = builder(&[&namer]).orb_id("the-orb").server_id("the-server").build().unwrap();
     let root = Poa::root(&orb).unwrap();
     let object = root.create_reference("IDL:Probe/Target:1.0").unwrap();

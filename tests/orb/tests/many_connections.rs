@@ -1,4 +1,5 @@
-//! As many connections to one server as this process can have, up to twenty thousand, and what each costs while it is idle.
+//! As many connections to one server as this process can open (up to 20,000), and the memory of each while
+//! idle.
 #![cfg(unix)]
 
 use spandrel_test_support::alone;
@@ -16,11 +17,11 @@ use stats_alloc::{Region, Stats};
 
 use crate::ALLOCATOR;
 
-/// What an idle connection may take of the server's memory.
+/// The most octets of server memory that an idle connection may take.
 const OCTETS_EACH: usize = 4096;
 
-/// How many connections there can be with both ends in this process, as many as are wanted at most.
-fn possible(wanted: usize) -> usize {
+/// How many connections fit into the descriptor limit with both ends in this process; `wanted` at most.
+fn affordable_connections(wanted: usize) -> usize {
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
     let files = maximum.map_or(usize::MAX, |maximum| usize::try_from(maximum).unwrap());
@@ -36,46 +37,46 @@ fn request_to_ping(server: &Server) -> Vec<u8> {
     out.to_vec()
 }
 
-fn ask(stream: &mut TcpStream, request: &[u8]) {
+fn call(stream: &mut TcpStream, request: &[u8]) {
     stream.write_all(request).unwrap();
     assert_eq!(read_message(stream).unwrap()[7], 1, "a reply");
 }
 
-fn taken(change: &Stats) -> usize {
+fn allocated(change: &Stats) -> usize {
     change.bytes_allocated.saturating_sub(change.bytes_deallocated)
 }
 
 #[test]
-fn idle_connections_cost_little_and_each_is_served() {
+fn idle_connections_take_at_most_4096_octets_and_are_served() {
     alone(|| {
         for strategy in [
             Concurrency::LeaderFollowers { threads: None },
             Concurrency::Reactive,
             Concurrency::ThreadPool { threads: 2, queue: 64 },
         ] {
-            // Connections that have ended keep their addresses for a minute, of which there are not so many more.
-            let count = possible(if strategy == Concurrency::Reactive { 20_000 } else { 1_000 });
+            // Closed connections keep their addresses for a minute, and the number of addresses is limited.
+            let count = affordable_connections(if strategy == Concurrency::Reactive { 20_000 } else { 1_000 });
             let server = Server::with(Orb::builder().concurrency(strategy));
             let request = request_to_ping(&server);
             let connect = || {
                 let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
                 stream.set_read_timeout(Some(PATIENCE)).unwrap();
-                ask(&mut stream, &request);
+                call(&mut stream, &request);
                 stream
             };
-            // What is there once.
+            // Allocates state that is shared by all connections.
             let first = connect();
             let mut clients = Vec::with_capacity(count);
             let region = Region::new(ALLOCATOR);
             clients.extend((0..count).map(|_| connect()));
             let change = region.change();
-            let each = taken(&change) / count;
+            let each = allocated(&change) / count;
             println!("{strategy}: {count} connections of {each} octets each");
             assert!(each <= OCTETS_EACH, "{strategy}: {each} octets each");
             for client in clients.iter_mut().rev() {
-                ask(client, &request);
+                call(client, &request);
             }
-            // A message that has just begun takes no more.
+            // An incomplete message takes no additional memory.
             for client in &mut clients {
                 client.write_all(&request[..20]).unwrap();
             }
@@ -84,10 +85,10 @@ fn idle_connections_cost_little_and_each_is_served() {
                 read_message(client).unwrap();
             }
             let change = region.change();
-            let each = taken(&change) / count;
+            let each = allocated(&change) / count;
             assert!(each <= OCTETS_EACH, "{strategy}: {each} octets each, afterwards");
             drop((first, clients));
-            // What is let go of later would be counted as the next one's.
+            // Memory that is released later would be counted for the next strategy.
             let probe = Arc::downgrade(&server.probe);
             drop(server);
             comes("the end of the server", || probe.upgrade().is_none());

@@ -1,4 +1,4 @@
-//! What is measured of calls and requests when somebody wants it.
+//! Metrics of calls and requests, recorded if enabled.
 
 use spandrel::{IiopProfile, Orb, OrbBuilder, diagnostics::TracePropagation};
 use spandrel_orb_tests::{
@@ -9,7 +9,7 @@ use spandrel_orb_tests::{
 
 const INTERFACE: &str = "IDL:Probe/Target:1.0";
 
-fn measured() -> OrbBuilder {
+fn with_metrics() -> OrbBuilder {
     Orb::builder().metrics(true)
 }
 
@@ -19,7 +19,7 @@ fn client_of(server: &Server, builder: OrbBuilder) -> (Orb, Target) {
     (orb, target)
 }
 
-/// The number of a series, which begins so.
+/// The value of the first series with this prefix.
 fn number(orb: &Orb, series: &str) -> Option<f64> {
     let text = orb.render_metrics();
     let line = text.lines().find(|line| line.starts_with(series))?;
@@ -32,8 +32,8 @@ fn count(side: &str, operation: &str, outcome: &str) -> String {
 
 #[test]
 fn calls_and_requests_are_counted_by_operation_and_outcome() {
-    let server = Server::with(measured());
-    let (orb, target) = client_of(&server, measured());
+    let server = Server::with(with_metrics());
+    let (orb, target) = client_of(&server, with_metrics());
     target.ping().unwrap();
     target.ping().unwrap();
     target.refuse(7).unwrap_err();
@@ -56,7 +56,7 @@ fn calls_and_requests_are_counted_by_operation_and_outcome() {
 #[test]
 fn calls_by_a_reference_without_a_type_are_labelled_with_the_interface_of_their_stub() {
     let server = Server::start();
-    let orb = measured().build().unwrap();
+    let orb = with_metrics().build().unwrap();
     let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let key: String = profile.object_key.iter().map(|octet| format!("%{octet:02x}")).collect();
     let plain = orb.string_to_object(&format!("corbaloc::127.0.0.1:{}/{key}", server.port())).unwrap();
@@ -65,13 +65,13 @@ fn calls_by_a_reference_without_a_type_are_labelled_with_the_interface_of_their_
     target.ping().unwrap();
     block_on(target.ping_async()).unwrap();
     drop(target.hold_async(9));
-    // References with other policies are the same stub's.
+    // References with other policies belong to the same stub.
     let limited = target.as_object().with_timeout(Some(PATIENCE));
     Target::unchecked_narrow(&limited).ping().unwrap();
     limited.invoke::<(), spandrel::SystemException>("ping", |_| Ok(()), |_| Ok(())).unwrap();
     assert_eq!(number(&orb, &count("call", "ping", "ok")), Some(4.0), "{}", orb.render_metrics());
     assert_eq!(number(&orb, &count("call", "hold", "abandoned")), Some(1.0));
-    // The same reference by another stub, and by none.
+    // The same reference through another stub, and through none.
     let other = plain.unchecked_narrow::<Relay>().recurse(None, None, 0);
     other.unwrap_err();
     let relayed =
@@ -86,7 +86,7 @@ fn calls_by_a_reference_without_a_type_are_labelled_with_the_interface_of_their_
 #[test]
 fn the_buckets_of_a_histogram_end_in_its_count() {
     let server = Server::start();
-    let (orb, target) = client_of(&server, measured());
+    let (orb, target) = client_of(&server, with_metrics());
     (0..10).for_each(|_| target.ping().unwrap());
     let series = count("call", "ping", "ok");
     let labels = &series[series.find('{').unwrap() + 1..series.len() - 1];
@@ -105,8 +105,8 @@ fn the_buckets_of_a_histogram_end_in_its_count() {
 
 #[test]
 fn asynchronous_calls_and_servants_are_measured_to_their_end() {
-    let server = Server::with(measured());
-    let (orb, target) = client_of(&server, measured());
+    let server = Server::with(with_metrics());
+    let (orb, target) = client_of(&server, with_metrics());
     block_on(target.ping_async()).unwrap();
     block_on(target.refuse_async(1)).unwrap_err();
     drop(target.hold_async(9));
@@ -117,54 +117,54 @@ fn asynchronous_calls_and_servants_are_measured_to_their_end() {
 }
 
 #[test]
-fn names_that_nobody_serves_are_counted_as_other() {
-    let server = Server::with(measured());
-    let (orb, target) = client_of(&server, measured());
+fn unknown_operations_are_counted_as_other_by_the_server() {
+    let server = Server::with(with_metrics());
+    let (orb, target) = client_of(&server, with_metrics());
     for number in 0..50 {
         let name = format!("no_such_{number}");
-        let asked = spandrel::Interface::as_object(&target).invoke::<(), spandrel::SystemException>(
+        let outcome = spandrel::Interface::as_object(&target).invoke::<(), spandrel::SystemException>(
             &name,
             |_| Ok(()),
             |_| Ok(()),
         );
-        asked.unwrap_err();
+        outcome.unwrap_err();
     }
     let other = r#"spandrel_request_seconds_count{interface="other",operation="other",outcome="BAD_OPERATION"}"#;
     comes("all of them", || number(&server.orb, other) == Some(50.0));
     assert!(!server.orb.render_metrics().contains("no_such_"));
-    assert!(number(&orb, &count("call", "no_such_49", "BAD_OPERATION")).is_some(), "the client knows what it asks");
+    assert!(number(&orb, &count("call", "no_such_49", "BAD_OPERATION")).is_some(), "the client keeps the name");
 }
 
 #[test]
-fn so_many_series_and_no_more() {
+fn the_number_of_series_is_limited() {
     let server = Server::start();
     let (orb, target) = client_of(&server, Orb::builder().max_series(2));
     target.ping().unwrap();
     target.count().unwrap();
     target.add(1, 2).unwrap();
     let named = orb.render_metrics().matches("spandrel_call_seconds_count").count();
-    assert_eq!(named, 3, "two and `other`");
+    assert_eq!(named, 3, "two named ones and `other`");
 }
 
 #[test]
-fn each_connection_is_told_of_while_it_is_open() {
-    let server = Server::with(measured());
-    let (orb, target) = client_of(&server, measured());
+fn each_open_connection_has_its_own_series() {
+    let server = Server::with(with_metrics());
+    let (orb, target) = client_of(&server, with_metrics());
     target.ping().unwrap();
-    let theirs = r#"spandrel_connection_requests_total{side="server",peer="iiop://127.0.0.1:"#;
-    // The reference's own `_is_a` is not asked where its type says it.
-    assert_eq!(number(&server.orb, theirs), Some(1.0));
-    let mine =
+    let server_series = r#"spandrel_connection_requests_total{side="server",peer="iiop://127.0.0.1:"#;
+    // `_is_a` is not called where the reference has the type id.
+    assert_eq!(number(&server.orb, server_series), Some(1.0));
+    let client_series =
         format!(r#"spandrel_connection_requests_total{{side="client",peer="iiop://127.0.0.1:{}"}}"#, server.port());
-    assert_eq!(number(&orb, &mine), Some(1.0), "{}", orb.render_metrics());
-    assert!(number(&orb, &mine.replace("requests_total", "request_octets_total")).unwrap() > 12.0);
+    assert_eq!(number(&orb, &client_series), Some(1.0), "{}", orb.render_metrics());
+    assert!(number(&orb, &client_series.replace("requests_total", "request_octets_total")).unwrap() > 12.0);
     drop(target);
     orb.shutdown(true).unwrap();
-    comes("its end", || number(&server.orb, theirs).is_none());
+    comes("the connection's end", || number(&server.orb, server_series).is_none());
 }
 
 #[test]
-fn nothing_is_measured_unless_somebody_wants_it() {
+fn calls_are_measured_only_if_enabled() {
     let server = Server::start();
     let (orb, target) = client_of(&server, Orb::builder().trace_context(TracePropagation::Yes));
     target.ping().unwrap();
@@ -176,8 +176,8 @@ fn nothing_is_measured_unless_somebody_wants_it() {
 }
 
 #[test]
-fn what_waits_is_looked_at_when_somebody_asks() {
-    let orb = measured().build().unwrap();
+fn queue_lengths_and_thread_counts_are_read_when_rendered() {
+    let orb = with_metrics().build().unwrap();
     let level = |series: &str| number(&orb, series).unwrap();
     for _ in 0..3 {
         orb.run_in_main(Box::new(|| {})).unwrap();
@@ -186,7 +186,7 @@ fn what_waits_is_looked_at_when_somebody_asks() {
     orb.perform_work().unwrap();
     assert_eq!(level(r#"spandrel_queue_length{queue="main"}"#), 2.0);
 
-    let server = Server::with(measured());
+    let server = Server::with(with_metrics());
     server.poa.the_poa_manager().hold_requests(false).unwrap();
     let (_orb, target) = client_of(&server, Orb::builder());
     let held: Vec<_> = (0..4).map(|_| target.ping_async()).collect();
@@ -195,13 +195,15 @@ fn what_waits_is_looked_at_when_somebody_asks() {
     }
     server.poa.the_poa_manager().activate().unwrap();
     held.into_iter().for_each(|call| block_on(call).unwrap());
-    comes("nothing held", || number(&server.orb, r#"spandrel_queue_length{queue="adapter"}"#) == Some(0.0));
+    comes("the end of the held requests", || {
+        number(&server.orb, r#"spandrel_queue_length{queue="adapter"}"#) == Some(0.0)
+    });
     assert!(number(&server.orb, r#"spandrel_threads{kind="pool"}"#).unwrap() >= 1.0);
 }
 
 #[test]
-fn what_requests_wait_for_a_thread_is_measured() {
-    let server = Server::with(measured().option("-ORBConcurrency", "thread-pool:1:16").unwrap());
+fn the_wait_of_requests_for_a_pool_thread_is_measured() {
+    let server = Server::with(with_metrics().option("-ORBConcurrency", "thread-pool:1:16").unwrap());
     let (_orb, target) = client_of(&server, Orb::builder());
     target.ping().unwrap();
     target.ping().unwrap();

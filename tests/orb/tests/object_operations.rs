@@ -12,15 +12,15 @@ use spandrel_orb_tests::{
     probe::Target,
 };
 
-/// An object with nothing but what every object has.
-struct Facet {
+/// A servant with the implicit operations only.
+struct ImplicitServant {
     exists: bool,
     interface: Option<ObjectRef>,
     component: Option<ObjectRef>,
-    asked: Arc<Mutex<Vec<String>>>,
+    operations: Arc<Mutex<Vec<String>>>,
 }
 
-impl Servant for Facet {
+impl Servant for ImplicitServant {
     fn repository_id(&self) -> &str {
         "IDL:Tests/Facet:1.0"
     }
@@ -42,33 +42,33 @@ impl Servant for Facet {
     }
 
     fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-        self.asked.lock().unwrap().push(operation.to_owned());
+        self.operations.lock().unwrap().push(operation.to_owned());
         call.implicit(self)
     }
 }
 
-struct Facets {
+struct ImplicitServer {
     orb: Orb,
     poa: Poa,
-    asked: Arc<Mutex<Vec<String>>>,
+    operations: Arc<Mutex<Vec<String>>>,
 }
 
-impl Facets {
+impl ImplicitServer {
     fn new() -> Self {
         let orb = Orb::builder().build().unwrap();
         let poa = Poa::root(&orb).unwrap();
-        Self { orb, poa, asked: Arc::default() }
+        Self { orb, poa, operations: Arc::default() }
     }
 
-    /// An object, as somebody else's ORB sees it.
+    /// Activates an object and returns its reference in another ORB.
     fn with(&self, exists: bool, interface: Option<&ObjectRef>, component: Option<&ObjectRef>) -> ObjectRef {
-        let (interface, component, asked) = (interface.cloned(), component.cloned(), Arc::clone(&self.asked));
-        let object = self.poa.activate(Facet { exists, interface, component, asked }).unwrap();
+        let (interface, component, operations) = (interface.cloned(), component.cloned(), Arc::clone(&self.operations));
+        let object = self.poa.activate(ImplicitServant { exists, interface, component, operations }).unwrap();
         Orb::builder().build().unwrap().reference(object.ior().clone())
     }
 }
 
-impl Drop for Facets {
+impl Drop for ImplicitServer {
     fn drop(&mut self) {
         self.orb.shutdown(true).unwrap();
     }
@@ -81,11 +81,11 @@ fn untyped(object: &ObjectRef, version: GiopVersion) -> ObjectRef {
 }
 
 #[test]
-fn objects_say_what_they_are_in_every_version() {
-    let facets = Facets::new();
-    let facet = facets.with(true, None, None);
+fn implicit_operations_are_answered_in_every_giop_version() {
+    let server = ImplicitServer::new();
+    let object = server.with(true, None, None);
     for version in [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2] {
-        let object = untyped(&facet, version);
+        let object = untyped(&object, version);
         assert_eq!(object.repository_id().unwrap(), "IDL:Tests/Facet:1.0");
         assert!(object.is_a("IDL:Tests/Base:1.0").unwrap());
         assert!(object.is_a("IDL:omg.org/CORBA/Object:1.0").unwrap());
@@ -93,18 +93,18 @@ fn objects_say_what_they_are_in_every_version() {
         assert!(!object.non_existent().unwrap());
         assert!(object.domain_managers().unwrap().is_empty());
         assert_eq!(object.component().unwrap(), None);
-        // 8.3.1: without an interface repository.
+        // 8.3.1: there is no interface repository.
         assert_eq!(object.interface().unwrap_err().kind(), SystemExceptionKind::IntfRepos);
     }
     // The names of Part 2, 9.4.2.1.
-    let asked = facets.asked.lock().unwrap().clone();
+    let operations = server.operations.lock().unwrap().clone();
     for name in ["_repository_id", "_is_a", "_non_existent", "_domain_managers", "_component", "_interface"] {
-        assert!(asked.iter().any(|asked| asked == name), "{name} was not asked: {asked:?}");
+        assert!(operations.iter().any(|operation| operation == name), "{name} was not invoked: {operations:?}");
     }
 }
 
 #[test]
-fn generated_skeletons_answer_the_same() {
+fn generated_skeletons_answer_implicit_operations() {
     let server = Server::start();
     let object = server.client().as_object().clone();
     assert_eq!(object.repository_id().unwrap(), "IDL:Probe/Target:1.0");
@@ -114,14 +114,14 @@ fn generated_skeletons_answer_the_same() {
 }
 
 #[test]
-fn a_servant_says_what_the_object_belongs_to() {
-    let facets = Facets::new();
-    let (interface, component) = (facets.with(true, None, None), facets.with(true, None, None));
-    let facet = facets.with(false, Some(&interface), Some(&component));
-    assert_eq!(facet.interface().unwrap(), Some(interface));
-    assert_eq!(facet.component().unwrap(), Some(component));
-    // 8.3.5: a default servant may know that there is no such object.
-    assert!(facet.non_existent().unwrap());
+fn a_servant_provides_interface_component_and_non_existent() {
+    let server = ImplicitServer::new();
+    let (interface, component) = (server.with(true, None, None), server.with(true, None, None));
+    let object = server.with(false, Some(&interface), Some(&component));
+    assert_eq!(object.interface().unwrap(), Some(interface));
+    assert_eq!(object.component().unwrap(), Some(component));
+    // 8.3.5: a default servant decides whether an object exists.
+    assert!(object.non_existent().unwrap());
 }
 
 // 8.3.6.2.
@@ -137,40 +137,40 @@ fn references_that_share_a_profile_are_equivalent() {
     ior.profiles = vec![there.clone(), here.clone()];
     let both = one.orb.reference(ior);
     assert!(both.is_equivalent(&one.object) && one.object.is_equivalent(&both));
-    assert_ne!(both, one.object, "they are not the same reference");
-    // What is said of the same place in another way.
+    assert_ne!(both, one.object, "the references are not equal");
+    // Another version and other components of the same address.
     let profile = IiopProfile::decode(&here).unwrap().unwrap();
     let older = IiopProfile { version: GiopVersion::V1_0, components: Vec::new(), ..profile.clone() };
     let mut ior = one.object.ior().clone();
     ior.profiles = vec![older.encode().unwrap()];
     assert!(one.orb.reference(ior.clone()).is_equivalent(&one.object));
-    // Another object of the same server, and the same key elsewhere.
+    // Another object of the same server, and the same key at another port.
     let mut object_key = profile.object_key.clone();
     object_key.push(0);
-    for stranger in [
+    for other_object in [
         IiopProfile { object_key, ..profile.clone() },
         IiopProfile { port: profile.port.wrapping_add(1), ..profile.clone() },
     ] {
-        ior.profiles = vec![stranger.encode().unwrap()];
+        ior.profiles = vec![other_object.encode().unwrap()];
         assert!(!one.orb.reference(ior.clone()).is_equivalent(&one.object));
     }
 }
 
 // 8.3.6.1.
 #[test]
-fn a_hash_lasts_and_keeps_to_its_maximum() {
+fn a_hash_is_stable_and_does_not_exceed_its_maximum() {
     let server = Server::start();
     let object = &server.object;
     let elsewhere = Orb::builder().build().unwrap().string_to_object(&server.ior()).unwrap();
     let more = server.poa.activate_shared(servant(&server)).unwrap();
     for maximum in [0, 1, 2, 10, 1000, u32::MAX] {
         assert!(object.hash(maximum) <= maximum);
-        assert_eq!(object.hash(maximum), elsewhere.hash(maximum), "it is the same in every ORB");
+        assert_eq!(object.hash(maximum), elsewhere.hash(maximum), "the hash is the same in every ORB");
     }
     assert_ne!(object.hash(u32::MAX), more.hash(u32::MAX), "objects with different keys");
-    let all: std::collections::HashSet<u32> =
+    let hashes: std::collections::HashSet<u32> =
         (0..64).map(|_| server.poa.activate_shared(servant(&server)).unwrap().hash(7)).collect();
-    assert!(all.len() > 4, "64 objects share {all:?}");
+    assert!(hashes.len() > 4, "64 objects share {hashes:?}");
 }
 
 fn servant(server: &Server) -> spandrel::net::sync::Arc<dyn Servant> {
@@ -178,7 +178,7 @@ fn servant(server: &Server) -> spandrel::net::sync::Arc<dyn Servant> {
 }
 
 #[test]
-fn a_reference_knows_its_orb() {
+fn a_reference_returns_its_orb() {
     let server = Server::with(Orb::builder().orb_id("the one"));
     assert_eq!(server.object.orb().id(), "the one");
     assert_eq!(Target::unchecked_narrow(&server.object).as_object().orb().id(), "the one");
@@ -209,14 +209,14 @@ impl ClerkServant for Clerk {
 }
 
 #[test]
-fn the_types_of_the_module_corba_are_generated_and_called_with() {
-    let facets = Facets::new();
-    let object = facets.poa.activate(ClerkSkeleton(Clerk)).unwrap();
+fn types_of_the_corba_module_are_generated_and_marshaled() {
+    let server = ImplicitServer::new();
+    let object = server.poa.activate(ClerkSkeleton(Clerk)).unwrap();
     let clerk = desk::Clerk::unchecked_narrow(&Orb::builder().build().unwrap().reference(object.ior().clone()));
     assert_eq!(clerk.kind(&TypeCode::wstring(0)).unwrap(), corba::TcKind::TkWstring);
     assert_eq!(clerk.kind(&TypeCode::TYPE_CODE).unwrap(), corba::TcKind::TkTypeCode);
-    let (knows, information) = clerk.services(corba::SECURITY).unwrap();
-    assert!(knows);
+    let (is_known, information) = clerk.services(corba::SECURITY).unwrap();
+    assert!(is_known);
     assert_eq!(information.service_details[0].service_detail, [3]);
     assert!(matches!(clerk.response(), Err(ResponseError::WrongTransaction(_))));
 }

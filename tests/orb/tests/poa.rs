@@ -1,4 +1,5 @@
-//! Object adapters over real sockets: what waits, what is counted, and in which order it happens.
+//! Object adapters over real sockets: held requests, request counts, and the order of activation and
+//! etherealization.
 
 use std::{
     sync::{
@@ -20,23 +21,23 @@ use spandrel::{
     statistics::Level,
 };
 use spandrel_orb_tests::{
-    Probe, arranged,
+    Probe, configured_servers,
     probe::{Target, TargetAsyncServant, TargetAsyncSkeleton, TargetSkeleton, target::RefuseError},
     support::{PATIENCE, comes, deferring, in_background, kind_and_completion, servant},
 };
 
-/// An ORB with a child of its root adapter.
-struct Stage {
+/// An ORB with a child adapter of its root adapter.
+struct AdapterFixture {
     orb: Orb,
     root: Poa,
     poa: Poa,
     manager: PoaManager,
 }
 
-impl Stage {
+impl AdapterFixture {
     fn new(policies: impl IntoIterator<Item = Policy>) -> Self {
         spandrel::net::sync::held::enable_checks();
-        let orb = arranged(Orb::builder()).build().unwrap();
+        let orb = configured_servers(Orb::builder()).build().unwrap();
         let root = Poa::root(&orb).unwrap();
         let poa = root.create_poa("child", None, policies).unwrap();
         let manager = poa.the_poa_manager();
@@ -44,14 +45,14 @@ impl Stage {
     }
 
     fn active(policies: impl IntoIterator<Item = Policy>) -> Self {
-        let stage = Self::new(policies);
-        stage.manager.activate().unwrap();
-        stage
+        let fixture = Self::new(policies);
+        fixture.manager.activate().unwrap();
+        fixture
     }
 
-    /// How many requests its adapters hold.
+    /// Number of requests that the adapters hold.
     fn held(&self) -> i64 {
-        // Which is looked at only when somebody asks for all that is measured.
+        // The level is updated when the metrics are rendered.
         let _ = self.orb.render_metrics();
         self.orb.statistics().level(Level::RequestsHeld)
     }
@@ -61,35 +62,35 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for AdapterFixture {
     fn drop(&mut self) {
         self.orb.shutdown(true).unwrap();
     }
 }
 
-/// The object as a client of its own sees it.
+/// The object as referred to by a client with its own ORB.
 fn client(object: &ObjectRef) -> Target {
     Orb::builder().build().unwrap().string_to_object(&object.to_string()).unwrap().unchecked_narrow()
 }
 
-/// Something that threads tell each other.
+/// A value shared between threads, with a condition variable.
 #[derive(Default)]
-struct Board<T> {
+struct Shared<T> {
     value: Mutex<T>,
     changed: Condvar,
 }
 
-impl<T> Board<T> {
+impl<T> Shared<T> {
     fn change<R>(&self, change: impl FnOnce(&mut T) -> R) {
         change(&mut self.value.lock().unwrap());
         self.changed.notify_all();
     }
 
     #[track_caller]
-    fn await_that(&self, is_so: impl Fn(&T) -> bool) {
+    fn await_value(&self, is_so: impl Fn(&T) -> bool) {
         let value = self.value.lock().unwrap();
         let (_value, waited) = self.changed.wait_timeout_while(value, PATIENCE, |value| !is_so(value)).unwrap();
-        assert!(!waited.timed_out(), "it never came to be");
+        assert!(!waited.timed_out(), "timed out waiting for the condition");
     }
 
     fn see<R>(&self, see: impl FnOnce(&T) -> R) -> R {
@@ -108,27 +109,27 @@ const USER_ID: IdAssignmentPolicy = IdAssignmentPolicy::UserId;
 mod managers {
     use super::*;
 
-    fn stage() -> (Stage, Arc<Probe>, Target) {
-        let stage = Stage::new([]);
-        let (probe, servant) = probe(&stage.orb);
-        let object = stage.poa.activate_shared(servant).unwrap();
+    fn fixture() -> (AdapterFixture, Arc<Probe>, Target) {
+        let fixture = AdapterFixture::new([]);
+        let (probe, servant) = probe(&fixture.orb);
+        let object = fixture.poa.activate_shared(servant).unwrap();
         let target = client(&object);
-        (stage, probe, target)
+        (fixture, probe, target)
     }
 
     #[test]
-    fn what_is_held_runs_when_the_manager_is_activated() {
-        let (stage, _probe, target) = stage();
-        assert_eq!(stage.manager.state(), State::Holding);
+    fn held_requests_run_when_the_manager_is_activated() {
+        let (fixture, _probe, target) = fixture();
+        assert_eq!(fixture.manager.state(), State::Holding);
         let calls: Vec<_> = (0..8)
             .map(|number| {
                 let target = target.clone();
                 in_background(move || target.add(number, 1))
             })
             .collect();
-        comes("the requests", || stage.held() == 8);
-        assert!(calls[0].try_recv().is_err(), "it was held");
-        stage.manager.activate().unwrap();
+        comes("the held requests", || fixture.held() == 8);
+        assert!(calls[0].try_recv().is_err(), "the request is held");
+        fixture.manager.activate().unwrap();
         for (number, call) in (0..).zip(calls) {
             assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), number + 1);
         }
@@ -136,97 +137,97 @@ mod managers {
     }
 
     #[test]
-    fn what_is_held_is_discarded_or_refused_with_the_state() {
-        let (stage, _probe, target) = stage();
+    fn held_requests_are_discarded_when_the_state_changes() {
+        let (fixture, _probe, target) = fixture();
         let held = in_background({
             let target = target.clone();
             move || target.ping()
         });
-        comes("the request", || stage.held() == 1);
-        assert!(held.try_recv().is_err(), "it was held");
-        stage.manager.discard_requests(false).unwrap();
+        comes("the held request", || fixture.held() == 1);
+        assert!(held.try_recv().is_err(), "the request is held");
+        fixture.manager.discard_requests(false).unwrap();
         for refused in [held.recv_timeout(PATIENCE).unwrap().unwrap_err(), target.ping().unwrap_err()] {
-            let told = (refused.kind(), refused.minor(), refused.completed());
-            assert_eq!(told, (SystemExceptionKind::Transient, minor::REQUEST_DISCARDED, CompletionStatus::No));
+            let outcome = (refused.kind(), refused.minor(), refused.completed());
+            assert_eq!(outcome, (SystemExceptionKind::Transient, minor::REQUEST_DISCARDED, CompletionStatus::No));
         }
-        stage.manager.deactivate(true, true).unwrap();
-        stage.manager.deactivate(true, true).unwrap();
+        fixture.manager.deactivate(true, true).unwrap();
+        fixture.manager.deactivate(true, true).unwrap();
         assert_eq!(target.ping().unwrap_err().kind(), SystemExceptionKind::ObjAdapter);
-        assert_eq!(stage.manager.activate(), Err(PoaError::AdapterInactive));
-        assert_eq!(stage.manager.hold_requests(false), Err(PoaError::AdapterInactive));
+        assert_eq!(fixture.manager.activate(), Err(PoaError::AdapterInactive));
+        assert_eq!(fixture.manager.hold_requests(false), Err(PoaError::AdapterInactive));
     }
 
     #[test]
-    fn waiting_ends_when_the_last_request_has_and_nothing_new_runs_then() {
-        let (stage, probe, target) = stage();
-        stage.manager.activate().unwrap();
+    fn hold_requests_waits_for_the_last_running_request() {
+        let (fixture, probe, target) = fixture();
+        fixture.manager.activate().unwrap();
         let running = in_background({
             let target = target.clone();
             move || target.hold(1)
         });
         probe.await_held(1);
-        let manager = stage.manager.clone();
+        let manager = fixture.manager.clone();
         let waiting = in_background(move || manager.hold_requests(true));
         assert!(waiting.recv_timeout(Duration::from_millis(20)).is_err(), "a request runs");
         probe.open(1);
         waiting.recv_timeout(PATIENCE).unwrap().unwrap();
         running.recv_timeout(PATIENCE).unwrap().unwrap();
-        stage.manager.activate().unwrap();
+        fixture.manager.activate().unwrap();
         target.ping().unwrap();
     }
 
     #[test]
-    fn waiting_also_ends_when_the_state_changes_again() {
-        let (stage, probe, target) = stage();
-        stage.manager.activate().unwrap();
+    fn waiting_for_completion_ends_when_the_state_changes_again() {
+        let (fixture, probe, target) = fixture();
+        fixture.manager.activate().unwrap();
         let running = in_background(move || target.hold(1));
         probe.await_held(1);
-        let manager = stage.manager.clone();
+        let manager = fixture.manager.clone();
         let waiting = in_background(move || manager.hold_requests(true));
-        comes("the other state", || stage.manager.state() == State::Holding);
+        comes("the state Holding", || fixture.manager.state() == State::Holding);
         assert!(waiting.recv_timeout(Duration::from_millis(20)).is_err(), "a request runs");
-        stage.manager.activate().unwrap();
+        fixture.manager.activate().unwrap();
         waiting.recv_timeout(PATIENCE).unwrap().unwrap();
         probe.open(1);
         running.recv_timeout(PATIENCE).unwrap().unwrap();
     }
 
     #[test]
-    fn waiting_inside_of_an_upcall_is_refused_and_changes_nothing() {
-        let stage = Stage::active([]);
-        let seen = Arc::<Board<Vec<PoaError>>>::default();
-        let (board, manager, poa) = (Arc::clone(&seen), stage.manager.clone(), stage.poa.clone());
-        let doing = servant(move |_, call| {
+    fn waiting_for_completion_within_an_upcall_is_refused_and_changes_nothing() {
+        let fixture = AdapterFixture::active([]);
+        let outcomes = Arc::<Shared<Vec<PoaError>>>::default();
+        let (board, manager, poa) = (Arc::clone(&outcomes), fixture.manager.clone(), fixture.poa.clone());
+        let deadlocking = servant(move |_, call| {
             let refused = [
                 manager.hold_requests(true),
                 manager.discard_requests(true),
                 manager.deactivate(true, true),
                 poa.destroy(true, true),
             ];
-            board.change(|seen| seen.extend(refused.into_iter().map(Result::unwrap_err)));
+            board.change(|outcomes| outcomes.extend(refused.into_iter().map(Result::unwrap_err)));
             call.reply(|_| Ok(()))
         });
-        let object = stage.poa.activate(doing).unwrap();
+        let object = fixture.poa.activate(deadlocking).unwrap();
         client(&object).ping().unwrap();
-        seen.see(|seen| {
-            for error in seen {
+        outcomes.see(|outcomes| {
+            for error in outcomes {
                 let PoaError::System(exception) = error else { panic!("{error:?}") };
-                let told = (exception.kind(), exception.minor());
-                assert_eq!(told, (SystemExceptionKind::BadInvOrder, minor::OPERATION_WOULD_DEADLOCK));
+                let outcome = (exception.kind(), exception.minor());
+                assert_eq!(outcome, (SystemExceptionKind::BadInvOrder, minor::OPERATION_WOULD_DEADLOCK));
             }
-            assert_eq!(seen.len(), 4);
+            assert_eq!(outcomes.len(), 4);
         });
-        assert_eq!(stage.manager.state(), State::Active);
+        assert_eq!(fixture.manager.state(), State::Active);
         client(&object).ping().unwrap();
     }
 
     #[test]
-    fn shutting_down_does_not_wait_for_what_is_held() {
-        let (stage, _probe, target) = stage();
+    fn shutdown_does_not_wait_for_held_requests() {
+        let (fixture, _probe, target) = fixture();
         let held = in_background(move || target.ping());
-        comes("the request", || stage.held() == 1);
-        assert!(held.try_recv().is_err(), "it was held");
-        stage.orb.shutdown(true).unwrap();
+        comes("the held request", || fixture.held() == 1);
+        assert!(held.try_recv().is_err(), "the request is held");
+        fixture.orb.shutdown(true).unwrap();
         let refused = held.recv_timeout(PATIENCE).unwrap().unwrap_err();
         assert_eq!(kind_and_completion(&refused), (SystemExceptionKind::ObjAdapter, CompletionStatus::No));
     }
@@ -235,29 +236,29 @@ mod managers {
 mod activators {
     use super::*;
 
-    /// Makes servants, and notes all it is asked.
+    /// A servant activator that records its calls.
     #[derive(Default)]
-    struct Making {
-        state: Board<Made>,
+    struct RecordingActivator {
+        state: Shared<ActivatorState>,
         servants: Mutex<Vec<Arc<Probe>>>,
     }
 
     #[derive(Default)]
-    struct Made {
+    struct ActivatorState {
         incarnated: usize,
         etherealized: Vec<(bool, bool)>,
         inside: usize,
         is_closed: bool,
     }
 
-    impl Making {
-        fn pass(&self) {
-            self.state.change(|made| {
-                made.inside += 1;
-                assert_eq!(made.inside, 1, "two calls at once for one object");
+    impl RecordingActivator {
+        fn enter_and_leave(&self) {
+            self.state.change(|state| {
+                state.inside += 1;
+                assert_eq!(state.inside, 1, "two calls at once for one object");
             });
-            self.state.await_that(|made| !made.is_closed);
-            self.state.change(|made| made.inside -= 1);
+            self.state.await_value(|state| !state.is_closed);
+            self.state.change(|state| state.inside -= 1);
         }
 
         fn servant(&self, index: usize) -> Arc<Probe> {
@@ -265,16 +266,16 @@ mod activators {
         }
     }
 
-    impl ServantActivator for Making {
+    impl ServantActivator for RecordingActivator {
         fn incarnate(&self, oid: &ObjectId, adapter: &Poa) -> Result<Arc<dyn Servant>, Incarnation> {
-            self.pass();
-            self.state.change(|made| made.incarnated += 1);
+            self.enter_and_leave();
+            self.state.change(|state| state.incarnated += 1);
             match oid.as_bytes() {
                 b"gone" => Err(SystemException::object_not_exist(7, CompletionStatus::No).into()),
                 b"there" => {
                     Err(Incarnation::ForwardRequest(adapter.create_reference_with_id(&"here".into(), "").unwrap()))
                 }
-                b"panic" => panic!("as asked"),
+                b"panic" => panic!("intended"),
                 b"own" | b"wrong" => {
                     let (probe, servant) = probe(adapter.orb());
                     adapter.activate_object_with_id(oid, Arc::clone(&servant)).unwrap();
@@ -292,182 +293,187 @@ mod activators {
         }
 
         fn etherealize(&self, _: &ObjectId, _: &Poa, _: Arc<dyn Servant>, cleanup: bool, remaining: bool) {
-            self.pass();
-            self.state.change(|made| made.etherealized.push((cleanup, remaining)));
+            self.enter_and_leave();
+            self.state.change(|state| state.etherealized.push((cleanup, remaining)));
         }
     }
 
-    fn stage() -> (Stage, Arc<Making>) {
-        let stage = Stage::active([SERVANT_MANAGER.into(), USER_ID.into()]);
-        let making = Arc::<Making>::default();
-        stage.poa.set_servant_manager(ServantManager::Activator(Arc::clone(&making) as _)).unwrap();
-        (stage, making)
+    fn fixture() -> (AdapterFixture, Arc<RecordingActivator>) {
+        let fixture = AdapterFixture::active([SERVANT_MANAGER.into(), USER_ID.into()]);
+        let activator = Arc::<RecordingActivator>::default();
+        fixture.poa.set_servant_manager(ServantManager::Activator(Arc::clone(&activator) as _)).unwrap();
+        (fixture, activator)
     }
 
     #[test]
-    fn first_requests_at_once_have_one_servant_made() {
-        let (stage, making) = stage();
-        making.state.change(|made| made.is_closed = true);
-        let object = stage.reference("account");
+    fn concurrent_first_requests_incarnate_one_servant() {
+        let (fixture, activator) = fixture();
+        activator.state.change(|state| state.is_closed = true);
+        let object = fixture.reference("account");
         let calls: Vec<_> = (0..6)
             .map(|number| {
                 let target = client(&object);
                 in_background(move || target.add(number, 0))
             })
             .collect();
-        making.state.await_that(|made| made.inside == 1);
+        activator.state.await_value(|state| state.inside == 1);
         assert!(calls[0].recv_timeout(Duration::from_millis(20)).is_err());
-        making.state.change(|made| made.is_closed = false);
+        activator.state.change(|state| state.is_closed = false);
         for call in calls {
             call.recv_timeout(PATIENCE).unwrap().unwrap();
         }
-        assert_eq!(making.state.see(|made| made.incarnated), 1);
-        assert_eq!(stage.poa.active_objects(), 1);
+        assert_eq!(activator.state.see(|state| state.incarnated), 1);
+        assert_eq!(fixture.poa.active_objects(), 1);
     }
 
     #[test]
-    fn an_object_is_etherealized_after_its_last_request_and_then_made_anew() {
-        let (stage, making) = stage();
-        let object = stage.reference("account");
+    fn an_object_is_etherealized_after_its_last_request_and_then_incarnated_again() {
+        let (fixture, activator) = fixture();
+        let object = fixture.reference("account");
         let target = client(&object);
         target.ping().unwrap();
-        let first = making.servant(0);
+        let first = activator.servant(0);
         let running = in_background({
             let target = client(&object);
             move || target.hold(1)
         });
         first.await_held(1);
         let id = ObjectId::from("account");
-        stage.poa.deactivate_object(&id).unwrap();
-        assert_eq!(stage.poa.deactivate_object(&id), Err(PoaError::ObjectNotActive));
-        assert_eq!(stage.poa.active_objects(), 0);
+        fixture.poa.deactivate_object(&id).unwrap();
+        assert_eq!(fixture.poa.deactivate_object(&id), Err(PoaError::ObjectNotActive));
+        assert_eq!(fixture.poa.active_objects(), 0);
         let next = in_background({
             let target = client(&object);
             move || target.count()
         });
         assert!(next.recv_timeout(Duration::from_millis(20)).is_err(), "the first servant is in use");
-        assert_eq!(making.state.see(|made| (made.incarnated, made.etherealized.len())), (1, 0));
-        making.state.change(|made| made.is_closed = true);
+        assert_eq!(activator.state.see(|state| (state.incarnated, state.etherealized.len())), (1, 0));
+        activator.state.change(|state| state.is_closed = true);
         first.open(1);
         running.recv_timeout(PATIENCE).unwrap().unwrap();
-        making.state.await_that(|made| made.inside == 1);
-        assert!(next.recv_timeout(Duration::from_millis(20)).is_err(), "it is being etherealized");
-        making.state.change(|made| made.is_closed = false);
+        activator.state.await_value(|state| state.inside == 1);
+        assert!(next.recv_timeout(Duration::from_millis(20)).is_err(), "the object is being etherealized");
+        activator.state.change(|state| state.is_closed = false);
         assert_eq!(next.recv_timeout(PATIENCE).unwrap().unwrap(), 0);
-        assert_eq!(making.state.see(|made| (made.incarnated, made.etherealized.clone())), (2, vec![(false, false)]));
+        assert_eq!(
+            activator.state.see(|state| (state.incarnated, state.etherealized.clone())),
+            (2, vec![(false, false)])
+        );
     }
 
     #[test]
-    fn deactivating_returns_at_once_and_activating_again_waits_for_the_end() {
-        let (stage, making) = stage();
-        let object = stage.reference("account");
+    fn deactivation_returns_at_once_and_reactivation_waits_for_etherealization() {
+        let (fixture, activator) = fixture();
+        let object = fixture.reference("account");
         client(&object).ping().unwrap();
-        making.state.change(|made| made.is_closed = true);
+        activator.state.change(|state| state.is_closed = true);
         let id = ObjectId::from("account");
-        stage.poa.deactivate_object(&id).unwrap();
-        making.state.await_that(|made| made.inside == 1);
-        let (poa, orb) = (stage.poa.clone(), stage.orb.clone());
+        fixture.poa.deactivate_object(&id).unwrap();
+        activator.state.await_value(|state| state.inside == 1);
+        let (poa, orb) = (fixture.poa.clone(), fixture.orb.clone());
         let activating = in_background(move || poa.activate_object_with_id(&"account".into(), probe(&orb).1));
-        assert!(activating.recv_timeout(Duration::from_millis(20)).is_err(), "it is being etherealized");
-        making.state.change(|made| made.is_closed = false);
+        assert!(activating.recv_timeout(Duration::from_millis(20)).is_err(), "the object is being etherealized");
+        activator.state.change(|state| state.is_closed = false);
         activating.recv_timeout(PATIENCE).unwrap().unwrap();
         client(&object).ping().unwrap();
-        assert_eq!(making.state.see(|made| (made.incarnated, made.etherealized.len())), (1, 1));
+        assert_eq!(activator.state.see(|state| (state.incarnated, state.etherealized.len())), (1, 1));
     }
 
     #[test]
-    fn an_activator_may_refuse_and_forward_and_fail() {
-        let (stage, making) = stage();
-        let refused = client(&stage.reference("gone")).ping().unwrap_err();
+    fn a_servant_activator_may_refuse_forward_or_panic() {
+        let (fixture, activator) = fixture();
+        let refused = client(&fixture.reference("gone")).ping().unwrap_err();
         assert_eq!((refused.kind(), refused.minor()), (SystemExceptionKind::ObjectNotExist, 7));
-        assert_eq!(client(&stage.reference("there")).add(1, 2).unwrap(), 3);
+        assert_eq!(client(&fixture.reference("there")).add(1, 2).unwrap(), 3);
         for _ in 0..2 {
-            let refused = client(&stage.reference("panic")).ping().unwrap_err();
+            let refused = client(&fixture.reference("panic")).ping().unwrap_err();
             assert_eq!(refused.kind(), SystemExceptionKind::Unknown);
         }
-        making.state.change(|made| assert_eq!(made.incarnated, 5));
-        assert_eq!(stage.poa.active_objects(), 1);
+        activator.state.change(|state| assert_eq!(state.incarnated, 5));
+        assert_eq!(fixture.poa.active_objects(), 1);
     }
 
     #[test]
-    fn an_activator_may_activate_the_object_itself_but_must_return_what_stands_there() {
-        let (stage, making) = stage();
-        client(&stage.reference("own")).ping().unwrap();
-        client(&stage.reference("own")).ping().unwrap();
-        assert_eq!(making.state.see(|made| made.incarnated), 1);
-        // A servant that stands behind another object, although it may stand behind one only.
+    fn an_object_activated_within_incarnate_must_have_the_returned_servant() {
+        let (fixture, activator) = fixture();
+        client(&fixture.reference("own")).ping().unwrap();
+        client(&fixture.reference("own")).ping().unwrap();
+        assert_eq!(activator.state.see(|state| state.incarnated), 1);
+        // A servant already active for another object, although the policy is UNIQUE_ID.
         for name in ["twice", "wrong"] {
-            let refused = client(&stage.reference(name)).ping().unwrap_err();
-            let told = (refused.kind(), refused.minor());
-            assert_eq!(told, (SystemExceptionKind::ObjAdapter, minor::INCARNATE_VIOLATED_POLICY), "{name}");
+            let refused = client(&fixture.reference(name)).ping().unwrap_err();
+            let outcome = (refused.kind(), refused.minor());
+            assert_eq!(outcome, (SystemExceptionKind::ObjAdapter, minor::INCARNATE_VIOLATED_POLICY), "{name}");
         }
-        client(&stage.reference("wrong")).ping().unwrap();
+        client(&fixture.reference("wrong")).ping().unwrap();
     }
 
     #[test]
-    fn an_adapter_may_be_destroyed_inside_of_its_own_upcall() {
-        let (stage, making) = stage();
-        let poa = stage.poa.clone();
+    fn an_adapter_may_be_destroyed_within_its_own_upcall() {
+        let (fixture, activator) = fixture();
+        let poa = fixture.poa.clone();
         let ending = servant(move |_, call| {
             poa.destroy(true, false).unwrap();
-            // Requests go on, and so may children be made nowhere and by nobody.
+            // Requests continue to run, but no children can be created.
             let PoaError::System(refused) = poa.create_poa("late", None, []).unwrap_err() else {
                 panic!("it is a system exception")
             };
             assert_eq!(refused.minor(), minor::POA_BEING_DESTROYED);
             call.reply(|_| Ok(()))
         });
-        stage.poa.activate_object_with_id(&"end".into(), Arc::new(ending)).unwrap();
-        let target = client(&stage.reference("end"));
+        fixture.poa.activate_object_with_id(&"end".into(), Arc::new(ending)).unwrap();
+        let target = client(&fixture.reference("end"));
         target.ping().unwrap();
-        making.state.await_that(|made| made.etherealized.len() == 1);
-        assert_eq!(making.state.see(|made| made.etherealized.clone()), [(true, false)]);
+        activator.state.await_value(|state| state.etherealized.len() == 1);
+        assert_eq!(activator.state.see(|state| state.etherealized.clone()), [(true, false)]);
         assert_eq!(target.ping().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
-        stage.poa.destroy(true, true).unwrap();
-        let PoaError::System(gone) = stage.poa.create_poa("late", None, []).unwrap_err() else {
+        fixture.poa.destroy(true, true).unwrap();
+        let PoaError::System(exception) = fixture.poa.create_poa("late", None, []).unwrap_err() else {
             panic!("it is a system exception")
         };
-        assert_eq!(gone.kind(), SystemExceptionKind::ObjectNotExist);
+        assert_eq!(exception.kind(), SystemExceptionKind::ObjectNotExist);
     }
 
     #[test]
-    fn at_the_end_of_the_adapter_or_the_orb_each_object_is_etherealized_once() {
-        let (stage, making) = stage();
+    fn destroying_the_adapter_or_the_orb_etherealizes_each_object_once() {
+        let (fixture, activator) = fixture();
         for name in ["a", "b", "c"] {
-            client(&stage.reference(name)).ping().unwrap();
+            client(&fixture.reference(name)).ping().unwrap();
         }
-        let target = client(&stage.reference("c"));
+        let target = client(&fixture.reference("c"));
         let running = in_background(move || target.hold(1));
-        making.servant(2).await_held(1);
-        let poa = stage.poa.clone();
+        activator.servant(2).await_held(1);
+        let poa = fixture.poa.clone();
         let destroying = in_background(move || poa.destroy(true, true));
-        making.state.await_that(|made| made.etherealized.len() == 2);
+        activator.state.await_value(|state| state.etherealized.len() == 2);
         assert!(destroying.recv_timeout(Duration::from_millis(20)).is_err(), "a request runs");
-        making.servant(2).open(1);
+        activator.servant(2).open(1);
         destroying.recv_timeout(PATIENCE).unwrap().unwrap();
         running.recv_timeout(PATIENCE).unwrap().unwrap();
-        assert_eq!(making.state.see(|made| made.etherealized.clone()), [(true, false); 3]);
-        let gone = stage.poa.create_reference_with_id(&"a".into(), "").unwrap_err();
-        assert!(matches!(gone, PoaError::System(exception) if exception.kind() == SystemExceptionKind::ObjectNotExist));
+        assert_eq!(activator.state.see(|state| state.etherealized.clone()), [(true, false); 3]);
+        let exception = fixture.poa.create_reference_with_id(&"a".into(), "").unwrap_err();
+        assert!(
+            matches!(exception, PoaError::System(exception) if exception.kind() == SystemExceptionKind::ObjectNotExist)
+        );
 
-        let poa = stage.root.create_poa("child", None, [SERVANT_MANAGER.into(), USER_ID.into()]).unwrap();
+        let poa = fixture.root.create_poa("child", None, [SERVANT_MANAGER.into(), USER_ID.into()]).unwrap();
         poa.the_poa_manager().activate().unwrap();
-        let making = Arc::<Making>::default();
-        poa.set_servant_manager(ServantManager::Activator(Arc::clone(&making) as _)).unwrap();
+        let activator = Arc::<RecordingActivator>::default();
+        poa.set_servant_manager(ServantManager::Activator(Arc::clone(&activator) as _)).unwrap();
         client(&poa.create_reference_with_id(&"d".into(), "").unwrap()).ping().unwrap();
-        stage.orb.shutdown(true).unwrap();
-        assert_eq!(making.state.see(|made| made.etherealized.clone()), [(true, false)]);
+        fixture.orb.shutdown(true).unwrap();
+        assert_eq!(activator.state.see(|state| state.etherealized.clone()), [(true, false)]);
     }
 
     #[test]
-    fn deactivating_the_manager_etherealizes_and_says_why() {
-        let (stage, making) = stage();
-        client(&stage.reference("a")).ping().unwrap();
-        stage.manager.deactivate(true, true).unwrap();
-        assert_eq!(making.state.see(|made| made.etherealized.clone()), [(true, false)]);
-        assert_eq!(client(&stage.reference("a")).ping().unwrap_err().kind(), SystemExceptionKind::ObjAdapter);
-        stage.poa.destroy(true, true).unwrap();
-        assert_eq!(making.state.see(|made| made.etherealized.len()), 1);
+    fn deactivating_the_manager_etherealizes_its_objects() {
+        let (fixture, activator) = fixture();
+        client(&fixture.reference("a")).ping().unwrap();
+        fixture.manager.deactivate(true, true).unwrap();
+        assert_eq!(activator.state.see(|state| state.etherealized.clone()), [(true, false)]);
+        assert_eq!(client(&fixture.reference("a")).ping().unwrap_err().kind(), SystemExceptionKind::ObjAdapter);
+        fixture.poa.destroy(true, true).unwrap();
+        assert_eq!(activator.state.see(|state| state.etherealized.len()), 1);
     }
 }
 
@@ -475,12 +481,12 @@ mod locators {
     use super::*;
 
     #[derive(Default)]
-    struct Finding {
-        state: Board<(usize, Vec<(String, usize)>)>,
+    struct RecordingLocator {
+        state: Shared<(usize, Vec<(String, usize)>)>,
         servants: Mutex<Vec<Arc<dyn Servant>>>,
     }
 
-    impl ServantLocator for Finding {
+    impl ServantLocator for RecordingLocator {
         fn preinvoke(&self, _: &ObjectId, _: &Poa, _: &str) -> Result<(Arc<dyn Servant>, Cookie), Incarnation> {
             let mut number = 0;
             self.state.change(|(begun, _)| {
@@ -497,73 +503,73 @@ mod locators {
         }
     }
 
-    fn stage(servant: Arc<dyn Servant>, orb: Orb) -> (Stage, Arc<Finding>) {
+    fn fixture(servant: Arc<dyn Servant>, orb: Orb) -> (AdapterFixture, Arc<RecordingLocator>) {
         let root = Poa::root(&orb).unwrap();
         let policies = [SERVANT_MANAGER.into(), ServantRetentionPolicy::NonRetain.into(), Policy::from(USER_ID)];
         let poa = root.create_poa("child", None, policies).unwrap();
         let manager = poa.the_poa_manager();
         manager.activate().unwrap();
-        let finding = Arc::<Finding>::default();
-        finding.servants.lock().unwrap().push(servant);
-        poa.set_servant_manager(ServantManager::Locator(Arc::clone(&finding) as _)).unwrap();
-        (Stage { orb, root, poa, manager }, finding)
+        let locator = Arc::<RecordingLocator>::default();
+        locator.servants.lock().unwrap().push(servant);
+        poa.set_servant_manager(ServantManager::Locator(Arc::clone(&locator) as _)).unwrap();
+        (AdapterFixture { orb, root, poa, manager }, locator)
     }
 
     #[test]
-    fn every_request_asks_and_tells_once_with_its_own_cookie() {
-        let orb = arranged(Orb::builder()).build().unwrap();
+    fn preinvoke_and_postinvoke_run_once_per_request_with_the_same_cookie() {
+        let orb = configured_servers(Orb::builder()).build().unwrap();
         let (_probe, servant) = probe(&orb);
-        let (stage, finding) = stage(servant, orb);
-        let target = client(&stage.reference("any"));
+        let (fixture, locator) = fixture(servant, orb);
+        let target = client(&fixture.reference("any"));
         target.ping().unwrap();
         target.fail(3).unwrap_err();
         target.panic().unwrap_err();
-        finding.state.await_that(|(_, ended)| ended.len() == 3);
-        let told = finding.state.see(|(_, ended)| ended.clone());
-        assert_eq!(told, [("ping".into(), 1), ("fail".into(), 2), ("panic".into(), 3)]);
+        locator.state.await_value(|(_, ended)| ended.len() == 3);
+        let calls = locator.state.see(|(_, ended)| ended.clone());
+        assert_eq!(calls, [("ping".into(), 1), ("fail".into(), 2), ("panic".into(), 3)]);
     }
 
     #[test]
-    fn a_request_that_is_answered_later_is_in_use_until_then() {
+    fn a_deferred_request_counts_as_running_until_its_answer() {
         let (servant, requests) = deferring();
-        let (stage, finding) = stage(Arc::new(servant), arranged(Orb::builder()).build().unwrap());
-        let target = client(&stage.reference("any"));
+        let (fixture, locator) = fixture(Arc::new(servant), configured_servers(Orb::builder()).build().unwrap());
+        let target = client(&fixture.reference("any"));
         let running = in_background(move || target.ping());
         let deferred = requests.recv_timeout(PATIENCE).unwrap();
-        let manager = stage.manager.clone();
+        let manager = fixture.manager.clone();
         let waiting = in_background(move || manager.hold_requests(true));
         assert!(waiting.recv_timeout(Duration::from_millis(20)).is_err(), "a request is not answered");
-        assert!(finding.state.see(|(_, ended)| ended.is_empty()));
+        assert!(locator.state.see(|(_, ended)| ended.is_empty()));
         let outcome = deferred.answer(|call| call.reply(|_| Ok(())));
         deferred.end(outcome);
         running.recv_timeout(PATIENCE).unwrap().unwrap();
         waiting.recv_timeout(PATIENCE).unwrap().unwrap();
-        finding.state.await_that(|(_, ended)| ended.len() == 1);
+        locator.state.await_value(|(_, ended)| ended.len() == 1);
     }
 
     #[test]
-    fn an_object_whose_request_is_answered_later_is_deactivated_after_that() {
-        let stage = Stage::active([]);
+    fn a_deactivated_servant_is_dropped_after_its_deferred_answer() {
+        let fixture = AdapterFixture::active([]);
         let (servant, requests) = deferring();
         let servant: Arc<dyn Servant> = Arc::new(servant);
-        let (object, watched) = (stage.poa.activate_shared(Arc::clone(&servant)).unwrap(), Arc::downgrade(&servant));
+        let (object, watched) = (fixture.poa.activate_shared(Arc::clone(&servant)).unwrap(), Arc::downgrade(&servant));
         drop(servant);
         let target = client(&object);
         let running = in_background(move || target.ping());
         let deferred = requests.recv_timeout(PATIENCE).unwrap();
-        stage.poa.deactivate(&object).unwrap();
-        assert!(watched.upgrade().is_some(), "it is in use");
+        fixture.poa.deactivate(&object).unwrap();
+        assert!(watched.upgrade().is_some(), "the servant is in use");
         let outcome = deferred.answer(|call| call.reply(|_| Ok(())));
         deferred.end(outcome);
         running.recv_timeout(PATIENCE).unwrap().unwrap();
-        // The upcall that deferred it may not have returned yet.
-        stage.poa.destroy(true, true).unwrap();
-        assert!(watched.upgrade().is_none(), "nobody uses it any longer");
+        // The upcall that deferred the request may not have returned yet.
+        fixture.poa.destroy(true, true).unwrap();
+        assert!(watched.upgrade().is_none(), "the servant is not in use any more");
     }
 }
 
-#[path = "poa/family.rs"]
-mod family;
+#[path = "poa/child_adapters.rs"]
+mod child_adapters;
 #[path = "poa/faults.rs"]
 mod faults;
 #[path = "poa/threads.rs"]

@@ -1,4 +1,5 @@
-//! Policies of calls: which of several is in force, and what each makes of a call (CORBA 3.3 Part 1, 8.9 and 17.2).
+//! Client policies: precedence between object, thread and ORB, and their effects on calls (CORBA 3.3 Part 1,
+//! 8.9 and 17.2).
 
 use std::{
     io::Write,
@@ -25,14 +26,17 @@ use spandrel_giop::{LocateStatus, MessageType, ReplyStatus, bare_message, begin_
 use spandrel_orb_tests::{
     Server,
     probe::{Target, TargetSkeleton},
-    support::{PATIENCE, block_on, comes, in_background, kind_and_completion, pretend, read_message, with_time_enough},
+    support::{
+        PATIENCE, block_on, comes, fake_server, in_background, kind_and_completion, read_message,
+        retry_with_longer_timeout,
+    },
 };
 
 const REBIND: PolicyType = 23;
 const SYNC_SCOPE: PolicyType = 24;
 const ROUND_TRIP: PolicyType = 32;
 
-/// Long enough for a call to get to a server of this process.
+/// A timeout within which a call normally reaches a server of this process.
 const SHORT: Duration = Duration::from_millis(100);
 
 const ADD: SetOverrideType = SetOverrideType::AddOverride;
@@ -56,7 +60,7 @@ fn assert_kind(
 
 // 8.9.1: object scope, then Current scope, then ORB scope, then the default.
 #[test]
-fn the_reference_goes_before_the_thread_and_the_thread_before_the_orb() {
+fn object_policies_precede_thread_policies_and_those_precede_orb_policies() {
     let server = Server::start();
     let target = server.client();
     let object = target.as_object().clone();
@@ -68,12 +72,12 @@ fn the_reference_goes_before_the_thread_and_the_thread_before_the_orb() {
     assert_eq!(scope_of(&object), SyncScopePolicy::WithServer);
     let own = object.set_policy_overrides(&[SyncScopePolicy::WithTarget.into()], ADD).unwrap();
     assert_eq!(scope_of(&own), SyncScopePolicy::WithTarget);
-    assert_eq!(scope_of(&object), SyncScopePolicy::WithServer, "the old reference is as it was");
+    assert_eq!(scope_of(&object), SyncScopePolicy::WithServer, "the original reference is unchanged");
     let elsewhere = object.clone();
-    let seen = in_background(move || scope_of(&elsewhere)).recv_timeout(PATIENCE).unwrap();
-    assert_eq!(seen, SyncScopePolicy::None, "what a thread has is its own");
+    let in_thread = in_background(move || scope_of(&elsewhere)).recv_timeout(PATIENCE).unwrap();
+    assert_eq!(in_thread, SyncScopePolicy::None, "thread policies apply to their thread only");
     let other = Orb::builder().build().unwrap().reference(object.ior().clone());
-    assert_eq!(scope_of(&other), SyncScopePolicy::WithTransport, "an ORB's are its own");
+    assert_eq!(scope_of(&other), SyncScopePolicy::WithTransport, "ORB policies apply to their ORB only");
     orb.policy_current().set_policy_overrides(&[], SetOverrideType::SetOverride).unwrap();
     assert_eq!(scope_of(&object), SyncScopePolicy::None);
     assert!(orb.policy_current().policy_overrides(&[]).is_empty());
@@ -81,21 +85,21 @@ fn the_reference_goes_before_the_thread_and_the_thread_before_the_orb() {
     assert_eq!(set.iter().map(Policy::policy_type).collect::<Vec<_>>(), [SYNC_SCOPE]);
 }
 
-// 17.2.4.6, at each level.
+// 17.2.4.6, on the reference, the ORB and the thread.
 #[test]
-fn the_round_trip_is_limited_at_every_level() {
+fn a_roundtrip_timeout_applies_on_reference_orb_and_thread() {
     let server = Server::start();
-    let late = |call: &dyn Fn(Policy) -> Result<(), SystemException>| {
-        with_time_enough(SHORT, |time| {
+    let call_until_maybe = |call: &dyn Fn(Policy) -> Result<(), SystemException>| {
+        retry_with_longer_timeout(SHORT, |time| {
             let ended = call(RelativeRoundtripTimeoutPolicy(time).into()).unwrap_err();
             assert_eq!(ended.kind(), SystemExceptionKind::Timeout);
             (ended.completed() == CompletionStatus::Maybe).then_some(time)
         })
     };
-    late(&|limit| with(&server.client(), limit).hold(1));
+    call_until_maybe(&|limit| with(&server.client(), limit).hold(1));
     let of_orb = server.client();
     let manager = of_orb.as_object().orb().policy_manager();
-    let time = late(&|limit| {
+    let time = call_until_maybe(&|limit| {
         manager.set_policy_overrides(&[limit], ADD).unwrap();
         of_orb.hold(1)
     });
@@ -104,7 +108,7 @@ fn the_round_trip_is_limited_at_every_level() {
     let of_thread = server.client();
     let current = of_thread.as_object().orb().policy_current();
     for call in [|target: &Target| target.hold(1), |target: &Target| block_on(target.hold_async(1))] {
-        late(&|limit| {
+        call_until_maybe(&|limit| {
             current.set_policy_overrides(&[limit], ADD).unwrap();
             call(&of_thread)
         });
@@ -115,7 +119,7 @@ fn the_round_trip_is_limited_at_every_level() {
 }
 
 #[test]
-fn a_setting_is_a_policy_of_the_orb() {
+fn the_request_timeout_setting_is_a_policy_of_the_orb() {
     let orb = Orb::builder().request_timeout(Some(SHORT)).build().unwrap();
     let set = orb.policy_manager().policy_overrides(&[ROUND_TRIP]);
     assert_eq!(set[0].value(), Some(&RelativeRoundtripTimeoutPolicy(SHORT)));
@@ -124,7 +128,7 @@ fn a_setting_is_a_policy_of_the_orb() {
 
 // 17.2.4.2, 17.2.4.4, 17.2.4.5.
 #[test]
-fn points_in_time_and_limits_of_sending_are_kept() {
+fn expired_end_times_and_request_timeouts_fail_before_sending() {
     let server = Server::start();
     let target = server.client();
     target.ping().unwrap();
@@ -144,7 +148,7 @@ fn points_in_time_and_limits_of_sending_are_kept() {
         assert_kind(block_on(limited.ping_async()), SystemExceptionKind::Timeout, CompletionStatus::No);
     }
     assert_eq!(target.count().unwrap(), 0, "nothing was sent");
-    with_time_enough(SHORT, |time| {
+    retry_with_longer_timeout(SHORT, |time| {
         let ended = with(&target, ReplyEndTimePolicy(SystemTime::now() + time)).hold(1).unwrap_err();
         (ended.completed() == CompletionStatus::Maybe).then(|| assert_eq!(ended.kind(), SystemExceptionKind::Timeout))
     });
@@ -152,9 +156,9 @@ fn points_in_time_and_limits_of_sending_are_kept() {
     with(&target, ReplyEndTimePolicy(SystemTime::now() + PATIENCE)).ping().unwrap();
 }
 
-// 17.2.4.5: it limits the delivery of the request, and not that of the reply.
+// 17.2.4.5: the policy limits the delivery of the request, not of the reply.
 #[test]
-fn a_reply_may_come_after_the_time_for_its_request() {
+fn a_reply_may_arrive_after_the_request_timeout() {
     let server = Server::start();
     let limited = with(&server.client(), RelativeRequestTimeoutPolicy(SHORT * 10));
     limited.ping().unwrap();
@@ -168,31 +172,31 @@ fn a_reply_may_come_after_the_time_for_its_request() {
     held.recv_timeout(PATIENCE).unwrap().unwrap();
 }
 
-/// A one-way that fails in the servant, and one to an object that is not there.
+/// Outcomes of a one-way request that fails in the servant, and of one to a deactivated object.
 fn one_way_outcomes(server: &Server, client: &Target, scope: SyncScopePolicy) -> [Result<(), SystemExceptionKind>; 2] {
-    let nobody = server.poa.activate(TargetSkeleton::new(Arc::clone(&server.probe))).unwrap();
-    server.poa.deactivate(&nobody).unwrap();
-    let nobody = Target::unchecked_narrow(&client.as_object().orb().reference(nobody.ior().clone()));
+    let deactivated = server.poa.activate(TargetSkeleton::new(Arc::clone(&server.probe))).unwrap();
+    server.poa.deactivate(&deactivated).unwrap();
+    let deactivated = Target::unchecked_narrow(&client.as_object().orb().reference(deactivated.ior().clone()));
     let kind = |outcome: Result<(), SystemException>| outcome.map_err(|error| error.kind());
     let outcome = |target: &Target| {
         let target = with(target, scope);
-        let (waited, awaited) = (kind(target.note(&[8])), kind(block_on(target.note_async(&[8]))));
-        assert_eq!(waited, awaited);
-        waited
+        let (blocking, polled) = (kind(target.note(&[8])), kind(block_on(target.note_async(&[8]))));
+        assert_eq!(blocking, polled);
+        blocking
     };
-    [outcome(client), outcome(&nobody)]
+    [outcome(client), outcome(&deactivated)]
 }
 
-// 17.2.2.1: what a client of each scope learns.
+// 17.2.2.1: the outcomes that a client of each scope observes.
 #[test]
-fn a_one_way_returns_when_its_sync_scope_says() {
+fn a_one_way_returns_according_to_its_sync_scope() {
     let server = Server::start();
-    let (unknown, nobody) = (Err(SystemExceptionKind::Unknown), Err(SystemExceptionKind::ObjectNotExist));
-    // From another ORB, and from the server's own.
+    let (unknown, deactivated) = (Err(SystemExceptionKind::Unknown), Err(SystemExceptionKind::ObjectNotExist));
+    // From another ORB, and collocated.
     for client in [server.client(), Target::unchecked_narrow(&server.object)] {
         let outcomes = |scope| one_way_outcomes(&server, &client, scope);
-        assert_eq!(outcomes(SyncScopePolicy::WithServer), [Ok(()), nobody]);
-        assert_eq!(outcomes(SyncScopePolicy::WithTarget), [unknown, nobody]);
+        assert_eq!(outcomes(SyncScopePolicy::WithServer), [Ok(()), deactivated]);
+        assert_eq!(outcomes(SyncScopePolicy::WithTarget), [unknown, deactivated]);
     }
     let client = server.client();
     assert_eq!(one_way_outcomes(&server, &client, SyncScopePolicy::None), [Ok(()), Ok(())]);
@@ -200,7 +204,7 @@ fn a_one_way_returns_when_its_sync_scope_says() {
     let target = server.client();
     for count in 1..=3 {
         with(&target, SyncScopePolicy::WithTarget).note(&[7]).unwrap();
-        assert_eq!(server.client().count().unwrap(), count, "it has run when the call returns");
+        assert_eq!(server.client().count().unwrap(), count, "the operation has run when the call returns");
     }
 }
 
@@ -216,8 +220,9 @@ fn a_synchronised_one_way_follows_a_forwarding() {
     comes("both", || new.probe.counted() == 2);
 }
 
-/// Answers requests and questions for places until told to stop; what it was sent.
-fn answering(mut stream: TcpStream, mut goes_on: impl FnMut(&[u8]) -> bool) {
+/// Answers Requests and LocateRequests until `goes_on` returns false for a message; then sends
+/// CloseConnection.
+fn answer_until(mut stream: TcpStream, mut goes_on: impl FnMut(&[u8]) -> bool) {
     while let Ok(message) = read_message(&mut stream) {
         let wire = Wire::default();
         let id = u32::from_ne_bytes(message[12..16].try_into().unwrap());
@@ -235,26 +240,26 @@ fn answering(mut stream: TcpStream, mut goes_on: impl FnMut(&[u8]) -> bool) {
         body.end(&mut out).unwrap();
         stream.write_all(&out.to_vec()).unwrap();
         if !goes_on(&message) {
-            // Nothing that comes from now on is acted on (9.4.6).
+            // Later messages are not processed (9.4.6).
             stream.write_all(&bare_message(wire.version, wire.order, MessageType::CloseConnection)).unwrap();
             return;
         }
     }
 }
 
-fn pretended(port: u16) -> Target {
+fn fake_target(port: u16) -> Target {
     let orb = Orb::builder().build().unwrap();
     Target::unchecked_narrow(&orb.string_to_object(&format!("corbaloc:iiop:1.2@127.0.0.1:{port}/x")).unwrap())
 }
 
 // Part 2, 9.4.2.1: the flags of a GIOP 1.2 request.
 #[test]
-fn the_sync_scope_is_said_in_the_response_flags() {
-    let (said, flags) = mpsc::channel();
-    let port = pretend(move |_, stream| {
-        answering(stream, |message| said.send(message[16]).is_ok());
+fn the_sync_scope_determines_the_response_flags() {
+    let (send, flags) = mpsc::channel();
+    let port = fake_server(move |_, stream| {
+        answer_until(stream, |message| send.send(message[16]).is_ok());
     });
-    let target = pretended(port);
+    let target = fake_target(port);
     for (scope, expected) in [
         (SyncScopePolicy::None, 0),
         (SyncScopePolicy::WithTransport, 0),
@@ -266,9 +271,9 @@ fn the_sync_scope_is_said_in_the_response_flags() {
     }
 }
 
-// Before GIOP 1.2 there is one flag: a reply, or none.
+// Before GIOP 1.2 there is one flag: whether a reply is expected.
 #[test]
-fn older_versions_wait_for_the_reply_of_a_synchronised_one_way() {
+fn giop_1_0_and_1_1_wait_for_the_reply_of_a_synchronised_one_way() {
     let server = Server::start();
     for version in [GiopVersion::V1_0, GiopVersion::V1_1] {
         let target = with(&server.client_with(Orb::builder().giop_version(version)), SyncScopePolicy::WithTarget);
@@ -278,7 +283,7 @@ fn older_versions_wait_for_the_reply_of_a_synchronised_one_way() {
     }
 }
 
-// 17.2.1.2: only a bound reference is kept from being bound elsewhere.
+// 17.2.1.2: the policy applies to a bound reference only.
 #[test]
 fn a_bound_reference_that_must_not_be_rebound_raises_rebind() {
     for rebind in [RebindPolicy::NoRebind, RebindPolicy::NoReconnect] {
@@ -290,16 +295,16 @@ fn a_bound_reference_that_must_not_be_rebound_raises_rebind() {
         assert_kind(block_on(bound.ping_async()), SystemExceptionKind::Rebind, CompletionStatus::No);
         with(&bound, RebindPolicy::Transparent).ping().unwrap();
         unbound.ping().unwrap();
-        // 8.3.10: the only way to rebind then.
+        // 8.3.10: validate_connection may rebind explicitly.
         assert!(bound.as_object().validate_connection().unwrap().0);
         bound.ping().unwrap();
         assert_eq!(new.client().add(1, 1).unwrap(), 2);
     }
 }
 
-// The policy of the thread counts as well, and counts for a reference that was bound under another.
+// The policy of the thread applies too, also to a reference that was bound under another policy.
 #[test]
-fn what_was_bound_transparently_is_bound_all_the_same() {
+fn a_no_rebind_policy_of_the_thread_applies_to_references_bound_before() {
     let (old, new) = (Server::start(), Server::start());
     let target = old.client();
     target.ping().unwrap();
@@ -313,16 +318,16 @@ fn what_was_bound_transparently_is_bound_all_the_same() {
 
 // 17.2.1.2, NO_RECONNECT.
 #[test]
-fn a_connection_that_was_closed_is_not_opened_again_unless_it_may() {
+fn a_closed_connection_is_reopened_under_no_rebind_but_not_under_no_reconnect() {
     for is_allowed in [true, false] {
         // Each connection ends after one answer.
         let (ended, closed) = mpsc::channel();
-        let port = pretend(move |_, stream| {
-            answering(stream, |_| false);
+        let port = fake_server(move |_, stream| {
+            answer_until(stream, |_| false);
             let _ = ended.send(());
         });
         let rebind = if is_allowed { RebindPolicy::NoRebind } else { RebindPolicy::NoReconnect };
-        let target = with(&pretended(port), rebind);
+        let target = with(&fake_target(port), rebind);
         target.ping().unwrap();
         closed.recv_timeout(PATIENCE).unwrap();
         if is_allowed {
@@ -336,15 +341,15 @@ fn a_connection_that_was_closed_is_not_opened_again_unless_it_may() {
 }
 
 #[test]
-fn a_closed_connection_is_opened_again_when_that_is_asked_for() {
+fn validate_connection_reopens_a_connection_under_no_reconnect() {
     let answered = Arc::new(AtomicBool::new(false));
-    let lives = Arc::clone(&answered);
+    let stays_open = Arc::clone(&answered);
     let (ended, closed) = mpsc::channel();
-    let port = pretend(move |_, stream| {
-        answering(stream, |_| lives.load(Ordering::SeqCst));
+    let port = fake_server(move |_, stream| {
+        answer_until(stream, |_| stays_open.load(Ordering::SeqCst));
         let _ = ended.send(());
     });
-    let target = with(&pretended(port), RebindPolicy::NoReconnect);
+    let target = with(&fake_target(port), RebindPolicy::NoReconnect);
     target.ping().unwrap();
     closed.recv_timeout(PATIENCE).unwrap();
     assert_kind(target.ping(), SystemExceptionKind::Rebind, CompletionStatus::No);
@@ -354,7 +359,7 @@ fn a_closed_connection_is_opened_again_when_that_is_asked_for() {
 }
 
 #[test]
-fn validating_says_that_there_is_no_object() {
+fn validate_connection_raises_object_not_exist_for_a_deactivated_object() {
     let server = Server::start();
     let target = server.client();
     server.poa.deactivate(&server.object).unwrap();
@@ -362,9 +367,10 @@ fn validating_says_that_there_is_no_object() {
     assert_kind(refused, SystemExceptionKind::ObjectNotExist, CompletionStatus::No);
 }
 
-// 8.3.9: policies of adapters are no client's; 30 is the standard's code for two of a type.
+// 8.3.9: adapter policies are refused for clients; 30 is the standard's minor code for two policies of a
+// type.
 #[test]
-fn what_clients_may_not_set_is_refused() {
+fn adapter_policies_and_duplicate_types_are_refused_for_clients() {
     #[derive(Debug)]
     struct Foreign(PolicyType);
     impl PolicyValue for Foreign {
@@ -386,7 +392,7 @@ fn what_clients_may_not_set_is_refused() {
 
 // 8.8.2 and the values of 17.2.
 #[test]
-fn policies_are_made_of_their_standard_values() {
+fn create_policy_accepts_the_standards_values() {
     let orb = Orb::builder().build().unwrap();
     let of = |policy_type, any: &Any| orb.create_policy(policy_type, any);
     let short = |value: i16| Any::new(&value).unwrap();
@@ -410,7 +416,7 @@ fn policies_are_made_of_their_standard_values() {
 
 // 16.7.2.12, 16.7.3.
 #[test]
-fn other_policies_are_made_by_those_who_are_registered_for_them() {
+fn a_registered_policy_factory_creates_other_policy_types() {
     #[derive(Debug, PartialEq)]
     struct Colour(i32);
     impl PolicyValue for Colour {
@@ -418,8 +424,8 @@ fn other_policies_are_made_by_those_who_are_registered_for_them() {
             5000
         }
     }
-    struct Colours;
-    impl PolicyFactory for Colours {
+    struct ColourFactory;
+    impl PolicyFactory for ColourFactory {
         fn create_policy(&self, _: PolicyType, value: &Any) -> Result<Policy, PolicyError> {
             value.extract().map(|colour| Colour(colour).into()).map_err(|_| PolicyError::BadPolicyValue)
         }
@@ -428,15 +434,15 @@ fn other_policies_are_made_by_those_who_are_registered_for_them() {
     let object = server.client().as_object().clone();
     let orb = object.orb();
     assert_eq!(object.policy(5000).unwrap_err().minor(), minor::UNKNOWN_POLICY_TYPE);
-    orb.register_policy_factory(5000, spandrel::net::sync::Arc::new(Colours)).unwrap();
+    orb.register_policy_factory(5000, spandrel::net::sync::Arc::new(ColourFactory)).unwrap();
     assert!(object.policy(5000).unwrap().is_none());
-    let made = orb.create_policy(5000, &Any::new(&7i32).unwrap()).unwrap();
-    let coloured = object.set_policy_overrides(&[made], ADD).unwrap();
+    let created = orb.create_policy(5000, &Any::new(&7i32).unwrap()).unwrap();
+    let coloured = object.set_policy_overrides(&[created], ADD).unwrap();
     assert_eq!(coloured.policy(5000).unwrap().unwrap().value(), Some(&Colour(7)));
     let refused = orb.create_policy(5000, &Any::new("red").unwrap()).unwrap_err();
     assert_eq!(refused, PolicyError::BadPolicyValue);
     for taken in [5000, REBIND] {
-        let again = orb.register_policy_factory(taken, spandrel::net::sync::Arc::new(Colours)).unwrap_err();
+        let again = orb.register_policy_factory(taken, spandrel::net::sync::Arc::new(ColourFactory)).unwrap_err();
         assert_eq!((again.kind(), again.minor()), (SystemExceptionKind::BadInvOrder, minor::POLICY_FACTORY_REGISTERED));
     }
 }

@@ -1,4 +1,5 @@
-//! What becomes of connections that share a few threads: who is waited for, who is not, and what is left of them.
+//! Connections served by a shared thread pool: slow and malicious clients must not delay others, and nothing
+//! is left over at the end.
 
 use spandrel_test_support::alone;
 use std::{
@@ -21,12 +22,12 @@ use spandrel_orb_tests::{
     support::{PATIENCE, comes, in_background, read_message},
 };
 
-/// Servers whose connections have no threads of their own.
+/// An ORB whose connections have no threads of their own.
 fn pooled() -> OrbBuilder {
     Orb::builder().concurrency(Concurrency::LeaderFollowers { threads: None })
 }
 
-/// How many threads this process has, by their names.
+/// Number of threads of this process with this name.
 #[cfg(target_os = "linux")]
 fn threads_named(name: &str) -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
@@ -36,7 +37,7 @@ fn threads_named(name: &str) -> usize {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn many_connections_need_no_threads_of_their_own() {
+fn pooled_connections_have_no_threads_of_their_own() {
     alone(|| {
         let server = Server::with(pooled());
         let clients: Vec<_> = (0..200).map(|_| server.client()).collect();
@@ -50,7 +51,7 @@ fn many_connections_need_no_threads_of_their_own() {
     });
 }
 
-/// Has so many calls, each over a connection of its own, last until yet another client has released them.
+/// Holds `calls` calls, each over its own connection, until another client has released them.
 fn hold_and_release(server: &Server, calls: u32) {
     let held: Vec<_> = (0..calls)
         .map(|gate| {
@@ -69,7 +70,7 @@ fn hold_and_release(server: &Server, calls: u32) {
 }
 
 #[test]
-fn every_thread_may_be_held_up_and_others_are_still_served() {
+fn upcalls_that_hold_every_thread_do_not_block_other_clients() {
     alone(|| {
         let server = Server::with(pooled());
         hold_and_release(&server, 100);
@@ -77,7 +78,7 @@ fn every_thread_may_be_held_up_and_others_are_still_served() {
 }
 
 #[test]
-fn a_connection_that_was_taken_over_goes_back_to_the_reactor() {
+fn a_quiet_connection_returns_to_the_reactor() {
     alone(|| {
         let server = Server::with(pooled());
         let target = server.client_with(Orb::builder().connections_per_peer(1));
@@ -96,7 +97,7 @@ fn a_connection_that_was_taken_over_goes_back_to_the_reactor() {
     });
 }
 
-/// How many sockets of this process are connected to somebody from this port.
+/// Number of connected sockets of this process with this local port.
 #[cfg(target_os = "linux")]
 fn connections_at(port: u16) -> usize {
     let descriptors = std::fs::read_dir("/proc/self/fd").unwrap();
@@ -113,7 +114,7 @@ fn connections_at(port: u16) -> usize {
     connected.count()
 }
 
-/// Lets this process have as many open files as the system allows it; how many that are.
+/// Raises the descriptor limit to its maximum, and returns it.
 fn descriptors() -> usize {
     #[cfg(unix)]
     {
@@ -126,12 +127,12 @@ fn descriptors() -> usize {
     usize::MAX
 }
 
-/// Waits until no connection of the server is left, nor a thread that took over.
-fn await_nothing_left(port: u16) {
+/// Waits until the server has no connections and no relief threads.
+fn await_all_ended(port: u16) {
     #[cfg(target_os = "linux")]
     {
         comes("the end of the connections", || connections_at(port) == 0);
-        comes("the end of the threads that took over", || threads_named("spandrel-relief") == 0);
+        comes("the end of the relief threads", || threads_named("spandrel-relief") == 0);
     }
     let _ = port;
 }
@@ -144,7 +145,7 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// A request as octets.
+/// An encoded request.
 fn request(
     server: &Server,
     response: ResponseFlags,
@@ -161,20 +162,20 @@ fn request(
     out.to_vec()
 }
 
-fn request_to_add(server: &Server, a: u32, b: u32) -> Vec<u8> {
+fn add_request(server: &Server, a: u32, b: u32) -> Vec<u8> {
     request(server, ResponseFlags::TWO_WAY, "add", |out| {
         out.u32(a);
         out.u32(b);
     })
 }
 
-/// The sum that the server answers with.
+/// Reads a reply to `add`.
 fn read_sum(stream: &mut TcpStream) -> u32 {
     let reply = read_message(stream).unwrap();
     u32::from_le_bytes(*reply.last_chunk().unwrap())
 }
 
-/// Somebody who calls all the time.
+/// A client that calls continuously.
 #[derive(Default)]
 struct Caller {
     is_done: AtomicBool,
@@ -182,7 +183,7 @@ struct Caller {
 }
 
 impl Caller {
-    fn converse(&self, server: &Server) {
+    fn call_until_done(&self, server: &Server) {
         let target = server.client();
         while !self.is_done.load(Ordering::SeqCst) {
             assert_eq!(target.add(1, 2).unwrap(), 3);
@@ -190,32 +191,32 @@ impl Caller {
         }
     }
 
-    /// Waits until another call was answered that began after this.
+    /// Waits until a call was answered that began after this.
     fn await_call(&self) {
         let before = self.calls.load(Ordering::SeqCst);
-        comes("somebody else's turn", || self.calls.load(Ordering::SeqCst) > before + 1);
+        comes("another client's call", || self.calls.load(Ordering::SeqCst) > before + 1);
     }
 }
 
-/// Has somebody call all the time while `disturbance` lasts, and check every answer.
-fn while_another_calls(server: &Server, disturbance: impl FnOnce(&Caller)) {
-    /// Also by a panic, lest the test wait for the caller.
-    struct Done<'c>(&'c Caller);
-    impl Drop for Done<'_> {
+/// Runs `disturbance` while another client calls continuously and checks every answer.
+fn with_another_caller(server: &Server, disturbance: impl FnOnce(&Caller)) {
+    /// Ends the caller also on a panic, so that the scope does not wait for it.
+    struct EndOnDrop<'c>(&'c Caller);
+    impl Drop for EndOnDrop<'_> {
         fn drop(&mut self) {
             self.0.is_done.store(true, Ordering::SeqCst);
         }
     }
     let caller = Caller::default();
     thread::scope(|scope| {
-        scope.spawn(|| caller.converse(server));
-        let _done = Done(&caller);
+        scope.spawn(|| caller.call_until_done(server));
+        let _done = EndOnDrop(&caller);
         disturbance(&caller);
         caller.await_call();
     });
 }
 
-/// The shortest time in which `attempt` could be done: others use this machine as well.
+/// The shortest of several attempts, because other programs use this machine as well.
 fn best_of(attempts: u32, limit: Duration, mut attempt: impl FnMut() -> Duration) -> Duration {
     let mut best = attempt();
     for _ in 1..attempts {
@@ -228,41 +229,42 @@ fn best_of(attempts: u32, limit: Duration, mut attempt: impl FnMut() -> Duration
 }
 
 #[test]
-fn clients_that_send_nonsense_and_stay_delay_nobody() {
+fn malformed_connections_that_stay_open_delay_no_other_client() {
     alone(|| {
-        const STUBBORN: u32 = 200;
+        const MALFORMED: u32 = 200;
         let server = Server::with(pooled());
-        let mut stubborn = Vec::new();
+        let mut malformed = Vec::new();
         let start = Instant::now();
-        for number in 0..STUBBORN {
+        for number in 0..MALFORMED {
             let mut stream = connect(&server);
             stream.write_all(b"this is not GIOP").unwrap();
-            stubborn.push(stream);
-            // A new connection each, behind the stubborn ones.
+            malformed.push(stream);
+            // A new connection each time, accepted after the malformed ones.
             let mut stream = connect(&server);
-            stream.write_all(&request_to_add(&server, number, 1)).unwrap();
+            stream.write_all(&add_request(&server, number, 1)).unwrap();
             assert_eq!(read_sum(&mut stream), number + 1);
         }
-        // Each is given half a second to hear what it did wrong. In a few threads that would be far longer in all.
+        // The server keeps each malformed connection half a second for its MessageError. With few threads one
+        // after the other would take far longer.
         assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
-        for mut stream in stubborn {
-            let mut said = Vec::new();
-            stream.read_to_end(&mut said).unwrap();
-            assert!(said.len() == 12 && said.starts_with(b"GIOP") && said[7] == 6, "{said:02x?}");
+        for mut stream in malformed {
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).unwrap();
+            assert!(answer.len() == 12 && answer.starts_with(b"GIOP") && answer[7] == 6, "{answer:02x?}");
         }
-        await_nothing_left(server.port());
+        await_all_ended(server.port());
     });
 }
 
 #[test]
-fn clients_that_do_not_read_their_answers_are_not_waited_for() {
+fn clients_that_do_not_read_their_replies_delay_no_other_client() {
     alone(|| {
         const STALLED: u8 = 60;
         const OCTETS: usize = 512 * 1024;
-        // What the server's side of the connection holds is far less than an answer, and so is what the client's side does.
+        // The socket buffers of both sides are far smaller than a reply.
         let server = Server::with(pooled().socket_queues(Some(16 * 1024), None));
         let mut stalled = Vec::new();
-        while_another_calls(&server, |caller| {
+        with_another_caller(&server, |caller| {
             for number in 0..STALLED {
                 let mut stream = connect(&server);
                 let data = vec![number; OCTETS];
@@ -277,25 +279,25 @@ fn clients_that_do_not_read_their_answers_are_not_waited_for() {
                 assert_eq!(late.add(number, 1).unwrap(), number + 1);
             }
         });
-        // Some read after all.
+        // Some of the clients read in the end.
         for (number, mut stream) in (0..).zip(stalled).step_by(3) {
             let reply = read_message(&mut stream).unwrap();
             assert!(reply.len() > OCTETS && reply[reply.len() - OCTETS..].iter().all(|octet| *octet == number));
         }
-        await_nothing_left(server.port());
+        await_all_ended(server.port());
     });
 }
 
 #[test]
-fn connections_that_run_one_request_at_a_time_do_not_keep_every_thread() {
+fn connections_limited_to_one_request_do_not_block_the_pool() {
     alone(|| {
         let server = Server::with(pooled().max_requests_per_connection(1));
         hold_and_release(&server, 50);
-        await_nothing_left(server.port());
+        await_all_ended(server.port());
     });
 }
 
-/// Has so many connections call something that lasts until it is released; how long it takes until all have begun.
+/// Sends a `hold` over each connection; returns the time until all have begun.
 fn hold_all(
     server: &Server,
     clients: &mut [TcpStream],
@@ -314,10 +316,11 @@ fn hold_all(
 }
 
 #[test]
-fn one_ways_that_last_do_not_keep_every_thread() {
+fn long_one_ways_do_not_block_the_pool() {
     alone(|| {
         const HELD: u32 = 200;
-        // A one-way may keep its connection's reading for a tenth of a second. Four threads would need five seconds for all.
+        // A one-way delays the reading of its connection by a tenth of a second at most. With four threads,
+        // all would take five seconds.
         const LIMIT: Duration = Duration::from_secs(3);
         let server = Server::with(pooled());
         let mut clients: Vec<TcpStream> = (0..HELD).map(|_| connect(&server)).collect();
@@ -325,7 +328,7 @@ fn one_ways_that_last_do_not_keep_every_thread() {
         let best = best_of(5, LIMIT, || {
             let elapsed = hold_all(&server, &mut clients, gates.clone(), ResponseFlags::NONE);
             for (number, stream) in (0..).zip(&mut clients) {
-                stream.write_all(&request_to_add(&server, number, 7)).unwrap();
+                stream.write_all(&add_request(&server, number, 7)).unwrap();
                 assert_eq!(read_sum(stream), number + 7);
             }
             gates = gates.end..gates.end + HELD;
@@ -333,12 +336,12 @@ fn one_ways_that_last_do_not_keep_every_thread() {
         });
         assert!(best < LIMIT, "{best:?}");
         drop(clients);
-        await_nothing_left(server.port());
+        await_all_ended(server.port());
     });
 }
 
 #[test]
-fn shutdown_lets_go_of_every_connection_and_of_all_that_it_served() {
+fn shutdown_releases_all_connections_and_servants() {
     alone(|| {
         let server = Server::with(pooled().shutdown_timeout(Duration::from_millis(200)));
         let port = server.port();
@@ -351,7 +354,7 @@ fn shutdown_lets_go_of_every_connection_and_of_all_that_it_served() {
         for stream in &mut silent[5..10] {
             stream.write_all(b"this is not GIOP").unwrap();
         }
-        // One upcall that is over only when nobody waits for it any more.
+        // One upcall continues beyond the shutdown timeout.
         let held = server.client();
         let held = in_background(move || held.hold(1));
         server.probe.await_held(1);
@@ -359,14 +362,14 @@ fn shutdown_lets_go_of_every_connection_and_of_all_that_it_served() {
         held.recv_timeout(PATIENCE).unwrap().unwrap_err();
         let probe = Arc::downgrade(&server.probe);
         server.probe.open(1);
-        await_nothing_left(port);
+        await_all_ended(port);
         drop((server, silent));
         comes("the servant's end", || probe.upgrade().is_none());
     });
 }
 
 #[test]
-fn shutdown_in_the_middle_of_new_connections_leaves_none() {
+fn shutdown_during_new_connections_leaves_none() {
     alone(|| {
         for round in 0..5 {
             let server = Server::with(pooled());
@@ -388,45 +391,45 @@ fn shutdown_in_the_middle_of_new_connections_leaves_none() {
                 server.orb.shutdown(true).unwrap();
                 is_over.store(true, Ordering::SeqCst);
             });
-            await_nothing_left(port);
+            await_all_ended(port);
         }
     });
 }
 
 #[test]
-fn clients_that_come_and_go_at_random_disturb_nobody() {
+fn clients_that_close_at_random_do_not_disturb_others() {
     alone(|| {
         const THREADS: u32 = 10;
         const EACH: u32 = 50;
         let server = Server::with(pooled());
-        while_another_calls(&server, |_| {
+        with_another_caller(&server, |_| {
             thread::scope(|scope| {
                 for number in 0..THREADS {
                     let server = &server;
                     scope.spawn(move || {
                         let mut random = fastrand::Rng::with_seed(u64::from(number));
                         for round in 0..EACH {
-                            come_and_go(server, number * EACH + round, &mut random);
+                            connect_and_close_at_random(server, number * EACH + round, &mut random);
                         }
                     });
                 }
             });
         });
-        await_nothing_left(server.port());
+        await_all_ended(server.port());
     });
 }
 
-/// Connects, sends some requests and the beginning of another, reads some answers, and goes.
-fn come_and_go(server: &Server, number: u32, random: &mut fastrand::Rng) {
+/// Connects, sends some requests and a part of another, reads some replies, and closes.
+fn connect_and_close_at_random(server: &Server, number: u32, random: &mut fastrand::Rng) {
     let mut stream = connect(server);
     let sent = random.u32(..5);
     for addend in 0..sent {
-        stream.write_all(&request_to_add(server, number, addend)).unwrap();
+        stream.write_all(&add_request(server, number, addend)).unwrap();
     }
-    let last = request_to_add(server, number, 0);
+    let last = add_request(server, number, 0);
     stream.write_all(&last[..random.usize(..last.len())]).unwrap();
     let read = random.u32(..=sent);
-    // In any order: a request that takes long is overtaken by those behind it.
+    // In any order: short requests overtake long ones.
     let mut expected: HashSet<u32> = (0..sent).map(|addend| number + addend).collect();
     for _ in 0..read {
         assert!(expected.remove(&read_sum(&mut stream)));
@@ -443,13 +446,13 @@ fn come_and_go(server: &Server, number: u32, random: &mut fastrand::Rng) {
 }
 
 #[test]
-fn clients_that_send_an_octet_at_a_time_delay_nobody() {
+fn clients_that_send_octet_by_octet_delay_no_other_client() {
     alone(|| {
         const SLOW: u32 = 100;
         let server = Server::with(pooled());
         let mut slow: Vec<(TcpStream, Vec<u8>)> =
-            (0..SLOW).map(|number| (connect(&server), request_to_add(&server, number, 5))).collect();
-        while_another_calls(&server, |caller| {
+            (0..SLOW).map(|number| (connect(&server), add_request(&server, number, 5))).collect();
+        with_another_caller(&server, |caller| {
             for place in 0..slow[0].1.len() {
                 for (stream, message) in &mut slow {
                     stream.write_all(&message[place..=place]).unwrap();
@@ -461,15 +464,16 @@ fn clients_that_send_an_octet_at_a_time_delay_nobody() {
             }
         });
         drop(slow);
-        await_nothing_left(server.port());
+        await_all_ended(server.port());
     });
 }
 
 #[test]
-fn many_idle_connections_do_not_hide_the_slow_ones() {
+fn slow_upcalls_are_found_among_many_idle_connections() {
     alone(|| {
         const HELD: u32 = 200;
-        // Looking at all connections takes the monitor a sixteenth of a second here. Four threads would have to be found fifty times.
+        // A pass of the monitor over all connections takes a sixteenth of a second here. Four threads would
+        // need fifty passes.
         const LIMIT: Duration = Duration::from_secs(3);
         let server = Server::with(pooled());
         let idle: Vec<TcpStream> = (0..4000.min(descriptors() / 8)).map(|_| connect(&server)).collect();
@@ -486,6 +490,6 @@ fn many_idle_connections_do_not_hide_the_slow_ones() {
         });
         assert!(best < LIMIT, "{best:?}");
         drop(idle);
-        await_nothing_left(server.port());
+        await_all_ended(server.port());
     });
 }

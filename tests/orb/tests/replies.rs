@@ -1,4 +1,4 @@
-//! Replies: one for each request, of the right kind, readable, and with the reason of a failure.
+//! Replies: exactly one for each request, of the right kind, with the reason of a failure.
 
 use std::{io::Write, net::TcpStream};
 
@@ -9,7 +9,7 @@ use spandrel_giop::{LocateStatus, ReplyStatus, RequestTemplate, ResponseFlags, b
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, kind_and_completion, pretend, read_message},
+    support::{PATIENCE, fake_server, kind_and_completion, read_message},
 };
 
 fn url(port: u16) -> String {
@@ -22,7 +22,7 @@ fn target_with(orb: &Orb, url: &str) -> Target {
 
 fn request_to(server: &Server, operation: &str, id: u32, object: &spandrel::ObjectRef) -> Vec<u8> {
     let _ = server;
-    let profile = spandrel_orb_tests::support::iiop_alone(&object.ior().profiles[0]);
+    let profile = spandrel_orb_tests::support::without_local_addresses(&object.ior().profiles[0]);
     let template = RequestTemplate::new(Wire::default(), &profile.object_key);
     let mut out = Encoder::new(Wire::default());
     let body = template.begin(&mut out, id, ResponseFlags::TWO_WAY, operation, &[]);
@@ -30,12 +30,12 @@ fn request_to(server: &Server, operation: &str, id: u32, object: &spandrel::Obje
     out.to_vec()
 }
 
-/// Answers, and then fails all the same.
-struct Fickle {
+/// A servant that replies and then fails.
+struct FailingAfterReply {
     panics: bool,
 }
 
-impl Servant for Fickle {
+impl Servant for FailingAfterReply {
     fn repository_id(&self) -> &'static str {
         "IDL:Fickle:1.0"
     }
@@ -46,20 +46,20 @@ impl Servant for Fickle {
 
     fn dispatch(&self, _operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
         let replied = call.reply(|_| Ok(()))?;
-        assert!(!self.panics, "after the answer");
+        assert!(!self.panics, "after the reply");
         let _ = replied;
         Err(SystemException::internal(0, CompletionStatus::Yes))
     }
 }
 
 #[test]
-fn a_request_is_answered_once() {
+fn a_servant_that_fails_after_its_reply_sends_no_second_one() {
     for panics in [false, true] {
         let server = Server::start();
-        let fickle = server.poa.activate(Fickle { panics }).unwrap();
+        let failing = server.poa.activate(FailingAfterReply { panics }).unwrap();
         let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(&request_to(&server, "any", 1, &fickle)).unwrap();
+        stream.write_all(&request_to(&server, "any", 1, &failing)).unwrap();
         stream.write_all(&request_to(&server, "ping", 2, &server.object)).unwrap();
         let mut ids: Vec<u32> = (0..2)
             .map(|_| {
@@ -67,15 +67,15 @@ fn a_request_is_answered_once() {
                 u32::from_ne_bytes(reply[12..16].try_into().unwrap())
             })
             .collect();
-        // Where several threads run them, in whatever order.
+        // The order is undefined where several threads run the requests.
         ids.sort_unstable();
         assert_eq!(ids, [1, 2], "one reply each (panics: {panics})");
     }
 }
 
 #[test]
-fn an_unreadable_forwarding_is_not_said_to_have_completed() {
-    let port = pretend(|_, mut stream| {
+fn a_malformed_forwarding_is_not_reported_as_completed() {
+    let port = fake_server(|_, mut stream| {
         let request = read_message(&mut stream).unwrap();
         let id = u32::from_ne_bytes(request[12..16].try_into().unwrap());
         let mut out = Encoder::new(Wire::default());
@@ -90,10 +90,10 @@ fn an_unreadable_forwarding_is_not_said_to_have_completed() {
     assert_ne!(error.completed(), CompletionStatus::Yes, "{error}");
 }
 
-/// A LocateReply where a Reply is due is no user exception.
+/// A LocateReply to a Request must not be decoded as a Reply.
 #[test]
-fn an_answer_to_another_question_is_a_protocol_error() {
-    let port = pretend(|_, mut stream| {
+fn a_locate_reply_to_a_request_is_a_protocol_error() {
+    let port = fake_server(|_, mut stream| {
         let request = read_message(&mut stream).unwrap();
         let id = u32::from_ne_bytes(request[12..16].try_into().unwrap());
         let mut out = Encoder::new(Wire::default());
@@ -106,9 +106,9 @@ fn an_answer_to_another_question_is_a_protocol_error() {
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::CommFailure, CompletionStatus::Maybe), "{error}");
 }
 
-// A request that the server finds too long: the reason must reach the caller.
+// The client receives the reason if the server refuses a request for its length.
 #[test]
-fn a_request_that_is_too_long_for_the_server_is_said_to_be() {
+fn a_request_beyond_the_servers_message_limit_raises_imp_limit() {
     let server = Server::with(Orb::builder().max_message(1 << 20));
     let target = server.client();
     target.ping().unwrap();

@@ -2,18 +2,19 @@
 
 mod allocations;
 mod asynchronous_servants;
+mod bounded_waiting;
+mod call_nesting;
 mod concurrency;
 mod demux;
 mod dynamic_servants;
-mod nested;
 mod poa;
 mod threads;
-mod waiting;
 
 use spandrel_orb_tests::SERVERS;
 use spandrel_test_support::run_modules_with;
 
-// The same tests over servers that work otherwise; `spandrel_orb_tests::arranged` says how.
+// The tests of these modules run again with other servers; `spandrel_orb_tests::configured_servers` has the
+// values.
 
 #[test]
 fn pooled() {
@@ -28,19 +29,19 @@ fn queued() {
 #[test]
 #[cfg(unix)]
 fn over_uds() {
-    run_modules_with(&["threads", "waiting"], SERVERS, "over_uds");
+    run_modules_with(&["threads", "bounded_waiting"], SERVERS, "over_uds");
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn over_shm() {
-    run_modules_with(&["threads", "waiting"], SERVERS, "over_shm");
+    run_modules_with(&["threads", "bounded_waiting"], SERVERS, "over_shm");
 }
 
 use std::alloc::System;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-/// Counts for the tests that run alone.
+/// Counts the allocations of tests that run alone.
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

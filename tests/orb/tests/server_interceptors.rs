@@ -1,13 +1,14 @@
-//! Server interceptors: which points are called, in which order, for every outcome (CORBA 3.3 Part 1, 16.3.8 to 16.3.10).
+//! Portable interceptors of the server: interception points and their order for every outcome (CORBA 3.3 Part
+//! 1, 16.3.8 to 16.3.10).
 
 use spandrel::{CompletionStatus, Orb, SystemException, SystemExceptionKind};
 use spandrel_orb_tests::{
     Server,
     probe::{Target, target::RefuseError},
-    recorder::{Act, Log, server_recording},
+    recorder::{Log, PlannedAction, server_recording},
 };
 
-/// A server with three interceptors, and a client.
+/// A server with three recording interceptors, and a client.
 fn server() -> (Server, Target, Log) {
     let log = Log::default();
     let server = Server::with(server_recording(Orb::builder(), &log));
@@ -15,17 +16,17 @@ fn server() -> (Server, Target, Log) {
     (server, target, log)
 }
 
-/// The same point of the three, in this order.
-fn all(order: [&str; 3], point: &str) -> Vec<String> {
+/// The same interception point of the three interceptors, in this order.
+fn points_of(order: [&str; 3], point: &str) -> Vec<String> {
     order.iter().map(|name| format!("{name}.{point}")).collect()
 }
 
-const UP: [&str; 3] = ["A", "B", "C"];
-const DOWN: [&str; 3] = ["C", "B", "A"];
+const IN_ORDER: [&str; 3] = ["A", "B", "C"];
+const IN_REVERSE: [&str; 3] = ["C", "B", "A"];
 
-/// The points of a request until its servant is called.
+/// The interception points of a request before its upcall.
 fn arrival() -> Vec<String> {
-    [all(UP, "receive_request_service_contexts"), all(UP, "receive_request")].concat()
+    [points_of(IN_ORDER, "receive_request_service_contexts"), points_of(IN_ORDER, "receive_request")].concat()
 }
 
 fn refused(minor: u32) -> SystemException {
@@ -34,26 +35,26 @@ fn refused(minor: u32) -> SystemException {
 
 // 16.3.10: the list is traversed in order at the receiving points, and in reverse at the sending points.
 #[test]
-fn a_reply_is_sent_past_all_of_them() {
+fn send_reply_is_called_in_reverse_order() {
     let (_server, target, log) = server();
     assert_eq!(target.add(1, 2).unwrap(), 3);
-    assert_eq!(log.take(), [arrival(), all(DOWN, "send_reply")].concat());
+    assert_eq!(log.take(), [arrival(), points_of(IN_REVERSE, "send_reply")].concat());
 }
 
 // 16.3.9.4.
 #[test]
-fn exceptions_are_seen_as_what_they_are() {
+fn send_exception_gets_user_and_system_exceptions() {
     let (server, target, log) = server();
     assert!(matches!(target.refuse(7).unwrap_err(), RefuseError::Refused(refused) if refused.code == 7));
-    assert_eq!(log.take(), [arrival(), all(DOWN, "send_exception IDL:Probe/Refused:1.0")].concat());
+    assert_eq!(log.take(), [arrival(), points_of(IN_REVERSE, "send_exception IDL:Probe/Refused:1.0")].concat());
     assert_eq!(target.fail(7).unwrap_err().minor(), 7);
-    assert_eq!(log.take(), [arrival(), all(DOWN, "send_exception BAD_PARAM COMPLETED_NO")].concat());
+    assert_eq!(log.take(), [arrival(), points_of(IN_REVERSE, "send_exception BAD_PARAM COMPLETED_NO")].concat());
     assert_eq!(target.panic().unwrap_err().kind(), SystemExceptionKind::Unknown);
-    assert_eq!(log.take(), [arrival(), all(DOWN, "send_exception UNKNOWN COMPLETED_MAYBE")].concat());
+    assert_eq!(log.take(), [arrival(), points_of(IN_REVERSE, "send_exception UNKNOWN COMPLETED_MAYBE")].concat());
     server.poa.deactivate(&server.object).unwrap();
     assert_eq!(target.ping().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
-    let raised = all(DOWN, "send_exception OBJECT_NOT_EXIST COMPLETED_NO");
-    let expected = [all(UP, "receive_request_service_contexts"), raised].concat();
+    let raised = points_of(IN_REVERSE, "send_exception OBJECT_NOT_EXIST COMPLETED_NO");
+    let expected = [points_of(IN_ORDER, "receive_request_service_contexts"), raised].concat();
     assert_eq!(log.take(), expected, "no servant was found: no receive_request");
 }
 
@@ -63,8 +64,8 @@ fn a_one_way_ends_in_send_reply() {
     let (_server, target, log) = server();
     target.note(&[7]).unwrap();
     assert_eq!(target.count().unwrap(), 1);
-    let seen = [arrival(), all(DOWN, "send_reply")].concat();
-    assert_eq!(log.take(), [seen.clone(), seen].concat());
+    let points = [arrival(), points_of(IN_REVERSE, "send_reply")].concat();
+    assert_eq!(log.take(), [points.clone(), points].concat());
 }
 
 // 16.3.9.5.
@@ -74,80 +75,81 @@ fn a_forwarding_ends_in_send_other() {
     let new = Server::start();
     server.poa.forward(&server.object, server.orb.reference(new.object.ior().clone())).unwrap();
     target.ping().unwrap();
-    let told = all(DOWN, "send_other LocationForward");
-    assert_eq!(log.take(), [all(UP, "receive_request_service_contexts"), told].concat());
+    let points = points_of(IN_REVERSE, "send_other LocationForward");
+    assert_eq!(log.take(), [points_of(IN_ORDER, "receive_request_service_contexts"), points].concat());
 }
 
-// 16.3.9.1: those before it are on the flow stack.
+// 16.3.9.1: the earlier interceptors are on the flow stack.
 #[test]
-fn an_exception_at_the_start_is_told_to_those_before() {
+fn an_exception_at_the_starting_point_reaches_the_earlier_interceptors() {
     let (_server, target, log) = server();
-    log.plan("C.receive_request_service_contexts", Act::Raise(refused(5)));
+    log.plan("C.receive_request_service_contexts", PlannedAction::Raise(refused(5)));
     let raised = target.ping().unwrap_err();
-    assert_eq!((raised.minor(), raised.completed()), (5, CompletionStatus::No), "COMPLETED_NO, whatever was said");
-    let told = ["B", "A"].map(|name| format!("{name}.send_exception NO_PERMISSION COMPLETED_NO"));
-    assert_eq!(log.take(), [all(UP, "receive_request_service_contexts"), told.to_vec()].concat());
-    log.plan("A.receive_request_service_contexts", Act::Panic);
+    assert_eq!((raised.minor(), raised.completed()), (5, CompletionStatus::No), "always COMPLETED_NO here");
+    let points = ["B", "A"].map(|name| format!("{name}.send_exception NO_PERMISSION COMPLETED_NO"));
+    assert_eq!(log.take(), [points_of(IN_ORDER, "receive_request_service_contexts"), points.to_vec()].concat());
+    log.plan("A.receive_request_service_contexts", PlannedAction::Panic);
     assert_eq!(target.ping().unwrap_err().kind(), SystemExceptionKind::Unknown);
     assert_eq!(log.take(), ["A.receive_request_service_contexts"]);
     target.ping().unwrap();
 }
 
-// 16.3.9.2: no other receive_request is called, but all are on the flow stack since their starting points have completed.
+// 16.3.9.2: no further receive_request is called; all are on the flow stack since their starting points have
+// completed.
 #[test]
-fn an_exception_before_the_servant_is_told_to_all() {
+fn an_exception_in_receive_request_reaches_all_interceptors() {
     let (_server, target, log) = server();
-    log.plan("B.receive_request", Act::Raise(refused(6)));
+    log.plan("B.receive_request", PlannedAction::Raise(refused(6)));
     assert_eq!(target.ping().unwrap_err().minor(), 6);
     let expected = [
-        all(UP, "receive_request_service_contexts"),
+        points_of(IN_ORDER, "receive_request_service_contexts"),
         vec!["A.receive_request".to_owned(), "B.receive_request".to_owned()],
-        all(DOWN, "send_exception NO_PERMISSION COMPLETED_NO"),
+        points_of(IN_REVERSE, "send_exception NO_PERMISSION COMPLETED_NO"),
     ];
     assert_eq!(log.take(), expected.concat());
 }
 
 // 16.3.9.1, 16.3.9.2, 16.3.15.
 #[test]
-fn a_client_is_sent_where_an_interceptor_says() {
-    for (point, told) in [
+fn forward_request_of_an_interceptor_redirects_the_client() {
+    for (point, expected) in [
         ("B.receive_request_service_contexts", vec!["A.send_other LocationForward".to_owned()]),
-        ("C.receive_request", all(DOWN, "send_other LocationForward")),
+        ("C.receive_request", points_of(IN_REVERSE, "send_other LocationForward")),
     ] {
         let (server, target, log) = server();
         let new = Server::start();
-        log.plan(point, Act::Forward(new.object.clone()));
+        log.plan(point, PlannedAction::Forward(new.object.clone()));
         assert_eq!(target.add(1, 2).unwrap(), 3);
-        let seen = log.take();
-        assert_eq!(seen[seen.len() - told.len()..], told);
+        let points = log.take();
+        assert_eq!(points[points.len() - expected.len()..], expected);
         target.note(&[7]).unwrap();
         target.ping().unwrap();
         assert_eq!((new.client().count().unwrap(), server.client().count().unwrap()), (1, 0));
     }
 }
 
-// 16.3.9.3 to 16.3.9.5: those below see what those above have raised.
+// 16.3.9.3 to 16.3.9.5: later interceptors get the exception of the earlier ones.
 #[test]
-fn what_is_raised_at_the_end_is_what_those_below_see() {
+fn an_exception_in_send_reply_reaches_the_later_interceptors() {
     let (_server, target, log) = server();
-    log.plan("C.send_reply", Act::Raise(refused(1)));
-    log.plan("B.send_exception", Act::Raise(SystemException::bad_param(2, CompletionStatus::No)));
+    log.plan("C.send_reply", PlannedAction::Raise(refused(1)));
+    log.plan("B.send_exception", PlannedAction::Raise(SystemException::bad_param(2, CompletionStatus::No)));
     let raised = target.ping().unwrap_err();
     assert_eq!((raised.minor(), raised.completed()), (2, CompletionStatus::Yes));
-    let told = [
+    let points = [
         "C.send_reply".to_owned(),
         "B.send_exception NO_PERMISSION COMPLETED_YES".to_owned(),
         "A.send_exception BAD_PARAM COMPLETED_YES".to_owned(),
     ];
-    assert_eq!(log.take(), [arrival(), told.to_vec()].concat());
+    assert_eq!(log.take(), [arrival(), points.to_vec()].concat());
 
     let new = Server::start();
-    log.plan("B.send_exception", Act::Forward(new.object.clone()));
-    assert_eq!(target.fail(3).unwrap_err().minor(), 3, "of the other server's");
-    let told = [
+    log.plan("B.send_exception", PlannedAction::Forward(new.object.clone()));
+    assert_eq!(target.fail(3).unwrap_err().minor(), 3, "the exception of the other server");
+    let points = [
         "C.send_exception BAD_PARAM COMPLETED_NO".to_owned(),
         "B.send_exception BAD_PARAM COMPLETED_NO".to_owned(),
         "A.send_other LocationForward".to_owned(),
     ];
-    assert_eq!(log.take(), [arrival(), told.to_vec()].concat());
+    assert_eq!(log.take(), [arrival(), points.to_vec()].concat());
 }

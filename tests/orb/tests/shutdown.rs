@@ -1,4 +1,4 @@
-//! Shutdown: orderly, bounded, from anywhere.
+//! ORB shutdown: orderly, bounded in time, from any thread.
 
 use std::{
     io::Write,
@@ -15,11 +15,11 @@ use spandrel_giop::{RequestTemplate, ResponseFlags, locate_request};
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{KeptPort, PATIENCE, comes, in_background, read_message},
+    support::{PATIENCE, ReservedPort, comes, in_background, read_message},
 };
 
 #[test]
-fn run_returns_when_somebody_shuts_down() {
+fn run_returns_after_shutdown() {
     let server = Server::start();
     let orb = server.orb.clone();
     let (send, receive) = mpsc::channel();
@@ -30,11 +30,11 @@ fn run_returns_when_somebody_shuts_down() {
     server.client().ping().unwrap();
     server.orb.shutdown(true).unwrap();
     receive.recv_timeout(PATIENCE).expect("run returned");
-    server.orb.shutdown(true).expect("once more is harmless");
+    server.orb.shutdown(true).expect("a second shutdown succeeds");
 }
 
 #[test]
-fn a_running_request_is_answered_before_the_goodbye() {
+fn a_running_request_is_answered_before_close_connection() {
     let server = Server::start();
     let target = server.client();
     let (send, receive) = mpsc::channel();
@@ -48,42 +48,42 @@ fn a_running_request_is_answered_before_the_goodbye() {
 }
 
 #[test]
-fn an_upcall_may_shut_down_but_not_wait_for_itself() {
+fn an_upcall_may_shut_down_without_waiting_for_completion() {
     let server = Server::start();
-    assert!(server.client().stop().unwrap(), "waiting inside an upcall is refused");
+    assert!(server.client().stop().unwrap(), "waiting for completion is refused within an upcall");
     let before = Instant::now();
     server.orb.run();
     assert!(before.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
-fn clients_learn_of_the_end() {
-    let kept = KeptPort::reserve();
-    let server = Server::with(kept.listening(Orb::builder()));
+fn a_call_after_the_servers_shutdown_raises_transient() {
+    let reserved = ReservedPort::reserve();
+    let server = Server::with(reserved.listening(Orb::builder()));
     let target = server.client();
     target.ping().unwrap();
     server.orb.shutdown(true).unwrap();
     let error = target.ping().unwrap_err();
-    // The goodbye makes the client reconnect, and nobody listens any more.
+    // CloseConnection makes the client reconnect, and the port has no listener any more.
     assert_eq!((error.kind(), error.completed()), (SystemExceptionKind::Transient, CompletionStatus::No), "{error}");
 }
 
 #[test]
-fn a_persistent_port_serves_again_after_a_restart_without_the_client_noticing() {
-    let kept = KeptPort::reserve();
-    let server = Server::with(kept.listening(Orb::builder()));
+fn a_client_reconnects_to_a_restarted_server_at_the_same_port() {
+    let reserved = ReservedPort::reserve();
+    let server = Server::with(reserved.listening(Orb::builder()));
     let client = Orb::builder().build().unwrap();
     let target = Target::narrow(&client.string_to_object(&server.ior()).unwrap()).unwrap();
     target.ping().unwrap();
     drop(server);
-    let again = Server::with(kept.listening(Orb::builder()));
-    assert_eq!(again.port(), kept.port);
-    // The old object is from another incarnation: a clear answer, not a stranger's.
+    let again = Server::with(reserved.listening(Orb::builder()));
+    assert_eq!(again.port(), reserved.port);
+    // The object belongs to the previous incarnation of the server, which the server recognises.
     assert_eq!(target.ping().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
 }
 
 #[test]
-fn clients_that_stop_halfway_do_not_delay_the_end() {
+fn incomplete_messages_do_not_delay_shutdown() {
     let server = Server::start();
     let mut stuck: Vec<TcpStream> =
         (0..20).map(|_| TcpStream::connect(("127.0.0.1", server.port())).unwrap()).collect();
@@ -98,7 +98,7 @@ fn clients_that_stop_halfway_do_not_delay_the_end() {
 
 fn request_to(server: &Server, operation: &str, id: u32, object: &spandrel::ObjectRef) -> Vec<u8> {
     let _ = server;
-    let profile = spandrel_orb_tests::support::iiop_alone(&object.ior().profiles[0]);
+    let profile = spandrel_orb_tests::support::without_local_addresses(&object.ior().profiles[0]);
     let template = RequestTemplate::new(Wire::default(), &profile.object_key);
     let mut out = Encoder::new(Wire::default());
     let body = template.begin(&mut out, id, ResponseFlags::TWO_WAY, operation, &[]);
@@ -106,28 +106,28 @@ fn request_to(server: &Server, operation: &str, id: u32, object: &spandrel::Obje
     out.to_vec()
 }
 
-// Server: connection.rs begin_close -> send_bare blocks the thread that shuts down.
+// A thread that shuts the ORB down must not block in writing CloseConnection.
 #[test]
-fn a_client_that_reads_nothing_does_not_hang_the_end() {
+fn a_client_that_reads_nothing_does_not_block_shutdown() {
     let server = Server::with(
         Orb::builder().shutdown_timeout(Duration::from_secs(1)).socket_queues(Some(16 << 10), Some(16 << 10)),
     );
-    let mut greedy = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    greedy.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    let mut unread = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    unread.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
     let mut out = Encoder::new(Wire::default());
     locate_request(&mut out, 1, b"nobody").unwrap();
     let many = out.to_vec().repeat(1000);
-    // Until the server's thread is stuck in writing a LocateReply.
-    while greedy.write_all(&many).is_ok() {}
+    // Until the server's thread blocks in writing a LocateReply.
+    while unread.write_all(&many).is_ok() {}
     let orb = server.orb.clone();
     std::mem::forget(server);
     let ended = in_background(move || orb.shutdown(true));
     ended.recv_timeout(PATIENCE).expect("the ORB ends").unwrap();
-    drop(greedy);
+    drop(unread);
 }
 
 #[test]
-fn a_shutdown_that_may_take_for_ever_ends_when_nothing_runs() {
+fn an_idle_orb_shuts_down_at_once_with_an_unlimited_timeout() {
     let server = Server::with(Orb::builder().shutdown_timeout(Duration::MAX));
     let orb = server.orb.clone();
     std::mem::forget(server);
@@ -135,20 +135,20 @@ fn a_shutdown_that_may_take_for_ever_ends_when_nothing_runs() {
     ended.recv_timeout(PATIENCE).expect("the ORB ends").unwrap();
 }
 
-// A servant that holds its ORB (as Probe does) outlives everything.
+// A servant that holds its ORB (as Probe does) must not keep the ORB's state alive.
 #[test]
-fn servants_are_let_go_when_the_orb_has_ended() {
+fn servants_are_dropped_after_shutdown() {
     let server = Server::start();
     let probe = Arc::downgrade(&server.probe);
     server.client().ping().unwrap();
     drop(server);
-    // Otherwise the servant, its ORB and all its threads' state leak.
+    // Otherwise the servant, its ORB and the state of all its threads leak.
     comes("the servant's end", || probe.upgrade().is_none());
 }
 
-// An upcall that runs when the shutdown begins may call others until it ends.
+// An upcall that runs when the shutdown begins may make calls until it ends.
 #[test]
-fn a_running_upcall_may_still_call_others_while_the_orb_shuts_down() {
+fn a_running_upcall_may_make_calls_during_shutdown() {
     struct Relay {
         orb: Orb,
         gate: Target,
@@ -178,5 +178,5 @@ fn a_running_upcall_may_still_call_others_while_the_orb_shuts_down() {
     front.orb.shutdown(false).unwrap();
     back.probe.open(1);
     let reply = read_message(&mut stream).unwrap();
-    assert_eq!(reply[16..20], [0; 4], "NO_EXCEPTION: a running request ends in peace");
+    assert_eq!(reply[16..20], [0; 4], "NO_EXCEPTION: a running request completes");
 }

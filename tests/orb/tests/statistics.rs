@@ -1,4 +1,4 @@
-//! What an ORB counts of itself, and how Prometheus is told.
+//! Statistics of an ORB, and their Prometheus text format.
 
 use std::{
     io::{Read, Write},
@@ -13,7 +13,7 @@ use spandrel::{
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{ClosedPort, PATIENCE, block_on, comes, late},
+    support::{ClosedPort, PATIENCE, block_on, call_until_timeout, comes},
 };
 
 fn client_of(server: &Server) -> (Orb, Target) {
@@ -27,35 +27,44 @@ fn connections_are_counted_on_both_sides() {
     let server = Server::start();
     let (orb, target) = client_of(&server);
     target.ping().unwrap();
-    let (mine, theirs) = (orb.statistics(), server.orb.statistics());
-    assert_eq!((mine.count(Event::ConnectionOpened), mine.level(Level::ClientConnections)), (1, 1));
-    assert_eq!((theirs.count(Event::ConnectionAccepted), theirs.level(Level::ServerConnections)), (1, 1));
+    let (client_statistics, server_statistics) = (orb.statistics(), server.orb.statistics());
+    assert_eq!(
+        (client_statistics.count(Event::ConnectionOpened), client_statistics.level(Level::ClientConnections)),
+        (1, 1)
+    );
+    assert_eq!(
+        (server_statistics.count(Event::ConnectionAccepted), server_statistics.level(Level::ServerConnections)),
+        (1, 1)
+    );
     drop(target);
     orb.shutdown(true).unwrap();
-    assert_eq!((mine.count(Event::ConnectionOpened), mine.level(Level::ClientConnections)), (1, 0));
-    comes("the end of the connection", || theirs.level(Level::ServerConnections) == 0);
-    assert_eq!(theirs.count(Event::ServerClosedByPeer), 1);
+    assert_eq!(
+        (client_statistics.count(Event::ConnectionOpened), client_statistics.level(Level::ClientConnections)),
+        (1, 0)
+    );
+    comes("the end of the connection", || server_statistics.level(Level::ServerConnections) == 0);
+    assert_eq!(server_statistics.count(Event::ServerClosedByPeer), 1);
 }
 
-/// Events that say that a connection has ended, on either side, and how often each has happened.
+/// The events of closed connections on either side, with their counts.
 fn closed(orb: &Orb) -> Vec<(String, u64)> {
     let events = Event::ALL.iter().map(|event| (format!("{event:?}"), orb.statistics().count(*event)));
     events.filter(|(name, count)| name.contains("Closed") && *count > 0).collect()
 }
 
 #[test]
-fn an_orderly_end_of_a_bidirectional_connection_is_no_fault_on_either_side() {
+fn an_orderly_close_of_a_bidirectional_connection_is_no_fault_on_either_side() {
     let server = Server::with(Orb::builder().bidirectional(true));
     let client = Server::with(Orb::builder().bidirectional(true).listen(Endpoint::nowhere()));
     let target = Target::narrow(&client.orb.string_to_object(&server.ior()).unwrap()).unwrap();
     let own = Target::narrow(&client.orb.string_to_object(&client.ior()).unwrap()).unwrap();
     target.call_back(Some(&own)).unwrap();
     client.orb.shutdown(true).unwrap();
-    let (mine, theirs) = (client.orb.statistics(), server.orb.statistics());
-    comes("the end of the connection", || theirs.level(Level::ServerConnections) == 0);
-    assert_eq!((mine.count(Event::ConnectionOpened), closed(&client.orb)), (1, vec![]));
+    let (client_statistics, server_statistics) = (client.orb.statistics(), server.orb.statistics());
+    comes("the end of the connection", || server_statistics.level(Level::ServerConnections) == 0);
+    assert_eq!((client_statistics.count(Event::ConnectionOpened), closed(&client.orb)), (1, vec![]));
     let once = vec![("ServerClosedByPeer".to_owned(), 1)];
-    assert_eq!((theirs.count(Event::ConnectionOpened), closed(&server.orb)), (0, once));
+    assert_eq!((server_statistics.count(Event::ConnectionOpened), closed(&server.orb)), (0, once));
 }
 
 #[test]
@@ -64,8 +73,8 @@ fn the_end_of_a_connection_is_counted_once() {
     let orb = Orb::builder().connections_per_peer(1).build().unwrap();
     let target = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap());
     let held = target.hold_async(1);
-    late(&target, |limited| limited.hold(1));
-    // Given up for the time-out, the connection is lost while another call waits on it.
+    call_until_timeout(&target, |limited| limited.hold(1));
+    // The connection is closed for a timeout while another call waits on it.
     server.orb.shutdown(true).unwrap();
     assert_eq!(block_on(held).unwrap_err().kind(), SystemExceptionKind::CommFailure);
     server.probe.open(1);
@@ -85,7 +94,7 @@ fn a_client_beyond_the_limit_is_counted_as_refused() {
 }
 
 #[test]
-fn what_is_no_giop_is_counted_as_a_protocol_error() {
+fn data_that_is_not_giop_is_counted_as_a_protocol_error() {
     let server = Server::start();
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -97,17 +106,17 @@ fn what_is_no_giop_is_counted_as_a_protocol_error() {
 }
 
 #[test]
-fn failed_connections_time_outs_and_panics_are_counted() {
+fn failed_connections_timeouts_and_panics_are_counted() {
     let closed = ClosedPort::reserve();
     let orb = Orb::builder().build().unwrap();
-    let nobody = orb.string_to_object(&format!("corbaloc::127.0.0.1:{}/x", closed.port())).unwrap();
-    Target::unchecked_narrow(&nobody).ping().unwrap_err();
+    let unreachable = orb.string_to_object(&format!("corbaloc::127.0.0.1:{}/x", closed.port())).unwrap();
+    Target::unchecked_narrow(&unreachable).ping().unwrap_err();
     assert_eq!(orb.statistics().count(Event::ConnectionFailed), 1);
 
     let server = Server::start();
     let orb = Orb::builder().build().unwrap();
     let target = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap());
-    late(&target, |limited| limited.hold(1));
+    call_until_timeout(&target, |limited| limited.hold(1));
     server.probe.open(1);
     assert_eq!(orb.statistics().count(Event::TimedOutWaiting), 1);
 
@@ -116,13 +125,13 @@ fn failed_connections_time_outs_and_panics_are_counted() {
     assert_eq!(server.orb.statistics().count(Event::ServantPanicked), 1);
 }
 
-/// Every line is as the format says; series of a family stand together, below what it is.
+/// Checks the text format: each family is contiguous and preceded by its HELP and TYPE lines.
 fn check_format(text: &str) {
-    let (mut family, mut seen) = ("", std::collections::HashSet::new());
+    let (mut family, mut names) = ("", std::collections::HashSet::new());
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# HELP ") {
             family = rest.split_once(' ').expect("a help text").0;
-            assert!(seen.insert(family.to_owned()), "{family} stands there twice");
+            assert!(names.insert(family.to_owned()), "{family} appears twice");
         } else if let Some(rest) = line.strip_prefix("# TYPE ") {
             let (name, kind) = rest.split_once(' ').unwrap();
             assert_eq!(name, family);
@@ -134,14 +143,14 @@ fn check_format(text: &str) {
             assert!(name.bytes().all(|c| c.is_ascii_lowercase() || c == b'_'), "{line}");
             assert!(series.len() == name.len() || series.ends_with("\"}"), "{line}");
             value.parse::<f64>().unwrap();
-            assert!(seen.insert(series.to_owned() + "{}"), "{series} stands there twice");
+            assert!(names.insert(series.to_owned() + "{}"), "{series} appears twice");
         }
     }
     assert!(text.ends_with('\n'));
 }
 
 #[test]
-fn it_is_rendered_as_prometheus_reads_it() {
+fn statistics_are_rendered_in_the_prometheus_text_format() {
     let statistics = Statistics::default();
     statistics.retried();
     statistics.retried();

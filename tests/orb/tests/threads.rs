@@ -1,4 +1,4 @@
-//! Threads: sharing connections, slow servants, leadership.
+//! Client threads: sharing connections, slow servants, leadership in reading.
 
 use std::{
     thread,
@@ -9,7 +9,7 @@ use spandrel::{CompletionStatus, Orb, SystemExceptionKind};
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, in_background, late},
+    support::{PATIENCE, call_until_timeout, in_background},
 };
 
 #[test]
@@ -18,7 +18,7 @@ fn a_held_call_does_not_block_the_next_on_the_same_connection() {
     let target = server.client_with(Orb::builder().connections_per_peer(1));
     let held = target.clone();
     let first = in_background(move || held.hold(1));
-    // Answered over the same connection while call 1 is in its upcall: only then can call 1 end.
+    // Answered over the same connection while call 1 is in its upcall; only then can call 1 end.
     let second = target.clone();
     let second = in_background(move || second.release(1));
     second.recv_timeout(PATIENCE).expect("call 2 is answered while call 1 is held").unwrap();
@@ -59,20 +59,20 @@ fn a_slow_servant_blocks_no_other_client() {
 }
 
 #[test]
-fn threads_share_connections_and_nobody_gets_anothers_reply() {
+fn threads_that_share_connections_get_their_own_replies() {
     for connections in [1, 2, 5] {
         let server = Server::start();
         let target = server.client_with(Orb::builder().connections_per_peer(connections));
         thread::scope(|scope| {
             for id in 0..12 {
                 let target = target.clone();
-                scope.spawn(move || converse(&target, id));
+                scope.spawn(move || call_at_random(&target, id));
             }
         });
     }
 }
 
-fn converse(target: &Target, id: i32) {
+fn call_at_random(target: &Target, id: i32) {
     let mut random = fastrand::Rng::with_seed(u64::from(id.unsigned_abs()));
     for round in 0..150 {
         match random.u8(..4) {
@@ -88,27 +88,27 @@ fn converse(target: &Target, id: i32) {
 }
 
 #[test]
-fn a_leader_whose_time_is_up_hands_the_reading_on() {
+fn a_leader_that_times_out_hands_over_reading() {
     let server = Server::start();
     let target = server.client_with(Orb::builder().connections_per_peer(1));
-    let impatient = target.clone();
-    let timed_out = in_background(move || late(&impatient, |impatient| impatient.hold(1)));
-    let patient = target.clone();
-    let held = in_background(move || patient.hold(2));
+    let first = target.clone();
+    let timed_out = in_background(move || call_until_timeout(&first, |limited| limited.hold(1)));
+    let second = target.clone();
+    let held = in_background(move || second.hold(2));
     let error = timed_out.recv_timeout(PATIENCE).unwrap();
     assert_eq!((error.kind(), error.completed()), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
     server.probe.open(2);
-    held.recv_timeout(PATIENCE).expect("somebody reads on").unwrap();
+    held.recv_timeout(PATIENCE).expect("another thread reads").unwrap();
     server.probe.open(1);
     assert_eq!(target.add(2, 2).unwrap(), 4);
 }
 
 #[test]
-fn a_timed_out_call_ends_in_time_and_harms_no_later_one() {
+fn a_timed_out_call_does_not_affect_later_calls() {
     let server = Server::start();
     let target = server.client();
     for _ in 0..5 {
-        let error = late(&target, |limited| {
+        let error = call_until_timeout(&target, |limited| {
             let (time, before) = (limited.as_object().timeout().unwrap(), Instant::now());
             let outcome = limited.hold(1);
             assert!(before.elapsed() >= time);

@@ -1,4 +1,4 @@
-//! Time-outs of calls: what they bound, and how long they may be.
+//! Timeouts of calls: the steps that they bound, and their range.
 
 use std::{
     io::{Read, Write},
@@ -13,7 +13,7 @@ use spandrel_giop::{ReplyStatus, begin_reply};
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, in_background, kind_and_completion, pretend, read_message},
+    support::{PATIENCE, fake_server, in_background, kind_and_completion, read_message},
 };
 
 fn url(port: u16) -> String {
@@ -24,15 +24,15 @@ fn target_with(orb: &Orb, url: &str) -> Target {
     Target::unchecked_narrow(&orb.string_to_object(url).unwrap())
 }
 
-fn impatient(target: &Target, timeout: Duration) -> Target {
+fn with_timeout(target: &Target, timeout: Duration) -> Target {
     Target::unchecked_narrow(&target.as_object().with_timeout(Some(timeout)))
 }
 
 #[test]
-fn waiting_for_ones_turn_to_write_is_bounded_by_the_time_out() {
+fn waiting_for_another_writer_is_bounded_by_the_timeout() {
     let (begun, begin) = mpsc::channel();
-    let port = pretend(move |_, mut stream| {
-        // The large request has begun; no more of it is read.
+    let port = fake_server(move |_, mut stream| {
+        // The large request has begun; the rest of it is not read.
         stream.read_exact(&mut [0; 64]).unwrap();
         let _ = begun.send(());
         std::mem::forget(stream);
@@ -42,15 +42,15 @@ fn waiting_for_ones_turn_to_write_is_bounded_by_the_time_out() {
     let large = target.clone();
     let _stuck = in_background(move || large.note(&vec![7; 32 << 20]));
     begin.recv_timeout(PATIENCE).unwrap();
-    let quick = impatient(&target, Duration::from_millis(300));
+    let quick = with_timeout(&target, Duration::from_millis(300));
     let outcome = in_background(move || quick.ping());
-    let outcome = outcome.recv_timeout(PATIENCE).expect("a time-out is honoured behind a stuck writer");
+    let outcome = outcome.recv_timeout(PATIENCE).expect("the timeout applies behind a blocked writer");
     assert_eq!(kind_and_completion(&outcome.unwrap_err()), (SystemExceptionKind::Timeout, CompletionStatus::No));
 }
 
 #[test]
-fn a_peer_that_reads_in_drops_does_not_stretch_the_time_out() {
-    let port = pretend(|_, mut stream| {
+fn a_slowly_reading_peer_does_not_extend_the_timeout() {
+    let port = fake_server(|_, mut stream| {
         thread::spawn(move || {
             // The pace of a slow peer, not a synchronisation.
             let mut room = vec![0; 256 << 10];
@@ -60,31 +60,32 @@ fn a_peer_that_reads_in_drops_does_not_stretch_the_time_out() {
         });
     });
     let orb = Orb::builder().socket_queues(Some(32 << 10), None).build().unwrap();
-    let target = impatient(&target_with(&orb, &url(port)), Duration::from_millis(500));
+    let target = with_timeout(&target_with(&orb, &url(port)), Duration::from_millis(500));
     let before = Instant::now();
     let call = in_background(move || target.note(&vec![7; 32 << 20]));
     let outcome = call.recv_timeout(PATIENCE).expect("the call ends");
     let error = outcome.expect_err("32 MiB do not pass in half a second at this pace");
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::No));
-    // All of it would take more than twelve seconds.
+    // The whole request would take more than twelve seconds.
     assert!(before.elapsed() < Duration::from_secs(10), "{:?} instead of 0.5 s", before.elapsed());
 }
 
 #[test]
-fn forwarding_does_not_begin_the_time_out_anew() {
-    // Forwarded at three quarters of its time; if that began anew it would end so much later.
+fn a_forwarding_does_not_restart_the_timeout() {
+    // The forwarding comes after three quarters of the timeout; a restarted timeout would end that much
+    // later.
     let (span, forwarded) = (Duration::from_secs(2), Duration::from_millis(1500));
-    let (closing, silent) = (Server::start(), pretend(|_, stream| std::mem::forget(stream)));
-    let profile = spandrel_orb_tests::support::iiop_alone(&closing.object.ior().profiles[0]);
+    let (closing, silent) = (Server::start(), fake_server(|_, stream| std::mem::forget(stream)));
+    let profile = spandrel_orb_tests::support::without_local_addresses(&closing.object.ior().profiles[0]);
     let elsewhere = {
         let mut ior = closing.object.ior().clone();
         ior.profiles = vec![spandrel::IiopProfile { port: silent, ..profile }.encode().unwrap()];
         ior
     };
-    let forwarder = pretend(move |_, mut stream| {
+    let forwarder = fake_server(move |_, mut stream| {
         let request = read_message(&mut stream).unwrap();
         let id = u32::from_ne_bytes(request[12..16].try_into().unwrap());
-        // As slow as a busy server: most of the client's time.
+        // As slow as a busy server: most of the client's timeout.
         thread::sleep(forwarded);
         let mut out = Encoder::new(Wire::default());
         let body = begin_reply(&mut out, id, ReplyStatus::LocationForward, &[]);
@@ -93,7 +94,7 @@ fn forwarding_does_not_begin_the_time_out_anew() {
         stream.write_all(&out.to_vec()).unwrap();
         std::mem::forget(stream);
     });
-    let target = impatient(&target_with(&Orb::builder().build().unwrap(), &url(forwarder)), span);
+    let target = with_timeout(&target_with(&Orb::builder().build().unwrap(), &url(forwarder)), span);
     let before = Instant::now();
     let error = target.ping().unwrap_err();
     assert_eq!(error.kind(), SystemExceptionKind::Timeout);
@@ -101,18 +102,18 @@ fn forwarding_does_not_begin_the_time_out_anew() {
 }
 
 #[test]
-fn time_outs_of_any_length_are_taken() {
+fn the_longest_possible_timeout_is_accepted() {
     let server = Server::start();
-    let target = impatient(&server.client(), Duration::MAX);
+    let target = with_timeout(&server.client(), Duration::MAX);
     let called = in_background(move || target.ping());
     called.recv_timeout(PATIENCE).expect("no panic").unwrap();
 }
 
 #[test]
-fn a_time_out_of_nothing_is_a_time_out() {
+fn a_zero_timeout_expires_at_once() {
     let server = Server::start();
     let target = server.client();
     target.ping().unwrap();
-    let error = impatient(&target, Duration::ZERO).ping().unwrap_err();
+    let error = with_timeout(&target, Duration::ZERO).ping().unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::No), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Calls over TLS: who is believed, who is not, and what goes wrong is told in words.
+//! Calls over TLS: certificate verification, mixed plain and TLS endpoints, and errors with their reasons.
 
 use crate::certificates;
 
@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use certificates::{As, Authority, Identity, authority, chain, client, plain, server, serving, trusting};
+use certificates::{Authority, Identity, WithIdentity, authority, chain, client, plain, server, serving, trusting};
 #[cfg(target_os = "linux")]
 use spandrel::transport::KeepAlive;
 use spandrel::{
@@ -30,7 +30,7 @@ fn profile(target: &Target) -> IiopProfile {
 }
 
 #[test]
-fn a_client_that_listens_nowhere_is_called_back_over_its_own_connection() {
+fn a_callback_uses_the_clients_tls_connection() {
     let identity = authority().issue("127.0.0.1");
     let server = Server::with(serving(trusting(authority()).identity_of(&identity)).bidirectional(true));
     let client = Server::with(client().bidirectional(true).listen(Endpoint::nowhere()));
@@ -43,7 +43,7 @@ fn a_client_that_listens_nowhere_is_called_back_over_its_own_connection() {
 }
 
 #[test]
-fn calls_of_all_sizes_go_over_tls() {
+fn calls_of_all_sizes_work_over_tls_with_every_strategy() {
     let strategies = [
         Concurrency::ThreadPerConnection { limit: 64 },
         Concurrency::LeaderFollowers { threads: None },
@@ -54,7 +54,7 @@ fn calls_of_all_sizes_go_over_tls() {
         let ssliop = trusting(authority()).identity_of(&authority().issue("127.0.0.1"));
         let server = Server::with(builder.protocol(ssliop).listen("ssliop://127.0.0.1:0".parse().unwrap()));
         let target = server.client_with(client());
-        assert_eq!(profile(&target).port, 0, "nothing but TLS is offered");
+        assert_eq!(profile(&target).port, 0, "only TLS is offered");
         target.ping().unwrap();
         for len in [0, 1, 16_000, 17_000, 1_000_000] {
             let octets: Vec<u8> = (0..len).map(|i: u32| (i % 251) as u8).collect();
@@ -68,25 +68,25 @@ fn calls_of_all_sizes_go_over_tls() {
 }
 
 #[test]
-fn tls_goes_first_where_a_reference_offers_both() {
+fn tls_is_preferred_where_a_reference_offers_both() {
     let ssliop = trusting(authority()).identity_of(&authority().issue("127.0.0.1"));
     let server = Server::with(serving(ssliop).listen("iiop://127.0.0.1:0".parse().unwrap()));
     let target = server.client_with(client());
     assert_ne!(profile(&target).port, 0, "one profile offers both");
     assert_eq!(Interface::as_object(&target).ior().profiles.len(), 1);
     target.ping().unwrap();
-    // Whoever has no TLS is served too.
+    // Clients without TLS use the plain endpoint.
     server.client_with(Orb::builder()).ping().unwrap();
-    // And who has it does not fall back on what anybody can read, merely because the server cannot be believed.
-    let stranger = server.client_with(Orb::builder().protocol(trusting(&Authority::new("another"))));
-    let refused = refusal(&stranger);
+    // A client with TLS does not fall back to plain IIOP because verification failed.
+    let untrusting = server.client_with(Orb::builder().protocol(trusting(&Authority::new("another"))));
+    let refused = refusal(&untrusting);
     assert!(chain(&refused).contains("UnknownIssuer"), "{}", chain(&refused));
-    let careless = trusting(&Authority::new("another")).plain(Plain::Fallback);
-    server.client_with(Orb::builder().protocol(careless)).ping().unwrap();
+    let lenient = trusting(&Authority::new("another")).plain(Plain::Fallback);
+    server.client_with(Orb::builder().protocol(lenient)).ping().unwrap();
 }
 
 #[test]
-fn who_insists_on_tls_reaches_no_server_without_it() {
+fn a_client_that_requires_tls_refuses_plain_references() {
     let server = Server::start();
     server.client_with(client()).ping().unwrap();
     let refused = server.client_with(Orb::builder().protocol(plain().plain(Plain::Never))).ping().unwrap_err();
@@ -94,27 +94,27 @@ fn who_insists_on_tls_reaches_no_server_without_it() {
 }
 
 #[test]
-fn a_server_of_another_authority_is_not_believed() {
+fn a_server_certificate_of_an_untrusted_authority_is_refused() {
     let server = server();
-    let stranger = server.client_with(Orb::builder().protocol(trusting(&Authority::new("another"))));
-    let refused = refusal(&stranger);
+    let untrusting = server.client_with(Orb::builder().protocol(trusting(&Authority::new("another"))));
+    let refused = refusal(&untrusting);
     assert!(chain(&refused).contains("UnknownIssuer"), "{}", chain(&refused));
 }
 
 #[test]
-fn a_server_with_another_name_is_not_believed_unless_names_do_not_matter() {
+fn a_server_certificate_for_another_host_is_refused_unless_any_name_is_allowed() {
     let ssliop = plain().identity_of(&authority().issue("bank.example"));
     let server = Server::with(serving(ssliop));
     let refused = refusal(&server.client_with(client()));
     assert!(chain(&refused).contains("not valid for name"), "{}", chain(&refused));
-    let careless = trusting(authority()).any_server_name();
-    server.client_with(Orb::builder().protocol(careless)).ping().unwrap();
-    let stranger = trusting(&Authority::new("another")).any_server_name();
-    refusal(&server.client_with(Orb::builder().protocol(stranger)));
+    let lenient = trusting(authority()).any_server_name();
+    server.client_with(Orb::builder().protocol(lenient)).ping().unwrap();
+    let untrusting = trusting(&Authority::new("another")).any_server_name();
+    refusal(&server.client_with(Orb::builder().protocol(untrusting)));
 }
 
 #[test]
-fn a_server_can_insist_on_knowing_its_clients() {
+fn a_server_can_require_client_certificates() {
     let ssliop =
         trusting(authority()).identity_of(&authority().issue("127.0.0.1")).verify_clients(ClientVerification::Required);
     let server = Server::with(serving(ssliop));
@@ -125,22 +125,22 @@ fn a_server_can_insist_on_knowing_its_clients() {
     for unknown in [trusting(authority()), trusting(authority()).identity_of(&Authority::new("another").issue("x"))] {
         let before = refused();
         server.client_with(Orb::builder().protocol(unknown)).ping().unwrap_err();
-        comes("that it was refused", || refused() > before);
+        comes("the refusal", || refused() > before);
     }
 }
 
 #[test]
-fn all_addresses_that_are_published_are_told_with_one_port() {
+fn published_tls_addresses_share_one_port() {
     let listening = |at: &str| {
         let ssliop = trusting(authority()).identity_of(&authority().issue("127.0.0.1"));
         Orb::builder().protocol(ssliop).listen(at.parse().unwrap())
     };
-    // Nobody listens at the first.
+    // The first published address has no listener.
     let server = Server::with(listening("ssliop://127.0.0.1:0/publish=127.0.0.2,127.0.0.1"));
     let profiles = &server.object.ior().profiles;
-    let said = profiles.iter().map(|profile| IiopProfile::decode(profile).unwrap().unwrap());
+    let published = profiles.iter().map(|profile| IiopProfile::decode(profile).unwrap().unwrap());
     assert_eq!(
-        said.map(|IiopProfile { host, port, .. }| (host, port)).collect::<Vec<_>>(),
+        published.map(|IiopProfile { host, port, .. }| (host, port)).collect::<Vec<_>>(),
         [("127.0.0.2".to_owned(), 0), ("127.0.0.1".to_owned(), 0)]
     );
     server.client_with(client()).ping().unwrap();
@@ -149,17 +149,17 @@ fn all_addresses_that_are_published_are_told_with_one_port() {
     assert!(chain(&refused).contains("need the same"), "{}", chain(&refused));
 }
 
-/// As the system tells of the accepted side of a connection: a keep-alive timer runs there, or none.
+/// The keep-alive timer of the accepted socket, as reported by the kernel.
 #[cfg(target_os = "linux")]
 #[test]
-fn how_peers_are_probed_is_told_to_accepted_connections_too() {
+fn keep_alive_applies_to_accepted_tls_connections() {
     for (keep_alive, expected) in [(KeepAlive::Off, "00"), (KeepAlive::after(Duration::from_secs(30)), "02")] {
         let identity = authority().issue("127.0.0.1");
         let server = Server::with(serving(trusting(authority()).identity_of(&identity)).keep_alive(keep_alive));
         let target = server.client_with(client());
         target.ping().unwrap();
-        let place = server.orb.published().unwrap().addresses[0].clone();
-        let (_, port) = place.host_and_port().unwrap();
+        let address = server.orb.published().unwrap().addresses[0].clone();
+        let (_, port) = address.host_and_port().unwrap();
         let at = format!("0100007F:{port:04X}");
         let timer = || {
             let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
@@ -172,25 +172,25 @@ fn how_peers_are_probed_is_told_to_accepted_connections_too() {
 }
 
 #[test]
-fn plain_clients_and_plain_servers_are_told_apart() {
+fn a_plain_client_is_refused_by_a_tls_server() {
     let server = server();
     let refused = server.client_with(Orb::builder()).ping().unwrap_err();
     assert_eq!(refused.kind(), SystemExceptionKind::InvObjref, "{refused}");
-    // A plain message at the port where TLS is spoken ends that connection, and nothing else.
+    // A plain message at the TLS port ends only its own connection.
     let target = server.client_with(client());
-    let place = server.orb.published().unwrap().addresses[0].clone();
-    let (host, port) = place.host_and_port().unwrap();
+    let address = server.orb.published().unwrap().addresses[0].clone();
+    let (host, port) = address.host_and_port().unwrap();
     let mut stream = TcpStream::connect((host, port)).unwrap();
     stream.write_all(b"GIOP\x01\x02\x01\x03\x00\x00\x00\x00").unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut rest = Vec::new();
-    // An alert, and the end.
+    // The server sends an alert and closes.
     _ = stream.read_to_end(&mut rest);
     target.ping().unwrap();
 }
 
 #[test]
-fn options_name_files() {
+fn tls_options_name_certificate_files() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -209,7 +209,7 @@ fn options_name_files() {
         ["-ORBSSLCertificate", &certificate, "-ORBSSLKey", &key, "-ORBSSLCA", &authorities].map(str::to_owned).to_vec();
     let target = server.client_with(Orb::builder().protocol(plain()).take_args(&mut args).unwrap());
     target.ping().unwrap();
-    for (option, value, words) in [
+    for (option, value, expected) in [
         ("-ORBSSLKey", "/nowhere/at/all", "/nowhere/at/all"),
         ("-ORBSSLCA", &key, "no certificate in it"),
         ("-ORBSSLVerify", "perhaps", "expected none, request or require"),
@@ -217,16 +217,16 @@ fn options_name_files() {
     ] {
         let error = Orb::builder().protocol(plain()).option(option, value).unwrap_err();
         let reason = std::error::Error::source(&error).unwrap().to_string();
-        assert!(reason.contains(words), "{error}: {reason}");
+        assert!(reason.contains(expected), "{error}: {reason}");
     }
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_certificates_are_reported_with_their_option() {
     let without = serving(plain()).build().unwrap().listen().unwrap_err();
     assert!(chain(&without).contains("-ORBSSLCertificate"), "{}", chain(&without));
     let server = server();
-    let trusts_nobody = server.client_with(Orb::builder().protocol(plain()));
-    let refused = refusal(&trusts_nobody);
+    let without_authorities = server.client_with(Orb::builder().protocol(plain()));
+    let refused = refusal(&without_authorities);
     assert!(chain(&refused).contains("-ORBSSLCA"), "{}", chain(&refused));
 }

@@ -1,61 +1,61 @@
-//! What servants know of who calls them over TLS.
+//! The identity of TLS clients as servants see it.
 
 use crate::certificates;
 
 use std::{future::poll_fn, task::Poll, time::Duration};
 
-use certificates::{As, authority, chain, client, serving, trusting};
+use certificates::{WithIdentity, authority, chain, client, serving, trusting};
 use spandrel::{
     CompletionStatus, Concurrency, Endpoint, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
     ssliop::{ClientVerification, PeerIdentity, Ssliop},
     statistics::Event,
 };
 use spandrel_orb_tests::{
-    doors::{Door, DoorAsyncServant, DoorAsyncSkeleton, DoorServant, DoorSkeleton},
+    access::{Guard, GuardAsyncServant, GuardAsyncSkeleton, GuardServant, GuardSkeleton},
     support::{comes, in_background},
 };
 use spandrel_test_support::certificates::DnType;
 
-/// A door, perhaps with another behind it.
-struct Doorman(Option<Door>);
+/// A guard, with an optional next guard.
+struct CertificateGuard(Option<Guard>);
 
-/// As whom the current request's client has appeared.
+/// The common name of the current request's client.
 fn caller() -> String {
-    let Some(peer) = PeerIdentity::current() else { return "nobody".to_owned() };
+    let Some(peer) = PeerIdentity::current() else { return "anonymous".to_owned() };
     assert_eq!(&peer.certificates()[0], peer.certificate());
-    peer.common_name().unwrap_or_else(|| "somebody".to_owned())
+    peer.common_name().unwrap_or_else(|| "unnamed".to_owned())
 }
 
-impl DoorServant for Doorman {
+impl GuardServant for CertificateGuard {
     fn caller(&self) -> Result<String, SystemException> {
         Ok(caller())
     }
 
-    /// As a program would decide.
-    fn enter(&self) -> Result<(), SystemException> {
+    /// Access control as in an application.
+    fn check_access(&self) -> Result<(), SystemException> {
         match PeerIdentity::current() {
             Some(peer) if peer.is_host("teller.example") => Ok(()),
             _ => Err(SystemException::no_permission(7, CompletionStatus::No)),
         }
     }
 
-    fn callers(&self) -> Result<String, SystemException> {
+    fn caller_chain(&self) -> Result<String, SystemException> {
         match &self.0 {
-            Some(behind) => Ok(format!("{}, then {}", behind.caller()?, caller())),
+            Some(next) => Ok(format!("{}, then {}", next.caller()?, caller())),
             None => Ok(caller()),
         }
     }
 
-    fn ring(&self, other: Option<&Door>) -> Result<String, SystemException> {
+    fn call_back(&self, other: Option<&Guard>) -> Result<String, SystemException> {
         other.ok_or_else(|| SystemException::bad_param(0, CompletionStatus::No))?.caller()
     }
 }
 
-/// Waits for another thread before it answers.
-struct Patient;
+/// An asynchronous servant that waits for another thread before it answers.
+struct AsynchronousGuard;
 
-impl DoorAsyncServant for Patient {
-    async fn callers(&self) -> Result<String, SystemException> {
+impl GuardAsyncServant for AsynchronousGuard {
+    async fn caller_chain(&self) -> Result<String, SystemException> {
         let before = caller();
         let mut elsewhere = None;
         let there = poll_fn(|cx| match elsewhere.take() {
@@ -78,11 +78,11 @@ impl DoorAsyncServant for Patient {
         Ok(caller())
     }
 
-    async fn enter(&self) -> Result<(), SystemException> {
+    async fn check_access(&self) -> Result<(), SystemException> {
         Ok(())
     }
 
-    async fn ring(&self, _other: Option<&Door>) -> Result<String, SystemException> {
+    async fn call_back(&self, _other: Option<&Guard>) -> Result<String, SystemException> {
         Ok(caller())
     }
 }
@@ -93,17 +93,17 @@ fn root(builder: OrbBuilder) -> (Orb, Poa) {
     (orb, poa)
 }
 
-/// Serves whoever shows a certificate of the authority, and whoever shows none.
-fn asking() -> Ssliop {
-    trusting(authority()).identity_of(&authority().issue("127.0.0.1")).verify_clients(ClientVerification::Asked)
+/// A server configuration that requests client certificates and accepts clients without one.
+fn requesting_certificates() -> Ssliop {
+    trusting(authority()).identity_of(&authority().issue("127.0.0.1")).verify_clients(ClientVerification::Requested)
 }
 
-fn known(name: &str) -> OrbBuilder {
+fn with_certificate(name: &str) -> OrbBuilder {
     Orb::builder().protocol(trusting(authority()).identity_of(&authority().issue(name)))
 }
 
-fn door(builder: OrbBuilder, reference: &str) -> Door {
-    Door::unchecked_narrow(&builder.build().unwrap().string_to_object(reference).unwrap())
+fn guard(builder: OrbBuilder, reference: &str) -> Guard {
+    Guard::unchecked_narrow(&builder.build().unwrap().string_to_object(reference).unwrap())
 }
 
 const STRATEGIES: [Concurrency; 4] = [
@@ -114,115 +114,120 @@ const STRATEGIES: [Concurrency; 4] = [
 ];
 
 #[test]
-fn each_client_is_who_its_certificate_says() {
+fn a_servant_sees_the_name_in_the_clients_certificate() {
     for strategy in STRATEGIES {
-        let (orb, poa) = root(serving(asking()).listen("iiop://127.0.0.1:0".parse().unwrap()).concurrency(strategy));
-        let reference = poa.activate(DoorSkeleton::new(Doorman(None))).unwrap().to_string();
+        let (orb, poa) = root(
+            serving(requesting_certificates()).listen("iiop://127.0.0.1:0".parse().unwrap()).concurrency(strategy),
+        );
+        let reference = poa.activate(GuardSkeleton::new(CertificateGuard(None))).unwrap().to_string();
         let clients = [
-            (known("teller.example"), "teller.example", true),
-            (known("thief.example"), "thief.example", false),
-            (client(), "nobody", false),
-            (Orb::builder(), "nobody", false),
+            (with_certificate("teller.example"), "teller.example", true),
+            (with_certificate("thief.example"), "thief.example", false),
+            (client(), "anonymous", false),
+            (Orb::builder(), "anonymous", false),
         ];
-        let clients = clients.map(|(builder, name, is_let_in)| (door(builder, &reference), name, is_let_in));
+        let clients = clients.map(|(builder, name, is_allowed)| (guard(builder, &reference), name, is_allowed));
         for _ in 0..3 {
-            for (door, name, is_let_in) in &clients {
-                assert_eq!(door.caller().unwrap(), *name);
-                match door.enter() {
-                    Ok(()) => assert!(is_let_in, "{name}"),
+            for (guard, name, is_allowed) in &clients {
+                assert_eq!(guard.caller().unwrap(), *name);
+                match guard.check_access() {
+                    Ok(()) => assert!(is_allowed, "{name}"),
                     Err(refused) => {
                         assert_eq!(refused.kind(), SystemExceptionKind::NoPermission, "{}", chain(&refused));
-                        assert!(!is_let_in, "{name}");
+                        assert!(!is_allowed, "{name}");
                     }
                 }
             }
         }
-        assert_eq!(PeerIdentity::current(), None, "no request runs here");
+        assert_eq!(PeerIdentity::current(), None, "this thread runs no request");
         orb.shutdown(true).unwrap();
     }
 }
 
 #[test]
-fn a_servant_that_answers_later_knows_it_all_the_time() {
+fn an_asynchronous_servant_sees_the_identity_at_every_poll() {
     for strategy in STRATEGIES {
-        let (orb, poa) = root(serving(asking()).concurrency(strategy));
-        let reference = poa.activate(DoorAsyncSkeleton::new(Patient)).unwrap().to_string();
-        for (builder, name) in [(known("teller.example"), "teller.example"), (client(), "nobody")] {
-            // No request runs in the thread that wakes it.
-            assert_eq!(door(builder, &reference).callers().unwrap(), format!("{name}, then nobody, then {name}"));
+        let (orb, poa) = root(serving(requesting_certificates()).concurrency(strategy));
+        let reference = poa.activate(GuardAsyncSkeleton::new(AsynchronousGuard)).unwrap().to_string();
+        for (builder, name) in [(with_certificate("teller.example"), "teller.example"), (client(), "anonymous")] {
+            // The thread that wakes the future runs no request.
+            assert_eq!(
+                guard(builder, &reference).caller_chain().unwrap(),
+                format!("{name}, then anonymous, then {name}")
+            );
         }
         orb.shutdown(true).unwrap();
     }
 }
 
 #[test]
-fn calls_inside_of_the_orb_are_made_for_whoever_is_outside() {
-    let (orb, poa) = root(serving(asking()));
-    let inner = poa.activate(DoorSkeleton::new(Doorman(None))).unwrap();
-    let outer = Doorman(Some(Door::unchecked_narrow(&inner)));
-    let outer = poa.activate(DoorSkeleton::new(outer)).unwrap();
-    assert_eq!(Door::unchecked_narrow(&outer).callers().unwrap(), "nobody, then nobody", "nobody is outside");
-    let door = door(known("teller.example"), &outer.to_string());
-    assert_eq!(door.callers().unwrap(), "teller.example, then teller.example");
+fn collocated_calls_keep_the_outer_clients_identity() {
+    let (orb, poa) = root(serving(requesting_certificates()));
+    let inner = poa.activate(GuardSkeleton::new(CertificateGuard(None))).unwrap();
+    let outer = CertificateGuard(Some(Guard::unchecked_narrow(&inner)));
+    let outer = poa.activate(GuardSkeleton::new(outer)).unwrap();
+    assert_eq!(Guard::unchecked_narrow(&outer).caller_chain().unwrap(), "anonymous, then anonymous", "no request runs");
+    let guard = guard(with_certificate("teller.example"), &outer.to_string());
+    assert_eq!(guard.caller_chain().unwrap(), "teller.example, then teller.example");
     orb.shutdown(true).unwrap();
 }
 
 #[test]
-fn a_call_to_another_orb_of_the_process_takes_nothing_from_who_makes_it() {
+fn collocated_calls_to_another_orb_keep_the_outer_clients_identity() {
     let (other, others) = root(Orb::builder().request_timeout(Some(Duration::from_secs(20))));
-    let behind = others.activate(DoorSkeleton::new(Doorman(None))).unwrap();
-    let (orb, poa) = root(serving(asking()));
-    let outer = poa.activate(DoorSkeleton::new(Doorman(Some(Door::unchecked_narrow(&behind))))).unwrap();
-    let door = door(known("teller.example"), &outer.to_string());
-    // Nothing is between them but a call of this thread.
-    assert_eq!(door.callers().unwrap(), "teller.example, then teller.example");
+    let next = others.activate(GuardSkeleton::new(CertificateGuard(None))).unwrap();
+    let (orb, poa) = root(serving(requesting_certificates()));
+    let outer = poa.activate(GuardSkeleton::new(CertificateGuard(Some(Guard::unchecked_narrow(&next))))).unwrap();
+    let guard = guard(with_certificate("teller.example"), &outer.to_string());
+    // The call is collocated in the thread of the outer request.
+    assert_eq!(guard.caller_chain().unwrap(), "teller.example, then teller.example");
     other.shutdown(true).unwrap();
     orb.shutdown(true).unwrap();
 }
 
 #[test]
-fn who_is_called_back_knows_the_server() {
-    let (server, poa) = root(serving(asking()).bidirectional(true));
-    let reference = poa.activate(DoorSkeleton::new(Doorman(None))).unwrap().to_string();
+fn a_callback_sees_the_servers_identity() {
+    let (server, poa) = root(serving(requesting_certificates()).bidirectional(true));
+    let reference = poa.activate(GuardSkeleton::new(CertificateGuard(None))).unwrap().to_string();
     let (client, own) = root(client().bidirectional(true).listen(Endpoint::nowhere()));
-    let back = own.activate(DoorSkeleton::new(Doorman(None))).unwrap();
-    let there = Door::unchecked_narrow(&client.string_to_object(&reference).unwrap());
-    assert_eq!(there.ring(Some(&Door::unchecked_narrow(&back))).unwrap(), "127.0.0.1");
+    let back = own.activate(GuardSkeleton::new(CertificateGuard(None))).unwrap();
+    let there = Guard::unchecked_narrow(&client.string_to_object(&reference).unwrap());
+    assert_eq!(there.call_back(Some(&Guard::unchecked_narrow(&back))).unwrap(), "127.0.0.1");
     client.shutdown(true).unwrap();
     server.shutdown(true).unwrap();
 }
 
 #[test]
-fn a_certificate_that_leaves_open_whose_it_is_has_no_name() {
-    let (orb, poa) = root(serving(asking()));
-    let reference = poa.activate(DoorSkeleton::new(Doorman(None))).unwrap().to_string();
-    // What the library takes for another attribute is one more common name.
+fn a_certificate_without_a_unique_common_name_has_no_name() {
+    let (orb, poa) = root(serving(requesting_certificates()));
+    let reference = poa.activate(GuardSkeleton::new(CertificateGuard(None))).unwrap().to_string();
+    // Adds a second common name under a custom attribute type.
     let common_name = DnType::CustomDnType(vec![2, 5, 4, 3]);
     let unnamed = authority().issue_with(&[], |_| {});
     let named_twice = authority().issue_with(&["teller.example"], |params| {
         params.distinguished_name.push(common_name, "thief.example");
     });
-    for (identity, is_let_in) in [(unnamed, false), (named_twice, true)] {
-        let door = door(Orb::builder().protocol(trusting(authority()).identity_of(&identity)), &reference);
-        assert_eq!(door.caller().unwrap(), "somebody");
-        // The alternative names are what counts for hosts.
-        assert_eq!(door.enter().is_ok(), is_let_in);
+    for (identity, is_allowed) in [(unnamed, false), (named_twice, true)] {
+        let guard = guard(Orb::builder().protocol(trusting(authority()).identity_of(&identity)), &reference);
+        assert_eq!(guard.caller().unwrap(), "unnamed");
+        // Hosts are identified by the subject alternative names.
+        assert_eq!(guard.check_access().is_ok(), is_allowed);
     }
     orb.shutdown(true).unwrap();
 }
 
-/// A client that comes again resumes its session, and shows no certificate anew.
+/// A returning client resumes its session and sends no certificate again.
 #[test]
-fn a_client_that_comes_again_is_who_it_was() {
-    let (orb, poa) = root(serving(asking()).server_idle_timeout(Some(Duration::from_millis(500))));
-    let reference = poa.activate(DoorSkeleton::new(Doorman(None))).unwrap().to_string();
-    let clients = [(known("teller.example"), "teller.example"), (client(), "nobody")];
-    let clients = clients.map(|(builder, name)| (door(builder, &reference), name));
+fn a_resumed_session_keeps_the_clients_identity() {
+    let (orb, poa) = root(serving(requesting_certificates()).server_idle_timeout(Some(Duration::from_millis(500))));
+    let reference = poa.activate(GuardSkeleton::new(CertificateGuard(None))).unwrap().to_string();
+    let clients = [(with_certificate("teller.example"), "teller.example"), (client(), "anonymous")];
+    let clients = clients.map(|(builder, name)| (guard(builder, &reference), name));
     for round in 1..3 {
-        for (door, name) in &clients {
-            assert_eq!(door.caller().unwrap(), *name);
+        for (guard, name) in &clients {
+            assert_eq!(guard.caller().unwrap(), *name);
         }
-        comes("the end of both", || orb.statistics().count(Event::ServerClosedIdle) >= 2 * round);
+        comes("the end of both connections", || orb.statistics().count(Event::ServerClosedIdle) >= 2 * round);
     }
     orb.shutdown(true).unwrap();
 }

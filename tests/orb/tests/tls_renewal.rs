@@ -4,7 +4,7 @@ use crate::certificates;
 
 use std::path::PathBuf;
 
-use certificates::{As, Authority, Identity, authority, chain, client, plain, serving, trusting};
+use certificates::{Authority, Identity, WithIdentity, authority, chain, client, plain, serving, trusting};
 use spandrel::{
     Orb, SystemExceptionKind,
     ssliop::{ClientVerification, SetupError, Ssliop, pem},
@@ -12,10 +12,10 @@ use spandrel::{
 use spandrel_orb_tests::{Server, probe::Target};
 use tempfile::TempDir;
 
-/// The files of a server, as options name them.
-struct Folder(TempDir);
+/// The certificate files of a server.
+struct CertificateFiles(TempDir);
 
-impl Folder {
+impl CertificateFiles {
     fn with(identity: &Identity) -> Self {
         let folder = Self(tempfile::tempdir().unwrap());
         folder.write(identity);
@@ -31,13 +31,13 @@ impl Folder {
         self.put("key.pem", key);
     }
 
-    /// As it should be done: nobody sees half of it.
+    /// Replaces a file atomically.
     fn put(&self, name: &str, text: &str) {
         std::fs::write(self.file("new"), text).unwrap();
         std::fs::rename(self.file("new"), self.file(name)).unwrap();
     }
 
-    /// A server that looks at its files `reload` says how often, and what it goes by.
+    /// A server with these files and this value of `-ORBSSLReload`, and its TLS configuration.
     fn serve(&self, reload: &str) -> (Server, Ssliop) {
         let ssliop = plain();
         let mut builder = Orb::builder().protocol(ssliop.clone()).listen("ssliop://127.0.0.1:0".parse().unwrap());
@@ -49,7 +49,7 @@ impl Folder {
 }
 
 fn trusts(server: &Server, authority: &Authority) -> bool {
-    // Without narrowing, which would call.
+    // Without narrowing, which would make a call.
     let orb = Orb::builder().protocol(trusting(authority)).build().unwrap();
     match Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap()).ping() {
         Ok(()) => true,
@@ -62,9 +62,9 @@ fn trusts(server: &Server, authority: &Authority) -> bool {
 }
 
 #[test]
-fn a_server_shows_what_is_in_its_files_now() {
+fn a_server_presents_the_renewed_certificate_of_its_files() {
     let newer = Authority::new("a newer authority");
-    let folder = Folder::with(&authority().issue("127.0.0.1"));
+    let folder = CertificateFiles::with(&authority().issue("127.0.0.1"));
     let (server, _) = folder.serve("0");
     let target = server.client_with(client());
     target.ping().unwrap();
@@ -72,24 +72,24 @@ fn a_server_shows_what_is_in_its_files_now() {
     folder.write(&newer.issue("127.0.0.1"));
     assert!(trusts(&server, &newer));
     assert!(!trusts(&server, authority()));
-    target.ping().expect("connections that are open stay");
+    target.ping().expect("open connections are not affected");
 }
 
 #[test]
-fn what_cannot_be_used_leaves_everything_as_it_was() {
-    let folder = Folder::with(&authority().issue("127.0.0.1"));
+fn unusable_files_leave_the_certificate_unchanged() {
+    let folder = CertificateFiles::with(&authority().issue("127.0.0.1"));
     let (server, ssliop) = folder.serve("0");
     let newer = Authority::new("a newer authority");
     let renewed = newer.issue("127.0.0.1");
     folder.put("chain.pem", &renewed.chain);
-    assert!(trusts(&server, authority()), "the key of the new certificate is not there yet");
+    assert!(trusts(&server, authority()), "the key of the new certificate is missing");
     assert!(matches!(ssliop.reload(), Err(SetupError::Config(_))));
     folder.put("key.pem", "no key");
     assert!(trusts(&server, authority()));
     std::fs::remove_file(folder.file("key.pem")).unwrap();
     assert!(trusts(&server, authority()));
-    let gone = ssliop.reload().unwrap_err();
-    assert!(gone.to_string().contains("key.pem"), "{gone}");
+    let missing_key = ssliop.reload().unwrap_err();
+    assert!(missing_key.to_string().contains("key.pem"), "{missing_key}");
     folder.put("key.pem", &renewed.key);
     assert!(trusts(&server, &newer));
     ssliop.reload().unwrap();
@@ -97,8 +97,8 @@ fn what_cannot_be_used_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn files_are_read_when_that_is_asked_for() {
-    let folder = Folder::with(&authority().issue("127.0.0.1"));
+fn reload_reads_the_files_when_automatic_reloading_is_off() {
+    let folder = CertificateFiles::with(&authority().issue("127.0.0.1"));
     let (server, ssliop) = folder.serve("never");
     let newer = Authority::new("a newer authority");
     folder.write(&newer.issue("127.0.0.1"));
@@ -108,14 +108,14 @@ fn files_are_read_when_that_is_asked_for() {
 }
 
 #[test]
-fn a_program_renews_what_has_no_files() {
+fn a_program_can_replace_certificates_and_authorities_without_files() {
     let ssliop = trusting(authority()).identity_of(&authority().issue("127.0.0.1"));
     let server = Server::with(serving(ssliop.clone()));
     let newer = Authority::new("a newer authority");
     let _ = ssliop.clone().identity_of(&newer.issue("127.0.0.1"));
     assert!(trusts(&server, &newer));
 
-    // Whom a client trusts, too.
+    // The trusted authorities of a client can be replaced, too.
     let trusted = trusting(authority());
     let orb = Orb::builder().protocol(trusted.clone()).build().unwrap();
     let target = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap());
@@ -123,14 +123,14 @@ fn a_program_renews_what_has_no_files() {
     let _ = trusted.trust(pem::authorities(newer.pem().as_bytes()).unwrap());
     target.ping().unwrap();
 
-    // A key that does not belong to its certificate is not used.
+    // A key that does not match its certificate is refused.
     let (one, other) = (authority().issue("127.0.0.1"), authority().issue("127.0.0.1"));
     let _ = ssliop.identity_of(&Identity { chain: one.chain, key: other.key });
     assert!(trusts(&server, &newer));
 }
 
 #[test]
-fn who_is_revoked_is_refused() {
+fn a_revoked_certificate_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("revoked.pem");
     std::fs::write(&list, authority().revoke("somebody.example")).unwrap();
@@ -149,7 +149,7 @@ fn who_is_revoked_is_refused() {
     let refused = teller().unwrap_err();
     assert!(chain(&refused).contains("CertificateRevoked"), "{}", chain(&refused));
 
-    // A server that is revoked is not trusted either.
+    // A client refuses a revoked server certificate, too.
     let lists = pem::revocation_lists(authority().revoke("127.0.0.1").as_bytes()).unwrap();
     let wary = trusting(authority()).identity_of(&authority().issue("other.example")).revoked(lists);
     let orb = Orb::builder().protocol(wary).build().unwrap();

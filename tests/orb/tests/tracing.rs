@@ -1,4 +1,4 @@
-//! Spans of calls and requests, and the events inside of them.
+//! Tracing spans of calls and requests, and the events within them.
 
 use spandrel_test_support::alone;
 use std::{
@@ -19,81 +19,81 @@ use tracing::{
 };
 use tracing_subscriber::{Layer, Registry, layer::Context, prelude::*, registry::LookupSpan};
 
-/// What was said of one span, and the messages inside of it.
+/// The recorded attributes of a span, and the messages of its events.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct SpanRecord {
     target: String,
     fields: HashMap<String, String>,
     events: Vec<String>,
     has_ended: bool,
 }
 
-impl Seen {
+impl SpanRecord {
     fn field(&self, name: &str) -> &str {
         self.fields.get(name).map_or("", String::as_str)
     }
 }
 
-impl Visit for Seen {
+impl Visit for SpanRecord {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         self.fields.insert(field.name().to_owned(), format!("{value:?}").trim_matches('"').to_owned());
     }
 }
 
-/// Remembers all spans of this process, in the order of their beginnings.
+/// Records all spans of this process in the order of their creation.
 #[derive(Clone, Default)]
-struct Watcher(Arc<Mutex<Vec<(u64, Seen)>>>);
+struct SpanRecorder(Arc<Mutex<Vec<(u64, SpanRecord)>>>);
 
-impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Watcher {
+impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for SpanRecorder {
     fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, _: Context<'_, S>) {
-        let mut seen = Seen { target: attributes.metadata().target().to_owned(), ..Seen::default() };
-        attributes.record(&mut seen);
-        self.0.lock().unwrap().push((id.into_u64(), seen));
+        let mut record = SpanRecord { target: attributes.metadata().target().to_owned(), ..SpanRecord::default() };
+        attributes.record(&mut record);
+        self.0.lock().unwrap().push((id.into_u64(), record));
     }
 
     fn on_record(&self, id: &span::Id, values: &span::Record<'_>, _: Context<'_, S>) {
-        self.with(id, |seen| values.record(seen));
+        self.with(id, |record| values.record(record));
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let mut message = Seen::default();
+        let mut message = SpanRecord::default();
         event.record(&mut message);
         if let Some(span) = context.event_span(event) {
-            self.with(&span.id(), |seen| seen.events.push(message.field("message").to_owned()));
+            self.with(&span.id(), |record| record.events.push(message.field("message").to_owned()));
         }
     }
 
     fn on_close(&self, id: span::Id, _: Context<'_, S>) {
-        self.with(&id, |seen| seen.has_ended = true);
+        self.with(&id, |record| record.has_ended = true);
     }
 }
 
-impl Watcher {
-    /// The one of this process.
+impl SpanRecorder {
+    /// The recorder installed in this process.
     fn get() -> &'static Self {
-        static WATCHER: OnceLock<Watcher> = OnceLock::new();
-        WATCHER.get_or_init(|| {
-            let watcher = Self::default();
+        static RECORDER: OnceLock<SpanRecorder> = OnceLock::new();
+        RECORDER.get_or_init(|| {
+            let recorder = Self::default();
             let filter = tracing_subscriber::EnvFilter::new("debug");
-            tracing::subscriber::set_global_default(Registry::default().with(watcher.clone().with_filter(filter)))
+            tracing::subscriber::set_global_default(Registry::default().with(recorder.clone().with_filter(filter)))
                 .unwrap();
-            watcher
+            recorder
         })
     }
 
-    fn with(&self, id: &span::Id, then: impl FnOnce(&mut Seen)) {
-        let mut seen = self.0.lock().unwrap();
-        // Ids are used again, once their spans have ended.
-        if let Some((_, seen)) = seen.iter_mut().rev().find(|(known, _)| *known == id.into_u64()) {
-            then(seen);
+    fn with(&self, id: &span::Id, then: impl FnOnce(&mut SpanRecord)) {
+        let mut records = self.0.lock().unwrap();
+        // Span ids are reused after the end of a span.
+        if let Some((_, record)) = records.iter_mut().rev().find(|(known, _)| *known == id.into_u64()) {
+            then(record);
         }
     }
 
-    /// Spans of calls or requests over this connection.
-    fn of(&self, target: &str, connection: &str) -> Vec<Seen> {
-        let seen = self.0.lock().unwrap();
-        let is_of = |seen: &&Seen| seen.target == target && seen.field("connection") == connection;
-        seen.iter().map(|(_, seen)| seen).filter(is_of).cloned().collect()
+    /// Spans with this target and connection.
+    fn of(&self, target: &str, connection: &str) -> Vec<SpanRecord> {
+        let records = self.0.lock().unwrap();
+        let is_of = |record: &&SpanRecord| record.target == target && record.field("connection") == connection;
+        records.iter().map(|(_, record)| record).filter(is_of).cloned().collect()
     }
 }
 
@@ -104,13 +104,13 @@ fn client_of(server: &Server) -> (String, Target) {
 }
 
 #[test]
-fn a_call_has_a_span_with_what_identifies_it() {
+fn a_call_has_a_span_with_operation_object_request_id_and_outcome() {
     alone(|| {
-        let (watcher, server) = (Watcher::get(), Server::start());
-        let (place, target) = client_of(&server);
+        let (recorder, server) = (SpanRecorder::get(), Server::start());
+        let (address, target) = client_of(&server);
         target.ping().unwrap();
         target.refuse(1).unwrap_err();
-        let calls = watcher.of("spandrel::call", &place);
+        let calls = recorder.of("spandrel::call", &address);
         assert_eq!(calls.len(), 2);
         let [ping, refuse] = [&calls[0], &calls[1]];
         assert_eq!((ping.field("operation"), ping.field("outcome")), ("ping", "ok"));
@@ -123,24 +123,26 @@ fn a_call_has_a_span_with_what_identifies_it() {
     });
 }
 
-/// The request's span whose call has this one.
-fn request_of(watcher: &Watcher, operation: &str, ids: &dyn Fn(&Seen) -> bool) -> Option<Seen> {
-    let seen = watcher.0.lock().unwrap();
-    let is_it = |seen: &&Seen| seen.target == "spandrel::request" && seen.field("operation") == operation && ids(seen);
-    seen.iter().map(|(_, seen)| seen).find(is_it).cloned()
+/// The span of a request for this operation that satisfies `condition`.
+fn request_of(recorder: &SpanRecorder, operation: &str, condition: &dyn Fn(&SpanRecord) -> bool) -> Option<SpanRecord> {
+    let records = recorder.0.lock().unwrap();
+    let matches = |record: &&SpanRecord| {
+        record.target == "spandrel::request" && record.field("operation") == operation && condition(record)
+    };
+    records.iter().map(|(_, record)| record).find(matches).cloned()
 }
 
 #[test]
 fn a_request_has_a_span_in_which_its_servant_runs() {
     alone(|| {
-        let (watcher, server) = (Watcher::get(), Server::start());
-        let (place, target) = client_of(&server);
+        let (recorder, server) = (SpanRecorder::get(), Server::start());
+        let (address, target) = client_of(&server);
         target.fail(77).unwrap_err();
-        let call = &watcher.of("spandrel::call", &place)[0];
+        let call = &recorder.of("spandrel::call", &address)[0];
         assert_eq!(call.field("outcome"), "BAD_PARAM");
-        let is_its = |seen: &Seen| seen.field("object") == call.field("object") && seen.has_ended;
-        comes("the request's end", || request_of(watcher, "fail", &is_its).is_some());
-        let request = request_of(watcher, "fail", &is_its).unwrap();
+        let is_ended_request = |record: &SpanRecord| record.field("object") == call.field("object") && record.has_ended;
+        comes("the request's end", || request_of(recorder, "fail", &is_ended_request).is_some());
+        let request = request_of(recorder, "fail", &is_ended_request).unwrap();
         assert_eq!(request.field("request_id"), call.field("request_id"));
         assert_eq!(request.field("interface"), "IDL:Probe/Target:1.0");
         assert_eq!(request.field("outcome"), "BAD_PARAM");
@@ -149,23 +151,23 @@ fn a_request_has_a_span_in_which_its_servant_runs() {
 }
 
 #[test]
-fn events_of_servants_carry_their_request() {
+fn events_within_an_upcall_belong_to_the_requests_span() {
     alone(|| {
-        let (watcher, server) = (Watcher::get(), Server::start());
+        let (recorder, server) = (SpanRecorder::get(), Server::start());
         let (_, target) = client_of(&server);
         target.panic().unwrap_err();
-        let said = |seen: &Seen| seen.events.iter().any(|event| event == "a servant panicked");
-        comes("the event", || request_of(watcher, "panic", &said).is_some());
+        let has_event = |record: &SpanRecord| record.events.iter().any(|event| event == "a servant panicked");
+        comes("the event", || request_of(recorder, "panic", &has_event).is_some());
     });
 }
 
 #[test]
-fn asynchronous_calls_have_theirs() {
+fn an_asynchronous_call_has_one_span() {
     alone(|| {
-        let (watcher, server) = (Watcher::get(), Server::start());
-        let (place, target) = client_of(&server);
+        let (recorder, server) = (SpanRecorder::get(), Server::start());
+        let (address, target) = client_of(&server);
         assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3);
-        let calls = watcher.of("spandrel::call", &place);
+        let calls = recorder.of("spandrel::call", &address);
         assert_eq!(calls.len(), 1);
         assert_eq!((calls[0].field("operation"), calls[0].field("outcome")), ("add", "ok"));
     });

@@ -1,4 +1,4 @@
-//! What carries requests: protocols that are plugged in, and how the ORB chooses between them.
+//! Plugged-in transport protocols, and the ORB's choice between protocols.
 
 use std::{
     error::Error,
@@ -23,13 +23,13 @@ use spandrel_orb_tests::{
 
 const TAG: u32 = 0x7465_7374;
 
-/// TCP by another name, cheaper than IIOP; what references say of it is a component of its own.
+/// TCP under another scheme, cheaper than IIOP; its address is a component of its own.
 #[derive(Debug, Default)]
-struct Courier {
+struct PluggedProtocol {
     connected: Arc<AtomicU32>,
 }
 
-impl Protocol for Courier {
+impl Protocol for PluggedProtocol {
     type Stream = Stream;
 
     fn scheme(&self) -> &'static str {
@@ -56,7 +56,7 @@ impl Protocol for Courier {
     }
 }
 
-impl ServerProtocol for Courier {
+impl ServerProtocol for PluggedProtocol {
     fn scheme(&self) -> &'static str {
         "courier"
     }
@@ -75,24 +75,24 @@ impl ServerProtocol for Courier {
 }
 
 #[test]
-fn a_protocol_can_be_plugged_in_and_is_used_where_it_is_cheaper() {
-    let builder = Orb::builder().protocol(Courier::default());
+fn a_plugged_in_protocol_is_used_where_its_cost_is_lower() {
+    let builder = Orb::builder().protocol(PluggedProtocol::default());
     let server =
         Server::with(builder.listen(Endpoint::new("127.0.0.1", 0)).listen("courier://127.0.0.1:0".parse().unwrap()));
-    let courier = Courier::default();
+    let courier = PluggedProtocol::default();
     let connected = Arc::clone(&courier.connected);
     let target = server.client_with(Orb::builder().protocol(courier));
     assert_eq!(target.add(1, 2).unwrap(), 3);
     assert_eq!(connected.load(Ordering::Relaxed), 1);
-    // Who does not know it goes by IIOP.
+    // Clients without this protocol use IIOP.
     assert_eq!(server.client().add(1, 2).unwrap(), 3);
 }
 
 #[test]
-fn an_endpoint_of_no_known_protocol_is_refused_by_name() {
+fn an_endpoint_of_an_unknown_protocol_is_refused_by_name() {
     let orb = Orb::builder().listen(Endpoint::of("pigeon", "loft")).build().unwrap();
     let refused = orb.listen().unwrap_err();
-    let refused = refused.source().expect("it says why").to_string();
+    let refused = refused.source().expect("the error has a cause").to_string();
     assert!(refused.contains("no protocol `pigeon`") && refused.contains("iiop"), "{refused}");
 }
 
@@ -109,7 +109,7 @@ mod same_host {
 
     use super::*;
 
-    fn both() -> OrbBuilder {
+    fn uds_and_shm() -> OrbBuilder {
         Orb::builder().listen(Endpoint::new("", 0)).listen("uds://".parse().unwrap()).listen("shm://".parse().unwrap())
     }
 
@@ -122,8 +122,8 @@ mod same_host {
         Target::unchecked_narrow(&Orb::builder().build().unwrap().reference(ior))
     }
 
-    /// Changes what the reference says of transports inside of the host.
-    fn altered(server: &Server, alter: impl Fn(&mut LocalAddress)) -> Target {
+    /// A target whose reference has altered same-host components.
+    fn with_altered_addresses(server: &Server, alter: impl Fn(&mut LocalAddress)) -> Target {
         let mut profile = profile_of(&server.object);
         for component in &mut profile.components {
             if let Some(mut address) = LocalAddress::decode(component).unwrap() {
@@ -134,20 +134,20 @@ mod same_host {
         with_profile(server, &profile)
     }
 
-    /// Where the error of a call that cannot be connected for says that it was tried last.
+    /// The same-host addresses in the server's reference.
     fn addresses(server: &Server) -> Vec<LocalAddress> {
         let profile = profile_of(&server.object);
         profile.components.iter().filter_map(|component| LocalAddress::decode(component).unwrap()).collect()
     }
 
-    /// With an IIOP address that leads nowhere: so that calls succeed only inside of the host.
+    /// A profile with an unreachable IIOP address: calls succeed only over same-host transports.
     fn without_iiop(server: &Server) -> IiopProfile {
         IiopProfile { port: 1, ..profile_of(&server.object) }
     }
 
     #[test]
-    fn the_reference_is_one_profile_and_names_each_way() {
-        let server = Server::with(both());
+    fn a_reference_has_one_profile_with_a_component_per_transport() {
+        let server = Server::with(uds_and_shm());
         assert_eq!(server.object.ior().profiles.len(), 1);
         let schemes: Vec<String> = addresses(&server).into_iter().map(|address| address.scheme).collect();
         assert_eq!(schemes, ["uds", "shm"]);
@@ -160,8 +160,8 @@ mod same_host {
     }
 
     #[test]
-    fn each_way_works_alone() {
-        let server = Server::with(both());
+    fn each_transport_works_alone() {
+        let server = Server::with(uds_and_shm());
         for scheme in ["uds", "shm"] {
             let mut profile = without_iiop(&server);
             profile.components.retain(|component| match LocalAddress::decode(component).unwrap() {
@@ -170,29 +170,29 @@ mod same_host {
             });
             assert_eq!(with_profile(&server, &profile).add(1, 2).unwrap(), 3, "{scheme}");
         }
-        // As an ORB finds it that knows omniORB's component only.
+        // The reference as read by an ORB that knows only omniORB's component.
         let mut profile = without_iiop(&server);
         profile.components.retain(|component| component.tag != TAG_LOCAL_ADDRESS);
         assert_eq!(with_profile(&server, &profile).add(1, 2).unwrap(), 3);
     }
 
     #[test]
-    fn a_server_need_not_listen_for_iiop() {
+    fn a_server_can_listen_without_iiop() {
         let server = Server::with(Orb::builder().listen("uds://".parse().unwrap()));
         assert_eq!(profile_of(&server.object).port, 0);
         assert_eq!(server.client().add(1, 2).unwrap(), 3);
-        // It knows its own references nevertheless.
+        // The server recognises its own references without IIOP, too.
         assert_eq!(Target::narrow(&server.object).unwrap().add(3, 4).unwrap(), 7);
     }
 
     #[test]
-    fn an_address_of_another_host_or_file_is_not_tried() {
-        let server = Server::with(both());
-        let other_host = altered(&server, |address| address.host = "another".into());
+    fn a_same_host_address_of_another_host_or_file_is_skipped() {
+        let server = Server::with(uds_and_shm());
+        let other_host = with_altered_addresses(&server, |address| address.host = "another".into());
         assert_eq!(other_host.add(1, 2).unwrap(), 3, "by IIOP");
-        let other_file = altered(&server, |address| address.file.1 ^= 1);
+        let other_file = with_altered_addresses(&server, |address| address.file.1 ^= 1);
         assert_eq!(other_file.add(1, 2).unwrap(), 3, "by IIOP");
-        // A client that has only IIOP finds nobody at these.
+        // Without a usable IIOP address, the call fails.
         let mut profile = without_iiop(&server);
         for component in &mut profile.components {
             if let Some(address) = LocalAddress::decode(component).unwrap() {
@@ -204,26 +204,26 @@ mod same_host {
     }
 
     #[test]
-    fn a_socket_that_is_gone_is_passed_over() {
-        let server = Server::with(both());
+    fn a_removed_socket_file_is_skipped() {
+        let server = Server::with(uds_and_shm());
         let target = server.client();
         for address in addresses(&server) {
             fs::remove_file(&address.address).unwrap();
         }
-        assert_eq!(target.add(1, 2).unwrap(), 3, "it was there when the reference was read");
+        assert_eq!(target.add(1, 2).unwrap(), 3, "the socket existed when the reference was read");
         assert_eq!(server.client().add(1, 2).unwrap(), 3);
     }
 
     #[test]
-    fn a_socket_at_which_nobody_listens_is_passed_over() {
-        let server = Server::with(both());
+    fn a_socket_file_without_a_listener_is_skipped() {
+        let server = Server::with(uds_and_shm());
         let [uds, shm] = addresses(&server).try_into().unwrap();
         for address in [&uds, &shm] {
-            // As a process leaves it that is killed.
+            // The socket file of a killed process.
             fs::remove_file(&address.address).unwrap();
             drop(std::os::unix::net::UnixListener::bind(&address.address).unwrap());
         }
-        let refreshed = altered(&server, |address| {
+        let refreshed = with_altered_addresses(&server, |address| {
             use std::os::unix::fs::MetadataExt;
             address.file.1 = fs::metadata(&address.address).unwrap().ino();
         });
@@ -231,16 +231,17 @@ mod same_host {
     }
 
     #[test]
-    fn whom_shared_memory_refuses_goes_another_way() {
-        let server = Server::with(both());
-        // As another user's server says it, who shares with nobody; the superuser may always.
-        let target = altered(&server, |address| address.user = 12345);
+    fn a_client_refused_by_shared_memory_uses_another_transport() {
+        let server = Server::with(uds_and_shm());
+        // As the server of another user publishes it, without access for others; the superuser always has
+        // access.
+        let target = with_altered_addresses(&server, |address| address.user = 12345);
         assert_eq!(target.add(1, 2).unwrap(), 3);
     }
 
     #[test]
-    fn hostile_components_do_nothing() {
-        let server = Server::with(both());
+    fn malformed_address_components_are_skipped() {
+        let server = Server::with(uds_and_shm());
         let good = addresses(&server)[0].encode().unwrap();
         let mut components: Vec<Vec<u8>> = (0..good.data.len()).map(|length| good.data[..length].to_vec()).collect();
         for at in 0..good.data.len() {
@@ -263,11 +264,11 @@ mod same_host {
     }
 
     #[test]
-    fn a_path_can_be_said_and_is_used_again() {
+    fn a_socket_path_can_be_given_and_a_stale_socket_is_replaced() {
         let folder = PathBuf::from(format!("/tmp/spandrel-transports-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("socket");
-        // Left behind by a process that was killed.
+        // The socket file of a killed process.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let endpoint: Endpoint = format!("giop:unix:{}|mode=600", path.display()).parse().unwrap();
         let server = Server::with(Orb::builder().listen(endpoint.clone()));
@@ -275,15 +276,15 @@ mod same_host {
         let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
         assert_eq!(mode & 0o777, 0o600);
         let taken = Orb::builder().listen(endpoint).build().unwrap().listen().unwrap_err();
-        let why = taken.source().unwrap().to_string();
-        assert!(why.contains(path.to_str().unwrap()) && why.contains("choose another path"), "{why}");
+        let cause = taken.source().unwrap().to_string();
+        assert!(cause.contains(path.to_str().unwrap()) && cause.contains("choose another path"), "{cause}");
         drop(server);
-        assert!(!path.exists(), "it is removed with its server");
+        assert!(!path.exists(), "the socket file is removed with its server");
         fs::remove_dir(&folder).unwrap();
     }
 
     #[test]
-    fn every_concurrency_serves_every_way() {
+    fn every_concurrency_strategy_serves_every_transport() {
         use spandrel::Concurrency::{LeaderFollowers, Reactive, ThreadPerConnection, ThreadPool};
         let concurrencies = [
             ThreadPerConnection { limit: 64 },
@@ -297,7 +298,7 @@ mod same_host {
             for scheme in ["uds", "shm"] {
                 let server = Server::with(Orb::builder().concurrency(concurrency).listen(Endpoint::of(scheme, "")));
                 let target = server.client();
-                // More than a ring holds, and more than one call at a time over one connection.
+                // More data than a ring holds, and several concurrent calls over one connection.
                 assert_eq!(target.echo_octets(&octets).unwrap(), octets, "{scheme} {concurrency:?}");
                 let single = server.client_with(Orb::builder().connections_per_peer(1));
                 let calls: Vec<_> = (0..20).map(|turn| (turn, single.add_async(turn, 1))).collect();
@@ -311,7 +312,7 @@ mod same_host {
         }
     }
 
-    /// omniORB's naming service, ended with this.
+    /// A process of omniORB's naming service, killed when dropped.
     struct OmniNames(std::process::Child, PathBuf);
 
     impl Drop for OmniNames {
@@ -322,9 +323,9 @@ mod same_host {
         }
     }
 
-    /// Where omniORB is installed.
+    /// Runs only where omniORB is installed.
     #[test]
-    fn omniorb_is_called_through_its_socket() {
+    fn omniorb_is_called_through_its_unix_socket() {
         let folder = PathBuf::from(format!("/tmp/spandrel-omni-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let socket = folder.join("socket");
@@ -336,12 +337,12 @@ mod same_host {
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null());
         let Ok(process) = command.spawn() else {
-            eprintln!("not tried: omniNames is not installed");
+            eprintln!("skipped: omniNames is not installed");
             return fs::remove_dir_all(&folder).unwrap();
         };
         let _running = OmniNames(process, folder);
         comes("omniNames", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
-        // As it says it itself.
+        // The address as omniORB publishes it.
         let host = rustix::system::uname().nodename().to_str().unwrap().to_owned();
         let address = UnixTransport { host: host.clone(), path: socket.to_str().unwrap().to_owned() };
         let profile = IiopProfile {
@@ -354,7 +355,7 @@ mod same_host {
         let ior = Ior { type_id: String::new(), profiles: vec![profile.encode().unwrap()] };
         let names = Orb::builder().build().unwrap().reference(ior);
         let answers = || match names.is_a("IDL:omg.org/CosNaming/NamingContext:1.0") {
-            // It listens before it has the context, and before it lets anybody in.
+            // omniNames listens before it has created the context and before it accepts calls.
             Err(error)
                 if matches!(error.kind(), SystemExceptionKind::ObjectNotExist | SystemExceptionKind::Transient) =>
             {
@@ -369,7 +370,7 @@ mod same_host {
     }
 
     #[test]
-    fn options_that_do_not_exist_are_refused_by_name() {
+    fn unknown_endpoint_options_are_refused_by_name() {
         for (endpoint, named) in [
             ("uds://|speed=9", "`speed`"),
             ("uds://|mode=9", "octal"),
@@ -377,8 +378,8 @@ mod same_host {
             ("uds://a/b", "slash"),
         ] {
             let refused = Orb::builder().listen(endpoint.parse().unwrap()).build().unwrap().listen().unwrap_err();
-            let why = refused.source().unwrap().to_string();
-            assert!(why.contains(named), "{endpoint}: {why}");
+            let cause = refused.source().unwrap().to_string();
+            assert!(cause.contains(named), "{endpoint}: {cause}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The monitor of upcalls: how often it wakes, how soon it finds an upcall that keeps others waiting, and what it leaves alone.
+//! The monitor of long upcalls: its wake-up rate, the delay until it finds a blocked connection, and idle
+//! connections.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -15,7 +16,7 @@ use spandrel_orb_tests::{
 };
 use spandrel_test_support::alone;
 
-/// The threads of this process that have this name.
+/// The ids of this process's threads with this name.
 fn threads(name: &str) -> HashSet<String> {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let ids = tasks.map(|task| task.unwrap().file_name().into_string().unwrap());
@@ -24,7 +25,7 @@ fn threads(name: &str) -> HashSet<String> {
     ids.filter(has_name).collect()
 }
 
-/// A server, and its monitor's thread.
+/// A server and the id of its monitor thread.
 struct Monitored {
     server: Server,
     thread: String,
@@ -34,7 +35,7 @@ impl Monitored {
     fn start() -> Self {
         let before = threads("spandrel-watch");
         let server = Server::start();
-        // Threads start, and are named, with the first connection.
+        // Threads are started and named with the first connection.
         let client = server.client();
         client.ping().unwrap();
         let mut thread = None;
@@ -45,22 +46,22 @@ impl Monitored {
         Self { server, thread: thread.unwrap() }
     }
 
-    /// How often the monitor's thread has gone to sleep.
-    fn waits(&self) -> u64 {
+    /// Number of times the monitor thread has gone to sleep.
+    fn sleeps(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/self/task/{}/status", self.thread)).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
         line.unwrap().trim().parse().unwrap()
     }
 
-    /// Waits until the monitor has nothing more to look for.
+    /// Waits until the monitor has stopped its periodic wake-ups.
     fn await_rest(&self) {
         const REST: Duration = Duration::from_millis(500);
-        let (mut waits, mut since) = (self.waits(), Instant::now());
+        let (mut sleeps, mut since) = (self.sleeps(), Instant::now());
         comes("the monitor's rest", || {
             thread::sleep(REST / 50);
-            let now = self.waits();
-            if now != waits {
-                (waits, since) = (now, Instant::now());
+            let now = self.sleeps();
+            if now != sleeps {
+                (sleeps, since) = (now, Instant::now());
             }
             since.elapsed() >= REST
         });
@@ -72,7 +73,7 @@ impl Monitored {
     }
 }
 
-/// How long a second request over the same connection waits for the first, which lasts.
+/// The time that a second request waits behind a long upcall on the same connection.
 fn wait_behind(monitored: &Monitored, client: &Target, gate: u32) -> Duration {
     let held = client.clone();
     let first = in_background(move || held.hold(gate));
@@ -84,10 +85,10 @@ fn wait_behind(monitored: &Monitored, client: &Target, gate: u32) -> Duration {
     waited
 }
 
-/// The best of some tries, of which the machine disturbs most.
-fn best_of(tries: u32, limit: Duration, mut time: impl FnMut(u32) -> Duration) -> Duration {
+/// The shortest of several attempts, most of which the machine may disturb.
+fn best_of(attempts: u32, limit: Duration, mut time: impl FnMut(u32) -> Duration) -> Duration {
     let mut best = Duration::MAX;
-    for number in 0..tries {
+    for number in 0..attempts {
         best = best.min(time(number));
         if best < limit {
             break;
@@ -97,40 +98,40 @@ fn best_of(tries: u32, limit: Duration, mut time: impl FnMut(u32) -> Duration) -
 }
 
 #[test]
-fn while_calls_go_by_the_monitor_wakes_at_most_35_times_a_second() {
+fn during_short_calls_the_monitor_wakes_at_most_35_times_a_second() {
     alone(|| {
         const SPAN: Duration = Duration::from_secs(2);
         let monitored = Monitored::start();
         let client = monitored.client();
         let mut rates = Vec::new();
         for _ in 0..8 {
-            let (begun, before, mut calls) = (Instant::now(), monitored.waits(), 0);
+            let (begun, before, mut calls) = (Instant::now(), monitored.sleeps(), 0);
             while begun.elapsed() < SPAN {
                 client.ping().unwrap();
                 calls += 1;
             }
-            let looks = (monitored.waits() - before) as f64 / begun.elapsed().as_secs_f64();
-            rates.push((looks, calls));
-            // An upcall that has to wait for a processor is one that lasts, and a reason to look again.
-            if looks <= 35.0 {
+            let wakeups = (monitored.sleeps() - before) as f64 / begun.elapsed().as_secs_f64();
+            rates.push((wakeups, calls));
+            // An upcall that waits for a processor looks like a long one, and causes further wake-ups.
+            if wakeups <= 35.0 {
                 break;
             }
         }
-        let (looks, _) = *rates.last().unwrap();
-        assert!(looks <= 35.0, "looks a second, and calls: {rates:?}");
-        assert!(looks >= 1.0, "the monitor does look while there are calls: {rates:?}");
+        let (wakeups, _) = *rates.last().unwrap();
+        assert!(wakeups <= 35.0, "wake-ups a second, and calls: {rates:?}");
+        assert!(wakeups >= 1.0, "the monitor wakes while there are calls: {rates:?}");
     });
 }
 
 #[test]
-fn a_request_behind_an_upcall_that_lasts_is_found_within_35_ms() {
+fn a_request_behind_a_long_upcall_is_found_within_35_ms() {
     alone(|| {
-        // With the time that starting a thread may take; a monitor that looked half as often would need more.
+        // Includes the time to start a thread; a monitor with half the wake-up rate would exceed it.
         const LIMIT: Duration = Duration::from_millis(45);
         let monitored = Monitored::start();
         let client = monitored.client();
         let best = best_of(20, LIMIT, |gate| {
-            // Of a peer that has not pipelined of late, while calls go by.
+            // The peer has not pipelined recently, and calls go on.
             monitored.await_rest();
             (0..2000).for_each(|_| client.ping().unwrap());
             wait_behind(&monitored, &client, gate)
@@ -140,7 +141,7 @@ fn a_request_behind_an_upcall_that_lasts_is_found_within_35_ms() {
 }
 
 #[test]
-fn a_peer_that_pipelines_waits_a_few_milliseconds() {
+fn a_request_of_a_pipelining_peer_is_found_within_milliseconds() {
     alone(|| {
         const LIMIT: Duration = Duration::from_millis(6);
         let monitored = Monitored::start();
@@ -153,7 +154,7 @@ fn a_peer_that_pipelines_waits_a_few_milliseconds() {
 }
 
 #[test]
-fn a_silent_connection_in_a_long_upcall_starts_no_thread() {
+fn a_long_upcall_without_further_requests_starts_no_thread() {
     alone(|| {
         let monitored = Monitored::start();
         let (client, other) = (monitored.client(), monitored.client());
@@ -163,11 +164,11 @@ fn a_silent_connection_in_a_long_upcall_starts_no_thread() {
         let first = in_background(move || held.hold(1));
         monitored.server.probe.await_held(1);
         monitored.await_rest();
-        assert_eq!(threads("spandrel-relief"), before, "while the monitor sleeps");
-        // What comes then wakes it.
+        assert_eq!(threads("spandrel-relief"), before, "no thread is started while the monitor sleeps");
+        // The next message wakes the monitor.
         let second = client.clone();
         let second = in_background(move || second.add(1, 2));
-        assert_eq!(second.recv_timeout(PATIENCE).expect("it is read while the first is held").unwrap(), 3);
+        assert_eq!(second.recv_timeout(PATIENCE).expect("the second is read while the first is held").unwrap(), 3);
         other.release(1).unwrap();
         first.recv_timeout(PATIENCE).unwrap().unwrap();
     });

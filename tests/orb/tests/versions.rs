@@ -1,4 +1,4 @@
-//! What differs between the versions of GIOP, and how a connection ends in each (CORBA 3.3 Part 2, 9.4 and 9.5).
+//! Differences between GIOP versions, and the closing of connections in each (CORBA 3.3 Part 2, 9.4 and 9.5).
 
 use std::{
     io::{Read, Write},
@@ -22,8 +22,8 @@ use spandrel_message::MessageBlock;
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    scripted::{Heard, ior_at, scripted},
-    support::{PATIENCE, block_on, kind_and_completion, pretend, read_message},
+    scripted::{ReceivedRequest, ior_at, scripted},
+    support::{PATIENCE, block_on, fake_server, kind_and_completion, read_message},
     wiretap::Wiretap,
 };
 
@@ -56,67 +56,67 @@ fn message(octets: &[u8]) -> Message {
     Message::whole(MessageBlock::from(octets)).unwrap()
 }
 
-/// What the server says to these octets, until it closes.
-fn last_words(server: &Server, octets: &[u8]) -> Vec<u8> {
+/// Sends octets, closes the sending side, and returns all that the server sent until it closed.
+fn send_and_read_answer(server: &Server, octets: &[u8]) -> Vec<u8> {
     let mut stream = connect(server);
     stream.write_all(octets).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
-    let mut said = Vec::new();
-    stream.read_to_end(&mut said).unwrap();
-    said
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    answer
 }
 
 #[test]
-fn a_message_that_is_not_known_is_refused_in_the_version_that_the_standard_says() {
+fn message_error_has_the_version_that_the_standard_requires() {
     let server = Server::start();
     let (v1_0, v1_1, v1_2) = ([1, 0], [1, 1], [1, 2]);
-    for (hostile, version) in [
-        // A minor or major version that is unknown: in the highest one that we speak (9.4.1).
+    for (malformed, version) in [
+        // An unknown version is answered in the highest version of this ORB (9.4.1).
         (&b"GIOP\x01\x03\x00\x00\x00\x00\x00\x00"[..], v1_2),
         (b"GIOP\x01\xff\x01\x00\x00\x00\x00\x00", v1_2),
         (b"GIOP\x02\x00\x00\x00\x00\x00\x00\x00", v1_2),
-        // A type that the version does not have: in that version.
+        // A message type that the version does not have is answered in that version.
         (b"GIOP\x01\x00\x00\x07\x00\x00\x00\x00", v1_0),
         (b"GIOP\x01\x01\x00\x08\x00\x00\x00\x00", v1_1),
         (b"GIOP\x01\x02\x00\xff\x00\x00\x00\x00", v1_2),
-        // What only servers may say.
+        // Message types that only servers may send.
         (b"GIOP\x01\x01\x00\x01\x00\x00\x00\x00", v1_1),
         (b"GIOP\x01\x02\x00\x04\x00\x00\x00\x00", v1_2),
-        // A byte order that is none, where it is a boolean.
+        // An invalid byte order where it is a boolean.
         (b"GIOP\x01\x00\x02\x00\x00\x00\x00\x00", v1_0),
     ] {
-        let said = last_words(&server, hostile);
+        let answer = send_and_read_answer(&server, malformed);
         assert_eq!(
-            (said.len(), &said[..4], &said[4..6], said[7]),
+            (answer.len(), &answer[..4], &answer[4..6], answer[7]),
             (12, &b"GIOP"[..], &version[..], 6),
-            "{hostile:02x?}"
+            "{malformed:02x?}"
         );
     }
-    let said = last_words(&server, b"POST / HTTP/1.1\r\n\r\n");
-    assert_eq!((said.len(), said[7]), (12, 6));
+    let answer = send_and_read_answer(&server, b"POST / HTTP/1.1\r\n\r\n");
+    assert_eq!((answer.len(), answer[7]), (12, 6));
 }
 
 #[test]
-fn a_client_may_close_in_an_orderly_way_since_1_2_only() {
+fn a_client_may_send_close_connection_as_of_giop_1_2() {
     let server = Server::start();
     for version in VERSIONS {
         let close = bare_message(version, ByteOrder::Little, MessageType::CloseConnection);
-        let said = last_words(&server, &close);
+        let answer = send_and_read_answer(&server, &close);
         match version {
-            GiopVersion::V1_2 => assert!(said.is_empty()),
-            _ => assert_eq!((said[5], said[7]), (version.minor, 6), "MessageError in GIOP {version}"),
+            GiopVersion::V1_2 => assert!(answer.is_empty()),
+            _ => assert_eq!((answer[5], answer[7]), (version.minor, 6), "MessageError in GIOP {version}"),
         }
-        // After a request, which is answered all the same.
-        let said = last_words(&server, &[&request(&server, version, "ping")[..], &close].concat());
-        assert_eq!((said[5], said[7]), (version.minor, 1));
+        // The request before CloseConnection is answered.
+        let answer = send_and_read_answer(&server, &[&request(&server, version, "ping")[..], &close].concat());
+        assert_eq!((answer[5], answer[7]), (version.minor, 1));
     }
 }
 
 #[test]
-fn every_version_is_answered_in_itself() {
+fn every_message_is_answered_in_its_own_version() {
     let server = Server::start();
     let mut stream = connect(&server);
-    // Also when they come mixed over one connection.
+    // Messages of several versions are mixed on one connection.
     for version in VERSIONS.into_iter().chain(VERSIONS.into_iter().rev()) {
         stream.write_all(&request(&server, version, "ping")).unwrap();
         let reply = message(&read_message(&mut stream).unwrap());
@@ -134,7 +134,7 @@ fn every_version_is_answered_in_itself() {
 }
 
 #[test]
-fn where_an_object_is_can_be_asked_of_every_key() {
+fn locate_requests_are_answered_for_every_key() {
     let server = Server::start();
     let other = Server::start();
     server.orb.set_object_key_alias("Alias", &other.object).unwrap();
@@ -143,43 +143,43 @@ fn where_an_object_is_can_be_asked_of_every_key() {
         let at = |key: &str| orb.reference(ior_at(server.port(), version, key));
         assert_eq!(orb.reference(server.object.ior().clone()).locate().unwrap(), Located::Here);
         assert_eq!(at("Alias").locate().unwrap(), Located::Forward(other.object.ior().clone()));
-        for nobody in ["", "nobody", "\u{1}\u{2}\u{3}", "Alia", &"x".repeat(100_000)] {
-            assert_eq!(at(nobody).locate().unwrap(), Located::Unknown, "GIOP {version}");
+        for unknown in ["", "unknown", "\u{1}\u{2}\u{3}", "Alia", &"x".repeat(100_000)] {
+            assert_eq!(at(unknown).locate().unwrap(), Located::Unknown, "GIOP {version}");
         }
         assert_eq!(Target::unchecked_narrow(&at("Alias")).add(1, 2).unwrap(), 3);
     }
 }
 
-/// Some clients write the response flags of GIOP 1.2, or other octets, where a boolean belongs.
+/// Some clients write the response flags of GIOP 1.2, or other octets, in place of the boolean.
 #[test]
-fn what_is_not_zero_expects_a_response() {
+fn every_nonzero_response_flag_expects_a_response_in_giop_1_0_and_1_1() {
     let server = Server::start();
     for version in [GiopVersion::V1_0, GiopVersion::V1_1] {
         for flag in [1, 3, 0x80, 0xff] {
             let mut octets = request(&server, version, "ping");
             octets[20] = flag;
-            let said = last_words(&server, &octets);
-            assert_eq!((said[5], said[7]), (version.minor, 1), "flag {flag} in GIOP {version}");
+            let answer = send_and_read_answer(&server, &octets);
+            assert_eq!((answer[5], answer[7]), (version.minor, 1), "flag {flag} in GIOP {version}");
         }
         let mut octets = request(&server, version, "ping");
         octets[20] = 0;
-        assert!(last_words(&server, &octets).is_empty());
+        assert!(send_and_read_answer(&server, &octets).is_empty());
     }
 }
 
-/// A principal was somebody's name once; whatever it is, nobody reads it.
+/// The field `requesting_principal` is deprecated and ignored.
 #[test]
-fn a_requesting_principal_is_passed_over() {
+fn a_requesting_principal_is_ignored() {
     let server = Server::start();
     for version in [GiopVersion::V1_0, GiopVersion::V1_1] {
         let mut octets = request(&server, version, "ping");
-        // It is the last thing, an empty sequence.
+        // The principal is the last field of the header, an empty sequence.
         let len = octets.len();
         octets[len - 4..].copy_from_slice(&5_u32.to_be_bytes());
         octets.extend(*b"moi\xff\0");
         let size = u32::try_from(octets.len() - 12).unwrap();
         octets[8..12].copy_from_slice(&size.to_be_bytes());
-        assert_eq!(last_words(&server, &octets)[7], 1);
+        assert_eq!(send_and_read_answer(&server, &octets)[7], 1);
     }
 }
 
@@ -188,8 +188,8 @@ fn both_spellings_of_non_existent_are_answered() {
     let server = Server::start();
     for version in VERSIONS {
         for operation in ["_non_existent", "_not_existent"] {
-            let said = message(&last_words(&server, &request(&server, version, operation)));
-            let mut input = said.decoder(Limits::default());
+            let answer = message(&send_and_read_answer(&server, &request(&server, version, operation)));
+            let mut input = answer.decoder(Limits::default());
             assert_eq!(ReplyHeader::decode(&mut input).unwrap().status, ReplyStatus::NoException);
             assert_eq!(input.bool(), Ok(false), "GIOP {version} {operation}");
         }
@@ -197,12 +197,12 @@ fn both_spellings_of_non_existent_are_answered() {
 }
 
 #[test]
-fn an_old_server_is_asked_in_its_own_spelling() {
+fn a_giop_1_0_or_1_1_server_is_asked_with_not_existent() {
     for version in VERSIONS {
-        let (port, said) = scripted(|heard| {
-            Some(match &*heard.operation {
-                "_not_existent" => heard.reply(ReplyStatus::NoException, |out| out.bool(true)),
-                _ => heard.reply(ReplyStatus::SystemException, |out| {
+        let (port, answer) = scripted(|request| {
+            Some(match &*request.operation {
+                "_not_existent" => request.reply(ReplyStatus::NoException, |out| out.bool(true)),
+                _ => request.reply(ReplyStatus::SystemException, |out| {
                     SystemException::bad_operation(0, CompletionStatus::No).encode(out).unwrap();
                 }),
             })
@@ -214,13 +214,13 @@ fn an_old_server_is_asked_in_its_own_spelling() {
             }
             _ => assert!(object.non_existent().unwrap()),
         }
-        assert_eq!(said.lock().unwrap()[0].operation, "_non_existent");
+        assert_eq!(answer.lock().unwrap()[0].operation, "_non_existent");
     }
 }
 
-/// Such a profile ends with the key: what a newer server would offer in components is not there.
+/// A GIOP 1.0 profile ends with the object key.
 #[test]
-fn profiles_of_1_0_have_no_components() {
+fn giop_1_0_profiles_have_no_components() {
     let server = Server::start();
     let mut profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     assert!(!profile.components.is_empty());
@@ -235,9 +235,9 @@ fn profiles_of_1_0_have_no_components() {
     assert_eq!(target.echo("latin: \u{e9}").unwrap(), "latin: \u{e9}");
 }
 
-/// The highest version that both speak is spoken, whoever speaks more.
+/// Both sides use the highest version that both support.
 #[test]
-fn versions_meet_at_the_lower_one() {
+fn the_lower_version_of_client_and_profile_is_used() {
     let server = Server::start();
     for (own, published, spoken) in
         [(0, 2, 0), (1, 2, 1), (2, 2, 2), (2, 1, 1), (2, 0, 0), (0, 0, 0), (1, 0, 0), (2, 9, 2)]
@@ -250,37 +250,37 @@ fn versions_meet_at_the_lower_one() {
         let orb = Orb::builder().giop_version(GiopVersion { major: 1, minor: own }).build().unwrap();
         let target = Target::unchecked_narrow(&orb.reference(ior));
         assert_eq!(target.add(1, 2).unwrap(), 3);
-        let said = [tap.take_requests(), tap.take_replies()].concat();
-        assert!(said.iter().all(|message| header(message).version.minor == spoken), "{own} and {published}");
+        let answer = [tap.take_requests(), tap.take_replies()].concat();
+        assert!(answer.iter().all(|message| header(message).version.minor == spoken), "{own} and {published}");
     }
 }
 
-/// Answers what comes, but says CloseConnection instead to each `nth` message.
-fn closing(nth: usize) -> (u16, Arc<AtomicUsize>) {
+/// A scripted server that answers each `nth` message with CloseConnection instead.
+fn close_every_nth(nth: usize) -> (u16, Arc<AtomicUsize>) {
     let (count, closed) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
-    let noted = Arc::clone(&closed);
-    let (port, _) = scripted(move |heard| {
-        let Wire { version, order, .. } = Wire::new(heard.message.header.order, heard.message.header.version);
+    let counter = Arc::clone(&closed);
+    let (port, _) = scripted(move |request| {
+        let Wire { version, order, .. } = Wire::new(request.message.header.order, request.message.header.version);
         if count.fetch_add(1, Ordering::SeqCst) % nth == nth - 1 {
-            noted.fetch_add(1, Ordering::SeqCst);
+            counter.fetch_add(1, Ordering::SeqCst);
             return Some(bare_message(version, order, MessageType::CloseConnection).to_vec());
         }
-        Some(answer(heard))
+        Some(reply_to(request))
     });
     (port, closed)
 }
 
-fn answer(heard: &Heard) -> Vec<u8> {
-    match heard.operation.is_empty() {
-        true => heard.located(LocateStatus::ObjectHere, |_| {}),
-        false => heard.reply(ReplyStatus::NoException, |out| out.i32(3)),
+fn reply_to(request: &ReceivedRequest) -> Vec<u8> {
+    match request.operation.is_empty() {
+        true => request.located(LocateStatus::ObjectHere, |_| {}),
+        false => request.reply(ReplyStatus::NoException, |out| out.i32(3)),
     }
 }
 
 #[test]
-fn a_request_that_met_an_orderly_close_is_sent_again_in_every_version() {
+fn a_request_met_by_close_connection_is_resent_in_every_version() {
     for version in VERSIONS {
-        let (port, closed) = closing(3);
+        let (port, closed) = close_every_nth(3);
         let object = Orb::builder().build().unwrap().reference(ior_at(port, version, "key"));
         let target = Target::unchecked_narrow(&object);
         for _ in 0..10 {
@@ -293,9 +293,9 @@ fn a_request_that_met_an_orderly_close_is_sent_again_in_every_version() {
 }
 
 #[test]
-fn a_server_that_only_closes_is_not_asked_for_ever() {
+fn resending_ends_if_every_connection_is_closed() {
     for version in VERSIONS {
-        let (port, closed) = closing(1);
+        let (port, closed) = close_every_nth(1);
         let target: Target = Orb::builder().build().unwrap().reference(ior_at(port, version, "key")).unchecked_narrow();
         for error in [target.ping().unwrap_err(), block_on(target.ping_async()).unwrap_err()] {
             assert_eq!(error.completed(), CompletionStatus::No, "{error}");
@@ -305,8 +305,8 @@ fn a_server_that_only_closes_is_not_asked_for_ever() {
 }
 
 #[test]
-fn a_client_says_that_it_cannot_understand_and_goes() {
-    for (hostile, version) in [
+fn a_client_answers_malformed_messages_with_message_error_and_closes() {
+    for (malformed, version) in [
         (&b"GIOP\x01\x03\x00\x01\x00\x00\x00\x00"[..], Some(2)),
         (b"GIOP\x01\x01\x00\x08\x00\x00\x00\x00", Some(1)),
         (b"GIOP\x01\x00\x00\x07\x00\x00\x00\x00", Some(0)),
@@ -314,28 +314,32 @@ fn a_client_says_that_it_cannot_understand_and_goes() {
         (b"GIOP\x01\x01\x00\x01\x00\x00\x00\x00", Some(1)),
         (b"What is GIOP?\n", None),
     ] {
-        let (told, heard) = mpsc::channel();
-        let port = pretend(move |_, mut stream| {
+        let (send, received) = mpsc::channel();
+        let port = fake_server(move |_, mut stream| {
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
             read_message(&mut stream).unwrap();
-            stream.write_all(hostile).unwrap();
-            told.send(read_message(&mut stream).map(|said| header(&said)).ok()).unwrap();
+            stream.write_all(malformed).unwrap();
+            send.send(read_message(&mut stream).map(|answer| header(&answer)).ok()).unwrap();
         });
         let target: Target =
             Orb::builder().build().unwrap().reference(ior_at(port, GiopVersion::V1_2, "key")).unchecked_narrow();
         let error = target.ping().unwrap_err();
         let expected = (SystemExceptionKind::CommFailure, CompletionStatus::Maybe);
         assert_eq!(kind_and_completion(&error), expected, "{error}");
-        let said = heard.recv_timeout(PATIENCE).unwrap();
-        // What was not read keeps the last word from arriving.
+        let answer = received.recv_timeout(PATIENCE).unwrap();
+        // Unread octets cause a reset, which may discard the MessageError.
         let Some(version) = version else { continue };
-        let said = said.expect("a last word");
-        assert_eq!((said.message_type, said.version.minor), (MessageType::MessageError, version), "{hostile:02x?}");
+        let answer = answer.expect("a MessageError");
+        assert_eq!(
+            (answer.message_type, answer.version.minor),
+            (MessageType::MessageError, version),
+            "{malformed:02x?}"
+        );
     }
 }
 
 #[test]
-fn a_client_that_is_told_message_error_says_so() {
+fn a_received_message_error_is_reported_in_the_exception() {
     for version in VERSIONS {
         let (port, _) =
             scripted(move |_| Some(bare_message(version, ByteOrder::Big, MessageType::MessageError).to_vec()));

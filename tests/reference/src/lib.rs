@@ -1,36 +1,36 @@
-//! A deliberately naive CDR, written straight from the standard's text, for tests to compare with.
+//! A deliberately naive CDR implementation, written from the text of the standard, as a reference for tests.
 //!
-//! A value is a tree ([`Value`]), its type a type code. [`write()`] makes octets of it and [`read`] a tree of octets, one
-//! primitive after the other: slow, simple, and without anything of the marshaling engines' code. Of `spandrel-cdr` it uses
-//! only what type codes say of themselves, and the names of orders, versions and code sets. [`types`] and [`values_of`] make
-//! random ones.
+//! A value is a tree ([`Value`]) with a type code. [`write()`] encodes it and [`read`] decodes octets to a
+//! tree, one primitive at a time: slow, simple, and independent of the code of the marshaling engines. From
+//! `spandrel-cdr` it uses only type codes and the enumerations of byte orders, versions and code sets.
+//! [`types`] and [`values_of`] generate random types and values.
 //!
-//! For a Rust type whose code is to be tested, take values of its type code, write them here, read them there, and the
-//! other way round: see `tests/engines.rs`.
+//! To test a Rust type, generate values of its type code, encode them here and decode them as the Rust type,
+//! and the other way round: see `tests/engines.rs`.
 //!
-//! Value types are left out: they are graphs, and not trees.
+//! Value types are not supported: they are graphs, not trees.
 //!
 //! Source: CORBA 3.3 Part 2, clauses 9.3.1 to 9.3.5.
 #![forbid(unsafe_code)]
 
-mod codes;
-mod make;
+mod generate;
 mod octets;
 mod read;
+mod type_codes;
 mod write;
 
 use spandrel_cdr::{ByteOrder, CharSet, GiopVersion, TypeCode, Wire};
 
-pub use make::{types, values_of, wires};
+pub use generate::{types, values_of, wires};
 pub use read::read;
 pub use write::write;
 
 /// A value of any type, as a tree.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Of `null` and `void`.
+    /// The value of `null` and `void`.
     Nothing,
-    /// The bits of any number, boolean, octet, `char` or enumerator, in as many octets as its type has.
+    /// The bits of a number, boolean, octet, `char` or enumerator, in the size of its type.
     Bits(u128),
     /// A `wchar`.
     Wide(char),
@@ -38,24 +38,24 @@ pub enum Value {
     Text(String),
     /// A `fixed`: its digits, most significant first.
     Digits {
-        /// Below zero: not of zero itself.
+        /// True for values below zero.
         negative: bool,
-        /// As many as the type has.
+        /// The digits, as many as the type has.
         digits: Vec<u8>,
     },
     /// Members of a struct or exception, elements of an array or sequence.
     Parts(Vec<Value>),
-    /// A union: its discriminator, and the member for it, if there is one.
+    /// A union: its discriminator, and the selected member, if any.
     Union(Box<Value>, Option<Box<Value>>),
     /// An `any`.
     Any(TypeCode, Box<Value>),
     /// A `TypeCode`.
     Type(TypeCode),
-    /// An object reference: type id, tags and contents of profiles.
+    /// An object reference: type id, and the tags and contents of the profiles.
     Reference(String, Vec<(u32, Vec<u8>)>),
 }
 
-/// Whether the form of wide characters in a version is that of 1.1, that of 1.2, or none.
+/// True if the version has wide characters.
 fn has_wide(wire: Wire) -> bool {
     wire.version >= GiopVersion::V1_1
 }
@@ -75,7 +75,7 @@ fn is_utf8(wire: Wire) -> bool {
     wire.char_set == CharSet::Utf8
 }
 
-/// Octets of a primitive type, and its alignment (table 9.1).
+/// The size and alignment of a primitive type (table 9.1).
 fn size_and_alignment(of: &TypeCode) -> Option<(usize, usize)> {
     use spandrel_cdr::TcKind as K;
     Some(match of.kind() {
@@ -88,7 +88,7 @@ fn size_and_alignment(of: &TypeCode) -> Option<(usize, usize)> {
     })
 }
 
-/// The discriminator's value as labels have it: with its sign, if its type has one.
+/// The discriminator as a label value, sign-extended for signed types.
 fn label_of(of: &TypeCode, discriminator: &Value) -> i128 {
     use spandrel_cdr::TcKind as K;
     match (discriminator, of.kind()) {
@@ -97,11 +97,11 @@ fn label_of(of: &TypeCode, discriminator: &Value) -> i128 {
         (Value::Bits(bits), K::Long) => i128::from(*bits as u32 as i32),
         (Value::Bits(bits), K::LongLong) => i128::from(*bits as u64 as i64),
         (Value::Bits(bits), _) => *bits as i128,
-        _ => panic!("no discriminator"),
+        _ => panic!("the value is not a discriminator"),
     }
 }
 
-/// The type of the member that a union has for this label: labels are looked for one after the other.
+/// The type of the union's member for this label, found by linear search.
 fn member_for(of: &TypeCode, label: i128) -> Option<TypeCode> {
     let count = of.member_count().expect("a union");
     let labels: Vec<_> = (0..count).map(|nth| of.member_label(nth).expect("a label")).collect();

@@ -1,10 +1,10 @@
-//! Primitives, texts and `fixed` in octets (9.3.1, 9.3.2): what type codes and values are written with.
+//! Primitives, strings and `fixed` in octets (9.3.1, 9.3.2), for type codes and values.
 
 use spandrel_cdr::{ByteOrder, TcKind, TypeCode, Wire};
 
 use crate::{Value, has_wide, in_order, is_counted_in_octets, is_utf8, size_and_alignment};
 
-/// Whether values of the type are one number or one character.
+/// True if values of the type are one number or one character.
 pub(crate) fn is_scalar(of: &TypeCode) -> bool {
     of.kind() == TcKind::WChar || size_and_alignment(of).is_some()
 }
@@ -13,9 +13,9 @@ pub(crate) struct Reader<'o> {
     pub(crate) octets: &'o [u8],
     pub(crate) at: usize,
     pub(crate) wire: Wire,
-    /// Where the first octet stands in the message: not at its beginning, within encapsulations.
+    /// The offset of the first octet in the message, for encapsulations.
     pub(crate) base: usize,
-    /// Type codes that were read, and where: what indirections mean.
+    /// The type codes read so far and their offsets, for indirections.
     pub(crate) known: Vec<(usize, TypeCode)>,
 }
 
@@ -46,7 +46,7 @@ impl<'o> Reader<'o> {
         self.take(len)
     }
 
-    /// Length, text, NUL (9.3.2.7). Some write no NUL for an empty text.
+    /// Length, characters, NUL (9.3.2.7). Some ORBs write no NUL for an empty string.
     pub(crate) fn string(&mut self) -> Option<String> {
         let octets = self.octet_sequence()?;
         let Some((last, text)) = octets.split_last() else { return Some(String::new()) };
@@ -66,7 +66,7 @@ impl<'o> Reader<'o> {
         let len = self.ulong()?;
         let mut units = Vec::new();
         if is_counted_in_octets(self.wire) {
-            units = marked(self.take(len)?)?;
+            units = utf16_units(self.take(len)?)?;
         } else {
             for _ in 0..len {
                 units.push(self.primitive(2, 2)? as u16);
@@ -85,8 +85,8 @@ impl<'o> Reader<'o> {
         let units = if is_counted_in_octets(self.wire) {
             let len = usize::from(*self.take(1)?.first()?);
             let octets = self.take(len)?;
-            // With two octets there is nothing for a mark to mark.
-            if len == 2 { vec![u16::from_be_bytes([octets[0], octets[1]])] } else { marked(octets)? }
+            // With two octets there is no byte order mark.
+            if len == 2 { vec![u16::from_be_bytes([octets[0], octets[1]])] } else { utf16_units(octets)? }
         } else {
             vec![self.primitive(2, 2)? as u16]
         };
@@ -105,12 +105,12 @@ impl<'o> Reader<'o> {
         };
         let surplus = halves.len() - count;
         let fits = halves.iter().all(|half| *half < 10) && halves[..surplus].iter().all(|half| *half == 0);
-        // "0xD for negative numbers and 0xC for positive and zero values" (9.3.2.8): a zero with the other sign is a zero.
+        // "0xD for negative numbers and 0xC for positive and zero values" (9.3.2.8): a negative zero is a zero.
         let digits = halves[surplus..].to_vec();
         fits.then(|| Value::Digits { negative: negative && digits.iter().any(|digit| *digit > 0), digits })
     }
 
-    /// A value of a type that discriminators may have, or of another number: nothing for types that are no [scalars](is_scalar).
+    /// A value of a discriminator type or another number; `None` if the type is not a [scalar](is_scalar).
     pub(crate) fn scalar(&mut self, of: &TypeCode) -> Option<Value> {
         if of.kind() == TcKind::WChar {
             return self.wchar().map(Value::Wide);
@@ -144,7 +144,7 @@ impl Writer {
         self.primitive(value as u128, 4, 4);
     }
 
-    /// Length, text, NUL (9.3.2.7).
+    /// Length, characters, NUL (9.3.2.7).
     pub(crate) fn string(&mut self, text: &str) -> Option<()> {
         let octets = if is_utf8(self.wire) {
             text.as_bytes().to_vec()
@@ -168,7 +168,7 @@ impl Writer {
         } else if units.is_empty() {
             self.ulong(0);
         } else {
-            // A byte order mark says that what follows is in the message's order.
+            // The byte order mark states the message's byte order.
             self.ulong(units.len() * 2 + 2);
             [0xfeff].iter().chain(&units).for_each(|unit| self.primitive((*unit).into(), 2, 1));
         }
@@ -182,7 +182,7 @@ impl Writer {
             return None;
         }
         if is_counted_in_octets(self.wire) {
-            self.octets.push(u8::try_from(units.len() * 2).expect("2 or 4"));
+            self.octets.push(u8::try_from(units.len() * 2).expect("the length is 2 or 4"));
             self.octets.extend(units.iter().flat_map(|unit| unit.to_be_bytes()));
         } else {
             let [unit] = units[..] else { return None };
@@ -191,7 +191,8 @@ impl Writer {
         Some(())
     }
 
-    /// Two digits an octet, a zero before an even number of them, the sign in the last half (9.3.2.8).
+    /// Two digits per octet, a leading zero for an even number of digits, the sign in the last half octet
+    /// (9.3.2.8).
     pub(crate) fn fixed(&mut self, negative: bool, digits: &[u8]) {
         let mut halves = if digits.len().is_multiple_of(2) { vec![0] } else { vec![] };
         halves.extend(digits);
@@ -199,7 +200,7 @@ impl Writer {
         self.octets.extend(halves.chunks(2).map(|pair| pair[0] * 16 + pair[1]));
     }
 
-    /// A value of a type that discriminators may have, or of another number.
+    /// A value of a discriminator type or another number.
     pub(crate) fn scalar(&mut self, of: &TypeCode, value: &Value) -> Option<()> {
         match (size_and_alignment(of), value) {
             (_, Value::Wide(value)) => self.wchar(*value),
@@ -207,13 +208,13 @@ impl Writer {
                 self.primitive(*bits, size, alignment);
                 Some(())
             }
-            _ => panic!("{of} has no bits"),
+            _ => panic!("{of} is not a scalar"),
         }
     }
 }
 
-/// UTF-16 that a mark may stand before; big-endian without one (9.3.1.6).
-fn marked(octets: &[u8]) -> Option<Vec<u16>> {
+/// UTF-16 with an optional byte order mark; big-endian without one (9.3.1.6).
+fn utf16_units(octets: &[u8]) -> Option<Vec<u16>> {
     let mut pairs: Vec<[u8; 2]> = octets.chunks(2).map(|pair| pair.try_into().ok()).collect::<Option<_>>()?;
     let little = pairs.first() == Some(&[0xff, 0xfe]);
     if little || pairs.first() == Some(&[0xfe, 0xff]) {

@@ -1,12 +1,12 @@
-//! From octets to a tree.
+//! Decoding: from octets to a tree.
 
 use spandrel_cdr::{TcKind, TypeCode, Wire};
 
 use crate::octets::{Reader, is_scalar};
-use crate::{Value, codes};
+use crate::{Value, type_codes};
 
-/// A value, and where it ends. Alignment counts from the first octet; the value begins at `start`. `None` if the octets are
-/// no value of the type.
+/// Reads a value; returns it with its end. Alignment counts from the first octet; the value begins at
+/// `start`. `None` if the octets are not a value of the type.
 #[must_use]
 pub fn read(of: &TypeCode, octets: &[u8], wire: Wire, start: usize) -> Option<(Value, usize)> {
     let mut input = Reader { octets, at: start, wire, base: 0, known: Vec::new() };
@@ -34,7 +34,7 @@ impl Reader<'_> {
                 Value::Parts(crate::members_of(&of).iter().map(|of| self.value(of)).collect::<Option<_>>()?)
             }
             TcKind::Except => {
-                // Its id should stand here (9.3.5.5), but omniORB writes none within an `any`.
+                // 9.3.5.5 requires the repository id here, but omniORB does not write it within an `any`.
                 let start = self.at;
                 if self.string().is_none_or(|id| id.is_empty() || of.id() != Ok(&*id)) {
                     self.at = start;
@@ -52,26 +52,26 @@ impl Reader<'_> {
                 Value::Union(Box::new(discriminator), member)
             }
             TcKind::Any => {
-                let of = codes::read(self)?;
+                let of = type_codes::read(self)?;
                 let value = self.value(&of)?;
                 Value::Any(of, Box::new(value))
             }
-            TcKind::TypeCode => Value::Type(codes::read(self)?),
+            TcKind::TypeCode => Value::Type(type_codes::read(self)?),
             TcKind::ObjRef => {
                 let type_id = self.string()?;
                 let count = self.ulong()?;
                 let profiles = (0..count).map(|_| Some((self.ulong()? as u32, self.octet_sequence()?.to_vec())));
                 Value::Reference(type_id, profiles.collect::<Option<_>>()?)
             }
-            other => panic!("no values of {other} are read here"),
+            other => panic!("values of {other} are not supported"),
         })
     }
 
     fn elements(&mut self, of: &TypeCode) -> Option<Value> {
-        let said = of.length().expect("a number") as usize;
-        let len = if of.kind() == TcKind::Sequence { self.ulong()? } else { said };
-        // More elements than octets that are left: such a length is a lie here, where every element has some.
-        if of.kind() == TcKind::Sequence && (len > self.octets.len() - self.at || (said > 0 && len > said)) {
+        let declared = of.length().expect("a number") as usize;
+        let len = if of.kind() == TcKind::Sequence { self.ulong()? } else { declared };
+        // A length beyond the remaining octets is invalid: each element has at least one octet.
+        if of.kind() == TcKind::Sequence && (len > self.octets.len() - self.at || (declared > 0 && len > declared)) {
             return None;
         }
         let element = of.content_type().expect("elements");

@@ -1,11 +1,11 @@
-//! From a tree to octets.
+//! Encoding: from a tree to octets.
 
 use spandrel_cdr::{TcKind, TypeCode, Wire};
 
 use crate::octets::Writer;
-use crate::{Value, codes};
+use crate::{Value, type_codes};
 
-/// The octets of a value behind `start` others, which are 0xee. `None` if this agreement cannot say it.
+/// Encodes a value after `start` octets of 0xee. `None` if it cannot be represented with these wire settings.
 #[must_use]
 pub fn write(of: &TypeCode, value: &Value, wire: Wire, start: usize) -> Option<Vec<u8>> {
     let mut out = Writer { octets: vec![0xee; start], wire };
@@ -32,10 +32,10 @@ impl Writer {
                 }
             }
             Value::Any(of, value) => {
-                codes::write(self, of)?;
+                type_codes::write(self, of)?;
                 self.value(of, value)?;
             }
-            Value::Type(of) => codes::write(self, of)?,
+            Value::Type(of) => type_codes::write(self, of)?,
             Value::Reference(type_id, profiles) => {
                 self.string(type_id)?;
                 self.ulong(profiles.len());

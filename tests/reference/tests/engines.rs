@@ -1,4 +1,4 @@
-//! The marshaling engines say what the reference says, and understand what it understands.
+//! The marshaling engines read and write the same octets as the reference.
 
 use std::fmt::Debug;
 
@@ -19,8 +19,8 @@ fn typed_values() -> impl Strategy<Value = (TypeCode, Value)> {
     types().prop_flat_map(|of| (Just(of.clone()), values_of(&of)))
 }
 
-/// What an engine writes behind `start` octets; `None` if it cannot say it.
-fn written(wire: Wire, start: usize, write: impl FnOnce(&mut Encoder<'_>) -> Result<(), CdrError>) -> Option<Vec<u8>> {
+/// The octets that an engine writes after `start` others; `None` if encoding fails.
+fn encoded(wire: Wire, start: usize, write: impl FnOnce(&mut Encoder<'_>) -> Result<(), CdrError>) -> Option<Vec<u8>> {
     let mut out = Encoder::new(wire);
     out.octets(&vec![0xee; start]);
     write(&mut out).ok()?;
@@ -31,25 +31,25 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn the_reference_understands_itself((of, value) in typed_values(), wire in wires(), start in 0..8_usize) {
+    fn the_reference_reads_its_own_octets((of, value) in typed_values(), wire in wires(), start in 0..8_usize) {
         if let Some(octets) = write(&of, &value, wire, start) {
             prop_assert_eq!(read(&of, &octets, wire, start), Some((value, octets.len())));
             for end in start..octets.len() {
-                prop_assert_eq!(read(&of, &octets[..end], wire, start), None, "cut off at {}", end);
+                prop_assert_eq!(read(&of, &octets[..end], wire, start), None, "truncated at {}", end);
             }
         }
     }
 
     #[test]
-    fn an_any_is_sent_on_as_the_reference_would_write_it(
+    fn a_copied_any_equals_the_references_octets(
         (of, value) in typed_values(), from in wires(), to in wires(), start in 0..8_usize, place in 0..8_usize,
     ) {
         if let Some(octets) = write(&of, &value, from, start) {
             let mut input = Decoder::new(&octets, from).at(start);
             let any = Any::read(of.clone(), &mut input).unwrap();
             prop_assert_eq!(input.remaining(), 0);
-            let sent = written(to, place, |out| {
-                // What is lent lives no longer than this.
+            let sent = encoded(to, place, |out| {
+                // The borrowed octets live until the end of this block.
                 let mut value = any.value();
                 walk::copy(any.type_code(), &mut value, out)
             });
@@ -61,25 +61,25 @@ proptest! {
     }
 
     #[test]
-    fn what_was_taken_apart_is_put_together_again((of, value) in typed_values(), from in wires(), to in wires(), place in 0..8_usize) {
+    fn a_dyn_any_round_trip_preserves_the_value((of, value) in typed_values(), from in wires(), to in wires(), place in 0..8_usize) {
         if let Some(octets) = write(&of, &value, from, 0) {
             let any = Any::read(of.clone(), &mut Decoder::new(&octets, from)).unwrap();
-            let apart = DynAny::new(&any).unwrap();
-            let together = apart.to_any().unwrap();
-            prop_assert_eq!(&together, &any);
-            prop_assert_eq!(&DynAny::new(&together).unwrap(), &apart);
+            let dynamic = DynAny::new(&any).unwrap();
+            let rebuilt = dynamic.to_any().unwrap();
+            prop_assert_eq!(&rebuilt, &any);
+            prop_assert_eq!(&DynAny::new(&rebuilt).unwrap(), &dynamic);
             let mut out = Encoder::new(to);
             out.octets(&vec![0xee; place]);
-            let sent = together.write_value(&mut out).ok().map(|()| out.to_vec());
+            let sent = rebuilt.write_value(&mut out).ok().map(|()| out.to_vec());
             prop_assert_eq!(sent, write(&of, &value, to, place));
         }
     }
 
     #[test]
-    fn the_same_octets_are_refused(
+    fn reference_and_walker_refuse_the_same_octets(
         (of, value) in typed_values(), wire in wires(), at in any::<Index>(), with: u8,
     ) {
-        // Type codes are left out: the reference does not look at the names in them.
+        // Type codes are excluded: the reference does not check the names in them.
         prop_assume!(!has_types(&value));
         if let Some(mut octets) = write(&of, &value, wire, 0).filter(|octets| !octets.is_empty()) {
             let at = at.index(octets.len());
@@ -101,7 +101,7 @@ fn has_types(value: &Value) -> bool {
     }
 }
 
-/// Declares structs twice: with code as the compiler generates it, and with a table.
+/// Declares structs twice: with code like the IDL compiler's, and with a table.
 macro_rules! structs {
     ($($name:ident { $($field:ident: $type:ty),* $(,)? })*) => {
         mod compiled {
@@ -157,9 +157,9 @@ structs! {
     Rare { o: u8, any: Any, of: TypeCode, price: Fixed<8, 3>, long: LongDouble }
 }
 
-/// Values of the Rust type are read as the reference writes them, and written the same.
+/// Values of the Rust type have the same octets as in the reference, in both directions.
 #[track_caller]
-fn agree<T: Typed + Encode + Decode + Debug>() {
+fn assert_equals_reference<T: Typed + Encode + Decode + Debug>() {
     let strategy = (values_of(&T::type_code()), wires(), 0..8_usize);
     let mut runner =
         proptest::test_runner::TestRunner::new(Config { cases: 64, failure_persistence: None, ..config() });
@@ -180,44 +180,44 @@ fn agree<T: Typed + Encode + Decode + Debug>() {
 }
 
 #[test]
-fn rust_types_agree_with_the_reference() {
-    agree::<i16>();
-    agree::<u64>();
-    agree::<f32>();
-    agree::<bool>();
-    agree::<Char>();
-    agree::<char>();
-    agree::<LongDouble>();
-    agree::<String>();
-    agree::<WString>();
-    agree::<BoundedString<3>>();
-    agree::<BoundedWString<3>>();
-    agree::<Fixed<7, 2>>();
-    agree::<Fixed<30, 30>>();
-    agree::<Vec<f64>>();
-    agree::<Vec<bool>>();
-    agree::<Vec<char>>();
-    agree::<Vec<WString>>();
-    agree::<Vec<Vec<i16>>>();
-    agree::<BoundedVec<String, 2>>();
-    agree::<[[u16; 3]; 2]>();
-    agree::<[WString; 2]>();
-    agree::<Any>();
-    agree::<Vec<Any>>();
-    agree::<TypeCode>();
+fn rust_types_equal_the_reference() {
+    assert_equals_reference::<i16>();
+    assert_equals_reference::<u64>();
+    assert_equals_reference::<f32>();
+    assert_equals_reference::<bool>();
+    assert_equals_reference::<Char>();
+    assert_equals_reference::<char>();
+    assert_equals_reference::<LongDouble>();
+    assert_equals_reference::<String>();
+    assert_equals_reference::<WString>();
+    assert_equals_reference::<BoundedString<3>>();
+    assert_equals_reference::<BoundedWString<3>>();
+    assert_equals_reference::<Fixed<7, 2>>();
+    assert_equals_reference::<Fixed<30, 30>>();
+    assert_equals_reference::<Vec<f64>>();
+    assert_equals_reference::<Vec<bool>>();
+    assert_equals_reference::<Vec<char>>();
+    assert_equals_reference::<Vec<WString>>();
+    assert_equals_reference::<Vec<Vec<i16>>>();
+    assert_equals_reference::<BoundedVec<String, 2>>();
+    assert_equals_reference::<[[u16; 3]; 2]>();
+    assert_equals_reference::<[WString; 2]>();
+    assert_equals_reference::<Any>();
+    assert_equals_reference::<Vec<Any>>();
+    assert_equals_reference::<TypeCode>();
 }
 
-macro_rules! agree_in_both_engines {
+macro_rules! tests_in_both_engines {
     ($($name:ident)*) => {$(
         #[test]
         #[allow(non_snake_case, reason = "named after the type")]
         fn $name() {
-            agree::<compiled::$name>();
-            agree::<interpreted::$name>();
-            agree::<Vec<compiled::$name>>();
-            agree::<Vec<interpreted::$name>>();
+            assert_equals_reference::<compiled::$name>();
+            assert_equals_reference::<interpreted::$name>();
+            assert_equals_reference::<Vec<compiled::$name>>();
+            assert_equals_reference::<Vec<interpreted::$name>>();
         }
     )*};
 }
 
-agree_in_both_engines!(BinStruct Tailed Ragged Texts Lists Nested Rare);
+tests_in_both_engines!(BinStruct Tailed Ragged Texts Lists Nested Rare);

@@ -1,4 +1,4 @@
-//! The reference encoder and decoder.
+//! The reference against the marshaling engines and omniORB.
 
 mod engines;
 mod omniorb;

@@ -1,4 +1,4 @@
-//! Authorities, and whom they vouch for, made anew for each run.
+//! Certificate authorities and the certificates that they issue, created for each run.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use rcgen::{
 };
 pub use rcgen::{CertificateParams, DnType, date_time_ymd};
 
-/// Who vouches for others.
+/// A certificate authority.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate with its key, as PEM.
@@ -21,10 +21,10 @@ pub struct Identity {
 }
 
 impl Authority {
-    /// One that nobody trusts yet.
+    /// Returns a new authority, trusted by no peer yet.
     ///
     /// # Panics
-    /// If there is no randomness.
+    /// If the system has no source of randomness.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let mut params = CertificateParams::default();
@@ -34,22 +34,22 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, key).expect("an authority can sign"))
     }
 
-    /// Its certificate.
+    /// The authority's own certificate, as PEM.
     #[must_use]
     pub fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// Vouches for this host, both as a server and as a client.
+    /// Issues a certificate for this host, for use both as a server and as a client.
     #[must_use]
     pub fn issue(&self, host: &str) -> Identity {
         self.issue_with(&[host], |_| {})
     }
 
-    /// For these hosts, the first of which it is called by, unless `change` says otherwise.
+    /// Issues a certificate for these hosts; the first is the common name. `change` adjusts the parameters.
     ///
     /// # Panics
-    /// If a host cannot be written down.
+    /// If a host is neither a name nor an address.
     pub fn issue_with(&self, hosts: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Identity {
         let key = KeyPair::generate().expect("there is randomness");
         let names: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
@@ -57,7 +57,7 @@ impl Authority {
         params.distinguished_name = DistinguishedName::new();
         if let Some(&name) = hosts.first() {
             params.distinguished_name.push(DnType::CommonName, name);
-            params.serial_number = Some(serial(name));
+            params.serial_number = Some(serial_number_of(name));
         }
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         change(&mut params);
@@ -65,14 +65,14 @@ impl Authority {
         Identity { chain: certificate.pem(), key: key.serialize_pem() }
     }
 
-    /// Vouches no longer for what it has issued for this host; the list that says so, as PEM.
+    /// Revokes the certificates issued for this host; returns the revocation list as PEM.
     ///
     /// # Panics
-    /// If the list cannot be written.
+    /// If the list cannot be encoded.
     #[must_use]
     pub fn revoke(&self, host: &str) -> String {
         let revoked = RevokedCertParams {
-            serial_number: serial(host),
+            serial_number: serial_number_of(host),
             revocation_time: date_time_ymd(2020, 1, 1),
             reason_code: None,
             invalidity_date: None,
@@ -95,7 +95,7 @@ impl fmt::Debug for Authority {
     }
 }
 
-/// The same for the same host, so that a list of what is revoked needs no memory.
-fn serial(host: &str) -> SerialNumber {
+/// The serial number of a host's certificate: a function of the host, so that revocation needs no records.
+fn serial_number_of(host: &str) -> SerialNumber {
     SerialNumber::from_slice(host.as_bytes())
 }

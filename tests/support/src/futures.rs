@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 use crate::PATIENCE;
 
-/// Waits for a future in this thread.
+/// Blocks this thread until the future is ready.
 ///
 /// # Panics
-/// If it takes for ever.
+/// If the future is not ready within [`PATIENCE`].
 #[track_caller]
 pub fn block_on<F: Future>(future: F) -> F::Output {
     ready_within(PATIENCE, future).expect("the future is ready in time")
 }
 
-/// Waits for a future in this thread; nothing if it is not ready in this time.
+/// Blocks this thread until the future is ready; `None` if it is not ready within `limit`.
 pub fn ready_within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     struct Unpark(Thread);
 
@@ -42,26 +42,26 @@ pub fn ready_within<F: Future>(limit: Duration, future: F) -> Option<F::Output> 
     }
 }
 
-/// Polls a future once; true if it is ready.
+/// Polls a future once; whether it is ready.
 pub fn is_ready<F: Future + Unpin>(future: &mut F) -> bool {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop())).is_ready()
 }
 
-/// A waker that does something the first time.
-pub fn waker_that(acts: impl FnOnce() + Send + 'static) -> Waker {
-    struct Acting(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+/// A waker that runs `action` at its first wake-up.
+pub fn waker_that(action: impl FnOnce() + Send + 'static) -> Waker {
+    struct ActingOnce(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
-    impl Wake for Acting {
+    impl Wake for ActingOnce {
         fn wake(self: Arc<Self>) {
-            // Let go before it acts: it may be woken meanwhile.
-            let act = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(act) = act {
-                act();
+            // The lock is released before the action runs: the action may wake this waker.
+            let action = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(action) = action {
+                action();
             }
         }
     }
 
-    Waker::from(Arc::new(Acting(Mutex::new(Some(Box::new(acts))))))
+    Waker::from(Arc::new(ActingOnce(Mutex::new(Some(Box::new(action))))))
 }
 
 #[cfg(test)]
@@ -71,10 +71,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_future_that_another_thread_wakes_is_waited_for() {
-        let mut has_asked = false;
+    fn block_on_returns_after_another_thread_wakes_the_future() {
+        let mut was_polled = false;
         let woken = poll_fn(move |cx| {
-            if std::mem::replace(&mut has_asked, true) {
+            if std::mem::replace(&mut was_polled, true) {
                 return Poll::Ready(7);
             }
             let waker = cx.waker().clone();
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_acts_once() {
+    fn a_waker_runs_its_action_once() {
         let (send, acts) = std::sync::mpsc::channel();
         let waker = waker_that(move || send.send(()).unwrap());
         waker.wake_by_ref();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_future_that_is_never_ready_ends_the_wait() {
+    fn ready_within_returns_none_for_a_pending_future() {
         assert_eq!(ready_within(Duration::from_millis(1), pending::<()>()), None);
         assert!(!is_ready(&mut pending::<()>()));
         assert!(is_ready(&mut ready(())));

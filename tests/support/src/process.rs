@@ -1,4 +1,4 @@
-//! Tests in processes of their own, and this test program run once more.
+//! Tests in processes of their own, and repeated runs of the current test program.
 
 use std::{
     any::type_name,
@@ -7,17 +7,17 @@ use std::{
     process::{Command, Output},
 };
 
-/// Set in a process that runs one test alone.
+/// Environment variable of a process that runs one test alone.
 const ALONE: &str = "SPANDREL_TEST_ALONE";
 
-/// This test program, to be run once more. Under an emulator, it is run by that.
+/// The current test program as a command, started through the emulator where there is one.
 ///
 /// # Panics
-/// If the system does not tell where the program is.
+/// If the system does not report the program's path.
 #[must_use]
 pub fn this_program() -> Command {
     let program = env::current_exe().expect("the path of this program");
-    // Cargo hands its runner on to the tests; a program of another machine does not start without it.
+    // Cargo passes its runner on to the tests; a program for another machine does not start without it.
     let runner = cfg!(target_arch = "s390x").then(|| env::var("CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_RUNNER").ok());
     let Some(runner) = runner.flatten() else { return Command::new(program) };
     let mut words = runner.split_whitespace();
@@ -26,8 +26,8 @@ pub fn this_program() -> Command {
     command
 }
 
-/// Runs the rest of a test in a process of its own, for tests that count allocations, descriptors or threads of the whole process, or change
-/// its limits. To be called as the only statement of a test: `alone(|| …)`.
+/// Runs the rest of a test in its own process: for tests that count allocations, descriptors or threads of
+/// the whole process, or change its limits. Call it as the only statement of a test: `alone(|| …)`.
 ///
 /// # Panics
 /// If the test fails in that process.
@@ -42,7 +42,8 @@ pub fn alone<F: FnOnce()>(test: F) {
     run(&[name.to_owned()], ALONE, "1");
 }
 
-/// Runs all tests of these modules (given by their first names) once more, in a process whose environment has this variable.
+/// Runs all tests of these modules (given by their first path segment) again, with this variable in the
+/// environment.
 ///
 /// # Panics
 /// If a module has no test, or a test fails.
@@ -61,7 +62,7 @@ pub fn run_modules_with(modules: &[&str], variable: &str, value: &str) {
     run(&chosen, variable, value);
 }
 
-/// Runs these tests, given by their whole names.
+/// Runs these tests, given by their full paths.
 #[track_caller]
 fn run(tests: &[String], variable: &str, value: &str) {
     let mut program = this_program();

@@ -1,31 +1,31 @@
-//! Waiting for other threads, and other programs, that ends in a failure where they never come.
+//! Waiting for other threads and programs, bounded by a timeout that fails the test.
 
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Far more than anything takes that is not stuck; a test that would hang fails instead.
+/// The time limit of each wait in a test: far longer than any step takes unless it hangs.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Something that others do: it comes, or the test fails.
+/// Waits until `is_there` returns true; `what` names the awaited event.
 ///
 /// # Panics
-/// If it does not come.
+/// If the event does not come within [`PATIENCE`].
 #[track_caller]
 pub fn comes(what: &str, is_there: impl FnMut() -> bool) {
-    assert!(comes_within(PATIENCE, is_there), "{what} never came");
+    assert!(comes_within(PATIENCE, is_there), "timed out waiting for {what}");
 }
 
-/// The same where the place of the call says what is waited for.
+/// Waits until the condition holds, like [`comes`], where the line of the call explains the condition.
 ///
 /// # Panics
-/// If it is never so.
+/// If the condition does not hold within [`PATIENCE`].
 #[track_caller]
 pub fn eventually(is_so: impl FnMut() -> bool) {
-    assert!(comes_within(PATIENCE, is_so), "it never came to be");
+    assert!(comes_within(PATIENCE, is_so), "timed out waiting for the condition");
 }
 
-/// Whether it comes in this time. It is looked for at least once.
+/// Waits until the condition holds; whether it did within `limit`. It is checked at least once.
 #[must_use]
 pub fn comes_within(limit: Duration, mut is_there: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
@@ -38,20 +38,20 @@ pub fn comes_within(limit: Duration, mut is_there: impl FnMut() -> bool) -> bool
     true
 }
 
-/// Runs `call` on a thread of its own; the receiver gets its result.
+/// Runs `call` on its own thread; the receiver gets the result.
 pub fn in_background<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> mpsc::Receiver<T> {
     let (send, receive) = mpsc::channel();
     thread::spawn(move || send.send(call()));
     receive
 }
 
-/// Runs `work` on a thread of its own, and gives its result.
+/// Runs `work` on its own thread and returns its result.
 ///
 /// # Panics
-/// If it takes too long, or panics.
+/// If the work exceeds [`PATIENCE`], or panics.
 #[track_caller]
 pub fn within_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    in_background(work).recv_timeout(PATIENCE).expect("the work ends in time")
+    in_background(work).recv_timeout(PATIENCE).expect("the work ends within the timeout")
 }
 
 #[cfg(test)]
@@ -59,29 +59,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_late_is_waited_for() {
-        let mut looks = 0;
+    fn a_condition_that_becomes_true_later_ends_the_wait() {
+        let mut checks = 0;
         comes("the third look", || {
-            looks += 1;
-            looks == 3
+            checks += 1;
+            checks == 3
         });
         assert_eq!(within_time(|| 7), 7);
     }
 
     #[test]
-    fn what_never_comes_ends_the_wait() {
-        let mut looks = 0;
+    fn a_condition_that_stays_false_times_out_after_one_check() {
+        let mut checks = 0;
         let never = || {
-            looks += 1;
+            checks += 1;
             false
         };
         assert!(!comes_within(Duration::ZERO, never));
-        assert_eq!(looks, 1);
+        assert_eq!(checks, 1);
     }
 
     #[test]
-    #[should_panic(expected = "the work ends in time")]
-    fn work_that_panics_is_not_waited_for() {
-        within_time(|| panic!("as asked"));
+    #[should_panic(expected = "the work ends within the timeout")]
+    fn within_time_panics_when_the_work_panics() {
+        within_time(|| panic!("intended"));
     }
 }

@@ -49,8 +49,8 @@ fn values_are_parsed_and_shown_with_their_types() {
     again("pass", "null");
     again("pass", &bank.reference);
     again("pass", r#"{_type: "IDL:Bank/Note:1.0", text: "either", next: null}"#);
-    bank.fails(&["pass", r#"{text: "either", next: null}"#], "`_type` has to say of which type");
-    bank.fails(&["keep", "{_ref: 1}"], "no value before this one has `_id: 1`");
+    bank.fails(&["pass", r#"{text: "either", next: null}"#], "`_type` is needed for the type of");
+    bank.fails(&["keep", "{_ref: 1}"], "no earlier value has `_id: 1`");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn call_errors_name_their_reason() {
     let bank = Bank::open();
     bank.fails(&["deposit", "-7", "x"], "the operation raised `IDL:Bank/Broke:1.0` {missing: -7}");
     bank.fails(&["deposit", "5"], "takes 2 arguments, not 1");
-    bank.fails(&["deposit", "five", "x"], "`five` is no integer of this type");
+    bank.fails(&["deposit", "five", "x"], "`five` is not an integer of this type");
     bank.fails(&["echo", "1e309"], "`1e309` is out of range for `double`");
     bank.fails(&["withdraw"], "no operation or attribute `withdraw`");
     bank.fails(&["owner", "Bob"], "no operation or attribute `owner`");

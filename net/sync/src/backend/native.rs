@@ -16,10 +16,20 @@ use atomic::{AtomicU32, Ordering};
 
 /// Maximum number of attempts on a locked mutex; the adaptive mutex of the C library has the same bound.
 pub(crate) fn max_spins() -> u32 {
-    static MOST: LazyLock<u32> = LazyLock::new(|| {
-        thread::available_parallelism().map_or(0, |processors| if processors.get() > 1 { 100 } else { 0 })
-    });
+    static MOST: LazyLock<u32> = LazyLock::new(|| if processors() > 1 { 100 } else { 0 });
     *MOST
+}
+
+/// The processors that this process may run on. The standard library would also read the limits of control groups, which a thread that
+/// spins for a moment need not know.
+#[cfg(target_os = "linux")]
+fn processors() -> usize {
+    rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn processors() -> usize {
+    thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The guard of an attempt, poisoned or not.

@@ -1,40 +1,40 @@
 //! `Any`: a value together with its type (CORBA 3.3 Part 1, 8.11; Part 2, 9.3.5.2).
 //!
-//! An `Any` keeps the octets that its value has in CDR, and what is needed to read them: the order, version and code sets of
-//! the message that they come from, their offset from a multiple of eight, and who binds references. What arrives is walked
-//! once to find its end, which also refuses what is no value of the type; it becomes a Rust value when it is extracted, and
-//! most often is sent on as the octets that it is.
+//! An `Any` holds the CDR octets of its value and the context needed to decode them: byte order, version and
+//! code sets of the original message, the offset from a multiple of eight, and the binder of references. A
+//! received value is walked once to find its end; the walk also rejects octets that are no value of the type.
+//! It becomes a Rust value on extraction, and is usually forwarded as octets.
 //!
-//! How values of a type are walked is `walk`'s business, and looking into them without knowing their type that of
+//! The walk over values of a type belongs to `walk`, and access to values of unknown type to
 //! `spandrel-dynamic`.
 
-mod survey;
+mod content;
 
 use std::{fmt, sync::Arc};
 
 use crate::{
-    Binder, CdrError, CharSet, Decode, Decoder, Encode, Encoder, FromBound, GiopVersion, MetValue, TcKind, TypeCode,
-    Typed, ValueRef, ValueType, Wire, walk,
+    Binder, CdrError, CharSet, Decode, Decoder, Encode, Encoder, FromBound, GiopVersion, TcKind, TypeCode, Typed,
+    ValueRef, ValueStart, ValueType, Wire, walk,
 };
-use survey::Survey;
+use content::ValueContent;
 
-/// A value of any IDL type, and which type that is: IDL `any`.
+/// A value of any IDL type, together with its type: IDL `any`.
 ///
-/// Cloning it shares the octets of the value, which nobody can change: it is as good as a deep copy.
+/// Clones share the octets of the value, which are immutable: a clone is as good as a deep copy.
 ///
-/// Two are equal if their types are [equivalent](TypeCode::equivalent) and their values have the same octets, written the
-/// same way: floating-point numbers are compared by their bits.
+/// Two are equal if their types are [equivalent](TypeCode::equivalent) and their values have the same octets
+/// in the same encoding: floating-point numbers are compared by their bits.
 #[derive(Clone, Default)]
 pub struct Any {
     type_code: TypeCode,
     octets: Arc<[u8]>,
-    /// Where the first octet stood, modulo 8.
+    /// Position of the first octet, modulo 8.
     offset: u8,
     wire: Wire,
     binder: Option<Arc<dyn Binder>>,
 }
 
-/// Why an [`Any`] gives no value of a Rust type.
+/// The reason for which an [`Any`] gives no value of a Rust type.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExtractError {
@@ -46,7 +46,7 @@ pub enum ExtractError {
         /// The type of the value.
         found: TypeCode,
     },
-    /// The octets do not make such a value.
+    /// The octets are not a value of the type.
     #[error(transparent)]
     Value(#[from] CdrError),
 }
@@ -60,7 +60,8 @@ impl Any {
         Self::encoded(T::type_code(), value)
     }
 
-    /// Holds a copy of the value, with a type code that says more than its Rust type does: that of a typedef.
+    /// Holds a copy of the value, with a more specific type code than that of its Rust type: that of a
+    /// typedef.
     ///
     /// # Errors
     /// A type code that is not [equivalent](TypeCode::equivalent) to that of the Rust type; a value that has no CDR form.
@@ -74,7 +75,7 @@ impl Any {
     fn encoded<T: Encode + ?Sized>(type_code: TypeCode, value: &T) -> Result<Self, CdrError> {
         let mut out = Encoder::new(own_wire());
         if let (TcKind::Except, Ok(id)) = (type_code.kind(), type_code.id()) {
-            // An exception's members follow its id (9.3.7), which its Rust form leaves to whoever raises it.
+            // An exception's members follow its id (9.3.7); the encoding of its Rust form omits the id.
             out.short_str(id)?;
         }
         value.encode(&mut out)?;
@@ -86,7 +87,8 @@ impl Any {
         Self { type_code, octets, offset: 0, wire: out.wire(), binder: None }
     }
 
-    /// Holds what `write` writes, which must be exactly one value of this type; that of an exception begins with its id.
+    /// Holds the octets that `write` writes. They must be exactly one value of this type; that of an
+    /// exception begins with its id.
     ///
     /// # Errors
     /// Those of `write`; octets that are no value of the type.
@@ -105,13 +107,13 @@ impl Any {
         Ok(any)
     }
 
-    /// Reads a value of this type, which stands in a message without its type code.
+    /// Decodes a value of this type from a message, where it stands without its type code.
     ///
     /// # Errors
     /// Octets that are no value of the type.
     pub fn read(type_code: TypeCode, input: &mut Decoder<'_>) -> Result<Self, CdrError> {
-        let binder = input.binder().filter(|_| Survey::of(&type_code).binds).map(Binder::share);
-        // Where alignment starts anew somewhere within, or a chunk ends, the octets are not as they are elsewhere.
+        let binder = input.binder().filter(|_| ValueContent::of(&type_code).binds).map(Binder::share);
+        // If alignment restarts within the value, or a chunk ends, its octets cannot be copied elsewhere.
         if !input.has_joints() && !input.is_confined() {
             let (from, start, offset) = (input.rest(), input.position(), input.misalignment());
             let view = input.view();
@@ -119,7 +121,7 @@ impl Any {
                 let octets = from[..input.position() - start].into();
                 return Ok(Self { type_code, octets, offset, wire: input.wire(), binder });
             }
-            // It shares a value with what was before it.
+            // It shares a value with earlier parts of the message.
             input.restore(view);
         }
         let mut out = Encoder::new(input.wire());
@@ -127,15 +129,15 @@ impl Any {
         Ok(Self { binder, ..Self::holding(type_code, &out) })
     }
 
-    /// Writes the value alone, without its type code.
+    /// Encodes the value alone, without its type code.
     ///
     /// # Errors
-    /// A value that the encoder's version or code sets cannot say.
+    /// A value that cannot be encoded in the encoder's version or code sets.
     pub fn write_value<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
-        // A value stands outside of the chunks of the value around it (CORBA 3.3 Part 2, 9.3.4.6).
-        let is_cut = out.is_in_chunks() && Survey::of(&self.type_code).binds;
-        if !is_cut && self.agrees(out) {
-            // There may be text in it.
+        // A value stands outside the chunks of the enclosing value (CORBA 3.3 Part 2, 9.3.4.6).
+        let is_cut = out.is_in_chunks() && ValueContent::of(&self.type_code).binds;
+        if !is_cut && self.matches_encoding(out) {
+            // The value may contain text.
             out.note_code_sets();
             out.lend(&self.octets);
             return Ok(());
@@ -143,8 +145,8 @@ impl Any {
         walk::copy(&self.type_code, &mut self.value(), out)
     }
 
-    /// The octets mean the same in the encoder's place.
-    fn agrees(&self, out: &Encoder<'_>) -> bool {
+    /// Whether the octets can be copied to the encoder's position without conversion.
+    fn matches_encoding(&self, out: &Encoder<'_>) -> bool {
         let (mine, its) = (self.wire, out.wire());
         let apart = out.misalignment() ^ self.offset;
         if mine.order != its.order {
@@ -154,13 +156,14 @@ impl Any {
         if apart == 0 && same(mine) == same(its) {
             return true;
         }
-        let survey = Survey::of(&self.type_code);
-        apart & (survey.alignment - 1) == 0
-            && (!survey.narrow || mine.char_set == its.char_set)
-            && (!survey.wide || (mine.version, mine.wchar_set) == (its.version, its.wchar_set))
+        let content = ValueContent::of(&self.type_code);
+        apart & (content.alignment - 1) == 0
+            && (!content.narrow || mine.char_set == its.char_set)
+            && (!content.wide || (mine.version, mine.wchar_set) == (its.version, its.wchar_set))
     }
 
-    /// Writes the members of a struct or an exception: as [`Any::write_value`], but for the id that an exception may begin with.
+    /// Encodes the members of a struct or an exception: as [`Any::write_value`], without the id of an
+    /// exception.
     ///
     /// # Errors
     /// As [`Any::write_value`].
@@ -173,13 +176,13 @@ impl Any {
         }
     }
 
-    /// The type of the value: [`TypeCode::NULL`] if there is none.
+    /// The type of the value: [`TypeCode::NULL`] without a value.
     #[must_use]
     pub fn type_code(&self) -> &TypeCode {
         &self.type_code
     }
 
-    /// The same value, said to be of another, [equivalent](TypeCode::equivalent) type.
+    /// The same value with another, [equivalent](TypeCode::equivalent) type.
     ///
     /// # Errors
     /// A type that is not equivalent.
@@ -190,7 +193,7 @@ impl Any {
         Ok(Self { type_code, ..self.clone() })
     }
 
-    /// Reads the value's octets; those of an exception begin with its id, unless omniORB sent it.
+    /// A decoder of the value's octets; those of an exception begin with its id, unless omniORB sent it.
     #[must_use]
     pub fn value(&self) -> Decoder<'_> {
         let input = Decoder::new(&self.octets, self.wire).offset_by(self.offset);
@@ -203,7 +206,8 @@ impl Any {
     /// The value as a Rust value.
     ///
     /// # Errors
-    /// A value whose type is not [equivalent](TypeCode::equivalent) to that of the Rust type; one that the Rust type refuses.
+    /// A value whose type is not [equivalent](TypeCode::equivalent) to that of the Rust type; a value that
+    /// the Rust type rejects.
     pub fn extract<T: Decode + Typed>(&self) -> Result<T, ExtractError> {
         let expected = T::type_code();
         if !expected.equivalent(&self.type_code) {
@@ -212,8 +216,9 @@ impl Any {
         Ok(T::decode(&mut self.members())?)
     }
 
-    /// The object reference in it, of any interface, or nil. `R` is the type of references to any object (`ObjectRef`), or that of the
-    /// `Any`'s interface. What an abstract interface has is a reference too, unless it is a value.
+    /// The object reference in it, of any interface, or nil. `R` is the type of references to any object
+    /// (`ObjectRef`), or that of the `Any`'s interface. An abstract interface holds a reference too, unless
+    /// it holds a value.
     ///
     /// ```no_run
     /// # use spandrel_cdr::{Any, ExtractError, FromBound, Typed};
@@ -224,14 +229,14 @@ impl Any {
     /// ```
     ///
     /// # Errors
-    /// [`ExtractError::OtherType`] if there is no reference in it, or `R` is another interface; a reference that the ORB which received
-    /// it cannot use.
+    /// [`ExtractError::OtherType`] if it holds no reference, or `R` is another interface; a reference that
+    /// the receiving ORB cannot use.
     pub fn to_object<R: FromBound + Typed>(&self) -> Result<Option<R>, ExtractError> {
         let (expected, mut input) = (R::type_code(), self.value());
         if expected.equivalent(&TypeCode::object()) || expected.equivalent(&self.type_code) {
             match self.type_code.view().resolved().kind() {
                 TcKind::ObjRef | TcKind::Component | TcKind::Home => return Ok(Option::<R>::decode(&mut input)?),
-                // A boolean says what follows; nil is a null value (CORBA 3.3 Part 2, 9.3.7).
+                // A boolean distinguishes the two; nil is a null value (CORBA 3.3 Part 2, 9.3.7).
                 TcKind::AbstractInterface if input.bool()? => return Ok(Option::<R>::decode(&mut input)?),
                 TcKind::AbstractInterface if input.u32()? == 0 => return Ok(None),
                 _ => {}
@@ -240,28 +245,28 @@ impl Any {
         Err(ExtractError::OtherType { expected, found: self.type_code.clone() })
     }
 
-    /// The value in it as a `T`, which may be its type, one of the bases of that, or `dyn ValueBase`; or null. It is also what an
-    /// abstract interface has, unless that is an object reference.
+    /// The value in it as a `T`, or null. `T` may be its type, a base of it, or `dyn ValueBase`. An abstract
+    /// interface may hold a value too.
     ///
-    /// The value is made by the factory of its own type, as one that is received where a `T` is declared.
+    /// The factory of the value's own type creates it, as for a received value declared as `T`.
     ///
     /// # Errors
-    /// [`ExtractError::OtherType`] if there is no value in it, or one of a type that does not derive from `T`; what reading a value may
-    /// end in.
+    /// [`ExtractError::OtherType`] if it holds no value, or one of a type that does not derive from `T`; the
+    /// errors of decoding a value.
     pub fn to_value<T: ValueType + Typed + ?Sized>(&self) -> Result<Option<ValueRef<T>>, ExtractError> {
         let (expected, of) = (T::type_code(), self.type_code.view().resolved());
         let other = || ExtractError::OtherType { expected: expected.clone(), found: self.type_code.clone() };
         let mut input = self.value();
         if of.kind() == TcKind::AbstractInterface {
-            // A boolean says what follows (CORBA 3.3 Part 2, 9.3.7).
+            // A boolean distinguishes the two (CORBA 3.3 Part 2, 9.3.7).
             if input.bool()? {
                 return Err(other());
             }
         } else if !self.type_code.derives_from(&expected) {
-            // The value may be of a type that derives from what the type code says.
+            // The value's type may derive from the type code's.
             let says_more = |id: &Arc<str>| of.id() != Some(&**id);
-            let is_more = || match self.value().meet_value() {
-                Ok(MetValue::New(coming)) => coming.ids().first().is_some_and(says_more),
+            let is_more = || match self.value().start_value() {
+                Ok(ValueStart::New(started)) => started.ids().first().is_some_and(says_more),
                 _ => false,
             };
             if !(expected.derives_from(&self.type_code) && is_more()) {
@@ -282,17 +287,17 @@ impl Any {
         }
     }
 
-    /// Reads the value's octets, an exception's from its members on.
+    /// A decoder of the value's octets, after the id of an exception.
     #[must_use]
     pub fn members(&self) -> Decoder<'_> {
         let (of, mut input) = (self.type_code.view().resolved(), self.value());
         if of.kind() == TcKind::Except && walk::has_exception_id(of, &input) {
-            input.str().expect("that an id stands here has been seen");
+            input.str().expect("the id was decoded before");
         }
         input
     }
 
-    /// The value's octets as we would write them, which are the same for equal values.
+    /// The value's octets in native encoding, which are the same for equal values.
     fn canonical(&self) -> Result<Vec<u8>, CdrError> {
         let mut out = Encoder::new(own_wire());
         walk::copy(&self.type_code, &mut self.members(), &mut out)?;
@@ -300,7 +305,7 @@ impl Any {
     }
 }
 
-/// What is inserted here is written so that everything can be said.
+/// The encoding of inserted values, in which every value can be represented.
 fn own_wire() -> Wire {
     let mut wire = Wire { version: GiopVersion::V1_2, ..Wire::default() };
     wire.char_set = CharSet::Utf8;

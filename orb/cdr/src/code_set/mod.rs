@@ -1,205 +1,73 @@
-//! The code sets that are converted besides ISO 8859-1, ASCII, UTF-8 and UTF-16: which there are, and what their octets mean.
+//! Conversion of the code sets other than ISO 8859-1, ASCII, UTF-8 and UTF-16.
 //!
-//! All of them are in one table, which is part of the program whatever else is linked into it or done first. A code set is
-//! known by its number in the OSF registry; its name is for people. What programs have is `str`, always: conversion is from
-//! and to that.
-//!
-//! Only supersets of ASCII are here, so that text in ASCII is its own encoding in all of them (EBCDIC, for one, is not).
-//! The exceptions, UCS-2 and UCS-4, are for wide characters only.
+//! A [`CodeSet`] is an index into the [`table`], which is linked into programs that look up code sets by number
+//! or name. Encoding and decoding use the table through [`Conversion`], so that a program without such a lookup
+//! does not contain it.
 
-mod several;
-mod single;
+mod multi_octet;
+mod single_octet;
+mod table;
 
 use std::fmt;
+use std::sync::OnceLock;
 
-use several::{
-    Several, anything, is_big5, is_code_page_943, is_euc_japanese, is_gb2312, is_gbk, is_korean, is_shift_jis,
-};
-use single::Upper;
-
-use crate::osf_registry::{ASCII, LATIN1, Named, UTF8};
+use crate::osf_registry::Named;
 
 /// A code set of the table.
 #[derive(Clone, Copy, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct CodeSet(u8);
 
-struct Entry {
-    named: Named,
-    coding: Coding,
+/// Conversion between text and the code sets of the table, by their index.
+trait Conversion: Sync {
+    fn named(&self, index: u8) -> Named;
+
+    fn is_utf8(&self, index: u8) -> bool;
+
+    /// The fixed number of octets per character.
+    fn width(&self, index: u8) -> Option<usize>;
+
+    /// Encodes text. The error is the first character that the code set lacks.
+    fn encode(&self, index: u8, text: &str) -> Result<Vec<u8>, char>;
+
+    /// Decodes octets; `None` if they are not text in the code set.
+    fn decode(&self, index: u8, octets: &[u8]) -> Option<String>;
 }
 
-enum Coding {
-    Ascii,
-    Latin1,
-    Utf8,
-    /// One octet per character.
-    Single(&'static Upper),
-    /// One or more octets per character.
-    Several(Several),
-    /// This many octets per character, of ISO 10646.
-    Fixed(usize),
-}
-
-const fn single(number: u32, names: &'static [&'static str], upper: &'static Upper) -> Entry {
-    Entry { named: Named { number, names }, coding: Coding::Single(upper) }
-}
-
-const fn several(
-    number: u32,
-    names: &'static [&'static str],
-    encoding: &'static encoding_rs::Encoding,
-    has: fn(char, &[u8]) -> bool,
-) -> Entry {
-    Entry { named: Named { number, names }, coding: Coding::Several(Several { encoding, has }) }
-}
-
-const fn fixed(number: u32, names: &'static [&'static str], width: usize) -> Entry {
-    Entry { named: Named { number, names }, coding: Coding::Fixed(width) }
-}
-
-/// By their numbers. Those from `0x1002_0000` on are IBM's, with a CCSID in the lower half; the registry ends (version
-/// 1.2g) before ISO 8859-11, for which and those after it all ORBs go on counting, and before GBK and GB 18030, for which IBM does.
-static TABLE: [Entry; 54] = [
-    Entry { named: LATIN1, coding: Coding::Latin1 },
-    single(0x0001_0002, &["ISO 8859-2", "Latin-2"], &single::ISO_8859_2),
-    single(0x0001_0003, &["ISO 8859-3", "Latin-3"], &single::ISO_8859_3),
-    single(0x0001_0004, &["ISO 8859-4", "Latin-4"], &single::ISO_8859_4),
-    single(0x0001_0005, &["ISO 8859-5"], &single::ISO_8859_5),
-    single(0x0001_0006, &["ISO 8859-6"], &single::ISO_8859_6),
-    single(0x0001_0007, &["ISO 8859-7"], &single::ISO_8859_7),
-    single(0x0001_0008, &["ISO 8859-8"], &single::ISO_8859_8),
-    single(0x0001_0009, &["ISO 8859-9", "Latin-5"], &single::ISO_8859_9),
-    single(0x0001_000a, &["ISO 8859-10", "Latin-6"], &single::ISO_8859_10),
-    single(0x0001_000b, &["ISO 8859-11"], &single::ISO_8859_11),
-    single(0x0001_000d, &["ISO 8859-13", "Latin-7"], &single::ISO_8859_13),
-    single(0x0001_000e, &["ISO 8859-14", "Latin-8"], &single::ISO_8859_14),
-    single(0x0001_000f, &["ISO 8859-15", "Latin-9"], &single::ISO_8859_15),
-    single(0x0001_0010, &["ISO 8859-16", "Latin-10"], &single::ISO_8859_16),
-    Entry { named: ASCII, coding: Coding::Ascii },
-    fixed(0x0001_0100, &["UCS-2", "UCS-2 level 1"], 2),
-    fixed(0x0001_0101, &["UCS-2 level 2"], 2),
-    fixed(0x0001_0102, &["UCS-2 level 3"], 2),
-    fixed(0x0001_0104, &["UCS-4 level 1"], 4),
-    fixed(0x0001_0105, &["UCS-4 level 2"], 4),
-    fixed(0x0001_0106, &["UCS-4", "UTF-32", "UCS-4 level 3"], 4),
-    several(0x0003_0010, &["EUC-JP", "eucJP"], encoding_rs::EUC_JP, is_euc_japanese),
-    several(0x0004_000a, &["EUC-KR", "eucKR"], encoding_rs::EUC_KR, is_korean),
-    single(0x000b_0001, &["TIS-620"], &single::TIS_620),
-    several(0x0500_0011, &["OSF Shift_JIS 1"], encoding_rs::SHIFT_JIS, is_shift_jis),
-    several(0x0500_0012, &["OSF Shift_JIS 2"], encoding_rs::SHIFT_JIS, is_shift_jis),
-    Entry { named: UTF8, coding: Coding::Utf8 },
-    several(0x0502_0001, &["JVC EUC-JP"], encoding_rs::EUC_JP, is_euc_japanese),
-    several(0x0502_0002, &["Shift_JIS", "SJIS", "JVC_SJIS"], encoding_rs::SHIFT_JIS, is_shift_jis),
-    several(0x1001_0008, &["HP Big5"], encoding_rs::BIG5, is_big5),
-    single(0x1002_01b5, &["IBM-437", "cp437"], &single::IBM_437),
-    single(0x1002_0352, &["IBM-850", "cp850"], &single::IBM_850),
-    single(0x1002_0354, &["IBM-852", "cp852"], &single::IBM_852),
-    single(0x1002_0357, &["IBM-855", "cp855"], &single::IBM_855),
-    single(0x1002_0359, &["IBM-857", "cp857"], &single::IBM_857),
-    single(0x1002_0362, &["IBM-866", "cp866"], &single::IBM_866),
-    single(0x1002_036e, &["KOI8-R", "IBM-878"], &single::KOI8_R),
-    several(0x1002_03af, &["IBM-943", "cp943"], encoding_rs::SHIFT_JIS, is_code_page_943),
-    several(0x1002_03b6, &["Big5", "IBM-950", "cp950"], encoding_rs::BIG5, is_big5),
-    several(0x1002_03ca, &["IBM-970", "cp970"], encoding_rs::EUC_KR, is_korean),
-    single(0x1002_0490, &["KOI8-U", "IBM-1168"], &single::KOI8_U),
-    single(0x1002_04e2, &["windows-1250", "cp1250"], &single::WINDOWS_1250),
-    single(0x1002_04e3, &["windows-1251", "cp1251"], &single::WINDOWS_1251),
-    single(0x1002_04e4, &["windows-1252", "cp1252"], &single::WINDOWS_1252),
-    single(0x1002_04e5, &["windows-1253", "cp1253"], &single::WINDOWS_1253),
-    single(0x1002_04e6, &["windows-1254", "cp1254"], &single::WINDOWS_1254),
-    single(0x1002_04e7, &["windows-1255", "cp1255"], &single::WINDOWS_1255),
-    single(0x1002_04e8, &["windows-1256", "cp1256"], &single::WINDOWS_1256),
-    single(0x1002_04e9, &["windows-1257", "cp1257"], &single::WINDOWS_1257),
-    single(0x1002_04ea, &["windows-1258", "cp1258"], &single::WINDOWS_1258),
-    several(0x1002_0567, &["EUC-CN", "GB2312", "IBM-1383"], encoding_rs::GBK, is_gb2312),
-    several(0x1002_056a, &["GBK", "IBM-1386"], encoding_rs::GBK, is_gbk),
-    several(0x1002_0570, &["GB18030", "IBM-1392"], encoding_rs::GB18030, anything),
-];
+/// The table's conversion, set before the first [`CodeSet`] is created.
+static CONVERSION: OnceLock<&'static dyn Conversion> = OnceLock::new();
 
 impl CodeSet {
-    /// All of the table, in the order of their numbers.
-    pub(crate) fn all() -> impl Iterator<Item = Self> {
-        (0..TABLE.len()).map(Self::at)
-    }
-
-    /// The code set with this number of the OSF registry.
-    pub(crate) fn from_number(number: u32) -> Option<Self> {
-        TABLE.binary_search_by_key(&number, |entry| entry.named.number).ok().map(Self::at)
-    }
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        TABLE.iter().position(|entry| entry.named.is(name)).map(Self::at)
-    }
-
-    fn at(index: usize) -> Self {
+    /// The code set at an index of a table.
+    fn at(index: usize, table: &'static dyn Conversion) -> Self {
+        CONVERSION.get_or_init(|| table);
         Self(u8::try_from(index).expect("the table is short"))
     }
 
-    fn entry(self) -> &'static Entry {
-        &TABLE[usize::from(self.0)]
+    fn conversion(self) -> &'static dyn Conversion {
+        *CONVERSION.get().expect("set before the first code set is created")
     }
 
     pub(crate) fn named(self) -> Named {
-        self.entry().named
+        self.conversion().named(self.0)
     }
 
     pub(crate) fn is_utf8(self) -> bool {
-        matches!(self.entry().coding, Coding::Utf8)
+        self.conversion().is_utf8(self.0)
     }
 
-    /// Whether a character has always this many octets, in the order of a number's.
+    /// The fixed number of octets per character, in the byte order of a number.
     pub(crate) fn width(self) -> Option<usize> {
-        match self.entry().coding {
-            Coding::Fixed(width) => Some(width),
-            _ => None,
-        }
+        self.conversion().width(self.0)
     }
 
-    /// Text in this code set, which is one of octets; the first character that it does not have.
+    /// Encodes text. The error is the first character that this code set lacks.
     pub(crate) fn encode(self, text: &str) -> Result<Vec<u8>, char> {
-        let each = |octet: fn(&Upper, char) -> Option<u8>, upper: &Upper| {
-            text.chars().map(|value| octet(upper, value).ok_or(value)).collect()
-        };
-        match &self.entry().coding {
-            Coding::Utf8 => Ok(text.as_bytes().to_vec()),
-            Coding::Latin1 => text.chars().map(|value| u8::try_from(value).map_err(|_| value)).collect(),
-            Coding::Single(upper) => each(single_octet, upper),
-            Coding::Several(several) => several.encode(text),
-            Coding::Ascii | Coding::Fixed(_) => match text.chars().find(|value| !value.is_ascii()) {
-                Some(beyond) => Err(beyond),
-                None => Ok(text.as_bytes().to_vec()),
-            },
-        }
+        self.conversion().encode(self.0, text)
     }
 
-    /// What these octets mean; `None` if they are not text in this code set.
+    /// Decodes octets; `None` if they are not text in this code set.
     pub(crate) fn decode(self, octets: &[u8]) -> Option<String> {
-        match &self.entry().coding {
-            Coding::Utf8 => std::str::from_utf8(octets).ok().map(str::to_owned),
-            Coding::Latin1 => Some(octets.iter().copied().map(char::from).collect()),
-            Coding::Single(upper) => octets.iter().map(|octet| single_char(upper, *octet)).collect(),
-            Coding::Several(several) => several.decode(octets),
-            Coding::Ascii | Coding::Fixed(_) => {
-                str::from_utf8(octets).ok().filter(|text| text.is_ascii()).map(str::to_owned)
-            }
-        }
-    }
-}
-
-fn single_octet(upper: &Upper, value: char) -> Option<u8> {
-    if value.is_ascii() {
-        return Some(value as u8);
-    }
-    let unit = u16::try_from(u32::from(value)).ok()?;
-    let index = upper.iter().position(|known| *known == unit)?;
-    u8::try_from(128 + index).ok()
-}
-
-fn single_char(upper: &Upper, octet: u8) -> Option<char> {
-    match octet.checked_sub(128).map(|index| upper[usize::from(index)]) {
-        None => Some(char::from(octet)),
-        Some(0) => None,
-        Some(unit) => char::from_u32(u32::from(unit)),
+        self.conversion().decode(self.0, octets)
     }
 }
 

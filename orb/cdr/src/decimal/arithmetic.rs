@@ -1,10 +1,10 @@
-//! Sums, products and quotients of decimals: exact in 62 digits, then shortened to 31.
+//! Sums, products and quotients of decimals: exact in 62 digits, then truncated to 31.
 
 use super::{Decimal, MAX_FIXED_DIGITS};
 
 /// 10³¹: one more than the largest number without its point.
 pub(super) const ONE: u128 = power(MAX_FIXED_DIGITS);
-/// Where a number is halved, so that products of halves fit a `u128`.
+/// The divisor that halves a number, so that products of halves fit a `u128`.
 const HALF: u128 = power(16);
 
 /// 10^`exponent`; up to 38 fit.
@@ -12,7 +12,7 @@ pub(super) const fn power(exponent: u16) -> u128 {
     10_u128.pow(exponent as u32)
 }
 
-/// How many digits the number has; none for zero.
+/// The number of digits; none for zero.
 pub(super) fn digits(value: u128) -> u16 {
     value.checked_ilog10().map_or(0, |log| log as u16 + 1)
 }
@@ -39,7 +39,7 @@ impl Decimal {
         let other = other.into();
         let (a, b) = (self.unscaled.unsigned_abs(), other.unscaled.unsigned_abs());
         let (a1, a0, b1, b0) = (a / HALF, a % HALF, b / HALF, b % HALF);
-        // As written on paper, in digits of 10¹⁶; then regrouped to digits of 10³¹.
+        // Schoolbook multiplication in digits of 10¹⁶, then regrouped to digits of 10³¹.
         let middle = a1 * b0 + a0 * b1;
         let low = (middle % power(15)) * HALF + a0 * b0;
         let high = a1 * b1 * 10 + middle / power(15) + low / ONE;
@@ -47,8 +47,8 @@ impl Decimal {
         Some(if self.is_negative() == other.is_negative() { product } else { -product })
     }
 
-    /// The quotient, in as many digits as there is room for; `None` for a division by zero, and beyond 31 digits before
-    /// the point.
+    /// The quotient, in as many digits as fit; `None` for a division by zero, and beyond 31 digits before the
+    /// point.
     #[must_use]
     pub fn checked_div(self, other: impl Into<Self>) -> Option<Self> {
         let other = other.into();
@@ -68,7 +68,7 @@ impl Decimal {
         Some(if self.is_negative() == other.is_negative() { quotient } else { -quotient })
     }
 
-    /// What stands before the point, and what stands behind it × 10³¹, both with the number's sign.
+    /// The parts before the point, and after it × 10³¹, both with the number's sign.
     pub(super) fn parts(self) -> (i128, i128) {
         let unit = power(self.scale).cast_signed();
         (self.unscaled / unit, self.unscaled % unit * power(MAX_FIXED_DIGITS - self.scale).cast_signed())
@@ -83,7 +83,7 @@ impl Decimal {
         Self::new(whole * power(kept).cast_signed() + fraction / dropped, kept).ok()
     }
 
-    /// The number (`high` × 10³¹ + `low`) / 10^`scale` without the digits that are too many.
+    /// The number (`high` × 10³¹ + `low`) / 10^`scale`, without excess digits.
     fn shorten(high: u128, low: u128, scale: u16) -> Option<Self> {
         let all = if high > 0 { MAX_FIXED_DIGITS + digits(high) } else { digits(low) };
         let dropped = all.max(scale).saturating_sub(MAX_FIXED_DIGITS);

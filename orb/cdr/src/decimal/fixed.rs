@@ -15,7 +15,7 @@ use crate::{CdrError, Decode, Decoder, Encode, Encoder, FixedSize};
 ///
 /// let price: Amount = "19.99".parse()?;
 /// assert_eq!(price.checked_add(FEE).unwrap().to_string(), "21.49");
-/// // Of a product, digits beyond the type's scale are discarded; rounding is asked for.
+/// // Of a product, digits beyond the type's scale are discarded; rounding is explicit.
 /// let rate: Fixed<5, 4> = "0.0725".parse()?;
 /// assert_eq!(price.checked_mul(rate).unwrap().to_string(), "1.44");
 /// assert_eq!(Amount::rounding(price.to_decimal().checked_mul(rate).unwrap())?.to_string(), "1.45");
@@ -36,17 +36,18 @@ impl<const D: u16, const S: u16> Fixed<D, S> {
     /// The least value.
     pub const MIN: Self = Self::from_unscaled(1 - Self::LIMIT);
 
-    /// One more than the largest number without its point. Does not compile for types that IDL does not have.
+    /// One more than the largest number without its point. Does not compile for invalid digits and scale.
     const LIMIT: i128 = {
         assert!(D >= 1 && D <= MAX_FIXED_DIGITS, "fixed has 1 to 31 digits");
-        assert!(S <= D, "a fixed has no more digits after the point than altogether");
+        assert!(S <= D, "a fixed has no more digits after the point than in total");
         power(D).cast_signed()
     };
 
-    /// The value whose digits, without the point, are `unscaled`: `Fixed::<5, 2>::from_unscaled(12345)` is 123.45.
+    /// The value with the digits `unscaled`, without the point: `Fixed::<5, 2>::from_unscaled(12345)` is
+    /// 123.45.
     ///
     /// # Panics
-    /// If those are more than `D` digits: meant for constants, where that does not compile.
+    /// If `unscaled` has more than `D` digits: meant for constants, where that does not compile.
     #[must_use]
     pub const fn from_unscaled(unscaled: i128) -> Self {
         match Self::checked_from_unscaled(unscaled) {
@@ -55,7 +56,7 @@ impl<const D: u16, const S: u16> Fixed<D, S> {
         }
     }
 
-    /// The value whose digits, without the point, are `unscaled`; `None` if those are more than `D`.
+    /// The value with the digits `unscaled`, without the point; `None` if those are more than `D`.
     #[must_use]
     pub const fn checked_from_unscaled(unscaled: i128) -> Option<Self> {
         if unscaled.unsigned_abs() < Self::LIMIT.unsigned_abs() { Some(Self(unscaled)) } else { None }
@@ -73,7 +74,7 @@ impl<const D: u16, const S: u16> Fixed<D, S> {
         Decimal::new(self.0, S).expect("a fixed has at most 31 digits")
     }
 
-    /// The value without digits for which the type has no room after the point: what assignment does in C++.
+    /// The value truncated to the type's digits after the point, as by assignment in C++.
     ///
     /// # Errors
     /// [`FixedError::Overflow`].
@@ -113,14 +114,14 @@ impl<const D: u16, const S: u16> Fixed<D, S> {
         Self::truncating(self.to_decimal().checked_div(other)?).ok()
     }
 
-    /// With zeros after the `scale`th digit behind the point.
+    /// Truncates after the `scale`th digit after the point; later digits become zeros.
     #[must_use]
     pub fn truncate(self, scale: u16) -> Self {
         self.to_decimal().truncate(scale).try_into().expect("truncating adds no digit")
     }
 
-    /// The nearest value with zeros after the `scale`th digit behind the point, the one farther from zero if two are
-    /// equally near; `None` if it has one digit more than the type, as 9.9 rounded to 10.
+    /// The nearest value with zeros after the `scale`th digit after the point, the one farther from zero if
+    /// two are equally near. `None` if it has one digit more than the type, as 9.9 rounded to 10.
     #[must_use]
     pub fn checked_round(self, scale: u16) -> Option<Self> {
         self.to_decimal().round(scale).try_into().ok()
@@ -180,7 +181,7 @@ from_integer!(i8 u8 i16 u16 i32 u32 i64 u64);
 impl<const D: u16, const S: u16> FromStr for Fixed<D, S> {
     type Err = FixedError;
 
-    /// Reads exactly the number; an IDL literal's final `d` is accepted.
+    /// Parses exactly the number; the final `d` of an IDL literal is accepted.
     ///
     /// # Errors
     /// Those of [`Decimal::from_str`] and of the conversion from [`Decimal`].

@@ -1,7 +1,8 @@
-//! Packed decimals: two digits an octet, the sign in the last half (CORBA 3.3 Part 2, 9.3.2.8).
+//! Packed decimals: two digits per octet, the sign in the last half octet (CORBA 3.3 Part 2, 9.3.2.8).
 //!
-//! `fixed<d,s>` has d digits, after a zero if d is even, and no point: the type says where it stands. The sign is 0xC, or
-//! 0xD below zero; some ORBs send zero with 0xD, which is read as zero, and written with 0xC. Octets, so neither order nor alignment.
+//! `fixed<d,s>` has d digits, after a zero if d is even, and no point: its position comes from the type. The
+//! sign is 0xC, or 0xD below zero. Some ORBs encode zero with 0xD; it is decoded as zero and encoded with
+//! 0xC. The octets have neither byte order nor alignment.
 
 use super::{Decimal, FixedError, MAX_FIXED_DIGITS};
 use crate::{CdrError, Decoder, Encoder};
@@ -14,7 +15,7 @@ pub(super) const fn octets(digits: u16) -> usize {
     digits as usize / 2 + 1
 }
 
-/// Fills `out` with the number: digits from the right, whatever is left being zeros.
+/// Fills `out` with the number: digits from the right, preceded by zeros.
 pub(super) fn put(unscaled: i128, out: &mut [u8]) {
     let mut half = if unscaled < 0 { MINUS } else { PLUS };
     let mut rest = unscaled.unsigned_abs();
@@ -29,32 +30,32 @@ pub(super) fn put(unscaled: i128, out: &mut [u8]) {
     }
 }
 
-/// Reads what [`put`] wrote for this many digits. A zero may have either sign.
+/// Decodes a number written by [`put`] with this many digits. A zero may have either sign.
 pub(super) fn get(octets: &[u8], digits: u16) -> Result<i128, CdrError> {
     let (last, others) = octets.split_last().ok_or(CdrError::BadFixed("it is empty"))?;
     let halves = others.iter().flat_map(|octet| [octet >> 4, octet & 0xf]).chain([last >> 4]);
     let mut unscaled = 0_i128;
     for (at, half) in halves.enumerate() {
         if half > 9 {
-            return Err(CdrError::BadFixed("a half octet is no digit"));
+            return Err(CdrError::BadFixed("a half octet is not a digit"));
         }
         if at == 0 && digits.is_multiple_of(2) && half != 0 {
-            return Err(CdrError::BadFixed("it has a digit too many"));
+            return Err(CdrError::BadFixed("it has too many digits"));
         }
         unscaled = unscaled * 10 + i128::from(half);
     }
     match last & 0xf {
         PLUS => Ok(unscaled),
         MINUS => Ok(-unscaled),
-        _ => Err(CdrError::BadFixed("the last half octet is no sign")),
+        _ => Err(CdrError::BadFixed("the last half octet is not a sign")),
     }
 }
 
 impl Decimal {
-    /// Writes the number as a `fixed<digits, scale>`, whose type is known only at run time.
+    /// Encodes the number as a `fixed<digits, scale>` whose type is known only at run time.
     ///
     /// # Errors
-    /// [`CdrError::FixedOverflow`] if the type has too few digits before or after the point, or is no type.
+    /// [`CdrError::FixedOverflow`] if the type has too few digits before or after the point, or is invalid.
     pub fn encode_as(self, digits: u16, scale: u16, out: &mut Encoder<'_>) -> Result<(), CdrError> {
         let overflow = |_: FixedError| CdrError::FixedOverflow { digits, scale };
         check(digits, scale)?;
@@ -63,10 +64,10 @@ impl Decimal {
         Ok(())
     }
 
-    /// Reads a `fixed<digits, scale>`, whose type is known only at run time.
+    /// Decodes a `fixed<digits, scale>` whose type is known only at run time.
     ///
     /// # Errors
-    /// [`CdrError::BadFixed`]; [`CdrError::Truncated`]; [`CdrError::FixedOverflow`] if there is no such type.
+    /// [`CdrError::BadFixed`]; [`CdrError::Truncated`]; [`CdrError::FixedOverflow`] if the type is invalid.
     pub fn decode_as(digits: u16, scale: u16, input: &mut Decoder<'_>) -> Result<Self, CdrError> {
         check(digits, scale)?;
         let unscaled = get(input.take(octets(digits))?, digits)?;
@@ -74,7 +75,7 @@ impl Decimal {
     }
 }
 
-/// Refuses what no `fixed` type is.
+/// Rejects an invalid `fixed` type.
 fn check(digits: u16, scale: u16) -> Result<(), CdrError> {
     if digits == 0 || digits > MAX_FIXED_DIGITS || scale > digits {
         return Err(CdrError::FixedOverflow { digits, scale });

@@ -1,44 +1,44 @@
-//! What a decoder asks about references and values: the ORB's knowledge, and factories of values.
+//! Callbacks of a decoder for references and values: the ORB's binder, and factories of values.
 
 use std::{any::Any, sync::Arc};
 
 use crate::encoder::values::Entry;
 use crate::{CdrError, Decoder, Ior, TypeCode};
 
-/// Makes live references from plain ones; implemented by the ORB.
+/// Converts plain references to live ones; implemented by the ORB.
 pub trait Binder: Send + Sync {
-    /// A reference that can be invoked, in the form that the ORB's reference type downcasts.
+    /// A reference that can be invoked, as the ORB's reference type downcasts it.
     ///
     /// # Errors
     /// A reference that this ORB cannot use at all.
     fn bind(&self, ior: Ior) -> Result<Arc<dyn Any + Send + Sync>, CdrError>;
 
-    /// The same binder, to be kept by what is decoded later than the message: an [`Any`](crate::Any).
+    /// The same binder, for values that are decoded later than the message: an [`Any`](crate::Any).
     fn share(&self) -> Arc<dyn Binder>;
 
-    /// What is registered to make received values of the type with this id.
+    /// The registered factory for received values of the type with this id.
     fn value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
         let _ = repository_id;
         None
     }
 
-    /// The type code of the value type with this id, where it is known. A value of a type that its position does not declare is read
-    /// by it where there is no Rust type: within an [`Any`](crate::Any).
+    /// The type code of the value type with this id, if known. Within an [`Any`](crate::Any), it decodes a
+    /// value whose type differs from that of its position and has no Rust type.
     fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
         let _ = repository_id;
         None
     }
 }
 
-/// Makes values of one type from their state on the wire.
+/// Creates values of one type from their state on the wire.
 ///
-/// A decoder asks its [`Binder`] for the one that is registered for a repository id, then generated code,
-/// which makes values without operations by itself.
+/// A decoder asks its [`Binder`] for the factory of a repository id, then generated code, which creates
+/// values without operations by itself.
 pub trait ValueFactory: Send + Sync {
-    /// Reads the state of a value and makes the value. Other values that it refers to may not be there yet: their references
-    /// can be kept, not looked into.
+    /// Decodes the state of a value and creates the value. Values that it refers to may be incomplete: their
+    /// references may be stored, but not followed.
     ///
     /// # Errors
-    /// Octets that are no such state.
+    /// Octets that are not a valid state.
     fn read(&self, input: &mut Decoder<'_>) -> Result<Entry, CdrError>;
 }

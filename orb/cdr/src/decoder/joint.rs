@@ -1,24 +1,25 @@
-//! Messages joined from GIOP 1.1 fragments: alignment counts anew in each (CORBA 3.3 Part 2, 9.4.9).
+//! Messages joined from GIOP 1.1 fragments, each with an alignment of its own (CORBA 3.3 Part 2, 9.4.9).
 //!
-//! No primitive is broken across two fragments, and one that follows a joint is aligned by its place in the fragment. A
-//! block of octets, or of primitives of one type, goes on across a joint as if there were none: so do omniORB's.
+//! No primitive is divided between two fragments, and one that follows a joint is aligned by its offset in
+//! the fragment. A block of octets, or of primitives of one type, continues across a joint without
+//! realignment, as in omniORB.
 //!
-//! A decoder sees only what comes before the next joint, so that the usual message without any pays nothing: running out
-//! of octets is the rare case in which it is looked for.
+//! A decoder's input ends at the next joint, so that messages without joints have no extra cost: joints are
+//! looked up only when the octets run out.
 
 use super::Decoder;
 use crate::CdrError;
 
-/// A place in joined octets from which on alignment counts from another origin.
+/// A position in joined octets at which the origin of alignment changes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Joint {
-    /// Where it is.
+    /// The position.
     pub at: usize,
-    /// The position that the octet there counts as.
-    pub counts_as: usize,
+    /// The position that alignment counts there.
+    pub alignment_position: usize,
 }
 
-/// What a decoder of joined octets knows beyond the segment that it is in.
+/// The joined octets beyond the current segment.
 #[derive(Clone, Copy)]
 pub(super) struct Joined<'m> {
     whole: &'m [u8],
@@ -26,7 +27,7 @@ pub(super) struct Joined<'m> {
     joints: &'m [Joint],
 }
 
-/// A place in the input to come back to.
+/// A saved position of the decoder.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'m> {
     at: usize,
@@ -45,57 +46,57 @@ impl<'m> Decoder<'m> {
         self
     }
 
-    /// Whether there are any.
+    /// Whether the input has joints.
     #[inline]
     pub(crate) fn has_joints(&self) -> bool {
         self.joined.is_some_and(|joined| !joined.joints.is_empty())
     }
 
-    /// Sees nothing beyond the next `len` octets, which are there. In octets without joints only.
-    pub(crate) fn see_only(&mut self, len: usize) {
+    /// Limits the input to the next `len` octets, which must exist. Only for input without joints.
+    pub(crate) fn limit_to(&mut self, len: usize) {
         let whole = self.all();
         self.joined = Some(Joined { whole, joints: &[] });
         self.input = &whole[..self.at + len];
     }
 
-    /// How many octets there are, beyond what is seen too.
+    /// Number of all octets, including those beyond the current limit.
     pub(crate) fn all_len(&self) -> usize {
         self.all().len()
     }
 
-    /// Sees everything again.
-    pub(crate) fn see_all(&mut self) {
+    /// Removes the limit of the input.
+    pub(crate) fn remove_limit(&mut self) {
         self.input = self.all();
     }
 
-    /// Ends what [`Decoder::see_only`] began.
-    pub(crate) fn forget_whole(&mut self) {
+    /// Ends the limit set by [`Decoder::limit_to`] for good.
+    pub(crate) fn end_limit(&mut self) {
         self.joined = None;
     }
 
-    /// Passes over all that is seen.
-    pub(crate) fn pass_unbroken(&mut self) {
+    /// Skips the rest of the segment.
+    pub(crate) fn skip_segment(&mut self) {
         self.at = self.input.len();
     }
 
-    /// Where the decoder is and what it sees, to come back to.
+    /// Saves the decoder's position and input.
     pub(crate) fn view(&self) -> View<'m> {
         View { at: self.at, input: self.input, joined: self.joined, base: self.base }
     }
 
-    /// Comes back to where it was.
+    /// Restores a saved position.
     pub(crate) fn restore(&mut self, view: View<'m>) {
         View { at: self.at, input: self.input, joined: self.joined, base: self.base } = view;
     }
 
-    /// Goes on at another position, outside of chunks.
+    /// Continues at another position, outside chunks.
     pub(crate) fn go_to(&mut self, at: usize) {
-        self.see_all();
+        self.remove_limit();
         self.at = at;
         self.find_segment(at);
     }
 
-    /// All octets, before and beyond joints.
+    /// All octets, before and after joints.
     #[inline]
     pub(super) fn all(&self) -> &'m [u8] {
         match self.joined {
@@ -104,47 +105,49 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// Octets that can be read before the next joint.
+    /// Octets left before the next joint.
     #[inline]
-    pub(crate) fn unbroken_len(&self) -> usize {
+    pub(crate) fn segment_len(&self) -> usize {
         self.input.len() - self.at
     }
 
-    /// Sees the segment after the last joint before `position`. A joint just there is not passed yet: padding before it
-    /// still belongs to the earlier segment.
+    /// Enters the segment after the last joint before `position`. A joint exactly there is not passed yet:
+    /// padding before it belongs to the earlier segment.
     #[inline]
     pub(super) fn find_segment(&mut self, position: usize) {
         if let Some(Joined { whole, joints }) = self.joined {
-            self.see_from(position, whole, joints);
+            self.enter_segment_from(position, whole, joints);
         }
     }
 
     #[cold]
-    fn see_from(&mut self, position: usize, whole: &'m [u8], joints: &[Joint]) {
+    fn enter_segment_from(&mut self, position: usize, whole: &'m [u8], joints: &[Joint]) {
         let passed = joints.partition_point(|joint| joint.at < position);
-        self.see(whole, joints, passed);
+        self.enter_segment(whole, joints, passed);
     }
 
-    fn see(&mut self, whole: &'m [u8], joints: &[Joint], passed: usize) {
+    fn enter_segment(&mut self, whole: &'m [u8], joints: &[Joint], passed: usize) {
         let end = joints.get(passed).map_or(whole.len(), |joint| joint.at.min(whole.len()));
         self.input = &whole[..end];
-        // Without joints there is one origin, which is not always the first octet.
+        // Without joints there is one origin, which need not be the first octet.
         let without = if joints.is_empty() { self.base } else { 0 };
-        self.base = passed.checked_sub(1).map_or(without, |last| joints[last].counts_as.wrapping_sub(joints[last].at));
+        self.base =
+            passed.checked_sub(1).map_or(without, |last| joints[last].alignment_position.wrapping_sub(joints[last].at));
     }
 
-    /// Before aligning at the end of a segment: what is aligned stands in the next chunk of a value, if in a value we are.
+    /// Before alignment at the end of a segment: inside a chunked value, an aligned item stands in the next
+    /// chunk.
     #[cold]
-    pub(super) fn look_beyond(&mut self) -> Result<(), CdrError> {
+    pub(super) fn continue_in_next_chunk(&mut self) -> Result<(), CdrError> {
         if self.is_confined() { self.next_chunk(0) } else { Ok(()) }
     }
 
-    /// [`Decoder::take`] where the segment has fewer octets.
+    /// [`Decoder::take`] if the segment has fewer octets.
     #[cold]
     pub(super) fn take_joined(&mut self, len: usize) -> Result<&'m [u8], CdrError> {
         if self.is_confined() {
             self.next_chunk(0)?;
-            return match self.unbroken().get(..len) {
+            return match self.segment().get(..len) {
                 Some(taken) => {
                     self.at += len;
                     Ok(taken)
@@ -159,21 +162,21 @@ impl<'m> Decoder<'m> {
         Ok(taken)
     }
 
-    /// Reads a primitive that the segment does not hold any more.
+    /// Reads a primitive beyond the end of the segment.
     #[cold]
     pub(super) fn array_joined<const N: usize>(&mut self) -> Result<[u8; N], CdrError> {
         let octets = self.primitive_joined(N)?;
         octets.first_chunk().copied().ok_or(CdrError::Truncated { needed: N, remaining: octets.len() })
     }
 
-    /// The octets of a primitive that is the first thing after the joint. One for all sizes.
+    /// The octets of a primitive that follows the joint directly. One function for all sizes.
     #[cold]
     #[inline(never)]
     fn primitive_joined(&mut self, len: usize) -> Result<&'m [u8], CdrError> {
         if self.is_confined() {
             self.next_chunk(self.gap(len))?;
             return self
-                .aligned_unbroken(len)
+                .aligned_in_segment(len)
                 .ok_or(CdrError::Malformed("a primitive, string or array is split between two chunks"));
         }
         let gap = self.gap(len);
@@ -183,17 +186,17 @@ impl<'m> Decoder<'m> {
         if end == whole.len() {
             return Err(truncated);
         }
-        if self.unbroken_len() > gap {
-            return Err(CdrError::Malformed("a primitive is broken across two fragments"));
+        if self.segment_len() > gap {
+            return Err(CdrError::Malformed("a primitive is divided between two fragments"));
         }
         self.at = end;
-        self.see(whole, joints, joints.partition_point(|joint| joint.at <= end));
-        self.aligned_unbroken(len).ok_or(truncated)
+        self.enter_segment(whole, joints, joints.partition_point(|joint| joint.at <= end));
+        self.aligned_in_segment(len).ok_or(truncated)
     }
 
-    fn aligned_unbroken(&mut self, len: usize) -> Option<&'m [u8]> {
+    fn aligned_in_segment(&mut self, len: usize) -> Option<&'m [u8]> {
         let gap = self.gap(len);
-        let octets = self.unbroken().get(gap..)?.get(..len)?;
+        let octets = self.segment().get(gap..)?.get(..len)?;
         self.at += gap + len;
         Some(octets)
     }

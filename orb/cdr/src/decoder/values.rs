@@ -1,5 +1,4 @@
-//! What a decoder remembers of the values that it has read: where they are, which graph they belong to, and where in chunks
-//! it is itself.
+//! A decoder's state of values: their positions, their graph, and the decoder's position in chunks.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
@@ -7,74 +6,74 @@ use std::mem;
 use std::sync::Arc;
 
 use super::{Decoder, ValueFactory};
-use crate::encoder::values::{Anchor, Entry, Graph, Place};
+use crate::encoder::values::{Anchor, Entry, Graph, GraphPosition};
 use crate::{CdrError, Limits};
 
-/// What a decoder remembers of the values that it has read.
+/// The values that a decoder has read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadValues {
     /// Values by the position of their tag.
     pub(crate) known: HashMap<usize, KnownValue>,
-    /// Octets that were passed over in chunks or read a second time.
-    pub(crate) passed_octets: usize,
-    /// While octets are read a second time: where those begin that are not counted yet.
+    /// Octets that were skipped in chunks or read twice.
+    pub(crate) skipped_octets: usize,
+    /// During a second reading: the start of the octets that are not counted yet.
     pub(crate) uncounted_from: Option<usize>,
-    /// The strings of headers, and lists of them, by where their lengths stand.
+    /// The strings of headers, and lists of them, by the position of their lengths.
     pub(crate) strings: HashMap<usize, Arc<str>>,
     pub(crate) lists: HashMap<usize, Ids>,
-    /// The earliest of them that an indirection has meant since somebody asked.
-    pub(crate) reach: Option<usize>,
-    /// The graph that is being read: one for each value at the top.
+    /// The earliest of them that was the target of an indirection since the last query.
+    pub(crate) earliest_target: Option<usize>,
+    /// The graph being decoded: one for each outermost value.
     open: OpenGraph,
-    /// How many values are around this place.
+    /// The nesting depth of values at this position.
     depth: u16,
-    /// Those that are complete. Later values of the message may refer to theirs.
+    /// Complete graphs. Later values of the message may refer to their values.
     finished: Vec<Arc<Graph>>,
     pub(crate) chunks: Chunks,
 }
 
-/// A value that was read, or passed over: within an `any`, or with what a derived type adds to its base.
+/// A value that was decoded, or skipped: within an `any`, or as the additions of a derived type to its base.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownValue {
     /// The number of chunked values around it.
     pub(crate) level: u32,
-    /// The value, once it is read.
-    pub(crate) place: Option<Place>,
-    /// The end of its state, if that was passed over by its type code and is not in chunks.
+    /// The value, once it is decoded.
+    pub(crate) place: Option<GraphPosition>,
+    /// The end of its state, if that was skipped by its type code and is not in chunks.
     pub(crate) end: Option<usize>,
     /// The repository id of the type of its position in the `any`, if its header has none.
     pub(crate) formal_id: Option<Arc<str>>,
 }
 
-/// Where in chunked values a decoder is.
+/// The position of a decoder in chunked values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chunks {
-    /// How many values in chunks are around this place.
+    /// The number of enclosing chunked values.
     pub(crate) level: u32,
-    /// An end tag has ended all values from this level on, and not all of them know.
+    /// The level from which on an end tag has ended all values, as long as not all of them have been left.
     pub(crate) ended: Option<u32>,
-    /// What goes on in the next chunk, while the decoder sees one chunk's content only. It does not while it reads what
-    /// stands between chunks.
+    /// The function that continues in the next chunk, while the input is limited to one chunk's content.
+    /// `None` between chunks.
     pub(crate) next: Option<NextChunk>,
 }
 
-/// Goes on in the next chunk, behind so many octets of padding.
+/// Continues in the next chunk, after a number of octets of padding.
 pub(crate) type NextChunk = for<'m> fn(&mut Decoder<'m>, usize) -> Result<(), CdrError>;
 
-/// Repository ids, shared with the other values that have the same.
+/// Repository ids, shared between the values with equal ones.
 pub(crate) type Ids = Arc<[Arc<str>]>;
 
-/// What a decoder remembers, as the decoder has it: programs that read no values are without the code that these need.
-pub(crate) trait Remembered: std::fmt::Debug + Send + Sync {
+/// A decoder's state of values behind a trait: programs that decode no values link none of its code.
+pub(crate) trait ValueHistory: std::fmt::Debug + Send + Sync {
     fn values(&self) -> &ReadValues;
     fn values_mut(&mut self) -> &mut ReadValues;
-    /// The same once more.
-    fn copy(&self) -> Box<dyn Remembered>;
-    /// Where in chunks the decoder is, and nothing else.
-    fn place(&self) -> Box<dyn Remembered>;
+    /// A copy of the whole state.
+    fn copy(&self) -> Box<dyn ValueHistory>;
+    /// A copy of the position in chunks only.
+    fn chunk_position(&self) -> Box<dyn ValueHistory>;
 }
 
-impl Remembered for ReadValues {
+impl ValueHistory for ReadValues {
     fn values(&self) -> &ReadValues {
         self
     }
@@ -83,33 +82,33 @@ impl Remembered for ReadValues {
         self
     }
 
-    fn copy(&self) -> Box<dyn Remembered> {
+    fn copy(&self) -> Box<dyn ValueHistory> {
         Box::new(self.clone())
     }
 
-    fn place(&self) -> Box<dyn Remembered> {
+    fn chunk_position(&self) -> Box<dyn ValueHistory> {
         Box::new(Self { chunks: self.chunks.clone(), ..Self::default() })
     }
 }
 
-impl Clone for Box<dyn Remembered> {
+impl Clone for Box<dyn ValueHistory> {
     fn clone(&self) -> Self {
         self.copy()
     }
 }
 
 impl Decoder<'_> {
-    /// The same decoder, without what it knows of values, which may be much: to look ahead.
+    /// The same decoder, without its state of values, which may be large: for looking ahead.
     pub(crate) fn ahead(&self) -> Self {
-        self.with_values(self.values.as_ref().map(|values| values.place()))
+        self.with_values(self.values.as_ref().map(|values| values.chunk_position()))
     }
 
-    /// Whether running out of octets means that the next chunk is to be looked for.
+    /// Whether the end of the input means the end of a chunk.
     pub(crate) fn is_confined(&self) -> bool {
         self.values.as_ref().is_some_and(|values| values.values().chunks.next.is_some())
     }
 
-    /// Goes on in the next chunk. What the last one has left may only be padding: nothing is split between two.
+    /// Continues in the next chunk. The last one may only have padding left: nothing is divided between two.
     pub(crate) fn next_chunk(&mut self, padding: usize) -> Result<(), CdrError> {
         match self.values.as_ref().and_then(|values| values.values().chunks.next) {
             Some(next) => next(self, padding),
@@ -122,35 +121,35 @@ impl Decoder<'_> {
     }
 }
 
-/// Values of which some are not complete.
+/// A graph of which some values are incomplete.
 #[derive(Clone, Debug, Default)]
 struct OpenGraph {
     anchor: Arc<Anchor>,
     entries: Vec<Option<Entry>>,
-    /// Positions to which a value was referred before it was complete.
-    expected: Vec<(u32, Expected)>,
+    /// References to values that were incomplete at the time.
+    expected: Vec<(u32, ExpectedType)>,
 }
 
-/// What a position demands of a value, without its type.
+/// The type that a position requires of a value, erased.
 #[derive(Clone, Copy)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedType {
     pub(crate) repository_id: &'static str,
     pub(crate) known: fn(&str) -> Option<&'static dyn ValueFactory>,
     pub(crate) accepts: fn(&Entry) -> bool,
 }
 
-impl std::fmt::Debug for Expected {
+impl std::fmt::Debug for ExpectedType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.repository_id)
     }
 }
 
-impl Expected {
+impl ExpectedType {
     pub(crate) fn check(self, entry: &Entry) -> Result<(), CdrError> {
         if (self.accepts)(entry) {
             return Ok(());
         }
-        Err(CdrError::WrongValue { expected: self.repository_id, found: entry.about().ids[0] })
+        Err(CdrError::WrongValue { expected: self.repository_id, found: entry.vtable().ids[0] })
     }
 }
 
@@ -165,24 +164,24 @@ impl OpenGraph {
 }
 
 impl ReadValues {
-    pub(crate) fn is_open(&self, place: &Place) -> bool {
+    pub(crate) fn is_open(&self, place: &GraphPosition) -> bool {
         self.depth > 0 && Arc::ptr_eq(&place.anchor, &self.open.anchor)
     }
 
     /// Begins a value.
-    pub(crate) fn enter(&mut self, at: usize, limits: Limits) -> Result<Place, CdrError> {
+    pub(crate) fn enter(&mut self, at: usize, limits: Limits) -> Result<GraphPosition, CdrError> {
         if self.depth >= limits.value_nesting {
             return Err(CdrError::TooDeep { limit: limits.value_nesting });
         }
         let index = u32::try_from(self.open.entries.len()).expect("the limit is such a number");
-        let place = Place { anchor: Arc::clone(&self.open.anchor), index };
+        let place = GraphPosition { anchor: Arc::clone(&self.open.anchor), index };
         self.note(at, self.chunks.level, limits)?.place = Some(place.clone());
         self.depth += 1;
         self.open.entries.push(None);
         Ok(place)
     }
 
-    /// Completes a value; with the outermost one its graph is finished.
+    /// Completes a value; the outermost one completes its graph.
     pub(crate) fn leave(&mut self, index: u32, entry: Entry) -> Result<(), CdrError> {
         self.open.entries[index as usize] = Some(entry);
         self.depth -= 1;
@@ -193,10 +192,10 @@ impl ReadValues {
         Ok(())
     }
 
-    /// Refuses a value that is known already and not of the type that another position needs.
-    pub(crate) fn check(&mut self, place: &Place, expected: Expected) -> Result<(), CdrError> {
+    /// Rejects a known value of another type than this position requires.
+    pub(crate) fn check(&mut self, place: &GraphPosition, expected: ExpectedType) -> Result<(), CdrError> {
         if !self.is_open(place) {
-            // A finished one is asked when the reference is made.
+            // The values of a complete graph are checked when the reference is created.
             return Ok(());
         }
         match &self.open.entries[place.index as usize] {
@@ -208,7 +207,8 @@ impl ReadValues {
         }
     }
 
-    /// The value whose tag is at a position, with `level` chunked values around it; it is noted if it is not known yet.
+    /// The value whose tag is at a position, with `level` enclosing chunked values; it is recorded if
+    /// unknown.
     pub(crate) fn note(&mut self, at: usize, level: u32, limits: Limits) -> Result<&mut KnownValue, CdrError> {
         let is_full = self.known.len() >= limits.values as usize;
         match self.known.entry(at) {

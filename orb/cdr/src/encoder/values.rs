@@ -1,37 +1,38 @@
-//! Values of value types as an encoder has them: the graphs that they are in, and which of them it has written.
+//! An encoder's state of values: their graphs, and the values already written.
 //!
-//! What values are in Rust, and how they are written, is `value_type`'s.
+//! The Rust form of values, and their encoding, belong to `value_type`.
 
 mod entry;
 mod graph;
 
 use std::collections::HashMap;
 
-pub(crate) use entry::About;
+pub(crate) use entry::EntryVtable;
 pub use entry::{Cast, Entry};
-pub(crate) use graph::{Anchor, Graph, Place};
+pub(crate) use graph::{Anchor, Graph, GraphPosition};
 
-use super::Hole;
+use super::Placeholder;
 
-/// What an encoder remembers of the values that it has written.
+/// The values that an encoder has written.
 #[derive(Debug)]
 pub(crate) struct WrittenValues<'a> {
-    /// Where each value's tag is. Values are told apart by their graph's anchor, which lives as long as they do.
+    /// The position of each value's tag. The key is the graph's anchor, which lives as long as the values,
+    /// and the index.
     pub(crate) places: HashMap<(usize, u32), usize>,
-    /// Where each repository id is, and the list that begins with it.
+    /// The position of each repository id, and of the list that begins with it.
     pub(crate) ids: HashMap<&'static str, usize>,
     pub(crate) lists: HashMap<&'static str, usize>,
     /// The graph of each value that is being written.
     pub(crate) graphs: Vec<&'a Graph>,
-    /// Where the outermost of them began.
+    /// The position at which the outermost of them began.
     pub(crate) start: usize,
-    /// How many of them are in chunks.
+    /// The number of them in chunks.
     pub(crate) level: i32,
-    /// The open chunk: its size, and where its content begins.
-    pub(crate) chunk: Option<(Hole, usize)>,
+    /// The open chunk: its size, and the position of its content.
+    pub(crate) chunk: Option<(Placeholder, usize)>,
     /// The position behind the last end tag.
     pub(crate) ended: Option<usize>,
-    /// [`WrittenValues::forget_from`], which programs that write no values are without.
+    /// [`WrittenValues::forget_from`], behind a pointer so that programs without values do not link it.
     forget: fn(&mut WrittenValues<'_>, usize),
 }
 
@@ -50,7 +51,7 @@ impl WrittenValues<'_> {
         }
     }
 
-    /// Forgets what is being taken back.
+    /// Forgets values from `position` on, which are being removed.
     pub(crate) fn truncate(&mut self, position: usize) {
         (self.forget)(self, position);
     }

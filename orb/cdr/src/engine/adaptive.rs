@@ -1,36 +1,36 @@
-//! Both engines for one type: it starts with its table, and goes over to compiled code once it has been used often.
+//! Both engines for one type: it starts with its table, and switches to compiled code after frequent use.
 //!
-//! Tables are small and soon in the cache, so most types of a program, which it uses now and then, had better stay with
-//! them; the few that it uses all the time get straight-line code. The change is one pointer, which each use loads once.
+//! Tables are small and soon cached, so most types of a program are better served by them; the few types in
+//! constant use get straight-line code. The switch is one pointer, which each use loads once.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use super::Interpreted;
 use crate::{CdrError, Decoder, Encoder};
 
-/// Uses after which a type goes over to compiled code, unless [`switch_after`] says otherwise.
+/// Uses after which a type switches to compiled code, unless [`switch_after`] sets another number.
 pub const SWITCH_AFTER: u32 = 1000;
 
 static LIMIT: AtomicU32 = AtomicU32::new(SWITCH_AFTER);
 
-/// Sets after how many uses a type goes over to compiled code: a use is a value or a sequence written or read. It holds for
-/// types that have not gone over yet; none does after `u32::MAX`.
+/// Sets the number of uses after which a type switches to compiled code: a use is a value or a sequence
+/// encoded or decoded. It applies to types that have not switched yet; with `u32::MAX` none does.
 pub fn switch_after(uses: u32) {
     LIMIT.store(uses, Ordering::Relaxed);
 }
 
-/// The code that the compiler generates for a type: the methods of [`Encode`](crate::Encode) and [`Decode`](crate::Decode).
+/// The compiler's code for a type: the methods of [`Encode`](crate::Encode) and [`Decode`](crate::Decode).
 pub trait Compiled: Sized {
     /// See [`Encode::encode`](crate::Encode::encode).
     ///
     /// # Errors
-    /// As there.
+    /// Those of that method.
     fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError>;
 
     /// See [`Encode::encode_slice`](crate::Encode::encode_slice).
     ///
     /// # Errors
-    /// As there.
+    /// Those of that method.
     #[inline]
     fn encode_slice<'a>(items: &'a [Self], out: &mut Encoder<'a>) -> Result<(), CdrError> {
         items.iter().try_for_each(|item| item.encode(out))
@@ -39,13 +39,13 @@ pub trait Compiled: Sized {
     /// See [`Decode::decode`](crate::Decode::decode).
     ///
     /// # Errors
-    /// As there.
+    /// Those of that method.
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError>;
 
     /// See [`Decode::decode_vec`](crate::Decode::decode_vec).
     ///
     /// # Errors
-    /// As there.
+    /// Those of that method.
     #[inline]
     fn decode_vec(input: &mut Decoder<'_>, len: usize) -> Result<Vec<Self>, CdrError> {
         let mut items = Vec::with_capacity(len.min(input.remaining()));
@@ -56,9 +56,9 @@ pub trait Compiled: Sized {
     }
 }
 
-/// A type with both, and the switch between them.
+/// A type with both engines, and the switch between them.
 pub trait Adaptive: Interpreted + Compiled {
-    /// Its switch.
+    /// The switch.
     fn switch() -> &'static Switch<Self>;
 }
 
@@ -76,13 +76,13 @@ pub(super) struct Codec<T> {
     decode_vec: DecodeVecFn<T>,
 }
 
-/// Which engine marshals a type just now.
+/// The engine that marshals a type at present.
 #[derive(Debug)]
 pub struct Switch<T: 'static> {
-    /// Always one of the two constants of [`Codec`], which live for ever and do not change: whoever loads it may use it,
-    /// whatever else has or has not been seen of other threads.
+    /// Always one of the two constants of [`Codec`], which are static and immutable: a load is valid without
+    /// any other synchronization.
     codec: AtomicPtr<Codec<T>>,
-    /// Those through the table.
+    /// Uses through the table.
     uses: AtomicU32,
     is_compiled: AtomicBool,
 }
@@ -121,7 +121,7 @@ impl<T: Adaptive> Default for Switch<T> {
 }
 
 impl<T: Adaptive> Switch<T> {
-    /// Set to the table.
+    /// A switch in the position of the table.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -139,20 +139,20 @@ impl<T: Adaptive> Switch<T> {
 
     #[cold]
     fn count(&self) {
-        // Two threads may count at once what each thinks is the last use; both then store the same.
+        // Two threads may both count the last use; both then store the same pointer.
         if self.uses.fetch_add(1, Ordering::Relaxed) >= LIMIT.load(Ordering::Relaxed) {
             self.codec.store(std::ptr::from_ref(Codec::<T>::COMPILED).cast_mut(), Ordering::Relaxed);
             self.is_compiled.store(true, Ordering::Relaxed);
         }
     }
 
-    /// True once the type has gone over.
+    /// Whether the type has switched to compiled code.
     #[must_use]
     pub fn is_compiled(&self) -> bool {
         self.is_compiled.load(Ordering::Relaxed)
     }
 
-    /// By the engine of the moment.
+    /// Encodes with the current engine.
     ///
     /// # Errors
     /// Those of the engine.
@@ -161,7 +161,7 @@ impl<T: Adaptive> Switch<T> {
         (self.codec().encode)(value, out)
     }
 
-    /// By the engine of the moment.
+    /// Encodes with the current engine.
     ///
     /// # Errors
     /// Those of the engine.
@@ -170,7 +170,7 @@ impl<T: Adaptive> Switch<T> {
         (self.codec().encode_slice)(values, out)
     }
 
-    /// By the engine of the moment.
+    /// Decodes with the current engine.
     ///
     /// # Errors
     /// Those of the engine.
@@ -179,7 +179,7 @@ impl<T: Adaptive> Switch<T> {
         (self.codec().decode)(input)
     }
 
-    /// By the engine of the moment.
+    /// Decodes with the current engine.
     ///
     /// # Errors
     /// Those of the engine.

@@ -1,8 +1,9 @@
-//! Making tables, all of it while the program is compiled.
+//! Construction of tables, entirely at compile time.
 
 use super::program::{Fixed, Op, Program};
 
-/// A field of a struct: its offset and its type's table. Made only by `struct_fields!` from the field itself.
+/// A field of a struct: its offset and its type's table. Created only by `struct_fields!` from the field
+/// itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     /// Offset in the struct.
@@ -11,20 +12,20 @@ pub struct Field {
     pub program: &'static Program,
 }
 
-/// What the table of a struct has to hold: how many ops, at most.
+/// The maximum number of ops in the table of a struct.
 #[must_use]
 pub const fn most_ops(fields: &[Field]) -> usize {
     let mut count = 0;
     let mut nth = 0;
     while nth < fields.len() {
-        // Each op may begin a run, and have a gap behind it.
+        // Each op may begin a run, and have a gap after it.
         count += 3 * fields[nth].program.ops.len();
         nth += 1;
     }
     count
 }
 
-/// A list of ops being made.
+/// A list of ops under construction.
 #[derive(Clone, Copy, Debug)]
 pub struct Ops<const N: usize> {
     ops: [Op; N],
@@ -41,14 +42,14 @@ impl<const N: usize> Ops<N> {
         self.len += 1;
     }
 
-    /// How many there are.
+    /// The number of ops.
     #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+    #[expect(clippy::len_without_is_empty, reason = "unused")]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// As many as there are.
+    /// The ops as an array of exactly their number.
     #[must_use]
     pub const fn exactly<const M: usize>(&self) -> [Op; M] {
         let mut ops = [Op::Zero { at: 0, octets: 0 }; M];
@@ -61,7 +62,8 @@ impl<const N: usize> Ops<N> {
     }
 }
 
-/// The parts of a struct of these fields, in their order, with leaves that lie in memory as in CDR gathered into runs.
+/// The parts of a struct with these fields, in their order. Leaves with the same layout in memory and in CDR
+/// are combined into runs.
 #[must_use]
 pub const fn assemble<const N: usize>(fields: &[Field]) -> Ops<N> {
     let flat = flatten::<N>(fields);
@@ -149,7 +151,7 @@ const fn push_run<const N: usize>(ops: &mut Ops<N>, flat: &Ops<N>, start: usize,
     };
 }
 
-/// The table of a struct: `S`, whose fields are these, and whose ops were [assembled](assemble) from them.
+/// The table of the struct `S` with these fields; its ops were [assembled](assemble) from them.
 #[must_use]
 pub const fn structure<S>(fields: &[Field], ops: &'static [Op]) -> Program {
     let mut least = 0u32;
@@ -180,7 +182,7 @@ pub(super) const fn number<S>(ops: &'static [Op], least: u32) -> Program {
     Program { is_number: true, ..program::<S>(ops, least) }
 }
 
-/// The layout of a type all of whose parts are leaves.
+/// The layout of a type that consists of leaves.
 const fn fixed(ops: &[Op], memory: usize) -> Option<Fixed> {
     let (mut first, mut align, mut octets) = (0, 1, 0usize);
     let mut block = true;
@@ -204,7 +206,7 @@ const fn fixed(ops: &[Op], memory: usize) -> Option<Fixed> {
     Some(Fixed { first: first as u8, align: align as u8, block, octets: octets as u32 })
 }
 
-/// True if gaps are known wherever there are any.
+/// Whether the ops are a single run.
 const fn is_one_run(ops: &[Op]) -> bool {
     match ops[0] {
         Op::Run { leaves, zeros, .. } => ops.len() == 1 + leaves as usize + zeros as usize,

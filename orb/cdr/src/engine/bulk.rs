@@ -1,16 +1,16 @@
-//! Many values of fixed layout at once: whole blocks where memory and CDR agree, and one tight loop for each member where
-//! they do not.
+//! Many values of fixed layout at once: whole blocks if memory and CDR agree, and otherwise one tight loop
+//! for each member.
 
 use super::program::{EnumTable, Fixed, Op, Program};
 use crate::{CdrError, Encoder};
 
-/// Elements that are coded member after member before the next ones are: few enough to stay in the nearest cache.
+/// Elements that are coded member by member before the next ones: few enough for the nearest cache.
 const AT_ONCE: usize = 64;
 
-/// Fewer elements than this are coded one after the other: columns so short would cost more than they save.
+/// Fewer elements than this are coded one by one: shorter columns cost more than they save.
 pub(super) const FEW: usize = 6;
 
-/// Copies a few octets, as a call of `memcpy` would cost more.
+/// Copies a few octets, for which a call of `memcpy` would cost more.
 ///
 /// # Safety
 /// As [`std::ptr::copy_nonoverlapping`].
@@ -23,7 +23,7 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, octets: usize) {
 /// Zeros a few octets.
 ///
 /// # Safety
-/// There is room for them.
+/// The destination has room for them.
 #[inline]
 pub(super) unsafe fn zero(to: *mut u8, octets: usize) {
     // SAFETY: by the caller; the pairs of stores overlap where there are fewer octets than two hold.
@@ -43,19 +43,19 @@ pub(super) unsafe fn zero(to: *mut u8, octets: usize) {
     }
 }
 
-/// Copies so many numbers of this width, swapping their octets.
+/// Copies `count` numbers of this width, with swapped octets.
 ///
 /// # Safety
-/// They are there, and there is room for them.
+/// The source holds them, and the destination has room for them.
 pub(super) unsafe fn swap(width: usize, from: *const u8, to: *mut u8, count: usize) {
     // SAFETY: by the caller.
     unsafe { column(width, true, (from, width), (to, width), count) }
 }
 
-/// Copies one number out of each of `count` places, `step` octets apart, to others.
+/// Copies `count` numbers between positions that are `step` octets apart.
 ///
 /// # Safety
-/// The numbers are there, and there is room for them.
+/// The source holds them, and the destination has room for them.
 #[inline]
 unsafe fn column(width: usize, swap: bool, from: (*const u8, usize), to: (*mut u8, usize), count: usize) {
     macro_rules! each {
@@ -78,7 +78,7 @@ unsafe fn column(width: usize, swap: bool, from: (*const u8, usize), to: (*mut u
     }
 }
 
-/// Four at a time: what a step costs beside the copy itself is then small.
+/// Four at a time, so that the loop overhead is small.
 ///
 /// # Safety
 /// As [`column`].
@@ -102,10 +102,11 @@ unsafe fn each<N: Copy>(change: impl Fn(N) -> N, from: (*const u8, usize), to: (
     }
 }
 
-/// Writes elements that start where the layout holds, without a length.
+/// Encodes elements that start at the alignment of the layout, without a length.
 ///
 /// # Safety
-/// At least one value, so many, of this type are there, for as long as `'a`; `fixed` and `ops` are those of `program`.
+/// At least one value of this type, and `len` of them, exist for `'a`; `fixed` and `ops` are those of
+/// `program`.
 pub(super) unsafe fn write<'a>(
     program: &'static Program,
     fixed: Fixed,
@@ -117,7 +118,7 @@ pub(super) unsafe fn write<'a>(
     let step = program.memory as usize;
     out.align(fixed.first.into());
     let swapped = out.wire().order.is_swapped();
-    // SAFETY: the elements are there; where a block has no gaps, all its octets are initialised.
+    // SAFETY: the elements exist; if a block has no gaps, all its octets are initialised.
     unsafe {
         if program.is_dense() && !swapped {
             out.lend(std::slice::from_raw_parts(elements, len * step));
@@ -133,16 +134,16 @@ pub(super) unsafe fn write<'a>(
     }
 }
 
-/// Copies all, then zeros what lies between: for so many elements at once that they are still in the cache.
+/// Copies all, then zeros the gaps: for few enough elements that they are still in the cache.
 ///
 /// # Safety
-/// As [`write`]; there is room for `octets`.
+/// As [`write`]; the destination has room for `octets`.
 unsafe fn write_block(fixed: Fixed, ops: &'static [Op], mut from: *const u8, mut room: *mut u8, mut octets: usize) {
     let (stride, tail) = (fixed.stride(), fixed.octets as usize);
     while octets > 0 {
         let part = octets.min(AT_ONCE * stride);
         let count = part.div_ceil(stride);
-        // SAFETY: gaps are between the leaves of elements, or behind an element before the last.
+        // SAFETY: gaps are between the leaves of elements, or after an element before the last.
         unsafe {
             from.copy_to_nonoverlapping(room, part);
             for gap in ops {
@@ -163,10 +164,10 @@ unsafe fn write_block(fixed: Fixed, ops: &'static [Op], mut from: *const u8, mut
     }
 }
 
-/// Zeros a gap in each of so many elements.
+/// Zeros a gap in each of `count` elements.
 ///
 /// # Safety
-/// The gaps are there.
+/// The gaps are inside the buffer.
 #[inline]
 unsafe fn zeros(room: *mut u8, octets: usize, stride: usize, count: usize) {
     macro_rules! pairs {
@@ -188,10 +189,10 @@ unsafe fn zeros(room: *mut u8, octets: usize, stride: usize, count: usize) {
     }
 }
 
-/// Copies member after member.
+/// Copies member by member.
 ///
 /// # Safety
-/// As [`write`]; there is room for so many elements.
+/// As [`write`]; the destination has room for the elements.
 unsafe fn write_members(
     fixed: Fixed,
     ops: &'static [Op],
@@ -205,7 +206,7 @@ unsafe fn write_members(
     while len > 0 {
         let count = len.min(AT_ONCE);
         let octets = if count == len { (count - 1) * stride + fixed.octets as usize } else { count * stride };
-        // SAFETY: each member of each element is where its op says, and goes where CDR says.
+        // SAFETY: each member of each element is at its op's offset, and goes to its CDR offset.
         unsafe {
             room.write_bytes(0, octets);
             each_leaf(ops, |at, offset, width| {
@@ -218,7 +219,7 @@ unsafe fn write_members(
     }
 }
 
-/// Tells of each number its offset in memory, that in CDR, and its width.
+/// Calls `visit` for each number with its offset in memory, that in CDR, and its width.
 #[inline]
 fn each_leaf(ops: &[Op], mut visit: impl FnMut(usize, usize, usize)) {
     let mut end = 0usize;
@@ -231,10 +232,11 @@ fn each_leaf(ops: &[Op], mut visit: impl FnMut(usize, usize, usize)) {
     }
 }
 
-/// Reads elements that start where the layout holds: `octets` has all of them but the last one's tail padding.
+/// Decodes elements that start at the alignment of the layout: `octets` holds all of them without the last
+/// one's tail padding.
 ///
 /// # Safety
-/// There is room for so many elements; `ops` are those of their type, and `fixed` and `step` say the rest.
+/// The destination has room for the elements; `ops`, `fixed` and `step` are those of their type.
 pub(super) unsafe fn read(
     fixed: Fixed,
     ops: &'static [Op],
@@ -247,14 +249,14 @@ pub(super) unsafe fn read(
     let stride = fixed.stride();
     check(ops, swapped, octets, stride)?;
     if fixed.block && !swapped {
-        // SAFETY: there is room for the elements, whose octets were found to be values just now.
+        // SAFETY: the destination has room for the elements, whose octets were validated just now.
         unsafe { octets.as_ptr().copy_to_nonoverlapping(to, octets.len()) };
         return Ok(());
     }
     for start in (0..len).step_by(AT_ONCE) {
         let count = (len - start).min(AT_ONCE);
         each_leaf(ops, |at, offset, width| {
-            // SAFETY: as above, each member from where CDR says to where its op says.
+            // SAFETY: as above, each member from its CDR offset to its op's offset.
             unsafe {
                 let from = octets.as_ptr().add(start * stride + offset);
                 column(width, swapped, (from, stride), (to.add(start * step + at), step), count);
@@ -264,7 +266,7 @@ pub(super) unsafe fn read(
     Ok(())
 }
 
-/// Finds what no value of its type is.
+/// Rejects octets that are no value of their type.
 fn check(ops: &[Op], swapped: bool, octets: &[u8], stride: usize) -> Result<(), CdrError> {
     let mut end = 0usize;
     for op in ops {
@@ -280,7 +282,7 @@ fn check(ops: &[Op], swapped: bool, octets: &[u8], stride: usize) -> Result<(), 
     Ok(())
 }
 
-/// Whether there is nothing to find in a column of leaves: looked at without a way out, because there hardly ever is.
+/// Whether a column of leaves is valid: checked without early exit, because errors are rare.
 fn is_sound(op: &Op, swapped: bool, octets: &[u8], leaf: usize, stride: usize) -> bool {
     match *op {
         Op::Enum { table, .. } => octets.chunks(stride).fold(true, |sound, element| {

@@ -1,9 +1,10 @@
-//! Arguments and results of operations without their types, so that one piece of code invokes and serves all operations.
+//! Type-erased arguments and results of operations, so that one piece of code invokes and serves all
+//! operations.
 //!
-//! A [`Value`] is a borrowed argument that knows how it is written. A [`Place`] is room for results of a type that whoever
-//! fills it need not know; [`receive`] makes one, and gives what it was filled with. An [`Upcall`] runs a servant that wants
-//! arguments of a type that whoever reads them need not know. [`Arguments`] are what an operation takes, where texts and
-//! sequences are lent from the message, and [`Results`] what it returns.
+//! A [`Value`] is a borrowed argument with its encoding function. A [`Place`] is room for results of an
+//! erased type; [`receive`] creates one, and returns its content. An [`Upcall`] runs a servant with arguments
+//! of an erased type. [`Arguments`] are the parameters of an operation, whose texts and sequences are lent
+//! from the message, and [`Results`] its results.
 
 use std::{
     alloc::Layout,
@@ -24,7 +25,7 @@ use super::{
 };
 use crate::{CdrError, Decode, Decoder, Encode, Encoder};
 
-/// A borrowed value that can be written.
+/// A borrowed value that can be encoded.
 #[derive(Clone, Copy)]
 pub struct Value<'a> {
     start: *const u8,
@@ -46,7 +47,7 @@ impl<'a> Value<'a> {
         Self { start: std::ptr::from_ref(value).cast(), len: 1, encode: encode_one::<T>, lives: PhantomData }
     }
 
-    /// All that a servant returned.
+    /// All results of a servant.
     #[inline]
     pub fn returned<R: Returned>(value: &'a R) -> Self {
         Self { start: std::ptr::from_ref(value).cast(), len: 1, encode: encode_returned::<R>, lives: PhantomData }
@@ -65,45 +66,45 @@ impl<'a> Value<'a> {
         Self { start: text.as_ptr(), len: text.len(), encode: encode_text, lives: PhantomData }
     }
 
-    /// A value that codes itself.
+    /// A value with an encoding of its own.
     #[inline]
     pub fn coded<T: Encode>(value: &'a T) -> Self {
         Self { start: std::ptr::from_ref(value).cast(), len: 1, encode: encode_coded::<T>, lives: PhantomData }
     }
 
-    /// Writes the value.
+    /// Encodes the value.
     ///
     /// # Errors
     /// As [`Encode::encode`].
     pub fn encode(&self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
-        // SAFETY: the function is that for what is there, for as long as `'a`.
+        // SAFETY: the function is that of the value's type, and the value exists for `'a`.
         unsafe { (self.encode)(self.start, self.len, out) }
     }
 }
 
 /// # Safety
-/// A `T` is there, for as long as what the encoder is lent.
+/// A `T` exists there, for as long as the encoder's borrows.
 unsafe fn encode_one<T: Interpreted>(value: *const u8, _: usize, out: &mut Encoder<'_>) -> Result<(), CdrError> {
     // SAFETY: as above.
     unsafe { write::value(T::PROGRAM.ops, value, out) }
 }
 
 /// # Safety
-/// An `R` is there, for as long as what the encoder is lent.
+/// An `R` exists there, for as long as the encoder's borrows.
 unsafe fn encode_returned<R: Returned>(value: *const u8, _: usize, out: &mut Encoder<'_>) -> Result<(), CdrError> {
     // SAFETY: as above.
     unsafe { write::value(R::OPS, value, out) }
 }
 
 /// # Safety
-/// So many `T`s are there, for as long as what the encoder is lent.
+/// `len` values of type `T` exist there, for as long as the encoder's borrows.
 unsafe fn encode_sequence<T: Interpreted>(items: *const u8, len: usize, out: &mut Encoder<'_>) -> Result<(), CdrError> {
     // SAFETY: as above.
     unsafe { encode_elements(T::PROGRAM, items, len, out) }
 }
 
 /// # Safety
-/// So many values of this type are there, for as long as what the encoder is lent.
+/// `len` values of this type exist there, for as long as the encoder's borrows.
 unsafe fn encode_elements(
     program: &'static Program,
     items: *const u8,
@@ -116,7 +117,7 @@ unsafe fn encode_elements(
 }
 
 /// # Safety
-/// A text of this length is there, for as long as what the encoder is lent.
+/// A text of this length exists there, for as long as the encoder's borrows.
 unsafe fn encode_text<'a>(text: *const u8, len: usize, out: &mut Encoder<'a>) -> Result<(), CdrError> {
     // SAFETY: as above.
     let text: &'a str = unsafe { str::from_utf8_unchecked(slice::from_raw_parts(text, len)) };
@@ -124,23 +125,23 @@ unsafe fn encode_text<'a>(text: *const u8, len: usize, out: &mut Encoder<'a>) ->
 }
 
 /// # Safety
-/// A `T` is there, for as long as what the encoder is lent.
+/// A `T` exists there, for as long as the encoder's borrows.
 unsafe fn encode_coded<'a, T: Encode + 'a>(value: *const u8, _: usize, out: &mut Encoder<'a>) -> Result<(), CdrError> {
     // SAFETY: as above.
     let value: &'a T = unsafe { &*value.cast::<T>() };
     value.encode(out)
 }
 
-/// A parameter as it is received; what is lent lives as long as the message.
+/// A parameter as received; lent parts live as long as the message.
 ///
 /// # Safety
 /// The op, at offset 0, is that of the type.
 pub unsafe trait Received<'m>: Sized {
-    /// How it is read.
+    /// The op that decodes it.
     const OP: Op;
 }
 
-// SAFETY: the op is the type's only one, or goes through all of them.
+// SAFETY: the op is the type's only one, or covers all of them.
 unsafe impl<T: Interpreted> Received<'_> for T {
     const OP: Op = match T::PROGRAM.ops {
         [only] => *only,
@@ -167,13 +168,13 @@ unsafe impl<'m, T: Decode + 'static> Received<'m> for Cow<'m, [T]> {
 }
 
 /// # Safety
-/// None: nothing is touched.
+/// None: the pointer is not used.
 unsafe fn never_sent(_: *const u8, _: &mut Encoder<'_>) -> Result<(), CdrError> {
-    Err(CdrError::Malformed("what was lent from a message is not sent on"))
+    Err(CdrError::Malformed("a value lent from a message cannot be encoded"))
 }
 
 /// # Safety
-/// There is room for a `Cow<'m, str>`.
+/// The destination has room for a `Cow<'m, str>`.
 unsafe fn lend_text<'m>(place: *mut u8, input: &mut Decoder<'m>) -> Result<(), CdrError> {
     let text = input.str()?;
     // SAFETY: as above.
@@ -182,7 +183,7 @@ unsafe fn lend_text<'m>(place: *mut u8, input: &mut Decoder<'m>) -> Result<(), C
 }
 
 /// # Safety
-/// There is room for a `Cow<'m, [T]>`.
+/// The destination has room for a `Cow<'m, [T]>`.
 unsafe fn lend_slice<'m, T: Decode + 'static>(place: *mut u8, input: &mut Decoder<'m>) -> Result<(), CdrError> {
     let items = T::lend(input)?;
     // SAFETY: as above.
@@ -190,30 +191,30 @@ unsafe fn lend_slice<'m, T: Decode + 'static>(place: *mut u8, input: &mut Decode
     Ok(())
 }
 
-/// A list of arguments as received from a message that lives as long as `'m`.
+/// A list of arguments, received from a message that lives as long as `'m`.
 ///
 /// # Safety
-/// The ops are those of the elements, each at its offset, all of them.
+/// The ops are those of the elements, each at its offset, and complete.
 pub unsafe trait Arguments<'m>: Sized {
-    /// How they are read, one after the other.
+    /// The ops that decode them, one after the other.
     const OPS: &'static [Op];
 }
 
-/// A list of results, none of which is lent.
+/// A list of results, none of them lent.
 ///
 /// # Safety
-/// As for [`Arguments`], whatever lifetime the octets have that they are read from.
+/// As for [`Arguments`], for any lifetime of the decoded octets.
 pub unsafe trait Results: Sized {
-    /// How they are read, one after the other.
+    /// The ops that decode them, one after the other.
     const OPS: &'static [Op];
 }
 
-/// What a servant returns: a value, or a tuple of none or several.
+/// The results of a servant: a value, or a tuple of none or several.
 ///
 /// # Safety
 /// The ops are those of all its parts, each at its offset.
 pub unsafe trait Returned: Sized {
-    /// How they are written, one after the other.
+    /// The ops that encode them, one after the other.
     const OPS: &'static [Op];
 }
 
@@ -251,7 +252,8 @@ tuples!(A 0 B 1 C 2 D 3 E 4 F 5);
 tuples!(A 0 B 1 C 2 D 3 E 4 F 5 G 6);
 tuples!(A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7);
 
-/// Room for values that somebody else reads. `'p` is that of one [`receive`], so that no two places can be exchanged.
+/// Room for results, to be filled by other code. `'p` is that of one [`receive`], so that no two places can
+/// be exchanged.
 #[derive(Debug)]
 pub struct Place<'p> {
     ops: &'static [Op],
@@ -259,33 +261,33 @@ pub struct Place<'p> {
     brand: Brand<'p>,
 }
 
-/// Proof that the place of this lifetime was filled; until it is handed in, it owns what is there.
+/// Proof that the place of this lifetime was filled; until it is handed in, it owns the results.
 #[derive(Debug)]
 pub struct Filled<'p>(Place<'p>);
 
 impl Drop for Filled<'_> {
     fn drop(&mut self) {
-        // SAFETY: all parts are there, and nobody took them.
+        // SAFETY: all parts exist, and were not moved out.
         unsafe { read::drop_parts(self.0.ops, self.0.start) };
     }
 }
 
-/// Neither shorter nor longer than itself.
+/// An invariant lifetime.
 type Brand<'p> = PhantomData<fn(&'p ()) -> &'p ()>;
 
 impl<'p> Place<'p> {
-    /// Reads the values.
+    /// Decodes the values.
     ///
     /// # Errors
     /// As [`Decode::decode`].
     pub fn fill(self, input: &mut Decoder<'_>) -> Result<Filled<'p>, CdrError> {
-        // SAFETY: there is room for what the ops say, and nothing there yet: no place is filled twice.
+        // SAFETY: the place has room for the parts of the ops, and is empty: no place is filled twice.
         unsafe { read::value(self.ops, self.start, input)? };
         Ok(Filled(self))
     }
 }
 
-/// The results that `ask` fills its place with.
+/// The results with which `ask` fills its place.
 ///
 /// # Errors
 /// Those of `ask`.
@@ -293,18 +295,18 @@ impl<'p> Place<'p> {
 pub fn receive<R: Results, X>(ask: impl for<'p> FnOnce(Place<'p>) -> Result<Filled<'p>, X>) -> Result<R, X> {
     let mut results = MaybeUninit::<R>::uninit();
     std::mem::forget(ask(Place { ops: R::OPS, start: results.as_mut_ptr().cast(), brand: PhantomData })?);
-    // SAFETY: the proof is that of this place, which was filled with what the tuple's ops say.
+    // SAFETY: the proof belongs to this place, which was filled according to the tuple's ops.
     Ok(unsafe { results.assume_init() })
 }
 
-/// What a list of arguments needs.
+/// The memory layout of a list of arguments.
 #[derive(Debug)]
 struct Shape {
     ops: &'static [Op],
     room: Layout,
 }
 
-/// A servant's part in an operation: wants arguments, and makes an outcome of them.
+/// A servant's part in an operation: takes arguments, and returns an outcome.
 pub struct Upcall<'s, 'm, O> {
     shape: &'static Shape,
     serve: &'s dyn Fn(*mut u8) -> O,
@@ -317,21 +319,21 @@ impl<O> fmt::Debug for Upcall<'_, '_, O> {
     }
 }
 
-/// Arguments up to this size are kept on the stack; nearly all are.
+/// Arguments up to this size are decoded on the stack; nearly all are.
 const SMALL: usize = 512;
 
-/// So are these, at the price of touching pages that nobody may have used before.
+/// Larger ones up to this size too, at the price of touching fresh stack pages.
 const LARGE: usize = 8192;
 
-/// Room for arguments, of the largest alignment that types of ours have.
+/// Room for arguments, with the largest alignment of any mapped type.
 #[repr(C, align(16))]
 struct Room<const N: usize>([MaybeUninit<u8>; N]);
 
 impl<'m, O> Upcall<'_, 'm, O> {
-    /// Reads the arguments, and lends them to the servant where they are; then they are dropped.
+    /// Decodes the arguments in place and lends them to the servant; then they are dropped.
     ///
     /// # Errors
-    /// As [`Decode::decode`]; the servant is not called then.
+    /// As [`Decode::decode`]; then the servant is not called.
     pub fn run(&self, input: &Decoder<'m>) -> Result<O, CdrError> {
         let room = self.shape.room;
         if room.align() > align_of::<Room<0>>() || room.size() > LARGE {
@@ -346,25 +348,25 @@ impl<'m, O> Upcall<'_, 'm, O> {
     fn run_on_stack<const N: usize>(&self, input: &Decoder<'m>) -> Result<O, CdrError> {
         assert!(self.shape.room.size() <= N);
         let mut room = MaybeUninit::<Room<N>>::uninit();
-        // SAFETY: the caller has looked at the alignment; the room is large enough.
+        // SAFETY: the caller has checked the alignment; the room is large enough.
         unsafe { self.run_in(room.as_mut_ptr().cast(), input) }
     }
 
     /// # Safety
-    /// There is room for the arguments.
+    /// `room` has room for the arguments.
     unsafe fn run_in(&self, room: *mut u8, input: &Decoder<'m>) -> Result<O, CdrError> {
-        // SAFETY: by the caller; the arguments may be lent from what this decoder reads.
+        // SAFETY: by the caller; the arguments may be lent from this decoder's octets.
         unsafe { read::value(self.shape.ops, room, &mut input.clone())? };
-        // SAFETY: all of them are there, and nobody uses them after this.
+        // SAFETY: all of them exist, and are not used after this.
         let _arguments = unsafe { read::Partial::all(self.shape.ops, room) };
         Ok((self.serve)(room))
     }
 }
 
-/// Hides the types of what an operation takes from `run`.
+/// Hides the types of an operation's arguments from `run`.
 #[inline]
 pub fn upcall<'m, A: Arguments<'m>, O, T>(serve: impl Fn(&mut A) -> O, run: impl FnOnce(&Upcall<'_, 'm, O>) -> T) -> T {
-    // SAFETY: called only where the arguments are that the shape describes.
+    // SAFETY: called only with arguments of the shape's type.
     let serve = |arguments: *mut u8| serve(unsafe { &mut *arguments.cast::<A>() });
     let shape = const { &Shape { ops: A::OPS, room: Layout::new::<A>() } };
     run(&Upcall { shape, serve: &serve, message: PhantomData })
@@ -394,7 +396,7 @@ impl<T> Deref for Held<T> {
 impl<T> Drop for Held<T> {
     #[inline(never)]
     fn drop(&mut self) {
-        // SAFETY: it is dropped here and nowhere else.
+        // SAFETY: it is dropped here only.
         unsafe { ManuallyDrop::drop(&mut self.0) };
     }
 }

@@ -1,5 +1,6 @@
-//! Leaves of one value, one behind the other: where they do not lie in the message as in memory, because of the order of
-//! octets or of where the value starts. Room is asked for once, and the position kept in a register.
+//! Leaves of one value, one after the other: for values whose layout differs between message and memory,
+//! because of byte order or of the start position. Space is reserved once, and the position kept in a
+//! register.
 
 use super::{
     bulk,
@@ -7,10 +8,10 @@ use super::{
 };
 use crate::{CdrError, Decoder, Encoder};
 
-/// What a leaf may take before itself, and what is written in its place at once.
+/// The maximum gap before a leaf, written at once.
 const GAP: usize = 8;
 
-/// Copies one number; expanded where both places are good for it.
+/// Copies one number; expanded only where both sides have room for it.
 macro_rules! copy_one {
     ($number:ty, $swap:expr, $from:expr, $to:expr) => {{
         let value = $from.cast::<$number>().read_unaligned();
@@ -18,10 +19,10 @@ macro_rules! copy_one {
     }};
 }
 
-/// Writes the leaves of a run, which ends `octets` behind its start where it is aligned.
+/// Encodes the leaves of a run, which has `octets` octets when aligned.
 ///
 /// # Safety
-/// They are there; `octets` is at least the sum of their octets.
+/// The leaves exist; `octets` is at least the sum of their octets.
 pub(super) unsafe fn write(leaves: &[Op], octets: usize, base: *const u8, out: &mut Encoder<'_>) {
     let swap = out.wire().order.is_swapped();
     let phase = out.gap(GAP).wrapping_neg();
@@ -55,24 +56,24 @@ pub(super) unsafe fn write(leaves: &[Op], octets: usize, base: *const u8, out: &
     out.advance(end);
 }
 
-/// Reads the leaves of a run, as many as stand before the end or the next joint; says how many.
+/// Decodes the leaves of a run, as many as fit before the end or the next joint; returns their number.
 ///
 /// # Errors
 /// [`CdrError::BadBoolean`], [`CdrError::BadEnum`].
 ///
 /// # Safety
-/// There is room for them.
+/// The destination has room for them.
 pub(super) unsafe fn read(leaves: &[Op], base: *mut u8, input: &mut Decoder<'_>) -> Result<usize, CdrError> {
     let swap = input.wire().order.is_swapped();
     let phase = input.gap(GAP).wrapping_neg();
-    let octets = input.unbroken();
+    let octets = input.segment();
     let (mut end, mut done) = (0usize, 0);
     for op in leaves {
         macro_rules! one {
             ($number:ty, $at:expr) => {{
                 let from = end + (phase.wrapping_add(end).wrapping_neg() & (size_of::<$number>() - 1));
                 let Some(octets) = octets.get(from..from + size_of::<$number>()) else { break };
-                // SAFETY: there is room for the leaf, which any octets can be.
+                // SAFETY: the destination has room for the leaf, for which any octets are valid.
                 unsafe { copy_one!($number, swap, octets.as_ptr(), base.add($at as usize)) };
                 end = from + size_of::<$number>();
             }};
@@ -89,7 +90,7 @@ pub(super) unsafe fn read(leaves: &[Op], base: *mut u8, input: &mut Decoder<'_>)
                 if op.is_checked() {
                     bulk::check_leaf(op, swap, octets)?;
                 }
-                // SAFETY: there is room for the leaf, whose octets are these.
+                // SAFETY: the destination has room for the leaf, whose octets were validated.
                 unsafe { copy_many(leaf, swap, octets.as_ptr(), base.add(leaf.at)) };
                 end = from + leaf.octets;
             }
@@ -103,7 +104,7 @@ pub(super) unsafe fn read(leaves: &[Op], base: *mut u8, input: &mut Decoder<'_>)
 /// Copies the numbers of a leaf.
 ///
 /// # Safety
-/// The octets are there, and there is room for them.
+/// The source holds the octets, and the destination has room for them.
 unsafe fn copy_many(leaf: Leaf, swap: bool, from: *const u8, to: *mut u8) {
     // SAFETY: by the caller.
     unsafe {

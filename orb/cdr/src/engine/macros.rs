@@ -1,6 +1,6 @@
-//! The lines that generated code has instead of marshaling code.
+//! Macros that generated code uses instead of marshaling code.
 
-/// Makes the table of a struct or enum from its members, and implements `Encode` and `Decode` through it.
+/// Creates the table of a struct or enum from its members, and implements `Encode` and `Decode` with it.
 ///
 /// ```
 /// # use spandrel_cdr::{Decode, Encode, interpret};
@@ -21,8 +21,9 @@
 /// interpret!(enum Kind { Current, Savings });
 /// ```
 ///
-/// Members are encoded in the order of the macro. A member of a type without a table codes itself. It does not compile
-/// when a member is missing or named twice, when a type is not that of the member, or for a packed struct.
+/// Members are encoded in the order of the macro. A member of a type without a table uses its own encoding.
+/// It does not compile if a member is missing or named twice, if a type is not that of the member, or for a
+/// packed struct.
 #[macro_export]
 macro_rules! interpret {
     (struct $name:ident { $($field:ident: $type:ty),* $(,)? }) => {
@@ -114,7 +115,8 @@ macro_rules! interpret {
             #[allow(unused_imports, reason = "only members without a table need it")]
             use $crate::engine::CodesItself as _;
             const FIELDS: &[$crate::engine::Field] = &[$({
-                // The field has just this type: a raw pointer is not coerced to that of another, as a reference is.
+                // The field has exactly this type: a raw pointer is not coerced to another type, as a
+                // reference is.
                 let _: fn(&$name) -> *const $type = |value| {
                     let $name { $field: field, .. } = value;
                     &raw const *field
@@ -132,7 +134,8 @@ macro_rules! interpret {
             const LEN: usize = $crate::engine::assemble::<MOST>(FIELDS).len();
             static OPS: [$crate::engine::Op; LEN] = $crate::engine::assemble::<MOST>(FIELDS).exactly();
             static PROGRAM: $crate::engine::Program = $crate::engine::structure::<$name>(FIELDS, &OPS);
-            // SAFETY: the fields are all that the struct has, at their offsets, with the tables of their types.
+            // SAFETY: the fields are all fields of the struct, at their offsets, with the tables of their
+            // types.
             unsafe impl $crate::engine::Interpreted for $name {
                 const PROGRAM: &'static $crate::engine::Program = &PROGRAM;
             }
@@ -151,7 +154,7 @@ macro_rules! interpret {
             );
             static OPS: [$crate::engine::Op; 1] = [$crate::engine::Op::Enum { at: 0, table: &TABLE }];
             static PROGRAM: $crate::engine::Program = $crate::engine::enumeration::<$name>(&OPS);
-            // SAFETY: each number up to that of the enumerators is one of them, as it is in memory.
+            // SAFETY: each number below the count is an enumerator, with the same representation in memory.
             unsafe impl $crate::engine::Interpreted for $name {
                 const PROGRAM: &'static $crate::engine::Program = &PROGRAM;
             }

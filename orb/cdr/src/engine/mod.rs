@@ -1,16 +1,16 @@
 //! The interpretive marshaling engine: one small piece of code, driven by a compact table for each type.
 //!
-//! What the compiler generates for a type is then its declaration and one line, [`interpret!`](crate::interpret), instead of
-//! code that is straight but long. A table ([`Program`]) has everything precomputed: offsets, sizes, alignments, and which
-//! members can be moved as one block, because they lie in memory as in CDR. Sequences are coded by loops for their kind of
-//! element, so that what the interpreter costs is paid once for many elements.
+//! The compiler's output for a type is then its declaration and one line, [`interpret!`](crate::interpret),
+//! instead of long straight-line code. A table ([`Program`]) has everything precomputed: offsets, sizes,
+//! alignments, and the members that can be moved as one block, because memory and CDR agree. Sequences are
+//! coded by loops for their kind of element, so that the cost of interpretation is shared by many elements.
 //!
-//! This is the only module of the crate with `unsafe`. All of it rests on one promise, that of [`Interpreted`]: a table says
-//! the truth about its type. Tables are made only here for types of Rust and of this crate, and by the exported macros from a
-//! type's own declaration, which the compiler checks; nobody fills one by hand. Switching between the engines while a program
-//! runs belongs to `adaptive`.
+//! This is the only module of the crate with `unsafe`. All of it rests on one promise, that of
+//! [`Interpreted`]: a table describes its type correctly. Tables for Rust's types and this crate's are built
+//! here, others by the exported macros from a type's own declaration, which the compiler checks; no table is
+//! filled by hand. The switch between the engines at run time belongs to `adaptive`.
 //!
-//! The idea is that of TAO's optimised interpreter of TypeCodes.
+//! The design follows TAO's optimised interpreter of TypeCodes.
 
 mod adaptive;
 mod assemble;
@@ -38,8 +38,8 @@ use crate::{CdrError, Decoder, Encoder};
 /// A type that has a table.
 ///
 /// # Safety
-/// The table is that of the type: all that its ops say is true of each value, and a place of which they all are true is a
-/// value. The macros of this crate see to it.
+/// The table is that of the type: its ops describe each value, and memory that matches all of them is a
+/// value. The macros of this crate guarantee that.
 pub unsafe trait Interpreted: Sized + 'static {
     /// The table.
     const PROGRAM: &'static Program;
@@ -48,7 +48,7 @@ pub unsafe trait Interpreted: Sized + 'static {
 /// Writes a value; see [`Encode::encode`](crate::Encode::encode).
 ///
 /// # Errors
-/// As there.
+/// Those of that method.
 #[inline]
 pub fn encode<'a, T: Interpreted>(value: &'a T, out: &mut Encoder<'a>) -> Result<(), CdrError> {
     // SAFETY: the table is that of the type.
@@ -58,7 +58,7 @@ pub fn encode<'a, T: Interpreted>(value: &'a T, out: &mut Encoder<'a>) -> Result
 /// Writes values one after the other; see [`Encode::encode_slice`](crate::Encode::encode_slice).
 ///
 /// # Errors
-/// As there.
+/// Those of that method.
 #[inline]
 pub fn encode_slice<'a, T: Interpreted>(values: &'a [T], out: &mut Encoder<'a>) -> Result<(), CdrError> {
     // SAFETY: the table is that of the elements' type.
@@ -68,30 +68,30 @@ pub fn encode_slice<'a, T: Interpreted>(values: &'a [T], out: &mut Encoder<'a>) 
 /// Reads a value; see [`Decode::decode`](crate::Decode::decode).
 ///
 /// # Errors
-/// As there.
+/// Those of that method.
 #[inline]
 pub fn decode<T: Interpreted>(input: &mut Decoder<'_>) -> Result<T, CdrError> {
     let mut place = MaybeUninit::<T>::uninit();
-    // SAFETY: there is room for a value, and after success there is one.
+    // SAFETY: the place has room for a value, and holds one after success.
     unsafe {
         read::value(T::PROGRAM.ops, place.as_mut_ptr().cast(), input)?;
         Ok(place.assume_init())
     }
 }
 
-/// Reads values one after the other; see [`Decode::decode_vec`](crate::Decode::decode_vec). The caller has checked `len`
-/// against the remaining input.
+/// Decodes values one after the other; see [`Decode::decode_vec`](crate::Decode::decode_vec). The caller has
+/// checked `len` against the remaining input.
 ///
 /// # Errors
-/// As there.
+/// Those of that method.
 #[inline]
 pub fn decode_vec<T: Interpreted>(input: &mut Decoder<'_>, len: usize) -> Result<Vec<T>, CdrError> {
-    // A caller that has not checked shall not have memory for the asking either.
+    // Protects against a caller that has not checked: the length alone must not reserve memory.
     if len > input.remaining() / T::PROGRAM.min_octets() {
         return Err(CdrError::LengthBeyondInput { len, remaining: input.remaining() });
     }
     let mut values: Vec<T> = Vec::with_capacity(len);
-    // SAFETY: there is room for so many values, and after success they are there.
+    // SAFETY: the vector has room for `len` values, and holds them after success.
     unsafe {
         read::elements(T::PROGRAM, values.as_mut_ptr().cast(), len, input)?;
         values.set_len(len);
@@ -102,18 +102,18 @@ pub fn decode_vec<T: Interpreted>(input: &mut Decoder<'_>, len: usize) -> Result
 /// Reads an array; see [`Decode::decode_array`](crate::Decode::decode_array).
 ///
 /// # Errors
-/// As there.
+/// Those of that method.
 #[inline]
 pub fn decode_array<T: Interpreted, const N: usize>(input: &mut Decoder<'_>) -> Result<[T; N], CdrError> {
     let mut place = MaybeUninit::<[T; N]>::uninit();
-    // SAFETY: there is room for so many values, and after success they are there.
+    // SAFETY: the array has room for its values, and holds them after success.
     unsafe {
         read::elements(T::PROGRAM, place.as_mut_ptr().cast(), N, input)?;
         Ok(place.assume_init())
     }
 }
 
-/// The table of the enum `E`, of which `values` are the representations of all enumerators, in order.
+/// The table of the enum `E`; `values` are the representations of all enumerators, in order.
 ///
 /// # Panics
 /// If they do not count from zero.

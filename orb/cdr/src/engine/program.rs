@@ -1,4 +1,4 @@
-//! Tables: what the engine knows about a type.
+//! Tables: the engine's description of a type.
 //!
 //! A [`Program`] lists a type's parts in the order of their encoding, structs inside structs flattened, so that one loop
 //! over at most a few dozen [`Op`]s codes a value. All sizes, alignments and offsets are computed by the compiler.
@@ -10,87 +10,89 @@ use crate::{CdrError, CharSet, Decoder, Encoder};
 /// One part of a value; `at` is its offset in memory from the start of the value. Sixteen octets.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
-    /// `count` numbers or octets in a row, each of `width` octets (1, 2, 4 or 8) and aligned to as many; any bits will do.
+    /// `count` numbers or octets in a row, each of `width` octets (1, 2, 4 or 8) and aligned to its width;
+    /// any bits are valid.
     Plain {
-        /// Octets of one.
+        /// Octets of one number.
         width: u8,
-        /// Where they are.
+        /// Offset.
         at: u32,
-        /// How many.
+        /// Number of elements.
         count: u32,
     },
     /// `count` booleans in a row.
     Bool {
-        /// Where they are.
+        /// Offset.
         at: u32,
-        /// How many.
+        /// Number of booleans.
         count: u32,
     },
-    /// `count` characters of one octet in a row, each of which may be another octet in messages.
+    /// `count` characters of one octet in a row, each of which may be another octet on the wire.
     Char {
-        /// Where they are.
+        /// Offset.
         at: u32,
-        /// How many.
+        /// Number of characters.
         count: u32,
     },
     /// An enumerator.
     Enum {
-        /// Where it is.
+        /// Offset.
         at: u32,
-        /// What it may be.
+        /// The enumerators.
         table: &'static EnumTable,
     },
     /// A string of at most `bound` characters.
     Text {
-        /// Where it is.
+        /// Offset.
         at: u32,
-        /// `u32::MAX` for any number.
+        /// `u32::MAX` without a bound.
         bound: u32,
     },
     /// A sequence.
     Sequence {
-        /// Where it is.
+        /// Offset.
         at: u32,
-        /// Of what.
+        /// The element type.
         table: &'static SequenceTable,
     },
-    /// An array of what is not plain.
+    /// An array of parts that are not plain.
     Array {
-        /// Where it is.
+        /// Offset.
         at: u32,
-        /// Of what.
+        /// The element type.
         table: &'static ArrayTable,
     },
-    /// Whatever codes itself.
+    /// A type with an encoding of its own.
     Opaque {
-        /// Where it is.
+        /// Offset.
         at: u32,
-        /// How.
+        /// The functions.
         table: &'static OpaqueTable,
     },
-    /// What follows, first `zeros` of [`Op::Zero`] and then `leaves` plain parts, booleans and enumerators, lies in memory as
-    /// in CDR, when the first of them stands in the message at a multiple of `align`.
+    /// A header: the next ops, first `zeros` of [`Op::Zero`] and then `leaves` plain parts, booleans and
+    /// enumerators, have the same layout in memory and in CDR, if the first of them starts at a multiple of
+    /// `align` in the message.
     Run {
         /// Alignment of the first leaf.
         first: u8,
         /// The largest alignment.
         align: u8,
-        /// Where the first leaf is.
+        /// Offset of the first leaf.
         at: u32,
         /// Octets from its start to the end of the last leaf.
         octets: u32,
-        /// How many leaves.
+        /// Number of leaves.
         leaves: u8,
-        /// How many gaps.
+        /// Number of gaps.
         zeros: u8,
         /// Whether some leaves must be validated.
         checked: bool,
     },
-    /// A gap between the leaves of the run before: `octets` that mean nothing, and are zero in messages.
+    /// A gap between the leaves of the preceding run: `octets` without meaning, zero on the wire.
     Zero {
-        /// Where it is.
+        /// Offset.
         at: u32,
-        /// How long.
+        /// Length.
         octets: u32,
     },
 }
@@ -121,52 +123,52 @@ impl Op {
             Self::Enum { at, .. } => (at, 4, 1),
             _ => return None,
         };
-        // What is empty has no alignment either.
+        // An empty part has no alignment either.
         if count == 0 { None } else { Some(Leaf { at: at as usize, width, octets: width * count }) }
     }
 
-    /// True for a leaf that not all octets can be.
+    /// Whether some octets are invalid for the leaf.
     pub(super) const fn is_checked(self) -> bool {
         matches!(self, Self::Bool { .. } | Self::Enum { .. })
     }
 
-    /// True if a value of this part owns something.
+    /// Whether a value of this part owns memory.
     pub(super) const fn owns(self) -> bool {
         matches!(self, Self::Text { .. } | Self::Sequence { .. } | Self::Array { .. } | Self::Opaque { .. })
     }
 }
 
-/// A part without anything behind it.
+/// A part without indirection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaf {
     /// Offset in memory.
     pub(super) at: usize,
     /// Octets and alignment of one number.
     pub(super) width: usize,
-    /// Octets of all.
+    /// Octets of all numbers.
     pub(super) octets: usize,
 }
 
-/// How all values of a type of fixed layout look, as [`FixedSize`](crate::FixedSize) says it.
+/// The layout of all values of a type of fixed layout, in the sense of [`FixedSize`](crate::FixedSize).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fixed {
     /// Alignment of the first leaf.
     pub(super) first: u8,
     /// The largest alignment.
     pub(super) align: u8,
-    /// True if it lies in memory as in CDR, and the next element of a sequence does too.
+    /// Whether memory and CDR agree, for the next element of a sequence too.
     pub(super) block: bool,
     /// Octets from an aligned start to the end of the last leaf.
     pub(super) octets: u32,
 }
 
 impl Fixed {
-    /// From one aligned element of a sequence to the next.
+    /// The distance between two aligned elements of a sequence.
     pub(super) const fn stride(self) -> usize {
         (self.octets as usize).next_multiple_of(self.align as usize)
     }
 
-    /// True if the element after an aligned one is aligned too.
+    /// Whether the element after an aligned one is aligned too.
     pub(super) const fn is_uniform(self) -> bool {
         (self.octets as usize).next_multiple_of(self.first as usize).is_multiple_of(self.align as usize)
     }
@@ -176,14 +178,14 @@ impl Fixed {
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
     pub(super) ops: &'static [Op],
-    /// Octets in memory, and from one element of a slice to the next.
+    /// Octets in memory, the distance between elements of a slice.
     pub(super) memory: u32,
     /// Octets of the smallest encoding.
     pub(super) least: u32,
     pub(super) fixed: Option<Fixed>,
     /// Alignment in memory.
     pub(super) memory_align: u8,
-    /// True for primitives and for arrays of them, which go on across a joint of fragments.
+    /// Whether it is a primitive or an array of them, which continue across a joint of fragments.
     pub(super) is_number: bool,
 }
 
@@ -200,13 +202,13 @@ impl Program {
         if self.least == 0 { 1 } else { self.least as usize }
     }
 
-    /// True if some of its octets are others in this code set.
+    /// Whether some of its octets differ in this code set.
     #[inline]
     pub(super) fn is_converted(&self, set: CharSet) -> bool {
         set.converts_chars() && self.ops.iter().any(|op| matches!(op, Op::Char { .. }))
     }
 
-    /// True if a slice of such values is its own encoding in this machine's byte order.
+    /// Whether a slice of such values is its own encoding in this machine's byte order.
     pub(super) const fn is_dense(&self) -> bool {
         match (self.fixed, self.ops) {
             (Some(fixed), [Op::Run { zeros: 0, .. }, ..] | [_]) => fixed.block && fixed.octets == self.memory,
@@ -214,29 +216,30 @@ impl Program {
         }
     }
 
-    /// Octets that the table takes, without those of types that it points to.
+    /// Octets of the table, without those of the types that it points to.
     #[must_use]
     pub const fn table_octets(&self) -> usize {
         size_of::<Self>() + size_of_val(self.ops)
     }
 }
 
-/// The numbers from 0 up to `count` are enumerators, in memory as a `u32` too.
+/// The numbers from 0 up to `count` are the enumerators, each in memory as a `u32`.
 #[derive(Debug)]
 pub struct EnumTable {
     pub(super) name: &'static str,
     pub(super) count: u32,
 }
 
-/// What the engine cannot do with a vector by itself, because Rust does not say where its parts are.
+/// The operations on a vector for which the engine needs the element type, because Rust does not define the
+/// layout of `Vec`.
 pub struct SequenceTable {
     /// The element's table. A function, so that a type's table can refer to itself.
     pub(super) element: fn() -> &'static Program,
     pub(super) parts: unsafe fn(*const u8) -> (*const u8, usize),
-    /// Writes a vector of the elements and the capacity, which the global allocator gave for that many.
+    /// Writes a vector of the elements with this capacity, which the global allocator reserved for it.
     pub(super) install: unsafe fn(*mut u8, *mut u8, usize),
     pub(super) drop: unsafe fn(*mut u8),
-    /// `u32::MAX` for any number of elements.
+    /// `u32::MAX` without a bound.
     pub(super) bound: u32,
 }
 
@@ -258,14 +261,14 @@ impl fmt::Debug for ArrayTable {
     }
 }
 
-/// A type that codes itself.
+/// A type with an encoding of its own.
 pub struct OpaqueTable {
     pub(super) encode: EncodeFn,
     pub(super) decode: unsafe fn(*mut u8, &mut Decoder<'_>) -> Result<(), CdrError>,
     pub(super) drop: Option<unsafe fn(*mut u8)>,
 }
 
-/// Writes the value behind the pointer, which lives as long as what the encoder is lent.
+/// Encodes the value behind the pointer, which lives as long as the encoder's borrows.
 pub(super) type EncodeFn = for<'a> unsafe fn(*const u8, &mut Encoder<'a>) -> Result<(), CdrError>;
 
 impl fmt::Debug for OpaqueTable {

@@ -1,7 +1,7 @@
-//! Reading values as their tables say, from octets that nobody vouches for.
+//! Decoding of values with their tables, from untrusted octets.
 //!
-//! A place in memory becomes a value part after part. When a part cannot be read, or panics, those before it are dropped:
-//! whoever asked finds either a whole value or nothing.
+//! A place in memory becomes a value part by part. If a part cannot be decoded, or panics, the earlier ones
+//! are dropped: the caller gets a whole value or none.
 
 use std::{
     alloc::{Layout, alloc, dealloc, handle_alloc_error},
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{CdrError, Char, Decode, Decoder, bounded};
 
-/// The parts of a value that are there already. Dropped, it drops them.
+/// The parts of a value that exist already, dropped with this guard.
 pub(super) struct Partial<'p> {
     done: &'p [Op],
     base: *mut u8,
@@ -22,7 +22,7 @@ pub(super) struct Partial<'p> {
 
 impl<'p> Partial<'p> {
     /// # Safety
-    /// All these parts are there, and used no longer than this.
+    /// All these parts exist, and are not used after this.
     pub(super) unsafe fn all(ops: &'p [Op], base: *mut u8) -> Self {
         Self { done: ops, base }
     }
@@ -30,13 +30,13 @@ impl<'p> Partial<'p> {
 
 impl Drop for Partial<'_> {
     fn drop(&mut self) {
-        // SAFETY: they are there, and nobody will use them any more.
+        // SAFETY: they exist, and are not used after this.
         unsafe { drop_parts(self.done, self.base) };
     }
 }
 
 /// # Safety
-/// The parts are there, and used no more.
+/// The parts exist, and are not used after this.
 pub(super) unsafe fn drop_parts(ops: &[Op], base: *mut u8) {
     for op in ops.iter().filter(|op| op.owns()) {
         // SAFETY: as above.
@@ -45,7 +45,7 @@ pub(super) unsafe fn drop_parts(ops: &[Op], base: *mut u8) {
 }
 
 /// # Safety
-/// The part is there, and used no more.
+/// The part exists, and is not used after this.
 unsafe fn drop_part(op: &Op, base: *mut u8) {
     // SAFETY: as above.
     unsafe {
@@ -64,7 +64,7 @@ unsafe fn drop_part(op: &Op, base: *mut u8) {
 }
 
 /// # Safety
-/// So many elements are there, and used no more.
+/// `len` elements exist, and are not used after this.
 unsafe fn drop_elements(program: &Program, elements: *mut u8, len: usize) {
     if program.ops.iter().any(|op| op.owns()) {
         for nth in 0..len {
@@ -74,10 +74,10 @@ unsafe fn drop_elements(program: &Program, elements: *mut u8, len: usize) {
     }
 }
 
-/// Reads a value to `base`. After an error nothing is there.
+/// Decodes a value to `base`. After an error no value exists there.
 ///
 /// # Safety
-/// There is room for a value with these parts.
+/// The destination has room for a value with these parts.
 pub(super) unsafe fn value(ops: &'static [Op], base: *mut u8, input: &mut Decoder<'_>) -> Result<(), CdrError> {
     let mut partial = Partial { done: &[], base };
     let mut nth = 0;
@@ -85,7 +85,7 @@ pub(super) unsafe fn value(ops: &'static [Op], base: *mut u8, input: &mut Decode
         nth += 1;
         if let Op::Run { zeros, leaves, .. } = *op {
             let (zeros, leaves) = (usize::from(zeros), usize::from(leaves));
-            // SAFETY: as for the value. What is not read here comes next, part by part.
+            // SAFETY: as for the value. The leaves not decoded here follow as parts.
             nth += zeros + unsafe { run(op, &ops[nth + zeros..nth + zeros + leaves], base, input)? };
         } else {
             // SAFETY: as for the value.
@@ -97,7 +97,7 @@ pub(super) unsafe fn value(ops: &'static [Op], base: *mut u8, input: &mut Decode
     Ok(())
 }
 
-/// Reads a run, in one block if it lies in the message as in memory; says how many leaves were there.
+/// Decodes a run, in one block if message and memory agree; returns the number of decoded leaves.
 ///
 /// # Safety
 /// As [`value`].
@@ -109,7 +109,7 @@ unsafe fn run(header: &Op, leaves: &'static [Op], base: *mut u8, input: &mut Dec
     if input.wire().char_set.converts_chars() {
         return Ok(0);
     }
-    if input.wire().order.is_swapped() || input.gap(align.into()) != gap || input.unbroken_len() < gap + octets {
+    if input.wire().order.is_swapped() || input.gap(align.into()) != gap || input.segment_len() < gap + octets {
         // SAFETY: as for the value.
         return unsafe { leaves::read(leaves, base, input) };
     }
@@ -120,12 +120,12 @@ unsafe fn run(header: &Op, leaves: &'static [Op], base: *mut u8, input: &mut Dec
             bulk::check_leaf(leaf, false, &from[place])?;
         }
     }
-    // SAFETY: there is room for the leaves and what lies between them; all were found to be values just now.
+    // SAFETY: the destination has room for the leaves and their gaps; all were validated just now.
     unsafe { bulk::copy(from.as_ptr(), base.add(at as usize), octets) };
     Ok(leaves.len())
 }
 
-/// Reads one part.
+/// Decodes one part.
 ///
 /// # Safety
 /// As [`value`].
@@ -190,14 +190,14 @@ fn text(bound: u32, input: &mut Decoder<'_>) -> Result<String, CdrError> {
 }
 
 /// # Safety
-/// There is room for so many numbers of this width.
+/// The destination has room for `count` numbers of this width.
 unsafe fn plains(width: usize, count: usize, to: *mut u8, input: &mut Decoder<'_>) -> Result<(), CdrError> {
     if count == 0 {
         return Ok(());
     }
     input.align(width)?;
     let octets = input.take(count.checked_mul(width).ok_or(CdrError::TooLong { len: count })?)?;
-    // SAFETY: as above; as many octets were taken.
+    // SAFETY: as above; as many octets were read.
     unsafe {
         if width == 1 || !input.wire().order.is_swapped() {
             octets.as_ptr().copy_to_nonoverlapping(to, octets.len());
@@ -208,14 +208,14 @@ unsafe fn plains(width: usize, count: usize, to: *mut u8, input: &mut Decoder<'_
     Ok(())
 }
 
-/// Memory from the global allocator; given back unless it was taken.
+/// Memory from the global allocator; freed on drop unless it was moved out.
 pub(super) struct Block {
     start: NonNull<u8>,
     layout: Layout,
 }
 
 impl Block {
-    /// As a vector has it: nothing is allocated for nothing.
+    /// As for a vector: an empty layout allocates nothing.
     fn of(program: &Program, len: usize) -> Result<Self, CdrError> {
         let align = usize::from(program.memory_align);
         let size = (program.memory as usize).checked_mul(len);
@@ -241,23 +241,24 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         if self.layout.size() > 0 {
-            // SAFETY: it was allocated so.
+            // SAFETY: it was allocated with this layout.
             unsafe { dealloc(self.start.as_ptr(), self.layout) };
         }
     }
 }
 
-/// Reads what a vector of so many elements owns: memory of just that size. The caller has checked `len` against the input.
+/// Decodes the elements of a vector into memory of exactly that size. The caller has checked `len` against
+/// the input.
 fn vector(program: &'static Program, len: usize, input: &mut Decoder<'_>) -> Result<*mut u8, CdrError> {
     let block = Block::of(program, len)?;
-    // SAFETY: there is room for so many.
+    // SAFETY: the block has room for `len` elements.
     unsafe { elements(program, block.start.as_ptr(), len, input)? };
     let start = block.start.as_ptr();
     std::mem::forget(block);
     Ok(start)
 }
 
-/// The elements that are there already. Dropped, it drops them.
+/// The elements that exist already, dropped with this guard.
 struct Elements {
     program: &'static Program,
     start: *mut u8,
@@ -266,15 +267,15 @@ struct Elements {
 
 impl Drop for Elements {
     fn drop(&mut self) {
-        // SAFETY: so many are there.
+        // SAFETY: `done` elements exist.
         unsafe { drop_elements(self.program, self.start, self.done) };
     }
 }
 
-/// Reads values one after the other, without a length. After an error nothing is there.
+/// Decodes values one after the other, without a length. After an error no value exists.
 ///
 /// # Safety
-/// There is room for so many values of this type.
+/// The destination has room for `len` values of this type.
 pub(super) unsafe fn elements(
     program: &'static Program,
     to: *mut u8,
@@ -283,7 +284,7 @@ pub(super) unsafe fn elements(
 ) -> Result<(), CdrError> {
     let mut elements = Elements { program, start: to, done: 0 };
     let step = program.memory as usize;
-    // SAFETY: each element has its place.
+    // SAFETY: each element has its own place.
     unsafe {
         match (program.fixed, program.ops) {
             (Some(_), &[Op::Plain { width, count, .. }])
@@ -328,10 +329,10 @@ pub(super) unsafe fn elements(
     Ok(())
 }
 
-/// Reads as many elements as stand here in the layout that they have from an aligned start; none, if this is no such place.
+/// Decodes the elements that are laid out here as from an aligned start; none at another alignment.
 ///
 /// # Safety
-/// There is room for `len` values of this type, which is one of fixed layout.
+/// The destination has room for `len` values of this type, which has a fixed layout.
 unsafe fn bulk_elements(
     program: &'static Program,
     to: *mut u8,
@@ -344,8 +345,8 @@ unsafe fn bulk_elements(
         return Ok(0);
     }
     let (stride, octets) = (fixed.stride(), fixed.octets as usize);
-    // Across a joint of fragments the layout may change: there, elements are read by member.
-    let fitting = ((input.unbroken_len().saturating_sub(gap) + stride - octets) / stride).min(len);
+    // Across a joint of fragments the layout may change: there, elements are decoded by member.
+    let fitting = ((input.segment_len().saturating_sub(gap) + stride - octets) / stride).min(len);
     if fitting == 0 {
         return Ok(0);
     }

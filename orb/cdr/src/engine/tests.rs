@@ -40,7 +40,7 @@ interpret!(
     }
 );
 
-/// In memory in another order than in CDR.
+/// A struct with another member order in memory than in CDR.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Shuffled {
     s: i16,
@@ -157,7 +157,7 @@ fn read<T: Decode>(octets: &[u8], order: ByteOrder, start: usize) -> Result<T, C
 }
 
 #[test]
-fn values_come_back_from_every_start_in_both_orders() {
+fn values_survive_encoding_at_every_offset_in_both_orders() {
     let tree = tree(1);
     for order in ORDERS {
         for start in 0..8 {
@@ -168,7 +168,7 @@ fn values_come_back_from_every_start_in_both_orders() {
 }
 
 #[test]
-fn truncated_values_are_refused_and_leak_nothing() {
+fn truncated_values_are_rejected_without_leaks() {
     let octets = octets(&tree(1), ByteOrder::NATIVE, 0);
     for len in (0..octets.len()).step_by(if cfg!(miri) { 37 } else { 1 }) {
         assert!(read::<Tree>(&octets[..len], ByteOrder::NATIVE, 0).is_err(), "{len}");
@@ -190,7 +190,7 @@ fn padding_is_zero_on_the_wire_and_ignored_from_it() {
 }
 
 #[test]
-fn false_booleans_and_enumerators_are_found_in_blocks_too() {
+fn invalid_booleans_and_enumerators_are_found_in_blocks_too() {
     for order in ORDERS {
         let values: Vec<Shuffled> = (0..3).map(shuffled).collect();
         let octets = octets(&values, order, 4);
@@ -227,12 +227,13 @@ interpret!(
 );
 
 #[test]
-fn nothing_is_a_value_too() {
+fn empty_structs_are_values() {
     assert_eq!(Empty::MIN_OCTETS, 1);
     assert!(octets(&Empty {}, ByteOrder::NATIVE, 0).is_empty());
     let octets = octets(&vec![Empty {}; 5], ByteOrder::NATIVE, 0);
     assert_eq!(octets.len(), 4);
-    // Each could be a length without end: as with compiled code, an element counts as an octet.
+    // A sequence of them could have any length without octets: as with compiled code, an element counts as an
+    // octet.
     assert!(read::<Vec<Empty>>(&octets, ByteOrder::NATIVE, 0).is_err());
     let mut longer = octets.clone();
     longer.extend([0; 5]);
@@ -240,7 +241,7 @@ fn nothing_is_a_value_too() {
 }
 
 #[test]
-fn deep_nesting_is_refused() {
+fn deep_nesting_is_rejected() {
     let mut octets = Vec::new();
     let leaf = tree(0);
     let mut out = Encoder::new(Wire::default());
@@ -257,7 +258,7 @@ fn deep_nesting_is_refused() {
     assert_eq!(read::<Tree>(&octets, ByteOrder::NATIVE, 0), Err(CdrError::TooDeep { limit: 64 }));
 }
 
-/// Counts itself, and panics or fails where its octet says so.
+/// Counts its instances, and panics or fails if its octet demands it.
 #[derive(Debug)]
 struct Trouble(std::rc::Rc<()>);
 
@@ -283,9 +284,9 @@ impl Decode for Trouble {
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
         match input.u8()? {
-            0 => panic!("as the octet says"),
+            0 => panic!("the octet demands a panic"),
             1 => Ok(Self(ALIVE.with(std::rc::Rc::clone))),
-            _ => Err(CdrError::Malformed("as the octet says")),
+            _ => Err(CdrError::Malformed("the octet demands an error")),
         }
     }
 }
@@ -309,7 +310,7 @@ interpret!(
 );
 
 #[test]
-fn what_was_built_is_dropped_when_a_part_fails_or_panics() {
+fn decoded_parts_are_dropped_when_a_later_part_fails_or_panics() {
     let alive = || ALIVE.with(std::rc::Rc::strong_count);
     let before = alive();
     let good: Vec<u8> = [&2u32.to_ne_bytes()[..], b"n\0", &[1, 0], &2u32.to_ne_bytes(), &[1, 1, 1, 1, 1]].concat();

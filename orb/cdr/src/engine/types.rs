@@ -1,4 +1,4 @@
-//! The tables of types that are not made from a declaration.
+//! The tables of types without a declaration.
 
 use std::mem::MaybeUninit;
 
@@ -33,7 +33,7 @@ macro_rules! plain {
 
 plain!(u8, i16, u16, i32, u32, i64, u64, f32, f64);
 
-// SAFETY: it is transparent over an octet, and any is one.
+// SAFETY: it is transparent over an octet, and any octet is valid.
 unsafe impl Interpreted for Char {
     const PROGRAM: &'static Program = &number::<Self>(&[Op::Char { at: 0, count: 1 }], 1);
 }
@@ -43,12 +43,12 @@ unsafe impl Interpreted for bool {
     const PROGRAM: &'static Program = &number::<Self>(&[Op::Bool { at: 0, count: 1 }], 1);
 }
 
-// SAFETY: `Op::Text` is made for just this type.
+// SAFETY: `Op::Text` describes exactly this type.
 unsafe impl Interpreted for String {
     const PROGRAM: &'static Program = &program::<Self>(&[Op::Text { at: 0, bound: u32::MAX }], 4);
 }
 
-// SAFETY: the type is transparent over a string of at most so many characters, which the engine checks.
+// SAFETY: the type is transparent over a string of at most `N` characters, which the engine checks.
 unsafe impl<const N: usize> Interpreted for BoundedString<N> {
     const PROGRAM: &'static Program = &program::<Self>(&[Op::Text { at: 0, bound: bound(N) }], 4);
 }
@@ -58,12 +58,12 @@ unsafe impl<T: Interpreted> Interpreted for Vec<T> {
     const PROGRAM: &'static Program = &program::<Self>(&[Op::Sequence { at: 0, table: &sequence::<T>(u32::MAX) }], 4);
 }
 
-// SAFETY: the type is transparent over a vector of at most so many elements, which the engine checks.
+// SAFETY: the type is transparent over a vector of at most `N` elements, which the engine checks.
 unsafe impl<T: Interpreted, const N: usize> Interpreted for BoundedVec<T, N> {
     const PROGRAM: &'static Program = &program::<Self>(&[Op::Sequence { at: 0, table: &sequence::<T>(bound(N)) }], 4);
 }
 
-/// A bound as tables have it: no sequence that can be read has more elements than `u32::MAX`.
+/// A bound in the form of tables: no decodable sequence has more elements than `u32::MAX`.
 const fn bound(bound: usize) -> u32 {
     if bound > u32::MAX as usize { u32::MAX } else { bound as u32 }
 }
@@ -79,7 +79,7 @@ const fn sequence<T: Interpreted>(bound: u32) -> SequenceTable {
 }
 
 /// # Safety
-/// A `Vec<T>` is there.
+/// A `Vec<T>` exists there.
 unsafe fn parts<T>(vec: *const u8) -> (*const u8, usize) {
     // SAFETY: as above.
     let vec = unsafe { &*vec.cast::<Vec<T>>() };
@@ -87,20 +87,21 @@ unsafe fn parts<T>(vec: *const u8) -> (*const u8, usize) {
 }
 
 /// # Safety
-/// There is room for a `Vec<T>`; the elements are so many, in memory that the global allocator gave for just those.
+/// The destination has room for a `Vec<T>`; `len` elements exist, in memory that the global allocator
+/// reserved for exactly those.
 unsafe fn install<T>(vec: *mut u8, elements: *mut u8, len: usize) {
     // SAFETY: as above.
     unsafe { vec.cast::<Vec<T>>().write(Vec::from_raw_parts(elements.cast(), len, len)) };
 }
 
 /// # Safety
-/// A `T` is there, and used no more.
+/// A `T` exists there, and is not used after this.
 pub(super) unsafe fn drop_value<T>(value: *mut u8) {
     // SAFETY: as above.
     unsafe { value.cast::<T>().drop_in_place() };
 }
 
-// SAFETY: elements of an array lie one behind the other, as those of a slice.
+// SAFETY: elements of an array are contiguous, as those of a slice.
 unsafe impl<T: Interpreted, const N: usize> Interpreted for [T; N] {
     const PROGRAM: &'static Program = &{
         let least = T::PROGRAM.least as usize * N;
@@ -109,7 +110,7 @@ unsafe impl<T: Interpreted, const N: usize> Interpreted for [T; N] {
     };
 }
 
-/// Numbers in a row if that is what the array is, however many dimensions it has.
+/// The op of an array: contiguous numbers for an array of numbers of any dimensions.
 const fn array<T: Interpreted, const N: usize>() -> Op {
     assert!(N <= u32::MAX as usize, "an IDL array has a length of 32 bits");
     let n = N as u32;
@@ -141,34 +142,34 @@ macro_rules! opaque {
 opaque!(
     /// Sixteen octets that are aligned to eight.
     [] LongDouble,
-    /// Of a width that the agreement says.
+    /// Its width depends on the wire form.
     [] char,
-    /// As those.
+    /// Its width depends on the wire form.
     [] WString,
-    /// As those.
+    /// Its width depends on the wire form.
     [const N: usize] BoundedWString<N>,
-    /// Digits, packed.
+    /// Packed digits.
     [const D: u16, const S: u16] Fixed<D, S>,
-    /// Says itself what it is.
+    /// Self-describing.
     [] TypeCode,
-    /// As that.
+    /// Self-describing.
     [] Any,
-    /// Bound as it is read.
+    /// Bound during decoding.
     [R: Reference + FromBound + 'static] Option<R>,
 );
 
-/// Finds a type's table: its own, or else one that says that the type codes itself.
+/// Selects a type's table: its own, or else an opaque one for its `Encode` and `Decode`.
 #[derive(Debug)]
 pub struct Table<T>(std::marker::PhantomData<T>);
 
 impl<T: Interpreted> Table<T> {
-    /// The type's own. Found before that of the trait.
+    /// The type's own table. Takes precedence over that of the trait.
     pub const PROGRAM: &'static Program = T::PROGRAM;
 }
 
-/// Of types without a table.
+/// Types without a table of their own.
 pub trait CodesItself {
-    /// Says so.
+    /// The opaque table.
     const PROGRAM: &'static Program;
 }
 
@@ -176,7 +177,7 @@ impl<T: Encode + Decode + 'static> CodesItself for Table<T> {
     const PROGRAM: &'static Program = &opaque_program::<T>();
 }
 
-/// The table of a type that codes itself.
+/// The table of a type with an encoding of its own.
 #[must_use]
 pub const fn opaque_program<T: Encode + Decode + 'static>() -> Program {
     program::<T>(const { &[Op::Opaque { at: 0, table: &opaque_table::<T>() }] }, least::<T>())
@@ -195,7 +196,7 @@ const fn opaque_table<T: Encode + Decode + 'static>() -> OpaqueTable {
 }
 
 /// # Safety
-/// A `T` is there, for as long as `'a`.
+/// A `T` exists there, for as long as `'a`.
 unsafe fn encode_opaque<'a, T: Encode + 'static>(value: *const u8, out: &mut Encoder<'a>) -> Result<(), CdrError> {
     // SAFETY: as above.
     let value: &'a T = unsafe { &*value.cast::<T>() };
@@ -203,7 +204,7 @@ unsafe fn encode_opaque<'a, T: Encode + 'static>(value: *const u8, out: &mut Enc
 }
 
 /// # Safety
-/// There is room for a `T`.
+/// The destination has room for a `T`.
 unsafe fn decode_opaque<T: Decode>(place: *mut u8, input: &mut Decoder<'_>) -> Result<(), CdrError> {
     let value = T::decode(input)?;
     // SAFETY: as above.

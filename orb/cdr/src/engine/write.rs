@@ -1,4 +1,4 @@
-//! Writing values as their tables say.
+//! Encoding of values with their tables.
 
 use std::slice;
 
@@ -10,10 +10,10 @@ use super::{
 };
 use crate::{CdrError, Char, Encode, Encoder};
 
-/// Writes the value at `base`.
+/// Encodes the value at `base`.
 ///
 /// # Safety
-/// A value with these parts is there, for as long as `'a`.
+/// A value with these parts exists there, for as long as `'a`.
 pub(super) unsafe fn value<'a>(ops: &[Op], base: *const u8, out: &mut Encoder<'a>) -> Result<(), CdrError> {
     let mut rest = ops;
     while let Some((op, others)) = rest.split_first() {
@@ -25,14 +25,14 @@ pub(super) unsafe fn value<'a>(ops: &[Op], base: *const u8, out: &mut Encoder<'a
                 Op::Plain { width, at, count } => plains(width, base.add(at as usize), count as usize, out),
                 Op::Bool { at, count: 1 } => plain(1, base.add(at as usize), out),
                 Op::Bool { at, count } => {
-                    out.lend_fine(slice::from_raw_parts(base.add(at as usize), count as usize));
+                    out.lend_divisible(slice::from_raw_parts(base.add(at as usize), count as usize));
                 }
                 Op::Char { at, count } => chars(base.add(at as usize), count as usize, out)?,
                 Op::Enum { at, .. } => plain(4, base.add(at as usize), out),
                 Op::Run { first, align, at, octets, leaves, zeros, .. } => {
                     let (gaps, behind) = rest.split_at(zeros.into());
                     if out.wire().char_set.converts_chars() {
-                        // Leaf by leaf, as if they were in no run.
+                        // Leaf by leaf, as outside a run.
                         rest = behind;
                         continue;
                     }
@@ -65,7 +65,7 @@ pub(super) unsafe fn value<'a>(ops: &[Op], base: *const u8, out: &mut Encoder<'a
 }
 
 /// # Safety
-/// So many characters are there, for as long as `'a`.
+/// `count` characters exist there, for as long as `'a`.
 unsafe fn chars<'a>(characters: *const u8, count: usize, out: &mut Encoder<'a>) -> Result<(), CdrError> {
     // SAFETY: as above; a `Char` is an octet.
     let characters: &'a [Char] = unsafe { slice::from_raw_parts(characters.cast(), count) };
@@ -73,22 +73,22 @@ unsafe fn chars<'a>(characters: *const u8, count: usize, out: &mut Encoder<'a>) 
         [one] => one.encode(out),
         all if out.wire().char_set.converts_chars() => Char::encode_slice(all, out),
         all => {
-            out.lend_fine(all.as_bytes());
+            out.lend_divisible(all.as_bytes());
             Ok(())
         }
     }
 }
 
-/// Writes a run in one block, with zeros where there is nothing.
+/// Encodes a run in one block, with zeros in its gaps.
 ///
 /// # Safety
-/// The run is there, and the encoder where the run's alignment is right.
+/// The run exists, and the encoder is at the run's alignment.
 #[inline]
 unsafe fn run(gaps: &[Op], at: usize, octets: usize, first: u8, base: *const u8, out: &mut Encoder<'_>) {
     out.align(first.into());
     let room = out.room(octets).as_mut_ptr();
-    // SAFETY: there are as many octets here and there. What is no leaf may be uninitialised, and is overwritten before
-    // anybody looks at it.
+    // SAFETY: source and destination have that many octets. Octets of gaps may be uninitialised, and are
+    // overwritten before any use.
     unsafe {
         bulk::copy(base.add(at), room, octets);
         for gap in gaps {
@@ -100,7 +100,7 @@ unsafe fn run(gaps: &[Op], at: usize, octets: usize, first: u8, base: *const u8,
 }
 
 /// # Safety
-/// A number of this width is there.
+/// A number of this width exists there.
 #[inline]
 unsafe fn plain(width: u8, value: *const u8, out: &mut Encoder<'_>) {
     // SAFETY: as above.
@@ -115,28 +115,28 @@ unsafe fn plain(width: u8, value: *const u8, out: &mut Encoder<'_>) {
 }
 
 /// # Safety
-/// So many numbers of this width are there, for as long as `'a`.
+/// `count` numbers of this width exist there, for as long as `'a`.
 unsafe fn plains<'a>(width: u8, numbers: *const u8, count: usize, out: &mut Encoder<'a>) {
     let width = usize::from(width);
     if count == 0 {
         return;
     }
     out.align(width);
-    // SAFETY: as above; numbers have no octets that mean nothing.
+    // SAFETY: as above; numbers have no uninitialised octets.
     unsafe {
         if width == 1 || !out.wire().order.is_swapped() {
             let octets = slice::from_raw_parts(numbers, count * width);
-            if width <= 4 { out.lend_fine(octets) } else { out.lend(octets) }
+            if width <= 4 { out.lend_divisible(octets) } else { out.lend(octets) }
         } else {
             bulk::swap(width, numbers, out.room(count * width).as_mut_ptr(), count);
         }
     }
 }
 
-/// Writes values one after the other, without a length.
+/// Encodes values one after the other, without a length.
 ///
 /// # Safety
-/// So many values of this type are there, for as long as `'a`.
+/// `len` values of this type exist there, for as long as `'a`.
 pub(super) unsafe fn slice<'a>(
     program: &'static Program,
     elements: *const u8,
@@ -169,8 +169,8 @@ pub(super) unsafe fn slice<'a>(
     Ok(())
 }
 
-/// Writes elements of fixed layout: the layout holds for those that start at a multiple of their alignment, and those before
-/// are coded by member.
+/// Encodes elements of fixed layout. The layout holds for elements at a multiple of their alignment; earlier
+/// ones are coded by member.
 ///
 /// # Safety
 /// As [`slice`]; `fixed` and `ops` are those of `program`.
@@ -185,7 +185,7 @@ unsafe fn fixed_layout<'a>(
     let (first, align) = (fixed.first.into(), fixed.align.into());
     let by_columns = out.wire().order.is_swapped() || !fixed.block;
     while len > 0 && (by_columns && len < bulk::FEW || !(fixed.is_uniform() && out.gap(align) == out.gap(first))) {
-        // SAFETY: there is one more element.
+        // SAFETY: at least one more element exists.
         unsafe {
             value(ops, elements, out)?;
             elements = elements.add(program.memory as usize);
@@ -193,7 +193,7 @@ unsafe fn fixed_layout<'a>(
         len -= 1;
     }
     if len > 0 {
-        // SAFETY: the elements are there, and the first of them starts where the layout holds.
+        // SAFETY: the elements exist, and the first of them starts at the layout's alignment.
         unsafe { bulk::write(program, fixed, ops, elements, len, out) };
     }
     Ok(())

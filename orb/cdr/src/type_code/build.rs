@@ -1,17 +1,18 @@
-//! Making type codes: the operations `create_…_tc` of IDL `CORBA::ORB` (CORBA 3.3 Part 1, 8.11.3), with their checks.
+//! Creation of type codes: the operations `create_…_tc` of IDL `CORBA::ORB` (CORBA 3.3 Part 1, 8.11.3), with
+//! their checks.
 
 use super::{
     Label, Leaf, Repr, TcKind, TypeCode, TypeCodeError, ValueModifier, Visibility,
     node::{Composer, Mark, Member, Node, Text},
-    sound::{check_member_type, compose_members, label_range, named},
+    validity::{check_member_type, compose_members, label_range, named},
 };
 
-/// How deep types may nest in each other, recursion not counted: what is walked by functions that call themselves.
+/// Maximum depth of nested types, without recursion: recursive functions walk them.
 const MAX_HEIGHT: u16 = 256;
 
 /// Type codes without parameters.
 impl TypeCode {
-    /// Of no type.
+    /// `null`, the type of an empty `any`.
     pub const NULL: Self = Self::simple(TcKind::Null);
     /// Of `void`.
     pub const VOID: Self = Self::simple(TcKind::Void);
@@ -75,7 +76,7 @@ impl TypeCode {
     pub fn fixed(digits: u16, scale: i16) -> Result<Self, TypeCodeError> {
         let sound = (1..=31).contains(&digits) && u16::try_from(scale).is_ok_and(|scale| scale <= digits);
         if !sound {
-            return Err(TypeCodeError::BadParam("a fixed has 1 to 31 digits and no more than these behind its point"));
+            return Err(TypeCodeError::BadParam("a fixed has 1 to 31 digits, at most all of them after the point"));
         }
         Ok(Self(Repr::Leaf(Leaf::Fixed { digits, scale })))
     }
@@ -83,14 +84,14 @@ impl TypeCode {
 
 /// Type codes with parameters.
 ///
-/// All refuse what IDL has no form for. Ids have the form `format:text` ([`TypeCodeError::BadParam`], minor code 16); names
-/// are identifiers, or empty (15). Members differ in their names (17), and are of types that values can be of
-/// ([`TypeCodeError::BadTypeCode`], minor code 2). Types nest no more than 256 levels.
+/// All reject types that IDL cannot express. Ids have the form `format:text` ([`TypeCodeError::BadParam`],
+/// minor code 16); names are identifiers, or empty (15). Members have distinct names (17) and types that
+/// values can have ([`TypeCodeError::BadTypeCode`], minor code 2). Types nest at most 256 levels.
 impl TypeCode {
     /// Of `sequence<content, bound>`; 0 is no bound.
     ///
     /// # Errors
-    /// A `content` that no value can be of.
+    /// A `content` type without values.
     pub fn sequence(content: &Self, bound: u32) -> Result<Self, TypeCodeError> {
         Self::around(TcKind::Sequence, Text::default(), Text::default(), content, bound)
     }
@@ -98,10 +99,10 @@ impl TypeCode {
     /// Of an array; one of several dimensions is an array of arrays.
     ///
     /// # Errors
-    /// A `content` that no value can be of; no elements.
+    /// A `content` type without values; no elements.
     pub fn array(content: &Self, length: u32) -> Result<Self, TypeCodeError> {
         if length == 0 {
-            return Err(TypeCodeError::BadParam("an array has elements"));
+            return Err(TypeCodeError::BadParam("an array has at least one element"));
         }
         Self::around(TcKind::Array, Text::default(), Text::default(), content, length)
     }
@@ -109,7 +110,7 @@ impl TypeCode {
     /// Of a typedef.
     ///
     /// # Errors
-    /// An unsound id or name; a `content` that no value can be of.
+    /// An invalid id or name; a `content` type without values.
     pub fn alias(id: impl Into<Text>, name: impl Into<Text>, content: &Self) -> Result<Self, TypeCodeError> {
         Self::around(TcKind::Alias, id.into(), name.into(), content, 0)
     }
@@ -117,7 +118,7 @@ impl TypeCode {
     /// Of a boxed value.
     ///
     /// # Errors
-    /// An unsound id or name; a `content` that no value can be of.
+    /// An invalid id or name; a `content` type without values.
     pub fn value_box(id: impl Into<Text>, name: impl Into<Text>, content: &Self) -> Result<Self, TypeCodeError> {
         Self::around(TcKind::ValueBox, id.into(), name.into(), content, 0)
     }
@@ -134,7 +135,7 @@ impl TypeCode {
     /// Of a struct.
     ///
     /// # Errors
-    /// An unsound id, name or member.
+    /// An invalid id, name or member.
     pub fn structure<N: Clone + Into<Text>>(
         id: impl Into<Text>,
         name: impl Into<Text>,
@@ -147,7 +148,7 @@ impl TypeCode {
     /// Of an exception.
     ///
     /// # Errors
-    /// An unsound id, name or member.
+    /// An invalid id, name or member.
     pub fn exception<N: Clone + Into<Text>>(
         id: impl Into<Text>,
         name: impl Into<Text>,
@@ -169,11 +170,11 @@ impl TypeCode {
         finish(composer, node)
     }
 
-    /// Of a union. A member with several labels is named once for each of them, in a row.
+    /// Of a union. A member with several labels is listed once for each of them, consecutively.
     ///
     /// # Errors
-    /// An unsound id, name or member; a discriminator that is no integer, character, boolean or enum (BAD_PARAM, minor
-    /// code 20); a label beyond it (19) or used twice (18).
+    /// An invalid id, name or member; a discriminator that is no integer, character, boolean or enum
+    /// (BAD_PARAM, minor code 20); a label outside the discriminator's range (19) or used twice (18).
     pub fn union<N: Clone + Into<Text>>(
         id: impl Into<Text>,
         name: impl Into<Text>,
@@ -183,8 +184,8 @@ impl TypeCode {
         let marked = members.iter().map(|(label, name, of)| (name.clone().into(), of, Mark::Label(*label)));
         let mut node = named(TcKind::Union, id.into(), name.into())?;
         let mut composer = Composer::default();
-        let range =
-            label_range(discriminator).ok_or(TypeCodeError::BadParam("no union can be switched by this type"))?;
+        let range = label_range(discriminator)
+            .ok_or(TypeCodeError::BadParam("a union cannot have a discriminator of this type"))?;
         node.content = Some(composer.child(discriminator));
         node.members = compose_members(&mut composer, &mut marked.into_iter())?;
         let labels = || node.members.iter().map(Member::label);
@@ -203,7 +204,7 @@ impl TypeCode {
     /// Of an enum.
     ///
     /// # Errors
-    /// An unsound id, name or enumerator.
+    /// An invalid id, name or enumerator.
     pub fn enumeration<N: Clone + Into<Text>>(
         id: impl Into<Text>,
         name: impl Into<Text>,
@@ -214,10 +215,10 @@ impl TypeCode {
         Self::with_members(TcKind::Enum, id.into(), name.into(), &mut enumerators.into_iter())
     }
 
-    /// Of a value type; `base` is the one that it inherits state from.
+    /// Of a value type; `base` is the base from which it inherits state.
     ///
     /// # Errors
-    /// An unsound id, name or member; a base that is no value type.
+    /// An invalid id, name or member; a base that is not a value type.
     pub fn value<N: Clone + Into<Text>>(
         id: impl Into<Text>,
         name: impl Into<Text>,
@@ -246,7 +247,7 @@ impl TypeCode {
     /// Of an interface's references.
     ///
     /// # Errors
-    /// An unsound id or name.
+    /// An invalid id or name.
     pub fn object_reference(id: impl Into<Text>, name: impl Into<Text>) -> Result<Self, TypeCodeError> {
         Self::bare(TcKind::ObjRef, id.into(), name.into())
     }
@@ -278,7 +279,7 @@ impl TypeCode {
     /// Of an abstract interface.
     ///
     /// # Errors
-    /// An unsound id or name.
+    /// An invalid id or name.
     pub fn abstract_interface(id: impl Into<Text>, name: impl Into<Text>) -> Result<Self, TypeCodeError> {
         Self::bare(TcKind::AbstractInterface, id.into(), name.into())
     }
@@ -286,7 +287,7 @@ impl TypeCode {
     /// Of a local interface, whose objects cannot be sent.
     ///
     /// # Errors
-    /// An unsound id or name.
+    /// An invalid id or name.
     pub fn local_interface(id: impl Into<Text>, name: impl Into<Text>) -> Result<Self, TypeCodeError> {
         Self::bare(TcKind::LocalInterface, id.into(), name.into())
     }
@@ -294,7 +295,7 @@ impl TypeCode {
     /// Of a component.
     ///
     /// # Errors
-    /// An unsound id or name.
+    /// An invalid id or name.
     pub fn component(id: impl Into<Text>, name: impl Into<Text>) -> Result<Self, TypeCodeError> {
         Self::bare(TcKind::Component, id.into(), name.into())
     }
@@ -302,7 +303,7 @@ impl TypeCode {
     /// Of a component's home.
     ///
     /// # Errors
-    /// An unsound id or name.
+    /// An invalid id or name.
     pub fn home(id: impl Into<Text>, name: impl Into<Text>) -> Result<Self, TypeCodeError> {
         Self::bare(TcKind::Home, id.into(), name.into())
     }
@@ -310,17 +311,18 @@ impl TypeCode {
     /// Of a native type, whose values cannot be sent.
     ///
     /// # Errors
-    /// An unsound id or name.
+    /// An invalid id or name.
     pub fn native(id: impl Into<Text>, name: impl Into<Text>) -> Result<Self, TypeCodeError> {
         Self::bare(TcKind::Native, id.into(), name.into())
     }
 
-    /// Stands for the type with this id within that type: a struct, union, exception, value type or box.
+    /// A placeholder for the enclosing type with this id: a struct, union, exception, value type or box.
     ///
-    /// The type is *open* until one with this id is made around it. An open type can be used to make others and nothing else.
+    /// The type is *open* until a type with this id is created around it. An open type can only be used to
+    /// create other types.
     ///
     /// # Errors
-    /// An unsound or empty id.
+    /// An invalid or empty id.
     pub fn recursive(id: impl Into<Text>) -> Result<Self, TypeCodeError> {
         Self::bare(TcKind::Recursive, id.into(), Text::default())
     }

@@ -1,4 +1,4 @@
-//! Type codes without the names that only people need (CORBA 3.3 Part 1, 8.11.1, `get_compact_typecode`).
+//! Type codes without optional names (CORBA 3.3 Part 1, 8.11.1, `get_compact_typecode`).
 
 use std::{collections::HashMap, sync::Arc};
 

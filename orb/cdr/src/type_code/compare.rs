@@ -1,31 +1,31 @@
-//! Whether two type codes mean the same (CORBA 3.3 Part 1, 8.11.1).
+//! Comparison of type codes (CORBA 3.3 Part 1, 8.11.1).
 //!
-//! Types that contain themselves are compared by assuming that two nodes are the same as soon as they are being compared:
-//! if no difference is found anywhere, they are. Assumptions are kept as classes of nodes, so that there are never more of
-//! them than nodes, whoever made the types.
+//! For recursive types, two nodes count as the same while they are being compared: without a difference
+//! anywhere, they are. These assumptions are stored as classes of nodes, so that their number is bounded by
+//! that of the nodes, for hostile types too.
 
 use std::collections::HashMap;
 
 use super::{TcKind, TypeCode, View, node::Node};
 
-/// How closely two type codes are compared.
+/// The strictness of a comparison.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Closeness {
     /// Names and aliases matter.
     Equal,
-    /// They do not, and types with an id are told apart by that alone.
+    /// Names and aliases do not matter, and types with an id are distinguished by it alone.
     Equivalent,
 }
 
 impl TypeCode {
-    /// The same type in every respect, names of types and members included: what the IDL operation `equal` says.
+    /// Whether both are the same type in every respect, names of types and members included: IDL `equal`.
     #[must_use]
     pub fn equal(&self, other: &Self) -> bool {
         same(self.view(), other.view(), Closeness::Equal)
     }
 
-    /// The same values and the same meaning: aliases are looked through, ids decide where both types have one, and
-    /// names do not matter. This is what extraction from an `any` asks (IDL `equivalent`).
+    /// Whether both have the same values with the same meaning: aliases are resolved, ids decide if both
+    /// types have one, and names do not matter. Extraction from an `any` uses it (IDL `equivalent`).
     #[must_use]
     pub fn equivalent(&self, other: &Self) -> bool {
         same(self.view(), other.view(), Closeness::Equivalent)
@@ -33,16 +33,17 @@ impl TypeCode {
 }
 
 impl TypeCode {
-    /// Whether values of this type may stand where values of type `base` are declared: it is a value type, and `base` is equivalent to
-    /// it or to one of the types that it inherits state from. Type codes do not say which abstract value types and interfaces a value
-    /// type supports (CORBA 3.3 Part 1, 8.11.1), so that each may support any, and each is a `ValueBase`.
+    /// Whether values of this type are permitted where values of type `base` are declared: it is a value
+    /// type, and `base` is equivalent to it or to a base from which it inherits state. Type codes do not list
+    /// the abstract value types and interfaces that a value type supports (CORBA 3.3 Part 1, 8.11.1). So each
+    /// may support any of them, and each is a `ValueBase`.
     #[must_use]
     pub fn derives_from(&self, base: &Self) -> bool {
         self.view().resolved().derives_from(base.view().resolved())
     }
 }
 
-/// How many value types a value type may inherit from, one after the other.
+/// Maximum length of a chain of value types that inherit from each other.
 const MAX_BASES: usize = 256;
 
 impl View<'_> {
@@ -55,7 +56,7 @@ impl View<'_> {
             || base.modifier() == Some(super::ValueModifier::Abstract)
             || (base.kind().is_value() && base.id() == Some("IDL:omg.org/CORBA/ValueBase:1.0"));
         let inherited = |of: &Self| if of.kind().is_value() { of.content().map(Self::resolved) } else { None };
-        // Only a hostile type code says that a type inherits from itself.
+        // Only in a hostile type code a type inherits from itself.
         let mut line = std::iter::successors(Some(self), inherited).take(MAX_BASES);
         is_unspecific || line.any(|of| same(of, base, Closeness::Equivalent))
     }
@@ -71,7 +72,7 @@ impl PartialEq for TypeCode {
 impl Eq for TypeCode {}
 
 fn same(a: View<'_>, b: View<'_>, closeness: Closeness) -> bool {
-    // What needs no memory, and is most often asked.
+    // The cheap and most frequent comparisons come first.
     match (a, b) {
         (View::Leaf(a), View::Leaf(b)) => return a == b,
         (View::Node(..), View::Node(..)) if a.identity() == b.identity() => return true,
@@ -112,7 +113,7 @@ fn node(view: View<'_>) -> &Node {
     view.node().expect("only nodes are compared as such")
 }
 
-/// What the nodes themselves say; `None` if their children decide.
+/// Compares the nodes themselves; `None` if their children decide.
 fn shallow(a: &Node, b: &Node, closeness: Closeness) -> Option<bool> {
     if a.kind != b.kind {
         return Some(false);
@@ -135,7 +136,7 @@ fn shallow(a: &Node, b: &Node, closeness: Closeness) -> Option<bool> {
     None
 }
 
-/// Nodes that are assumed to be the same.
+/// Classes of nodes that are assumed to be the same.
 #[derive(Default)]
 struct Classes {
     numbers: HashMap<(usize, u32), usize>,
@@ -143,7 +144,7 @@ struct Classes {
 }
 
 impl Classes {
-    /// False if that was assumed already.
+    /// Joins the classes of two nodes; returns false if they were the same already.
     fn join(&mut self, a: View<'_>, b: View<'_>) -> bool {
         if a.identity() == b.identity() {
             return false;

@@ -1,8 +1,8 @@
-//! Type codes of generated types, each made once, also where types mention each other.
+//! Type codes of generated types, each created once, also for types that refer to each other.
 //!
-//! While the type code of one type is being made, those of its members are asked for, and theirs in turn. A type that is met
-//! again on the way is named by its id ([`TypeCode::recursive`]). Each thread remembers what was made since the outermost
-//! of these calls began, so that types that all mention each other are made once and not once per path between them.
+//! The creation of a type's type code requests those of its members, and so on. A type that recurs on the way
+//! is represented by its id ([`TypeCode::recursive`]). Each thread remembers the types created since the
+//! outermost call began, so that mutually recursive types are created once, not once per path between them.
 
 use std::{
     cell::RefCell,
@@ -15,20 +15,20 @@ use super::{
     node::{Child, index_of},
 };
 
-/// The place of one type's type code, as a `static` of generated code.
+/// The storage of one type's type code, a `static` of generated code.
 #[derive(Debug, Default)]
 pub struct Defining(OnceLock<TypeCode>);
 
 #[derive(Default)]
 struct Session {
-    /// The types that are being made, the outermost first.
+    /// The types under construction, the outermost first.
     making: Vec<&'static str>,
-    /// The types that were made since.
-    made: HashMap<String, Made>,
+    /// The types completed since.
+    made: HashMap<String, Definition>,
 }
 
-enum Made {
-    /// It mentions one that is being made, and lies in something that will be part of that.
+enum Definition {
+    /// It refers to a type under construction, and will be part of that.
     Open,
     Closed(TypeCode),
 }
@@ -38,17 +38,17 @@ thread_local! {
 }
 
 impl Defining {
-    /// A place that is still empty.
+    /// An empty storage.
     #[must_use]
     pub const fn new() -> Self {
         Self(OnceLock::new())
     }
 
-    /// The type code of a type that cannot mention itself without a struct, union or value type between: an alias, an enum,
-    /// an interface. `build` is called until what it makes is complete.
+    /// The type code of a type that cannot be recursive by itself: an alias, an enum, an interface. `build`
+    /// is called until its result is complete.
     ///
     /// # Panics
-    /// If `build` fails: generated code names types that exist.
+    /// If `build` fails: generated code refers to existing types only.
     pub fn type_code(&self, build: impl FnOnce() -> Result<TypeCode, TypeCodeError>) -> TypeCode {
         if let Some(made) = self.0.get() {
             return made.clone();
@@ -57,11 +57,11 @@ impl Defining {
         self.keep(made)
     }
 
-    /// The type code of a struct, union, exception, value type or boxed value, which `build` may ask for again, through those
-    /// of its members.
+    /// The type code of a struct, union, exception, value type or boxed value. `build` may request it again,
+    /// through its members.
     ///
     /// # Panics
-    /// If `build` fails: generated code names types that exist.
+    /// If `build` fails: generated code refers to existing types only.
     pub fn recursive(&self, id: &'static str, build: impl FnOnce() -> Result<TypeCode, TypeCodeError>) -> TypeCode {
         if let Some(made) = self.0.get() {
             return made.clone();
@@ -71,8 +71,8 @@ impl Defining {
                 return Some(None);
             }
             let met = session.made.get(id).map(|made| match made {
-                Made::Open => None,
-                Made::Closed(made) => Some(made.clone()),
+                Definition::Open => None,
+                Definition::Closed(made) => Some(made.clone()),
             });
             if met.is_none() {
                 session.making.push(id);
@@ -81,9 +81,9 @@ impl Defining {
         });
         match met {
             Some(Some(made)) => self.keep(made),
-            Some(None) => TypeCode::recursive(id).expect("an id that a type was made with"),
+            Some(None) => TypeCode::recursive(id).expect("the id of an existing type"),
             None => {
-                let making = Making(id);
+                let making = DefinitionGuard(id);
                 let made = build().expect("a type that IDL allows");
                 let made = making.done(made);
                 self.keep(made)
@@ -96,29 +96,29 @@ impl Defining {
     }
 }
 
-/// A type that is being made; ends with this, also when a panic does.
-struct Making(&'static str);
+/// Guard of a type under construction; it ends the construction also in a panic.
+struct DefinitionGuard(&'static str);
 
-impl Making {
+impl DefinitionGuard {
     fn done(self, made: TypeCode) -> TypeCode {
         let made = if made.is_open() { made } else { known_within(&made).unwrap_or(made) };
         SESSION.with_borrow_mut(|session| match made.view() {
             View::Node(group, _) if !group.open => {
-                // What was open around here is closed with it.
+                // Open types inside this one are now closed.
                 for (index, node) in group.nodes.iter().enumerate().filter(|(_, node)| node.kind.can_recur()) {
                     let made = View::Node(group, index_of(index)).to_type_code();
-                    session.made.insert(node.id.clone().into_owned(), Made::Closed(made));
+                    session.made.insert(node.id.clone().into_owned(), Definition::Closed(made));
                 }
             }
             _ => {
-                session.made.insert(self.0.to_owned(), Made::Open);
+                session.made.insert(self.0.to_owned(), Definition::Open);
             }
         });
         made
     }
 }
 
-impl Drop for Making {
+impl Drop for DefinitionGuard {
     fn drop(&mut self) {
         SESSION.with_borrow_mut(|session| {
             session.making.pop();
@@ -129,7 +129,7 @@ impl Drop for Making {
     }
 }
 
-/// The same type within one that it uses: where types mention each other, whichever was made first has the others inside.
+/// The same type inside another: of mutually recursive types, the first one created contains the others.
 fn known_within(made: &TypeCode) -> Option<TypeCode> {
     let id = made.id().ok()?;
     let mut seen = HashSet::new();

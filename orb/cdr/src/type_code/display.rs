@@ -1,4 +1,4 @@
-//! Type codes as text, near to the IDL that they come from.
+//! Type codes as text, similar to IDL.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::{
     node::{Mark, Member},
 };
 
-/// The type's declaration on one line; types within it by their names only.
+/// The type's declaration on one line; other types by name only.
 impl fmt::Display for TypeCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         declaration(self.view(), f)
@@ -25,8 +25,8 @@ impl fmt::Debug for TypeCode {
 }
 
 impl TypeCode {
-    /// The type as a declaration refers to it (a `<type_spec>` of IDL): by its name if it has one, otherwise by what it is made
-    /// of, such as `sequence<long, 8>`. `Display` gives the declaration of the type.
+    /// The type as a declaration refers to it (a `<type_spec>` of IDL): by its name if it has one, otherwise
+    /// by its structure, such as `sequence<long, 8>`. `Display` gives the declaration of the type.
     ///
     /// ```
     /// use spandrel_cdr::TypeCode;
@@ -38,14 +38,14 @@ impl TypeCode {
     /// ```
     #[must_use]
     pub fn type_spec(&self) -> impl fmt::Display {
-        Mention(self.view())
+        TypeReference(self.view())
     }
 }
 
-/// How a type is mentioned.
-struct Mention<'t>(View<'t>);
+/// A reference to a type.
+struct TypeReference<'t>(View<'t>);
 
-impl fmt::Display for Mention<'_> {
+impl fmt::Display for TypeReference<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let view = self.0;
         let Some(node) = view.node() else {
@@ -55,8 +55,8 @@ impl fmt::Display for Mention<'_> {
             };
         };
         match (node.kind, view.content()) {
-            (TcKind::Sequence, Some(content)) if node.number == 0 => write!(f, "sequence<{}>", Mention(content)),
-            (TcKind::Sequence, Some(content)) => write!(f, "sequence<{}, {}>", Mention(content), node.number),
+            (TcKind::Sequence, Some(content)) if node.number == 0 => write!(f, "sequence<{}>", TypeReference(content)),
+            (TcKind::Sequence, Some(content)) => write!(f, "sequence<{}, {}>", TypeReference(content), node.number),
             (TcKind::Array, Some(content)) => {
                 // Dimensions are written from the outermost to the innermost.
                 let (mut of, mut dimensions) = (content, format!("[{}]", node.number));
@@ -64,7 +64,7 @@ impl fmt::Display for Mention<'_> {
                     dimensions += &format!("[{}]", of.node().map_or(0, |node| node.number));
                     of = content;
                 }
-                write!(f, "{}{dimensions}", Mention(of))
+                write!(f, "{}{dimensions}", TypeReference(of))
             }
             _ if !node.name.is_empty() => f.write_str(&node.name),
             _ if !node.id.is_empty() => write!(f, "<{}>", node.id),
@@ -83,12 +83,12 @@ fn leaf_text(leaf: Leaf, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 fn declaration(view: View<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let mention = Mention(view);
+    let mention = TypeReference(view);
     let Some(node) = view.node() else { return write!(f, "{mention}") };
     let kind = node.kind.text();
     match (node.kind, view.content()) {
-        (TcKind::Alias, Some(content)) => write!(f, "typedef {} {mention}", Mention(content)),
-        (TcKind::ValueBox, Some(content)) => write!(f, "{kind} {mention} {}", Mention(content)),
+        (TcKind::Alias, Some(content)) => write!(f, "typedef {} {mention}", TypeReference(content)),
+        (TcKind::ValueBox, Some(content)) => write!(f, "{kind} {mention} {}", TypeReference(content)),
         (TcKind::Struct | TcKind::Except, _) => {
             write!(f, "{kind} {mention}")?;
             members(view, f, |_, _| Ok(()))
@@ -98,7 +98,7 @@ fn declaration(view: View<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(f, "enum {mention} {{ {} }}", names.join(", "))
         }
         (TcKind::Union, Some(discriminator)) => {
-            write!(f, "union {mention} switch ({})", Mention(discriminator))?;
+            write!(f, "union {mention} switch ({})", TypeReference(discriminator))?;
             members(view, f, |member, f| match member.label() {
                 Label::Default => f.write_str("default: "),
                 Label::Value(value) => label(discriminator, value, f),
@@ -113,7 +113,7 @@ fn declaration(view: View<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(f, "{kind} {mention}")?;
             if let Some(base) = base {
                 let truncatable = node.number == ValueModifier::Truncatable as i64;
-                write!(f, " : {}{}", if truncatable { "truncatable " } else { "" }, Mention(base))?;
+                write!(f, " : {}{}", if truncatable { "truncatable " } else { "" }, TypeReference(base))?;
             }
             members(view, f, |member, f| match member.mark {
                 Mark::Visibility(Visibility::Private) => f.write_str("private "),
@@ -134,7 +134,7 @@ fn members(
     for (member, of) in view.members() {
         f.write_str(" ")?;
         before(member, f)?;
-        write!(f, "{} {};", Mention(of), member.name)?;
+        write!(f, "{} {};", TypeReference(of), member.name)?;
     }
     f.write_str(" }")
 }

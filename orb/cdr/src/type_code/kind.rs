@@ -4,7 +4,7 @@ use std::fmt;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
-        /// What a [`TypeCode`](crate::TypeCode) describes: IDL `CORBA::TCKind`.
+        /// The kind of a [`TypeCode`](crate::TypeCode): IDL `CORBA::TCKind`.
         #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
         #[repr(u32)]
         pub enum TcKind {
@@ -20,7 +20,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// How IDL writes the kind.
+            /// The IDL keyword of the kind.
             pub(super) fn text(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)*
@@ -31,7 +31,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Nothing at all: what an empty `Any` holds.
+    /// No value, the type of an empty `Any`.
     Null = 0, "null";
     /// `void`.
     Void = 1, "void";
@@ -57,7 +57,7 @@ kinds! {
     Any = 11, "any";
     /// `CORBA::TypeCode`.
     TypeCode = 12, "CORBA::TypeCode";
-    /// `CORBA::Principal`, which CORBA 2.3 withdrew.
+    /// `CORBA::Principal`, withdrawn by CORBA 2.3.
     Principal = 13, "CORBA::Principal";
     /// An interface.
     ObjRef = 14, "interface";
@@ -105,12 +105,12 @@ kinds! {
     Home = 35, "home";
     /// An event type, which is a value type.
     Event = 36, "eventtype";
-    /// A type that is not known yet, only its repository id; see [`TypeCode::recursive`](crate::TypeCode::recursive).
+    /// A placeholder with a repository id only; see [`TypeCode::recursive`](crate::TypeCode::recursive).
     Recursive = 0xffff_ffff, "recursive";
 }
 
 impl TcKind {
-    /// A type code of this kind says nothing but its kind.
+    /// Whether type codes of this kind have no parameters.
     pub(crate) fn is_simple(self) -> bool {
         use TcKind::{
             Any, Boolean, Char, Double, Float, Long, LongDouble, LongLong, Null, Octet, Principal, Short, TypeCode,
@@ -138,7 +138,7 @@ impl TcKind {
         )
     }
 
-    /// Interfaces of all sorts and natives: an id and a name, nothing else.
+    /// Whether it is an interface of any sort or a native type: an id and a name only.
     pub(crate) fn is_bare(self) -> bool {
         matches!(
             self,
@@ -146,17 +146,17 @@ impl TcKind {
         )
     }
 
-    /// Value types and event types.
+    /// Whether it is a value type or an event type.
     pub(crate) fn is_value(self) -> bool {
         matches!(self, Self::Value | Self::Event)
     }
 
-    /// A type that may hold others of its own, and that a recursive reference may therefore mean.
+    /// Whether a type of this kind may contain itself, and so be the target of a recursive reference.
     pub(crate) fn can_recur(self) -> bool {
         self.is_value() || matches!(self, Self::Struct | Self::Union | Self::Except | Self::ValueBox)
     }
 
-    /// Type codes of this kind carry a repository id and a name.
+    /// Whether type codes of this kind carry a repository id and a name.
     pub(crate) fn is_named(self) -> bool {
         self.is_bare() || self.can_recur() || matches!(self, Self::Enum | Self::Alias)
     }

@@ -1,8 +1,9 @@
 //! Type codes: IDL types as values (CORBA 3.3 Part 1, 8.11).
 //!
-//! A [`TypeCode`] is immutable, cheap to clone, and shared between threads. It is made by the functions of `build`, by
-//! generated code through [`Typed`](crate::Typed) and [`Defining`], or read from a message. What values of a type look
-//! like is [`walk`](crate::walk)'s to know; holding one together with its type is [`Any`](crate::Any)'s.
+//! A [`TypeCode`] is immutable, cheap to clone, and shared between threads. It is created by the functions of
+//! `build`, by generated code through [`Typed`](crate::Typed) and [`Defining`], or decoded from a message.
+//! The walk over values of a type belongs to [`walk`](crate::walk); a value together with its type is an
+//! [`Any`](crate::Any).
 
 mod build;
 mod compact;
@@ -11,7 +12,7 @@ mod define;
 mod display;
 mod kind;
 pub(crate) mod node;
-pub(crate) mod sound;
+pub(crate) mod validity;
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -21,7 +22,7 @@ pub(crate) use node::View;
 
 use node::{Group, Mark, Node};
 
-/// What an IDL type is: IDL `CORBA::TypeCode`.
+/// An IDL type as a value: IDL `CORBA::TypeCode`.
 #[derive(Clone)]
 pub struct TypeCode(pub(crate) Repr);
 
@@ -31,7 +32,7 @@ pub(crate) enum Repr {
     Node(Arc<Group>, u32),
 }
 
-/// A type code that fits into a few octets.
+/// A type code of a few octets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Leaf {
     Simple(TcKind),
@@ -45,35 +46,35 @@ pub(crate) enum Leaf {
     },
 }
 
-/// Why a type code has not what was asked for, or cannot be made.
+/// The error of a query on a type code, or of its creation.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TypeCodeError {
-    /// Type codes of this kind have no such property: IDL `CORBA::TypeCode::BadKind`.
+    /// Type codes of this kind lack the property: IDL `CORBA::TypeCode::BadKind`.
     #[error("a type code of kind {0} has no such property")]
     BadKind(TcKind),
-    /// There are fewer members: IDL `CORBA::TypeCode::Bounds`.
-    #[error("there is no member {index} among {len}")]
+    /// The index of a member that does not exist: IDL `CORBA::TypeCode::Bounds`.
+    #[error("the type has no member {index}, only {len} members")]
     Bounds {
-        /// What was asked for.
+        /// The index.
         index: usize,
-        /// How many members there are.
+        /// The number of members.
         len: usize,
     },
-    /// A parameter that no IDL type could have; as system exception BAD_PARAM.
+    /// A parameter that no IDL type can have; as system exception BAD_PARAM.
     #[error("{0}")]
     BadParam(&'static str),
-    /// A type that must not stand in this place; as system exception BAD_TYPECODE.
+    /// A type that is not permitted in this position; as system exception BAD_TYPECODE.
     #[error("{0}")]
     BadTypeCode(&'static str),
 }
 
-/// For which values of its discriminator a union has a member.
+/// The discriminator value that selects a member of a union.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Label {
-    /// For all that no other member claims.
+    /// All values without another member.
     Default,
-    /// For this one: a number, a character's, 0 and 1 for `boolean`, an enumerator's place.
+    /// This value: a number, a character's code, 0 and 1 for `boolean`, an enumerator's position.
     Value(i128),
 }
 
@@ -101,7 +102,7 @@ impl From<char> for Label {
     }
 }
 
-/// Who may see a member of a value type: IDL `CORBA::Visibility`.
+/// The visibility of a member of a value type: IDL `CORBA::Visibility`.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(i16)]
 pub enum Visibility {
@@ -111,7 +112,7 @@ pub enum Visibility {
     Public = 1,
 }
 
-/// How a value type is declared: IDL `CORBA::ValueModifier`.
+/// The modifier in a value type's declaration: IDL `CORBA::ValueModifier`.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(i16)]
 pub enum ValueModifier {
@@ -136,7 +137,7 @@ impl Leaf {
     }
 }
 
-/// What a type code says about its type. Each answers [`TypeCodeError::BadKind`] where the type has no such property.
+/// Queries. Each returns [`TypeCodeError::BadKind`] if the type lacks the property.
 impl TypeCode {
     pub(crate) fn view(&self) -> View<'_> {
         match &self.0 {
@@ -152,13 +153,13 @@ impl TypeCode {
         }
     }
 
-    /// Somewhere in it stands an id whose type is not known yet; see [`TypeCode::recursive`].
+    /// Whether it contains a placeholder for an unknown type; see [`TypeCode::recursive`].
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(&self.0, Repr::Node(group, _) if group.open)
     }
 
-    /// What sort of type it is.
+    /// The kind.
     #[must_use]
     pub fn kind(&self) -> TcKind {
         self.view().kind()
@@ -168,7 +169,7 @@ impl TypeCode {
         TypeCodeError::BadKind(self.kind())
     }
 
-    /// The node, if `has` says that its kind has what is asked for.
+    /// The node, if `has` returns true for its kind.
     fn node_if(&self, has: impl FnOnce(TcKind) -> bool) -> Result<&Node, TypeCodeError> {
         self.view().node().filter(|node| has(node.kind)).ok_or_else(|| self.bad_kind())
     }
@@ -178,10 +179,10 @@ impl TypeCode {
         members.get(index).ok_or(TypeCodeError::Bounds { index, len: members.len() })
     }
 
-    /// The repository id; may be empty in a type code that was received.
+    /// The repository id; may be empty in a received type code.
     ///
     /// # Errors
-    /// Types without a name have no id.
+    /// For types without a name, which have no id.
     pub fn id(&self) -> Result<&str, TypeCodeError> {
         self.node_if(|kind| kind.is_named() || kind == TcKind::Recursive).map(|node| &*node.id)
     }
@@ -189,15 +190,15 @@ impl TypeCode {
     /// The simple name; empty in [compact](TypeCode::compact) type codes.
     ///
     /// # Errors
-    /// Types without a name have none.
+    /// For types without a name.
     pub fn name(&self) -> Result<&str, TypeCodeError> {
         self.node_if(TcKind::is_named).map(|node| &*node.name)
     }
 
-    /// How many members a struct, exception, union, enum or value type has, inherited ones not counted.
+    /// The number of members of a struct, exception, union, enum or value type, without inherited ones.
     ///
     /// # Errors
-    /// Other types have none.
+    /// For other types.
     pub fn member_count(&self) -> Result<usize, TypeCodeError> {
         self.node_if(has_members).map(|node| node.members.len())
     }
@@ -219,10 +220,10 @@ impl TypeCode {
         Ok(self.view().child(&member.of).to_type_code())
     }
 
-    /// For which value of the discriminator a union has this member.
+    /// The discriminator value that selects this member of a union.
     ///
     /// # Errors
-    /// Only unions have labels; [`TypeCodeError::Bounds`].
+    /// For types other than unions; [`TypeCodeError::Bounds`].
     pub fn member_label(&self, index: usize) -> Result<Label, TypeCodeError> {
         self.member(index, |kind| kind == TcKind::Union).map(node::Member::label)
     }
@@ -230,23 +231,23 @@ impl TypeCode {
     /// The type of a union's discriminator.
     ///
     /// # Errors
-    /// Only unions have one.
+    /// For types other than unions.
     pub fn discriminator_type(&self) -> Result<Self, TypeCodeError> {
         self.content_if(|kind| kind == TcKind::Union)
     }
 
-    /// Which member of a union is for all values that no other claims.
+    /// The member of a union for all values without another member.
     ///
     /// # Errors
-    /// Only unions have one.
+    /// For types other than unions.
     pub fn default_index(&self) -> Result<Option<usize>, TypeCodeError> {
         self.node_if(|kind| kind == TcKind::Union).map(|node| usize::try_from(node.number).ok())
     }
 
-    /// The member that a union has for this value of its discriminator.
+    /// The member of a union for this value of its discriminator.
     ///
     /// # Errors
-    /// Only unions have such members.
+    /// For types other than unions.
     pub fn selected_member(&self, discriminator: i128) -> Result<Option<usize>, TypeCodeError> {
         self.node_if(|kind| kind == TcKind::Union).map(|node| node.selected(discriminator))
     }
@@ -254,13 +255,13 @@ impl TypeCode {
     /// The bound of a string, wide string or sequence, 0 without one; the number of elements of an array.
     ///
     /// # Errors
-    /// Other types have none.
+    /// For other types.
     pub fn length(&self) -> Result<u32, TypeCodeError> {
         if let Repr::Leaf(Leaf::String(bound) | Leaf::WString(bound)) = self.0 {
             return Ok(bound);
         }
         let node = self.node_if(|kind| matches!(kind, TcKind::Sequence | TcKind::Array))?;
-        Ok(u32::try_from(node.number).expect("made from such a number"))
+        Ok(u32::try_from(node.number).expect("created from a u32"))
     }
 
     fn content_if(&self, has: impl FnOnce(TcKind) -> bool) -> Result<Self, TypeCodeError> {
@@ -269,18 +270,18 @@ impl TypeCode {
         Ok(self.view().child(content).to_type_code())
     }
 
-    /// The type of a sequence's or array's elements, of what a typedef names, and of what a value boxes.
+    /// The type of a sequence's or array's elements, of a typedef's target, or of a boxed value's content.
     ///
     /// # Errors
-    /// Other types have no content.
+    /// For other types.
     pub fn content_type(&self) -> Result<Self, TypeCodeError> {
         self.content_if(|kind| matches!(kind, TcKind::Sequence | TcKind::Array | TcKind::Alias | TcKind::ValueBox))
     }
 
-    /// How many decimal digits a `fixed` has.
+    /// The number of decimal digits of a `fixed`.
     ///
     /// # Errors
-    /// Other types have none.
+    /// For other types.
     pub fn fixed_digits(&self) -> Result<u16, TypeCodeError> {
         match self.0 {
             Repr::Leaf(Leaf::Fixed { digits, .. }) => Ok(digits),
@@ -288,7 +289,7 @@ impl TypeCode {
         }
     }
 
-    /// How many of them come after the decimal point.
+    /// The number of digits after the decimal point of a `fixed`.
     ///
     /// # Errors
     /// As [`TypeCode::fixed_digits`].
@@ -299,10 +300,10 @@ impl TypeCode {
         }
     }
 
-    /// Who may see a member of a value type.
+    /// The visibility of a member of a value type.
     ///
     /// # Errors
-    /// Only value types say so; [`TypeCodeError::Bounds`].
+    /// For types other than value types; [`TypeCodeError::Bounds`].
     pub fn member_visibility(&self, index: usize) -> Result<Visibility, TypeCodeError> {
         match self.member(index, TcKind::is_value)?.mark {
             Mark::Visibility(visibility) => Ok(visibility),
@@ -310,25 +311,25 @@ impl TypeCode {
         }
     }
 
-    /// How a value type is declared.
+    /// The modifier in a value type's declaration.
     ///
     /// # Errors
-    /// Only value types say so.
+    /// For types other than value types.
     pub fn type_modifier(&self) -> Result<ValueModifier, TypeCodeError> {
         let node = self.node_if(TcKind::is_value)?;
-        Ok(ValueModifier::from_number(node.number).expect("made from a modifier"))
+        Ok(ValueModifier::from_number(node.number).expect("created from a modifier"))
     }
 
-    /// The value type that a value type inherits state from.
+    /// The value type from which a value type inherits state.
     ///
     /// # Errors
-    /// Only value types say so.
+    /// For types other than value types.
     pub fn concrete_base_type(&self) -> Result<Option<Self>, TypeCodeError> {
         let node = self.node_if(TcKind::is_value)?;
         Ok(node.content.as_ref().map(|base| self.view().child(base).to_type_code()))
     }
 
-    /// The value types and boxes that this type mentions, at any depth, itself included.
+    /// The value types and boxes inside this type, at any depth, itself included.
     #[must_use]
     pub fn value_types(&self) -> Vec<Self> {
         let (mut found, mut seen, mut todo) = (Vec::new(), HashSet::new(), vec![self.view()]);
@@ -343,7 +344,7 @@ impl TypeCode {
         found
     }
 
-    /// The type that all aliases around it stand for; the type itself if there are none.
+    /// The type with its outer aliases resolved; the type itself without aliases.
     #[must_use]
     pub fn without_aliases(&self) -> Self {
         self.view().resolved().to_type_code()

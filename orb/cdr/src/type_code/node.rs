@@ -1,26 +1,26 @@
-//! How type codes lie in memory: groups of nodes that may refer to each other.
+//! The memory layout of type codes: groups of nodes that may refer to each other.
 //!
-//! A group is immutable and counted. What refers to itself, however far around, is one group, in which the way back is an
-//! index; a type that is complete without those that use it is a group of its own, which its users count. So nothing is
-//! copied when types are composed, and no count ever goes in a circle.
+//! A group is immutable and reference counted. A recursive type, with all types of its cycle, is one group,
+//! in which references are indices. A type that does not depend on its users is a group of its own, which its
+//! users count. So composition copies nothing, and no cycle of counts exists.
 //!
-//! A group is *open* while it mentions types by id that are still to be defined around it ([`TcKind::Recursive`]); composing
-//! an open group copies it into the new one, until nothing is open any more.
+//! A group is *open* while it contains ids of types that are still to be defined around it
+//! ([`TcKind::Recursive`]). Composition copies an open group into the new one, until it is closed.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use super::{Label, Leaf, Repr, TcKind, TypeCode, ValueModifier, Visibility};
 
-/// A name or an id: static in generated code, owned when it was received.
+/// A name or an id: static in generated code, owned in received type codes.
 pub(crate) type Text = Cow<'static, str>;
 
-/// Nodes that belong together.
+/// A group of nodes.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) nodes: Box<[Node]>,
-    /// Some node is of kind [`TcKind::Recursive`].
+    /// Whether some node is of kind [`TcKind::Recursive`].
     pub(crate) open: bool,
-    /// An upper bound of how deep types nest in each other here, not counting recursion.
+    /// An upper bound of the nesting depth of types in it, without recursion.
     pub(crate) height: u16,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Node {
     /// A sequence's bound, an array's length; a union's default member or -1; a value's modifier.
     pub(crate) number: i64,
     pub(crate) members: Box<[Member]>,
-    /// A union's members but the default one, in the order of their labels.
+    /// A union's members without the default one, in the order of their labels.
     pub(crate) by_label: Box<[u32]>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Member {
     pub(crate) mark: Mark,
 }
 
-/// What a member has beyond name and type.
+/// The additional property of a member.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Mark {
     Plain,
@@ -55,7 +55,7 @@ pub(crate) enum Mark {
     Visibility(Visibility),
 }
 
-/// A type within another.
+/// A type inside another.
 #[derive(Clone, Debug)]
 pub(crate) enum Child {
     /// A node of the same group.
@@ -84,7 +84,7 @@ impl Node {
         self.content.iter_mut().chain(self.members.iter_mut().map(|member| &mut member.of))
     }
 
-    /// Sorts a union's labels. False if one occurs twice.
+    /// Sorts a union's labels. Returns false if one occurs twice.
     pub(crate) fn sort_labels(&mut self) -> bool {
         let label = |nth: &u32| self.members[*nth as usize].label();
         let mut order: Vec<u32> = (0..).take(self.members.len()).filter(|nth| label(nth) != Label::Default).collect();
@@ -94,7 +94,7 @@ impl Node {
         unique
     }
 
-    /// The member that a union has for this value of its discriminator.
+    /// The member of a union for this value of its discriminator.
     pub(crate) fn selected(&self, value: i128) -> Option<usize> {
         let label = |nth: &u32| self.members[*nth as usize].label();
         match self.by_label.binary_search_by_key(&Label::Value(value), label) {
@@ -134,7 +134,7 @@ impl<'t> View<'t> {
         self.node()?.content.as_ref().map(|child| self.child(child))
     }
 
-    /// [`View::content`] of a type that has some.
+    /// [`View::content`], or the null type without content.
     pub(crate) fn content_or_null(self) -> Self {
         self.content().unwrap_or(Self::Leaf(Leaf::Simple(TcKind::Null)))
     }
@@ -145,12 +145,12 @@ impl<'t> View<'t> {
         members.iter().map(move |member| (member, self.child(&member.of)))
     }
 
-    /// All types that the node mentions.
+    /// All types to which the node refers.
     pub(crate) fn children(self) -> impl Iterator<Item = Self> {
         self.node().into_iter().flat_map(Node::children).map(move |child| self.child(child))
     }
 
-    /// How a value type is declared.
+    /// The modifier in a value type's declaration.
     pub(crate) fn modifier(self) -> Option<ValueModifier> {
         self.node().filter(|node| node.kind.is_value()).and_then(|node| ValueModifier::from_number(node.number))
     }
@@ -159,7 +159,7 @@ impl<'t> View<'t> {
         self.node().map(|node| &*node.id)
     }
 
-    /// Of members and enumerators.
+    /// The number of members or enumerators.
     pub(crate) fn member_count(self) -> usize {
         self.node().map_or(0, |node| node.members.len())
     }
@@ -169,7 +169,7 @@ impl<'t> View<'t> {
         self.node().and_then(|node| u32::try_from(node.number).ok()).unwrap_or(0)
     }
 
-    /// The type of the member that a union has for this value of its discriminator.
+    /// The type of the member of a union for this value of its discriminator.
     pub(crate) fn selected(self, value: i128) -> Option<Self> {
         let node = self.node()?;
         node.selected(value).map(|nth| self.child(&node.members[nth].of))
@@ -182,7 +182,7 @@ impl<'t> View<'t> {
         }
     }
 
-    /// Which node this is, among all of this process.
+    /// The identity of the node within this process.
     pub(crate) fn identity(self) -> Option<(usize, u32)> {
         match self {
             Self::Leaf(_) => None,
@@ -197,7 +197,7 @@ impl<'t> View<'t> {
         }
     }
 
-    /// Through all aliases to what they stand for.
+    /// The type with its outer aliases resolved.
     pub(crate) fn resolved(mut self) -> Self {
         while self.kind() == TcKind::Alias {
             let Some(content) = self.content() else { break };
@@ -207,17 +207,17 @@ impl<'t> View<'t> {
     }
 }
 
-/// A new group in the making.
+/// A new group under construction.
 #[derive(Default)]
 pub(crate) struct Composer {
     nodes: Vec<Node>,
-    /// Where nodes of open groups were copied to.
+    /// The new index of each copied node of an open group.
     copied: HashMap<(usize, u32), u32>,
     height: u16,
 }
 
 impl Composer {
-    /// Takes in a type that the new node uses.
+    /// Adds a type that the new node uses.
     pub(crate) fn child(&mut self, of: &TypeCode) -> Child {
         self.height = self.height.max(of.height());
         match &of.0 {
@@ -226,7 +226,7 @@ impl Composer {
         }
     }
 
-    /// Copies what can be reached from a node of an open group.
+    /// Copies all nodes reachable from a node of an open group.
     fn copy(&mut self, group: &Arc<Group>, start: u32) -> u32 {
         let mut place = |nodes: &mut Vec<Node>, index: u32| {
             *self.copied.entry((Arc::as_ptr(group).addr(), index)).or_insert_with(|| {
@@ -236,7 +236,7 @@ impl Composer {
         };
         let mut done = self.nodes.len();
         let root = place(&mut self.nodes, start);
-        // What is copied below `done` has its children copied, too.
+        // Children of the nodes below `done` have been copied too.
         while done < self.nodes.len() {
             let mut node = self.nodes[done].clone();
             for child in node.children_mut() {
@@ -250,7 +250,7 @@ impl Composer {
         root
     }
 
-    /// Adds the node that all this was for, and puts definitions where ids stood for them.
+    /// Adds the final node, and replaces ids by the definitions that it supplies.
     pub(crate) fn finish(mut self, node: Node) -> TypeCode {
         let height = self.height.saturating_add(1);
         self.nodes.push(node);
@@ -265,7 +265,7 @@ impl Composer {
             TcKind::Recursive => defined.get(&nodes[index].id).copied().unwrap_or(index),
             _ => index,
         };
-        // Placeholders that are no longer needed are left out: first the new place of each node that stays.
+        // Obsolete placeholders are removed: first the new index of each remaining node.
         let mut places = vec![0; self.nodes.len()];
         let mut kept = 0;
         for (index, place) in places.iter_mut().enumerate() {

@@ -6,5 +6,5 @@ mod write;
 pub(crate) use read::read_discriminator;
 pub(crate) use write::write_discriminator;
 
-/// What stands where a kind would if the type code is an indirection.
+/// The mark of an indirection, in place of a kind.
 const INDIRECTION: u32 = 0xffff_ffff;

@@ -1,14 +1,14 @@
-//! Type codes from the wire (CORBA 3.3 Part 2, 9.3.5.1).
+//! Decoding of type codes (CORBA 3.3 Part 2, 9.3.5.1).
 //!
-//! Kinds with more than a bound are encapsulated. A type code that occurs again, be it inside itself, is an indirection: an
-//! offset back to its kind, across encapsulations. Types that contain themselves with nothing but aliases, sequences and
-//! arrays between are refused. One pass reads everything into one group of nodes, in time and memory proportional to the
-//! octets.
+//! Kinds with more parameters than a bound are encapsulated. A repeated type code, recursive or not, is an
+//! indirection: an offset back to its kind, across encapsulations. Types that contain themselves through
+//! aliases, sequences and arrays only are rejected. One pass decodes everything into one group of nodes, in
+//! time and memory proportional to the octets.
 //!
-//! By the standard an indirection stays within the outermost type code (9.3.5.1.3), and so do those that we, omniORB,
-//! JacORB and the JDK's ORB write. TAO also follows one to an earlier type code of the message, as that of another `any`,
-//! which its test Bug_2678_Regression sends. Such a type code is read once more from where it stands; a message may have a
-//! limited number of octets read so.
+//! In the standard an indirection stays within the outermost type code (9.3.5.1.3), as in the output of
+//! Spandrel, omniORB, JacORB and the JDK's ORB. TAO also accepts one to an earlier type code of the message,
+//! such as that of another `any`, which its test Bug_2678_Regression sends. Such a type code is decoded again
+//! from its position; the octets decoded so are limited per message.
 
 use std::{mem, sync::Arc};
 
@@ -16,11 +16,11 @@ use super::INDIRECTION;
 use crate::type_code::{
     Leaf, Repr,
     node::{Child, Group, Mark, Member, Node, index_of},
-    sound::label_range,
+    validity::label_range,
 };
 use crate::{CdrError, Char, Decode, Decoder, Label, TcKind, TypeCode, ValueModifier, Visibility};
 
-/// Type codes and members within one received type code: far more than any IDL type has.
+/// Limit of type codes and members inside one received type code: far more than any IDL type has.
 const MAX_PARTS: usize = 1 << 16;
 
 impl Decode for TypeCode {
@@ -29,25 +29,25 @@ impl Decode for TypeCode {
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
         let mut reader = Reader::new(input, input.all_len());
         let type_code = reader.outermost(input)?;
-        if let Some(reach) = reader.reach {
-            input.note_reach(reach);
-            input.note_passed_octets(input.all_len() - reader.budget)?;
+        if let Some(earliest_target) = reader.earliest_target {
+            input.note_indirection_target(earliest_target);
+            input.count_skipped_octets(input.all_len() - reader.budget)?;
         }
         Ok(type_code)
     }
 }
 
 struct Reader<'m> {
-    /// Before the outermost type code.
+    /// The decoder before the outermost type code.
     before: Decoder<'m>,
-    /// Octets before it that may be read.
+    /// Octets before it that may still be decoded.
     budget: usize,
-    /// The earliest of them that an indirection points to.
-    reach: Option<usize>,
+    /// The earliest of them that is the target of an indirection.
+    earliest_target: Option<usize>,
     nodes: Vec<Node>,
-    /// How deep types nest in each node; 0 while it is being read.
+    /// The nesting depth of types in each node; 0 while it is being decoded.
     heights: Vec<u16>,
-    /// Where each type code began, in ascending order.
+    /// The position of each type code, in ascending order.
     starts: Vec<(usize, Child)>,
     /// Type codes and members so far.
     parts: usize,
@@ -56,7 +56,15 @@ struct Reader<'m> {
 impl<'m> Reader<'m> {
     fn new(input: &Decoder<'m>, budget: usize) -> Self {
         let before = input.with_values(None);
-        Self { before, budget, reach: None, nodes: Vec::new(), heights: Vec::new(), starts: Vec::new(), parts: 0 }
+        Self {
+            before,
+            budget,
+            earliest_target: None,
+            nodes: Vec::new(),
+            heights: Vec::new(),
+            starts: Vec::new(),
+            parts: 0,
+        }
     }
 
     fn outermost(&mut self, input: &mut Decoder<'_>) -> Result<TypeCode, CdrError> {
@@ -70,16 +78,17 @@ impl<'m> Reader<'m> {
         })
     }
 
-    /// Reads a type code; `base` is what to add to positions in `input` for those in the outermost octets.
+    /// Decodes a type code; `base` is the difference between positions in `input` and those in the outermost
+    /// octets.
     fn read(&mut self, input: &mut Decoder<'_>, base: usize) -> Result<Child, CdrError> {
         let number = input.u32()?;
-        // Behind the number: before it may be the end of a fragment, where alignment is another.
+        // After the number: before it a fragment may end, where alignment is different.
         let start = base + input.position() - 4;
         if number == INDIRECTION {
             return self.indirection(input, base);
         }
         self.count()?;
-        let kind = TcKind::from_number(number).ok_or(CdrError::Malformed("a type code is of no known kind"))?;
+        let kind = TcKind::from_number(number).ok_or(CdrError::Malformed("a type code is of an unknown kind"))?;
         let leaf = match kind {
             TcKind::String => Leaf::String(input.u32()?),
             TcKind::WString => Leaf::WString(input.u32()?),
@@ -97,7 +106,7 @@ impl<'m> Reader<'m> {
         if self.parts > MAX_PARTS { Err(CdrError::Malformed("a type code has too many parts")) } else { Ok(()) }
     }
 
-    /// The offset counts from itself to the kind of the type code that is meant.
+    /// The offset counts from itself to the kind of the target type code.
     fn indirection(&mut self, input: &mut Decoder<'_>, base: usize) -> Result<Child, CdrError> {
         let bad = CdrError::Malformed("an indirection does not point to a type code");
         let offset = input.i32()?;
@@ -110,27 +119,27 @@ impl<'m> Reader<'m> {
         let child = self.starts[found].1.clone();
         match child {
             Child::Local(index) if self.is_unfinished(index) && !self.nodes[index as usize].kind.can_recur() => {
-                Err(CdrError::Malformed("a type contains itself without a constructed type between"))
+                Err(CdrError::Malformed("a type contains itself without a constructed type in between"))
             }
             _ => Ok(child),
         }
     }
 
-    /// Reads a type code that stands before the outermost one.
+    /// Decodes a type code before the outermost one.
     fn earlier(&mut self, target: usize) -> Result<Child, CdrError> {
-        self.reach = Some(self.reach.map_or(target, |reach| reach.min(target)));
+        self.earliest_target = Some(self.earliest_target.map_or(target, |earliest_target| earliest_target.min(target)));
         let mut input = self.before.clone().at(target);
         if input.gap(4) > 0 {
             return Err(CdrError::Malformed("an indirection does not point to a type code"));
         }
-        // Each may point further back.
+        // Each may refer further back.
         let (type_code, budget) = input.nested(|input| {
             let mut reader = Reader::new(input, self.budget);
             reader.outermost(input).map(|type_code| (type_code, reader.budget))
         })?;
         self.budget = budget
             .checked_sub(input.position() - target)
-            .ok_or(CdrError::Malformed("type codes before this one are read far too often"))?;
+            .ok_or(CdrError::Malformed("earlier type codes are decoded too often"))?;
         Ok(Child::Other(type_code))
     }
 
@@ -174,7 +183,7 @@ impl<'m> Reader<'m> {
         if kind.is_named() {
             node.id = String::decode(input)?.into();
             node.name = String::decode(input)?.into();
-            // Others refer to it before it is finished.
+            // Others refer to it before it is complete.
             self.nodes[index as usize].id = node.id.clone();
         }
         match kind {
@@ -198,7 +207,7 @@ impl<'m> Reader<'m> {
             TcKind::Union => self.union(&mut node, input, base)?,
             TcKind::Value | TcKind::Event => self.value(&mut node, input, base)?,
             bare if bare.is_bare() => {}
-            _ => return Err(CdrError::Malformed("a type code is of no known kind")),
+            _ => return Err(CdrError::Malformed("a type code is of an unknown kind")),
         }
         Ok(node)
     }
@@ -234,7 +243,7 @@ impl<'m> Reader<'m> {
         if default >= nth {
             return Err(CdrError::Malformed("a union's default member does not exist"));
         }
-        // -1 says that there is none; omniORB says -2 where the labels leave no value to one.
+        // -1 means that there is none; omniORB writes -2 if the labels cover all values.
         node.number = i64::from(default.max(-1));
         if !node.sort_labels() {
             return Err(CdrError::Malformed("a union has a label twice"));
@@ -242,9 +251,9 @@ impl<'m> Reader<'m> {
         Ok(())
     }
 
-    /// What a discriminator of this type is written as.
+    /// The kind as which a discriminator of this type is encoded.
     fn discriminator_kind(&self, child: &Child) -> Result<TcKind, CdrError> {
-        let bad = CdrError::Malformed("no union can be switched by this type");
+        let bad = CdrError::Malformed("a union cannot have a discriminator of this type");
         let mut child = child;
         loop {
             match child {
@@ -264,7 +273,7 @@ impl<'m> Reader<'m> {
             return Err(CdrError::Malformed("a value type has an unknown modifier"));
         }
         node.content = match self.read(input, base)? {
-            // `tk_null` stands for no base.
+            // `tk_null` means no base.
             Child::Other(leaf) if leaf.kind() == TcKind::Null => None,
             base => Some(self.checked_base(base)?),
         };
@@ -281,7 +290,7 @@ impl<'m> Reader<'m> {
         Ok(())
     }
 
-    /// A base is complete before what inherits from it, so that nothing inherits from itself.
+    /// A base is complete before its derived types, so that no type inherits from itself.
     fn checked_base(&self, base: Child) -> Result<Child, CdrError> {
         if matches!(&base, Child::Other(of) if of.view().resolved().kind().is_value()) {
             return Ok(base);
@@ -295,7 +304,7 @@ impl<'m> Reader<'m> {
                 _ => break,
             }
         }
-        Err(CdrError::Malformed("a value type inherits from something else"))
+        Err(CdrError::Malformed("a value type inherits from a type of another kind"))
     }
 }
 
@@ -307,7 +316,7 @@ fn fixed(input: &mut Decoder<'_>) -> Result<Leaf, CdrError> {
     Ok(Leaf::Fixed { digits, scale })
 }
 
-/// Reads a value of a type that unions are switched by.
+/// Decodes a discriminator of a union.
 pub(crate) fn read_discriminator(kind: TcKind, input: &mut Decoder<'_>) -> Result<i128, CdrError> {
     Ok(match kind {
         TcKind::Boolean => i128::from(input.bool()?),
@@ -320,6 +329,6 @@ pub(crate) fn read_discriminator(kind: TcKind, input: &mut Decoder<'_>) -> Resul
         TcKind::WChar => i128::from(u32::from(input.wchar()?)),
         TcKind::LongLong => i128::from(input.i64()?),
         TcKind::ULongLong => i128::from(input.u64()?),
-        _ => return Err(CdrError::Malformed("no union can be switched by this type")),
+        _ => return Err(CdrError::Malformed("a union cannot have a discriminator of this type")),
     })
 }

@@ -1,7 +1,7 @@
-//! Type codes to the wire (CORBA 3.3 Part 2, 9.3.5.1).
+//! Encoding of type codes (CORBA 3.3 Part 2, 9.3.5.1).
 //!
-//! A named type that was written already is an indirection to there: so recursion ends, and a type that uses few others
-//! many times stays short.
+//! A named type that was encoded before is an indirection: so recursion ends, and repeated use of a type
+//! stays short.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::type_code::{
 };
 use crate::{CdrError, Char, Encode, Encoder, Label, TcKind, TypeCode};
 
-/// How deep encapsulations nest before it is assumed that nobody reads them any more.
+/// Limit of nested encapsulations.
 const MAX_NESTING: u16 = 256;
 
 impl Encode for TypeCode {
@@ -22,7 +22,7 @@ impl Encode for TypeCode {
 }
 
 impl TypeCode {
-    /// Writes the type code, lending nothing.
+    /// Encodes the type code without lending.
     pub(crate) fn write(&self, out: &mut Encoder<'_>) -> Result<(), CdrError> {
         if self.is_open() {
             return Err(CdrError::Malformed("a type code mentions a type that is not defined around it"));
@@ -33,7 +33,7 @@ impl TypeCode {
 
 #[derive(Default)]
 struct Writer {
-    /// Where the kinds of named types stand.
+    /// The positions of the kinds of named types.
     written: HashMap<(usize, u32), usize>,
     depth: u16,
 }
@@ -83,7 +83,7 @@ impl Writer {
             None => {}
         }
         match node.kind {
-            TcKind::Sequence | TcKind::Array => out.u32(u32::try_from(node.number).expect("made from such a number")),
+            TcKind::Sequence | TcKind::Array => out.u32(u32::try_from(node.number).expect("created from a u32")),
             TcKind::Union => out.i32(i32::try_from(node.number).expect("a member or -1")),
             _ => {}
         }
@@ -103,7 +103,7 @@ impl Writer {
         out: &mut Encoder<'_>,
     ) -> Result<(), CdrError> {
         if let Mark::Label(label) = member.mark {
-            // The default member's label says nothing; its place is taken by a zero.
+            // The default member's label has no meaning; a zero takes its place.
             write_discriminator(labels, if let Label::Value(value) = label { value } else { 0 }, out)?;
         }
         out.short_str(&member.name)?;
@@ -137,9 +137,9 @@ fn indirection(start: usize, out: &mut Encoder<'_>) -> Result<(), CdrError> {
     Ok(())
 }
 
-/// Writes a value of a type that unions are switched by.
+/// Encodes a discriminator of a union.
 pub(crate) fn write_discriminator(kind: TcKind, value: i128, out: &mut Encoder<'_>) -> Result<(), CdrError> {
-    // Values were checked against the range of the type when they became labels: these conversions lose nothing.
+    // Labels were checked against the range of the type on creation: these conversions are lossless.
     match kind {
         TcKind::Boolean | TcKind::Octet => out.u8(value as u8),
         TcKind::Char => Char(value as u8).write(out)?,
@@ -150,7 +150,7 @@ pub(crate) fn write_discriminator(kind: TcKind, value: i128, out: &mut Encoder<'
             return out.wchar(character.ok_or(CdrError::Malformed("a label is no character"))?);
         }
         TcKind::LongLong | TcKind::ULongLong => out.u64(value as u64),
-        _ => return Err(CdrError::Malformed("no union can be switched by this type")),
+        _ => return Err(CdrError::Malformed("a union cannot have a discriminator of this type")),
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! Abstract interfaces: an object reference or a value, and only the message tells which.
+//! Abstract interfaces: an object reference or a value, as the message determines.
 
 use super::{ValueRef, ValueType};
 use crate::{CdrError, Decode, Decoder, Encode, Encoder, FromBound, Reference};
 
-/// What stands where IDL has an abstract interface; nil is `Option::None` of it (CORBA 3.3 Part 2, 9.3.7).
+/// An abstract interface: a reference or a value; nil is `Option::None` of it (CORBA 3.3 Part 2, 9.3.7).
 pub enum AbstractRef<R, V: ?Sized> {
-    /// A reference to an object that offers the interface.
+    /// A reference to an object with the interface.
     Object(R),
     /// A value that supports it.
     Value(ValueRef<V>),

@@ -1,31 +1,31 @@
-//! Building graphs in which values refer to each other in circles.
+//! Construction of cyclic graphs of values.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use super::{ImplementedBy, ValueRef};
-use crate::encoder::values::{Anchor, Entry, Graph, Place};
+use crate::encoder::values::{Anchor, Entry, Graph, GraphPosition};
 
-/// Why a graph could not be built.
+/// The reason for which a graph cannot be built.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
-    /// A value was given for a reference that this builder has not reserved.
+    /// A value for a reference that this builder has not reserved.
     #[error("the reference was not reserved by this graph")]
     NotReserved,
-    /// A second value was given for the same reference.
+    /// A second value for the same reference.
     #[error("the reference already has its value")]
     AlreadyDefined,
-    /// The closure ended while a reserved reference had no value.
-    #[error("{count} of the references that were reserved have no value")]
+    /// A reserved reference without a value at the end of the closure.
+    #[error("{count} reserved references have no value")]
     Undefined {
-        /// How many.
+        /// The number of such references.
         count: usize,
     },
 }
 
-/// A graph in the making. References to its values can be passed around before the values exist, and looked into when
-/// [`GraphBuilder::build`] has returned.
+/// A graph under construction. References to its values can be stored before the values exist, and
+/// dereferenced after [`GraphBuilder::build`] has returned.
 #[derive(Debug, Default)]
 pub struct GraphBuilder {
     anchor: Arc<Anchor>,
@@ -33,10 +33,11 @@ pub struct GraphBuilder {
 }
 
 impl GraphBuilder {
-    /// Makes the values that `build` defines, and returns what it returns, with references that keep the graph.
+    /// Creates the values that `build` defines, and returns its result, with references that keep the graph
+    /// alive.
     ///
     /// # Errors
-    /// [`GraphError::Undefined`], or what `build` fails with.
+    /// [`GraphError::Undefined`], or the error of `build`.
     pub fn build<R: Clone>(build: impl FnOnce(&mut Self) -> Result<R, GraphError>) -> Result<R, GraphError> {
         let mut builder = Self::default();
         let links = build(&mut builder)?;
@@ -45,18 +46,18 @@ impl GraphBuilder {
             return Err(GraphError::Undefined { count });
         }
         let _graph = Graph::finish(builder.anchor, builder.entries.into_iter().flatten().collect());
-        // The clone follows the links; the graph must be there while it does.
+        // The clone follows the links; the graph must exist meanwhile.
         Ok(links.clone())
     }
 
-    /// A reference to a value that is given later.
+    /// A reference to a value that is defined later.
     pub fn reserve<T: ?Sized + 'static>(&mut self) -> ValueRef<T> {
         self.entries.push(None);
         let index = u32::try_from(self.entries.len() - 1).expect("memory ends before the numbers do");
-        ValueRef::link(Place { anchor: Arc::clone(&self.anchor), index })
+        ValueRef::link(GraphPosition { anchor: Arc::clone(&self.anchor), index })
     }
 
-    /// Gives a reserved reference its value.
+    /// Defines the value of a reserved reference.
     ///
     /// # Errors
     /// [`GraphError::NotReserved`], [`GraphError::AlreadyDefined`].
@@ -84,7 +85,7 @@ impl GraphBuilder {
         I: Any + Send + Sync,
     {
         let reserved = self.reserve();
-        self.define(&reserved, value).expect("it was reserved just now");
+        self.define(&reserved, value).expect("the reference was reserved just now");
         reserved
     }
 }

@@ -1,14 +1,14 @@
-//! Reading state that comes in chunks (9.3.4.6): values inside are outside of chunks, everything else is inside, and what is
-//! not understood can be passed over.
+//! Decoding of chunked state (9.3.4.6): nested values are outside chunks, everything else is inside, and
+//! unknown parts can be skipped.
 //!
-//! A decoder inside a chunk sees no further than its end, as one before a joint of fragments does: running out of octets
-//! is the rare case in which the next chunk is looked for, so that reading in a chunk costs what reading elsewhere does.
+//! A decoder's input ends with the chunk, as it does before a joint of fragments: the next chunk is looked up
+//! only when the octets run out, so that decoding inside chunks costs no more than elsewhere.
 
 use super::{INDIRECTION, LAST_VALUE_TAG, VALUE_TAG};
 use crate::decoder::values::{Chunks, NextChunk};
 use crate::{CdrError, Decoder};
 
-/// How many times the octets of a message may be passed over.
+/// How many times over the octets of a message may be skipped.
 const TIMES: usize = 16;
 
 const FIND_CHUNK: NextChunk = |input, padding| input.find_chunk(padding);
@@ -19,24 +19,24 @@ impl<'m> Decoder<'m> {
     }
 
     fn find_chunk(&mut self, padding: usize) -> Result<(), CdrError> {
-        if self.unbroken_len() > padding {
+        if self.segment_len() > padding {
             return Err(CdrError::Malformed("a primitive, string or array is split between two chunks"));
         }
         self.leave_chunk()?;
         match self.u32()? {
             size @ 1..VALUE_TAG => self.enter_chunk(size),
-            _ => Err(CdrError::Malformed("a value ends before its state does")),
+            _ => Err(CdrError::Malformed("a value ends before its state is complete")),
         }
     }
 
-    /// Passes over the rest of a chunk, to see what follows it.
+    /// Skips the rest of a chunk.
     fn leave_chunk(&mut self) -> Result<(), CdrError> {
         if self.chunks().ended.is_some() {
-            return Err(CdrError::Malformed("a value ends before its state does"));
+            return Err(CdrError::Malformed("a value ends before its state is complete"));
         }
         if self.is_confined() {
-            self.pass_unbroken();
-            self.see_all();
+            self.skip_segment();
+            self.remove_limit();
             self.chunks().next = None;
         }
         Ok(())
@@ -47,23 +47,23 @@ impl<'m> Decoder<'m> {
         if len > remaining {
             return Err(CdrError::LengthBeyondInput { len, remaining });
         }
-        self.see_only(len);
+        self.limit_to(len);
         self.chunks().next = Some(FIND_CHUNK);
         Ok(())
     }
 
-    /// Reads a value tag, nil or the mark of an indirection. Behind a value tag the decoder is outside of chunks, so that it
-    /// can read the header.
+    /// Reads a value tag, nil or the mark of an indirection. After a value tag the decoder is outside chunks,
+    /// so that it can read the header.
     pub(super) fn value_tag(&mut self) -> Result<u32, CdrError> {
         if !self.is_confined() {
             return self.u32();
         }
-        if self.unbroken_len() <= self.gap(4) {
+        if self.segment_len() <= self.gap(4) {
             self.leave_chunk()?;
             match self.u32()? {
                 size @ 1..VALUE_TAG => self.enter_chunk(size)?,
                 tag @ VALUE_TAG..=LAST_VALUE_TAG => return Ok(tag),
-                _ => return Err(CdrError::Malformed("a value ends before its state does")),
+                _ => return Err(CdrError::Malformed("a value ends before its state is complete")),
             }
         }
         match self.u32()? {
@@ -72,36 +72,36 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// Begins the state of a value whose header has been read.
+    /// Begins the state of a value after its header.
     pub(super) fn begin_state(&mut self, is_chunked: bool) -> Result<(), CdrError> {
         if !is_chunked {
             return match self.chunks().level {
                 0 => Ok(()),
-                _ => Err(CdrError::Malformed("a value in a chunked one is not chunked itself")),
+                _ => Err(CdrError::Malformed("a value inside a chunked one is not chunked")),
             };
         }
         if self.has_joints() {
-            return Err(CdrError::Malformed("chunked values in fragments of GIOP 1.1 are not understood"));
+            return Err(CdrError::Malformed("chunked values in fragments of GIOP 1.1 are not supported"));
         }
         self.chunks().level += 1;
         self.between_chunks();
         Ok(())
     }
 
-    /// Sees nothing, so that whatever is read next looks for a chunk.
+    /// Limits the input to nothing, so that the next read looks for a chunk.
     fn between_chunks(&mut self) {
-        self.see_only(0);
+        self.limit_to(0);
         self.chunks().next = Some(FIND_CHUNK);
     }
 
-    /// Ends the state of a chunked value: what is left of it, which a derived type has added or a custom reader has left,
-    /// is passed over.
+    /// Ends the state of a chunked value: its unread rest, which a derived type has added or a custom reader
+    /// has left, is skipped.
     pub(super) fn end_state(&mut self) -> Result<(), CdrError> {
         let level = self.chunks().level;
         if self.chunks().ended.is_none() {
             let start = self.position();
-            let ended = self.pass_to_end(level)?;
-            self.note_passed_octets(self.position() - start)?;
+            let ended = self.skip_to_end(level)?;
+            self.count_skipped_octets(self.position() - start)?;
             self.chunks().ended = Some(ended);
         }
         let chunks = self.chunks();
@@ -109,27 +109,27 @@ impl<'m> Decoder<'m> {
         chunks.level = level - 1;
         if level == 1 {
             chunks.next = None;
-            self.see_all();
-            self.forget_whole();
+            self.remove_limit();
+            self.end_limit();
         } else {
             self.between_chunks();
         }
         Ok(())
     }
 
-    /// Counts octets that were passed over in chunks or read a second time, of which a message has a limited number.
-    pub(crate) fn note_passed_octets(&mut self, octets: usize) -> Result<(), CdrError> {
+    /// Counts octets that were skipped in chunks or read twice; their number is limited per message.
+    pub(crate) fn count_skipped_octets(&mut self, octets: usize) -> Result<(), CdrError> {
         let limit = self.all_len().saturating_mul(TIMES);
         let values = self.read_values();
-        values.passed_octets = values.passed_octets.saturating_add(octets);
-        if values.passed_octets > limit {
-            return Err(CdrError::Malformed("values that were passed over are returned to far too often"));
+        values.skipped_octets = values.skipped_octets.saturating_add(octets);
+        if values.skipped_octets > limit {
+            return Err(CdrError::Malformed("skipped values are read again too often"));
         }
         Ok(())
     }
 
-    /// Passes over chunks and values up to the end tag of this level or of one around it, which it returns.
-    fn pass_to_end(&mut self, level: u32) -> Result<u32, CdrError> {
+    /// Skips chunks and values up to the end tag of this level or of an enclosing one, which it returns.
+    fn skip_to_end(&mut self, level: u32) -> Result<u32, CdrError> {
         self.leave_chunk()?;
         let mut current = level;
         loop {
@@ -141,7 +141,7 @@ impl<'m> Decoder<'m> {
                 tag @ VALUE_TAG..=LAST_VALUE_TAG => {
                     let at = self.position() - 4;
                     if !self.value_header(tag)?.is_chunked {
-                        return Err(CdrError::Malformed("a value in a chunked one is not chunked itself"));
+                        return Err(CdrError::Malformed("a value inside a chunked one is not chunked"));
                     }
                     let limits = self.wire().limits;
                     self.read_values().note(at, current, limits)?;
@@ -161,10 +161,10 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// Reads with `read` the value whose tag is at `at`, and comes back here.
+    /// Calls `read` for the value whose tag is at `at`, and restores the position.
     ///
-    /// The octets that are read so are counted before `read` returns to another value: values may overlap if the type codes
-    /// by which they were passed over are not those of the types by which they are read.
+    /// The octets read are counted before `read` goes to another value: values may overlap if they were
+    /// skipped with other type codes than those with which they are read.
     pub(crate) fn return_to<T>(
         &mut self,
         at: usize,
@@ -186,7 +186,7 @@ impl<'m> Decoder<'m> {
 
     fn count_read(&mut self) -> Result<(), CdrError> {
         match self.read_values().uncounted_from {
-            Some(from) => self.note_passed_octets(self.position().saturating_sub(from)),
+            Some(from) => self.count_skipped_octets(self.position().saturating_sub(from)),
             None => Ok(()),
         }
     }

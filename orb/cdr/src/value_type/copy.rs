@@ -1,4 +1,4 @@
-//! Values whose Rust types are not needed: what a walk by type codes finds between their states, and writes there.
+//! Values without their Rust types: a walk by type codes reads and writes their headers and ends here.
 
 use std::sync::Arc;
 
@@ -6,42 +6,42 @@ use super::{ID_LIST, INDIRECTION, IS_CHUNKED, LAST_VALUE_TAG, SINGLE_ID, VALUE_T
 use crate::decoder::values::Ids;
 use crate::{CdrError, Decoder, Encoder};
 
-/// What stands where a value may.
+/// The start of a value, or what replaces it.
 #[derive(Debug)]
-pub enum Met {
+pub enum ValueStart {
     /// Null.
     Nil,
-    /// The value whose tag is at this position.
-    Again(usize),
+    /// An indirection to the value whose tag is at this position.
+    Indirection(usize),
     /// A value; its state follows.
-    New(Coming),
+    New(StartedValue),
 }
 
 /// A value whose state follows.
 #[derive(Debug)]
-pub struct Coming {
-    /// Where its tag is.
+pub struct StartedValue {
+    /// The position of its tag.
     pub(crate) at: usize,
-    /// Its repository ids, most derived first; none if it is of the type that its position has.
+    /// Its repository ids, most derived first; empty if it is of its position's type.
     pub(crate) ids: Ids,
-    /// Its state is in chunks, and can be passed over.
+    /// Whether its state is in chunks, and can be skipped.
     pub(crate) is_chunked: bool,
 }
 
-impl Coming {
-    /// Where its tag is: [`Met::Again`] says this for the same value.
+impl StartedValue {
+    /// The position of its tag, as in a later [`ValueStart::Indirection`] to it.
     #[must_use]
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// Its repository ids, most derived first; none if it is of the type that its position has.
+    /// Its repository ids, most derived first; empty if it is of its position's type.
     #[must_use]
     pub fn ids(&self) -> &[Arc<str>] {
         &self.ids
     }
 
-    /// True if its state is in chunks: [`Decoder::leave_value`] then passes over what was not read of it.
+    /// Whether its state is in chunks: [`Decoder::leave_value`] then skips the unread rest.
     #[must_use]
     pub fn is_chunked(&self) -> bool {
         self.is_chunked
@@ -49,14 +49,14 @@ impl Coming {
 }
 
 impl Decoder<'_> {
-    /// Reads up to the state of a value, for those who know its type from elsewhere; [`Decoder::leave_value`] ends it.
+    /// Reads up to the state of a value, for callers that know its type; [`Decoder::leave_value`] ends it.
     ///
     /// # Errors
-    /// Octets that are no value.
-    pub fn meet_value(&mut self) -> Result<Met, CdrError> {
+    /// Octets that are not a value.
+    pub fn start_value(&mut self) -> Result<ValueStart, CdrError> {
         match self.value_tag()? {
-            0 => Ok(Met::Nil),
-            INDIRECTION => self.indirection_target().map(Met::Again),
+            0 => Ok(ValueStart::Nil),
+            INDIRECTION => self.indirection_target().map(ValueStart::Indirection),
             tag @ VALUE_TAG..=LAST_VALUE_TAG => {
                 let at = self.position() - 4;
                 let header = self.value_header(tag)?;
@@ -64,63 +64,64 @@ impl Decoder<'_> {
                 let values = self.read_values();
                 values.note(at, values.chunks.level, limits)?;
                 self.begin_state(header.is_chunked)?;
-                Ok(Met::New(Coming { at, ids: header.ids, is_chunked: header.is_chunked }))
+                Ok(ValueStart::New(StartedValue { at, ids: header.ids, is_chunked: header.is_chunked }))
             }
-            _ => Err(CdrError::Malformed("where a value should be there is none")),
+            _ => Err(CdrError::Malformed("expected a value")),
         }
     }
 
-    /// Notes of a value in an `any`, whose header has no repository id, that it is of the type with this one.
-    pub(crate) fn note_formal_type(&mut self, coming: &Coming, id: &str) {
-        if let Some(known) = self.read_values().known.get_mut(&coming.at) {
+    /// Records the type of a value in an `any` whose header has no repository id.
+    pub(crate) fn note_formal_type(&mut self, started: &StartedValue, id: &str) {
+        if let Some(known) = self.read_values().known.get_mut(&started.at) {
             known.formal_id.get_or_insert_with(|| id.into());
         }
     }
 
-    /// Notes where the state ends of a value that was passed over by its type code.
-    pub(crate) fn note_end(&mut self, coming: &Coming) {
+    /// Records the end of the state of a value that was skipped by its type code.
+    pub(crate) fn note_end(&mut self, started: &StartedValue) {
         let here = self.position();
-        if let Some(known) = self.read_values().known.get_mut(&coming.at) {
+        if let Some(known) = self.read_values().known.get_mut(&started.at) {
             known.end = Some(here);
         }
     }
 
-    /// Which was the earliest repository id or type code, by its position, that indirections have meant since this was asked last.
-    pub(crate) fn take_reach(&mut self) -> Option<usize> {
-        self.values.as_deref_mut()?.values_mut().reach.take()
+    /// The position of the earliest repository id or type code that was the target of an indirection since
+    /// the last call.
+    pub(crate) fn take_earliest_target(&mut self) -> Option<usize> {
+        self.values.as_deref_mut()?.values_mut().earliest_target.take()
     }
 
-    /// Reads with `read` the value at this position, which was passed over with the state around it, and comes back here.
+    /// Calls `read` for the skipped value at this position, and restores the position.
     ///
     /// # Errors
-    /// Those of `read`; a position where no value was passed over.
-    pub fn read_passed_value<T>(
+    /// Those of `read`; a position without a skipped value.
+    pub fn read_skipped_value<T>(
         &mut self,
         at: usize,
         read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
     ) -> Result<T, CdrError> {
         if !self.read_values().known.contains_key(&at) {
-            return Err(CdrError::Malformed("an indirection to where no value begins"));
+            return Err(CdrError::Malformed("an indirection does not lead to a value"));
         }
         self.return_to(at, read)
     }
 
-    /// Reads what follows a value's state; what is left of that is passed over.
+    /// Reads the end of a value after its state; the unread rest of the state is skipped.
     ///
     /// # Errors
-    /// Chunks that do not end.
-    pub fn leave_value(&mut self, coming: &Coming) -> Result<(), CdrError> {
-        if coming.is_chunked { self.end_state() } else { Ok(()) }
+    /// Chunks without an end.
+    pub fn leave_value(&mut self, started: &StartedValue) -> Result<(), CdrError> {
+        if started.is_chunked { self.end_state() } else { Ok(()) }
     }
 }
 
 impl Encoder<'_> {
-    /// Writes up to the state of a value, for those who know its type from elsewhere, and returns where its tag is;
-    /// [`Encoder::end_copy`] ends it. A value in a chunked one is chunked. Ids are written in full each time, since what is
-    /// known of earlier ones belongs to values with Rust types.
+    /// Writes up to the state of a value, for callers that know its type, and returns the position of its
+    /// tag; [`Encoder::end_copy`] ends it. A value inside a chunked one is chunked. Ids are written in full
+    /// each time, since indirections to ids are recorded for values with Rust types only.
     ///
     /// # Errors
-    /// An id that the wire cannot say.
+    /// An id that cannot be encoded.
     pub fn copy_header(&mut self, ids: &[Arc<str>], is_chunked: bool) -> Result<usize, CdrError> {
         let is_chunked = self.begin_copy(is_chunked)?;
         let at = self.position();

@@ -1,4 +1,4 @@
-//! How received values are made.
+//! Factories of received values.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{ConcreteValue, ImplementedBy};
 use crate::{CdrError, Decode, Decoder, Entry, ValueFactory};
 
-/// Makes values that are their state: of types without operations.
+/// The factory of values without operations, which consist of their state.
 #[derive(Debug)]
 pub struct PlainFactory<T: ?Sized>(PhantomData<fn(&T)>);
 
@@ -26,7 +26,7 @@ where
     }
 }
 
-/// Makes values from what a function makes of their bare octets: of custom types.
+/// The factory of custom values, which a function reads from their octets.
 struct FromInput<T: ?Sized, F>(F, PhantomData<fn(&T)>);
 
 impl<T, I, F> ValueFactory for FromInput<T, F>
@@ -40,7 +40,7 @@ where
     }
 }
 
-/// A factory of values whose operations are `I`'s: `make` is given the state that was received.
+/// A factory of values with the operations of `I`: `make` gets the received state.
 pub fn value_factory<T, I>(make: impl Fn(T::State) -> I + Send + Sync + 'static) -> Arc<dyn ValueFactory>
 where
     T: ImplementedBy<I> + ?Sized,
@@ -49,7 +49,7 @@ where
     custom_factory::<T, I>(move |input| T::State::decode(input).map(&make))
 }
 
-/// A factory of values of a custom type: `read` reads what their `marshal` has written.
+/// A factory of values of a custom type: `read` reads the output of their `marshal`.
 pub fn custom_factory<T, I>(
     read: impl Fn(&mut Decoder<'_>) -> Result<I, CdrError> + Send + Sync + 'static,
 ) -> Arc<dyn ValueFactory>

@@ -1,4 +1,4 @@
-//! What stands before a value's state: where its code may be had, and which types it has (9.3.4.1, 9.3.4.2).
+//! The header of a value: codebase URL and repository ids (9.3.4.1, 9.3.4.2).
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::{CdrError, Decoder};
 /// A value's header.
 #[derive(Clone, Debug)]
 pub(super) struct Header {
-    /// Its repository ids, most derived first; none if it is of the type that its position has.
+    /// Its repository ids, most derived first; empty if it is of its position's type.
     pub(super) ids: Ids,
     pub(super) is_chunked: bool,
 }
 
 impl Decoder<'_> {
-    /// Reads what follows a value tag. The octets of the codebase URL mean nothing here: no code is loaded.
+    /// Reads the header after a value tag. The codebase URL is ignored: no code is loaded.
     pub(super) fn value_header(&mut self, tag: u32) -> Result<Header, CdrError> {
         let flags = tag - VALUE_TAG;
         if flags > (HAS_CODEBASE | TYPE_INFORMATION | IS_CHUNKED) {
-            return Err(CdrError::Malformed("a value tag with bits that mean nothing"));
+            return Err(CdrError::Malformed("a value tag has unknown bits"));
         }
         if flags & HAS_CODEBASE != 0 {
             self.shared_string()?;
@@ -28,25 +28,24 @@ impl Decoder<'_> {
             0 => Arc::default(),
             SINGLE_ID => [self.shared_string()?].into(),
             ID_LIST => self.id_list()?,
-            _ => return Err(CdrError::Malformed("a value tag with type information of no known form")),
+            _ => return Err(CdrError::Malformed("a value tag has an unknown form of type information")),
         };
         Ok(Header { ids, is_chunked: flags & IS_CHUNKED != 0 })
     }
 
-    /// Reads the offset of an indirection, and returns what position it means: an earlier one.
+    /// Reads the offset of an indirection, and returns its target: an earlier position.
     pub(super) fn indirection_target(&mut self) -> Result<usize, CdrError> {
         let offset = self.i32()?;
         let here = self.position() - 4;
-        // The mark stands right before the offset; what is meant must end before it.
+        // The mark is directly before the offset; the target must end before it.
         let back = usize::try_from(-i64::from(offset)).ok().filter(|&back| back > 4);
-        back.and_then(|back| here.checked_sub(back))
-            .ok_or(CdrError::Malformed("an indirection that does not lead back"))
+        back.and_then(|back| here.checked_sub(back)).ok_or(CdrError::Malformed("an indirection does not lead back"))
     }
 
-    /// Notes that an indirection of a repository id or a type code leads to a position.
-    pub(crate) fn note_reach(&mut self, target: usize) {
-        let reach = &mut self.read_values().reach;
-        *reach = Some(reach.map_or(target, |reach| reach.min(target)));
+    /// Records the target of an indirection of a repository id or a type code.
+    pub(crate) fn note_indirection_target(&mut self, target: usize) {
+        let earliest_target = &mut self.read_values().earliest_target;
+        *earliest_target = Some(earliest_target.map_or(target, |earliest_target| earliest_target.min(target)));
     }
 
     fn shared_string(&mut self) -> Result<Arc<str>, CdrError> {
@@ -55,9 +54,9 @@ impl Decoder<'_> {
         let at = self.position() - 4;
         if len == INDIRECTION {
             let target = self.indirection_target()?;
-            self.note_reach(target);
+            self.note_indirection_target(target);
             let known = self.read_values().strings.get(&target).cloned();
-            return known.ok_or(CdrError::Malformed("an indirection to where no repository id stands"));
+            return known.ok_or(CdrError::Malformed("an indirection does not lead to a repository id"));
         }
         self.restore(view);
         let text: Arc<str> = self.str()?.into();
@@ -71,12 +70,12 @@ impl Decoder<'_> {
         let at = self.position() - 4;
         if len == INDIRECTION {
             let target = self.indirection_target()?;
-            self.note_reach(target);
+            self.note_indirection_target(target);
             let known = self.read_values().lists.get(&target).cloned();
-            return known.ok_or(CdrError::Malformed("an indirection to where no list of repository ids stands"));
+            return known.ok_or(CdrError::Malformed("an indirection does not lead to a list of repository ids"));
         }
         self.restore(view);
-        // An empty id may have no octets but its length.
+        // An empty id may have a length without octets.
         let len = self.sequence_len(4)?;
         let ids: Ids = (0..len).map(|_| self.shared_string()).collect::<Result<_, _>>()?;
         self.read_values().lists.insert(at, Arc::clone(&ids));

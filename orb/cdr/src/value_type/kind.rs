@@ -1,27 +1,27 @@
-//! What a value is in Rust: traits that generated code implements, and values whose type is forgotten.
+//! Values in Rust: the traits that generated code implements, and type-erased values.
 //!
-//! A concrete or abstract value type `Shape` becomes a trait `Shape`, and whatever is said of it at compile time is said of
-//! `dyn Shape`; a boxed value becomes a struct, which stands for itself.
+//! A concrete or abstract value type `Shape` becomes a trait `Shape`, with its compile-time properties on
+//! `dyn Shape`; a boxed value becomes a struct with these properties itself.
 
 use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::encoder::values::{About, Cast, Entry};
+use crate::encoder::values::{Cast, Entry, EntryVtable};
 use crate::{CdrError, Decode, Encode, Encoder, ValueFactory};
 
-/// What every value is (IDL `ValueBase`).
+/// The base of every value (IDL `ValueBase`).
 pub trait ValueBase: Any + Send + Sync {}
 
 impl<T: Any + Send + Sync> ValueBase for T {}
 
-/// A type that a position of values can have: `dyn Shape` of a value type `Shape`, or the struct of a boxed value.
+/// The type of a position of values: `dyn Shape` of a value type `Shape`, or the struct of a boxed value.
 pub trait ValueType: Any + Send + Sync {
     /// Its repository id.
     const REPOSITORY_ID: &'static str;
 
-    /// How to make a received value of the type with this id, which is this one or derived from it, if nobody has
-    /// registered a factory: what generated code knows by itself.
+    /// The generated factory for received values of the type with this id, this one or a derived one. It is
+    /// used without a registered factory.
     #[must_use]
     fn known(repository_id: &str) -> Option<&'static dyn ValueFactory> {
         let _ = repository_id;
@@ -39,7 +39,7 @@ pub trait ConcreteValue: ValueType {
     type State: Encode + Decode;
     /// Its repository id, then those of the bases that it may be truncated to, nearest first.
     const IDS: &'static [&'static str];
-    /// Whether its state is written by its implementer.
+    /// Whether its state has a custom encoding.
     const IS_CUSTOM: bool = false;
 }
 
@@ -48,10 +48,10 @@ pub trait ImplementedBy<I>: ConcreteValue {
     /// Offers the value in each form that a reference to it can have.
     fn offer(value: &Arc<I>, cast: &mut Cast<'_>);
 
-    /// Writes the state, from the highest base down.
+    /// Encodes the state, from the topmost base down.
     ///
     /// # Errors
-    /// A member that the wire cannot say.
+    /// A member that cannot be encoded.
     fn encode_state<'a>(value: &'a I, out: &mut Encoder<'a>) -> Result<(), CdrError>;
 }
 
@@ -64,17 +64,18 @@ pub trait IsA<B: ?Sized> {
 impl Entry {
     /// A value of type `T`, implemented by `I`.
     pub fn new<T: ImplementedBy<I> + ?Sized, I: Any + Send + Sync>(value: I) -> Self {
-        Self { value: Arc::new(value), about: &Of::<T, I>::ABOUT }
+        Self { value: Arc::new(value), vtable: &VtableOf::<T, I>::VTABLE }
     }
 }
 
-/// Gives [`About`] the types that it forgets.
-struct Of<T: ?Sized, I>(PhantomData<fn(&T, I)>);
+/// Creates the [`EntryVtable`] of a type.
+struct VtableOf<T: ?Sized, I>(PhantomData<fn(&T, I)>);
 
-impl<T: ImplementedBy<I> + ?Sized, I: Any + Send + Sync> Of<T, I> {
-    const ABOUT: About = About {
+impl<T: ImplementedBy<I> + ?Sized, I: Any + Send + Sync> VtableOf<T, I> {
+    const VTABLE: EntryVtable = EntryVtable {
         ids: T::IDS,
-        // What is read by a base's reader has its end found, and so has what a custom reader leaves (9.3.4.3, 9.3.4.5).
+        // A base's reader leaves additions of derived types, and a custom reader may leave a rest: both are
+        // skipped (9.3.4.3, 9.3.4.5).
         is_chunked: T::IS_CUSTOM || T::IDS.len() > 1,
         cast: |value, cast| {
             if let Ok(value) = Arc::clone(value).downcast::<I>() {

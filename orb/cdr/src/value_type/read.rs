@@ -1,20 +1,20 @@
-//! Reading values: which factory makes them, how they are tied into one graph, and which are there already.
+//! Decoding of values: the choice of a factory, the assembly of the graph, and indirections to known values.
 
 use std::sync::Arc;
 
 use super::header::Header;
 use super::{INDIRECTION, LAST_VALUE_TAG, VALUE_TAG, ValueRef, ValueType};
-use crate::decoder::values::Expected;
-use crate::encoder::values::{Entry, Place};
+use crate::decoder::values::ExpectedType;
+use crate::encoder::values::{Entry, GraphPosition};
 use crate::{CdrError, Decoder, ValueFactory};
 
-/// A factory that was registered, or one that generated code has.
+/// A registered factory, or one of generated code.
 enum Factory {
     Registered(Arc<dyn ValueFactory>),
     Known(&'static dyn ValueFactory),
 }
 
-/// State to be read.
+/// A state to be decoded.
 struct State {
     factory: Factory,
     is_chunked: bool,
@@ -29,44 +29,44 @@ impl Factory {
     }
 }
 
-impl Expected {
+impl ExpectedType {
     pub(super) fn of<T: ValueType + ?Sized>() -> Self {
         Self { repository_id: T::REPOSITORY_ID, known: T::known, accepts: |entry| entry.cast::<T>().is_some() }
     }
 }
 
 impl Decoder<'_> {
-    /// Reads a value or nil.
+    /// Decodes a value or nil.
     pub(super) fn value<T: ValueType + ?Sized>(&mut self) -> Result<Option<ValueRef<T>>, CdrError> {
-        let expected = Expected::of::<T>();
+        let expected = ExpectedType::of::<T>();
         let Some(place) = self.value_place(expected)? else { return Ok(None) };
         let values = self.read_values();
         if values.is_open(&place) {
             return Ok(Some(ValueRef::link(place)));
         }
-        let graph = place.anchor.graph().expect("finished graphs are kept for the rest of the message");
-        let found = graph.entry(place.index).about().ids[0];
-        let value = ValueRef::kept(graph, place.index);
+        let graph = place.anchor.graph().expect("complete graphs are kept for the rest of the message");
+        let found = graph.entry(place.index).vtable().ids[0];
+        let value = ValueRef::owned(graph, place.index);
         value.map(Some).ok_or(CdrError::WrongValue { expected: expected.repository_id, found })
     }
 
-    fn value_place(&mut self, expected: Expected) -> Result<Option<Place>, CdrError> {
+    fn value_place(&mut self, expected: ExpectedType) -> Result<Option<GraphPosition>, CdrError> {
         match self.value_tag()? {
             0 => Ok(None),
             INDIRECTION => self.known_value(expected).map(Some),
             tag @ VALUE_TAG..=LAST_VALUE_TAG => self.new_value(tag, expected).map(Some),
-            _ => Err(CdrError::Malformed("where a value should be there is none")),
+            _ => Err(CdrError::Malformed("expected a value")),
         }
     }
 
-    /// The value that an indirection means.
-    fn known_value(&mut self, expected: Expected) -> Result<Place, CdrError> {
+    /// The target of an indirection.
+    fn known_value(&mut self, expected: ExpectedType) -> Result<GraphPosition, CdrError> {
         let target = self.indirection_target()?;
         let values = self.read_values();
-        let known = values.known.get(&target).ok_or(CdrError::Malformed("an indirection to where no value begins"))?;
+        let known = values.known.get(&target).ok_or(CdrError::Malformed("an indirection does not lead to a value"))?;
         match known.place.clone() {
             Some(place) => values.check(&place, expected).map(|()| place),
-            // It was passed over, and is needed after all.
+            // It was skipped before, and is needed now.
             None => self.return_to(target, |input| {
                 let tag = input.u32()?;
                 input.new_value(tag, expected)
@@ -74,8 +74,8 @@ impl Decoder<'_> {
         }
     }
 
-    // What calls itself has little in its own frame: values nest to a depth of hundreds.
-    fn new_value(&mut self, tag: u32, expected: Expected) -> Result<Place, CdrError> {
+    // A recursive function with a small frame: values nest to a depth of hundreds.
+    fn new_value(&mut self, tag: u32, expected: ExpectedType) -> Result<GraphPosition, CdrError> {
         let (place, state) = self.open_value(tag, expected)?;
         if let Some(state) = state {
             let entry = state.factory.read(self)?;
@@ -84,16 +84,16 @@ impl Decoder<'_> {
         Ok(place)
     }
 
-    /// Reads up to a value's state; there is none left to read if the value is known.
-    fn open_value(&mut self, tag: u32, expected: Expected) -> Result<(Place, Option<State>), CdrError> {
+    /// Decodes up to a value's state; a known value has no state left to decode.
+    fn open_value(&mut self, tag: u32, expected: ExpectedType) -> Result<(GraphPosition, Option<State>), CdrError> {
         let at = self.position() - 4;
         let header = self.value_header(tag)?;
         let known = self.read_values().known.get(&at).cloned().unwrap_or_default();
         if let Some(place) = known.place {
-            // It was passed over with what is around it, then needed alone, and now with what is around it.
+            // It was skipped with its surroundings, then read alone, and is now read with its surroundings.
             self.read_values().check(&place, expected)?;
             self.begin_state(header.is_chunked)?;
-            return self.pass_known(known.end, header.is_chunked).map(|()| (place, None));
+            return self.skip_known(known.end, header.is_chunked).map(|()| (place, None));
         }
         let factory = self.factory(&header, known.formal_id.as_deref(), expected)?;
         let limits = self.wire().limits;
@@ -102,13 +102,13 @@ impl Decoder<'_> {
         Ok((place, Some(State { factory, is_chunked: header.is_chunked })))
     }
 
-    /// Passes over the state of a value that has been read already, which counts as passed over only.
-    fn pass_known(&mut self, end: Option<usize>, is_chunked: bool) -> Result<(), CdrError> {
+    /// Skips the state of a value that has been decoded already; it counts as skipped only.
+    fn skip_known(&mut self, end: Option<usize>, is_chunked: bool) -> Result<(), CdrError> {
         let start = self.position();
         if is_chunked {
             self.end_state()?;
         } else {
-            self.go_to(end.ok_or(CdrError::Malformed("a value begins within the state of another"))?);
+            self.go_to(end.ok_or(CdrError::Malformed("a value begins inside the state of another"))?);
         }
         let passed = self.position().saturating_sub(start);
         if let Some(from) = &mut self.read_values().uncounted_from {
@@ -117,7 +117,13 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn close_value(&mut self, index: u32, entry: Entry, is_chunked: bool, expected: Expected) -> Result<(), CdrError> {
+    fn close_value(
+        &mut self,
+        index: u32,
+        entry: Entry,
+        is_chunked: bool,
+        expected: ExpectedType,
+    ) -> Result<(), CdrError> {
         if is_chunked {
             self.end_state()?;
         }
@@ -125,11 +131,11 @@ impl Decoder<'_> {
         self.read_values().leave(index, entry)
     }
 
-    /// The first of a value's types that is known here. All but the most derived one have state behind theirs, which must
-    /// then be possible to pass over (9.3.4.3).
+    /// The factory of the first known type of a value. All but the most derived type leave additional state,
+    /// which then must be possible to skip (9.3.4.3).
     ///
-    /// A value without ids is of the type of its position (9.3.4.1), which for one in an `any` is `formal_id`.
-    fn factory(&self, header: &Header, formal_id: Option<&str>, expected: Expected) -> Result<Factory, CdrError> {
+    /// A value without ids is of its position's type (9.3.4.1), which for one in an `any` is `formal_id`.
+    fn factory(&self, header: &Header, formal_id: Option<&str>, expected: ExpectedType) -> Result<Factory, CdrError> {
         let formal_id = formal_id.unwrap_or(expected.repository_id);
         let binder = self.binder();
         let find = |id: &str| {

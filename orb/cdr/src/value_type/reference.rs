@@ -1,4 +1,4 @@
-//! References to values, and what values hold of each other.
+//! References to values, from outside a graph and inside it.
 
 use std::any::Any;
 use std::fmt;
@@ -6,57 +6,58 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::{ImplementedBy, IsA, ValueType};
-use crate::encoder::values::{Entry, Graph, Place};
+use crate::encoder::values::{Entry, Graph, GraphPosition};
 use crate::{CdrError, Decode, Decoder, Encode, Encoder};
 
-/// A reference to a value; nil is `Option::None` of it. It keeps the value alive, and with it the graph that the value is of.
+/// A reference to a value; nil is `Option::None` of it. It keeps the value and its graph alive.
 ///
-/// References are equal if they are to the same value, not if two values have the same state.
-pub struct ValueRef<T: ?Sized>(Hold<T>);
+/// References are equal if they refer to the same value; equal states do not suffice.
+pub struct ValueRef<T: ?Sized>(RefKind<T>);
 
-enum Hold<T: ?Sized> {
-    Kept { value: Arc<T>, graph: Arc<Graph>, index: u32 },
-    Link(Place),
+enum RefKind<T: ?Sized> {
+    Owned { value: Arc<T>, graph: Arc<Graph>, index: u32 },
+    Link(GraphPosition),
 }
 
 impl<T: ValueType + ?Sized> ValueRef<T> {
-    /// A new value that is a graph by itself. What its state refers to may belong to other graphs, which it then keeps.
+    /// A new value with a graph of its own. Values to which its state refers may belong to other graphs,
+    /// which it keeps alive.
     #[must_use]
     pub fn new<I: Any + Send + Sync>(value: I) -> Self
     where
         T: ImplementedBy<I>,
     {
         let graph = Graph::finish(Arc::default(), vec![Entry::new::<T, I>(value)]);
-        Self::kept(graph, 0).expect("it offers itself as what it is")
+        Self::owned(graph, 0).expect("a value has its own type")
     }
 
-    /// The same value as a type derived from this one, or as an abstract interface; `None` if it is none.
+    /// The same value as a derived type, or as an abstract interface; `None` if it is of another type.
     #[must_use]
     pub fn downcast<D: ?Sized + 'static>(&self) -> Option<ValueRef<D>> {
         match &self.0 {
-            Hold::Kept { graph, index, .. } => ValueRef::kept(Arc::clone(graph), *index),
-            Hold::Link(place) => ValueRef::kept(place.anchor.graph()?, place.index),
+            RefKind::Owned { graph, index, .. } => ValueRef::owned(Arc::clone(graph), *index),
+            RefKind::Link(place) => ValueRef::owned(place.anchor.graph()?, place.index),
         }
     }
 }
 
 impl<T: ?Sized + 'static> ValueRef<T> {
-    /// A reference from outside; `None` if the value is no `T`.
-    pub(super) fn kept(graph: Arc<Graph>, index: u32) -> Option<Self> {
+    /// A reference from outside; `None` if the value is not a `T`.
+    pub(super) fn owned(graph: Arc<Graph>, index: u32) -> Option<Self> {
         let value = graph.entry(index).cast()?;
-        Some(Self(Hold::Kept { value, graph, index }))
+        Some(Self(RefKind::Owned { value, graph, index }))
     }
 
-    /// What another value of the same graph holds.
-    pub(super) fn link(place: Place) -> Self {
-        Self(Hold::Link(place))
+    /// A reference inside the graph.
+    pub(super) fn link(place: GraphPosition) -> Self {
+        Self(RefKind::Link(place))
     }
 
-    /// Where the value is.
-    pub(super) fn place(&self) -> Place {
+    /// The position of the value.
+    pub(super) fn place(&self) -> GraphPosition {
         match &self.0 {
-            Hold::Kept { graph, index, .. } => Place { anchor: Arc::clone(graph.anchor()), index: *index },
-            Hold::Link(place) => place.clone(),
+            RefKind::Owned { graph, index, .. } => GraphPosition { anchor: Arc::clone(graph.anchor()), index: *index },
+            RefKind::Link(place) => place.clone(),
         }
     }
 
@@ -67,47 +68,50 @@ impl<T: ?Sized + 'static> ValueRef<T> {
         T: IsA<B>,
     {
         match self.clone().0 {
-            Hold::Kept { value, graph, index } => ValueRef(Hold::Kept { value: T::upcast(value), graph, index }),
-            Hold::Link(place) => ValueRef(Hold::Link(place)),
+            RefKind::Owned { value, graph, index } => {
+                ValueRef(RefKind::Owned { value: T::upcast(value), graph, index })
+            }
+            RefKind::Link(place) => ValueRef(RefKind::Link(place)),
         }
     }
 
-    /// The value as the Rust type that implements it: what was given to [`ValueRef::new`] or made by a factory.
+    /// The value as the Rust type that implements it: the argument of [`ValueRef::new`], or the result of a
+    /// factory.
     #[must_use]
     pub fn implementation<I: Any>(&self) -> Option<&I> {
         match &self.0 {
-            Hold::Kept { graph, index, .. } => graph.entry(*index).implementation(),
-            Hold::Link(_) => None,
+            RefKind::Owned { graph, index, .. } => graph.entry(*index).implementation(),
+            RefKind::Link(_) => None,
         }
     }
 
-    /// The repository id of its most derived type; `None` for a link in a graph that is not finished.
+    /// The repository id of its most derived type; `None` for a link in an incomplete graph.
     #[must_use]
     pub fn repository_id(&self) -> Option<&'static str> {
         match &self.0 {
-            Hold::Kept { graph, index, .. } => Some(graph.entry(*index).about().ids[0]),
-            Hold::Link(place) => place.anchor.graph().map(|graph| graph.entry(place.index).about().ids[0]),
+            RefKind::Owned { graph, index, .. } => Some(graph.entry(*index).vtable().ids[0]),
+            RefKind::Link(place) => place.anchor.graph().map(|graph| graph.entry(place.index).vtable().ids[0]),
         }
     }
 
     pub(super) fn encode_value<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
         match &self.0 {
-            Hold::Kept { graph, index, .. } => out.value(graph, *index),
-            Hold::Link(place) => out.linked_value(place),
+            RefKind::Owned { graph, index, .. } => out.value(graph, *index),
+            RefKind::Link(place) => out.linked_value(place),
         }
     }
 }
 
 impl<T: ?Sized + 'static> Clone for ValueRef<T> {
-    /// Another reference to the same value; of a link in a finished graph, one from outside.
+    /// Another reference to the same value; for a link in a complete graph, one from outside.
     fn clone(&self) -> Self {
         match &self.0 {
-            Hold::Kept { value, graph, index } => {
-                Self(Hold::Kept { value: Arc::clone(value), graph: Arc::clone(graph), index: *index })
+            RefKind::Owned { value, graph, index } => {
+                Self(RefKind::Owned { value: Arc::clone(value), graph: Arc::clone(graph), index: *index })
             }
-            Hold::Link(place) => {
-                let followed = place.anchor.graph().and_then(|graph| Self::kept(graph, place.index));
-                followed.unwrap_or_else(|| Self(Hold::Link(place.clone())))
+            RefKind::Link(place) => {
+                let followed = place.anchor.graph().and_then(|graph| Self::owned(graph, place.index));
+                followed.unwrap_or_else(|| Self(RefKind::Link(place.clone())))
             }
         }
     }
@@ -117,12 +121,15 @@ impl<T: ?Sized> Deref for ValueRef<T> {
     type Target = T;
 
     /// # Panics
-    /// If this is a link inside a graph. Only two sorts of code ever see such: a closure that builds a graph, and a factory
-    /// that is making a received value; neither can look into values that may not be there yet.
+    /// If this is a link inside a graph. Only two kinds of code have such links: a closure that builds a
+    /// graph, and a factory that creates a received value. Neither may dereference values that may be
+    /// incomplete.
     fn deref(&self) -> &T {
         match &self.0 {
-            Hold::Kept { value, .. } => value,
-            Hold::Link(_) => panic!("a link inside a graph of values leads nowhere before the graph is finished"),
+            RefKind::Owned { value, .. } => value,
+            RefKind::Link(_) => {
+                panic!("a link inside a graph of values cannot be followed before the graph is complete")
+            }
         }
     }
 }
@@ -136,7 +143,7 @@ impl<T: ?Sized + 'static> PartialEq for ValueRef<T> {
 impl<T: ?Sized + 'static> Eq for ValueRef<T> {}
 
 impl<T: ?Sized + 'static> fmt::Debug for ValueRef<T> {
-    /// Not the state: it may lead back here.
+    /// Without the state, which may lead back here.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ValueRef({})", self.repository_id().unwrap_or("unfinished"))
     }
@@ -168,13 +175,13 @@ impl<T: ValueType + ?Sized> Decode for Option<ValueRef<T>> {
     }
 }
 
-/// A member of a value that holds references to values. Inside a graph these are links, so that it owns no part of
-/// itself; [`Linked::get`] makes references of them.
+/// A member of a value that holds references to values. Inside a graph these are links, so that the graph
+/// does not own itself; [`Linked::get`] converts them to references.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Linked<X>(X);
 
 impl<X: Clone> Linked<X> {
-    /// The member, with references that keep what they refer to.
+    /// The member, with references that keep their targets alive.
     #[must_use]
     pub fn get(&self) -> X {
         self.0.clone()

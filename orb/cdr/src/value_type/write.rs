@@ -1,9 +1,9 @@
-//! Writing values: tags, repository ids, chunks, and indirections to what was written before (9.3.4).
+//! Encoding of values: tags, repository ids, chunks, and indirections to earlier parts (9.3.4).
 
 use std::sync::Arc;
 
 use super::{ID_LIST, INDIRECTION, IS_CHUNKED, SINGLE_ID, VALUE_TAG};
-use crate::encoder::values::{Graph, Place, WrittenValues};
+use crate::encoder::values::{Graph, GraphPosition, WrittenValues};
 use crate::{CdrError, Encoder};
 
 impl<'a> Encoder<'a> {
@@ -11,14 +11,14 @@ impl<'a> Encoder<'a> {
         self.values.get_or_insert_with(|| Box::new(WrittenValues::new()))
     }
 
-    /// Writes nil.
+    /// Encodes nil.
     pub(super) fn nil_value(&mut self) -> Result<(), CdrError> {
         self.u32(0);
         Ok(())
     }
 
-    /// Writes the value that a link inside the graph being written leads to.
-    pub(super) fn linked_value(&mut self, place: &Place) -> Result<(), CdrError> {
+    /// Encodes the target of a link inside the graph being encoded.
+    pub(super) fn linked_value(&mut self, place: &GraphPosition) -> Result<(), CdrError> {
         match self.written().graphs.last() {
             Some(graph) if Arc::ptr_eq(graph.anchor(), &place.anchor) => {
                 let graph: &'a Graph = graph;
@@ -28,7 +28,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Writes a value, or where it is already.
+    /// Encodes a value, or an indirection to it.
     pub(super) fn value(&mut self, graph: &'a Graph, index: u32) -> Result<(), CdrError> {
         let key = (Arc::as_ptr(graph.anchor()) as usize, index);
         if let Some(&at) = self.written().places.get(&key) {
@@ -42,14 +42,14 @@ impl<'a> Encoder<'a> {
         self.align(4);
         let at = self.position();
         let entry = graph.entry(index);
-        let (about, written) = (entry.about(), self.written());
+        let (vtable, written) = (entry.vtable(), self.written());
         written.places.insert(key, at);
         if written.graphs.is_empty() {
             written.start = at;
         }
         written.graphs.push(graph);
-        let is_chunked = about.is_chunked || written.level > 0;
-        self.header(about.ids, is_chunked)?;
+        let is_chunked = vtable.is_chunked || written.level > 0;
+        self.header(vtable.ids, is_chunked)?;
         if is_chunked {
             self.written().level += 1;
             self.open_chunk();
@@ -62,25 +62,26 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Whether there are values in chunks around what is written.
+    /// Whether the encoder is inside chunked values.
     pub(crate) fn is_in_chunks(&self) -> bool {
         self.values.as_ref().is_some_and(|values| values.level > 0)
     }
 
-    /// Writes nil, for a walk.
+    /// Encodes nil, for a walk.
     pub(crate) fn copy_nil(&mut self) {
         self.u32(0);
     }
 
-    /// Writes that a value stands at this position, which [`Encoder::copy_header`] has said.
+    /// Encodes an indirection to the value at this position, a result of [`Encoder::copy_header`].
     ///
     /// # Errors
-    /// A position that is too far away.
-    pub fn copy_again(&mut self, at: usize) -> Result<(), CdrError> {
+    /// A position out of range of the offset.
+    pub fn copy_indirection(&mut self, at: usize) -> Result<(), CdrError> {
         self.indirection(at)
     }
 
-    /// Ends what is around a value that a walk writes. Returns whether its state is in chunks: in others it must be.
+    /// Suspends the enclosing value for one that a walk encodes. Returns whether its state is in chunks, as
+    /// it must be inside chunked values.
     pub(super) fn begin_copy(&mut self, is_chunked: bool) -> Result<bool, CdrError> {
         self.close_chunk()?;
         self.align(4);
@@ -92,7 +93,7 @@ impl<'a> Encoder<'a> {
         Ok(is_chunked || written.level > 0)
     }
 
-    /// Begins the state of a value that a walk writes.
+    /// Begins the state of a value that a walk encodes.
     pub(super) fn begin_copied_state(&mut self, is_chunked: bool) {
         if is_chunked {
             self.written().level += 1;
@@ -105,11 +106,11 @@ impl<'a> Encoder<'a> {
     /// # Errors
     /// A chunk that is too long.
     pub fn end_copy(&mut self) -> Result<(), CdrError> {
-        // Values in chunked ones are chunked, so that the level says whether this one is.
+        // Values inside chunked ones are chunked, so the level determines whether this one is.
         if self.written().level > 0 { self.end_tag() } else { Ok(()) }
     }
 
-    /// The tag and the repository ids.
+    /// Encodes the tag and the repository ids.
     fn header(&mut self, ids: &'static [&'static str], is_chunked: bool) -> Result<(), CdrError> {
         let chunked = if is_chunked { IS_CHUNKED } else { 0 };
         if let [id] = ids {
@@ -136,7 +137,7 @@ impl<'a> Encoder<'a> {
         self.short_str(id)
     }
 
-    /// `at` is where the same thing stands; the offset counts from the offset itself (9.3.4.4).
+    /// `at` is the target; the offset counts from the offset itself (9.3.4.4).
     fn indirection(&mut self, at: usize) -> Result<(), CdrError> {
         self.u32(INDIRECTION);
         let back = self.position() - at;
@@ -145,33 +146,34 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Begins a chunk. Its size is written when it ends.
+    /// Begins a chunk. Its size is written at its end.
     fn open_chunk(&mut self) {
-        let hole = self.hole();
+        let placeholder = self.placeholder();
         let start = self.position();
-        self.written().chunk = Some((hole, start));
+        self.written().chunk = Some((placeholder, start));
     }
 
-    /// Ends the open chunk, if there is one. One without content vanishes: there is no such thing (9.3.4.6).
+    /// Ends the open chunk, if there is one. An empty one is removed, since the standard has none (9.3.4.6).
     fn close_chunk(&mut self) -> Result<(), CdrError> {
-        let Some((hole, start)) = self.written().chunk.take() else { return Ok(()) };
+        let Some((placeholder, start)) = self.written().chunk.take() else { return Ok(()) };
         match self.position() - start {
-            0 => self.take_back(start - 4),
+            0 => self.remove_from(start - 4),
             // Longer ones would be read as value tags.
             len if len >= VALUE_TAG as usize => return Err(CdrError::TooLong { len }),
-            len => self.fill(hole, u32::try_from(len).expect("less than a value tag")),
+            len => self.fill(placeholder, u32::try_from(len).expect("less than a value tag")),
         }
         Ok(())
     }
 
-    /// Ends the innermost value in chunks; the value around it goes on in a new one.
+    /// Ends the innermost chunked value; the enclosing value continues in a new chunk.
     ///
-    /// Where several end at the same place, one tag ends them all (9.3.4.6). omniORB 4.2.5 does not understand several.
+    /// If several end at the same position, one tag ends them all (9.3.4.6). omniORB 4.2.5 does not accept
+    /// several tags.
     fn end_tag(&mut self) -> Result<(), CdrError> {
         self.close_chunk()?;
         let position = self.position();
         if self.written().ended == Some(position) {
-            self.take_back(position - 4);
+            self.remove_from(position - 4);
         }
         let level = self.written().level;
         self.i32(-level);

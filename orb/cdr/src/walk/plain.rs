@@ -1,17 +1,17 @@
-//! Types whose values all take the same octets from the same place on, whatever the values are: many of them in a row are passed over
-//! by arithmetic.
+//! Types whose values have the same number of octets at the same alignment, whatever the values are: many of
+//! them in a row are skipped by arithmetic.
 
 use super::Unit;
 use crate::{TcKind, type_code::View};
 
-/// Parts of a type that are looked at before it counts as not plain: a type may have very many.
+/// Parts of a type that are examined before it counts as not plain: a type may have very many.
 const MAX_PARTS: usize = 256;
 
-/// Where values end that begin at each place within eight octets. Nothing of them is checked.
+/// The ends of values that begin at each offset within eight octets. Nothing of them is validated.
 pub(super) struct Plain([usize; 8]);
 
 impl Plain {
-    /// Nothing if the type is not plain, or if its values have no octets.
+    /// `None` if the type is not plain, or if its values have no octets.
     pub(super) fn of(content: View<'_>) -> Option<Self> {
         let mut ends = [0; 8];
         let mut parts = MAX_PARTS;
@@ -24,10 +24,10 @@ impl Plain {
         Some(Self(ends))
     }
 
-    /// How many octets so many values take that begin at this place; nothing if there is no such number.
+    /// The octets of `len` values that begin at this offset; `None` on overflow.
     pub(super) fn octets(&self, start: usize, len: usize) -> Option<usize> {
         let step = |at: usize| self.0[at % 8] - at % 8;
-        // After eight values at most, places repeat.
+        // After eight values at most, offsets repeat.
         let (mut at, mut left) = (start % 8, len);
         let mut seen = [None; 8];
         while left > 0 {
@@ -75,7 +75,7 @@ fn end_of(of: View<'_>, at: usize, parts: &mut usize) -> Option<usize> {
     }
 }
 
-/// The end of so many primitives that begin at `at`.
+/// The end of `len` primitives that begin at `at`.
 fn row(unit: Unit, len: usize, at: usize) -> Option<usize> {
     if unit.boolean {
         return None;
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_of_many_are_those_of_one_after_the_other() {
+    fn octets_of_many_values_equal_those_of_single_ones() {
         let types = [
             structure(&[i16::type_code(), u8::type_code(), i32::type_code(), u8::type_code(), f64::type_code()]),
             structure(&[u8::type_code(), i16::type_code()]),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_looked_at_is_not_plain() {
+    fn types_that_need_validation_are_not_plain() {
         for of in [
             structure(&[]),
             structure(&[bool::type_code()]),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_could_send_has_no_octets() {
+    fn counts_that_overflow_have_no_size() {
         let plain = Plain::of(structure(&[f64::type_code()]).view()).unwrap();
         assert_eq!(plain.octets(0, usize::MAX), None);
     }

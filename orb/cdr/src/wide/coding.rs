@@ -6,10 +6,11 @@
 //! | 1.1 | one code unit in the message's byte order | length in code units with the NUL, code units, NUL |
 //! | 1.2 | an octet with the length in octets, octets | length in octets, octets without NUL |
 //!
-//! In 1.1 a code unit has two octets, so that there are only UTF-16 and UCS-2. In 1.2, UTF-16 without a byte order mark is
-//! big-endian whatever the message's order is. Of UCS-2 and UCS-4 the standard does not say; JacORB has the first big-endian, omniORB the
-//! second in the message's order. We write as they do: UTF-16 strings in the message's order behind a mark, characters
-//! big-endian without one, the others without a mark. A mark before any of them is understood.
+//! In 1.1 a code unit has two octets, so only UTF-16 and UCS-2 are possible. In 1.2, UTF-16 without a byte
+//! order mark is big-endian, independent of the message's order. For UCS-2 and UCS-4 the standard leaves the
+//! order open; JacORB has the first big-endian, omniORB the second in the message's order. Spandrel writes
+//! the same: UTF-16 strings in the message's order after a mark, characters big-endian without one, the
+//! others without a mark. A mark is accepted in all of them.
 
 use crate::{ByteOrder, CdrError, CodeSet, Decoder, Encoder, GiopVersion, WcharSet, Wire};
 
@@ -36,7 +37,8 @@ impl Decoder<'_> {
     /// Reads an IDL `wstring`.
     ///
     /// # Errors
-    /// [`CdrError::NotText`] for what is not UTF-16; [`CdrError::StrayNul`]; [`CdrError::UnterminatedString`] in GIOP 1.1;
+    /// [`CdrError::NotText`] for octets that are not UTF-16; [`CdrError::StrayNul`];
+    /// [`CdrError::UnterminatedString`] in GIOP 1.1;
     /// [`CdrError::WideInGiop10`]; [`CdrError::NoWcharSet`]; [`CdrError::LengthBeyondInput`].
     pub fn wstr(&mut self) -> Result<String, CdrError> {
         decode(self)
@@ -54,7 +56,7 @@ impl Decoder<'_> {
 /// The byte order mark.
 const BOM: u32 = 0xfeff;
 
-/// How wide characters look in the version and the code set in force.
+/// The form of wide characters in the version and the code set in force.
 #[derive(Clone, Copy)]
 enum Form {
     /// Code units of two octets, aligned, in the message's order.
@@ -63,7 +65,7 @@ enum Form {
     Counted,
 }
 
-/// What the octets mean.
+/// The meaning of the octets.
 #[derive(Clone, Copy)]
 enum Coding {
     Utf16,
@@ -87,7 +89,7 @@ fn form(wire: Wire) -> Result<(Form, Coding), CdrError> {
     }
 }
 
-fn unsayable(wire: Wire, character: char) -> CdrError {
+fn not_representable(wire: Wire, character: char) -> CdrError {
     CdrError::NotRepresentable { character, code_set: wire.wchar_set.name() }
 }
 
@@ -111,7 +113,7 @@ fn encode(out: &mut Encoder<'_>, value: &str) -> Result<(), CdrError> {
             std::iter::once(BOM as u16).chain(value.encode_utf16()).for_each(|unit| out.u16(unit));
         }
         (Form::Counted, Coding::Fixed(_)) if value.starts_with(['\u{feff}', '\u{fffe}']) => {
-            // It would be taken for a mark, unless there is one.
+            // It would be read as a byte order mark, unless there is one.
             out.octet_sequence(&octets(wire, coding, &["\u{feff}", value].concat())?)?;
         }
         (Form::Counted, _) => out.octet_sequence(&octets(wire, coding, value)?)?,
@@ -119,25 +121,25 @@ fn encode(out: &mut Encoder<'_>, value: &str) -> Result<(), CdrError> {
     Ok(())
 }
 
-/// Whether each character is one code unit of UCS-2.
+/// Checks that each character is one code unit of UCS-2.
 fn check_units(wire: Wire, coding: Coding, value: &str) -> Result<(), CdrError> {
     let beyond = match coding {
         Coding::Fixed(2) => value.chars().find(|value| value.len_utf16() > 1),
         _ => None,
     };
-    beyond.map_or(Ok(()), |beyond| Err(unsayable(wire, beyond)))
+    beyond.map_or(Ok(()), |beyond| Err(not_representable(wire, beyond)))
 }
 
-/// The order in which this many octets per character are without a mark.
+/// The byte order of a fixed number of octets per character without a mark.
 fn fixed_order(wire: Wire, width: usize) -> ByteOrder {
     if width == 4 { wire.order } else { ByteOrder::Big }
 }
 
-/// Text as counted octets, without a mark.
+/// Encodes text as counted octets, without a mark.
 fn octets(wire: Wire, coding: Coding, value: &str) -> Result<Vec<u8>, CdrError> {
     match coding {
         Coding::Utf16 => Ok(value.encode_utf16().flat_map(u16::to_be_bytes).collect()),
-        Coding::Octets(set) => set.encode(value).map_err(|beyond| unsayable(wire, beyond)),
+        Coding::Octets(set) => set.encode(value).map_err(|beyond| not_representable(wire, beyond)),
         Coding::Fixed(width) => {
             check_units(wire, coding, value)?;
             let order = fixed_order(wire, width);
@@ -160,7 +162,7 @@ fn encode_char(out: &mut Encoder<'_>, value: char) -> Result<(), CdrError> {
     let text = &mut [0; 4];
     let text = value.encode_utf8(text);
     match form {
-        Form::Units => out.u16(u16::try_from(u32::from(value)).map_err(|_| unsayable(wire, value))?),
+        Form::Units => out.u16(u16::try_from(u32::from(value)).map_err(|_| not_representable(wire, value))?),
         Form::Counted => {
             let octets = octets(wire, coding, text)?;
             out.u8(u8::try_from(octets.len()).expect("a character has a few octets"));
@@ -204,7 +206,7 @@ fn decode_char(input: &mut Decoder<'_>) -> Result<char, CdrError> {
     }
     let len = usize::from(input.u8()?);
     let octets = input.take(len)?;
-    // A mark alone is the character U+FEFF: there is nothing that it could mark.
+    // A mark alone is the character U+FEFF: there is no text for it to mark.
     let is_marked = match coding {
         Coding::Utf16 => len > 2,
         Coding::Fixed(width) => len > width,
@@ -215,18 +217,18 @@ fn decode_char(input: &mut Decoder<'_>) -> Result<char, CdrError> {
     match (chars.next(), chars.next()) {
         (Some(value), None) => Ok(value),
         (None, _) => Err(CdrError::Malformed("a wide character has no octets")),
-        _ => Err(CdrError::Malformed("a wide character has the octets of more than one")),
+        _ => Err(CdrError::Malformed("a wide character has the octets of several")),
     }
 }
 
-/// What counted octets mean; a mark may stand before them.
+/// Decodes counted octets; a mark may precede them.
 fn text(wire: Wire, coding: Coding, octets: &[u8], is_marked: bool) -> Result<String, CdrError> {
     let not_text = || CdrError::NotText(wire.wchar_set.name());
     match coding {
         Coding::Octets(set) => set.decode(octets).ok_or_else(not_text),
         Coding::Utf16 | Coding::Fixed(2) => {
             let (units, []) = octets.as_chunks() else {
-                return Err(CdrError::Malformed("wide text of two octets each has an odd number of them"));
+                return Err(CdrError::Malformed("wide text of two octets per character has an odd length"));
             };
             let (units, order) = split_mark(units, two, is_marked).unwrap_or((units, ByteOrder::Big));
             match coding {
@@ -236,7 +238,9 @@ fn text(wire: Wire, coding: Coding, octets: &[u8], is_marked: bool) -> Result<St
         }
         Coding::Fixed(_) => {
             let (units, []) = octets.as_chunks() else {
-                return Err(CdrError::Malformed("the octets of wide text of four each are no multiple of four"));
+                return Err(CdrError::Malformed(
+                    "wide text of four octets per character has a length that is no multiple of four",
+                ));
             };
             let (units, order) = split_mark(units, four, is_marked).unwrap_or((units, fixed_order(wire, 4)));
             units.iter().map(|unit| char::from_u32(four(*unit, order)).ok_or_else(not_text)).collect()
@@ -258,7 +262,7 @@ fn four(octets: [u8; 4], order: ByteOrder) -> u32 {
     }
 }
 
-/// What follows the byte order mark, and the order that it says, if there is one.
+/// The units after the byte order mark, and its order, if there is one.
 fn split_mark<const N: usize>(
     units: &[[u8; N]],
     number: fn([u8; N], ByteOrder) -> u32,

@@ -1,6 +1,6 @@
-//! IDL's wide types: `char`, [`WString`] and its bounded form.
+//! IDL's wide types: `wchar` as `char`, [`WString`] and its bounded form.
 //!
-//! How they look on the wire is in `coding`.
+//! Their encoding is in `coding`.
 
 mod coding;
 
@@ -23,7 +23,7 @@ impl Decode for char {
     }
 }
 
-/// An IDL `wstring`: text that travels as wide characters. It derefs to `str`.
+/// An IDL `wstring`: text that is encoded as wide characters. It derefs to `str`.
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct WString(String);
 
@@ -160,7 +160,7 @@ macro_rules! text {
 text!(WString);
 text!(BoundedWString<N>, const N: usize);
 
-/// A borrowed text that is written as a `wstring`: how generated stubs pass `in` parameters of that type.
+/// A borrowed text that is encoded as a `wstring`: generated stubs pass `in` parameters of that type so.
 #[derive(Clone, Copy, Debug)]
 pub struct Wide<'t>(
     /// The text.

@@ -1,4 +1,4 @@
-//! An enum is one of four octets, whose enumerators count from zero, all of them in order.
+//! An enum has four octets and contiguous enumerators from zero, all listed in order.
 use spandrel_cdr::interpret;
 
 #[derive(Clone, Copy)]

@@ -1,4 +1,4 @@
-//! What is lent from a message cannot be kept as a result: results own what they have.
+//! A slice lent from a message cannot be a result: results own their data.
 use std::borrow::Cow;
 
 use spandrel_cdr::{CdrError, Decoder, Wire, engine};

@@ -1,4 +1,4 @@
-//! No member is forgotten, and none is read twice.
+//! A missing member is rejected, and so is a repeated one.
 use spandrel_cdr::interpret;
 
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! A member without a table must code itself.
+//! A member without a table must implement `Encode` and `Decode`.
 use spandrel_cdr::interpret;
 
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! Members that are not aligned cannot be described.
+//! Unaligned members are rejected.
 use spandrel_cdr::interpret;
 
 #[derive(Clone, Copy)]

@@ -1,4 +1,4 @@
-//! The proof that one place was filled is none for another.
+//! The proof for one place is not valid for another.
 use spandrel_cdr::{CdrError, Decoder, Wire, engine};
 
 fn main() {

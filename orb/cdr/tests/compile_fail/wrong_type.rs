@@ -1,4 +1,4 @@
-//! A member's type is checked, and not converted by a reference to it.
+//! A member's type is checked, without coercion of references.
 use spandrel_cdr::interpret;
 
 #[derive(Clone)]

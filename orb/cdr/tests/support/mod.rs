@@ -1,4 +1,4 @@
-//! What several test programs share; each uses a part of it.
+//! Helpers shared by several test modules; each uses a part of them.
 #![allow(dead_code, reason = "every test program compiles its own copy and uses a part")]
 
 use proptest::{prelude::*, test_runner::Config};
@@ -23,7 +23,8 @@ pub(crate) fn wire(order: ByteOrder) -> Wire {
     Wire::new(order, GiopVersion::V1_2)
 }
 
-/// CDR as the standard's table tells it (CORBA 3.3 Part 2, 9.3.1), without anything that is there for speed.
+/// A reference implementation of CDR after the standard's table (CORBA 3.3 Part 2, 9.3.1), without
+/// optimizations.
 #[derive(Clone)]
 pub(crate) struct Model {
     pub(crate) octets: Vec<u8>,
@@ -31,7 +32,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// A model that has written `start` octets already, which are 0xee.
+    /// A model that has written `start` octets already, all 0xee.
     pub(crate) fn new(order: ByteOrder, start: usize) -> Self {
         Self { octets: vec![0xee; start], order }
     }
@@ -63,7 +64,7 @@ impl Model {
     }
 }
 
-/// A type whose place in the model is known.
+/// A type with an encoding in the model.
 pub(crate) trait Modelled: Encode + Decode + PartialEq + std::fmt::Debug {
     fn model(&self, model: &mut Model);
 }
@@ -112,7 +113,7 @@ impl<T: Modelled, const N: usize> Modelled for [T; N] {
     }
 }
 
-/// What the encoder writes after `start` octets.
+/// The encoding after `start` octets.
 pub(crate) fn encoded<T: Encode + ?Sized>(value: &T, order: ByteOrder, start: usize) -> Result<Vec<u8>, CdrError> {
     let mut out = Encoder::new(wire(order));
     out.octets(&vec![0xee; start]);
@@ -121,8 +122,8 @@ pub(crate) fn encoded<T: Encode + ?Sized>(value: &T, order: ByteOrder, start: us
     Ok(out.to_vec())
 }
 
-/// The value is written as the model says from this start, and read back, with nothing left over; cut off anywhere, it is
-/// refused.
+/// Checks that the value is encoded as in the model at this start, decoded completely, and rejected when
+/// truncated at any octet.
 #[track_caller]
 pub(crate) fn check_at<T: Modelled>(value: &T, order: ByteOrder, start: usize) {
     let mut model = Model::new(order, start);
@@ -139,7 +140,7 @@ pub(crate) fn check_at<T: Modelled>(value: &T, order: ByteOrder, start: usize) {
     }
 }
 
-/// [`check_at`] in both orders, from every start that alignment can tell apart.
+/// [`check_at`] in both orders, at every start with a different alignment.
 #[track_caller]
 pub(crate) fn check<T: Modelled>(value: &T) {
     for order in ORDERS {

@@ -5,7 +5,7 @@ use spandrel_cdr::{CdrError, Char, Decode, Decoder, Encode, Encoder, FixedSize, 
 
 use super::{Model, Modelled};
 
-/// A struct of fixed layout: its members' offsets from an aligned start, and where padding lies.
+/// A struct of fixed layout: its members' offsets from an aligned start, and its padding.
 macro_rules! fixed {
     ($name:ident: first $first:literal, align $align:literal, size $size:literal {
         $($field:ident: $type:ty = $at:literal;)*
@@ -72,7 +72,7 @@ macro_rules! fixed {
     };
 }
 
-/// Values of members; numbers that equal themselves.
+/// Values of members; numbers without NaN.
 pub(crate) trait Sample: Sized {
     fn sample() -> BoxedStrategy<Self>;
 }
@@ -104,19 +104,19 @@ fixed!(BinStruct: first 2, align 8, size 24 {
 // Tail padding: seven octets between elements, none after the last.
 fixed!(Tailed: first 8, align 8, size 9 { d: f64 = 0; o: u8 = 8; } pad);
 
-// Never aligned again after an aligned one: coded by field throughout.
+// No element after an aligned one is aligned: coded by field throughout.
 fixed!(Ragged: first 1, align 8, size 17 { o: u8 = 0; d: f64 = 8; p: u8 = 16; } pad 1..8);
 
-// Aligned again or not depending on the start only.
+// Aligned or not, depending on the start.
 fixed!(Short: first 2, align 4, size 8 { s: i16 = 0; l: i32 = 4; } pad 2..4);
 
-// Without alignment: a block whatever the start.
+// Without alignment: a block at any start.
 fixed!(Octets: first 1, align 1, size 3 { a: u8 = 0; b: bool = 1; c: Char = 2; } pad);
 
 // A nested struct does not align as a whole: its first member does.
 fixed!(Nested: first 1, align 8, size 32 { tag: u8 = 0; inner: Outer = 8; } pad 1..8);
 
-// What `Nested` holds: aligned by its first member.
+// The content of `Nested`: aligned by its first member.
 fixed!(Outer: first 8, align 8, size 24 { id: u64 = 0; l: i32 = 8; s: i16 = 12; o: u8 = 14; q: u64 = 16; } pad 15..16);
 
 impl Sample for Outer {

@@ -1,11 +1,11 @@
-//! Random types, and random values of them, written as the standard tells it by code that shares nothing with the crate's.
+//! Random types, and random values of them, encoded as in the standard by code independent of the crate's.
 
 use proptest::{collection::vec, prelude::*};
 use spandrel_cdr::{ByteOrder, Label, TcKind, TypeCode, ValueModifier, Visibility};
 
 use super::Model;
 
-/// Types of all kinds whose values can stand in a message, recursive ones included.
+/// Types of all kinds with values in messages, recursive ones included.
 pub(crate) fn type_codes() -> impl Strategy<Value = TypeCode> {
     leaves().prop_recursive(4, 24, 4, |inner| {
         let members = || vec(inner.clone(), 0..4);
@@ -60,7 +60,7 @@ fn discriminators() -> impl Strategy<Value = TypeCode> {
     ]
 }
 
-/// Values types and others that are nothing but ids, names and types to whoever does not send values of them.
+/// Value types and other types whose type codes only are sent here.
 pub(crate) fn mere_types() -> impl Strategy<Value = TypeCode> {
     (type_codes(), 0..9_u32).prop_flat_map(|(of, n)| {
         let member = [("state", of.clone(), Visibility::Private)];
@@ -92,7 +92,7 @@ fn named(of: Vec<TypeCode>) -> Vec<(String, TypeCode)> {
     of.into_iter().enumerate().map(|(nth, of)| (format!("m{nth}"), of)).collect()
 }
 
-/// A struct with a sequence of itself behind these members.
+/// A struct with these members and a sequence of itself.
 fn recursive(of: Vec<TypeCode>, n: u32) -> TypeCode {
     let mut members = named(of);
     let itself = TypeCode::recursive(id("Recursive", n)).unwrap();
@@ -109,7 +109,7 @@ fn union(discriminator: &TypeCode, members: Vec<TypeCode>, default: bool, n: u32
     TypeCode::union(id("Union", n), "Union", discriminator, &members).unwrap()
 }
 
-/// Numbers that follow from a seed.
+/// Pseudo-random numbers from a seed.
 pub(crate) struct Seed(u64);
 
 impl Seed {
@@ -129,7 +129,7 @@ impl Seed {
     }
 }
 
-/// A value of the type, chosen by the seed alone; `room` shrinks with depth, so that recursive values end.
+/// A value of the type, determined by the seed; `room` shrinks with depth, so that recursive values end.
 pub(crate) fn value(of: &TypeCode, seed: &mut Seed, room: u64, model: &mut Model) {
     let of = of.without_aliases();
     let inner = room / 2;
@@ -212,7 +212,7 @@ fn branch(of: &TypeCode, seed: &mut Seed, room: u64, model: &mut Model) {
         TcKind::LongLong | TcKind::ULongLong => model.primitive(8, &chosen.to_be_bytes()),
         _ => model.primitive(4, &chosen.to_be_bytes()[4..]),
     }
-    // Labels are looked for one after the other.
+    // Labels are searched one after the other.
     let labels: Vec<Label> = (0..of.member_count().unwrap()).map(|nth| of.member_label(nth).unwrap()).collect();
     let claimed = labels.iter().position(|label| *label == Label::Value(i128::from(chosen)));
     if let Some(nth) = claimed.or_else(|| labels.iter().position(|label| *label == Label::Default)) {

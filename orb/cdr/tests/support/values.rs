@@ -1,4 +1,4 @@
-//! Value types as generated code would have them.
+//! Value types in the form of generated code.
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ macro_rules! state {
     };
 }
 
-/// A concrete value type: its trait, its state, its id, the bases that it may be truncated to, all its bases, and the
-/// state's place in `$state`.
+/// A concrete value type: its trait, its state, its id, the bases to which it may be truncated, all its
+/// bases, and the member of `$state` with the base's state.
 macro_rules! value {
     ($name:ident $state:ident $method:ident $id:literal [$($truncated:literal)*] [$($base:ident)*] [$($derived:ident)*]) => {
         pub(crate) trait $name: ValueBase $(+ $base)* {
@@ -96,7 +96,7 @@ impl Base for DerivedState {
     }
 }
 
-/// Knows its base only: a receiver without `Derived`.
+/// Has its base only: a receiver without `Derived`.
 pub(crate) trait OldBase: ValueBase {
     fn old_state(&self) -> &BaseState;
 }
@@ -171,7 +171,7 @@ impl ImplementedBy<Text> for Text {
     }
 }
 
-/// A value of a custom type, which writes itself.
+/// A value of a custom type, with its own marshaling.
 pub(crate) trait Recipe: ValueBase {
     fn marshal<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError>;
 }
@@ -196,8 +196,8 @@ impl<I: Recipe> ImplementedBy<I> for dyn Recipe {
     }
 }
 
-/// Something with a value inside.
-#[allow(dead_code, reason = "not every test program makes entries by hand")]
+/// An entry with a value inside.
+#[allow(dead_code, reason = "not every test program creates entries")]
 pub(crate) fn entry(x: i32) -> Entry {
     Entry::new::<dyn Base, BaseState>(BaseState { x })
 }

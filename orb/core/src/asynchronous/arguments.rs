@@ -17,7 +17,7 @@ pub(super) struct Arguments {
     wire: Wire,
     /// Some text in it would look otherwise in other code sets.
     is_coded: bool,
-    /// Where it may be divided before GIOP 1.2 (see [`Encoder::fine_runs`]).
+    /// Where it may be divided before GIOP 1.2 (see [`Encoder::divisible_runs`]).
     fine: Vec<Range<usize>>,
 }
 
@@ -41,7 +41,7 @@ impl Arguments {
         let octets = written.is_ok().then(|| skip(&out, start));
         let is_coded = out.depends_on_code_sets();
         let fine = match wire.version {
-            GiopVersion::V1_1 => out.fine_runs().map(|run| run.start - start..run.end - start).collect(),
+            GiopVersion::V1_1 => out.divisible_runs().map(|run| run.start - start..run.end - start).collect(),
             _ => Vec::new(),
         };
         let ended = written.and_then(|()| body.end(&mut out));
@@ -80,7 +80,7 @@ impl Arguments {
         let mut at = 0;
         for run in &self.fine {
             out.lend(&self.octets[at..run.start]);
-            out.lend_fine(&self.octets[run.clone()]);
+            out.lend_divisible(&self.octets[run.clone()]);
             at = run.end;
         }
         out.lend(&self.octets[at..]);

@@ -13,7 +13,6 @@ use std::{
 };
 
 use spandrel_giop::{CompletionStatus, ResponseFlags, SystemException, minor};
-#[cfg(feature = "policies")]
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Mutex, held};
 use spandrel_transport::Deadline;
@@ -23,7 +22,6 @@ use super::{
     interception::{AsyncInterception, elsewhere},
     request::AsyncRequest,
 };
-#[cfg(feature = "policies")]
 use crate::timer::TimerFuture;
 use crate::{
     ObjectRef,
@@ -45,7 +43,6 @@ pub(super) struct Call {
     arguments: Arguments,
     deadline: Option<Deadline>,
     /// Before that its reply is not handed over.
-    #[cfg(feature = "policies")]
     reply_start: Option<Instant>,
     /// What those have of it who watch it.
     watched: Option<WatchedCall>,
@@ -104,28 +101,16 @@ impl Call {
     ) -> Result<Arc<Self>, SystemException> {
         let call_policies = object.call_policies();
         let CallPolicies { deadline, rebind, .. } = call_policies;
-        #[cfg(feature = "policies")]
         let (held_until, reply_start) = match call_policies.starts {
             Some(starts) => (starts.request(deadline.as_ref())?, starts.reply()),
             None => (None, None),
         };
-        #[cfg(feature = "diagnostics")]
         let watched = {
             let diagnostics = object.orb().diagnostics();
             diagnostics.is_watched().then(|| WatchedCall::begin(diagnostics, object.interface_label(), &operation))
         };
-        #[cfg(not(feature = "diagnostics"))]
-        let watched = None;
         let request = AsyncRequest { object: object.clone(), operation, response };
-        let call = Arc::new(Self {
-            request,
-            arguments,
-            deadline,
-            #[cfg(feature = "policies")]
-            reply_start,
-            watched,
-            state: Mutex::default(),
-        });
+        let call = Arc::new(Self { request, arguments, deadline, reply_start, watched, state: Mutex::default() });
         let weak = Arc::downgrade(&call);
         let call_id =
             call.request.object.orb().client_reactor().enter(weak as Weak<dyn TimedCall>, call.deadline.as_ref())?;
@@ -138,7 +123,6 @@ impl Call {
             call.request.object.orb().client_reactor().leave(late);
         }
         let progress = AsyncCallProgress { attempts: RetryState::new(rebind), ..AsyncCallProgress::default() };
-        #[cfg(feature = "policies")]
         if let Some(start) = held_until {
             call.hold(start, move |call, has_come| {
                 if !call.state.lock().is_over {
@@ -157,7 +141,6 @@ impl Call {
     }
 
     /// Has the call go on when the time has come for it, or the ORB ends.
-    #[cfg(feature = "policies")]
     #[cold]
     fn hold(
         self: &Arc<Self>,
@@ -266,7 +249,6 @@ impl Call {
         }
         state.is_over = true;
         drop(state);
-        #[cfg(feature = "policies")]
         if let (Some(start), true) = (self.reply_start, outcome.is_ok()) {
             return self.finish_later(start, outcome);
         }
@@ -274,7 +256,6 @@ impl Call {
     }
 
     /// It is over, and whoever waits learns of it when the time has come for that.
-    #[cfg(feature = "policies")]
     #[cold]
     fn finish_later(self: &Arc<Self>, start: Instant, outcome: Outcome) {
         let kept = Arc::new(Mutex::new(Some(outcome)));
@@ -353,7 +334,6 @@ impl ReplyReceiver for Call {
         elsewhere(&self.request, &self, |call| call.connected(outcome, true));
     }
 
-    #[cfg(feature = "caching")]
     fn freed(self: Arc<Self>) {
         elsewhere(&self.request, &self, |call| call.connected(Ok(()), false));
     }

@@ -7,10 +7,6 @@
 mod arguments;
 mod call;
 mod future;
-#[cfg(feature = "interceptors")]
-mod interception;
-#[cfg(not(feature = "interceptors"))]
-#[path = "no_interception.rs"]
 mod interception;
 mod request;
 

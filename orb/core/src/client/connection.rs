@@ -8,7 +8,7 @@ mod async_calls;
 #[cfg(not(feature = "asynchronous"))]
 #[path = "connection/no_async_calls.rs"]
 mod async_calls;
-#[cfg(feature = "batching")]
+#[cfg(feature = "asynchronous")]
 mod batch;
 #[cfg(feature = "server")]
 mod bidirectional;
@@ -19,6 +19,8 @@ mod reply;
 mod request_loss;
 mod sent_contexts;
 mod writing;
+
+pub(crate) use writing::{SendFragmented, send_fragmented};
 
 use spandrel_cdr::Encoder;
 use spandrel_giop::{Message, MessageType};
@@ -32,7 +34,7 @@ use spandrel_transport::{Address, Deadline, MessageReader, ReadError};
 use async_calls::{AsyncWrites, UnsentMessage};
 #[cfg(feature = "asynchronous")]
 pub(crate) use async_calls::{ReactorRegistration, UnsentKind, WriteLimits};
-#[cfg(feature = "batching")]
+#[cfg(feature = "asynchronous")]
 pub(crate) use batch::Buffering;
 #[cfg(feature = "server")]
 use bidirectional::BidirectionalUse;
@@ -74,6 +76,7 @@ pub(crate) struct ClientConnection {
     writer: Mutex<Writer>,
     /// Octets from which on messages are sent in fragments.
     fragment_size: usize,
+    send_fragmented: Option<SendFragmented>,
     pending: Mutex<PendingCalls>,
     next_request_id: AtomicU32,
     /// Set when it must not be given to further callers.
@@ -121,6 +124,7 @@ impl ClientConnection {
             transport,
             writer: Mutex::new(Writer::default()),
             fragment_size: usize::MAX,
+            send_fragmented: None,
             pending: Mutex::new(PendingCalls { reader, waiters: Vec::new(), closed: None }),
             next_request_id: AtomicU32::new(0),
             retired: AtomicBool::new(false),
@@ -134,14 +138,16 @@ impl ClientConnection {
     }
 
     /// The same, for messages that are sent in fragments of so many octets at most.
-    pub(crate) fn with_fragments_of(mut self, octets: usize) -> Self {
-        self.fragment_size = octets;
+    pub(crate) fn with_fragments_of(mut self, fragments: Option<(usize, SendFragmented)>) -> Self {
+        if let Some((octets, send_fragmented)) = fragments {
+            (self.fragment_size, self.send_fragmented) = (octets, Some(send_fragmented));
+        }
         self
     }
 
     /// It counts among those that may be open.
-    pub(crate) fn with_slot(mut self, slot: ConnectionSlot) -> Self {
-        self._slot = Some(slot);
+    pub(crate) fn with_slot(mut self, slot: Option<ConnectionSlot>) -> Self {
+        self._slot = slot;
         self
     }
 
@@ -380,7 +386,6 @@ impl ClientConnection {
 
     /// Whether it may be closed once no call uses it: not if something has still to be written, if it is the other side's, or if that
     /// side may call over it.
-    #[cfg(feature = "caching")]
     pub(crate) fn may_be_closed(&self) -> bool {
         if self.writer.try_lock().is_none_or(|writer| writer.rest.is_some() && !self.is_retired()) {
             return false;
@@ -406,7 +411,7 @@ impl Drop for ClientConnection {
         #[cfg(not(feature = "server"))]
         let is_own = true;
         self.statistics.change(Level::ClientConnections, -i64::from(is_own));
-        #[cfg(feature = "batching")]
+        #[cfg(feature = "asynchronous")]
         self.flush_at_the_end();
         self.leave_reactor();
         self.close_transport();

@@ -4,7 +4,7 @@
 //! Which connection a call gets belongs to its peer, which is a [`CachedConnections`] here. One that somebody uses is never closed. Until half of what may
 //! be open has been, calls leave no trace here but the count of a connection's uses.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::{
@@ -14,7 +14,10 @@ use spandrel_sync::{
 };
 use spandrel_transport::Deadline;
 
-use super::{CallFailure, MaintenanceThread, RequestLoss, maintenance::Maintained};
+use super::{
+    CallFailure, MaintenanceThread, RequestLoss,
+    maintenance::{Maintained, Schedule},
+};
 
 /// Which connection is closed when another is to be opened and there are as many as there may be: always one that nobody uses.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
@@ -53,10 +56,23 @@ pub(crate) struct CacheSettings {
     pub(crate) purging: Purging,
     pub(crate) sharing: ConnectionSharing,
     pub(crate) idle: Option<Duration>,
-    /// Idle connections are closed in time, even if that takes a thread.
-    pub(crate) is_punctual: bool,
+    /// Schedules the search for idle connections on the maintenance thread; without it they are looked for when others are opened. A
+    /// program that never sets it does not contain the thread.
+    pub(crate) schedule: Option<Schedule>,
     /// How long a peer that refused is left alone, at first and at most.
     pub(crate) backoff: Option<(Duration, Duration)>,
+}
+
+impl CacheSettings {
+    /// Any number of connections, of which none is closed for being idle.
+    pub(crate) const UNLIMITED: Self = Self {
+        limit: usize::MAX,
+        purging: Purging::Null,
+        sharing: ConnectionSharing::Mixed,
+        idle: None,
+        schedule: None,
+        backoff: None,
+    };
 }
 
 impl Default for CacheSettings {
@@ -66,7 +82,7 @@ impl Default for CacheSettings {
             purging: Purging::default(),
             sharing: ConnectionSharing::default(),
             idle: Some(Duration::from_secs(180)),
-            is_punctual: false,
+            schedule: None,
             backoff: None,
         }
     }
@@ -76,7 +92,7 @@ impl Default for CacheSettings {
 const LOOKS: u32 = 4;
 
 /// Whoever has connections that the cache counts. Asked without any lock of the cache held.
-pub(super) trait CachedConnections: fmt::Debug + Send + Sync {
+pub(super) trait CachedConnections: Send + Sync {
     /// Whether there is a connection that is open and may be shared.
     fn can_share(&self) -> bool;
 
@@ -331,9 +347,10 @@ impl ConnectionCache {
     fn schedule_idle_sweep(self: &Arc<Self>) {
         let Some(period) = self.period() else { return };
         let mut members = self.members.lock();
-        if self.settings.is_punctual {
+        if let Some(schedule) = self.settings.schedule {
             if !members.is_kept {
-                members.is_kept = self.maintenance_thread.expect(Arc::downgrade(self) as Weak<dyn Maintained>, period);
+                let cache = Arc::downgrade(self) as Weak<dyn Maintained>;
+                members.is_kept = schedule(&self.maintenance_thread, cache, period);
             }
             return;
         }

@@ -2,54 +2,53 @@
 
 use spandrel_transport::Address;
 
+use super::connection::{SendFragmented, send_fragmented};
+
 /// Octets from which on messages are sent in fragments, for all peers and for some.
 #[derive(Clone, Debug)]
 pub(crate) struct FragmentSizes {
     usual: usize,
+    /// Writes messages in fragments. A program that sets no size does not contain it.
+    send: Option<SendFragmented>,
     /// By host, or by host and port; who was named last counts.
-    #[cfg(feature = "fragments")]
     of_peers: Vec<(String, usize)>,
 }
 
 impl Default for FragmentSizes {
     fn default() -> Self {
-        Self {
-            usual: usize::MAX,
-            #[cfg(feature = "fragments")]
-            of_peers: Vec::new(),
-        }
+        Self { usual: usize::MAX, send: None, of_peers: Vec::new() }
     }
 }
 
 impl FragmentSizes {
-    #[cfg(feature = "fragments")]
     pub(crate) fn set(&mut self, octets: usize) {
         self.usual = octets;
+        self.send = Some(send_fragmented);
     }
 
-    #[cfg(feature = "fragments")]
     pub(crate) fn set_for(&mut self, peer: String, octets: usize) {
         self.of_peers.push((peer, octets));
+        self.send = Some(send_fragmented);
     }
 
-    /// That of a peer.
-    pub(crate) fn of(&self, address: &Address) -> usize {
-        #[cfg(feature = "fragments")]
+    /// The size for a peer, and the function that cuts what is longer.
+    pub(crate) fn of_peer(&self, address: &Address) -> Option<(usize, SendFragmented)> {
+        self.send.map(|send| (self.of(address), send))
+    }
+
+    fn of(&self, address: &Address) -> usize {
         if let Some((_, octets)) = self.of_peers.iter().rev().find(|(peer, _)| is_named(address, peer)) {
             return *octets;
         }
-        #[cfg(not(feature = "fragments"))]
-        let _ = address;
         self.usual
     }
 }
 
-#[cfg(feature = "fragments")]
 fn is_named(address: &Address, peer: &str) -> bool {
     address.address() == peer || address.host_and_port().is_some_and(|(host, _)| host == peer)
 }
 
-#[cfg(all(test, feature = "fragments"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

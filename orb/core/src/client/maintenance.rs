@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread, time::Instant};
 
+/// [`MaintenanceThread::expect`], for settings that may leave the thread out.
+pub(crate) type Schedule = fn(&Arc<MaintenanceThread>, Weak<dyn Maintained>, Duration) -> bool;
+
 /// Something that is to be looked at from time to time.
-pub(crate) trait Maintained: Send + Sync + std::fmt::Debug {
+pub(crate) trait Maintained: Send + Sync {
     /// Looks, without waiting for anybody; when it is to be looked at again, if so.
     fn maintain(&self, now: Instant) -> Option<Duration>;
 }

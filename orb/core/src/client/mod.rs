@@ -10,13 +10,8 @@
 #[cfg(feature = "asynchronous")]
 mod client_reactor;
 mod connection;
-#[cfg(feature = "caching")]
-mod connection_cache;
-#[cfg(not(feature = "caching"))]
-#[path = "connection_cache/absent.rs"]
 mod connection_cache;
 mod fragment_sizes;
-#[cfg(feature = "caching")]
 mod maintenance;
 #[cfg(all(test, shuttle))]
 mod models;
@@ -32,8 +27,10 @@ pub(crate) use client_reactor::cancelled;
 pub(crate) use client_reactor::{
     ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_here as is_client_reactor_thread,
 };
-#[cfg(feature = "batching")]
+#[cfg(feature = "asynchronous")]
 pub(crate) use connection::Buffering;
+#[cfg(feature = "server")]
+pub(crate) use connection::send_fragmented;
 #[cfg(feature = "server")]
 pub(crate) use connection::{AdoptedReader, CallbackDispatcher};
 pub(crate) use connection::{
@@ -42,16 +39,17 @@ pub(crate) use connection::{
 #[cfg(feature = "asynchronous")]
 pub(crate) use connection::{ReplyReceiver, UnsentKind, WriteLimits};
 pub(crate) use connection_cache::{CacheSettings, ConnectionCache, ConnectionSlot};
-#[cfg(feature = "caching")]
 pub use connection_cache::{ConnectionSharing, Purging};
 pub(crate) use fragment_sizes::FragmentSizes;
-#[cfg(feature = "caching")]
-pub(crate) use maintenance::MaintenanceThread;
+pub(crate) use maintenance::{MaintenanceThread, Schedule};
 #[cfg(feature = "asynchronous")]
 pub(crate) use peer::LeaseResult;
-#[cfg(feature = "batching")]
+#[cfg(feature = "asynchronous")]
 pub(crate) use peer::batches::all;
-pub(crate) use peer::{Lease, Peer};
+pub(crate) use peer::{
+    Lease, Peer,
+    purging::{CONNECTION_LIMITS, ConnectionLimits},
+};
 pub(crate) use peers::PeerTable;
 pub(crate) use settings::ClientSettings;
 pub(crate) use unsent_calls::{no_reconnecting, not_sent_in_time};

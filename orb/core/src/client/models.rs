@@ -1,7 +1,7 @@
 //! Models of threads that share a connection.
 
 mod async_calls;
-#[cfg(feature = "batching")]
+#[cfg(feature = "asynchronous")]
 mod batches;
 mod bidirectional;
 

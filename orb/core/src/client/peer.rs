@@ -12,7 +12,6 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Address, Deadline, MessageReader, is_bidirectional_only};
 
-#[cfg(feature = "caching")]
 use super::RequestLoss;
 use super::{
     CallFailure, ClientConnection, ClientSettings, ConnectionCache, no_reconnecting,
@@ -36,7 +35,7 @@ pub(crate) struct Peer {
     /// Some reference takes it for a server older than GIOP 1.2.
     is_old: AtomicBool,
     unreachable: UnreachableCache,
-    #[cfg(feature = "batching")]
+    #[cfg(feature = "asynchronous")]
     batches: batches::BatchQueues,
 }
 
@@ -58,7 +57,7 @@ impl Peer {
             cache,
             is_old: AtomicBool::new(false),
             unreachable: UnreachableCache::default(),
-            #[cfg(feature = "batching")]
+            #[cfg(feature = "asynchronous")]
             batches: batches::BatchQueues::default(),
         }
     }
@@ -82,7 +81,7 @@ impl Peer {
     }
 
     /// How many asynchronous calls wait for one.
-    #[cfg(all(feature = "asynchronous", feature = "diagnostics"))]
+    #[cfg(feature = "asynchronous")]
     pub(super) fn parked(&self) -> usize {
         self.pool.lock().parked.len()
     }
@@ -106,7 +105,7 @@ impl Peer {
             Some(connection) => Lease { peer: self, connection, fresh: false },
             None => self.lease_other(timeout)?,
         };
-        #[cfg(feature = "batching")]
+        #[cfg(feature = "asynchronous")]
         self.write_before(&lease);
         Ok(lease)
     }
@@ -137,10 +136,6 @@ impl Peer {
         timeout: Option<Duration>,
         connect: impl Fn() -> Result<ClientConnection, CallFailure>,
     ) -> Result<Lease<&Self>, CallFailure> {
-        #[cfg_attr(
-            not(feature = "caching"),
-            allow(clippy::never_loop, reason = "there is no limit that others could reach")
-        )]
         loop {
             if let Some(connection) = self.open_already(timeout)? {
                 return Ok(Lease { peer: self, connection, fresh: false });
@@ -149,7 +144,6 @@ impl Peer {
             self.finish_opening(&opened, timeout.is_some(), 1, || {});
             match opened {
                 Ok(connection) => return Ok(Lease { peer: self, connection, fresh: true }),
-                #[cfg(feature = "caching")]
                 Err(failure) if failure.loss == RequestLoss::Superseded => {}
                 Err(failure) => return Err(failure),
             }
@@ -167,7 +161,6 @@ impl Peer {
     ) {
         let mut pool = self.pool.lock();
         pool.opening -= 1;
-        #[cfg(feature = "caching")]
         if !opened.as_ref().is_err_and(is_ours) {
             self.note_outcome(&mut pool, opened.is_ok());
         }
@@ -208,7 +201,7 @@ impl Peer {
         call: &Arc<dyn ReplyReceiver>,
     ) -> Result<LeaseResult, CallFailure> {
         let leasing = self.lease_soon_or(timeout.is_some(), call, move |peer| peer.connect(timeout))?;
-        #[cfg(feature = "batching")]
+        #[cfg(feature = "asynchronous")]
         if let LeaseResult::Leased(lease) = &leasing {
             self.write_before(lease);
         }
@@ -247,7 +240,6 @@ impl Peer {
             let opened = connect(&peer).map(Arc::new);
             // It was there before those that are parked.
             let first = || match &opened {
-                #[cfg(feature = "caching")]
                 Err(failure) if failure.loss == RequestLoss::Superseded => opener.freed(),
                 opened => opener.opened(opened.as_ref().map(drop).map_err(CallFailure::clone)),
             };
@@ -297,7 +289,7 @@ impl Peer {
             (call, setting) => call.or(setting),
         };
         let deadline = timeout.map(Deadline::after);
-        let slot = self.cache.reserve(self, timeout)?;
+        let slot = self.settings.limits.map(|limits| (limits.reserve)(self, timeout)).transpose()?;
         let timeout = deadline.as_ref().map(Deadline::remaining);
         let begin = Instant::now();
         let connected = self.protocol.connect(&self.address, timeout, &self.settings.sockets);
@@ -306,7 +298,7 @@ impl Peer {
         tracing::debug!(peer = %self.address, "connected");
         let reader = MessageReader::new(self.settings.max_message, self.settings.max_unfinished);
         Ok(ClientConnection::new(Arc::clone(&self.address), transport, reader, self.statistics.clone())
-            .with_fragments_of(self.settings.fragment_sizes.of(&self.address))
+            .with_fragments_of(self.settings.fragment_sizes.of_peer(&self.address))
             .with_slot(slot))
     }
 
@@ -318,7 +310,6 @@ impl Peer {
     /// `is_limited`: a time-out may be ours and not the system's.
     fn connect_failed(&self, error: io::Error, is_limited: bool) -> CallFailure {
         self.statistics.connection_failed();
-        #[cfg(feature = "diagnostics")]
         tracing::debug!(peer = %self.address, %error, "cannot connect");
         let no = CompletionStatus::No;
         let detail = || format!("cannot connect to {}", self.address);
@@ -355,14 +346,13 @@ fn is_timeout(failure: &CallFailure) -> bool {
     failure.exception.kind() == SystemExceptionKind::Timeout
 }
 
-#[cfg(feature = "batching")]
+#[cfg(feature = "asynchronous")]
 pub(crate) mod batches;
 mod lease;
 #[cfg(all(test, shuttle))]
 mod models;
 mod pool;
-#[cfg(feature = "caching")]
-mod purging;
+pub(crate) mod purging;
 mod waiting_calls;
 
 pub(crate) use lease::Lease;

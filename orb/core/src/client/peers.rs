@@ -6,12 +6,12 @@ use std::time::Duration;
 use spandrel_giop::TransmissionCodeSets;
 use spandrel_sync::{Arc, Mutex};
 use spandrel_transport::Address;
-#[cfg(any(feature = "batching", feature = "server"))]
+#[cfg(any(feature = "asynchronous", feature = "server"))]
 use spandrel_transport::Deadline;
 
 #[cfg(feature = "server")]
 use super::ClientConnection;
-#[cfg(feature = "batching")]
+#[cfg(feature = "asynchronous")]
 use super::{CallFailure, all};
 use super::{ClientSettings, ConnectionCache, Peer};
 use crate::{
@@ -30,7 +30,7 @@ pub(crate) struct PeerTable {
     statistics: Statistics,
     peers: Mutex<Vec<(PeerKey, Arc<Peer>)>>,
     cache: Arc<ConnectionCache>,
-    #[cfg(feature = "datagrams")]
+    #[cfg(feature = "server")]
     datagrams: crate::datagrams::DatagramPeers,
 }
 
@@ -43,13 +43,13 @@ impl PeerTable {
             statistics,
             peers: Mutex::default(),
             cache,
-            #[cfg(feature = "datagrams")]
+            #[cfg(feature = "server")]
             datagrams: crate::datagrams::DatagramPeers::default(),
         }
     }
 
     /// Where requests that nobody answers may go by datagram, if that is wanted.
-    #[cfg(feature = "datagrams")]
+    #[cfg(feature = "server")]
     pub(crate) fn datagrams(
         &self,
         profile: &spandrel_giop::IiopProfile,
@@ -85,19 +85,20 @@ impl PeerTable {
         drop(peers);
         // Their connections end outside of the lock.
         drop(forgotten);
-        self.cache.join(&peer);
+        if let Some(limits) = self.settings.limits {
+            (limits.join)(&self.cache, &peer);
+        }
         peer
     }
 
     /// How many asynchronous calls wait for connections.
-    #[cfg(all(feature = "asynchronous", feature = "diagnostics"))]
+    #[cfg(feature = "asynchronous")]
     pub(crate) fn parked(&self) -> usize {
         self.peers.lock().iter().map(|(_, peer)| peer.parked()).sum()
     }
 
     /// Forgets all peers; connections close when their last call ends.
     pub(crate) fn clear(&self) {
-        #[cfg(feature = "caching")]
         self.cache.maintenance_thread().close();
         let peers = std::mem::take(&mut *self.peers.lock());
         // Their connections end outside of the lock.
@@ -125,14 +126,13 @@ impl PeerTable {
     }
 }
 
-#[cfg(feature = "caching")]
 impl Drop for PeerTable {
     fn drop(&mut self) {
         self.cache.maintenance_thread().close();
     }
 }
 
-#[cfg(feature = "batching")]
+#[cfg(feature = "asynchronous")]
 impl PeerTable {
     /// Has everything written that is buffered.
     pub(crate) fn flush(&self, deadline: Option<&Deadline>) -> Result<(), CallFailure> {

@@ -19,7 +19,6 @@ pub(crate) struct RequestDeadline {
     /// Nobody waits for the answer after that.
     pub(crate) answer: Option<Instant>,
     /// It must not be begun before that.
-    #[cfg(feature = "policies")]
     pub(crate) start: Option<Instant>,
     /// It must not be begun after that.
     pub(crate) delivery: Option<Instant>,

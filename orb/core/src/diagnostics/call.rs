@@ -29,6 +29,18 @@ impl InterfaceLabel {
     }
 }
 
+/// The diagnostics of one call.
+pub(crate) trait CallObserver {
+    /// The request is about to be sent over a connection, or, without one, served by this ORB.
+    fn sent(
+        &self,
+        connection: Option<(&ConnectionMetrics, &dyn fmt::Display)>,
+        key: &[u8],
+        request_id: u32,
+        octets: usize,
+    );
+}
+
 /// What is known of a call for those who watch it.
 pub(crate) struct WatchedCall {
     metrics: Option<Arc<Metrics>>,
@@ -70,26 +82,6 @@ impl WatchedCall {
         self.span.in_scope(act)
     }
 
-    /// Its request goes over a connection, or, without one, stays in this ORB.
-    pub(crate) fn sent(
-        &self,
-        connection: Option<(&ConnectionMetrics, &dyn fmt::Display)>,
-        key: &[u8],
-        request_id: u32,
-        octets: usize,
-    ) {
-        self.span.record("request_id", request_id).record("object", field::display(Key(key)));
-        match connection {
-            Some((metered, peer)) => {
-                self.span.record("connection", field::display(peer));
-                if let Some(metrics) = &self.metrics {
-                    metrics.on_connection(metered, Side::Client, || peer.to_string(), octets);
-                }
-            }
-            None => drop(self.span.record("connection", "this ORB")),
-        }
-    }
-
     /// It has ended, with a reply of this status, or none.
     pub(crate) fn end(&self, interface: &str, operation: &str, outcome: Result<Option<ReplyStatus>, &SystemException>) {
         let outcome = match outcome {
@@ -115,6 +107,27 @@ impl WatchedCall {
         self.span.in_scope(|| tracing::debug!(target: "spandrel::call", ?time, "ended"));
         if let Some(metrics) = &self.metrics {
             metrics.ended(Side::Client, (interface, operation), outcome, time);
+        }
+    }
+}
+
+impl CallObserver for WatchedCall {
+    fn sent(
+        &self,
+        connection: Option<(&ConnectionMetrics, &dyn fmt::Display)>,
+        key: &[u8],
+        request_id: u32,
+        octets: usize,
+    ) {
+        self.span.record("request_id", request_id).record("object", field::display(Key(key)));
+        match connection {
+            Some((metered, peer)) => {
+                self.span.record("connection", field::display(peer));
+                if let Some(metrics) = &self.metrics {
+                    metrics.on_connection(metered, Side::Client, || peer.to_string(), octets);
+                }
+            }
+            None => drop(self.span.record("connection", "this ORB")),
         }
     }
 }

@@ -25,7 +25,7 @@ use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
-pub(crate) use call::{InterfaceLabel, WatchedCall};
+pub(crate) use call::{CallObserver, InterfaceLabel, WatchedCall};
 #[cfg(feature = "asynchronous")]
 use endpoint::Endpoint;
 #[cfg(feature = "asynchronous")]
@@ -39,9 +39,13 @@ pub(crate) use request::WatchedRequest;
 pub(crate) use trace::TraceSourceSetting;
 pub use trace::{MAX_STATE, TraceContext, TraceContextError, TracePropagation, TraceScope, TraceSource};
 
+use crate::object::Ask;
+
 /// What is wanted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DiagnosticsSettings {
+    /// Makes calls that are observed. A program that never sets it does not contain the observers.
+    pub(crate) ask: Option<Ask>,
     /// The most histograms on each side; none: nothing is measured.
     pub(crate) metrics: Option<usize>,
     pub(crate) trace: TracePropagation,
@@ -54,6 +58,7 @@ pub(crate) struct DiagnosticsSettings {
 /// What an ORB has for those who watch it.
 #[derive(Debug)]
 pub(crate) struct Diagnostics {
+    ask: Option<Ask>,
     metrics: Option<Arc<Metrics>>,
     trace: TracePropagation,
     source: Option<TraceSourceSetting>,
@@ -65,9 +70,10 @@ pub(crate) struct Diagnostics {
 
 impl Diagnostics {
     pub(crate) fn new(settings: &DiagnosticsSettings) -> Self {
-        let DiagnosticsSettings { metrics, trace, source, .. } = settings.clone();
+        let DiagnosticsSettings { ask, metrics, trace, source, .. } = settings.clone();
         let traces = trace == TracePropagation::Yes || trace != TracePropagation::No && source.is_some();
         Self {
+            ask,
             is_wanted: metrics.is_some() || traces,
             metrics: metrics.map(Metrics::new).map(Arc::new),
             trace,
@@ -75,6 +81,12 @@ impl Diagnostics {
             #[cfg(feature = "asynchronous")]
             endpoint: OnceLock::new(),
         }
+    }
+
+    /// Makes a call that is observed; `None` if calls of this thread are not.
+    #[inline]
+    pub(crate) fn ask(&self) -> Option<Ask> {
+        if self.is_watched() { self.ask } else { None }
     }
 
     /// Whether a call that this thread makes is watched.

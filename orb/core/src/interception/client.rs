@@ -272,10 +272,7 @@ impl<'r> ClientRequestInfo<'r> {
     /// INV_POLICY if no policy of this type is in force; BAD_INV_ORDER in `send_poll`.
     pub fn request_policy(&self, policy_type: PolicyType) -> Result<Policy, SystemException> {
         self.not_at_poll()?;
-        #[cfg(feature = "policies")]
         let policy = self.target.policy(policy_type)?;
-        #[cfg(not(feature = "policies"))]
-        let policy = None;
         policy.ok_or_else(|| {
             SystemException::inv_policy(minor::UNKNOWN_POLICY_TYPE, CompletionStatus::No)
                 .with_detail(|| format!("no policy of type {policy_type} is in force"))

@@ -1,7 +1,6 @@
 //! Initialisers: how services register their interceptors with an ORB that they do not make themselves (16.7).
 
 use spandrel_giop::SystemException;
-#[cfg(feature = "urls")]
 use spandrel_giop::{CompletionStatus, minor};
 use spandrel_sync::Arc;
 
@@ -9,9 +8,7 @@ use super::{ClientRequestInterceptor, CodecFactory, DuplicateName, RegisteredInt
 #[cfg(feature = "server")]
 use super::{IorInterceptor, ServerRequestInterceptor};
 use crate::Orb;
-#[cfg(feature = "urls")]
 use crate::{InvalidName, ObjectRef};
-#[cfg(feature = "policies")]
 use crate::{PolicyType, policies::PolicyFactory};
 
 /// A service's part in the making of an ORB (`ORBInitializer`, 16.7.1).
@@ -41,7 +38,6 @@ pub struct OrbInitInfo<'i> {
     registered: &'i mut RegisteredInterceptors,
     orb: &'i Orb,
     /// What others need is registered.
-    #[cfg(feature = "urls")]
     is_post: bool,
 }
 
@@ -62,7 +58,6 @@ impl OrbInitInfo<'_> {
     ///
     /// # Errors
     /// [`InvalidName`] for a name that is empty or taken.
-    #[cfg(feature = "urls")]
     pub fn register_initial_reference(&mut self, name: &str, object: &ObjectRef) -> Result<(), InvalidName> {
         self.orb.register_initial_reference(name, object)
     }
@@ -71,7 +66,6 @@ impl OrbInitInfo<'_> {
     ///
     /// # Errors
     /// BAD_INV_ORDER in `pre_init`; as `Orb::resolve_initial_references`.
-    #[cfg(feature = "urls")]
     pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, SystemException> {
         if !self.is_post {
             return Err(SystemException::bad_inv_order(minor::INVALID_PI_CALL, CompletionStatus::No)
@@ -121,7 +115,6 @@ impl OrbInitInfo<'_> {
     ///
     /// # Errors
     /// BAD_INV_ORDER if somebody is registered for the type.
-    #[cfg(feature = "policies")]
     pub fn register_policy_factory(
         &mut self,
         policy_type: PolicyType,
@@ -139,12 +132,7 @@ pub(crate) fn initialize(orb: &Orb, mut registered: RegisteredInterceptors) -> R
     let initializers = std::mem::take(&mut registered.initializers);
     for is_post in [false, true] {
         for initializer in &initializers {
-            let info = &mut OrbInitInfo {
-                registered: &mut registered,
-                orb,
-                #[cfg(feature = "urls")]
-                is_post,
-            };
+            let info = &mut OrbInitInfo { registered: &mut registered, orb, is_post };
             if is_post { initializer.post_init(info) } else { initializer.pre_init(info) }?;
         }
     }

@@ -10,7 +10,7 @@
 //! is decided where calls are made (`invocation`, `asynchronous`, `server`). No lock of ours is held while an interceptor runs, so that
 //! it may call objects itself; one that panics has raised UNKNOWN.
 //!
-//! Without the feature `interceptors` none of this exists, and the places that would call it are empty.
+//! A program that registers no client interceptor does not contain the calls among them: registering one sets the function that makes them.
 
 mod client;
 mod codec;

@@ -13,7 +13,7 @@ use super::{
 };
 #[cfg(feature = "server")]
 use super::{IorInterceptor, ServerRequestInterceptor};
-use crate::Orb;
+use crate::{ObjectRef, Orb, object::Ask};
 
 /// Another interceptor of the same kind has the same name (16.7.2.1).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -29,6 +29,8 @@ pub(crate) struct RegisteredInterceptors {
     pub(super) server: Vec<Arc<dyn ServerRequestInterceptor>>,
     #[cfg(feature = "server")]
     pub(super) ior: Vec<Arc<dyn IorInterceptor>>,
+    /// Makes calls among the client interceptors, if there are any. A program without client interceptors does not contain it.
+    ask: Option<Ask>,
     /// How many slots were allocated.
     pub(super) slots: u32,
 }
@@ -41,6 +43,7 @@ impl RegisteredInterceptors {
     pub(crate) fn add_client(&mut self, interceptor: Arc<dyn ClientRequestInterceptor>) -> Result<(), DuplicateName> {
         check_name(self.client.iter().map(|other| other.name()), interceptor.name())?;
         self.client.push(interceptor);
+        self.ask = Some(ObjectRef::ask_intercepted);
         Ok(())
     }
 
@@ -120,6 +123,12 @@ impl Interception {
         let ours = self.registered.set(registered);
         debug_assert!(ours.is_ok(), "an ORB is made once");
         self.sides.store(client | server, Ordering::Release);
+    }
+
+    /// Makes calls among the client interceptors; `None` without such.
+    #[inline]
+    pub(crate) fn ask(&self) -> Option<Ask> {
+        if self.sides.load(Ordering::Acquire) & CLIENT == 0 { None } else { self.registered.get()?.ask }
     }
 
     /// Those that requests of this ORB's clients pass.

@@ -3,7 +3,7 @@
 use spandrel_cdr::{Decoder, Limits};
 use spandrel_giop::{
     CONTEXT_EXCEPTION_DETAIL, CompletionStatus, ContextLimits, MessageType, ReplyHeader, ReplyStatus, SystemException,
-    presentable, read_exception_detail,
+    printable_text, read_exception_detail,
 };
 
 use crate::client::Reply;
@@ -47,5 +47,5 @@ fn behind(rest: &mut Decoder<'_>) -> Option<String> {
     if rest.remaining() == 0 {
         return None;
     }
-    rest.str().ok().map(|text| presentable(&text))
+    rest.str().ok().map(|text| printable_text(&text))
 }

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use spandrel_cdr::{CdrError, Encoder};
-use spandrel_giop::{CompletionStatus, ResponseFlags, ServiceContext, SystemException, ids};
+use spandrel_cdr::Encoder;
+#[cfg(feature = "server")]
+use spandrel_giop::ResponseFlags;
+use spandrel_giop::{CompletionStatus, ServiceContext, SystemException, ids};
 use spandrel_sync::Arc;
 use spandrel_transport::Deadline;
 
 #[cfg(feature = "asynchronous")]
 use super::await_reply;
-#[cfg(feature = "batching")]
-use crate::client::Buffering;
 #[cfg(feature = "server")]
 use crate::server::collocated;
 use crate::{
@@ -18,32 +18,9 @@ use crate::{
     client::{CallFailure, ClientConnection, Reply, ReplyKind},
     connection_contexts::ConnectionContexts,
     destination::Destination,
-    diagnostics::WatchedCall,
+    object::CallKind,
     scratch,
 };
-
-/// Writes the arguments; called again for each attempt.
-pub(super) type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>;
-
-/// What is being asked of the object.
-#[derive(Clone, Copy)]
-pub(super) enum CallKind<'f, 'a> {
-    Request {
-        operation: &'f str,
-        response: ResponseFlags,
-        #[cfg(feature = "interceptors")]
-        is_one_way: bool,
-        marshal: Marshal<'f, 'a>,
-        /// What goes with it besides what its connection needs.
-        contexts: &'f [ServiceContext],
-        /// How it is buffered, if nobody waits until it is written.
-        #[cfg(feature = "batching")]
-        buffering: Option<Buffering>,
-        /// What those have of it who watch it.
-        watched: Option<&'f WatchedCall>,
-    },
-    Locate,
-}
 
 /// One request on one connection.
 pub(super) fn exchange(
@@ -67,11 +44,11 @@ pub(super) fn exchange(
     let introduction = (!connection.has_sent_contexts()).then(|| ConnectionContexts::new(orb, connection, destination));
     let sent = introduction.as_ref().map_or(&[][..], |introduction| &introduction.contexts);
     let written = question.write(&mut out, destination, request_id, sent, deadline);
-    if let CallKind::Request { watched: Some(call), .. } = question {
+    if let CallKind::Request { observer: Some(call), .. } = question {
         call.sent(Some((connection.metrics(), connection.peer())), &destination.object_key, request_id, out.position());
     }
     let mut sent = written.and_then(|()| match question {
-        #[cfg(feature = "batching")]
+        #[cfg(feature = "asynchronous")]
         CallKind::Request { buffering: Some(buffering), .. } => {
             let (limit, maintenance_thread) = (destination.peer.bounds().octets, destination.peer.maintenance_thread());
             connection.one_way_soon(&out, buffering, limit, maintenance_thread, deadline).map(|()| None)
@@ -112,7 +89,7 @@ pub(super) fn exchange_here(
     // Both sides know already how text is coded.
     let request_id = orb.locals().request_id();
     let written = question.write(&mut out, destination, request_id, &[], None);
-    if let CallKind::Request { watched: Some(call), .. } = question {
+    if let CallKind::Request { observer: Some(call), .. } = question {
         call.sent(None, &destination.object_key, request_id, out.position());
     }
     let message = written.and_then(|()| collocated::deliver(&out));
@@ -134,7 +111,7 @@ impl<'a> CallKind<'_, 'a> {
     }
 
     /// Whether it has been sent by datagram, since nobody answers it and that is wanted.
-    #[cfg(feature = "datagrams")]
+    #[cfg(feature = "server")]
     #[inline]
     pub(super) fn uses_datagram(
         &self,

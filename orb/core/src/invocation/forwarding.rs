@@ -67,7 +67,6 @@ impl ObjectRef {
     ///
     /// # Errors
     /// OBJECT_NOT_EXIST if there is no such object; the system exception that ended the question.
-    #[cfg(feature = "policies")]
     pub fn validate_connection(&self) -> Result<(bool, Vec<crate::Policy>), SystemException> {
         self.note_bound(false);
         let mut history = ForwardHistory::default();
@@ -90,7 +89,7 @@ impl ObjectRef {
 
     /// The server wants to be told in another way which object is meant; it is, from now on.
     fn readdress_as_asked(&self, reply: &Reply, attempts: &mut RetryState) -> Result<ReplyAction, SystemException> {
-        if cfg!(not(feature = "policies")) {
+        if false {
             return Err(SystemException::no_implement(0, CompletionStatus::No));
         }
         let asked = AddressingDisposition::decode(&mut self.results(reply))

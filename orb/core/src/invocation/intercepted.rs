@@ -4,13 +4,13 @@
 
 use spandrel_giop::{CompletionStatus, ReplyStatus, SystemException};
 
-use super::{CallKind, Deadline, ProfileSelector, ReplyAction, RetryState, exchange};
+use super::{Deadline, ProfileSelector, ReplyAction, RetryState, exchange};
 use crate::{
     ObjectRef,
     client::{CallFailure, Reply, ReplyKind, not_sent_in_time},
     destination::Destination,
     interception::{self, ClientFlow, OutgoingContexts, RequestOutcome, ResponseRequest},
-    object::Permanence,
+    object::{CallKind, Permanence},
     policies::CallPolicies,
 };
 
@@ -34,17 +34,15 @@ enum AttemptResult {
 impl ObjectRef {
     /// As `ask`, past the interceptors.
     #[cold]
-    pub(super) fn ask_intercepted(&self, question: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
+    pub(crate) fn ask_intercepted(&self, question: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
         let CallKind::Request { operation, response, is_one_way, .. } = *question else {
             return Err(SystemException::internal(0, CompletionStatus::No));
         };
         let call_policies = self.call_policies();
-        #[cfg(feature = "policies")]
         if let Some(starts) = &call_policies.starts {
             starts.hold_request(self.orb(), call_policies.deadline.as_ref())?;
         }
         let answer = self.ask_intercepted_on(question, operation, (response, is_one_way), &call_policies)?;
-        #[cfg(feature = "policies")]
         if let Some(starts) = &call_policies.starts {
             starts.hold_reply(self.orb())?;
         }

@@ -174,7 +174,6 @@ impl ProfileSelector {
     }
 
     /// Why none could be connected to, once all have been tried.
-    #[cfg(feature = "interceptors")]
     pub(super) fn take_failure(&mut self) -> Option<CallFailure> {
         if self.index().is_some() { None } else { self.failure.take() }
     }

@@ -2,11 +2,13 @@
 
 #[cfg(feature = "asynchronous")]
 use crate::WaitStrategy;
-#[cfg(feature = "caching")]
 use crate::{ConnectionSharing, Purging};
 use std::time::Duration;
 
-use crate::OrbBuilder;
+use crate::{
+    OrbBuilder,
+    client::{CONNECTION_LIMITS, CacheSettings, MaintenanceThread, Schedule},
+};
 
 impl OrbBuilder {
     /// How long connecting may take; without it, as long as the system tries.
@@ -41,49 +43,61 @@ impl OrbBuilder {
         self
     }
 
+    /// Adds limits on the connections to servers: their number, their idle time, and how calls share them. The methods that set one of
+    /// these limits add them, too.
+    #[must_use]
+    pub fn connection_limits(mut self) -> Self {
+        if self.client.limits.is_none() {
+            self.client.limits = Some(&CONNECTION_LIMITS);
+            self.client.cache = CacheSettings::default();
+        }
+        self
+    }
+
     /// How many connections to servers may be open, over all of them (default 1,024, at least 1). Beyond, one that nobody uses is
     /// [closed](Self::purging); if all are in use, calls share those that are open to their server, or wait, and end in
     /// NO_RESOURCES when their time is up.
     #[must_use]
-    #[cfg(feature = "caching")]
-    pub fn max_client_connections(mut self, connections: usize) -> Self {
-        self.client.cache.limit = connections.max(1);
-        self
+    pub fn max_client_connections(self, connections: usize) -> Self {
+        let mut this = self.connection_limits();
+        this.client.cache.limit = connections.max(1);
+        this
     }
 
     /// Which connections are closed to make room for others (default [`Purging::LeastRecentlyUsed`]).
     #[must_use]
-    #[cfg(feature = "caching")]
-    pub fn purging(mut self, strategy: Purging) -> Self {
-        self.client.cache.purging = strategy;
-        self
+    pub fn purging(self, strategy: Purging) -> Self {
+        let mut this = self.connection_limits();
+        this.client.cache.purging = strategy;
+        this
     }
 
     /// How calls share the connections to one server (default [`ConnectionSharing::Mixed`]).
     #[must_use]
-    #[cfg(feature = "caching")]
-    pub fn connection_sharing(mut self, sharing: ConnectionSharing) -> Self {
-        self.client.cache.sharing = sharing;
-        self
+    pub fn connection_sharing(self, sharing: ConnectionSharing) -> Self {
+        let mut this = self.connection_limits();
+        this.client.cache.sharing = sharing;
+        this
     }
 
     /// How long a connection to a server may lie idle before it is closed, or up to a quarter longer; `None` never closes one. With
     /// this a thread looks after them. Without, it is 180 s, and they are looked at when others are opened.
     #[must_use]
-    #[cfg(feature = "caching")]
-    pub fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        (self.client.cache.idle, self.client.cache.is_punctual) = (timeout, timeout.is_some());
-        self
+    pub fn idle_timeout(self, timeout: Option<Duration>) -> Self {
+        let mut this = self.connection_limits();
+        this.client.cache.idle = timeout;
+        this.client.cache.schedule = timeout.map(|_| MaintenanceThread::expect as Schedule);
+        this
     }
 
     /// How long a server that could not be connected to is left alone: `first` after the first time, twice as long after each
     /// further one, at most `longest`. Calls that would connect meanwhile end in TRANSIENT at once, or go on to the reference's next
     /// address. Without this each call tries.
     #[must_use]
-    #[cfg(feature = "caching")]
-    pub fn reconnect_backoff(mut self, first: Duration, longest: Duration) -> Self {
-        self.client.cache.backoff = (!first.is_zero()).then_some((first, longest.max(first)));
-        self
+    pub fn reconnect_backoff(self, first: Duration, longest: Duration) -> Self {
+        let mut this = self.connection_limits();
+        this.client.cache.backoff = (!first.is_zero()).then_some((first, longest.max(first)));
+        this
     }
 
     /// How many requests may wait for their replies on one connection before further asynchronous ones are refused with TRANSIENT
@@ -117,7 +131,7 @@ impl OrbBuilder {
     /// not). Those with the sync scopes NONE and WITH_TRANSPORT then may be lost, or overtake each other, without anybody's knowing. What is too
     /// long for a datagram goes by a connection, and so does everything while there are client interceptors.
     #[must_use]
-    #[cfg(feature = "datagrams")]
+    #[cfg(feature = "server")]
     pub fn datagrams(mut self, is_on: bool) -> Self {
         self.client.sends_datagrams = is_on;
         self

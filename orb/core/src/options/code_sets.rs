@@ -1,7 +1,6 @@
 //! Which code sets text is sent in.
 
 use spandrel_cdr::{CharSet, WcharSet};
-#[cfg(feature = "code-sets")]
 use spandrel_giop::TransmissionCodeSets;
 
 use crate::OrbBuilder;
@@ -28,7 +27,6 @@ impl OrbBuilder {
     ///
     /// A server takes whatever a client has chosen, if it is known.
     #[must_use]
-    #[cfg(feature = "code-sets")]
     pub fn conversion_char_sets(mut self, char_sets: impl IntoIterator<Item = CharSet>) -> Self {
         self.settings.code_sets.char_conversion = Some(char_sets.into_iter().collect());
         self
@@ -36,14 +34,12 @@ impl OrbBuilder {
 
     /// The same for wide text. Unless set, references offer UTF-16, and clients choose any that is known.
     #[must_use]
-    #[cfg(feature = "code-sets")]
     pub fn conversion_wchar_sets(mut self, wchar_sets: impl IntoIterator<Item = WcharSet>) -> Self {
         self.settings.code_sets.wchar_conversion = Some(wchar_sets.into_iter().collect());
         self
     }
 }
 
-#[cfg(feature = "code-sets")]
 impl OrbBuilder {
     /// The code set that a server is taken to know whose reference names none, such as a `corbaloc:` (default ISO 8859-1, which is all that
     /// the standard grants). It is told so.
@@ -61,6 +57,6 @@ impl OrbBuilder {
     }
 
     fn assumed(&mut self) -> &mut TransmissionCodeSets {
-        self.settings.code_sets.assumed.get_or_insert(TransmissionCodeSets::UNSAID)
+        self.settings.code_sets.assumed.get_or_insert(TransmissionCodeSets::UNNEGOTIATED)
     }
 }

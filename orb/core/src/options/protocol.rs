@@ -1,7 +1,6 @@
 //! What is written and what is read: versions, fragments, and how much of everything a message may have.
 
 use spandrel_cdr::{ByteOrder, GiopVersion};
-#[cfg(feature = "policies")]
 use spandrel_giop::AddressingDisposition;
 
 use crate::OrbBuilder;
@@ -28,7 +27,6 @@ impl OrbBuilder {
     /// How requests say which object they are for (default: by its key; `omniORB` calls it `giopTargetAddressMode`). Servers may ask for
     /// another way, and get it. Before GIOP 1.2 there is only the key.
     #[must_use]
-    #[cfg(feature = "policies")]
     pub fn target_addressing(mut self, addressing: AddressingDisposition) -> Self {
         self.settings.wire.addressing = addressing;
         self
@@ -50,7 +48,6 @@ impl OrbBuilder {
     /// asks and says where objects are can be cut; GIOP 1.0 has no fragments, and in 1.1 only messages with long runs of octets, text or
     /// numbers of at most four octets are cut. Fragments that are received are always understood (9.4.9).
     #[must_use]
-    #[cfg(feature = "fragments")]
     pub fn fragment_size(mut self, octets: Option<usize>) -> Self {
         let octets = fragment_size(octets);
         self.client.fragment_sizes.set(octets);
@@ -64,7 +61,6 @@ impl OrbBuilder {
     /// The same for requests to one peer, by its host, or host and port: `host`, `host:2809`, `[::1]:2809`; for another family than TCP by
     /// its address.
     #[must_use]
-    #[cfg(feature = "fragments")]
     pub fn fragment_size_for(mut self, peer: impl Into<String>, octets: Option<usize>) -> Self {
         self.client.fragment_sizes.set_for(peer.into(), fragment_size(octets));
         self
@@ -146,7 +142,6 @@ impl OrbBuilder {
     }
 }
 
-#[cfg(feature = "fragments")]
 fn fragment_size(octets: Option<usize>) -> usize {
     octets.map_or(usize::MAX, |octets| octets.max(spandrel_giop::MIN_FRAGMENT))
 }

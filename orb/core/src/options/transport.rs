@@ -1,6 +1,9 @@
 //! How an ORB is told which transports it uses.
 
-use spandrel_transport::scheme_of;
+use spandrel_sync::Arc;
+#[cfg(feature = "server")]
+use spandrel_transport::AddressSelection;
+use spandrel_transport::{TransportSelection, scheme_of};
 
 use crate::OrbBuilder;
 
@@ -9,9 +12,23 @@ impl OrbBuilder {
     /// listened at. Default: all, the cheapest first (`shm`, `uds`, then those between hosts).
     #[must_use]
     pub fn transports<T: AsRef<str>>(mut self, schemes: impl IntoIterator<Item = T>) -> Self {
-        self.selection.schemes =
-            Some(schemes.into_iter().map(|scheme| scheme_of(scheme.as_ref()).to_owned()).collect());
+        let mut selection = self.selection();
+        selection.schemes = Some(schemes.into_iter().map(|scheme| scheme_of(scheme.as_ref()).to_owned()).collect());
+        self.select(selection);
         self
+    }
+
+    /// The selection so far.
+    fn selection(&self) -> TransportSelection {
+        self.selection.as_deref().cloned().unwrap_or_default()
+    }
+
+    fn select(&mut self, selection: TransportSelection) {
+        let selection = Arc::new(selection);
+        self.selection = Some(Arc::clone(&selection));
+        #[cfg(feature = "server")]
+        self.server.protocols.select(Arc::clone(&selection) as Arc<dyn AddressSelection>);
+        self.protocols.select(selection);
     }
 
     /// Adds rules, separated by `;`, which addresses are called, by which transports, in order of preference:
@@ -20,7 +37,9 @@ impl OrbBuilder {
     /// # Errors
     /// What is expected.
     pub fn client_transport_rule(mut self, rules: &str) -> Result<Self, &'static str> {
-        self.selection.rules.add(rules)?;
+        let mut selection = self.selection();
+        selection.rules.add(rules)?;
+        self.select(selection);
         Ok(self)
     }
 

@@ -130,7 +130,6 @@ impl Orb {
     ///
     /// # Errors
     /// BAD_INV_ORDER if the ORB is shut down meanwhile.
-    #[cfg(feature = "policies")]
     pub(crate) fn wait_until(&self, at: spandrel_sync::time::Instant) -> Result<(), SystemException> {
         self.0.main.wait_for(at.saturating_duration_since(spandrel_sync::time::Instant::now()));
         self.check_running()
@@ -170,7 +169,6 @@ impl Orb {
             held::assert_none("an adapter");
             adapter.close();
         }
-        #[cfg(feature = "interceptors")]
         self.0.interception.destroy();
         self.diagnostics().close();
     }

@@ -1,15 +1,14 @@
 //! What is in force for a call that begins now: what the reference, the thread and the ORB say, and until when whoever waits for it has time.
 
+use std::time::Duration;
+
 use spandrel_transport::Deadline;
 
-#[cfg(feature = "policies")]
-use super::{EarliestDelivery, current};
-use super::{PolicyValues, RebindPolicy};
-use crate::ObjectRef;
+use super::{PolicyValues, RebindPolicy, StartTimes};
 #[cfg(feature = "server")]
 use crate::deadlines;
-#[cfg(any(feature = "policies", feature = "server"))]
 use crate::thread_policy;
+use crate::{ObjectRef, Orb};
 
 /// What a call goes by that begins now.
 #[derive(Debug)]
@@ -17,36 +16,45 @@ pub(crate) struct CallPolicies {
     pub(crate) deadline: Option<Deadline>,
     pub(crate) rebind: RebindPolicy,
     /// What must not be delivered yet.
-    #[cfg(feature = "policies")]
-    pub(crate) starts: Option<EarliestDelivery>,
+    pub(crate) starts: Option<Box<dyn StartTimes>>,
 }
+
+/// Looks up the policies that [`PolicyValues`] only announce. An ORB has it once a policy was set; a program that sets none does not
+/// contain it.
+pub(crate) struct PolicyResolver {
+    /// The values of the calling thread's policies.
+    thread: fn(&Orb) -> PolicyValues,
+    /// The deadline of a call that begins now, where more than its round trip is limited.
+    limits: fn(&ObjectRef, Option<Duration>) -> Option<Deadline>,
+    start_times: fn(&ObjectRef) -> Option<Box<dyn StartTimes>>,
+}
+
+pub(super) static RESOLVER: PolicyResolver = PolicyResolver {
+    thread: super::current::policy_values,
+    limits: ObjectRef::limits,
+    start_times: ObjectRef::start_times,
+};
 
 impl ObjectRef {
     /// The policies in force for this thread's calls.
     pub(crate) fn policy_values(&self) -> PolicyValues {
         let own = self.own_quality();
-        #[cfg(feature = "policies")]
-        let own = if thread_policy::are_there() { own.or(current::policy_values(self.orb())) } else { own };
+        let resolver = self.orb().policy_resolver().filter(|_| thread_policy::are_there());
+        let own = resolver.map_or(own, |resolver| own.or((resolver.thread)(self.orb())));
         own.or(self.orb().policy_values().get())
     }
 
     #[inline]
     pub(crate) fn call_policies(&self) -> CallPolicies {
         if self.has_policies() {
-            return self.terms_set();
+            return self.set_policies();
         }
-        CallPolicies {
-            deadline: None,
-            rebind: RebindPolicy::default(),
-            #[cfg(feature = "policies")]
-            starts: None,
-        }
+        CallPolicies { deadline: None, rebind: RebindPolicy::default(), starts: None }
     }
 
     /// True if there may be policies for this thread's calls.
     #[inline]
     pub(crate) fn has_policies(&self) -> bool {
-        #[cfg(any(feature = "policies", feature = "server"))]
         if thread_policy::are_there() {
             return true;
         }
@@ -55,21 +63,16 @@ impl ObjectRef {
 
     /// Where there are policies.
     #[inline(never)]
-    fn terms_set(&self) -> CallPolicies {
+    fn set_policies(&self) -> CallPolicies {
         let policy_values = self.policy_values();
-        #[cfg(feature = "policies")]
-        let (own, starts) = match policy_values.is_limited() {
-            true => (self.limits(policy_values.round_trip()), self.starts()),
-            false => (policy_values.round_trip().map(Deadline::after), None),
+        let round_trip = policy_values.round_trip();
+        let (own, starts) = match self.orb().policy_resolver() {
+            Some(resolver) if policy_values.is_limited() => {
+                ((resolver.limits)(self, round_trip), (resolver.start_times)(self))
+            }
+            _ => (round_trip.map(Deadline::after), None),
         };
-        #[cfg(not(feature = "policies"))]
-        let own = policy_values.round_trip().map(Deadline::after);
-        CallPolicies {
-            deadline: self.within_inherited(own),
-            rebind: policy_values.rebind(),
-            #[cfg(feature = "policies")]
-            starts,
-        }
+        CallPolicies { deadline: self.within_inherited(own), rebind: policy_values.rebind(), starts }
     }
 
     /// Not later than whoever waits for what this thread serves has time.

@@ -5,34 +5,28 @@
 //! is a `Messaging::PolicyValueSeq` (CORBA 3.3 Part 1, 17.3.1; Part 2, 9.7.1).
 
 use std::time::Duration;
-#[cfg(feature = "policies")]
 use std::time::SystemTime;
 
-#[cfg(all(feature = "policies", feature = "server"))]
+#[cfg(feature = "server")]
 use spandrel_cdr::Decode;
 use spandrel_cdr::{ByteOrder, GiopVersion, Wire};
 #[cfg(feature = "server")]
 use spandrel_cdr::{CdrError, Decoder};
-#[cfg(feature = "policies")]
 use spandrel_cdr::{Encode, Encoder};
-#[cfg(feature = "policies")]
 use spandrel_giop::ServiceContext;
 #[cfg(feature = "server")]
 use spandrel_giop::ServiceContexts;
 use spandrel_giop::ids;
 #[cfg(feature = "server")]
 use spandrel_sync::time::Instant;
-#[cfg(feature = "policies")]
 use spandrel_transport::Deadline;
 
-#[cfg(feature = "policies")]
 use super::{UtcT, values};
 #[cfg(feature = "server")]
 use crate::deadlines::RequestDeadline;
 
 /// Whether requests with a deadline say so, and how (`-ORBDeadlineContext`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[cfg(feature = "policies")]
 pub enum DeadlineContext {
     /// To servers of our kind, as the time that is left: no clock has to agree with another.
     #[default]
@@ -45,7 +39,6 @@ pub enum DeadlineContext {
     None,
 }
 
-#[cfg(feature = "policies")]
 impl DeadlineContext {
     pub(crate) fn says_remaining(self) -> bool {
         matches!(self, Self::Remaining | Self::Both)
@@ -57,15 +50,12 @@ impl DeadlineContext {
 }
 
 /// `IOP::INVOCATION_POLICIES`.
-#[cfg(feature = "policies")]
 const INVOCATION_POLICIES: u32 = 7;
 /// No limit.
 const FOR_EVER: u64 = u64::MAX;
 /// How many octets of our context are written anew for each request: its last ones.
-#[cfg(feature = "policies")]
 const END_OCTETS: usize = 16;
 /// What comes before them: the order, and padding.
-#[cfg(feature = "policies")]
 const START: [u8; 8] = [0; 8];
 
 fn wire() -> Wire {
@@ -73,17 +63,15 @@ fn wire() -> Wire {
 }
 
 /// Our context for a header that is kept.
-#[cfg(feature = "policies")]
 pub(crate) fn kept_context() -> ServiceContext {
     ServiceContext { id: ids::CONTEXT_REMAINING_TIME, data: [&START[..], &[0xff; END_OCTETS]].concat() }
 }
 
 /// What our context ends in now. `is_awaited`: somebody waits for the answer.
-#[cfg(feature = "policies")]
 pub(crate) fn remaining_end(deadline: &Deadline, is_awaited: bool) -> [u8; END_OCTETS] {
     let span = |left: Duration| u64::try_from(left.as_nanos() / 100).unwrap_or(FOR_EVER);
-    let answer = if is_awaited { deadline.to_answer().map_or(FOR_EVER, span) } else { FOR_EVER };
-    let delivery = deadline.to_deliver().map_or(FOR_EVER, span);
+    let answer = if is_awaited { deadline.left_for_reply().map_or(FOR_EVER, span) } else { FOR_EVER };
+    let delivery = deadline.left_for_delivery().map_or(FOR_EVER, span);
     let mut end = [0; END_OCTETS];
     end[..8].copy_from_slice(&answer.to_be_bytes());
     end[8..].copy_from_slice(&delivery.to_be_bytes());
@@ -91,7 +79,6 @@ pub(crate) fn remaining_end(deadline: &Deadline, is_awaited: bool) -> [u8; END_O
 }
 
 /// The contexts of a request with this deadline, in the forms that are wanted.
-#[cfg(feature = "policies")]
 pub(crate) fn written_contexts(
     deadline: &Deadline,
     is_awaited: bool,
@@ -109,12 +96,11 @@ pub(crate) fn written_contexts(
     contexts
 }
 
-#[cfg(feature = "policies")]
 fn absolute(deadline: &Deadline, is_awaited: bool) -> Option<ServiceContext> {
     let now = SystemTime::now();
     let limits = [
-        (values::REQUEST_END_TIME, deadline.to_deliver()),
-        (values::REPLY_END_TIME, deadline.to_answer().filter(|_| is_awaited)),
+        (values::REQUEST_END_TIME, deadline.left_for_delivery()),
+        (values::REPLY_END_TIME, deadline.left_for_reply().filter(|_| is_awaited)),
     ];
     let end = |left| UtcT::from_system_time(now.checked_add(left)?);
     let ends: Vec<(u32, UtcT)> = limits.into_iter().filter_map(|(of, left)| Some((of, end(left?)?))).collect();
@@ -150,7 +136,6 @@ impl RequestDeadline {
         if let Some(data) = contexts.find(ids::CONTEXT_REMAINING_TIME) {
             return Self::remaining(data).ok();
         }
-        #[cfg(feature = "policies")]
         if let Some(data) = contexts.find(INVOCATION_POLICIES) {
             return Self::absolute(data).ok();
         }
@@ -166,11 +151,9 @@ impl RequestDeadline {
         };
         let (answer, delivery) = (input.u64()?, input.u64()?);
         let limit = |span| if span == FOR_EVER { None } else { limit(span) };
-        #[cfg_attr(not(feature = "policies"), allow(clippy::needless_update, reason = "there is no more to say then"))]
         Ok(Self { answer: limit(answer), delivery: limit(delivery), ..Self::default() })
     }
 
-    #[cfg(feature = "policies")]
     fn absolute(data: &[u8]) -> Result<Self, CdrError> {
         let mut input = Decoder::of_encapsulation(data, wire())?;
         let mut due = Self::default();

@@ -50,6 +50,7 @@ impl PolicyCurrent {
     /// [`OverrideError`]; then all is as it was.
     pub fn set_policy_overrides(&self, policies: &[Policy], how: SetOverrideType) -> Result<(), OverrideError> {
         let new = Overrides::of(policies)?;
+        self.orb.resolve_policies();
         let old = with(&self.orb, |entry| entry.overrides.clone()).unwrap_or_default();
         let overrides = old.with(new, how);
         let gone = CURRENT.with(|current| {

@@ -12,35 +12,57 @@ use spandrel_transport::Deadline;
 use super::{ReplyStartTimePolicy, RequestStartTimePolicy, values};
 use crate::{ObjectRef, Orb};
 
-/// When a call's request and its reply may be delivered at the earliest.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EarliestDelivery {
-    request: Option<Instant>,
-    reply: Option<Instant>,
-}
-
-impl ObjectRef {
-    /// What is in force for calls of this thread, if anything that has not passed.
-    pub(super) fn starts(&self) -> Option<EarliestDelivery> {
-        let (clock, now) = (SystemTime::now(), Instant::now());
-        let from = |start: SystemTime| now.checked_add(start.duration_since(clock).ok()?);
-        let request = self.in_force(values::REQUEST_START_TIME).and_then(|RequestStartTimePolicy(start)| from(start));
-        let reply = self.in_force(values::REPLY_START_TIME).and_then(|ReplyStartTimePolicy(start)| from(start));
-        (request.is_some() || reply.is_some()).then_some(EarliestDelivery { request, reply })
-    }
-}
-
-impl EarliestDelivery {
+/// The start times of one call. A program that sets no start time does not contain them.
+pub(crate) trait StartTimes: std::fmt::Debug {
     /// When the reply may be handed over, if that is still to come.
-    pub(crate) fn reply(&self) -> Option<Instant> {
-        self.reply.filter(|start| *start > Instant::now())
-    }
+    fn reply(&self) -> Option<Instant>;
 
     /// When the request may be sent, if that is still to come.
     ///
     /// # Errors
     /// TIMEOUT, COMPLETED_NO, if it is to come after the time is up for it, or for its reply.
-    pub(crate) fn request(&self, deadline: Option<&Deadline>) -> Result<Option<Instant>, SystemException> {
+    fn request(&self, deadline: Option<&Deadline>) -> Result<Option<Instant>, SystemException>;
+
+    /// Keeps the thread until the request may be sent.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request); BAD_INV_ORDER if the ORB is shut down meanwhile.
+    fn hold_request(&self, orb: &Orb, deadline: Option<&Deadline>) -> Result<(), SystemException>;
+
+    /// Keeps the thread until the reply may be handed over.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if the ORB is shut down meanwhile.
+    fn hold_reply(&self, orb: &Orb) -> Result<(), SystemException>;
+}
+
+/// When a call's request and its reply may be delivered at the earliest.
+#[derive(Clone, Copy, Debug)]
+struct EarliestDelivery {
+    request: Option<Instant>,
+    reply: Option<Instant>,
+}
+
+impl ObjectRef {
+    /// The start times in force for calls of this thread that have not passed.
+    pub(super) fn start_times(&self) -> Option<Box<dyn StartTimes>> {
+        let (clock, now) = (SystemTime::now(), Instant::now());
+        let from = |start: SystemTime| now.checked_add(start.duration_since(clock).ok()?);
+        let request = self.in_force(values::REQUEST_START_TIME).and_then(|RequestStartTimePolicy(start)| from(start));
+        let reply = self.in_force(values::REPLY_START_TIME).and_then(|ReplyStartTimePolicy(start)| from(start));
+        if request.is_none() && reply.is_none() {
+            return None;
+        }
+        Some(Box::new(EarliestDelivery { request, reply }))
+    }
+}
+
+impl StartTimes for EarliestDelivery {
+    fn reply(&self) -> Option<Instant> {
+        self.reply.filter(|start| *start > Instant::now())
+    }
+
+    fn request(&self, deadline: Option<&Deadline>) -> Result<Option<Instant>, SystemException> {
         let is_after =
             |start: Option<Instant>, end: Option<Instant>| start.zip(end).is_some_and(|(start, end)| start > end);
         let (sent_by, come_by) =
@@ -57,24 +79,16 @@ impl EarliestDelivery {
         }))
     }
 
-    /// Keeps the thread until the request may be sent.
-    ///
-    /// # Errors
-    /// As [`request`](Self::request); BAD_INV_ORDER if the ORB is shut down meanwhile.
     #[cold]
-    pub(crate) fn hold_request(&self, orb: &Orb, deadline: Option<&Deadline>) -> Result<(), SystemException> {
+    fn hold_request(&self, orb: &Orb, deadline: Option<&Deadline>) -> Result<(), SystemException> {
         match self.request(deadline)? {
             Some(start) => orb.wait_until(start),
             None => Ok(()),
         }
     }
 
-    /// Keeps the thread until the reply may be handed over.
-    ///
-    /// # Errors
-    /// BAD_INV_ORDER if the ORB is shut down meanwhile.
     #[cold]
-    pub(crate) fn hold_reply(&self, orb: &Orb) -> Result<(), SystemException> {
+    fn hold_reply(&self, orb: &Orb) -> Result<(), SystemException> {
         match self.reply() {
             Some(start) => orb.wait_until(start).map_err(|error| error.with_completed(CompletionStatus::Yes)),
             None => Ok(()),

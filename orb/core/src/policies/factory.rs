@@ -1,6 +1,6 @@
 //! Making policies from values whose types are known only at run time (CORBA 3.3 Part 1, 8.8.2 and 16.7.3).
 
-use std::{collections::btree_map::Entry, fmt};
+use std::fmt;
 
 use spandrel_cdr::{Any, Decode, Typed};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
@@ -84,7 +84,7 @@ impl Orb {
             // Its value is TAO's own structure.
             buffering::BUFFERING_CONSTRAINT => return Err(PolicyError::UnsupportedPolicy),
             other => {
-                let factory = self.policies().factories.read().get(&other).cloned();
+                let factory = self.policies().factory(other);
                 return match factory {
                     Some(factory) => factory.create_policy(other, value),
                     None if UNSUPPORTED.contains(&other) => Err(PolicyError::UnsupportedPolicy),
@@ -110,13 +110,12 @@ impl Orb {
         if self.is_own_policy(policy_type) {
             return Err(taken());
         }
-        match self.policies().factories.write().entry(policy_type) {
-            Entry::Vacant(entry) => {
-                entry.insert(factory);
-                Ok(())
-            }
-            Entry::Occupied(_) => Err(taken()),
+        let mut factories = self.policies().factories.write();
+        if factories.iter().any(|(known, _)| *known == policy_type) {
+            return Err(taken());
         }
+        factories.push((policy_type, factory));
+        Ok(())
     }
 
     /// True if the ORB obeys policies of this type itself.

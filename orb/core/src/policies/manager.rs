@@ -1,19 +1,15 @@
 //! The policies of an ORB.
 
-use std::collections::BTreeMap;
-
 use spandrel_sync::{Arc, RwLock};
 
-use super::{
-    OrbPolicyValues, OverrideError, Overrides, PolicyFactory, RelativeRoundtripTimeoutPolicy, SetOverrideType,
-};
+use super::{OverrideError, Overrides, PolicyFactory, RelativeRoundtripTimeoutPolicy, SetOverrideType, call_policies};
 use crate::{Orb, Policy, PolicyType};
 
 /// What an ORB has of policies: its own, and who makes others.
 #[derive(Debug, Default)]
 pub(crate) struct OrbPolicies {
     pub(super) overrides: RwLock<Overrides>,
-    pub(super) factories: RwLock<BTreeMap<PolicyType, Arc<dyn PolicyFactory>>>,
+    pub(super) factories: RwLock<Vec<(PolicyType, Arc<dyn PolicyFactory>)>>,
 }
 
 impl OrbPolicies {
@@ -24,8 +20,10 @@ impl OrbPolicies {
         Self { overrides: RwLock::new(overrides), factories: RwLock::default() }
     }
 
-    pub(crate) fn policy_values(&self) -> OrbPolicyValues {
-        OrbPolicyValues::new(self.overrides.read().policy_values())
+    /// The factory that is registered for policies of a type.
+    pub(super) fn factory(&self, policy_type: PolicyType) -> Option<Arc<dyn PolicyFactory>> {
+        let factories = self.factories.read();
+        factories.iter().find(|(known, _)| *known == policy_type).map(|(_, factory)| Arc::clone(factory))
     }
 }
 
@@ -37,6 +35,11 @@ pub struct PolicyManager {
 }
 
 impl Orb {
+    /// Has calls look up policies that are not plain values.
+    pub(super) fn resolve_policies(&self) {
+        self.set_policy_resolver(&call_policies::RESOLVER);
+    }
+
     /// The ORB's policies.
     #[must_use]
     pub fn policy_manager(&self) -> PolicyManager {
@@ -58,6 +61,7 @@ impl PolicyManager {
     pub fn set_policy_overrides(&self, policies: &[Policy], how: SetOverrideType) -> Result<(), OverrideError> {
         // Before the lock is taken: policies are anybody's values.
         let new = Overrides::of(policies)?;
+        self.orb.resolve_policies();
         let mut overrides = self.orb.policies().overrides.write();
         let new = overrides.with(new, how);
         self.orb.policy_values().set(new.policy_values());

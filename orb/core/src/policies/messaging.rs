@@ -30,7 +30,7 @@ pub enum RebindPolicy {
 #[repr(u8)]
 pub enum SyncScopePolicy {
     /// Nowhere: it may be written together with others, soon after ([`BufferingConstraintPolicy`](super::BufferingConstraintPolicy));
-    /// that it was lost is then told to nobody. Without the feature `batching`, as [`WithTransport`](Self::WithTransport).
+    /// that it was lost is then told to nobody. Without the feature `asynchronous`, as [`WithTransport`](Self::WithTransport).
     None = 0,
     /// The transport has taken it.
     #[default]

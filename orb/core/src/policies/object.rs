@@ -19,6 +19,7 @@ impl ObjectRef {
     /// # Errors
     /// [`OverrideError`].
     pub fn set_policy_overrides(&self, policies: &[Policy], how: SetOverrideType) -> Result<Self, OverrideError> {
+        self.orb().resolve_policies();
         Ok(self.with_overrides(self.overrides().with(Overrides::of(policies)?, how)))
     }
 
@@ -48,9 +49,7 @@ impl ObjectRef {
     /// INV_POLICY for a type that neither the ORB nor a registered factory knows (8.3.8).
     pub fn policy(&self, policy_type: PolicyType) -> Result<Option<Policy>, SystemException> {
         let policy = self.client_policy(policy_type);
-        let is_known = || {
-            self.orb().is_own_policy(policy_type) || self.orb().policies().factories.read().contains_key(&policy_type)
-        };
+        let is_known = || self.orb().is_own_policy(policy_type) || self.orb().policies().factory(policy_type).is_some();
         if policy.is_none() && !is_known() {
             return Err(SystemException::inv_policy(minor::UNKNOWN_POLICY_TYPE, CompletionStatus::No)
                 .with_detail(|| format!("nobody knows policies of type {policy_type}")));
@@ -77,7 +76,7 @@ impl ObjectRef {
     }
 
     /// How one-ways are buffered.
-    #[cfg(feature = "batching")]
+    #[cfg(feature = "asynchronous")]
     pub(crate) fn buffering_constraint(&self) -> Option<super::BufferingConstraintPolicy> {
         self.in_force(super::buffering::BUFFERING_CONSTRAINT)
     }

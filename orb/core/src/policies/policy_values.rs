@@ -55,22 +55,18 @@ impl PolicyValues {
         self.modes.0 |= Modes::SAID;
     }
 
-    #[cfg(feature = "policies")]
     pub(super) fn set_sync_scope(&mut self, scope: SyncScopePolicy) {
         self.modes.0 = self.modes.0 & !Modes::SYNC_SCOPE | (scope as u32 + 1) | Modes::SAID;
     }
 
-    #[cfg(feature = "policies")]
     pub(super) fn set_rebind(&mut self, rebind: RebindPolicy) {
         self.modes.0 = self.modes.0 & !Modes::REBIND | (rebind as u32 + 1) << 8 | Modes::SAID;
     }
 
-    #[cfg(feature = "policies")]
     pub(super) fn set_limited(&mut self) {
         self.modes.0 |= Modes::LIMITED | Modes::SAID;
     }
 
-    #[cfg(feature = "policies")]
     pub(super) fn set_buffering(&mut self) {
         self.modes.0 |= Modes::BUFFERING | Modes::SAID;
     }
@@ -82,13 +78,12 @@ impl PolicyValues {
     }
 
     /// Whether the call's time is limited in another way than the round trip.
-    #[cfg(feature = "policies")]
     pub(super) fn is_limited(self) -> bool {
         self.modes.0 & Modes::LIMITED != 0
     }
 
     /// Whether it is said how one-ways are buffered.
-    #[cfg(feature = "batching")]
+    #[cfg(feature = "asynchronous")]
     pub(crate) fn says_buffering(self) -> bool {
         self.modes.0 & Modes::BUFFERING != 0
     }
@@ -107,15 +102,12 @@ impl PolicyValues {
 
     /// How far a one-way goes.
     pub(crate) fn sync_scope(self) -> SyncScopePolicy {
-        if cfg!(not(feature = "policies")) {
-            return SyncScopePolicy::default();
-        }
         let set = (self.modes.0 & Modes::SYNC_SCOPE).checked_sub(1);
         set.and_then(|at| SyncScopePolicy::ALL.get(at as usize).copied()).unwrap_or_default()
     }
 
     pub(crate) fn rebind(self) -> RebindPolicy {
-        if cfg!(not(feature = "policies")) || self.modes.0 & Modes::REBIND == 0 {
+        if self.modes.0 & Modes::REBIND == 0 {
             return RebindPolicy::default();
         }
         let set = (self.modes.0 & Modes::REBIND) >> 8;
@@ -131,15 +123,17 @@ pub(crate) struct OrbPolicyValues {
 }
 
 impl OrbPolicyValues {
-    pub(crate) fn new(policy_values: PolicyValues) -> Self {
-        Self { round_trip: AtomicU64::new(policy_values.round_trip), modes: AtomicU32::new(policy_values.modes.0) }
-    }
-
-    #[cfg(not(feature = "policies"))]
+    /// The values of an ORB whose only policy is a time-out.
     pub(crate) fn limited_to(timeout: Option<Duration>) -> Self {
         let mut policy_values = PolicyValues::UNSAID;
-        policy_values.set_round_trip(timeout);
+        if timeout.is_some() {
+            policy_values.set_round_trip(timeout);
+        }
         Self::new(policy_values)
+    }
+
+    fn new(policy_values: PolicyValues) -> Self {
+        Self { round_trip: AtomicU64::new(policy_values.round_trip), modes: AtomicU32::new(policy_values.modes.0) }
     }
 
     /// True if there are any.
@@ -154,14 +148,13 @@ impl OrbPolicyValues {
         PolicyValues { round_trip: self.round_trip.load(Ordering::Relaxed), modes }
     }
 
-    #[cfg(feature = "policies")]
     pub(super) fn set(&self, policy_values: PolicyValues) {
         self.round_trip.store(policy_values.round_trip, Ordering::Relaxed);
         self.modes.store(policy_values.modes.0, Ordering::Relaxed);
     }
 }
 
-#[cfg(all(test, feature = "policies"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -216,7 +216,7 @@ pub(crate) fn ask(
 #[cold]
 fn due(orb: &Orb, deadline: &Deadline) -> Option<RequestDeadline> {
     frame::note_calling_orb(orb);
-    deadline.is_for_answer().then_some(RequestDeadline { answer: Some(deadline.end()), ..RequestDeadline::default() })
+    deadline.limits_reply().then_some(RequestDeadline { answer: Some(deadline.end()), ..RequestDeadline::default() })
 }
 
 /// The time in which a servant of this ORB is called directly by one who has so much time.

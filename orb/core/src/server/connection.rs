@@ -42,7 +42,6 @@ use super::{
     prediction::Prediction,
     upcall,
 };
-#[cfg(feature = "diagnostics")]
 use crate::diagnostics::ConnectionMetrics;
 use crate::{CancelReason, Orb, statistics::Event};
 
@@ -52,7 +51,6 @@ pub(crate) struct ServerConnection {
     orb: Orb,
     link: Link,
     /// What those have of it who measure.
-    #[cfg(feature = "diagnostics")]
     metrics: ConnectionMetrics,
     /// Itself, for what outlives an upcall.
     me: Weak<Self>,
@@ -135,7 +133,6 @@ impl ServerConnection {
             orb,
             link: Link::new(from, Arc::from(transport), wire, settings.send_timeout, Arc::clone(&intake))
                 .with_fragments_of(settings.fragment_size),
-            #[cfg(feature = "diagnostics")]
             metrics: ConnectionMetrics::default(),
             me: Weak::clone(me),
             settings,
@@ -178,7 +175,6 @@ impl ServerConnection {
         &self.link
     }
 
-    #[cfg(feature = "diagnostics")]
     pub(super) fn metrics(&self) -> &ConnectionMetrics {
         &self.metrics
     }

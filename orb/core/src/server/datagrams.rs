@@ -17,7 +17,6 @@ use spandrel_sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Instant,
 };
-#[cfg(feature = "transport-rules")]
 use spandrel_transport::{Address, DIOP};
 
 use super::{
@@ -66,7 +65,6 @@ impl Drop for RequestCount {
 
 impl Datagrams {
     fn take(&self, orb: &Orb, octets: &[u8], from: inet::Addr) {
-        #[cfg(feature = "transport-rules")]
         if self.settings.rules.rank(&Address::new(DIOP, from.to_string())).is_none() {
             orb.statistics().note(Event::RefusedForAddress);
             tracing::debug!(%from, "a datagram is refused: no rule allows it (-ORBServerTransportRule)");
@@ -90,7 +88,7 @@ impl Datagrams {
             orb: orb.clone(),
             name: from.to_string().into(),
             settings: Arc::clone(&self.settings),
-            code_sets: TransmissionCodeSets::UNSAID,
+            code_sets: TransmissionCodeSets::UNNEGOTIATED,
             deferred: Arc::clone(&self.deferred),
         };
         let mut job = Some((sender, message, running));
@@ -159,7 +157,7 @@ impl Sender {
         let contexts = &request.service_contexts;
         let remember = || link::note_code_sets(&code_sets, contexts);
         let request_context = RequestContext::from_contexts(contexts, self.settings.context_limits, remember);
-        self.code_sets = code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNSAID);
+        self.code_sets = code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNNEGOTIATED);
         let cancellation = CancellationSource::new(WeakOrb::of(&orb), request_context.due.and_then(|due| due.answer));
         let is_answered = AtomicBool::new(false);
         let request = IncomingRequest {

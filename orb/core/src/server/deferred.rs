@@ -20,7 +20,6 @@ use spandrel_sync::{
     time::Instant,
 };
 
-#[cfg(feature = "policies")]
 use super::upcall;
 use super::{
     call::ServerCall,
@@ -31,7 +30,6 @@ use super::{
     origin::RequestOrigin,
     reply::{answer_exception, panicked},
 };
-#[cfg(feature = "policies")]
 use crate::deadlines::RequestDeadline;
 use crate::{
     CancelReason, CancellationToken, Replied, Spawn, Target,
@@ -248,7 +246,6 @@ impl DeferredCall {
     }
 
     /// Begins it anew, when it has been held back.
-    #[cfg(feature = "policies")]
     pub(super) fn begin(self) {
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return;

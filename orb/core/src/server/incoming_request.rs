@@ -1,7 +1,5 @@
 //! A request that is being served: what it asks, where it came from, and what is known of it so far.
 
-#[cfg(not(feature = "interceptors"))]
-use std::convert::Infallible;
 use std::fmt;
 
 use spandrel_cdr::GiopVersion;
@@ -12,28 +10,13 @@ use super::{
     deferred_slot::DeferredSlot,
     origin::{RequestKey, RequestOrigin},
 };
-#[cfg(feature = "interceptors")]
 use crate::interception::ServerFlow;
 use crate::{
     Target, cancellation::CancellationSource, deadlines::RequestDeadline, diagnostics::WatchedRequest, policies::due,
 };
 
 /// What a request has with it for its interceptors.
-#[cfg(feature = "interceptors")]
 pub(super) type RequestFlow = Arc<ServerFlow>;
-
-/// What no request has, where there are no interceptors.
-#[cfg(not(feature = "interceptors"))]
-#[derive(Clone, Debug)]
-pub(super) struct RequestFlow(Infallible);
-
-#[cfg(not(feature = "interceptors"))]
-impl RequestFlow {
-    /// There is none.
-    pub(super) fn never(&self) -> ! {
-        match self.0 {}
-    }
-}
 
 /// What a request says besides what it asks; few say anything.
 #[derive(Debug)]

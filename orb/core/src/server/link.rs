@@ -129,7 +129,7 @@ impl Link {
     /// How text on this connection is coded.
     #[inline]
     pub(super) fn code_sets(&self) -> TransmissionCodeSets {
-        self.code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNSAID)
+        self.code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNNEGOTIATED)
     }
 
     /// Remembers what the client says of text, if it does.
@@ -193,7 +193,7 @@ impl Link {
             return Ok(SendProgress::Whole);
         }
         let len = message.len();
-        self.intake.note_long_reply(len);
+        self.intake.record_long_reply(len);
         let mut charge = match self.charge(len, kind, waits) {
             Ok((charge, keeps_request)) => {
                 waits = keeps_request;

@@ -15,7 +15,7 @@ use spandrel_transport::{
     PublishedAddresses, ReactorTransport, host_name, send_octets,
 };
 
-#[cfg(feature = "datagrams")]
+#[cfg(feature = "server")]
 use super::datagrams::Datagrams;
 use super::{
     ServerConnection, ServerSettings,
@@ -25,7 +25,7 @@ use super::{
     settings::RESERVED_THREADS,
     threads::ServerThreads,
 };
-#[cfg(feature = "datagrams")]
+#[cfg(feature = "server")]
 use crate::orb::WeakOrb;
 use crate::{Endpoint, Orb, statistics::Level};
 
@@ -74,7 +74,6 @@ pub(crate) struct Server {
 }
 
 /// A server at one moment.
-#[cfg(feature = "diagnostics")]
 #[derive(Debug)]
 pub(crate) struct LookHistory {
     /// Threads that connections have for themselves.
@@ -129,7 +128,7 @@ impl Server {
                     };
                     listeners.push(registry.register(AcceptLoop::new(AnyAcceptor(acceptor), admit), Interest::INPUT)?);
                 }
-                #[cfg(feature = "datagrams")]
+                #[cfg(feature = "server")]
                 ListenerSource::Datagrams(socket, max_octets) => {
                     let (orb, settings) = (WeakOrb::of(orb), Arc::clone(&self.settings));
                     let room = vec![0; max_octets as usize];
@@ -137,7 +136,7 @@ impl Server {
                     let datagrams = Datagrams { socket, orb, settings, room, running, deferred };
                     listeners.push(registry.register(datagrams, Interest::INPUT)?);
                 }
-                #[cfg(not(feature = "datagrams"))]
+                #[cfg(not(feature = "server"))]
                 ListenerSource::Datagrams(..) => return Err(io::ErrorKind::Unsupported.into()),
                 ListenerSource::Nothing => {}
             }
@@ -151,7 +150,6 @@ impl Server {
     }
 
     fn admit(self: &Arc<Self>, transport: Box<dyn ReactorTransport>, from: &Address, orb: &Orb) -> io::Result<()> {
-        #[cfg(feature = "transport-rules")]
         if self.settings.rules.rank(from).is_none() {
             orb.statistics().note(crate::statistics::Event::RefusedForAddress);
             log_limited!(warn, orb, "address refused", %from, "refused: no rule allows it (-ORBServerTransportRule)");
@@ -240,7 +238,6 @@ impl Server {
     }
 
     /// How much of everything there is now.
-    #[cfg(feature = "diagnostics")]
     pub(crate) fn look(&self) -> LookHistory {
         let (pooled, queued) = self.pool.look();
         let connections: Vec<_> = self.admitted.lock().connections.values().cloned().collect();

@@ -21,19 +21,14 @@ pub(crate) mod collocated;
 mod concurrency;
 mod connection;
 mod current;
-#[cfg(feature = "datagrams")]
+#[cfg(feature = "server")]
 mod datagrams;
 mod deferred;
 mod deferred_slot;
 mod frame;
-#[cfg(feature = "policies")]
 mod held_requests;
 mod idle_sweep;
 mod incoming_request;
-#[cfg(feature = "interceptors")]
-mod interception;
-#[cfg(not(feature = "interceptors"))]
-#[path = "no_interception.rs"]
 mod interception;
 mod link;
 mod listener;

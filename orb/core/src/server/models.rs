@@ -294,7 +294,6 @@ impl Stage {
             queue_overflow: QueueOverflow::Wait,
             nests: false,
             sockets: SocketSettings::default(),
-            #[cfg(feature = "transport-rules")]
             rules: spandrel_transport::TransportRules::default(),
             protocols: spandrel_transport::ServerProtocols::default(),
         };

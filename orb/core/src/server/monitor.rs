@@ -361,7 +361,7 @@ impl UpcallMonitor {
             return state;
         }
         if let Some(server) = state.server.upgrade() {
-            server.budget().forget_long_replies();
+            server.budget().decay_long_replies();
         }
         let client_timeouts = state.client_timeouts;
         state.next_round = client_timeouts.period().map(|period| now + period);

@@ -7,7 +7,6 @@ use spandrel_giop::{Message, SystemException};
 use spandrel_sync::{Arc, time::Instant};
 
 use super::prediction::Prediction;
-#[cfg(feature = "diagnostics")]
 use crate::diagnostics::ConnectionMetrics;
 use crate::{Orb, cancellation::CancellationSource};
 
@@ -50,7 +49,6 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
     }
 
     /// What those have of it who measure; nothing if it is no connection.
-    #[cfg(feature = "diagnostics")]
     fn metrics(&self) -> Option<&ConnectionMetrics> {
         None
     }

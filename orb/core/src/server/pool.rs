@@ -171,7 +171,6 @@ impl Pool {
     }
 
     /// How many threads there are, and how many requests wait for one.
-    #[cfg(feature = "diagnostics")]
     pub(super) fn look(&self) -> (usize, usize) {
         let (workers, waiting) = self.queue.as_ref().map_or((0, 0), |queue| queue.look());
         (self.ensure_workers.count() + workers, waiting)

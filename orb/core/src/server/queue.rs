@@ -89,7 +89,6 @@ impl<R: Request> RequestQueue<R> {
     }
 
     /// How many threads there are, and how many requests wait.
-    #[cfg(feature = "diagnostics")]
     pub(super) fn look(&self) -> (usize, usize) {
         let state = self.state.lock();
         (state.threads, state.waiting)

@@ -104,7 +104,7 @@ impl<'m, 'e> OutgoingMessage<'m, 'e> {
     /// In fragments of so many octets at most, where it is longer.
     #[inline]
     pub(super) fn new(message: &'m Encoder<'e>, fragment_size: usize) -> Self {
-        let is_cut = cfg!(feature = "fragments") && message.position() > fragment_size;
+        let is_cut = message.position() > fragment_size;
         Self { message, fragments: if is_cut { Fragments::of(message, fragment_size) } else { None } }
     }
 

@@ -60,7 +60,6 @@ pub(crate) struct ServerSettings {
     /// The protocols of endpoints.
     pub(crate) protocols: ServerProtocols,
     /// Who may connect, from where.
-    #[cfg(feature = "transport-rules")]
     pub(crate) rules: spandrel_transport::TransportRules,
 }
 

@@ -10,10 +10,8 @@ use spandrel_giop::{
     AddressingDisposition, CompletionStatus, LocateRequestHeader, LocateStatus, SystemException, SystemExceptionKind,
     begin_locate_reply, minor,
 };
-#[cfg(feature = "policies")]
 use spandrel_sync::time::Instant;
 
-#[cfg(feature = "policies")]
 use super::held_requests;
 use super::{
     call::{ServerCall, apply_decision},
@@ -22,14 +20,12 @@ use super::{
     origin::{AnswerKind, RequestOrigin},
     reply::{answer_exception, panicked},
 };
-#[cfg(feature = "diagnostics")]
 use crate::diagnostics::WatchedRequest;
 use crate::{Located, deadlines::InheritedDeadline, scratch, upcalls::UpcallScope};
 
 /// Runs the servant, and answers if it does not. No lock is held here.
 pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
     let orb = request.origin.orb();
-    #[cfg(feature = "diagnostics")]
     if request.watched.is_none() && orb.diagnostics().is_request_watched(request.header) {
         return run_watched(request, arguments);
     }
@@ -38,7 +34,6 @@ pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
         None => None,
         Some(request_context) => match begin_in_time(request_context) {
             Ok(DeadlineCheck::Now(inherited)) => inherited,
-            #[cfg(feature = "policies")]
             Ok(DeadlineCheck::Held(start)) => {
                 return held_requests::hold(request, &request_context.said, arguments, start);
             }
@@ -84,7 +79,6 @@ pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
 }
 
 /// As `run`, seen by those who watch.
-#[cfg(feature = "diagnostics")]
 #[cold]
 fn run_watched(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
     let (origin, octets) = (request.origin, request.message.header.total_len());
@@ -98,7 +92,6 @@ enum DeadlineCheck {
     /// Calls that are made meanwhile have as much time as it.
     Now(Option<InheritedDeadline>),
     /// It must not be run before that.
-    #[cfg(feature = "policies")]
     Held(Instant),
 }
 
@@ -106,7 +99,6 @@ enum DeadlineCheck {
 fn begin_in_time(request_context: &RequestContext) -> Result<DeadlineCheck, SystemException> {
     let Some(due) = request_context.due else { return Ok(DeadlineCheck::Now(None)) };
     due.check()?;
-    #[cfg(feature = "policies")]
     if let Some(start) = due.start.filter(|start| *start > Instant::now()) {
         return Ok(DeadlineCheck::Held(start));
     }

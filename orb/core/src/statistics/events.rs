@@ -3,7 +3,6 @@
 use super::Statistics;
 
 /// Series of one name, told apart by labels.
-#[cfg(feature = "statistics")]
 pub(super) struct Family<K: 'static> {
     pub(super) name: &'static str,
     /// One line.
@@ -24,9 +23,7 @@ macro_rules! events {
 
         impl Event {
             /// All of them.
-            #[cfg(feature = "statistics")]
             pub const ALL: &[Self] = &[$($(Self::$variant,)*)*];
-            #[cfg(feature = "statistics")]
             pub(super) const COUNT: usize = Self::ALL.len();
         }
 
@@ -40,7 +37,6 @@ macro_rules! events {
             )*)*
         }
 
-        #[cfg(feature = "statistics")]
         pub(super) const FAMILIES: &[Family<Event>] =
             &[$(Family { name: $family, help: $help, series: &[$(($labels, Event::$variant),)*] },)*];
     };
@@ -58,13 +54,10 @@ macro_rules! levels {
 
         impl Level {
             /// All of them.
-            #[cfg(feature = "statistics")]
             pub const ALL: &[Self] = &[$($(Self::$variant,)*)*];
-            #[cfg(feature = "statistics")]
             pub(super) const COUNT: usize = Self::ALL.len();
         }
 
-        #[cfg(feature = "statistics")]
         pub(super) const LEVELS: &[Family<Level>] =
             &[$(Family { name: $family, help: $help, series: &[$(($labels, Level::$variant),)*] },)*];
     };

@@ -4,22 +4,19 @@
 //! number, in no order with anything else. Nothing is counted here on the way of a call that simply succeeds; what calls take, and
 //! how many there were of each operation, is `metrics`' business, and is off unless somebody wants it.
 //!
-//! What there is to count is one table (`events`). Without the feature `statistics` the methods are there, and do nothing.
+//! The events and levels are one table (`events`).
 
 mod events;
-#[cfg(feature = "statistics")]
 pub(crate) mod render;
 
 use std::fmt;
 
-#[cfg(feature = "statistics")]
 use spandrel_sync::{
     Arc,
     atomic::{AtomicI64, AtomicU64, Ordering},
 };
 
 pub use events::{Event, Level};
-#[cfg(feature = "statistics")]
 pub use render::CONTENT_TYPE;
 
 /// The numbers of one ORB. Cheap to clone; all clones are the same numbers.
@@ -27,17 +24,14 @@ pub use render::CONTENT_TYPE;
 /// Each number is right by itself; several that are read one after the other need not belong to the same moment.
 #[derive(Clone, Default)]
 pub struct Statistics {
-    #[cfg(feature = "statistics")]
     shared: Arc<Numbers>,
 }
 
-#[cfg(feature = "statistics")]
 struct Numbers {
     events: [AtomicU64; Event::COUNT],
     levels: [AtomicI64; Level::COUNT],
 }
 
-#[cfg(feature = "statistics")]
 impl Default for Numbers {
     fn default() -> Self {
         Self { events: std::array::from_fn(|_| AtomicU64::new(0)), levels: std::array::from_fn(|_| AtomicI64::new(0)) }
@@ -46,36 +40,30 @@ impl Default for Numbers {
 
 impl Statistics {
     /// This has happened once more.
-    #[cfg_attr(not(feature = "statistics"), allow(unused_variables, reason = "there is nothing to count in"))]
     #[inline]
     pub fn note(&self, event: Event) {
-        #[cfg(feature = "statistics")]
         self.shared.events[event as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// There is so much more of it, or less.
-    #[cfg_attr(not(feature = "statistics"), allow(unused_variables, reason = "there is nothing to count in"))]
     #[inline]
     pub fn change(&self, level: Level, by: i64) {
-        #[cfg(feature = "statistics")]
         self.shared.levels[level as usize].fetch_add(by, Ordering::Relaxed);
     }
 
     /// There is so much of it, as somebody has seen who has looked.
-    #[cfg(all(feature = "asynchronous", feature = "diagnostics"))]
+    #[cfg(feature = "asynchronous")]
     pub(crate) fn set(&self, level: Level, to: i64) {
         self.shared.levels[level as usize].store(to, Ordering::Relaxed);
     }
 
     /// How often it has happened.
-    #[cfg(feature = "statistics")]
     #[must_use]
     pub fn count(&self, event: Event) -> u64 {
         self.shared.events[event as usize].load(Ordering::Relaxed)
     }
 
     /// How much of it there is now.
-    #[cfg(feature = "statistics")]
     #[must_use]
     pub fn level(&self, level: Level) -> i64 {
         self.shared.levels[level as usize].load(Ordering::Relaxed)
@@ -85,7 +73,6 @@ impl Statistics {
 impl fmt::Debug for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut seen = f.debug_struct("Statistics");
-        #[cfg(feature = "statistics")]
         for (name, count) in Event::ALL.iter().map(|event| (format!("{event:?}"), self.count(*event))) {
             if count > 0 {
                 seen.field(&name, &count);

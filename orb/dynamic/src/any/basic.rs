@@ -1,6 +1,7 @@
-//! The operations that insert and get values of basic types (16.2.3.8).
+//! Insertion and extraction of values of basic types (16.2.3.8).
 //!
-//! They act on the value itself if its type has no components, and otherwise on its current component.
+//! The operations act on the value itself if its type has no components, and otherwise on its current
+//! component.
 
 use spandrel_cdr::{Any, Char, Ior, LongDouble, TcKind, TypeCode};
 
@@ -13,7 +14,7 @@ use super::{
 };
 
 impl DynAny {
-    /// What inserting and getting acts on.
+    /// The target of insertion and extraction.
     fn slot(&self) -> Result<&Self, DynAnyError> {
         if !self.is_constructed() {
             return Ok(self);
@@ -29,7 +30,7 @@ impl DynAny {
         }
     }
 
-    /// Puts `leaf` in its place, if `fits` accepts what stands there and its type.
+    /// Stores `leaf` in the target, if `fits` accepts the present value and its type.
     pub(crate) fn put(
         &mut self,
         leaf: Leaf,
@@ -38,7 +39,7 @@ impl DynAny {
         let slot = self.slot()?;
         fits(self.leaf()?, &slot.resolved())?;
         if self.kind() == TcKind::Union && self.at == Some(0) {
-            // The member depends on it.
+            // The union's member depends on it.
             let discriminator = Self::made_of(slot.type_code(), Value::Leaf(leaf));
             let mut union = self.as_union()?;
             union.set_discriminator(&discriminator)?;
@@ -55,8 +56,9 @@ impl DynAny {
 
 macro_rules! basic {
     ($($variant:ident: $insert:ident, $get:ident, $type:ty, $idl:literal;)*) => {
-        /// Values of basic types. Each is for this type only: [`DynAnyError::TypeMismatch`] for others, and for components that
-        /// have components themselves; [`DynAnyError::InvalidValue`] if there are components, and none is the current one.
+        /// Values of basic types. The error is [`DynAnyError::TypeMismatch`] for a value of another type, or
+        /// for a component with components of its own. It is [`DynAnyError::InvalidValue`] if there are
+        /// components, and none is the current one.
         impl DynAny {
             $(
                 #[doc = concat!("Inserts a value of IDL type `", $idl, "`.")]
@@ -174,12 +176,12 @@ impl DynAny {
     /// Inserts a value into an `any`.
     ///
     /// # Errors
-    /// As for all basic types; a value that has no CDR form.
+    /// As for all basic types; a value that cannot be encoded.
     pub fn insert_dyn_any(&mut self, value: &Self) -> Result<(), DynAnyError> {
         self.insert_any(value.to_any()?)
     }
 
-    /// Takes the value in an `any` apart.
+    /// The value in an `any` as a `DynAny`.
     ///
     /// # Errors
     /// As for all basic types; those of [`DynAny::new`].
@@ -191,12 +193,12 @@ impl DynAny {
 fn check_bound(text: &str, of: &TypeCode) -> Result<(), DynAnyError> {
     let bound = of.length()? as usize;
     if bound > 0 && text.chars().count() > bound {
-        return Err(DynAnyError::InvalidValue("the string is longer than its type allows"));
+        return Err(DynAnyError::InvalidValue("the string exceeds the bound of its type"));
     }
     Ok(())
 }
 
-/// The sequence or array that the operations for many values of a basic type act on: the value itself, or its current
+/// The target of the operations for sequences of a basic type: the sequence or array itself, or the current
 /// component.
 impl DynAny {
     fn many(&self) -> Result<&Self, DynAnyError> {
@@ -234,8 +236,9 @@ impl DynAny {
 
 macro_rules! many {
     ($($variant:ident: $insert:ident, $get:ident, $type:ty, $idl:literal;)*) => {
-        /// Sequences and arrays of basic types at once. [`DynAnyError::TypeMismatch`] if neither the value nor its current
-        /// component is one of this type; [`DynAnyError::InvalidValue`] for a number of elements that the type does not allow.
+        /// Whole sequences and arrays of basic types. The error is [`DynAnyError::TypeMismatch`] if neither
+        /// the value nor its current component has this type, and [`DynAnyError::InvalidValue`] for a number
+        /// of elements that the type does not permit.
         impl DynAny {
             $(
                 #[doc = concat!("Inserts all elements of a sequence or array of `", $idl, "`.")]

@@ -4,7 +4,7 @@ use spandrel_cdr::{Label, TcKind, TypeCode};
 
 use super::{
     DynAny, DynAnyError,
-    discriminator::{discriminator_with, unclaimed},
+    discriminator::{discriminator_with, value_without_member},
     dyn_any::Value,
     leaf::Leaf,
     meter::Meter,
@@ -35,7 +35,7 @@ impl DynAny {
                 TcKind::Union => {
                     let first = match resolved.member_label(0) {
                         Ok(Label::Value(value)) => Some(value),
-                        Ok(Label::Default) => unclaimed(&resolved)?,
+                        Ok(Label::Default) => value_without_member(&resolved)?,
                         Err(_) => Some(0),
                     };
                     parts_for(&resolved, first.ok_or(DynAnyError::TypeMismatch)?, meter)?

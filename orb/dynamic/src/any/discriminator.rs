@@ -1,4 +1,4 @@
-//! What the discriminator of a union can be, and what it is as the labels of a type code have it.
+//! The values of a union's discriminator, and their conversion to the labels of a type code.
 
 use std::ops::RangeInclusive;
 
@@ -6,7 +6,7 @@ use spandrel_cdr::{Char, Label, TcKind, TypeCode};
 
 use super::{DynAny, DynAnyError, dyn_any::Value, leaf::Leaf};
 
-/// The discriminator's value as labels have it.
+/// The discriminator's value as a label.
 pub(crate) fn label_of(discriminator: &DynAny) -> Result<i128, DynAnyError> {
     let Value::Leaf(leaf) = &discriminator.value else { return Err(DynAnyError::TypeMismatch) };
     Ok(match leaf {
@@ -44,7 +44,7 @@ pub(crate) fn discriminator_with(of: &TypeCode, label: i128) -> Result<DynAny, D
     Ok(DynAny::made_of(of, Value::Leaf(leaf)))
 }
 
-/// All values that the discriminator can have.
+/// All possible values of the discriminator.
 fn range(of: &TypeCode) -> Result<RangeInclusive<i128>, DynAnyError> {
     let of = of.without_aliases();
     Ok(match of.kind() {
@@ -62,9 +62,9 @@ fn range(of: &TypeCode) -> Result<RangeInclusive<i128>, DynAnyError> {
     })
 }
 
-/// A value of the discriminator that no member has as its label: the least from zero on, or else the greatest below.
-/// `None` if labels take up all.
-pub(crate) fn unclaimed(of: &TypeCode) -> Result<Option<i128>, DynAnyError> {
+/// A discriminator value without a member: the least from zero on, or else the greatest below zero. `None` if
+/// labels cover all values.
+pub(crate) fn value_without_member(of: &TypeCode) -> Result<Option<i128>, DynAnyError> {
     let range = range(&of.discriminator_type()?)?;
     let mut claimed = Vec::new();
     for index in 0..of.member_count()? {
@@ -74,7 +74,7 @@ pub(crate) fn unclaimed(of: &TypeCode) -> Result<Option<i128>, DynAnyError> {
     }
     claimed.sort_unstable();
     let is_free = |value: &i128| range.contains(value) && claimed.binary_search(value).is_err();
-    // Among one more candidate than there are labels, one is free, unless the range ends.
+    // Among one more candidate than there are labels, one is free, unless the range ends before.
     let candidates = i128::try_from(claimed.len()).unwrap_or(i128::MAX);
     Ok((0..=candidates).find(is_free).or_else(|| (1..=candidates + 1).map(|value| -value).find(is_free)))
 }

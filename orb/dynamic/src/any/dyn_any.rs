@@ -1,4 +1,5 @@
-//! What a value is made of, and what values of all types can do (16.2.3): comparing, copying, iterating over components.
+//! The structure of dynamic values, and the operations of values of all types (16.2.3): comparison, copying,
+//! iteration over components.
 
 use spandrel_cdr::{Ior, TcKind, TypeCode};
 
@@ -8,13 +9,15 @@ use super::{
     leaf::Leaf,
 };
 
-/// A value of any IDL type, taken apart: IDL `DynamicAny::DynAny`.
+/// A value of any IDL type as a tree of components: IDL `DynamicAny::DynAny`.
 ///
-/// Cloning it copies the value (`copy`). Two are equal (`equal`) if their types are equivalent, all their components are
-/// equal, floating-point numbers by their bits, and the same of them are one value; current positions do not matter.
+/// A clone copies the value (`copy`). Two are equal (`equal`) if their types are equivalent, all their
+/// components are equal, floating-point numbers by their bits, and both share the same values; current
+/// positions do not matter.
 ///
-/// A value of a value type may be met several times, and within itself. It has its components where it is met first. Elsewhere it has
-/// none and is [repeated](super::DynValue::is_repeated); [`DynAny::original_of`] finds the components.
+/// A value of a value type may occur several times, also inside itself. Its first occurrence has the
+/// components. Other occurrences have none and are [repeated](super::DynValue::is_repeated);
+/// [`DynAny::original_of`] finds the components.
 #[derive(Debug)]
 pub struct DynAny {
     pub(super) type_code: TypeCode,
@@ -23,17 +26,17 @@ pub struct DynAny {
     pub(crate) at: Option<usize>,
 }
 
-/// What a value is made of.
+/// The content of a value.
 #[derive(Debug)]
 pub(crate) enum Value {
-    /// Of `null` and `void`; and value types' null.
+    /// The value of `null` and `void`; and null of value types.
     Nothing,
     Leaf(Leaf),
-    /// Members, elements; of a union the discriminator and then the member, if there is one.
+    /// Members or elements; in a union the discriminator and then the active member, if any.
     Parts(Vec<DynAny>),
     /// A value of a value type.
     State(State),
-    /// One whose state stands elsewhere.
+    /// A repetition of a value of a value type.
     Link(Link),
 }
 
@@ -44,13 +47,13 @@ impl Clone for DynAny {
 }
 
 impl DynAny {
-    /// Components of a value, all levels together, unless another limit is given. What a peer sent may be small and yet
-    /// have many: each is as large here as a hundred octets there.
+    /// The default limit on components, on all levels together. A small message may contain many: each takes
+    /// about a hundred times its octets in memory.
     pub const COMPONENTS: usize = 1 << 20;
 
     pub(crate) fn made_of(type_code: &TypeCode, value: Value) -> Self {
         let value = match value {
-            // An abstract interface has one nil, whether it was a value or a reference.
+            // An abstract interface has one form of nil, for values and references.
             Value::Nothing if type_code.without_aliases().kind() == TcKind::AbstractInterface => {
                 Value::Leaf(Leaf::Reference(Ior::default()))
             }
@@ -67,7 +70,7 @@ impl DynAny {
         &self.type_code
     }
 
-    /// The type without the aliases around it.
+    /// The type without its outer aliases.
     pub(crate) fn resolved(&self) -> TypeCode {
         self.type_code.without_aliases()
     }
@@ -76,7 +79,8 @@ impl DynAny {
         self.resolved().kind()
     }
 
-    /// The type of the value that there is: for values of derived types and in abstract interfaces another than the declared one.
+    /// The type of the actual value: values of derived types and in abstract interfaces have another than the
+    /// declared one.
     pub(crate) fn actual(&self) -> TypeCode {
         match &self.value {
             Value::State(State { of, .. }) | Value::Link(Link { of, .. }) => of.clone(),
@@ -84,22 +88,22 @@ impl DynAny {
         }
     }
 
-    /// Takes over the value of another (16.2.3.2); the current position begins anew. Its type is equivalent or, beyond the standard,
-    /// derives from this one, or may be what an abstract interface has.
+    /// Assigns the value of another (16.2.3.2); the current position is reset. Its type must be equivalent.
+    /// Beyond the standard, it may derive from this one, or be permitted in this abstract interface.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] if its type is another.
     pub fn assign(&mut self, other: &Self) -> Result<(), DynAnyError> {
         let mut copier = Copier::of([other]);
         if let (Value::State(mine), Value::State(its)) = (&self.value, &other.value) {
-            // What repeats this value goes on doing so.
+            // Repetitions of this value stay its repetitions.
             copier.rename(its.id, mine.id);
         }
         *self = copier.copy_as(other, &self.type_code)?;
         Ok(())
     }
 
-    /// The component at any depth, or this value itself, that is the same value as `repeated`, and has its state.
+    /// The component at any depth, or this value itself, with the state of the value that `repeated` repeats.
     #[must_use]
     pub fn original_of(&self, repeated: &Self) -> Option<&Self> {
         match &repeated.value {
@@ -108,7 +112,7 @@ impl DynAny {
         }
     }
 
-    /// The components in order; none for values that have none.
+    /// The components in order; empty for values without components.
     #[must_use]
     pub fn components(&self) -> &[Self] {
         match &self.value {
@@ -124,13 +128,14 @@ impl DynAny {
         }
     }
 
-    /// How many components there are (16.2.3.9).
+    /// The number of components (16.2.3.9).
     #[must_use]
     pub fn component_count(&self) -> usize {
         self.components().len()
     }
 
-    /// Makes the component at `index` the current one; false, and none is, if there is no such (16.2.3.9).
+    /// Makes the component at `index` the current one. Returns false if it does not exist; then none is
+    /// current (16.2.3.9).
     pub fn seek(&mut self, index: usize) -> bool {
         self.at = Some(index).filter(|index| *index < self.component_count());
         self.at.is_some()
@@ -141,11 +146,12 @@ impl DynAny {
         self.seek(0)
     }
 
-    /// Makes the next component the current one, or the first if none was; false, and none is, if there is none.
+    /// Makes the next component the current one, or the first if none was. Returns false if there is none;
+    /// then none is current.
     #[expect(clippy::should_implement_trait, reason = "the standard's name; what it moves over is not its items")]
     pub fn next(&mut self) -> bool {
         match self.at {
-            // At the end, and while there is nothing: -1 and one more is 0.
+            // At the end, and without a current component: -1 plus one is 0.
             None => self.rewind(),
             Some(at) => self.seek(at + 1),
         }
@@ -166,11 +172,12 @@ impl DynAny {
         Ok(self.at.and_then(|at| self.components().get(at)))
     }
 
-    /// The component at the current position, to be changed.
+    /// The component at the current position, for modification.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] for values whose types have no components, and for the discriminator of a union: it is
-    /// changed by [`DynUnion::set_discriminator`](super::DynUnion::set_discriminator), which sees to the member.
+    /// [`DynAnyError::TypeMismatch`] for values whose types have no components, and for the discriminator of
+    /// a union: [`DynUnion::set_discriminator`](super::DynUnion::set_discriminator) changes it together with
+    /// the member.
     pub fn current_component_mut(&mut self) -> Result<Option<&mut Self>, DynAnyError> {
         self.check_constructed()?;
         if self.kind() == TcKind::Union && self.at == Some(0) {
@@ -189,7 +196,7 @@ impl DynAny {
         has_components(self.actual().kind())
     }
 
-    /// A copy that says it is of this type.
+    /// A copy with this type.
     pub(crate) fn retyped(&self, of: &TypeCode) -> Result<Self, DynAnyError> {
         Copier::of([self]).copy_as(self, of)
     }

@@ -1,4 +1,4 @@
-//! Why an operation on a value of unknown type was not possible.
+//! The error of an operation on a dynamic value.
 
 use spandrel_cdr::{CdrError, TcKind, TypeCodeError};
 
@@ -6,31 +6,31 @@ use spandrel_cdr::{CdrError, TcKind, TypeCodeError};
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DynAnyError {
-    /// The value is not of the type that the operation is for: IDL `DynAny::TypeMismatch`.
-    #[error("the value, or the component at the current position, is not of a type that this operation is for")]
+    /// The value is not of the operation's type: IDL `DynAny::TypeMismatch`.
+    #[error("the value, or the component at the current position, is not of this operation's type")]
     TypeMismatch,
-    /// There is no current component, or what was given is no value of the type: IDL `DynAny::InvalidValue`.
+    /// There is no current component, or the given value is invalid for the type: IDL `DynAny::InvalidValue`.
     #[error("{0}")]
     InvalidValue(&'static str),
-    /// There is no `DynAny` of such types: IDL `DynAnyFactory::InconsistentTypeCode`.
+    /// Types without dynamic values: IDL `DynAnyFactory::InconsistentTypeCode`.
     #[error("there are no dynamic values of kind {0}")]
     InconsistentTypeCode(TcKind),
-    /// The value is of a type that derives from what its type code says: IDL `DynAnyFactory::MustTruncate`.
-    #[error("the value is of a derived type, and would have to be cut to its base")]
+    /// The value's type derives from that of its type code: IDL `DynAnyFactory::MustTruncate`.
+    #[error("the value is of a derived type, and would be truncated to its base")]
     MustTruncate,
-    /// The value has more components than are allowed for.
+    /// The value has more components than the limit.
     #[error("the value has more than {limit} components, or nests too deep")]
     TooLarge {
-        /// How many are allowed for.
+        /// The limit.
         limit: usize,
     },
-    /// The value cannot be written, or octets are no value of the type.
+    /// The value cannot be encoded, or the octets are not a value of the type.
     #[error(transparent)]
     Octets(#[from] CdrError),
 }
 
 impl From<TypeCodeError> for DynAnyError {
-    /// A type code that does not have what its kind has.
+    /// A type code without a property of its kind.
     fn from(_: TypeCodeError) -> Self {
         Self::TypeMismatch
     }

@@ -1,7 +1,8 @@
-//! Values of value types within a [`DynAny`]: which type they have, and which of them are the same value.
+//! Values of value types inside a [`DynAny`]: their types and identities.
 //!
-//! Values may be shared, and may contain themselves (CORBA 3.3 Part 1, 9.2.4). Components are a tree. So the state of a value stands in
-//! one place of the tree, the first where a value is read; in each other place a [`Link`] names the value.
+//! Values may be shared, and may contain themselves (CORBA 3.3 Part 1, 9.2.4), but components form a tree. So
+//! the state of a value is in one position of the tree, the first in reading order; a [`Link`] refers to it
+//! from each other position.
 
 use std::collections::HashMap;
 
@@ -13,7 +14,7 @@ use super::{
     dyn_any::{Value, is_value_kind},
 };
 
-/// The identity of a value, among all of this process.
+/// The identity of a value, unique within this process.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct ValueId(u64);
 
@@ -30,11 +31,11 @@ pub(crate) struct State {
     pub(crate) id: ValueId,
     /// Its type: the declared one, or one that derives from it.
     pub(crate) of: TypeCode,
-    /// Its members, inherited ones first; what a box holds.
+    /// Its members, inherited ones first; or the content of a box.
     pub(crate) parts: Vec<DynAny>,
 }
 
-/// A value of a value type whose state stands elsewhere in the tree.
+/// A reference to a value of a value type whose state is elsewhere in the tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     pub(crate) id: ValueId,
@@ -42,7 +43,7 @@ pub(crate) struct Link {
 }
 
 impl DynAny {
-    /// All values with their states that are in it, itself included.
+    /// All values with their states in this tree, itself included.
     pub(crate) fn states(&self) -> HashMap<ValueId, &Self> {
         let (mut found, mut todo) = (HashMap::new(), vec![self]);
         while let Some(value) = todo.pop() {
@@ -54,7 +55,7 @@ impl DynAny {
         found
     }
 
-    /// The values with their states that are in it, in the order in which they stand.
+    /// The values with their states in this tree, in reading order.
     pub(crate) fn states_in_order(&self) -> Vec<ValueId> {
         let (mut found, mut todo) = (Vec::new(), vec![self]);
         while let Some(value) = todo.pop() {
@@ -66,7 +67,7 @@ impl DynAny {
         found
     }
 
-    /// The values that links in it name.
+    /// The targets of links in this tree.
     pub(crate) fn links(&self) -> Vec<ValueId> {
         let (mut found, mut todo) = (Vec::new(), vec![self]);
         while let Some(value) = todo.pop() {
@@ -78,8 +79,8 @@ impl DynAny {
         found
     }
 
-    /// Whether values of this type may be what this value is: one of the same type, a value of a derived type, and what an abstract
-    /// interface can have.
+    /// Whether this value is permitted where the type is declared: a value of the same or a derived type, or
+    /// any value or reference for an abstract interface.
     pub(crate) fn fits(&self, of: &TypeCode) -> bool {
         if self.type_code().equivalent(of) {
             return true;
@@ -87,7 +88,7 @@ impl DynAny {
         let of = of.without_aliases();
         match &self.value {
             Value::State(State { of: own, .. }) | Value::Link(Link { of: own, .. }) => own.derives_from(&of),
-            // Null.
+            // Null is a value of every value type.
             Value::Nothing => is_value_kind(self.kind()) && self.resolved().derives_from(&of),
             Value::Leaf(_) => of.kind() == spandrel_cdr::TcKind::AbstractInterface && self.reference().is_ok(),
             Value::Parts(_) => false,
@@ -95,7 +96,8 @@ impl DynAny {
     }
 }
 
-/// Copies several components together: values that they share are shared by the copies, and are other values than theirs.
+/// Copies several components together: values shared between them are shared between the copies, with new
+/// identities.
 pub(crate) struct Copier(HashMap<ValueId, ValueId>);
 
 impl Copier {
@@ -104,7 +106,7 @@ impl Copier {
         Self(ids.map(|id| (id, ValueId::new())).collect())
     }
 
-    /// The copy of this value is that one.
+    /// Records the copy of a value.
     pub(crate) fn rename(&mut self, original: ValueId, copy: ValueId) {
         self.0.insert(original, copy);
     }
@@ -113,10 +115,10 @@ impl Copier {
         DynAny { type_code: original.type_code.clone(), value: self.value(&original.value), at: original.at }
     }
 
-    /// A copy that is declared to be of this type.
+    /// A copy with this declared type.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] if it is no value of it.
+    /// [`DynAnyError::TypeMismatch`] if it is not a value of the type.
     pub(crate) fn copy_as(&self, original: &DynAny, of: &TypeCode) -> Result<DynAny, DynAnyError> {
         if !original.fits(of) {
             return Err(DynAnyError::TypeMismatch);
@@ -139,7 +141,7 @@ impl Copier {
     }
 }
 
-/// Maps the values of one tree to those of another.
+/// A mapping of the values of one tree to those of another.
 #[derive(Default)]
 pub(crate) struct Pairs(HashMap<ValueId, ValueId>);
 

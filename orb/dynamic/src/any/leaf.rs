@@ -1,4 +1,4 @@
-//! Values of basic types: their defaults, their equality, and how they go into octets and back.
+//! Values of basic types: defaults, equality, encoding and decoding.
 
 use spandrel_cdr::{
     Any, CdrError, Char, Decimal, Decode, Decoder, Encode, Encoder, Ior, LongDouble, TcKind, TypeCode, WString,
@@ -32,7 +32,7 @@ pub(crate) enum Leaf {
 }
 
 impl Leaf {
-    /// The default value of a type that has no components (16.2.2); `None` for types without dynamic values.
+    /// The default value of a type without components (16.2.2); `None` for types without dynamic values.
     pub(crate) fn default_of(of: &TypeCode) -> Option<Self> {
         Some(match of.kind() {
             TcKind::Boolean => Self::Boolean(false),
@@ -61,7 +61,7 @@ impl Leaf {
         })
     }
 
-    /// Reads a value of this type, which has no components.
+    /// Decodes a value of this type, which has no components.
     pub(crate) fn read(of: &TypeCode, input: &mut Decoder<'_>) -> Result<Self, DynAnyError> {
         Ok(match of.kind() {
             TcKind::Boolean => Self::Boolean(input.bool()?),
@@ -91,7 +91,7 @@ impl Leaf {
         })
     }
 
-    /// Writes the value, which is of this type.
+    /// Encodes the value, which is of this type.
     pub(crate) fn write<'a>(&'a self, of: &TypeCode, out: &mut Encoder<'a>) -> Result<(), CdrError> {
         match self {
             Self::Boolean(value) => value.encode(out),
@@ -113,7 +113,8 @@ impl Leaf {
             Self::TypeCode(value) => value.encode(out),
             Self::Reference(value) => value.encode(out),
             Self::Fixed(value) => {
-                let (digits, scale) = digits_and_scale(of).map_err(|_| CdrError::Malformed("its type is no fixed"))?;
+                let (digits, scale) =
+                    digits_and_scale(of).map_err(|_| CdrError::Malformed("the type is not a valid fixed"))?;
                 value.encode_as(digits, scale, out)
             }
         }
@@ -147,7 +148,8 @@ impl PartialEq for Leaf {
     }
 }
 
-/// Of a `fixed` type. A negative scale, which IDL cannot say but a type code can, has no values here.
+/// Digits and scale of a `fixed` type. A negative scale, possible in a type code but not in IDL, has no
+/// values here.
 pub(crate) fn digits_and_scale(of: &TypeCode) -> Result<(u16, u16), DynAnyError> {
     let scale = u16::try_from(of.fixed_scale()?).map_err(|_| DynAnyError::InconsistentTypeCode(TcKind::Fixed))?;
     Ok((of.fixed_digits()?, scale))

@@ -1,4 +1,4 @@
-//! The members that a type code says.
+//! The members in a type code.
 
 use spandrel_cdr::TypeCode;
 
@@ -15,11 +15,11 @@ pub(crate) fn members_of(of: &TypeCode) -> Result<Vec<(String, TypeCode)>, DynAn
     Ok(members)
 }
 
-/// The type itself, and the value types that it inherits state from, nearest first.
+/// The type itself, and the value types from which it inherits state, nearest first.
 pub(crate) fn bases_of(of: &TypeCode) -> Result<Vec<TypeCode>, DynAnyError> {
     let mut line = vec![of.clone()];
     while let Ok(Some(base)) = line[line.len() - 1].concrete_base_type() {
-        // Only a hostile type code says that a type inherits from itself.
+        // Only in a hostile type code a type inherits from itself.
         if line.len() > MAX_BASES {
             return Err(DynAnyError::TooLarge { limit: MAX_BASES });
         }
@@ -28,5 +28,5 @@ pub(crate) fn bases_of(of: &TypeCode) -> Result<Vec<TypeCode>, DynAnyError> {
     Ok(line)
 }
 
-/// How many value types a value type may inherit from, one after the other.
+/// Maximum length of a chain of value types that inherit from each other.
 const MAX_BASES: usize = 64;

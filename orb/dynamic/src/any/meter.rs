@@ -1,26 +1,27 @@
-//! How large what octets grow into may become.
+//! Limits on the size of decoded values.
 
 use super::DynAnyError;
 
-/// How deep components may nest; types that contain themselves without a sequence between would never end.
+/// Maximum nesting of components; recursive types without a sequence in between would never end.
 const DEPTH: u16 = 128;
 
-/// How deep values may nest in the states of others: a list of values is as deep as it is long. As [`spandrel_cdr::Limits`] has it.
+/// Maximum nesting of values in the states of others: a list of values is as deep as it is long. The same as
+/// in [`spandrel_cdr::Limits`].
 const VALUES: u16 = 256;
 
-/// How many components may still be made, and how deep.
+/// The remaining budget of components, and the present depth.
 #[derive(Debug)]
 pub(crate) struct Meter {
     left: usize,
     limit: usize,
     depth: u16,
     values: u16,
-    /// Values of derived types may be cut to what is known of them.
+    /// Whether values of derived types may be truncated to a known base.
     pub(crate) truncates: bool,
 }
 
 impl Meter {
-    /// Values of derived types are not cut.
+    /// A meter that does not permit truncation.
     pub(crate) fn without_truncation(limit: usize) -> Self {
         Self { truncates: false, ..Self::new(limit) }
     }
@@ -29,7 +30,7 @@ impl Meter {
         Self { left: limit, limit, depth: 0, values: 0, truncates: true }
     }
 
-    /// Makes one component, and what it consists of.
+    /// Creates one component with its subcomponents.
     pub(crate) fn nested<T>(
         &mut self,
         make: impl FnOnce(&mut Self) -> Result<T, DynAnyError>,
@@ -40,7 +41,7 @@ impl Meter {
         made
     }
 
-    /// Begins a component. What it consists of comes before [`Meter::leave`].
+    /// Begins a component. Its subcomponents come before [`Meter::leave`].
     pub(crate) fn enter(&mut self) -> Result<(), DynAnyError> {
         let too_large = DynAnyError::TooLarge { limit: self.limit };
         self.left = self.left.checked_sub(1).ok_or(too_large.clone())?;

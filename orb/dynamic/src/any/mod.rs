@@ -1,7 +1,8 @@
 //! Values whose types are known only at run time: [`DynAny`] (CORBA 3.3 Part 1, clause 16).
 //!
-//! A [`DynAny`] is a value of any IDL type, taken apart: its components can be looked at and changed, and it can be put
-//! together again as an [`Any`](spandrel_cdr::Any). What only values of one sort can do stands in a view of it:
+//! A [`DynAny`] is a value of any IDL type as a tree of components. Components can be read and changed, and
+//! the value can be converted back to an [`Any`](spandrel_cdr::Any). The operations of particular types are
+//! in views:
 //!
 //! | IDL interface | obtained by |
 //! | --- | --- |
@@ -10,10 +11,10 @@
 //! | `DynSequence`, `DynArray` | [`DynAny::as_sequence`], [`DynAny::as_array`] |
 //! | `DynValue`, `DynValueBox` | [`DynAny::as_value`], [`DynAny::as_value_box`] |
 //!
-//! Operations have the standard's names without `get_`. What the standard lets several references to one component share,
-//! Rust borrows; `destroy` is dropping.
+//! Operations have the standard's names without `get_`. Where the standard shares references to a component,
+//! Rust borrows; `destroy` is a drop.
 //!
-//! How values and type codes lie in octets belongs to `spandrel-cdr`.
+//! The encoding of values and type codes belongs to `spandrel-cdr`.
 
 mod basic;
 mod defaults;

@@ -1,10 +1,10 @@
-//! From octets to components and back.
+//! Conversion between octets and components.
 //!
-//! An `Any` has checked its octets when it came into being. What is bounded here is what they grow into.
+//! An `Any` has validated its octets on creation. The limits here bound their size as components.
 //!
-//! A value of a value type is read by the type code of its own type, where that is known: the declared one, one that the `Any` has got
-//! from the request that it came with, or one that the `DynAny` has. Sharing and circles become links, and links become
-//! indirections; what [`ValueTypes`] have to do with it goes along with the `Any`.
+//! A value of a value type is decoded with the type code of its own type, if known: the declared type, one
+//! that the `Any` got from its request, or one of the `DynAny`. Sharing and cycles become links, and links
+//! become indirections; the `Any` carries the [`ValueTypes`] along.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -12,7 +12,8 @@ use std::{
 };
 
 use spandrel_cdr::{
-    Any, CdrError, CharSet, ComingValue, Decode, Decoder, Encoder, Ior, MetValue, TcKind, TypeCode, ValueModifier, Wire,
+    Any, CdrError, CharSet, Decode, Decoder, Encoder, Ior, StartedValue, TcKind, TypeCode, ValueModifier, ValueStart,
+    Wire,
 };
 
 use super::{
@@ -27,16 +28,16 @@ use super::{
 use crate::ValueTypes;
 
 impl DynAny {
-    /// Takes a value apart (16.2.2, `create_dyn_any`).
+    /// Converts an `Any` to components (16.2.2, `create_dyn_any`).
     ///
     /// # Errors
-    /// [`DynAnyError::InconsistentTypeCode`] for types that have no dynamic values; [`DynAnyError::TooLarge`].
+    /// [`DynAnyError::InconsistentTypeCode`] for types without dynamic values; [`DynAnyError::TooLarge`].
     pub fn new(any: &Any) -> Result<Self, DynAnyError> {
         Self::with_limit(any, Self::COMPONENTS)
     }
 
-    /// As [`DynAny::new`], where nothing may be lost (`create_dyn_any_without_truncation`): a value of a type that derives from
-    /// what the type code knows is not cut to that.
+    /// As [`DynAny::new`], without truncation (`create_dyn_any_without_truncation`): a value of a type that
+    /// derives from the known one is an error.
     ///
     /// # Errors
     /// As [`DynAny::new`]; [`DynAnyError::MustTruncate`].
@@ -44,7 +45,7 @@ impl DynAny {
         Reader::new(Meter::without_truncation(Self::COMPONENTS)).read(any.type_code(), &mut any.value())
     }
 
-    /// Takes apart a value of at most so many components.
+    /// Converts an `Any` to at most `components` components.
     ///
     /// # Errors
     /// As [`DynAny::new`].
@@ -52,7 +53,7 @@ impl DynAny {
         Reader::new(Meter::new(components)).read(any.type_code(), &mut any.value())
     }
 
-    /// Takes over the value of an `Any` (16.2.3.3); the current position begins anew.
+    /// Assigns the value of an `Any` (16.2.3.3); the current position is reset.
     ///
     /// # Errors
     /// As [`DynAny::assign`]; [`DynAnyError::TooLarge`].
@@ -60,15 +61,15 @@ impl DynAny {
         self.assign(&Self::new(any)?)
     }
 
-    /// Puts the value together (16.2.3.4). The `Any` knows the types of all values in it.
+    /// Converts the value to an `Any` (16.2.3.4), which knows the types of all values in it.
     ///
     /// # Errors
-    /// A value that has no CDR form, such as a string with NUL inside; a repeated value whose state is not within.
+    /// A value that cannot be encoded, such as a string with NUL inside; a repeated value without its state.
     pub fn to_any(&self) -> Result<Any, DynAnyError> {
         self.to_any_within(self)
     }
 
-    /// As [`DynAny::to_any`], of a component: the states of repeated values may stand anywhere in `whole`.
+    /// As [`DynAny::to_any`], for a component: the states of repeated values may be anywhere in `whole`.
     pub(crate) fn to_any_within(&self, whole: &Self) -> Result<Any, DynAnyError> {
         let writer = Writer::new(whole);
         let mut out = Encoder::new(own_wire());
@@ -78,12 +79,12 @@ impl DynAny {
         Ok(Any::read(self.type_code().clone(), &mut Decoder::new(&octets, wire).with_binder(&types))?)
     }
 
-    /// Adds the types of the values in an `any` that is a component: that `any` knows them.
+    /// Adds the types of the values in an `any` that is a component, as that `any` knows them.
     fn add_types(any: &Any, types: &mut ValueTypes) {
         if any.value().binder().is_none() {
             return;
         }
-        // What is too large to be taken apart can be sent on where its octets mean the same.
+        // A value beyond the limit can be forwarded if its octets need no conversion.
         let Ok(apart) = Self::new(any) else { return };
         let mut todo = vec![&apart];
         while let Some(value) = todo.pop() {
@@ -99,26 +100,26 @@ impl DynAny {
     }
 }
 
-/// An agreement in which everything can be said.
+/// A wire form in which every value can be encoded.
 fn own_wire() -> Wire {
     let mut wire = Wire { char_set: CharSet::Utf8, ..Wire::default() };
     wire.limits.values = u32::MAX;
     wire
 }
 
-/// Takes octets apart.
+/// Converts octets to components.
 struct Reader {
     meter: Meter,
-    /// Where values were met.
-    met: HashMap<usize, Link>,
+    /// The values read so far, by position.
+    read_values: HashMap<usize, Link>,
 }
 
 impl Reader {
     fn new(meter: Meter) -> Self {
-        Self { meter, met: HashMap::new() }
+        Self { meter, read_values: HashMap::new() }
     }
 
-    /// Reads a value of this type.
+    /// Decodes a value of this type.
     fn read(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<DynAny, DynAnyError> {
         self.meter.enter()?;
         let value = self.value(of, input);
@@ -126,7 +127,7 @@ impl Reader {
         Ok(DynAny::made_of(of, value?))
     }
 
-    // What calls itself has little in its own frame, and collects in loops: values nest to a depth of hundreds.
+    // A recursive function with a small frame, and loops for collections: values nest to a depth of hundreds.
     fn value(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
         let of = of.without_aliases();
         match of.kind() {
@@ -135,7 +136,7 @@ impl Reader {
             TcKind::Sequence => self.sequence(&of, input),
             TcKind::Array => self.elements(&of, of.length()? as usize, input),
             TcKind::Union => self.union(&of, input),
-            // A boolean says whether a reference follows or a value (9.3.7).
+            // A boolean distinguishes references from values (9.3.7).
             TcKind::AbstractInterface if !input.bool()? => self.value_type(&of, input),
             TcKind::Value | TcKind::Event | TcKind::ValueBox => self.value_type(&of, input),
             _ => read_leaf(&of, input),
@@ -143,7 +144,7 @@ impl Reader {
     }
 
     fn exception(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
-        // Its id should stand here (CORBA 3.3 Part 2, 9.3.5.5), but omniORB writes none within an `any`.
+        // Its id should come first (CORBA 3.3 Part 2, 9.3.5.5), but omniORB writes none within an `any`.
         let ahead = input.clone().str();
         if ahead.is_ok_and(|id| !id.is_empty() && of.id() == Ok(&*id)) {
             input.str()?;
@@ -167,7 +168,7 @@ impl Reader {
 
     fn elements(&mut self, of: &TypeCode, len: usize, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
         let element = of.content_type()?;
-        // Collected without a hint of the length, which nobody has vouched for yet.
+        // Collected without a size hint, since the length is not validated yet.
         let mut elements = Vec::new();
         for _ in 0..len {
             elements.push(self.read(&element, input)?);
@@ -187,40 +188,42 @@ impl Reader {
 
     /// A value of a value type, or null.
     fn value_type(&mut self, declared: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
-        let coming = match input.meet_value()? {
-            MetValue::Nil => return Ok(Value::Nothing),
-            MetValue::Again(at) => return self.again(at, declared, input),
-            MetValue::New(coming) => coming,
+        let started = match input.start_value()? {
+            ValueStart::Nil => return Ok(Value::Nothing),
+            ValueStart::Indirection(at) => return self.repetition(at, declared, input),
+            ValueStart::New(started) => started,
         };
-        let Link { id, of } = self.begin_value(&coming, declared, input)?;
+        let Link { id, of } = self.begin_value(&started, declared, input)?;
         self.meter.enter_value()?;
         let parts = self.state(&of, input);
         self.meter.leave_value();
         let parts = parts?;
-        input.leave_value(&coming)?;
+        input.leave_value(&started)?;
         Ok(Value::State(State { id, of, parts }))
     }
 
-    /// Reads which value comes next, and its type.
+    /// Decodes the identity of the next value, and its type.
     fn begin_value(
         &mut self,
-        coming: &ComingValue,
+        started: &StartedValue,
         declared: &TypeCode,
         input: &Decoder<'_>,
     ) -> Result<Link, DynAnyError> {
-        // A derived value is cut to a type that is known, which only chunks allow (9.3.4.3).
-        let Some((nth, of)) = coming.state_type(declared, input) else {
-            let id = coming.ids().first().map(|id| &**id).or(declared.id().ok()).unwrap_or_default();
+        // A derived value is truncated to a known type, which only chunks permit (9.3.4.3).
+        let Some((nth, of)) = started.state_type(declared, input) else {
+            let id = started.ids().first().map(|id| &**id).or(declared.id().ok()).unwrap_or_default();
             return Err(CdrError::UnknownValue { repository_id: id.into() }.into());
         };
         if nth > 0 && !self.meter.truncates {
             return Err(DynAnyError::MustTruncate);
         }
         if bases_of(&of)?.iter().any(|of| of.type_modifier() == Ok(ValueModifier::Custom)) {
-            return Err(CdrError::Malformed("the state of a custom value type is known to its own code only").into());
+            return Err(
+                CdrError::Malformed("the state of a custom value type can be decoded by its own code only").into()
+            );
         }
         let link = Link { id: ValueId::new(), of };
-        self.met.insert(coming.position(), link.clone());
+        self.read_values.insert(started.position(), link.clone());
         Ok(link)
     }
 
@@ -231,13 +234,13 @@ impl Reader {
         self.members(of, input)
     }
 
-    /// A value that was met before.
-    fn again(&mut self, at: usize, declared: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
-        match self.met.get(&at) {
+    /// A repetition of an earlier value.
+    fn repetition(&mut self, at: usize, declared: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
+        match self.read_values.get(&at) {
             Some(link) if link.of.derives_from(declared) => Ok(Value::Link(link.clone())),
             Some(_) => Err(CdrError::Malformed("a value is not of the type that its position declares").into()),
-            // It was passed over with what a derived type adds to its base.
-            None => input.read_passed_value(at, |there| Ok(self.value_type(declared, there)))?,
+            // It was skipped with the additions of a derived type to its base.
+            None => input.read_skipped_value(at, |there| Ok(self.value_type(declared, there)))?,
         }
     }
 }
@@ -250,16 +253,16 @@ fn read_leaf(of: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyErro
     })
 }
 
-/// Puts values together.
+/// Converts components to octets.
 struct Writer<'d> {
     whole: &'d DynAny,
-    /// All values with their states, once one is looked for.
+    /// All values with their states, collected on first use.
     states: OnceCell<HashMap<ValueId, &'d DynAny>>,
-    /// Where values are in what is written.
+    /// The positions of encoded values.
     places: RefCell<HashMap<ValueId, usize>>,
-    /// How many values are around what is written: the state of a repeated value may stand within another that repeats it.
+    /// The number of enclosing values: the state of a repeated value may be inside another that repeats it.
     depth: Cell<u16>,
-    /// The types of values that are of another type than the declared one.
+    /// The types of values that differ from their declared types.
     types: RefCell<ValueTypes>,
 }
 
@@ -274,7 +277,7 @@ impl<'d> Writer<'d> {
         }
     }
 
-    /// Writes the value without its type code; that of an exception begins with its id.
+    /// Encodes the value without its type code; that of an exception begins with its id.
     fn write(&self, value: &'d DynAny, out: &mut Encoder<'d>) -> Result<(), CdrError> {
         let resolved = value.resolved();
         let is_abstract = resolved.kind() == TcKind::AbstractInterface;
@@ -319,10 +322,10 @@ impl<'d> Writer<'d> {
         }
     }
 
-    /// Writes a value of a value type, or where it is.
+    /// Encodes a value of a value type, or an indirection to it.
     fn write_value(&self, id: ValueId, value: &'d DynAny, out: &mut Encoder<'d>) -> Result<(), CdrError> {
         if let Some(&at) = self.places.borrow().get(&id) {
-            return out.copy_again(at);
+            return out.copy_indirection(at);
         }
         let original = match &value.value {
             Value::State(state) => Some(state),
@@ -332,13 +335,13 @@ impl<'d> Writer<'d> {
             }),
         };
         let State { of, parts, .. } =
-            original.ok_or(CdrError::Malformed("a repeated value has its state outside of what is put together"))?;
+            original.ok_or(CdrError::Malformed("a repeated value has its state outside the encoded value"))?;
         let limit = out.wire().limits.value_nesting;
         if self.depth.get() >= limit {
             return Err(CdrError::TooDeep { limit });
         }
         let ids = truncatable_to(of)?;
-        // What is truncatable is in chunks, so that what a base does not know can be passed over (9.3.4.3).
+        // Truncatable values are in chunks, so that a base's decoder can skip additions (9.3.4.3).
         let at = out.copy_header(&ids, ids.len() > 1)?;
         self.places.borrow_mut().insert(id, at);
         self.depth.set(self.depth.get() + 1);
@@ -348,7 +351,8 @@ impl<'d> Writer<'d> {
     }
 }
 
-/// The repository id of a value type, and those of the bases that its values may be truncated to, nearest first.
+/// The repository id of a value type, and those of the bases to which its values may be truncated, nearest
+/// first.
 fn truncatable_to(of: &TypeCode) -> Result<Vec<std::sync::Arc<str>>, CdrError> {
     let bases = bases_of(of).map_err(|_| CdrError::Malformed("a value type has too many bases"))?;
     let mut ids = Vec::new();

@@ -1,4 +1,4 @@
-//! What only sequences and arrays can do (16.2.8, 16.2.9).
+//! The operations of sequences and arrays (16.2.8, 16.2.9).
 
 use spandrel_cdr::{Any, TcKind, TypeCode};
 
@@ -8,7 +8,7 @@ use super::{DynAny, DynAnyError, dyn_any::Value, graph::Copier, meter::Meter};
 #[derive(Debug)]
 pub struct DynSequence<'d>(&'d mut DynAny);
 
-/// An array, one dimension of it: IDL `DynArray`.
+/// One dimension of an array: IDL `DynArray`.
 #[derive(Debug)]
 pub struct DynArray<'d>(&'d mut DynAny);
 
@@ -16,7 +16,7 @@ impl DynAny {
     /// The value as a sequence.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] if it is none.
+    /// [`DynAnyError::TypeMismatch`] for another type.
     pub fn as_sequence(&mut self) -> Result<DynSequence<'_>, DynAnyError> {
         if self.kind() == TcKind::Sequence { Ok(DynSequence(self)) } else { Err(DynAnyError::TypeMismatch) }
     }
@@ -24,31 +24,31 @@ impl DynAny {
     /// The value as an array.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] if it is none.
+    /// [`DynAnyError::TypeMismatch`] for another type.
     pub fn as_array(&mut self) -> Result<DynArray<'_>, DynAnyError> {
         if self.kind() == TcKind::Array { Ok(DynArray(self)) } else { Err(DynAnyError::TypeMismatch) }
     }
 }
 
-/// Refuses a number of elements that a sequence's bound or an array's length does not allow.
+/// Rejects a number of elements that a sequence's bound or an array's length does not permit.
 pub(crate) fn check_len(of: &TypeCode, len: usize) -> Result<(), DynAnyError> {
     let said = of.length()? as usize;
     let fits = match of.kind() {
         TcKind::Array => len == said,
         _ => said == 0 || len <= said,
     };
-    if fits { Ok(()) } else { Err(DynAnyError::InvalidValue("the type does not allow so many elements")) }
+    if fits { Ok(()) } else { Err(DynAnyError::InvalidValue("the type does not permit this number of elements")) }
 }
 
 impl DynSequence<'_> {
-    /// How many elements there are (`get_length`).
+    /// The number of elements (`get_length`).
     #[must_use]
     pub fn length(&self) -> u32 {
         u32::try_from(self.0.component_count()).unwrap_or(u32::MAX)
     }
 
-    /// Cuts off elements, or adds such of default value. If elements were added and none was current, the first of them
-    /// is; if the current one was cut off, none is.
+    /// Truncates the sequence, or appends elements of default value. If elements were appended and none was
+    /// current, the first of them becomes current; if the current one was removed, none is current.
     ///
     /// # Errors
     /// [`DynAnyError::InvalidValue`] beyond the bound; [`DynAnyError::TooLarge`] for more than [`DynAny::COMPONENTS`].
@@ -73,7 +73,7 @@ impl DynSequence<'_> {
     }
 }
 
-/// Both have elements, of one type.
+/// Operations of both, whose elements have one type.
 macro_rules! elements {
     ($($view:ident)*) => {$(
         impl $view<'_> {
@@ -88,14 +88,14 @@ macro_rules! elements {
             /// Replaces all elements; the first becomes the current one.
             ///
             /// # Errors
-            /// [`DynAnyError::TypeMismatch`] if one is of another type; [`DynAnyError::InvalidValue`] for a number of them that
-            /// the type does not allow.
+            /// [`DynAnyError::TypeMismatch`] if one is of another type; [`DynAnyError::InvalidValue`] for a
+            /// number of elements that the type does not permit.
             pub fn set_elements(&mut self, elements: &[Any]) -> Result<(), DynAnyError> {
                 let elements = elements.iter().map(DynAny::new).collect::<Result<Vec<_>, _>>()?;
                 self.set_elements_as_dyn_any(&elements)
             }
 
-            /// The elements, taken apart (`get_elements_as_dyn_any`).
+            /// The elements as components (`get_elements_as_dyn_any`).
             #[must_use]
             pub fn elements_as_dyn_any(&self) -> &[DynAny] {
                 self.0.components()

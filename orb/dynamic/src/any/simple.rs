@@ -1,4 +1,4 @@
-//! What only decimals and enums can do (16.2.4, 16.2.5).
+//! The operations of decimals and enums (16.2.4, 16.2.5).
 
 use spandrel_cdr::{Decimal, FixedError, TcKind, TypeCode};
 
@@ -13,18 +13,18 @@ pub struct DynFixed<'d>(&'d mut DynAny);
 pub struct DynEnum<'d>(&'d mut DynAny);
 
 impl DynAny {
-    /// The value as one of a `fixed` type.
+    /// The value as a `fixed`.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] if it is none.
+    /// [`DynAnyError::TypeMismatch`] for another type.
     pub fn as_fixed(&mut self) -> Result<DynFixed<'_>, DynAnyError> {
         if self.kind() == TcKind::Fixed { Ok(DynFixed(self)) } else { Err(DynAnyError::TypeMismatch) }
     }
 
-    /// The value as one of an enum.
+    /// The value as an enumerator.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] if it is none.
+    /// [`DynAnyError::TypeMismatch`] for another type.
     pub fn as_enum(&mut self) -> Result<DynEnum<'_>, DynAnyError> {
         if self.kind() == TcKind::Enum { Ok(DynEnum(self)) } else { Err(DynAnyError::TypeMismatch) }
     }
@@ -40,18 +40,17 @@ impl DynFixed<'_> {
         }
     }
 
-    /// The number as text, as IDL writes it (`get_value`).
+    /// The number as IDL text (`get_value`).
     #[must_use]
     pub fn value(&self) -> String {
         self.decimal().to_string()
     }
 
-    /// Sets the number from text, as IDL writes it. False if digits after the point were cut off, for which the type has no
-    /// room.
+    /// Sets the number from IDL text. Returns false if digits beyond the scale of the type were truncated.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] for a text that is no number; [`DynAnyError::InvalidValue`] if the type has too few digits
-    /// before the point. The value is left as it was.
+    /// [`DynAnyError::TypeMismatch`] for text that is not a number; [`DynAnyError::InvalidValue`] if the type
+    /// has too few digits before the point. The value is unchanged then.
     pub fn set_value(&mut self, text: &str) -> Result<bool, DynAnyError> {
         let text = text.trim();
         match text.parse() {
@@ -61,7 +60,7 @@ impl DynFixed<'_> {
         }
     }
 
-    /// A text of more than 31 digits: those after the point are cut off.
+    /// Sets the number from text of more than 31 digits: excess digits after the point are truncated.
     fn set_long(&mut self, text: &str) -> Result<bool, DynAnyError> {
         let scale = usize::from(digits_and_scale(&self.0.resolved())?.1);
         let point = text.find('.').ok_or(TOO_MANY_DIGITS)?;
@@ -87,7 +86,7 @@ impl DynFixed<'_> {
 const TOO_MANY_DIGITS: DynAnyError = DynAnyError::InvalidValue("the number has too many digits before the point");
 
 impl DynEnum<'_> {
-    /// The place of the enumerator (`get_as_ulong`).
+    /// The index of the enumerator (`get_as_ulong`).
     #[must_use]
     pub fn as_ulong(&self) -> u32 {
         match &self.0.value {
@@ -96,19 +95,19 @@ impl DynEnum<'_> {
         }
     }
 
-    /// The name of the enumerator (`get_as_string`); empty if the type code does not say the names.
+    /// The name of the enumerator (`get_as_string`); empty if the type code has no names.
     ///
     /// # Errors
-    /// [`DynAnyError::InvalidValue`] for an enum without enumerators, which only a hostile type code has.
+    /// [`DynAnyError::InvalidValue`] for an enum without enumerators, possible in a hostile type code only.
     pub fn as_string(&self) -> Result<String, DynAnyError> {
         let resolved = self.0.resolved();
         resolved.member_name(self.as_ulong() as usize).map(str::to_owned).map_err(|_| NO_ENUMERATOR)
     }
 
-    /// Sets the enumerator by its place.
+    /// Sets the enumerator by its index.
     ///
     /// # Errors
-    /// [`DynAnyError::InvalidValue`] if there is no such.
+    /// [`DynAnyError::InvalidValue`] if it does not exist.
     pub fn set_as_ulong(&mut self, value: u32) -> Result<(), DynAnyError> {
         if value as usize >= self.0.resolved().member_count()? {
             return Err(NO_ENUMERATOR);
@@ -120,7 +119,7 @@ impl DynEnum<'_> {
     /// Sets the enumerator by its name.
     ///
     /// # Errors
-    /// [`DynAnyError::InvalidValue`] if there is no such.
+    /// [`DynAnyError::InvalidValue`] if it does not exist.
     pub fn set_as_string(&mut self, name: &str) -> Result<(), DynAnyError> {
         let found = enumerators(&self.0.resolved())?.iter().position(|enumerator| enumerator == name);
         let value = found.and_then(|found| u32::try_from(found).ok()).ok_or(NO_ENUMERATOR)?;

@@ -1,4 +1,4 @@
-//! What only structs and exceptions can do (16.2.6).
+//! The operations of structs and exceptions (16.2.6).
 
 use spandrel_cdr::{Any, TcKind, TypeCode};
 
@@ -17,7 +17,7 @@ pub struct NameValuePair {
     pub value: Any,
 }
 
-/// A member and its value, taken apart: IDL `DynamicAny::NameDynAnyPair`.
+/// A member and its value as components: IDL `DynamicAny::NameDynAnyPair`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DynNamePair {
     /// The member's name, or empty.
@@ -54,7 +54,7 @@ pub(crate) fn pairs(of: &DynAny) -> Result<Vec<DynNamePair>, DynAnyError> {
     Ok(members.map(|((id, _), value)| DynNamePair { id, value: copier.copy(value) }).collect())
 }
 
-/// Replaces all members. Names must be those of the type, but either side may leave them out.
+/// Replaces all members. Names must be those of the type, but either side may omit them.
 pub(crate) fn set_pairs(of: &mut DynAny, given: &[DynNamePair]) -> Result<(), DynAnyError> {
     let members = members_of(&of.actual())?;
     if members.len() != given.len() {
@@ -106,7 +106,7 @@ impl DynStruct<'_> {
         any_pairs(self.0)
     }
 
-    /// Replaces all members; the first becomes the current one. Names may be left out.
+    /// Replaces all members; the first becomes the current one. Names may be omitted.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another name or type; [`DynAnyError::InvalidValue`] for another number of members.
@@ -114,10 +114,10 @@ impl DynStruct<'_> {
         set_pairs(self.0, &from_any_pairs(members)?)
     }
 
-    /// All members, taken apart (`get_members_as_dyn_any`).
+    /// All members, as components (`get_members_as_dyn_any`).
     ///
     /// # Errors
-    /// None for type codes that IDL allows.
+    /// None for valid type codes.
     pub fn members_as_dyn_any(&self) -> Result<Vec<DynNamePair>, DynAnyError> {
         pairs(self.0)
     }

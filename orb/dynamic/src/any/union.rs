@@ -1,15 +1,15 @@
-//! What only unions can do (16.2.7): the discriminator decides which member there is.
+//! The operations of unions (16.2.7): the discriminator determines the active member.
 
 use spandrel_cdr::{TcKind, TypeCode};
 
 use super::{
     DynAny, DynAnyError,
     defaults::parts_for,
-    discriminator::{discriminator_with, label_of, unclaimed},
+    discriminator::{discriminator_with, label_of, value_without_member},
     meter::Meter,
 };
 
-/// A union: IDL `DynUnion`. Its first component is the discriminator, the second the active member, if there is one.
+/// A union: IDL `DynUnion`. Its first component is the discriminator, the second the active member, if any.
 #[derive(Debug)]
 pub struct DynUnion<'d>(&'d mut DynAny);
 
@@ -17,7 +17,7 @@ impl DynAny {
     /// The value as a union.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] if it is none.
+    /// [`DynAnyError::TypeMismatch`] for another type.
     pub fn as_union(&mut self) -> Result<DynUnion<'_>, DynAnyError> {
         if self.kind() == TcKind::Union { Ok(DynUnion(self)) } else { Err(DynAnyError::TypeMismatch) }
     }
@@ -30,9 +30,9 @@ impl DynUnion<'_> {
         &self.0.components()[0]
     }
 
-    /// Sets the discriminator. The active member stays if it is the one for this value too; otherwise the one for it, if
-    /// there is one, becomes active with its default value. The member becomes the current component, or the discriminator
-    /// if there is none.
+    /// Sets the discriminator. The active member stays if this value selects it too; otherwise the selected
+    /// member becomes active, with its default value, if there is one. The active member becomes the current
+    /// component, or the discriminator without one.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for a value of another type.
@@ -59,7 +59,7 @@ impl DynUnion<'_> {
         Ok(())
     }
 
-    /// Which member is active, by its first label.
+    /// The index of the active member, by its first label.
     fn active(&self) -> Result<Option<usize>, DynAnyError> {
         Ok(self.0.resolved().selected_member(label_of(self.discriminator())?)?)
     }
@@ -70,7 +70,7 @@ impl DynUnion<'_> {
     /// [`DynAnyError::TypeMismatch`] if the union has no such case.
     pub fn set_to_default_member(&mut self) -> Result<(), DynAnyError> {
         let of = self.0.resolved();
-        let (Some(_), Some(label)) = (of.default_index()?, unclaimed(&of)?) else {
+        let (Some(_), Some(label)) = (of.default_index()?, value_without_member(&of)?) else {
             return Err(DynAnyError::TypeMismatch);
         };
         self.set_label(label)?;
@@ -78,19 +78,19 @@ impl DynUnion<'_> {
         Ok(())
     }
 
-    /// Sets the discriminator to a value for which there is no member; it becomes the current component.
+    /// Sets the discriminator to a value without a member; it becomes the current component.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] if there is a member for every value.
+    /// [`DynAnyError::TypeMismatch`] if every value has a member.
     pub fn set_to_no_active_member(&mut self) -> Result<(), DynAnyError> {
         let of = self.0.resolved();
-        let (None, Some(label)) = (of.default_index()?, unclaimed(&of)?) else {
+        let (None, Some(label)) = (of.default_index()?, value_without_member(&of)?) else {
             return Err(DynAnyError::TypeMismatch);
         };
         self.set_label(label)
     }
 
-    /// True if there is only the discriminator, with a value for which there is no member.
+    /// Whether there is only the discriminator, with a value without a member.
     #[must_use]
     pub fn has_no_active_member(&self) -> bool {
         self.0.component_count() < 2
@@ -99,7 +99,7 @@ impl DynUnion<'_> {
     /// The kind of the discriminator.
     ///
     /// # Errors
-    /// None for type codes that IDL allows.
+    /// None for valid type codes.
     pub fn discriminator_kind(&self) -> Result<TcKind, DynAnyError> {
         Ok(self.0.resolved().discriminator_type()?.kind())
     }
@@ -112,7 +112,7 @@ impl DynUnion<'_> {
         self.0.components().get(1).ok_or(NO_MEMBER)
     }
 
-    /// The active member, to be changed.
+    /// The active member, for modification.
     ///
     /// # Errors
     /// As [`DynUnion::member`].
@@ -140,7 +140,8 @@ impl DynUnion<'_> {
 
 const NO_MEMBER: DynAnyError = DynAnyError::InvalidValue("the union has no active member");
 
-/// A member with several labels stands in the type code once for each of them, in a row and by the same name.
+/// A member with several labels occurs in the type code once for each of them, consecutively and with the
+/// same name.
 fn is_same_member(of: &TypeCode, a: usize, b: usize) -> Result<bool, DynAnyError> {
     if a == b {
         return Ok(true);

@@ -1,4 +1,4 @@
-//! What only values of value types can do (16.2.10 to 16.2.12): they may be null.
+//! The operations of values of value types (16.2.10 to 16.2.12), which may be null.
 
 use spandrel_cdr::{Any, TcKind, TypeCode};
 
@@ -11,19 +11,19 @@ use super::{
     structure::{any_pairs, current, from_any_pairs, pairs, set_pairs},
 };
 
-/// A value of a value type: IDL `DynValue`. Its components are its state, what is inherited first.
+/// A value of a value type: IDL `DynValue`. Its components are its state, inherited members first.
 #[derive(Debug)]
 pub struct DynValue<'d>(&'d mut DynAny);
 
-/// A boxed value: IDL `DynValueBox`. Its component is what the box holds.
+/// A boxed value: IDL `DynValueBox`. Its component is the content of the box.
 #[derive(Debug)]
 pub struct DynValueBox<'d>(&'d mut DynAny);
 
 impl DynAny {
-    /// The value as one of a value type.
+    /// The value as a `DynValue`.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] if it is none.
+    /// [`DynAnyError::TypeMismatch`] for another type.
     pub fn as_value(&mut self) -> Result<DynValue<'_>, DynAnyError> {
         match self.actual().kind() {
             TcKind::Value | TcKind::Event => Ok(DynValue(self)),
@@ -31,20 +31,20 @@ impl DynAny {
         }
     }
 
-    /// The value as a boxed one.
+    /// The value as a `DynValueBox`.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] if it is none.
+    /// [`DynAnyError::TypeMismatch`] for another type.
     pub fn as_value_box(&mut self) -> Result<DynValueBox<'_>, DynAnyError> {
         if self.actual().kind() == TcKind::ValueBox { Ok(DynValueBox(self)) } else { Err(DynAnyError::TypeMismatch) }
     }
 }
 
-/// Both may be null (16.2.10, `DynValueCommon`).
+/// Operations of both, which may be null (16.2.10, `DynValueCommon`).
 macro_rules! common {
     ($($view:ident)*) => {$(
         impl $view<'_> {
-            /// True for the null value.
+            /// Whether it is null.
             #[must_use]
             pub fn is_null(&self) -> bool {
                 matches!(self.0.value, Value::Nothing)
@@ -55,19 +55,20 @@ macro_rules! common {
                 *self.0 = DynAny::made_of(self.0.type_code(), Value::Nothing);
             }
 
-            /// The type of the value: the declared one, or one that derives from it.
+            /// The type of the value: the declared one, or a derived one.
             #[must_use]
             pub fn value_type(&self) -> TypeCode {
                 self.0.actual()
             }
 
-            /// Whether it is a value that is met elsewhere, too, and has its components there; [`DynAny::original_of`] finds them.
+            /// Whether it repeats a value that has its components elsewhere; [`DynAny::original_of`] finds
+            /// them.
             #[must_use]
             pub fn is_repeated(&self) -> bool {
                 matches!(self.0.value, Value::Link(_))
             }
 
-            /// The same value once more, to be put elsewhere into what this value is a component of, or into itself.
+            /// A repetition of this value, for another position in the same tree, or inside the value itself.
             ///
             /// # Errors
             /// [`DynAnyError::InvalidValue`] for null.
@@ -86,7 +87,7 @@ macro_rules! common {
             }
 
             fn check_not_repeated(&self) -> Result<(), DynAnyError> {
-                if self.is_repeated() { Err(DynAnyError::InvalidValue("the value has its state elsewhere")) } else { Ok(()) }
+                if self.is_repeated() { Err(DynAnyError::InvalidValue("the value is a repetition without its own state")) } else { Ok(()) }
             }
         }
     )*};
@@ -95,10 +96,10 @@ macro_rules! common {
 common!(DynValue DynValueBox);
 
 impl DynValue<'_> {
-    /// Gives a null value a state of default values; another one keeps its own.
+    /// Gives a null value a state of default values; another one is unchanged.
     ///
     /// # Errors
-    /// [`DynAnyError::InconsistentTypeCode`] for members that have no default; [`DynAnyError::TooLarge`].
+    /// [`DynAnyError::InconsistentTypeCode`] for members without defaults; [`DynAnyError::TooLarge`].
     pub fn set_to_value(&mut self) -> Result<(), DynAnyError> {
         if self.is_null() {
             let mut meter = Meter::new(DynAny::COMPONENTS);
@@ -135,7 +136,8 @@ impl DynValue<'_> {
         any_pairs(self.0)
     }
 
-    /// Replaces all members; null becomes a value. The first member becomes the current one. Names may be left out.
+    /// Replaces all members; null becomes a value. The first member becomes the current one. Names may be
+    /// omitted.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another name or type; [`DynAnyError::InvalidValue`] for another number of members.
@@ -144,7 +146,7 @@ impl DynValue<'_> {
         set_pairs(self.0, &from_any_pairs(members)?)
     }
 
-    /// All members, taken apart (`get_members_as_dyn_any`).
+    /// All members, as components (`get_members_as_dyn_any`).
     ///
     /// # Errors
     /// [`DynAnyError::InvalidValue`] for null.
@@ -164,7 +166,7 @@ impl DynValue<'_> {
 }
 
 impl DynValueBox<'_> {
-    /// Puts a default value into an empty box; a full one stays as it is.
+    /// Puts a default value into an empty box; a full one is unchanged.
     ///
     /// # Errors
     /// As [`DynValue::set_to_value`].
@@ -176,7 +178,7 @@ impl DynValueBox<'_> {
         Ok(())
     }
 
-    /// What the box holds (`get_boxed_value`).
+    /// The content of the box (`get_boxed_value`).
     ///
     /// # Errors
     /// [`DynAnyError::InvalidValue`] for null; those of [`DynAny::to_any`].
@@ -184,7 +186,7 @@ impl DynValueBox<'_> {
         self.boxed_value_as_dyn_any()?.to_any_within(self.0)
     }
 
-    /// Replaces what the box holds; null becomes a value.
+    /// Replaces the content of the box; null becomes a value.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.
@@ -192,7 +194,7 @@ impl DynValueBox<'_> {
         self.set_boxed_value_as_dyn_any(&DynAny::new(value)?)
     }
 
-    /// What the box holds, taken apart (`get_boxed_value_as_dyn_any`).
+    /// The content of the box as a component (`get_boxed_value_as_dyn_any`).
     ///
     /// # Errors
     /// [`DynAnyError::InvalidValue`] for null.
@@ -201,7 +203,7 @@ impl DynValueBox<'_> {
         self.0.components().first().ok_or(DynAnyError::TypeMismatch)
     }
 
-    /// Replaces what the box holds; null becomes a value.
+    /// Replaces the content of the box; null becomes a value.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.

@@ -1,4 +1,4 @@
-//! What an interface is made of (CORBA 3.3 Part 1, 14.5.24: `FullInterfaceDescription`).
+//! Descriptions of interfaces (CORBA 3.3 Part 1, 14.5.24: `FullInterfaceDescription`).
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::{ArgMode, ValueTypes};
 pub struct ParameterDescription {
     /// Its name.
     pub name: String,
-    /// Which way it goes.
+    /// Its direction.
     pub mode: ArgMode,
     /// Its type.
     pub type_code: TypeCode,
@@ -22,15 +22,15 @@ pub struct ParameterDescription {
 pub struct OperationDescription {
     /// Its name on the wire: that of an attribute's accessors is `_get_` or `_set_` and the attribute's name.
     pub name: String,
-    /// What it returns; `void` if nothing.
+    /// The type of its return value; `void` without one.
     pub result: TypeCode,
     /// Its parameters in order.
     pub parameters: Vec<ParameterDescription>,
     /// The exceptions that it may raise.
     pub exceptions: Vec<TypeCode>,
-    /// What its `context` clause names.
+    /// The names in its `context` clause.
     pub contexts: Vec<String>,
-    /// True if nothing comes back.
+    /// Whether it is one-way.
     pub is_oneway: bool,
 }
 
@@ -41,15 +41,15 @@ pub struct AttributeDescription {
     pub name: String,
     /// Its type.
     pub type_code: TypeCode,
-    /// True if it cannot be set.
+    /// Whether it is read-only.
     pub is_readonly: bool,
-    /// The exceptions that getting it may raise.
+    /// The exceptions of its getter.
     pub get_exceptions: Vec<TypeCode>,
-    /// The exceptions that setting it may raise.
+    /// The exceptions of its setter.
     pub set_exceptions: Vec<TypeCode>,
 }
 
-/// An interface with all that its objects can do, what it inherits included (`FullInterfaceDescription`).
+/// An interface with all its operations and attributes, inherited ones included (`FullInterfaceDescription`).
 ///
 /// ```
 /// use spandrel_cdr::TypeCode;
@@ -74,47 +74,47 @@ pub struct InterfaceDescription {
     attributes: Vec<AttributeDescription>,
     undescribed: Vec<Undescribed>,
     value_types: ValueTypes,
-    /// Where an operation stands.
+    /// The index of each operation.
     places: HashMap<String, usize>,
 }
 
-/// An operation or attribute of an interface that has no description.
+/// An operation or attribute of an interface without a description.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Undescribed {
     /// Its IDL name.
     pub name: String,
-    /// Why it cannot be described.
+    /// The reason.
     pub reason: String,
 }
 
-/// Why an interface cannot be so.
+/// The reason for which an interface cannot be described.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DescriptionError {
-    /// It has two operations or attributes of one name.
-    #[error("`{interface}` has `{name}` already")]
+    /// Two operations or attributes of the same name.
+    #[error("`{interface}` already has `{name}`")]
     Duplicate {
         /// The interface's id.
         interface: String,
         /// The name.
         name: String,
     },
-    /// A one-way operation gives something back.
+    /// A one-way operation with a result.
     #[error("`{name}` is one-way, and returns or raises something")]
     OneWay {
         /// The operation.
         name: String,
     },
-    /// Values of this type cannot be sent.
-    #[error("`{name}` has a parameter or result of type `{type_code}`, of which there are no values to be sent")]
+    /// A parameter or result of a type whose values cannot be sent.
+    #[error("`{name}` has a parameter or result of type `{type_code}`, whose values cannot be sent")]
     NotAValue {
         /// The operation.
         name: String,
         /// The type.
         type_code: TypeCode,
     },
-    /// What is said to be raised is no exception.
-    #[error("`{name}` raises `{type_code}`, which is no exception")]
+    /// A raised type that is not an exception.
+    #[error("`{name}` raises `{type_code}`, which is not an exception")]
     NotAnException {
         /// The operation.
         name: String,
@@ -124,7 +124,7 @@ pub enum DescriptionError {
 }
 
 impl OperationDescription {
-    /// An operation without parameters, that returns nothing.
+    /// An operation without parameters and return value.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -136,42 +136,42 @@ impl OperationDescription {
         }
     }
 
-    /// The same with one more parameter.
+    /// Adds a parameter.
     #[must_use]
     pub fn parameter(mut self, mode: ArgMode, name: impl Into<String>, type_code: TypeCode) -> Self {
         self.parameters.push(ParameterDescription { name: name.into(), mode, type_code });
         self
     }
 
-    /// The same, returning this.
+    /// Sets the return type.
     #[must_use]
     pub fn returns(mut self, type_code: TypeCode) -> Self {
         self.result = type_code;
         self
     }
 
-    /// The same, with one more exception that it may raise.
+    /// Adds an exception.
     #[must_use]
     pub fn raises(mut self, exception: TypeCode) -> Self {
         self.exceptions.push(exception);
         self
     }
 
-    /// The same, with one more name in its `context` clause.
+    /// Adds a name to its `context` clause.
     #[must_use]
     pub fn context(mut self, name: impl Into<String>) -> Self {
         self.contexts.push(name.into());
         self
     }
 
-    /// The same, one-way.
+    /// Makes it one-way.
     #[must_use]
     pub fn oneway(mut self) -> Self {
         self.is_oneway = true;
         self
     }
 
-    /// Checks that IDL would allow it.
+    /// Checks that it is valid IDL.
     ///
     /// # Errors
     /// [`DescriptionError`], except `Duplicate`.
@@ -193,7 +193,7 @@ impl OperationDescription {
     }
 }
 
-/// Whether values of the type can be parameters.
+/// Whether parameters may have this type.
 fn is_value(of: &TypeCode) -> bool {
     let kind = of.without_aliases().kind();
     !of.is_open()
@@ -203,7 +203,7 @@ fn is_value(of: &TypeCode) -> bool {
         )
 }
 
-/// As IDL declares it.
+/// Prints its IDL declaration.
 impl std::fmt::Display for OperationDescription {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let oneway = if self.is_oneway { "oneway " } else { "" };
@@ -217,20 +217,20 @@ impl std::fmt::Display for OperationDescription {
 }
 
 impl AttributeDescription {
-    /// An attribute that can be got and set.
+    /// An attribute with getter and setter.
     pub fn new(name: impl Into<String>, type_code: TypeCode) -> Self {
         let name = name.into();
         Self { name, type_code, is_readonly: false, get_exceptions: Vec::new(), set_exceptions: Vec::new() }
     }
 
-    /// The same, `readonly`.
+    /// Makes it `readonly`.
     #[must_use]
     pub fn readonly(mut self) -> Self {
         self.is_readonly = true;
         self
     }
 
-    /// Checks that IDL would allow it.
+    /// Checks that it is valid IDL.
     ///
     /// # Errors
     /// [`DescriptionError`], except `Duplicate`.
@@ -238,7 +238,7 @@ impl AttributeDescription {
         self.accessors().try_for_each(|accessor| accessor.check())
     }
 
-    /// The operations that it is on the wire (CORBA 3.3 Part 2, 9.4.2.1).
+    /// Its accessor operations on the wire (CORBA 3.3 Part 2, 9.4.2.1).
     fn accessors(&self) -> impl Iterator<Item = OperationDescription> {
         let of = &self.type_code;
         let get = OperationDescription::new(format!("_get_{}", self.name)).returns(of.clone());
@@ -255,10 +255,11 @@ impl InterfaceDescription {
         Self { id: id.into(), name: name.into(), ..Self::default() }
     }
 
-    /// The same, inheriting from another.
+    /// Adds a base interface.
     ///
     /// # Errors
-    /// [`DescriptionError::Duplicate`] if both have something of one name, and not from the same base.
+    /// [`DescriptionError::Duplicate`] if both have an operation or attribute of the same name from different
+    /// bases.
     pub fn inherit(mut self, base: &Self) -> Result<Self, DescriptionError> {
         let known = |id: &String| self.bases.contains(id);
         if known(&base.id) {
@@ -266,7 +267,7 @@ impl InterfaceDescription {
         }
         let shared = base.bases.iter().any(known);
         for operation in &base.operations {
-            // By way of an interface that both inherit from.
+            // Already inherited through a common base.
             if shared && self.find(&operation.name) == Some(operation) {
                 continue;
             }
@@ -291,16 +292,16 @@ impl InterfaceDescription {
         Ok(self)
     }
 
-    /// The same with one more operation.
+    /// Adds an operation.
     ///
     /// # Errors
-    /// [`DescriptionError`] for what IDL would not allow.
+    /// [`DescriptionError`] for invalid IDL.
     pub fn operation(mut self, operation: OperationDescription) -> Result<Self, DescriptionError> {
         self.enter(operation)?;
         Ok(self)
     }
 
-    /// The same with one more attribute.
+    /// Adds an attribute.
     ///
     /// # Errors
     /// As [`InterfaceDescription::operation`].
@@ -312,14 +313,16 @@ impl InterfaceDescription {
         Ok(self)
     }
 
-    /// The same, with the types that values may be of where a base of theirs, `ValueBase` or an abstract interface is declared.
+    /// Sets the permitted types of values where a base of theirs, `ValueBase` or an abstract interface is
+    /// declared.
     #[must_use]
     pub fn with_value_types(mut self, types: &ValueTypes) -> Self {
         self.value_types.add_all(types);
         self
     }
 
-    /// The same, with an operation or attribute that is left out for this reason. It cannot be called or served by the description.
+    /// Omits an operation or attribute, with a reason. It can be neither called nor served with the
+    /// description.
     #[must_use]
     pub fn without(mut self, name: impl Into<String>, reason: impl Into<String>) -> Self {
         self.undescribed.push(Undescribed { name: name.into(), reason: reason.into() });
@@ -348,13 +351,13 @@ impl InterfaceDescription {
         &self.name
     }
 
-    /// The repository ids of all interfaces that it inherits from, directly or not.
+    /// The repository ids of all its direct and indirect base interfaces.
     #[must_use]
     pub fn bases(&self) -> &[String] {
         &self.bases
     }
 
-    /// All operations, attributes' accessors and what is inherited included.
+    /// All operations, including attributes' accessors and inherited ones.
     #[must_use]
     pub fn operations(&self) -> &[OperationDescription] {
         &self.operations
@@ -366,20 +369,20 @@ impl InterfaceDescription {
         &self.attributes
     }
 
-    /// The operations and attributes that are left out, inherited ones included.
+    /// The omitted operations and attributes, inherited ones included.
     #[must_use]
     pub fn undescribed(&self) -> &[Undescribed] {
         &self.undescribed
     }
 
-    /// The types that values may be of where a base of theirs is declared.
+    /// The permitted types of values where a base of theirs is declared.
     #[must_use]
     pub fn value_types(&self) -> &ValueTypes {
         &self.value_types
     }
 
-    /// Why there is no operation with this name on the wire.
-    pub(crate) fn why_not(&self, operation: &str) -> String {
+    /// The reason for which it has no operation with this name on the wire.
+    pub(crate) fn missing_reason(&self, operation: &str) -> String {
         let attribute = operation.strip_prefix("_get_").or_else(|| operation.strip_prefix("_set_"));
         let left_out = |it: &&Undescribed| it.name == operation || Some(&*it.name) == attribute;
         match self.undescribed.iter().find(left_out) {
@@ -394,7 +397,7 @@ impl InterfaceDescription {
         self.places.get(operation).map(|place| &self.operations[*place])
     }
 
-    /// True if its objects support the interface with this repository id.
+    /// Whether its objects support the interface with this repository id.
     #[must_use]
     pub fn is_a(&self, repository_id: &str) -> bool {
         self.id == repository_id || self.bases.iter().any(|base| base == repository_id)
@@ -403,7 +406,7 @@ impl InterfaceDescription {
     /// The type of references to its objects.
     ///
     /// # Errors
-    /// If its id or name is none.
+    /// If its id or name is invalid.
     pub fn type_code(&self) -> Result<TypeCode, spandrel_cdr::TypeCodeError> {
         TypeCode::object_reference(self.id.clone(), self.name.clone())
     }

@@ -1,8 +1,8 @@
-//! Interfaces as values: what stubs and skeletons know, for programs without them.
+//! Interfaces as values: the content of stubs and skeletons, for programs without generated code.
 //!
-//! A description comes from IDL that was parsed (the crate `spandrel` makes one of that), or from a program that lists types
-//! ([`InterfaceDescription::operation`]). A client calls by it ([`DynamicObject`]); a server checks and reads requests by it
-//! (`DescribedServant`).
+//! A description comes from parsed IDL (the crate `spandrel` converts it), or from a program that lists types
+//! ([`InterfaceDescription::operation`]). A client calls with it ([`DynamicObject`]); a server validates and
+//! decodes requests with it (`DescribedServant`).
 
 mod interface;
 mod object;

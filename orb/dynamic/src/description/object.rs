@@ -1,4 +1,4 @@
-//! Calling objects by descriptions of their interfaces.
+//! Calls with descriptions of interfaces.
 
 use std::borrow::Cow;
 
@@ -10,31 +10,32 @@ use spandrel_sync::Arc;
 use super::{InterfaceDescription, OperationDescription, ParameterDescription};
 use crate::{ArgMode, NamedValue, Request, RequestError, fit::fitted, named::bad_param};
 
-/// An object whose interface is known by its description: a stub that nobody has generated.
+/// An object with the description of its interface: a stub without generated code.
 #[derive(Clone, Debug)]
 pub struct DynamicObject {
     object: ObjectRef,
     interface: Arc<InterfaceDescription>,
-    /// What `context` clauses ask for.
+    /// The properties for `context` clauses.
     context: Context,
 }
 
-/// What a call has given back.
+/// The results of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The return value; of type `void` if there is none.
+    /// The return value; of type `void` without one.
     pub result: Any,
     /// The `inout` and `out` parameters, in their order.
     pub outs: Vec<NamedValue>,
 }
 
 impl DynamicObject {
-    /// The object as one of this interface, which it is not asked for.
+    /// An object with this interface, without a remote type check.
     pub fn new(object: ObjectRef, interface: impl Into<Arc<InterfaceDescription>>) -> Self {
         Self { object, interface: interface.into(), context: Context::new() }
     }
 
-    /// The same object, with these properties for operations with a `context` clause. Without any, such an operation gets none.
+    /// The same object, with these properties for operations with a `context` clause. Without properties such
+    /// an operation sends none.
     #[must_use]
     pub fn with_context(&self, context: &Context) -> Self {
         Self { context: context.clone(), ..self.clone() }
@@ -46,18 +47,19 @@ impl DynamicObject {
         &self.object
     }
 
-    /// What is known of it.
+    /// The description of its interface.
     #[must_use]
     pub fn interface(&self) -> &InterfaceDescription {
         &self.interface
     }
 
-    /// Invokes an operation: `arguments` are the values of its `in` and `inout` parameters, in order. A one-way is sent, and not
-    /// awaited.
+    /// Invokes an operation: `arguments` are the values of its `in` and `inout` parameters, in order. A
+    /// one-way call returns once it is sent.
     ///
     /// # Errors
-    /// What the operation raises, and the system exception that ended the call. BAD_OPERATION, before anything is sent, for an
-    /// operation that the interface does not have; BAD_PARAM for arguments that it does not take, which the detail names.
+    /// The exceptions of the operation, and the system exception that ended the call. BAD_OPERATION, before
+    /// anything is sent, for an operation that the interface lacks; BAD_PARAM for arguments of other types,
+    /// named in the detail.
     pub fn call(&self, operation: &str, arguments: &[Any]) -> Result<Outcome, RequestError> {
         let mut request = self.prepare(operation, arguments)?;
         if self.operation(operation)?.is_oneway {
@@ -84,7 +86,8 @@ impl DynamicObject {
         self.call(&format!("_set_{attribute}"), std::slice::from_ref(value)).map(drop)
     }
 
-    /// A request for an operation with these arguments, to be sent in whatever way; [`outcome`](Self::outcome) reads what it got back.
+    /// A request for an operation with these arguments, to be sent by the caller; [`outcome`](Self::outcome)
+    /// decodes its results.
     ///
     /// # Errors
     /// BAD_OPERATION and BAD_PARAM, as [`DynamicObject::call`].
@@ -103,7 +106,7 @@ impl DynamicObject {
             match mode {
                 ArgMode::Out => request.add_out_arg_named(name, type_code.clone()),
                 _ => {
-                    let given = arguments.next().expect("they were counted");
+                    let given = arguments.next().expect("the number of arguments was checked");
                     let value = fitted(given, type_code).ok_or_else(|| refused(operation, parameter, given))?;
                     request.add_arg_of(name, *mode, &value, type_code.clone())?
                 }
@@ -119,10 +122,11 @@ impl DynamicObject {
         Ok(request)
     }
 
-    /// Reads what a request that was [prepared](Self::prepare) for an operation of this interface has got back.
+    /// Decodes the results of a request that was [prepared](Self::prepare) for an operation of this
+    /// interface.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if nothing came back; MARSHAL if what came is not what the operation gives back.
+    /// BAD_INV_ORDER without a reply; MARSHAL if the results do not match the operation.
     pub fn outcome(&self, request: &Request) -> Result<Outcome, RequestError> {
         let operation = self.operation(request.operation())?;
         let mut results = request.results()?;
@@ -140,7 +144,7 @@ impl DynamicObject {
     fn operation(&self, name: &str) -> Result<&OperationDescription, SystemException> {
         self.interface.find(name).ok_or_else(|| {
             SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No)
-                .with_detail(|| self.interface.why_not(name))
+                .with_detail(|| self.interface.missing_reason(name))
         })
     }
 }
@@ -168,11 +172,11 @@ impl Outcome {
     /// The value of an `inout` or `out` parameter as a Rust value.
     ///
     /// # Errors
-    /// BAD_PARAM if there is no such parameter, or if it is of another type.
+    /// BAD_PARAM for an unknown parameter, or another type.
     pub fn out<T: Decode + Typed>(&self, name: &str) -> Result<T, SystemException> {
         let refused = || bad_param().with_completed(CompletionStatus::Yes);
         let Some(value) = self.outs.iter().find(|out| out.name == name).and_then(|out| out.value.as_ref()) else {
-            return Err(refused().with_detail(|| format!("no parameter `{name}` came back")));
+            return Err(refused().with_detail(|| format!("no parameter `{name}` was returned")));
         };
         value.extract().map_err(|error| refused().with_source(error))
     }

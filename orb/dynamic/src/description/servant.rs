@@ -1,4 +1,4 @@
-//! Serving requests by descriptions of interfaces: a skeleton that nobody has generated.
+//! Servants with descriptions of interfaces: skeletons without generated code.
 
 use std::borrow::Cow;
 
@@ -10,24 +10,24 @@ use spandrel_sync::Arc;
 use super::{DynamicObject, InterfaceDescription, OperationDescription};
 use crate::{DynamicImplementation, DynamicServant, NamedValue, NvList, RequestError, ServerRequest, fit::fitted};
 
-/// What a described operation is run for.
+/// The context of a described operation's call.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DescribedCall<'c> {
     /// The operation.
     pub operation: &'c OperationDescription,
-    /// The id of the object that was called, within its adapter.
+    /// The id of the called object, within its adapter.
     pub object_id: &'c [u8],
-    /// What came for the operation's `context` clause, if it has one.
+    /// The context sent for the operation's `context` clause, if it has one.
     pub context: Option<Context>,
 }
 
-/// What runs the operations of a described interface. Closures of this form are one.
+/// The implementation of a described interface's operations, such as a closure of this signature.
 pub trait DescribedOperations: Send + Sync {
-    /// Runs an operation: the list has the values that came, and is to be given those that go back. Returns the return value, which is
-    /// not looked at if that is `void`.
+    /// Runs an operation: the list has the received values, and gets the returned ones. Returns the return
+    /// value, which is ignored if the type is `void`.
     ///
-    /// # Errors
+    /// An exception that the operation may raise, or a system exception.
     /// An exception that the operation may raise, or a system exception.
     fn call(&self, call: &DescribedCall<'_>, arguments: &mut NvList) -> Result<Any, RequestError>;
 }
@@ -41,8 +41,8 @@ where
     }
 }
 
-/// A bridge: hands every request on to the object, and back what comes back. What the object's interface says of its own operations is
-/// what is sent, whatever the bridge's says.
+/// A bridge: forwards every request to the object, and its results back. The description of the object's
+/// interface determines the encoding, not that of the bridge's.
 impl DescribedOperations for DynamicObject {
     fn call(&self, call: &DescribedCall<'_>, arguments: &mut NvList) -> Result<Any, RequestError> {
         let sent: Vec<Any> = arguments.iter().filter_map(|item| item.value.clone()).collect();
@@ -61,7 +61,7 @@ impl DescribedOperations for DynamicObject {
 /// A servant of a described interface.
 pub type DescribedServant<S> = DynamicServant<Described<S>>;
 
-/// Checks and reads what comes in, and checks what goes out, by the interface's description.
+/// Decodes and validates requests, and validates results, with the interface's description.
 #[derive(Debug)]
 pub struct Described<S> {
     interface: Arc<InterfaceDescription>,
@@ -82,7 +82,7 @@ impl<S: DescribedOperations> DynamicImplementation for Described<S> {
         request.set_value_types(self.interface.value_types());
         request.arguments(list_of(operation))?;
         let context = if operation.contexts.is_empty() { None } else { Some(request.context()?) };
-        let list = request.list().expect("the arguments were read");
+        let list = request.list().expect("the arguments were decoded");
         match self.operations.call(&DescribedCall { operation, object_id, context }, list) {
             Ok(result) => {
                 list.iter_mut().enumerate().try_for_each(|(index, item)| fit(index, item))?;
@@ -113,7 +113,7 @@ fn list_of(operation: &OperationDescription) -> NvList {
     parameters.map(|it| NamedValue::of_type(it.name.clone(), it.mode, it.type_code.clone())).collect()
 }
 
-/// Makes a value that goes back one of its parameter: the list lets any be put into it.
+/// Adapts a returned value to its parameter's type: the list accepts any value.
 fn fit(index: usize, item: &mut NamedValue) -> Result<(), SystemException> {
     let Some(value) = item.value.as_ref().filter(|_| item.mode.is_returned()) else { return Ok(()) };
     let fitting = fitted(value, &item.type_code).ok_or_else(|| {
@@ -139,7 +139,7 @@ fn check_listed(operation: &OperationDescription, exception: &Any) -> Result<(),
     Err(SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes).with_detail(detail))
 }
 
-/// The servant is to blame: it ran, and its values cannot be sent.
+/// The exception for invalid results: the operation ran, and its values cannot be sent.
 fn wrong(detail: impl FnOnce() -> String) -> SystemException {
     SystemException::marshal(0, CompletionStatus::Yes).with_detail(detail)
 }

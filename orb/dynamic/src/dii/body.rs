@@ -1,6 +1,6 @@
-//! The arguments of a request, as the octets that they have in a GIOP 1.2 request to its server: one after the other, from a
-//! multiple of eight on. Sending them is copying them, or lending them if they are long; only another server, of another version,
-//! byte order or code set, makes them be written once more.
+//! The arguments of a request, encoded as in a GIOP 1.2 request to its server: one after the other, from a
+//! multiple of eight on. To send them is to copy them, or to lend long ones. Only a server with another
+//! version, byte order or code set makes them be encoded again.
 
 use std::{borrow::Cow, fmt, ops::Range};
 
@@ -14,7 +14,7 @@ use crate::{
     value_types::TypedBinder,
 };
 
-/// How a Rust type says its type code; as good as its name.
+/// The function that returns a Rust type's type code; it identifies the type.
 pub(super) type Maker = fn() -> TypeCode;
 
 /// One argument.
@@ -23,15 +23,15 @@ pub(super) struct Argument {
     pub(super) name: Cow<'static, str>,
     pub(super) mode: ArgMode,
     pub(super) of: TypeCode,
-    /// What made `of`: a Rust type that is given again need not be asked again.
+    /// The Rust type's function for `of`: for the same type it need not be called again.
     maker: Option<Maker>,
-    /// Its octets in the block, those that align it included; none if it is not sent.
+    /// Its octets in the block, with its alignment; empty if it is not sent.
     octets: Range<usize>,
     /// The types of values in it.
     types: Types,
 }
 
-/// A binder that knows the types of the values of an [`Any`].
+/// A binder with the types of the values of an [`Any`].
 #[derive(Clone, Default)]
 struct Types(Option<Arc<dyn Binder>>);
 
@@ -50,33 +50,33 @@ impl Types {
 /// All arguments.
 #[derive(Debug)]
 pub(super) struct Body {
-    /// The first `len` octets count.
+    /// The number of octets in use.
     block: Vec<u8>,
     len: usize,
-    /// Room for what replaces another value.
+    /// A buffer for replacement values.
     spare: Vec<u8>,
-    /// The first `count` arguments count; the others are left from an earlier use, and most often come again.
+    /// The first `count` arguments are in use; the others remain from an earlier use, and usually recur.
     arguments: Vec<Argument>,
     count: usize,
-    /// Some text in it would look otherwise in other code sets.
+    /// Whether some text would differ in other code sets.
     is_coded: bool,
-    /// The agreement under which it is written: that with the server, if it was known when the request was made.
+    /// Its wire form: that of the server, if known when the request was created.
     wire: Wire,
 }
 
-/// An agreement in which everything can be said.
+/// A wire form in which every value can be encoded.
 fn own_wire() -> Wire {
     Wire { char_set: CharSet::Utf8, ..Wire::default() }
 }
 
 impl Body {
-    /// No arguments, to be sent under this agreement.
+    /// No arguments, to be encoded in this wire form.
     pub(super) fn new(wire: Option<Wire>) -> Self {
         let wire = wire.unwrap_or_else(own_wire);
         Self { block: Vec::new(), len: 0, spare: Vec::new(), arguments: Vec::new(), count: 0, is_coded: false, wire }
     }
 
-    /// Forgets all arguments, and keeps the memory that they took.
+    /// Removes all arguments, and keeps their memory.
     pub(super) fn clear(&mut self) {
         (self.len, self.count, self.is_coded) = (0, 0, false);
     }
@@ -89,7 +89,7 @@ impl Body {
         self.arguments().get(index).ok_or_else(|| no_argument(index, self.count))
     }
 
-    /// Adds an argument that is sent.
+    /// Adds a sent argument.
     pub(super) fn push<T: Encode + Typed + ?Sized>(
         &mut self,
         name: Cow<'static, str>,
@@ -101,7 +101,7 @@ impl Body {
         Ok(())
     }
 
-    /// Adds the value of an [`Any`] as an argument that is sent, and is of this type.
+    /// Adds the value of an [`Any`] as a sent argument of this type.
     pub(super) fn push_any(
         &mut self,
         name: Cow<'static, str>,
@@ -140,7 +140,7 @@ impl Body {
         self.count += 1;
     }
 
-    /// Writes behind what there is.
+    /// Encodes a value after the present ones.
     fn append<'a>(
         &mut self,
         encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
@@ -156,13 +156,13 @@ impl Body {
         Ok(start..self.len)
     }
 
-    /// Gives an argument that is sent another value of its type.
+    /// Replaces the value of a sent argument.
     pub(super) fn set<T: Encode + Typed + ?Sized>(&mut self, index: usize, value: &T) -> Result<(), SystemException> {
         let maker: Maker = T::type_code;
         let argument = self.argument(index)?;
         if !is_same(argument.maker, Some(maker)) {
             let found = T::type_code();
-            argument.must_be(index, &found)?;
+            argument.check_type(index, &found)?;
             self.arguments[index].maker = Some(maker);
         }
         self.replace(index, |out| value.encode(out))?;
@@ -186,10 +186,10 @@ impl Body {
     ) -> Result<(), SystemException> {
         let argument = self.argument(index)?;
         if !argument.mode.is_sent() {
-            return Err(bad_param().with_detail(|| format!("argument {index} is `out`: it has no value to be sent")));
+            return Err(bad_param().with_detail(|| format!("argument {index} is `out`: it has no value to send")));
         }
         let old = argument.octets.clone();
-        // Beside the old value, which stays if the new one cannot be written.
+        // Encoded beside the old value, which stays after an error.
         let misaligned = old.start % 8;
         let mut spare = std::mem::take(&mut self.spare);
         if spare.len() < misaligned {
@@ -200,7 +200,7 @@ impl Body {
         self.is_coded |= out.depends_on_code_sets();
         let len = out.position() - misaligned;
         let moved = len.wrapping_sub(old.len());
-        // Elsewhere, modulo eight, numbers may be padded otherwise.
+        // At another offset modulo eight, numbers may have other padding.
         let is_shifted = moved % 8 != 0;
         if written.is_ok() && is_shifted {
             written = self.write_range(index + 1..self.count, &mut out);
@@ -238,7 +238,7 @@ impl Body {
         }
     }
 
-    /// Finds where the arguments end from here on, which were written once more.
+    /// Recomputes the ends of the arguments from here on, which were encoded again.
     fn find_ends(&mut self, from: usize) -> Result<(), CdrError> {
         let mut start = self.arguments[from - 1].octets.end;
         for index in from..self.count {
@@ -254,7 +254,7 @@ impl Body {
         Ok(())
     }
 
-    /// Writes all arguments that are sent.
+    /// Encodes all sent arguments.
     pub(super) fn write<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
         if self.len == 0 {
             return Ok(());
@@ -269,14 +269,14 @@ impl Body {
         self.write_range(0..self.count, out)
     }
 
-    /// The octets mean the same in the encoder's place.
+    /// Whether the octets can be copied to the encoder's position without conversion.
     fn agrees(&self, out: &Encoder<'_>) -> bool {
         let (its, mine) = (out.wire(), self.wire);
         let same_texts = (its.version, its.char_set, its.wchar_set) == (mine.version, mine.char_set, mine.wchar_set);
         its.order == mine.order && out.misalignment() == 0 && (!self.is_coded || same_texts)
     }
 
-    /// Reads the octets, by what is known of the types of this argument's values.
+    /// A decoder of the octets, with the known types of this argument's values.
     fn input<'b>(&'b self, argument: &'b Argument) -> Decoder<'b> {
         let input = Decoder::new(&self.block[..self.len], self.wire);
         match &argument.types.0 {
@@ -294,12 +294,12 @@ impl Body {
         Ok(())
     }
 
-    /// The value that is sent for an argument.
+    /// The value of a sent argument.
     pub(super) fn sent(&self, index: usize, binder: &dyn Binder) -> Result<Any, CdrError> {
         let argument = &self.arguments[index];
         let input = self.input(argument).at(argument.octets.start);
         match &argument.types.0 {
-            // That of the `Any` which was given may know no ORB.
+            // The binder of the given `Any` may be without an ORB.
             Some(types) => {
                 let both = TypedBinder::both(types, binder);
                 Any::read(argument.of.clone(), &mut input.with_binder(&both))
@@ -311,7 +311,7 @@ impl Body {
     /// As [`Body::sent`], as a Rust value of the argument's type.
     pub(super) fn sent_as<T: Decode + Typed>(&self, index: usize, binder: &dyn Binder) -> Result<T, SystemException> {
         let argument = self.argument(index)?;
-        argument.must_be(index, &T::type_code())?;
+        argument.check_type(index, &T::type_code())?;
         let input = Decoder::new(&self.block[..self.len], self.wire).with_binder(binder);
         Ok(T::decode(&mut input.at(argument.octets.start))?)
     }
@@ -322,8 +322,8 @@ fn is_same(a: Option<Maker>, b: Option<Maker>) -> bool {
 }
 
 impl Argument {
-    /// BAD_PARAM unless values of the type are values of this argument.
-    pub(super) fn must_be(&self, index: usize, found: &TypeCode) -> Result<(), SystemException> {
+    /// BAD_PARAM unless the argument accepts values of the type.
+    pub(super) fn check_type(&self, index: usize, found: &TypeCode) -> Result<(), SystemException> {
         if self.of.equivalent(found) { Ok(()) } else { Err(self.refused(index, found)) }
     }
 
@@ -342,7 +342,7 @@ mod tests {
 
     use super::*;
 
-    /// A value whose place decides how it is padded.
+    /// A value whose padding depends on its position.
     #[derive(Clone, Debug)]
     enum Value {
         Octet(u8),
@@ -407,7 +407,7 @@ mod tests {
         out.to_vec()
     }
 
-    /// What the values are, written one after the other.
+    /// The encoding of the values, one after the other.
     fn expected(values: &[Any], wire: Wire) -> Vec<u8> {
         let mut out = Encoder::new(wire);
         out.u64(0);
@@ -417,7 +417,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn replacing_values_is_as_good_as_beginning_anew(
+        fn replaced_values_equal_a_new_request(
             first in proptest::collection::vec(value(), 1..6),
             later in proptest::collection::vec((any::<prop::sample::Index>(), value()), 0..12),
             little: bool,
@@ -444,13 +444,13 @@ mod tests {
         }
     }
 
-    /// There are no references among the values.
+    /// A binder for values without references.
     #[derive(Debug)]
     struct NoBinder;
 
     impl Binder for NoBinder {
         fn bind(&self, _: spandrel_cdr::Ior) -> Result<Arc<dyn std::any::Any + Send + Sync>, CdrError> {
-            unreachable!("there are none")
+            unreachable!("the values have no references")
         }
 
         fn share(&self) -> Arc<dyn Binder> {
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_come_again_keep_their_types() {
+    fn recurring_arguments_keep_their_types() {
         let mut body = Body::new(None);
         for round in 0..3 {
             body.clear();
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_beside_each_other_in_every_order() {
+    fn adjacent_values_are_aligned_in_every_order() {
         let members = [("id", TypeCode::LONG, spandrel_cdr::Visibility::Public)];
         let none = spandrel_cdr::ValueModifier::None;
         let of = TypeCode::value("IDL:Base:1.0", "Base", none, None, &members).unwrap();

@@ -1,4 +1,4 @@
-//! Requests that are sent now and answered later.
+//! Deferred requests: sent now and answered later.
 
 use std::{future::Future, task::Poll};
 
@@ -10,13 +10,13 @@ use super::{
     request::{State, bad_inv_order},
 };
 
-/// Sending now what is answered later (11.2.5 to 11.2.7).
+/// Deferred sending (11.2.5 to 11.2.7).
 impl Request {
-    /// Sends it, and returns at once: the answer is asked for later.
+    /// Sends the request, and returns at once: the reply is collected later.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if it was sent before and is still to be answered. What keeps it from being sent is said by
-    /// [`Request::get_response`].
+    /// BAD_INV_ORDER while an earlier reply is outstanding. [`Request::get_response`] reports errors of
+    /// sending.
     pub fn send_deferred(&mut self) -> Result<(), SystemException> {
         self.check_not_pending()?;
         self.state = State::Idle;
@@ -27,18 +27,18 @@ impl Request {
         Ok(())
     }
 
-    /// True if it was sent and its answer was not taken yet.
+    /// Whether it was sent and its reply was not collected yet.
     #[must_use]
     pub fn is_response_expected(&self) -> bool {
         matches!(self.state, State::Pending(_))
     }
 
-    /// True once its answer has come. Does not wait.
+    /// Whether its reply has arrived. Does not wait.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if it was not sent, if it was not sent to be answered later, or if its answer was taken.
+    /// BAD_INV_ORDER if it was not sent, if it was not sent deferred, or if its reply was collected.
     pub fn poll_response(&self) -> Result<bool, SystemException> {
-        Ok(self.pending()?.has_come())
+        Ok(self.pending()?.has_arrived())
     }
 
     pub(super) fn pending(&self) -> Result<&Pending, SystemException> {
@@ -50,7 +50,7 @@ impl Request {
         }
     }
 
-    /// Waits for its answer, as long as the reference's time-out says.
+    /// Waits for its reply, up to the reference's time-out.
     ///
     /// # Errors
     /// As [`Request::invoke`]; BAD_INV_ORDER as [`Request::poll_response`].
@@ -63,10 +63,10 @@ impl Request {
         self.accept(answer)
     }
 
-    /// Sends it at once; the future is ready when the answer has come, and what came back is this request's then. Dropping the
-    /// future before abandons the answer.
+    /// Sends it at once. The future is ready when the reply has arrived, and stores the results in this
+    /// request. A drop of the future before that abandons the reply.
     pub fn invoke_async(&mut self) -> impl Future<Output = Result<(), RequestError>> + Send + '_ {
-        let sent = self.send_deferred().map(|()| Abandons(self));
+        let sent = self.send_deferred().map(|()| AbandonOnDrop(self));
         async move {
             let abandons = sent?;
             let answered = std::future::poll_fn(|cx| match &mut abandons.0.state {
@@ -81,10 +81,10 @@ impl Request {
     }
 }
 
-/// A future that waits for a request's answer. Dropped before, it abandons it.
-struct Abandons<'r>(&'r mut Request);
+/// A future that waits for a request's reply. Dropped before, it abandons the reply.
+struct AbandonOnDrop<'r>(&'r mut Request);
 
-impl Drop for Abandons<'_> {
+impl Drop for AbandonOnDrop<'_> {
     fn drop(&mut self) {
         if matches!(self.0.state, State::Pending(_)) {
             self.0.state = State::Idle;

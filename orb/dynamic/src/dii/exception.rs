@@ -1,4 +1,4 @@
-//! What a dynamic invocation ends in instead of results.
+//! The errors of dynamic invocations.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use spandrel_giop::SystemException;
 /// An exception that the operation raised, with its members in an `Any`: IDL `CORBA::UnknownUserException`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnknownUserException {
-    /// The exception; its type is one of those that the request lists.
+    /// The exception; its type is listed in the request.
     pub exception: Any,
 }
 
@@ -34,14 +34,14 @@ impl fmt::Display for UnknownUserException {
 
 impl std::error::Error for UnknownUserException {}
 
-/// Why a dynamic invocation has no results.
+/// The reason for which a dynamic invocation has no results.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The operation raised one of the exceptions that the request lists.
+    /// The operation raised an exception that the request lists.
     #[error(transparent)]
     Raised(#[from] UnknownUserException),
-    /// Everything else.
+    /// All other errors.
     #[error(transparent)]
     System(#[from] SystemException),
 }
@@ -58,7 +58,7 @@ impl RequestError {
 }
 
 impl From<spandrel_cdr::CdrError> for RequestError {
-    /// A value that cannot be written or read.
+    /// A value that cannot be encoded or decoded.
     fn from(error: spandrel_cdr::CdrError) -> Self {
         Self::System(error.into())
     }

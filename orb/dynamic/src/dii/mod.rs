@@ -1,4 +1,5 @@
-//! The dynamic invocation interface: requests that are made at run time, without a stub (CORBA 3.3 Part 1, clause 11).
+//! The dynamic invocation interface: requests created at run time, without a stub (CORBA 3.3 Part 1, clause
+//! 11).
 
 mod body;
 #[cfg(feature = "asynchronous")]

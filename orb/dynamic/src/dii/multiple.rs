@@ -13,18 +13,18 @@ use super::Request;
 
 /// Sends several requests at once: operations of IDL `CORBA::ORB`.
 ///
-/// The standard's ORB hands out responses itself, to whoever asks; here each has them who sent the requests.
+/// In the standard any thread may collect responses from the ORB; here the sender of the requests owns them.
 pub trait MultipleRequests {
-    /// Sends requests in their order, and awaits no answers.
+    /// Sends requests in order, without replies.
     ///
     /// # Errors
-    /// The first system exception that kept one from being sent; those after it are tried nevertheless.
+    /// The first system exception of a request that could not be sent; later ones are tried nevertheless.
     fn send_multiple_requests_oneway(&self, requests: &mut [Request]) -> Result<(), SystemException>;
 
-    /// Sends requests in their order and returns at once: their answers come in any order.
+    /// Sends requests in order and returns at once: their replies arrive in any order.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if one was sent before and is still to be answered; none is sent then.
+    /// BAD_INV_ORDER if an earlier reply of one is outstanding; none is sent then.
     fn send_multiple_requests_deferred(&self, requests: Vec<Request>) -> Result<Responses, SystemException>;
 }
 
@@ -43,9 +43,10 @@ impl MultipleRequests for Orb {
         let mut responses = Responses { left: requests.len(), ..Responses::default() };
         for (index, mut request) in requests.into_iter().enumerate() {
             request.send_deferred()?;
-            let bell = Arc::new(Bell { index, has_rung: AtomicBool::new(false), ready: Arc::clone(&responses.ready) });
-            if request.pending()?.announce(&Arc::clone(&bell).into()) {
-                bell.wake();
+            let waker =
+                Arc::new(ReplyWaker { index, is_woken: AtomicBool::new(false), ready: Arc::clone(&responses.ready) });
+            if request.pending()?.has_arrived_or_wake(&Arc::clone(&waker).into()) {
+                waker.wake();
             }
             responses.requests.push(Some(request));
         }
@@ -53,7 +54,7 @@ impl MultipleRequests for Orb {
     }
 }
 
-/// Requests whose answers are to come.
+/// Requests with outstanding replies.
 #[derive(Debug, Default)]
 pub struct Responses {
     requests: Vec<Option<Request>>,
@@ -61,24 +62,24 @@ pub struct Responses {
     ready: Arc<Ready>,
 }
 
-/// Which answers have come, the first first.
+/// The replies that have arrived, in order of arrival.
 #[derive(Debug, Default)]
 struct Ready {
     queue: Mutex<VecDeque<usize>>,
     changed: Condition,
 }
 
-/// Says of one request that its answer has come.
+/// The waker of one request, which records the arrival of its reply.
 #[derive(Debug)]
-struct Bell {
+struct ReplyWaker {
     index: usize,
-    has_rung: AtomicBool,
+    is_woken: AtomicBool,
     ready: Arc<Ready>,
 }
 
-impl Wake for Bell {
+impl Wake for ReplyWaker {
     fn wake(self: Arc<Self>) {
-        if !self.has_rung.swap(true, Ordering::SeqCst) {
+        if !self.is_woken.swap(true, Ordering::SeqCst) {
             self.ready.queue.lock().push_back(self.index);
             self.ready.changed.notify_one();
         }
@@ -86,20 +87,21 @@ impl Wake for Bell {
 }
 
 impl Responses {
-    /// How many answers have not been taken.
+    /// The number of replies that have not been collected.
     #[must_use]
     pub fn left(&self) -> usize {
         self.left
     }
 
-    /// True if an answer can be taken without waiting.
+    /// Whether a reply can be collected without waiting.
     #[must_use]
     pub fn poll_next_response(&self) -> bool {
         !self.ready.queue.lock().is_empty()
     }
 
-    /// The next request whose answer has come, and which of those that were sent it is; waits for one. None if all have been
-    /// taken. Its [`get_response`](Request::get_response) does not wait, and says what came of it.
+    /// The next request whose reply has arrived, with its index among the sent ones; waits for one. `None` if
+    /// all have been collected. Its [`get_response`](Request::get_response) does not wait, and returns the
+    /// outcome.
     pub fn get_next_response(&mut self) -> Option<(usize, Request)> {
         if self.left == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! An answer that is to come, and a thread that waits for it.
+//! An outstanding reply, and a thread that waits for it.
 
 use std::{
     future::Future,
@@ -10,18 +10,18 @@ use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_orb::{Answer, AsyncRawReply};
 use spandrel_sync::{Arc, Condition, Mutex};
 
-/// A request whose answer was not taken yet.
+/// A request whose reply was not collected yet.
 #[derive(Debug)]
 pub(super) struct Pending(pub(super) AsyncRawReply);
 
-/// A thread that waits.
+/// A waiting thread.
 #[derive(Debug, Default)]
-struct Sleeper {
+struct ThreadWaker {
     is_woken: Mutex<bool>,
     changed: Condition,
 }
 
-impl Sleeper {
+impl ThreadWaker {
     fn sleep(&self) {
         let mut is_woken = self.is_woken.lock();
         while !std::mem::take(&mut *is_woken) {
@@ -30,7 +30,7 @@ impl Sleeper {
     }
 }
 
-impl Wake for Sleeper {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         *self.is_woken.lock() = true;
         self.changed.notify_all();
@@ -38,13 +38,13 @@ impl Wake for Sleeper {
 }
 
 impl Pending {
-    /// True once the answer has come.
-    pub(super) fn has_come(&self) -> bool {
+    /// Whether the reply has arrived.
+    pub(super) fn has_arrived(&self) -> bool {
         self.0.has_come(Waker::noop())
     }
 
-    /// As [`Pending::has_come`]; if not, `waker` will be woken when it has.
-    pub(super) fn announce(&self, waker: &Waker) -> bool {
+    /// As [`Pending::has_arrived`]; if it has not arrived, `waker` is woken on arrival.
+    pub(super) fn has_arrived_or_wake(&self, waker: &Waker) -> bool {
         self.0.has_come(waker)
     }
 
@@ -54,15 +54,15 @@ impl Pending {
             .map(|answered| answered?.ok_or_else(|| SystemException::internal(0, CompletionStatus::Maybe)))
     }
 
-    /// Waits for the answer, which comes at the latest when the ORB is shut down.
+    /// Waits for the reply, which arrives at the latest when the ORB is shut down.
     pub(super) fn wait(&mut self) -> Result<Answer, SystemException> {
-        let sleeper = Arc::new(Sleeper::default());
-        let waker = Waker::from(Arc::clone(&sleeper));
+        let thread_waker = Arc::new(ThreadWaker::default());
+        let waker = Waker::from(Arc::clone(&thread_waker));
         loop {
             if let Poll::Ready(answered) = self.poll(&mut Context::from_waker(&waker)) {
                 return answered;
             }
-            sleeper.sleep();
+            thread_waker.sleep();
         }
     }
 }

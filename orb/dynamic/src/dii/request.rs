@@ -1,10 +1,9 @@
-//! A request made at run time.
+//! A request created at run time.
 
 use std::{borrow::Cow, cell::Cell};
 
 use spandrel_cdr::{Any, CdrError, Decoder, Encode, Encoder, TypeCode, Typed};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-#[cfg(feature = "interceptors")]
 use spandrel_orb::interception::{DynamicRequest, Parameter, ParameterMode};
 use spandrel_orb::{Answer, Context, Interface, ObjectRef};
 
@@ -16,9 +15,10 @@ use super::{
 };
 use crate::{ArgMode, NamedValue, NvList, ValueTypes, fit::derived, named::bad_param, value_types::TypedBinder};
 
-/// Makes requests for objects of any type: IDL `Object::create_request`.
+/// Creates requests for objects of any type: IDL `Object::create_request`.
 pub trait CreateRequest {
-    /// A request for this operation, without arguments. That of an attribute is `_get_` or `_set_` and its name.
+    /// A request for this operation, without arguments. Attributes have the operations `_get_` and `_set_`
+    /// with their names.
     fn request(&self, operation: impl Into<Cow<'static, str>>) -> Request;
 }
 
@@ -28,7 +28,7 @@ impl<I: Interface> CreateRequest for I {
     }
 }
 
-/// An invocation that is put together at run time: IDL `CORBA::Request`.
+/// An invocation assembled at run time: IDL `CORBA::Request`.
 ///
 /// ```no_run
 /// use spandrel_cdr::TypeCode;
@@ -46,36 +46,36 @@ impl<I: Interface> CreateRequest for I {
 /// # }
 /// ```
 ///
-/// Arguments are marshaled when they are added, and sent from there. A request can be sent again and again, which the standard
-/// does not promise; what it got back is forgotten when it is sent again. `inout` arguments are sent as they were given, each
-/// time.
+/// Arguments are marshaled when they are added, and sent from there. A request can be sent repeatedly, beyond
+/// the standard; each time the earlier results are dropped. `inout` arguments are sent with their original
+/// values each time.
 #[derive(Debug)]
 pub struct Request {
     pub(super) target: ObjectRef,
     pub(super) operation: Cow<'static, str>,
     pub(super) body: Body,
     pub(super) return_type: TypeCode,
-    /// The Rust type that the return value was asked for as, and which it therefore has.
+    /// The Rust type as which the return value was requested, and which it therefore has.
     pub(super) return_maker: Cell<Option<Maker>>,
     exceptions: Vec<TypeCode>,
     context: Option<(Context, Vec<String>)>,
-    /// The binder that reads values of the types that were given by `set_value_types`.
+    /// The binder with the types from `set_value_types`.
     binder: Option<TypedBinder>,
     pub(super) state: State,
-    /// Its answer was, or will be, asked for later.
+    /// Whether its reply is collected later.
     #[cfg(feature = "asynchronous")]
     pub(super) was_deferred: bool,
 }
 
-/// What has become of it.
+/// The state of a request.
 #[derive(Debug)]
 pub(super) enum State {
-    /// It has not been sent, or nothing comes back.
+    /// Not sent, or sent without a reply.
     Idle,
     #[cfg(feature = "asynchronous")]
     Pending(Pending),
     Answered(Answer),
-    /// It was sent, and got no results.
+    /// Sent, without results.
     Failed,
 }
 
@@ -100,7 +100,7 @@ impl Request {
     /// A request with these arguments (`create_request` with a list).
     ///
     /// # Errors
-    /// BAD_PARAM for an argument that is sent and has no value; a value that the wire cannot say.
+    /// BAD_PARAM for a sent argument without a value; a value that cannot be encoded.
     pub fn with_arguments(
         target: &ObjectRef,
         operation: impl Into<Cow<'static, str>>,
@@ -113,13 +113,13 @@ impl Request {
         Ok(request)
     }
 
-    /// The object that it is for.
+    /// The target object.
     #[must_use]
     pub fn target(&self) -> &ObjectRef {
         &self.target
     }
 
-    /// Sends it to another object from now on.
+    /// Changes the target object.
     pub fn set_target(&mut self, target: &ObjectRef) -> &mut Self {
         self.target = target.clone();
         self
@@ -131,15 +131,16 @@ impl Request {
         &self.operation
     }
 
-    /// Forgets the arguments and what came back, for a call with others; keeps the operation, its return type, its exceptions and
-    /// its contexts, and all memory. A reply that has not come is abandoned.
+    /// Removes the arguments and results, for a call with others; keeps the operation, its return type, its
+    /// exceptions and its contexts, and all memory. An outstanding reply is abandoned.
     pub fn reset(&mut self) -> &mut Self {
         self.body.clear();
         self.state = State::Idle;
         self
     }
 
-    /// As [`Request::reset`], for another operation: its return type is `void`, and it has no exceptions and no contexts.
+    /// As [`Request::reset`], for another operation: its return type is `void`, and it has no exceptions and
+    /// no contexts.
     pub fn reset_for(&mut self, operation: impl Into<Cow<'static, str>>) -> &mut Self {
         self.operation = operation.into();
         self.exceptions.clear();
@@ -150,7 +151,7 @@ impl Request {
     /// Adds an `in` argument.
     ///
     /// # Errors
-    /// A value that the wire cannot say, such as a string with NUL in it.
+    /// A value that cannot be encoded, such as a string with NUL in it.
     pub fn add_in_arg<T: Encode + Typed + ?Sized>(&mut self, value: &T) -> Result<&mut Self, SystemException> {
         self.add_in_arg_named("", value)
     }
@@ -168,7 +169,7 @@ impl Request {
         self.add_out_arg_named("", type_code)
     }
 
-    /// Adds an `in` argument with a name, for people: on the wire there are none.
+    /// Adds an `in` argument with a name, for people: names are not sent.
     ///
     /// # Errors
     /// As [`Request::add_in_arg`].
@@ -200,11 +201,12 @@ impl Request {
         self
     }
 
-    /// Adds an argument of the type that its value has (`add_arg`). An argument of IDL type `any` is one whose value is an `Any`.
-    /// The value may be of a type that derives from the argument's, or any that an abstract interface takes.
+    /// Adds an argument of its value's type (`add_arg`). An argument of IDL type `any` is one whose value is
+    /// an `Any`. The value may be of a type that derives from the argument's, or one permitted in an abstract
+    /// interface.
     ///
     /// # Errors
-    /// BAD_PARAM for one that is sent and has no value, or one of another type; a value that the wire cannot say.
+    /// BAD_PARAM for a sent argument without a value, or of another type; a value that cannot be encoded.
     pub fn add_arg(&mut self, argument: &NamedValue) -> Result<&mut Self, SystemException> {
         let name = argument.name.clone();
         match &argument.value {
@@ -226,7 +228,7 @@ impl Request {
         Ok(self)
     }
 
-    /// Adds an argument of a type whose values this is one of.
+    /// Adds an argument of a type that includes this value.
     pub(crate) fn add_arg_of(
         &mut self,
         name: Cow<'static, str>,
@@ -238,11 +240,11 @@ impl Request {
         Ok(self)
     }
 
-    /// Gives an `in` or `inout` argument another value of its type.
+    /// Replaces the value of an `in` or `inout` argument.
     ///
     /// # Errors
-    /// BAD_PARAM if there is no such argument, if it is of another type, or if it is `out`; a value that the wire cannot say. The
-    /// old value stays then.
+    /// BAD_PARAM for an unknown argument, another type, or an `out` argument; a value that cannot be encoded.
+    /// The old value stays then.
     pub fn set_argument<T: Encode + Typed + ?Sized>(
         &mut self,
         index: usize,
@@ -261,15 +263,16 @@ impl Request {
         Ok(self)
     }
 
-    /// Says of which types values may be that come back where a base of theirs, `ValueBase` or an abstract interface is declared. Values
-    /// of other types are cut to a type that is known if they are truncatable, and else are MARSHAL.
+    /// Sets the permitted types of returned values where a base of theirs, `ValueBase` or an abstract
+    /// interface is declared. Values of other types are truncated to a known type if possible, and else are
+    /// MARSHAL.
     pub fn set_value_types(&mut self, types: &ValueTypes) -> &mut Self {
         self.binder =
             Some(types).filter(|types| !types.is_empty()).map(|types| TypedBinder::new(types, Some(self.target.orb())));
         self
     }
 
-    /// The results, with the types of values that are known.
+    /// A decoder of the results, with the known types of values.
     pub(super) fn read<'r>(&'r self, answer: &'r Answer) -> Decoder<'r> {
         match &self.binder {
             Some(binder) => answer.body().with_binder(binder),
@@ -277,7 +280,7 @@ impl Request {
         }
     }
 
-    /// Says of what type the return value is; `void` unless it is said.
+    /// Sets the type of the return value; the default is `void`.
     pub fn set_return_type(&mut self, type_code: TypeCode) -> &mut Self {
         self.return_type = type_code;
         self.return_maker.set(None);
@@ -290,13 +293,14 @@ impl Request {
         &self.return_type
     }
 
-    /// Adds an exception that the operation may raise (`exceptions`). One that is not listed arrives as UNKNOWN.
+    /// Adds an exception that the operation may raise (`exceptions`). An unlisted one becomes UNKNOWN.
     pub fn add_exception(&mut self, type_code: TypeCode) -> &mut Self {
         self.exceptions.push(type_code);
         self
     }
 
-    /// Sends those properties of the context that the names say, which the operation's `context` clause lists (`ctx`, `contexts`).
+    /// Sends the properties of the context with these names, which are those of the operation's `context`
+    /// clause (`ctx`, `contexts`).
     pub fn set_context<N: Into<String>>(&mut self, context: &Context, names: impl IntoIterator<Item = N>) -> &mut Self {
         self.context = Some((context.clone(), names.into_iter().map(Into::into).collect()));
         self
@@ -306,35 +310,31 @@ impl Request {
         write(&self.body, self.context.as_ref(), out)
     }
 
-    /// Sends it and waits for the answer.
+    /// Sends it and waits for the reply.
     ///
     /// # Errors
-    /// [`RequestError::Raised`] for an exception that is listed, and the system exception that ended the call; BAD_INV_ORDER if it
-    /// was sent before and is still to be answered.
+    /// [`RequestError::Raised`] for a listed exception, and the system exception that ended the call;
+    /// BAD_INV_ORDER while an earlier reply is outstanding.
     pub fn invoke(&mut self) -> Result<(), RequestError> {
         self.begin()?;
         let answer = self.described(|| self.target.invoke_raw(&self.operation, &|out| self.write(out)))?;
         self.accept(answer)
     }
 
-    /// Sends it, and awaits no answer: returns once the transport has taken it.
+    /// Sends it without a reply: returns once the transport has accepted it.
     ///
     /// # Errors
-    /// The system exception that kept it from being sent; BAD_INV_ORDER if it was sent before and is still to be answered.
+    /// The system exception of a failure to send; BAD_INV_ORDER while an earlier reply is outstanding.
     pub fn send_oneway(&mut self) -> Result<(), SystemException> {
         self.begin()?;
         self.described(|| self.target.send_oneway(&self.operation, |out| self.write(out)))
     }
 
-    /// Makes the request, of which interceptors may learn what it is made of.
+    /// Creates the request, with its description for interceptors.
     pub(super) fn described<R>(&self, request: impl FnOnce() -> R) -> R {
-        #[cfg(feature = "interceptors")]
         return self.target.orb().describing(|| self.description(), request);
-        #[cfg(not(feature = "interceptors"))]
-        request()
     }
 
-    #[cfg(feature = "interceptors")]
     fn description(&self) -> DynamicRequest {
         let arguments = self.body.arguments().iter().enumerate().map(|(index, argument)| Parameter {
             argument: argument.mode.is_sent().then(|| self.body.sent(index, self.target.orb()).ok()).flatten(),
@@ -355,7 +355,7 @@ impl Request {
         }
     }
 
-    /// Forgets the old answer: the connection will receive into the block that it lies in.
+    /// Drops the old reply: the connection will receive into its block.
     fn begin(&mut self) -> Result<(), SystemException> {
         self.check_not_pending()?;
         self.state = State::Failed;
@@ -374,7 +374,7 @@ impl Request {
         Ok(())
     }
 
-    /// Keeps what came back.
+    /// Stores the reply.
     pub(super) fn accept(&mut self, answer: Answer) -> Result<(), RequestError> {
         if answer.is_exception() {
             self.state = State::Failed;
@@ -395,7 +395,7 @@ impl Request {
             Err(error) => return unreadable(error),
         };
         match self.exceptions.iter().find(|of| of.without_aliases().id().is_ok_and(|known| known == id)) {
-            // Its id stands before its members, as within an `Any`.
+            // Its id precedes its members, as within an `Any`.
             Some(of) => match Any::read(of.clone(), &mut self.read(answer)) {
                 Ok(exception) => UnknownUserException { exception }.into(),
                 Err(error) => unreadable(error),

@@ -1,13 +1,14 @@
-//! What a request got back, read one by one.
+//! The results of a request, decoded one by one.
 
 use spandrel_cdr::{Any, CdrError, Decode, Decoder, TcKind, TypeCode, Typed, walk};
 use spandrel_giop::{CompletionStatus, SystemException};
 
 use super::body::Argument;
 
-/// What a reply gives back, in its order: the return value unless that is `void`, then the `inout` and `out` arguments.
+/// The results in a reply, in order: the return value unless that is `void`, then the `inout` and `out`
+/// arguments.
 ///
-/// Reading them in this order passes over each once, and is what costs least.
+/// Decoding in this order visits each once, at the least cost.
 #[derive(Debug)]
 pub struct Results<'r> {
     input: Decoder<'r>,
@@ -27,7 +28,7 @@ impl<'r> Results<'r> {
         Self { input, return_type, arguments: arguments.iter(), operation }
     }
 
-    /// The type of the next one; none after the last.
+    /// The type of the next result; `None` after the last.
     fn next_type(&mut self) -> Option<&'r TypeCode> {
         if let Some(of) = self.return_type.take() {
             return Some(of);
@@ -39,14 +40,14 @@ impl<'r> Results<'r> {
         let operation = self.operation;
         self.next_type().ok_or_else(|| {
             SystemException::bad_param(0, CompletionStatus::Yes)
-                .with_detail(|| format!("`{operation}` gives back no more than was read already"))
+                .with_detail(|| format!("`{operation}` has no further results"))
         })
     }
 
-    /// The next one as a Rust value.
+    /// The next result as a Rust value.
     ///
     /// # Errors
-    /// BAD_PARAM if it is of another type, or if there are no more; MARSHAL if what came is no such value.
+    /// BAD_PARAM for another type, or after the last result; MARSHAL for malformed octets.
     pub fn take<T: Decode + Typed>(&mut self) -> Result<T, SystemException> {
         let of = self.expect()?;
         self.check(of, &T::type_code())?;
@@ -58,19 +59,19 @@ impl<'r> Results<'r> {
         T::decode(&mut self.input).map_err(|error| self.unreadable(error))
     }
 
-    /// The next one with its type.
+    /// The next result with its type.
     ///
     /// # Errors
-    /// BAD_PARAM if there are no more; MARSHAL if what came is no such value.
+    /// BAD_PARAM after the last result; MARSHAL for malformed octets.
     pub fn take_any(&mut self) -> Result<Any, SystemException> {
         let of = self.expect()?;
         Any::read(of.clone(), &mut self.input).map_err(|error| self.unreadable(error))
     }
 
-    /// Passes over the next one.
+    /// Skips the next result.
     ///
     /// # Errors
-    /// BAD_PARAM if there are no more; MARSHAL if what came is no such value.
+    /// BAD_PARAM after the last result; MARSHAL for malformed octets.
     pub fn skip(&mut self) -> Result<(), SystemException> {
         let of = self.expect()?;
         walk::skip(of, &mut self.input).map_err(|error| self.unreadable(error))
@@ -80,13 +81,13 @@ impl<'r> Results<'r> {
         if of.equivalent(wanted) {
             return Ok(());
         }
-        let detail = || format!("what `{}` gives back here is of type `{of}`, not `{wanted}`", self.operation);
+        let detail = || format!("this result of `{}` is of type `{of}`, not `{wanted}`", self.operation);
         Err(SystemException::bad_param(0, CompletionStatus::Yes).with_detail(detail))
     }
 
     fn unreadable(&self, error: CdrError) -> SystemException {
         SystemException::from(error)
             .with_completed(CompletionStatus::Yes)
-            .with_detail(|| format!("the reply to `{}` cannot be read", self.operation))
+            .with_detail(|| format!("the reply to `{}` cannot be decoded", self.operation))
     }
 }

@@ -1,4 +1,4 @@
-//! What came back with the answer to a request: its results, and its arguments as they are afterwards.
+//! The results of a request, and its arguments after the call.
 
 use spandrel_cdr::{Any, Decode, TcKind, TypeCode, Typed};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
@@ -12,7 +12,7 @@ use super::{
 use crate::{ArgMode, NamedValue, NvList, named::no_argument};
 
 impl Request {
-    /// What came back.
+    /// The reply.
     fn answer(&self) -> Result<&Answer, SystemException> {
         match &self.state {
             State::Answered(answer) => Ok(answer),
@@ -22,10 +22,10 @@ impl Request {
         }
     }
 
-    /// What came back, to be read in its order: the return value, then the `inout` and `out` arguments.
+    /// The results, to be decoded in order: the return value, then the `inout` and `out` arguments.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if nothing came back.
+    /// BAD_INV_ORDER without a reply.
     pub fn results(&self) -> Result<Results<'_>, SystemException> {
         let input = self.read(self.answer()?);
         Ok(Results::new(input, &self.return_type, self.body.arguments(), &self.operation))
@@ -34,7 +34,7 @@ impl Request {
     /// The return value as a Rust value.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if nothing came back; BAD_PARAM if it is of another type; MARSHAL if what came is no such value.
+    /// BAD_INV_ORDER without a reply; BAD_PARAM for another type; MARSHAL for malformed octets.
     pub fn return_value<T: Decode + Typed>(&self) -> Result<T, SystemException> {
         let mut results = self.results()?;
         let maker: Maker = T::type_code;
@@ -45,10 +45,10 @@ impl Request {
         results.decode()
     }
 
-    /// The return value with its type; of type `void` if there is none.
+    /// The return value with its type; of type `void` without one.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if nothing came back; MARSHAL if what came is no such value.
+    /// BAD_INV_ORDER without a reply; MARSHAL for malformed octets.
     pub fn return_any(&self) -> Result<Any, SystemException> {
         if self.return_type.kind() == TcKind::Void {
             self.answer()?;
@@ -57,10 +57,10 @@ impl Request {
         self.results()?.take_any()
     }
 
-    /// The value of an argument as a Rust value: what came back, of one that comes back.
+    /// The value of an argument as a Rust value: the returned one, if it is returned.
     ///
     /// # Errors
-    /// As [`Request::return_value`]; BAD_PARAM if there is no such argument.
+    /// As [`Request::return_value`]; BAD_PARAM for an unknown argument.
     pub fn argument<T: Decode + Typed>(&self, index: usize) -> Result<T, SystemException> {
         match self.returned(index)? {
             Some(mut results) => results.take(),
@@ -71,7 +71,7 @@ impl Request {
     /// As [`Request::argument`], with its type.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if nothing came back; BAD_PARAM if there is no such argument; MARSHAL if what came is no such value.
+    /// BAD_INV_ORDER without a reply; BAD_PARAM for an unknown argument; MARSHAL for malformed octets.
     pub fn argument_any(&self, index: usize) -> Result<Any, SystemException> {
         match self.returned(index)? {
             Some(mut results) => results.take_any(),
@@ -79,7 +79,7 @@ impl Request {
         }
     }
 
-    /// What came back from this argument on; nothing if it does not come back.
+    /// The results from this argument on; `None` if it is not returned.
     fn returned(&self, index: usize) -> Result<Option<Results<'_>>, SystemException> {
         let arguments = self.body.arguments();
         let argument = arguments.get(index).ok_or_else(|| no_argument(index, arguments.len()))?;
@@ -97,19 +97,19 @@ impl Request {
         Ok(Some(results))
     }
 
-    /// All arguments (`arguments`): what is sent and, once it has come, what came back.
+    /// All arguments (`arguments`): the sent values and, after the reply, the returned ones.
     ///
     /// # Errors
-    /// MARSHAL if what came back is no such value.
+    /// MARSHAL for malformed results.
     pub fn arguments(&self) -> Result<NvList, SystemException> {
-        let has_come = matches!(self.state, State::Answered(_));
+        let has_arrived = matches!(self.state, State::Answered(_));
         let arguments = self.body.arguments().iter().enumerate();
         arguments
             .map(|(index, argument)| {
                 let (name, mode) = (argument.name.clone(), argument.mode);
                 let value = match mode {
                     ArgMode::In => self.argument_any(index)?,
-                    _ if has_come => self.argument_any(index)?,
+                    _ if has_arrived => self.argument_any(index)?,
                     ArgMode::InOut => self.body.sent(index, self.target.orb())?,
                     ArgMode::Out => return Ok(NamedValue::of_type(name, mode, argument.of.clone())),
                 };

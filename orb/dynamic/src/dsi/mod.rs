@@ -1,4 +1,5 @@
-//! The dynamic skeleton interface: servants that learn at run time what they are asked (CORBA 3.3 Part 1, clause 12).
+//! The dynamic skeleton interface: servants that learn the operation and its arguments at run time (CORBA 3.3
+//! Part 1, clause 12).
 
 mod request;
 mod servant;

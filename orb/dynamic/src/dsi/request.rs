@@ -1,4 +1,4 @@
-//! A request as a dynamic servant sees it.
+//! A request in a dynamic servant.
 
 use spandrel_cdr::{Any, CdrError, Decode, Decoder, Encode, Encoder, TcKind, Typed};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
@@ -8,19 +8,20 @@ use crate::{NvList, ValueTypes, value_types::TypedBinder};
 
 /// A request that a dynamic servant runs: IDL `CORBA::ServerRequest`.
 ///
-/// The servant says once of what types its arguments are ([`arguments`](Self::arguments)), and gets their values; it changes those
-/// that are returned, and sets the result or an exception. The ORB answers with that when the servant returns.
+/// The servant declares the types of the arguments once ([`arguments`](Self::arguments)), and gets their
+/// values. It changes the returned ones, and sets the result or an exception. The ORB sends these when the
+/// servant returns.
 #[derive(Debug)]
 pub struct ServerRequest<'m> {
-    /// None once it was taken out.
+    /// `None` after `defer`.
     call: Option<ServerCall<'m>>,
-    taken: Option<Replied>,
+    deferred: Option<Replied>,
     operation: &'m str,
     progress: Progress,
 }
 
-/// A request that is answered after the servant has returned, by whatever thread. Dropped without [`finish`](Self::finish), it is
-/// answered with NO_RESPONSE.
+/// A request that is answered after the servant has returned, by any thread. Dropped without
+/// [`finish`](Self::finish), it is answered with NO_RESPONSE.
 #[derive(Debug)]
 pub struct DeferredRequest {
     call: DeferredCall,
@@ -28,15 +29,15 @@ pub struct DeferredRequest {
     progress: Progress,
 }
 
-/// What has been asked of it, and is to be answered.
+/// The progress of a request: arguments, context and outcome.
 #[derive(Debug, Default)]
 struct Progress {
-    /// The types that values may be of where a base of theirs is declared.
+    /// The permitted types of values where a base of theirs is declared.
     value_types: ValueTypes,
     arguments: Option<NvList>,
-    /// Where the arguments end: in octets from the request's start.
+    /// The end of the arguments: in octets from the request's start.
     end: Option<usize>,
-    has_given_context: bool,
+    context_was_read: bool,
     outcome: Option<Outcome>,
 }
 
@@ -48,15 +49,15 @@ enum Outcome {
     Forward(ObjectRef),
 }
 
-/// What requests come from.
+/// The source of a request's octets.
 trait Source {
-    /// The arguments, from the first on.
+    /// A decoder at the first argument.
     fn input(&mut self) -> Result<Decoder<'_>, SystemException>;
 }
 
 impl Source for Option<ServerCall<'_>> {
     fn input(&mut self) -> Result<Decoder<'_>, SystemException> {
-        self.as_mut().ok_or_else(taken_out)?.arguments()
+        self.as_mut().ok_or_else(already_deferred)?.arguments()
     }
 }
 
@@ -67,9 +68,8 @@ impl Source for DeferredCall {
 }
 
 #[cold]
-fn taken_out() -> SystemException {
-    SystemException::bad_inv_order(0, CompletionStatus::No)
-        .with_detail("the request was taken out, to be answered later")
+fn already_deferred() -> SystemException {
+    SystemException::bad_inv_order(0, CompletionStatus::No).with_detail("the request was deferred")
 }
 
 fn bad_inv_order(minor: u32) -> SystemException {
@@ -92,9 +92,9 @@ impl Progress {
     }
 
     fn context(&mut self, input: Decoder<'_>) -> Result<Context, SystemException> {
-        let end = self.end.filter(|_| !self.has_given_context && self.outcome.is_none());
+        let end = self.end.filter(|_| !self.context_was_read && self.outcome.is_none());
         let end = end.ok_or_else(|| bad_inv_order(minor::CTX_OUT_OF_ORDER))?;
-        self.has_given_context = true;
+        self.context_was_read = true;
         Context::decode(&mut input.at(end)).map_err(|error| unreadable(error, "the context"))
     }
 
@@ -110,7 +110,7 @@ impl Progress {
         let of = exception.type_code().without_aliases();
         if of.kind() != TcKind::Except {
             return Err(SystemException::bad_param(minor::NOT_AN_EXCEPTION, CompletionStatus::No)
-                .with_detail(|| format!("`{}` is no exception", exception.type_code())));
+                .with_detail(|| format!("`{}` is not an exception", exception.type_code())));
         }
         let id = of.id().unwrap_or_default();
         self.outcome = Some(match is_system_exception(id) {
@@ -120,7 +120,7 @@ impl Progress {
         Ok(())
     }
 
-    /// Answers.
+    /// Sends the reply.
     fn answer(&self, call: ServerCall<'_>) -> Result<Replied, SystemException> {
         match &self.outcome {
             Some(Outcome::System(exception)) => Err(exception.clone()),
@@ -141,7 +141,7 @@ impl Progress {
         let returned = || self.arguments.iter().flatten().enumerate().filter(|(_, item)| item.mode.is_returned());
         if let Some((index, item)) = returned().find(|(_, item)| item.value.is_none()) {
             return Err(SystemException::marshal(0, CompletionStatus::Yes)
-                .with_detail(|| format!("the servant gave {} no value", item.label(index))));
+                .with_detail(|| format!("the servant set no value for {}", item.label(index))));
         }
         call.reply(|out: &mut Encoder<'_>| {
             result.map_or(Ok(()), |result| result.write_value(out))?;
@@ -156,24 +156,25 @@ fn is_system_exception(id: &str) -> bool {
 }
 
 fn unreadable(error: CdrError, what: &str) -> SystemException {
-    SystemException::from(error).with_detail(|| format!("{what} cannot be read"))
+    SystemException::from(error).with_detail(|| format!("{what} cannot be decoded"))
 }
 
 macro_rules! operations {
     ($($request:ty)*) => {$(
         impl $request {
-            /// Says of which types values may be where a base of theirs, `ValueBase` or an abstract interface is declared. To be called before
-            /// [`arguments`](Self::arguments). Values of other types are cut to a type that is known if they are truncatable, and else are
-            /// MARSHAL.
+            /// Sets the permitted types of values where a base of theirs, `ValueBase` or an abstract
+            /// interface is declared; to be called before [`arguments`](Self::arguments). Values of other
+            /// types are truncated to a known type if possible, and else are MARSHAL.
             pub fn set_value_types(&mut self, types: &ValueTypes) {
                 self.progress.value_types = types.clone();
             }
 
-            /// The arguments: of `in` and `inout` ones the values that came. Those that are returned are to be changed in the list that
-            /// this returns, which stays with the request. To be called once, also where there are none.
+            /// The arguments: `in` and `inout` ones with the received values. The servant changes the
+            /// returned ones in the list, which stays with the request. To be called once, even without
+            /// arguments.
             ///
             /// # Errors
-            /// BAD_INV_ORDER the second time, and after an outcome was set; MARSHAL for what is no such value.
+            /// BAD_INV_ORDER for a second call, or after an outcome was set; MARSHAL for malformed octets.
             pub fn arguments(&mut self, list: NvList) -> Result<&mut NvList, SystemException> {
                 let input = self.call.input()?;
                 self.progress.arguments(input, list)
@@ -185,10 +186,12 @@ macro_rules! operations {
                 self.progress.arguments.as_mut()
             }
 
-            /// The context that came behind the arguments of an operation with a `context` clause (`ctx`). To be called once at most.
+            /// The context after the arguments of an operation with a `context` clause (`ctx`). To be called
+            /// once at most.
             ///
             /// # Errors
-            /// BAD_INV_ORDER before the arguments, the second time, and after an outcome was set; MARSHAL if there is none.
+            /// BAD_INV_ORDER before the arguments, for a second call, or after an outcome was set; MARSHAL
+            /// without a context.
             pub fn context(&mut self) -> Result<Context, SystemException> {
                 let input = self.call.input()?;
                 self.progress.context(input)
@@ -197,23 +200,25 @@ macro_rules! operations {
             /// Sets the return value; `void` needs none.
             ///
             /// # Errors
-            /// BAD_INV_ORDER before the arguments, and after another outcome was set; a value that has no CDR form.
+            /// BAD_INV_ORDER before the arguments, or after another outcome was set; a value that cannot be
+            /// encoded.
             pub fn set_result<T: Encode + Typed + ?Sized>(&mut self, value: &T) -> Result<(), SystemException> {
                 self.progress.set_result(Any::new(value)?)
             }
 
-            /// Sets the return value, which is of the type that the `Any` says.
+            /// Sets the return value, with the type of the `Any`.
             ///
             /// # Errors
-            /// BAD_INV_ORDER before the arguments, and after another outcome was set.
+            /// BAD_INV_ORDER before the arguments, or after another outcome was set.
             pub fn set_result_any(&mut self, value: Any) -> Result<(), SystemException> {
                 self.progress.set_result(value)
             }
 
-            /// Answers with this exception, whatever was set before: one that the operation raises, or a system exception.
+            /// Answers with this exception, which replaces an earlier outcome: one that the operation raises,
+            /// or a system exception.
             ///
             /// # Errors
-            /// BAD_PARAM if it is no exception; MARSHAL if it is a malformed system exception.
+            /// BAD_PARAM for another type; MARSHAL for a malformed system exception.
             pub fn set_exception(&mut self, exception: Any) -> Result<(), SystemException> {
                 self.progress.set_exception(exception)
             }
@@ -221,21 +226,21 @@ macro_rules! operations {
             /// Answers with an exception that is a Rust value.
             ///
             /// # Errors
-            /// BAD_PARAM if it is no exception; a value that has no CDR form.
+            /// BAD_PARAM for another type; a value that cannot be encoded.
             pub fn raise<X: Encode + Typed>(&mut self, exception: &X) -> Result<(), SystemException> {
                 self.progress.set_exception(Any::new(exception)?)
             }
 
-            /// Tells the client to ask another object instead, now and from now on.
+            /// Forwards the client to another object (LOCATION_FORWARD).
             pub fn forward(&mut self, target: &ObjectRef) {
                 self.progress.outcome = Some(Outcome::Forward(target.clone()));
             }
 
-            /// BAD_OPERATION: nobody knows this operation.
+            /// BAD_OPERATION for an unknown operation.
             #[must_use]
             pub fn unknown_operation(&self) -> SystemException {
                 SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No)
-                    .with_detail(|| format!("there is no operation `{}`", self.operation()))
+                    .with_detail(|| format!("unknown operation `{}`", self.operation()))
             }
         }
     )*};
@@ -245,42 +250,43 @@ operations!(ServerRequest<'_> DeferredRequest);
 
 impl<'m> ServerRequest<'m> {
     pub(super) fn new(call: ServerCall<'m>) -> Self {
-        Self { operation: call.operation(), call: Some(call), taken: None, progress: Progress::default() }
+        Self { operation: call.operation(), call: Some(call), deferred: None, progress: Progress::default() }
     }
 
-    /// The operation's name; that of an attribute is `_get_` or `_set_` and its name.
+    /// The operation's name; for an attribute `_get_` or `_set_` with its name.
     #[must_use]
     pub fn operation(&self) -> &'m str {
         self.operation
     }
 
-    /// The object's id within its adapter; empty if no adapter says.
+    /// The object's id within its adapter; empty without an adapter.
     #[must_use]
     pub fn object_id(&self) -> &'m [u8] {
         self.call.as_ref().and_then(ServerCall::target).map_or(&[], |target| target.object_id())
     }
 
-    /// True if the client waits for the answer.
+    /// Whether the client waits for the reply.
     #[must_use]
     pub fn is_response_expected(&self) -> bool {
         self.call.as_ref().is_some_and(ServerCall::is_response_expected)
     }
 
-    /// Takes the request out of its upcall, with all that was asked of it and set, to be answered later. The servant then returns.
+    /// Detaches the request from its upcall, with its arguments and outcome so far, to be answered later. The
+    /// servant then returns.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if it was taken out; TRANSIENT if too many requests are.
+    /// BAD_INV_ORDER if it was deferred already; TRANSIENT if too many requests are deferred.
     pub fn defer(&mut self) -> Result<DeferredRequest, SystemException> {
-        let call = self.call.take().ok_or_else(taken_out)?;
+        let call = self.call.take().ok_or_else(already_deferred)?;
         let (call, replied) = call.defer()?;
-        self.taken = Some(replied);
+        self.deferred = Some(replied);
         Ok(DeferredRequest { call, operation: self.operation.to_owned(), progress: std::mem::take(&mut self.progress) })
     }
 
-    /// Answers, unless that is somebody else's matter by now.
+    /// Sends the reply, unless the request was deferred.
     pub(super) fn finish(self) -> Result<Replied, SystemException> {
-        let Self { call, taken, progress, .. } = self;
-        match (call, taken) {
+        let Self { call, deferred, progress, .. } = self;
+        match (call, deferred) {
             (Some(call), _) => progress.answer(call),
             (None, Some(replied)) => Ok(replied),
             (None, None) => Err(SystemException::no_response(0, CompletionStatus::Maybe)),
@@ -295,13 +301,13 @@ impl DeferredRequest {
         &self.operation
     }
 
-    /// True once nobody waits for the answer any more.
+    /// Whether no caller waits for the reply any more.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.call.is_cancelled()
     }
 
-    /// Answers with what was set, or with the exception that `outcome` says.
+    /// Sends the outcome set before, or the exception in `outcome`.
     pub fn finish(self, outcome: Result<(), SystemException>) {
         let Self { call, progress, .. } = self;
         let replied = outcome.and_then(|()| call.answer(|call| progress.answer(call)));

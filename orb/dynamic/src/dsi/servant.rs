@@ -5,26 +5,26 @@ use spandrel_orb::{ObjectRef, Replied, Servant, ServerCall, Target};
 
 use super::ServerRequest;
 
-/// What runs requests of any interface: IDL `PortableServer::DynamicImplementation`.
+/// An implementation of any interface: IDL `PortableServer::DynamicImplementation`.
 ///
-/// One of them may be the servant of many objects, of different interfaces even, and tells them apart by their ids.
+/// It may be the servant of many objects, even of different interfaces, and distinguishes them by their ids.
 pub trait DynamicImplementation: Send + Sync {
-    /// Runs a request (`invoke`). The operations that every object has, as `_is_a`, are answered by the ORB.
+    /// Runs a request (`invoke`). The ORB answers the operations that every object has, such as `_is_a`.
     ///
     /// # Errors
-    /// The system exception to answer with instead of what was set.
+    /// The system exception to answer with in place of the outcome.
     fn invoke(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException>;
 
-    /// The repository id of the most derived interface of the object with this id (`primary_interface`). Asked with an empty id, it
-    /// is that of references that are made before there is an object.
+    /// The repository id of the most derived interface of the object with this id (`primary_interface`). With
+    /// an empty id, it is that of references created without an object.
     fn primary_interface(&self, object_id: &[u8]) -> String;
 
-    /// True if the object supports the interface.
+    /// Whether the object supports the interface.
     fn is_a(&self, object_id: &[u8], repository_id: &str) -> bool {
         self.primary_interface(object_id) == repository_id
     }
 
-    /// True if there is no such object although there is a servant for it.
+    /// Whether the object does not exist although it has a servant.
     fn non_existent(&self, object_id: &[u8]) -> bool {
         let _ = object_id;
         false
@@ -73,7 +73,7 @@ impl<D: DynamicImplementation> DynamicServant<D> {
         Self { implementation, repository_id }
     }
 
-    /// What it runs requests by.
+    /// The implementation.
     pub fn implementation(&self) -> &D {
         &self.implementation
     }
@@ -100,12 +100,12 @@ impl<D: DynamicImplementation> Servant for DynamicServant<D> {
     }
 }
 
-/// The operations that every object has (CORBA 3.3 Part 2, 9.4.2.1), but for those that no request carries.
+/// Whether it is an operation of every object (CORBA 3.3 Part 2, 9.4.2.1) that requests carry.
 fn is_implicit(operation: &str) -> bool {
     matches!(operation, "_is_a" | "_non_existent" | "_not_existent" | "_repository_id" | "_interface" | "_component")
 }
 
-/// The servant as one of its objects.
+/// The servant in the role of one of its objects.
 struct Incarnated<'s, D> {
     servant: &'s DynamicServant<D>,
     object_id: &'s [u8],

@@ -1,4 +1,4 @@
-//! Types that several test programs take apart.
+//! Types shared by several test modules.
 #![allow(dead_code, reason = "every test program compiles its own copy and uses a part")]
 
 use spandrel_cdr::{Label, TypeCode, ValueModifier, Visibility};

@@ -1,4 +1,4 @@
-//! What several test programs share; each uses a part of it.
+//! Helpers shared by several test modules; each uses a part of them.
 #![allow(dead_code, reason = "every test program compiles its own copy and uses a part")]
 
 use proptest::{
@@ -21,7 +21,7 @@ pub(crate) fn config() -> Config {
     if cfg!(miri) { Config { cases: 6, failure_persistence: None, ..Config::default() } } else { Config::default() }
 }
 
-/// The same numbers in every run.
+/// A generator with the same numbers in every run.
 pub(crate) fn rng() -> TestRng {
     TestRng::deterministic_rng(RngAlgorithm::ChaCha)
 }
@@ -45,7 +45,7 @@ pub(crate) fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// Reads the input as every header that there is, and prints what can be read.
+/// Decodes the input as every kind of header, and prints the results.
 pub(crate) fn read_everything(input: &Decoder<'_>) {
     if let Ok(request) = RequestHeader::decode(&mut input.clone()) {
         let _ = (request.to_string(), request.target.object_key());

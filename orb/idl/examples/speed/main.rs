@@ -1,8 +1,9 @@
-//! How fast the compiler is: writes a large specification into memory, reads it, makes Rust of it, and prints what that took.
+//! Speed of the compiler: generates a large specification in memory, compiles it to Rust, and prints the
+//! times.
 //!
-//! `cargo run --release -p spandrel-idl --example speed -- [LINES] [RUNS] [SHAPE]`, by default 100,000 lines, five runs, and a text
-//! like those that people write ([`specification`]). The other shapes are what nobody writes by hand ([`shapes`]): one of
-//! their names, or `all` for one run of each.
+//! `cargo run --release -p spandrel-idl --example speed -- [LINES] [RUNS] [SHAPE]`, by default 100,000 lines,
+//! five runs, and a text similar to typical IDL ([`specification`]). The other shapes are extreme
+//! ([`shapes`]): one of their names, or `all` for one run of each.
 
 mod shapes;
 mod specification;
@@ -51,7 +52,8 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Compiles so many times and says what each took; false, and why, if the text is refused.
+/// Compiles several times and prints the time of each run; returns false with the diagnostics if the text is
+/// rejected.
 fn compile(files: &MemoryFiles, runs: usize) -> bool {
     let options = Options::default();
     for _ in 0..runs {
@@ -76,7 +78,7 @@ fn compile(files: &MemoryFiles, runs: usize) -> bool {
     true
 }
 
-/// As the kernel counts it; `None` where there is no `/proc`.
+/// The peak as counted by the kernel; `None` without `/proc`.
 fn peak_memory() -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,9 +1,9 @@
-//! Specifications of one idea each, repeated: what finds an algorithm that takes too long.
+//! Specifications of one repeated construct each, which reveal slow algorithms.
 
-/// A text of about so many lines.
+/// Creates a text of about this number of lines.
 type Shape = fn(usize) -> String;
 
-/// The shapes by their names.
+/// The shapes with their names.
 pub(super) const ALL: [(&str, Shape); 16] = [
     ("value-chain", value_chain),
     ("value-tower", value_tower),
@@ -27,7 +27,7 @@ fn repeat(count: usize, line: impl Fn(usize) -> String) -> String {
     (0..count).map(line).collect()
 }
 
-/// Each value a member of the one before.
+/// Each value is a member of the one before.
 fn value_chain(lines: usize) -> String {
     let forwards = repeat(lines / 2 + 1, |n| format!("valuetype V{n};\n"));
     forwards
@@ -35,7 +35,7 @@ fn value_chain(lines: usize) -> String {
         + &format!("valuetype V{} {{ public long x; }};\n", lines / 2)
 }
 
-/// Towers of sixteen values, each on top of the one before.
+/// Chains of sixteen values, each derived from the one before.
 fn value_tower(lines: usize) -> String {
     repeat(lines, |n| match n % 16 {
         0 => format!("valuetype V{n} {{ public long x{n}; }};\n"),
@@ -43,13 +43,13 @@ fn value_tower(lines: usize) -> String {
     })
 }
 
-/// One value that all others derive from, as the interfaces of a system have one base.
+/// One value from which all others derive, as the interfaces of a system have one base.
 fn values_of_one_base(lines: usize) -> String {
     "interface Root {};\nabstract valuetype Any0 {};\n".to_owned()
         + &repeat(lines, |n| format!("valuetype V{n} : Any0 {{ public long x; }};\n"))
 }
 
-/// Chains of structs as long as they may be, each a member of the next.
+/// Struct chains of the maximum length, each a member of the next.
 fn struct_chain(lines: usize) -> String {
     repeat(lines, |n| match n % 32 {
         0 => format!("struct S{n} {{ long a; }};\n"),
@@ -57,9 +57,10 @@ fn struct_chain(lines: usize) -> String {
     })
 }
 
-/// Chains of structs declared forward, each with the next for a member: what is known of one depends on all behind it.
+/// Chains of structs declared forward, each with the next as a member: properties of one depend on all later
+/// ones.
 fn struct_chain_backwards(lines: usize) -> String {
-    // The front end lets 256 structs wait for others in all.
+    // The front end permits 256 waiting structs in total.
     repeat(lines.min(780) / 60, |chain| {
         let name = |n: usize| format!("S{chain}_{n}");
         repeat(19, |n| format!("struct {0};\ntypedef sequence<{0}> Q{0};\n", name(n + 1)))
@@ -68,7 +69,7 @@ fn struct_chain_backwards(lines: usize) -> String {
     })
 }
 
-/// Chains of interfaces that take references to the next, of which the last is local.
+/// Chains of interfaces with references to the next, of which the last is local.
 fn interface_chain(lines: usize) -> String {
     "native Handle;\n".to_owned()
         + &repeat(lines / 2 + 1, |n| format!("interface I{n};\n"))
@@ -76,7 +77,7 @@ fn interface_chain(lines: usize) -> String {
         + &format!("interface I{} {{ void f(in Handle h); }};\n", lines / 2)
 }
 
-/// Chains of unions as long as they may be, each a member of the next.
+/// Union chains of the maximum length, each a member of the next.
 fn union_chain(lines: usize) -> String {
     repeat(lines, |n| match n % 32 {
         0 => format!("union U{n} switch (long) {{ case 1: long a; }};\n"),
@@ -84,7 +85,7 @@ fn union_chain(lines: usize) -> String {
     })
 }
 
-/// Each type a further name of the one before.
+/// Each type is an alias of the one before.
 fn typedef_chain(lines: usize) -> String {
     repeat(lines, |n| match n % 64 {
         0 => format!("typedef sequence<octet> T{n};\n"),
@@ -92,7 +93,7 @@ fn typedef_chain(lines: usize) -> String {
     })
 }
 
-/// One module of everything.
+/// One module with everything.
 fn wide_module(lines: usize) -> String {
     let inside = repeat(lines / 5, |n| {
         format!(
@@ -103,7 +104,7 @@ fn wide_module(lines: usize) -> String {
     format!("module Wide {{\n{inside}}};\n")
 }
 
-/// Modules in modules, as deep as they may be, again and again.
+/// Nested modules of the maximum depth, repeatedly.
 fn deep_modules(lines: usize) -> String {
     let towers = lines / 60;
     repeat(towers, |tower| {
@@ -118,7 +119,7 @@ fn deep_modules(lines: usize) -> String {
     })
 }
 
-/// Structs of very many members.
+/// Structs with very many members.
 fn wide_struct(lines: usize) -> String {
     let structs = 4;
     repeat(structs, |n| {
@@ -126,7 +127,7 @@ fn wide_struct(lines: usize) -> String {
     })
 }
 
-/// Interfaces of sixteen bases, which have a base in common and an operation each.
+/// Interfaces with sixteen bases, which share a base and have an operation each.
 fn interfaces_of_many_bases(lines: usize) -> String {
     let root = "interface Root { void ping(); };\n".to_owned();
     let bases = repeat(16, |n| format!("interface B{n} : Root {{ void f{n}(in string a, out long b); }};\n"));
@@ -134,22 +135,22 @@ fn interfaces_of_many_bases(lines: usize) -> String {
     root + &bases + &repeat(lines / 20, |n| format!("interface I{n} : {} {{ void g{n}(); }};\n", all.join(", ")))
 }
 
-/// One interface of very many operations.
+/// One interface with very many operations.
 fn operations(lines: usize) -> String {
     let inside = repeat(lines, |n| format!("long f{n}(in string a, inout long b, out sequence_ c);\n"));
     format!("typedef sequence<string> sequence_;\ninterface I {{\n{inside}}};\n")
 }
 
-/// Names that become one in Rust.
+/// Names that become the same in Rust.
 fn same_names(lines: usize) -> String {
     let spell = |n: usize| -> String {
-        // Rust's types have no underscores.
+        // Rust type names have no underscores.
         (0..16).map(|bit| if n >> bit & 1 == 1 { "_A" } else { "A" }).collect()
     };
     repeat(lines.min(1 << 16), |n| format!("struct x_{}b {{ long a; }};\n", spell(n)))
 }
 
-/// A component, and a chain of interfaces that take references to it or to the next.
+/// A component, and a chain of interfaces with references to it or to the next.
 fn left_out(lines: usize) -> String {
     "component C {};\n".to_owned()
         + &repeat(lines / 2 + 1, |n| format!("interface I{n};\n"))
@@ -157,7 +158,7 @@ fn left_out(lines: usize) -> String {
         + &format!("interface I{} {{ void f(in C c); }};\n", lines / 2)
 }
 
-/// Few types of very many parts each.
+/// A few types with very many parts each.
 fn wide_types(lines: usize) -> String {
     let each = lines / 5;
     format!("enum E {{\n{}last }};\n", repeat(each, |n| format!("e{n},\n")))

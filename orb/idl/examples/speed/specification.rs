@@ -1,14 +1,15 @@
-//! Specifications like those that people write: a file for each subsystem, which includes those that it uses; comments, constants,
-//! enums, structs, unions, value types, exceptions, typedefs, and interfaces that inherit.
+//! Specifications similar to typical IDL: a file for each subsystem, which includes the files that it uses;
+//! comments, constants, enums, structs, unions, value types, exceptions, typedefs, and interfaces with
+//! inheritance.
 
 use std::fmt::Write;
 
 use spandrel_idl::MemoryFiles;
 
-/// Interfaces, with what belongs to them, in one file.
+/// Interfaces, with their types, in one file.
 const GROUPS: usize = 20;
 
-/// Files of at least `wanted` lines together, how many lines they have, and how many octets.
+/// Files of at least `wanted` lines in total, with their number of lines and octets.
 pub(super) fn specification(wanted: usize) -> (MemoryFiles, usize, usize) {
     let mut files = MemoryFiles::new();
     let (mut lines, mut octets, mut main) = (0, 0, String::from("// Everything.\n#pragma prefix \"example.org\"\n"));
@@ -90,7 +91,7 @@ fn interface(number: usize, group: usize) -> String {
         (0, Some(before)) => format!(" : Subsystem{before}::Service0"),
         _ => format!(" : Service{}", (group - 1) / 2),
     };
-    // Inheritance is kept shallow, as it is in practice.
+    // Inheritance is shallow, as in practice.
     let base = if group == 0 && number.is_multiple_of(8) { String::new() } else { base };
     format!(
         "  /**\n   * A service of the subsystem.\n   *\n   * More about it.\n   */\n\

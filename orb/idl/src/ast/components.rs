@@ -1,4 +1,4 @@
-//! Components and their like, and declarations of repository ids, in the syntax tree.
+//! Components and similar constructs, and declarations of repository ids, in the syntax tree.
 
 use super::{Item, Name, NewName, ScopedName};
 use crate::source::Span;
@@ -8,15 +8,15 @@ use crate::source::Span;
 pub(crate) struct UnmappedItem {
     pub(crate) keyword: &'static str,
     pub(crate) name: NewName,
-    /// What names are inherited from.
+    /// The bases, whose names are inherited.
     pub(crate) bases: Vec<Reference>,
-    /// What else the head names.
+    /// Other names in the head.
     pub(crate) others: Vec<Reference>,
     /// `None` for a forward declaration.
     pub(crate) body: Option<Vec<Item>>,
 }
 
-/// A name that must be the name of something of this role.
+/// A name that must refer to a definition of this role.
 #[derive(Clone, Debug)]
 pub(crate) struct Reference {
     pub(crate) name: ScopedName,
@@ -35,15 +35,15 @@ pub(crate) enum Role {
     Connector,
 }
 
-/// A name in the body of a component or its like, such as that of a port.
+/// A name in the body of a component or similar construct, such as that of a port.
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
     pub(crate) name: Name,
-    /// `None` where `Object` stands.
+    /// `None` for `Object`.
     pub(crate) target: Option<Reference>,
 }
 
-/// What concerns names alone.
+/// A declaration that concerns names only.
 #[derive(Clone, Debug)]
 pub(crate) enum Declaration {
     /// `typeprefix name "prefix";`

@@ -12,7 +12,7 @@ pub(crate) struct ValueItem {
     pub(crate) truncatable: Option<Span>,
     pub(crate) bases: Vec<ScopedName>,
     pub(crate) supports: Vec<ScopedName>,
-    /// State members and initializers among what an interface may contain as well.
+    /// State members and initializers besides the items of an interface.
     pub(crate) body: Vec<Item>,
 }
 

@@ -1,4 +1,4 @@
-//! Annotations (IDL 4.2, 7.4.15): all are kept; those that the standard defines (clause 8) are checked.
+//! Annotations (IDL 4.2, 7.4.15): all are kept; standard ones (clause 8) are checked.
 
 use super::Checker;
 use super::constants::Target;
@@ -8,19 +8,19 @@ use crate::model::{Annotation, AnnotationValue, ConstValue, DefinitionKind};
 use crate::source::Span;
 use crate::suggest;
 
-/// What a parameter of a standard annotation takes.
+/// The kind of a standard annotation's parameter.
 #[derive(Clone, Copy)]
 enum Takes {
     Boolean,
     Text,
-    /// An integer from 0 to this.
+    /// An integer from 0 to this limit.
     Natural(i128),
     /// One of these words.
     Word(&'static [&'static str]),
     Constant,
 }
 
-/// A parameter: its name, what it takes, and whether it must be given.
+/// A parameter: its name, its kind, and whether it is required.
 type Parameter = (&'static str, Takes, bool);
 
 const FLAG: &[Parameter] = &[("value", Takes::Boolean, false)];
@@ -62,12 +62,12 @@ const PLACES: &[&str] =
     &["BEGIN_FILE", "BEFORE_DECLARATION", "BEGIN_DECLARATION", "END_DECLARATION", "AFTER_DECLARATION", "END_FILE"];
 
 impl Checker<'_> {
-    /// Checks what stands behind annotations, and gives them to each name that it defines.
+    /// Checks annotated items, and attaches the annotations to each name that they define.
     pub(super) fn annotated(&mut self, written: &[ast::Annotation], items: &[Item]) {
         let annotations = self.annotations(written);
         for item in items {
             match item {
-                // `@oneway` says what the keyword says (IDL 4.2, 8.3.6.2).
+                // `@oneway` is equivalent to the keyword (IDL 4.2, 8.3.6.2).
                 Item::Operation(operation) => {
                     let mut operation = operation.clone();
                     operation.oneway = operation.oneway.or_else(|| oneway(written, &annotations));
@@ -89,7 +89,7 @@ impl Checker<'_> {
         self.definitions[id.index()].annotations.extend(copies);
     }
 
-    /// The annotations once more, for a further name in a list. Only so much is copied in one run.
+    /// A copy of the annotations for a further name in a list, within the budget of copies.
     pub(super) fn copied(&mut self, annotations: &[Annotation], span: Span) -> Vec<Annotation> {
         let octets: usize = annotations.iter().map(cost).sum();
         match self.pay(octets, span) {
@@ -98,7 +98,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What is written, computed and checked.
+    /// The annotations, computed and checked.
     pub(super) fn annotations(&mut self, written: &[ast::Annotation]) -> Vec<Annotation> {
         written.iter().filter_map(|it| self.annotation(it)).collect()
     }
@@ -108,7 +108,7 @@ impl Checker<'_> {
         if standard.is_none()
             && let Some(near) = suggest::closest(&written.name, STANDARD.iter().map(|it| it.0))
         {
-            let warning = Diagnostic::warning(format!("the annotation `@{}` is not known", written.name))
+            let warning = Diagnostic::warning(format!("unknown annotation `@{}`", written.name))
                 .at(written.span, "kept without a check")
                 .help(format!("did you mean `@{near}`?"));
             self.report(warning);
@@ -128,7 +128,7 @@ impl Checker<'_> {
         Some(Annotation { name: written.name.clone(), parameters })
     }
 
-    /// What the parameter with this name takes; without a name it is the only one.
+    /// The kind of the parameter with this name; without a name it is the only one.
     fn parameter(
         &mut self,
         written: &ast::Annotation,
@@ -197,7 +197,7 @@ impl Checker<'_> {
         None
     }
 
-    /// A value of any type, which its first operand decides, or a name that no constant has.
+    /// A value of any type, determined by its first operand, or a name that is not a constant.
     fn free_value(&mut self, value: &Expression) -> Option<AnnotationValue> {
         let first = value.steps.first()?;
         let target = match &first.kind {
@@ -221,7 +221,7 @@ impl Checker<'_> {
         self.evaluate(value, target).map(AnnotationValue::Const)
     }
 
-    /// The name that an expression consists of.
+    /// The name, if the expression consists of one.
     fn bare_name(&self, value: &Expression) -> Option<String> {
         let [Step { kind: StepKind::Name(name), .. }] = &value.steps[..] else {
             return None;
@@ -231,7 +231,7 @@ impl Checker<'_> {
     }
 }
 
-/// The widest type that a literal may have.
+/// The widest type of a literal.
 fn literal_target(literal: &Step) -> Option<Target> {
     let target = match &literal.kind {
         StepKind::Integer(_) => Target::any_integer(),
@@ -247,14 +247,14 @@ fn literal_target(literal: &Step) -> Option<Target> {
     Some(target)
 }
 
-/// Where `@oneway` stands among the annotations, unless its value is `FALSE`.
+/// The position of `@oneway` among the annotations, unless its value is `FALSE`.
 fn oneway(written: &[ast::Annotation], annotations: &[Annotation]) -> Option<Span> {
     let found = annotations.iter().find(|it| it.name == "oneway")?;
     let off = found.parameters.iter().any(|it| it.1 == AnnotationValue::Const(ConstValue::Boolean(false)));
     written.iter().find(|it| it.name == "oneway" && !off).map(|it| it.span)
 }
 
-/// The octets that a copy takes, roughly.
+/// The approximate octets of a copy.
 fn cost(annotation: &Annotation) -> usize {
     let value = |value: &AnnotationValue| match value {
         AnnotationValue::Const(ConstValue::String(text) | ConstValue::WideString(text)) => text.len(),
@@ -266,7 +266,7 @@ fn cost(annotation: &Annotation) -> usize {
         + parameters.map(|it| 64 + it.0.as_ref().map_or(0, String::len) + value(&it.1)).sum::<usize>()
 }
 
-/// The names that an item gives a meaning.
+/// The names that an item defines.
 fn names(item: &Item) -> Vec<&NewName> {
     match item {
         Item::Module { name, .. }

@@ -1,7 +1,8 @@
-//! Arithmetic of constant expressions, exact or not at all.
+//! Exact arithmetic of constant expressions.
 //!
-//! Integers are computed as `long` and `unsigned long` together, or as their `long long` forms if the constant is of such
-//! a type: every intermediate value must lie between the least signed and the greatest unsigned one (IDL 4.2, 7.4.1.4.3).
+//! Integers are computed in the joint range of `long` and `unsigned long`, or of their `long long` forms for
+//! a constant of such a type: every intermediate value must lie between the least signed and the greatest
+//! unsigned one (IDL 4.2, 7.4.1.4.3).
 
 use std::ops::RangeInclusive;
 
@@ -9,7 +10,7 @@ use super::decimal;
 use crate::ast::{Binary, Step, StepKind, Unary};
 use crate::model::{ConstValue, FixedValue};
 
-/// In how many bits integers are computed.
+/// The width of integer arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
     W32,
@@ -39,8 +40,9 @@ impl Width {
     }
 }
 
-/// Applies an operator; the error is a message. `width` is `None` unless integers are computed. `is_signed` decides what `~` of a
-/// value that is not negative is: its complement in the signed type of that width, or in the unsigned one.
+/// Applies an operator; the error is a message. `width` is `None` except for integers. `is_signed` selects
+/// the meaning of `~` for a non-negative value: the complement in the signed type of that width, or in the
+/// unsigned one.
 pub(super) fn unary(
     operator: Unary,
     operand: &ConstValue,
@@ -97,7 +99,7 @@ pub(super) fn binary(
     }
 }
 
-/// Operands are within 65 bits, so that nothing here can overflow, except by a shift.
+/// Operands are within 65 bits, so that only a shift can overflow.
 fn integers(operator: Binary, left: i128, right: i128) -> Result<i128, String> {
     let value = match operator {
         Binary::Or => left | right,
@@ -179,7 +181,7 @@ fn text(operator: Binary) -> &'static str {
     }
 }
 
-/// What sort of value it is, with its article.
+/// The kind of value, with its article.
 pub(super) fn kind_name(value: &ConstValue) -> &'static str {
     match value {
         ConstValue::Integer(_) => "an integer",

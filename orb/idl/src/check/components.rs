@@ -1,4 +1,5 @@
-//! Components and their like (IDL 4.2, 7.4.8 to 7.4.11): their names are checked, and no back end makes anything of them.
+//! Components and similar constructs (IDL 4.2, 7.4.8 to 7.4.11): their names are checked, and the back ends
+//! ignore them.
 
 use super::Checker;
 use super::names::{named, with_article};
@@ -19,7 +20,7 @@ impl Checker<'_> {
             }
             return;
         };
-        // As in the head of an interface, the new name may be that of a base elsewhere.
+        // As in the head of an interface, the new name may equal that of a base in another scope.
         self.remember_uses = false;
         let bases = item.bases.iter().filter_map(|reference| self.reference(reference));
         let bases: Vec<DefId> = bases.collect();
@@ -46,10 +47,10 @@ impl Checker<'_> {
         self.leave();
         self.facts[id.index()].complete = true;
         if item.keyword == "template module" {
-            return; // its instances are modules like others
+            return; // its instances are ordinary modules
         }
         let warning = Diagnostic::warning(format!("no code is generated for the {} `{}`", item.keyword, self[id].name))
-            .at(item.name.name.span, "understood, and left out");
+            .at(item.name.name.span, "parsed and left out");
         self.report(warning);
     }
 
@@ -60,7 +61,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The definition that a name means, if it is one of the role that is asked for.
+    /// The definition of a name, if it has the required role.
     fn reference(&mut self, reference: &Reference) -> Option<DefId> {
         let id = self.resolve(&reference.name)?;
         let id = self.unaliased(id);
@@ -87,8 +88,8 @@ impl Checker<'_> {
             Role::Connector => "connector",
         };
         let definition = &self[id];
-        let error = Diagnostic::error(format!("`{}` cannot stand here", definition.name))
-            .at(reference.name.span, format!("the name of {} is expected", with_article(wanted)))
+        let error = Diagnostic::error(format!("`{}` cannot be used here", definition.name))
+            .at(reference.name.span, format!("expected the name of {}", with_article(wanted)))
             .also(definition.span, named(&definition.kind));
         self.report(error);
         None
@@ -101,8 +102,8 @@ impl Checker<'_> {
         self.enter_name(port.name, None, "port");
     }
 
-    /// What stands for a component or its like in the place of a type: references to components and homes are references to
-    /// objects (IDL 4.2, 7.4.8.4), and events are values.
+    /// The type in place of a component or similar construct: references to components and homes are object
+    /// references (IDL 4.2, 7.4.8.4), and events are values.
     pub(super) fn unmapped_type(&self, id: DefId) -> Option<Type> {
         match self.unmapped_keyword(id)? {
             "component" | "home" => Some(Type::Object),
@@ -128,9 +129,9 @@ impl Checker<'_> {
     }
 
     fn report_import(&mut self, span: crate::source::Span) {
-        let error = Diagnostic::error("what is imported is not known")
-            .at(span, "no file read so far defines it")
-            .help("include the file that defines it before");
+        let error = Diagnostic::error("unknown import")
+            .at(span, "no file read so far defines this name")
+            .help("include the file with its definition first");
         self.report(error);
     }
 }

@@ -1,4 +1,4 @@
-//! Constants: the type that is expected decides how an expression is computed (IDL 4.2, 7.4.1.4.3).
+//! Constants: the expected type determines the arithmetic of an expression (IDL 4.2, 7.4.1.4.3).
 
 use super::Checker;
 use super::arithmetic;
@@ -11,10 +11,10 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{Const, ConstValue, DefId, DefinitionKind, FixedValue, Primitive, Type};
 use crate::source::Span;
 
-/// How many octets string constants may copy from each other in one run.
+/// The budget of octets that string constants copy from each other in one run.
 pub(super) const TEXT_BUDGET: usize = 16 << 20;
 
-/// What a constant may be.
+/// The kind of constant that is expected.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Target {
     Integer {
@@ -23,7 +23,7 @@ pub(super) enum Target {
         most: i128,
         width: Width,
     },
-    /// Whether it is rounded to a `float`.
+    /// Rounded to `float` if `single`.
     Float {
         single: bool,
     },
@@ -36,7 +36,7 @@ pub(super) enum Target {
     WideString {
         bound: Option<u32>,
     },
-    /// Digits and scale, or `None` where the value decides them.
+    /// Digits and scale, or `None` if the value determines them.
     Fixed {
         size: Option<(u16, u16)>,
     },
@@ -82,7 +82,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A constant of type `fixed`: the value says how many digits that has (IDL 4.2, 7.4.1.4.3).
+    /// A constant of type `fixed`: the value determines the digits (IDL 4.2, 7.4.1.4.3).
     fn fixed_constant(&mut self, value: &Expression) -> Option<Const> {
         let value = self.evaluate(value, Target::Fixed { size: None })?;
         let ConstValue::Fixed(number) = value else {
@@ -92,7 +92,7 @@ impl Checker<'_> {
         Some(Const { ty: Type::Fixed { digits, scale }, value })
     }
 
-    /// An integer, computed in a wide type so that what is out of range can be called by its value.
+    /// An integer, computed in a wide type so that an error can name a value out of range.
     pub(super) fn natural(&mut self, expression: &Expression) -> Option<i128> {
         match self.evaluate_wide(expression, Target::any_integer())? {
             ConstValue::Integer(value) => Some(value),
@@ -114,7 +114,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What a constant of this type may be; `None` if there is none of this type.
+    /// The kind of constant for this type; `None` if constants cannot have this type.
     pub(super) fn target(&self, ty: &Type) -> Option<Target> {
         let mut ty = ty;
         while let Type::Named(id) = ty {
@@ -152,7 +152,7 @@ impl Checker<'_> {
                 if text.chars().count() > bound as usize =>
             {
                 let length = text.chars().count();
-                format!("this string has {length} characters and its type allows {bound}")
+                format!("this string has {length} characters, but its type permits {bound}")
             }
             (ConstValue::Float(value), Target::Float { single: true }) => {
                 let single = *value as f32;
@@ -182,26 +182,26 @@ impl Checker<'_> {
         None
     }
 
-    /// The value with the scale of its type; what does not fit behind the point is dropped, as omniidl does.
+    /// The value with the scale of its type; excess digits after the point are dropped, as by omniidl.
     fn fitted(&mut self, value: FixedValue, (digits, scale): (u16, u16), span: Span) -> Option<ConstValue> {
         let (value, dropped) = decimal::fitted(value, digits, scale)?;
         if dropped {
             let warning = Diagnostic::warning("digits of this value are dropped")
                 .at(span, "")
-                .note(format!("its type has {scale} digits behind the point"));
+                .note(format!("its type has {scale} digits after the point"));
             self.report(warning);
         }
         Some(ConstValue::Fixed(value))
     }
 
-    /// The value, which for integers may lie outside the range of the type.
+    /// The value, which for integers may be outside the range of the type.
     ///
-    /// Subexpressions are unsigned "by default", and signed "for negated literals or negative integer constants". The standard
-    /// leaves open which holds for an expression that has both. Such an expression has the sign of the type that is expected: `~`
-    /// then gives a value of that type.
+    /// Subexpressions are unsigned "by default", and signed "for negated literals or negative integer
+    /// constants". For an expression with both, the standard does not define the rule. Such an expression has
+    /// the sign of the expected type: `~` then gives a value of that type.
     fn evaluate_wide(&mut self, expression: &Expression, target: Target) -> Option<ConstValue> {
         let wants_signed = matches!(target, Target::Integer { least, .. } if least < 0);
-        // Beside each value, whether something in it is negated.
+        // With each value, whether a part of it is negated.
         let mut stack: Vec<(ConstValue, bool)> = Vec::new();
         for step in &expression.steps {
             let (result, is_negated) = match &step.kind {
@@ -253,7 +253,7 @@ impl Checker<'_> {
                     DefinitionKind::Enumerator(_) => (ConstValue::Enumerator(id), Some(id)),
                     _ => {
                         let error = Diagnostic::error(format!("`{}` is not a constant", self[id].name))
-                            .at(step.span, "a value is expected")
+                            .at(step.span, "expected a value")
                             .also(self[id].span, named(&self[id].kind));
                         self.report(error);
                         return None;
@@ -272,7 +272,7 @@ impl Checker<'_> {
             let bits = width.bits();
             let error = Diagnostic::error(format!("{number} is too large here"))
                 .at(step.span, "")
-                .note(format!("the type that is expected makes this a computation in {bits} bits"));
+                .note(format!("the expected type requires a computation in {bits} bits"));
             self.report(error);
             return None;
         }
@@ -286,7 +286,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Allows so many octets to be copied, unless that is too much in one run; then this is reported.
+    /// Charges copied octets against the budget of the run; reports an excess.
     pub(super) fn pay(&mut self, octets: usize, span: Span) -> Option<()> {
         match self.text_budget.checked_sub(octets) {
             Some(rest) => {
@@ -295,7 +295,7 @@ impl Checker<'_> {
             }
             None => {
                 let error = Diagnostic::error("constants or annotations repeat too much text")
-                    .at(span, "here the limit is passed");
+                    .at(span, "the limit is exceeded here");
                 self.report(error);
                 None
             }

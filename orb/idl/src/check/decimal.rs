@@ -1,7 +1,8 @@
-//! Arithmetic of fixed-point constants: exact to 62 digits, of which at most 31 are kept (IDL 4.2, 7.4.1.4.3).
+//! Arithmetic of fixed-point constants: exact to 62 digits, of which at most 31 are kept (IDL 4.2,
+//! 7.4.1.4.3).
 //!
-//! A value lies between -10^31 and 10^31 and is a multiple of 10^-31: 31 digits before the point and 31 behind it are all
-//! that any operation needs. Zeros at the end of a fraction are not kept.
+//! A value lies between -10^31 and 10^31 and is a multiple of 10^-31: each operation needs at most 31 digits
+//! before the point and 31 after it. Trailing zeros of a fraction are dropped.
 
 use std::cmp::Ordering;
 
@@ -10,7 +11,7 @@ use crate::model::FixedValue;
 
 const DIGITS: u32 = MOST_DIGITS as u32;
 
-/// No whole part is that large.
+/// An exclusive bound of whole parts.
 const UNIT: u128 = power(DIGITS);
 
 /// 10^`exponent`, which is at most 38.
@@ -84,8 +85,8 @@ pub(super) fn digits_and_scale(value: FixedValue) -> (u16, u16) {
     (digits as u16, u16::from(value.scale))
 }
 
-/// The value with the scale of its type, and whether digits behind the point had to be dropped for that. `None` if it has too
-/// many digits before the point.
+/// The value with the scale of its type, and whether digits after the point were dropped for it. `None` if it
+/// has too many digits before the point.
 pub(super) fn fitted(value: FixedValue, digits: u16, scale: u16) -> Option<(FixedValue, bool)> {
     let (has, wants) = (u32::from(value.scale), u32::from(scale));
     let (unscaled, dropped) = if has > wants {
@@ -121,7 +122,7 @@ fn product(left: u128, right: u128) -> (u128, u128) {
     (a * c * 10 + middle / power(15) + low / UNIT, low % UNIT)
 }
 
-/// The value with at most 31 significant digits; what is behind them is dropped.
+/// The value truncated to at most 31 significant digits.
 fn kept(negative: bool, (whole, fraction): Parts) -> Result<FixedValue, String> {
     if whole >= UNIT {
         return Err(overflow());
@@ -131,7 +132,7 @@ fn kept(negative: bool, (whole, fraction): Parts) -> Result<FixedValue, String> 
     Ok(if negative { negated(value) } else { value })
 }
 
-/// Without zeros at the end of the fraction. `magnitude` has at most 31 digits.
+/// Removes trailing zeros of the fraction. `magnitude` has at most 31 digits.
 fn stripped(mut magnitude: u128, mut scale: u32) -> FixedValue {
     while scale > 0 && magnitude.is_multiple_of(10) {
         magnitude /= 10;
@@ -140,7 +141,7 @@ fn stripped(mut magnitude: u128, mut scale: u32) -> FixedValue {
     FixedValue { unscaled: magnitude as i128, scale: scale as u8 }
 }
 
-/// How many digits it has; zero has none.
+/// The number of digits; zero has none.
 fn length(magnitude: u128) -> u32 {
     magnitude.checked_ilog10().map_or(0, |it| it + 1)
 }
@@ -173,14 +174,14 @@ mod tests {
         check(add, "-1.5", "2.25", "0.75");
         check(add, "-1.5", "-0.5", "-2");
         check(add, "1", "-0.0000000000000000000000000000001", "0.9999999999999999999999999999999");
-        // Beyond 31 digits, those behind are dropped and not rounded.
+        // Beyond 31 digits the rest is dropped, not rounded.
         let large = "9999999999999999999999999999998";
         check(add, large, "0.9", large);
         assert!(add(value("9999999999999999999999999999999"), value("1")).is_err());
     }
 
     #[test]
-    fn products_are_exact_and_cut_to_31_digits() {
+    fn products_are_exact_and_truncated_to_31_digits() {
         check(multiply, "-0.5", "0.5", "-0.25");
         check(multiply, "9999999999999999", "999999999999999", "9999999999999989000000000000001");
         check(multiply, "1.23456789012345678", "1.23456789012345678", "1.524157875323883652796829976527");

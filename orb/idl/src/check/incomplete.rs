@@ -1,8 +1,9 @@
-//! Structs and unions that are used before their definitions end (IDL 4.2, 7.4.1.4.4.4.4).
+//! Structs and unions used before the end of their definitions (IDL 4.2, 7.4.1.4.4.4.4).
 //!
-//! Such a type may only be the element of a sequence, and that sequence the element of another or a member of a struct or
-//! union. A struct or union with such a member is itself not complete before the member's type is, unless the struct or union
-//! is being defined inside that type. (omniidl lets sequences of a type be members only inside the type itself.)
+//! Such a type may only be the element of a sequence, and that sequence the element of another or a member of
+//! a struct or union. A struct or union with such a member is incomplete until the member's type is complete,
+//! unless it is defined inside that type. (omniidl permits sequences of an incomplete type as members inside
+//! the type itself only.)
 
 use std::collections::HashSet;
 
@@ -12,12 +13,12 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefinitionKind, Type};
 use crate::source::Span;
 
-/// How often in one run a struct or union may wait for another to be defined. Each time types may become one level deeper than
-/// could be seen when they were defined.
+/// The limit of structs and unions that wait for others in one run. Each wait may make types one level deeper
+/// than was known at their definition.
 const MOST_WAITS: usize = 256;
 
 impl Checker<'_> {
-    /// Reports a struct or union that is used before its end where that is not allowed.
+    /// Reports a struct or union that is used before its end where that is not permitted.
     pub(super) fn check_complete(&mut self, ty: &Type, span: Span, place: Place) -> bool {
         let shape = self.shape(ty);
         let Some(heart) = shape.heart else {
@@ -39,7 +40,7 @@ impl Checker<'_> {
         allowed
     }
 
-    /// The types that must still be defined before this one is complete.
+    /// The types to be defined before this one is complete.
     fn missing(&mut self, id: DefId) -> Vec<DefId> {
         if !self.facts[id.index()].complete {
             return vec![id];
@@ -60,7 +61,7 @@ impl Checker<'_> {
         missing
     }
 
-    /// Lets the struct or union that is being defined wait for others; whether that is possible.
+    /// Makes the struct or union being defined wait for others; returns whether that is possible.
     fn wait_for(&mut self, missing: &[DefId], span: Span) -> bool {
         let Some(&waiting) = self.open_structs.last() else {
             return false;
@@ -75,7 +76,7 @@ impl Checker<'_> {
             }
             if self.waits.len() == MOST_WAITS {
                 let error = Diagnostic::error("too many structs and unions wait for others to be defined")
-                    .at(span, "here the limit is passed");
+                    .at(span, "the limit is exceeded here");
                 self.report(error);
                 break;
             }
@@ -99,8 +100,8 @@ impl Checker<'_> {
         };
         for id in missing.into_iter().take(4).filter(|id| !self.open_structs.contains(id)) {
             error = match id == heart {
-                true => error.also(self[id].span, "so far it is only declared"),
-                false => error.also(self[id].span, "contains sequences of this, which so far is only declared"),
+                true => error.also(self[id].span, "only declared so far"),
+                false => error.also(self[id].span, "contains sequences of this type, which is only declared so far"),
             };
         }
         self.report(error);

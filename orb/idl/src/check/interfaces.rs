@@ -10,10 +10,10 @@ use crate::diagnostic::Diagnostic;
 use crate::intern::Symbol;
 use crate::model::{DefId, DefinitionKind, Interface};
 
-/// How many bases, direct and indirect, an interface may have.
+/// Maximum number of bases of an interface, direct and indirect.
 const MOST_BASES: usize = 256;
 
-/// How many inherited operations are compared in one run, so that no web of bases costs more.
+/// The budget of compared inherited operations in one run, which bounds the cost of complex inheritance.
 pub(super) const BUDGET: usize = 4_000_000;
 
 impl Checker<'_> {
@@ -72,10 +72,10 @@ impl Checker<'_> {
         self.facts[id.index()].complete = true;
     }
 
-    /// The direct bases: interfaces that are defined, each once.
+    /// The direct bases: defined interfaces, each once.
     fn bases(&mut self, (flavour, name): (Flavour, &NewName), written: &[ScopedName]) -> Vec<DefId> {
         let mut bases = Vec::new();
-        // A head stands in no scope of its own, so that `interface A : A` may take its name from the base.
+        // A head has no scope of its own, so `interface A : A` may take its name from the base.
         self.remember_uses = false;
         for base in written {
             let Some(id) = self.base(name, base) else {
@@ -121,7 +121,7 @@ impl Checker<'_> {
             DefinitionKind::Interface(_) => {
                 Diagnostic::error(format!("interface `{text}` cannot be a base before it is defined"))
                     .at(written.span, "used as a base")
-                    .also(definition.span, "so far it is only declared")
+                    .also(definition.span, "only declared so far")
             }
             kind => Diagnostic::error(format!("`{text}` is not an interface"))
                 .at(written.span, "used as a base")
@@ -146,7 +146,7 @@ impl Checker<'_> {
                 }
             }
             if all.len() > MOST_BASES {
-                let message = format!("at most {MOST_BASES} bases are allowed, direct and indirect ones together");
+                let message = format!("at most {MOST_BASES} bases are permitted, direct and indirect ones together");
                 let error = Diagnostic::error(message).at(name.name.span, "this one has more");
                 self.report(error);
                 all.truncate(MOST_BASES);
@@ -156,7 +156,7 @@ impl Checker<'_> {
         all
     }
 
-    /// Operations and attributes of different bases may not have the same name.
+    /// Reports operations and attributes of different bases with the same name.
     fn check_inherited_together(&mut self, all_bases: &[DefId], name: &NewName) {
         let mut seen: HashMap<Symbol, DefId> = HashMap::new();
         for &base in all_bases {
@@ -178,7 +178,7 @@ impl Checker<'_> {
 
     pub(super) fn inheritance_too_large(&mut self, name: Name) {
         let error = Diagnostic::error("too many operations are inherited from several bases")
-            .at(name.span, "here the limit is passed");
+            .at(name.span, "the limit is exceeded here");
         self.report(error);
         self.inheritance_budget = BUDGET;
     }
@@ -198,7 +198,7 @@ impl Checker<'_> {
         self.report(error);
     }
 
-    /// Nothing in an interface may have the name of an operation or attribute that it inherits.
+    /// Reports items of an interface with the name of an inherited operation or attribute.
     fn check_redefined(&mut self, id: DefId) {
         let Some(scope) = self.facts[id.index()].scope else {
             return;
@@ -219,7 +219,7 @@ impl Checker<'_> {
             });
             if let Some(inherited) = inherited {
                 let (own, inherited) = (&self[own], &self[inherited]);
-                let error = Diagnostic::error(format!("`{}` is inherited already", own.name))
+                let error = Diagnostic::error(format!("`{}` is already inherited", own.name))
                     .at(own.span, "defined again here")
                     .also(inherited.span, format!("`{}`", inherited.scoped_name))
                     .note("operations and attributes cannot be redefined or overloaded");
@@ -242,7 +242,7 @@ impl Checker<'_> {
         matches!(self[id].kind, DefinitionKind::Operation(_) | DefinitionKind::Attribute(_))
     }
 
-    /// What a chain of typedefs names in the end, if it names a definition at all.
+    /// The target of a chain of typedefs, if it is a definition.
     pub(super) fn unaliased(&self, id: DefId) -> DefId {
         let mut id = id;
         while let DefinitionKind::Typedef(typedef) = &self[id].kind {

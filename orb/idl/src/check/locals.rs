@@ -1,4 +1,5 @@
-//! Local interfaces, and types made of them: they never leave their process (IDL 4.2, 7.4.6.4.3; CORBA 3.3 Part 1, 7.8.8).
+//! Local interfaces, and types that contain them: their values never leave their process (IDL 4.2, 7.4.6.4.3;
+//! CORBA 3.3 Part 1, 7.8.8).
 
 use super::Checker;
 use super::names::named;
@@ -8,7 +9,7 @@ use crate::model::{DefId, DefinitionKind, Interface, Type};
 use crate::source::Span;
 
 impl Checker<'_> {
-    /// Whether values of the type stay within their process.
+    /// Whether values of the type stay inside their process.
     pub(super) fn is_local(&self, ty: &Type) -> bool {
         match ty {
             Type::Named(id) => match &self[*id].kind {
@@ -20,7 +21,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Records that a struct or union is local; then so is what has been waiting for it.
+    /// Records that a struct or union is local, and so are types that have waited for it.
     pub(super) fn mark_local(&mut self, id: DefId) {
         let mut open = vec![id];
         while let Some(id) = open.pop() {
@@ -31,7 +32,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports a local type where the interface around is not local; `what` says where it is, as in "the parameter `a`".
+    /// Reports a local type in an interface that is not local; `what` is its position, as in "the parameter
+    /// `a`".
     pub(super) fn check_not_local(&mut self, ty: &Type, what: &str, span: Span) {
         if !self.in_remote_interface() {
             return;
@@ -46,10 +48,10 @@ impl Checker<'_> {
         if let Type::Named(id) = heart {
             error = error.also(self[*id].span, named(&self[*id].kind));
         }
-        self.report(error.note("only a `local interface` may use what is local or contains it"));
+        self.report(error.note("only a `local interface` may use local types or types that contain them"));
     }
 
-    /// Warns of a native type that would have to be sent (IDL 4.2, 7.4.6.4.4). omniidl says nothing.
+    /// Warns of a native type in a remote position (IDL 4.2, 7.4.6.4.4). omniidl does not.
     fn check_not_native(&mut self, ty: &Type, what: &str, span: Span) {
         let Type::Named(id) = ty else {
             return;
@@ -64,10 +66,10 @@ impl Checker<'_> {
 
     /// As [`check_not_local`](Self::check_not_local), for an exception.
     pub(super) fn check_exception_not_local(&mut self, exception: DefId, span: Span) {
-        self.check_not_local(&Type::Named(exception), "what is raised here", span);
+        self.check_not_local(&Type::Named(exception), "the raised exception", span);
     }
 
-    /// Whether the innermost interface around can be called from another process.
+    /// Whether the innermost enclosing interface can be called from another process.
     fn in_remote_interface(&self) -> bool {
         let owners = self.open.iter().rev().filter_map(|&scope| self.scope(scope).owner);
         let kinds = owners.map(|owner| &self[owner].kind);
@@ -81,7 +83,8 @@ impl Checker<'_> {
             .unwrap_or(false)
     }
 
-    /// Whether an interface of this flavour may inherit from the other; reports if not (IDL 4.2, 7.4.3.4.3.2 and 7.4.6).
+    /// Whether an interface of this flavour may inherit from the other; reports an error otherwise (IDL 4.2,
+    /// 7.4.3.4.3.2 and 7.4.6).
     pub(super) fn check_flavours(&mut self, flavour: Flavour, base: DefId, span: Span) -> bool {
         let DefinitionKind::Interface(interface) = &self[base].kind else {
             return true;

@@ -8,25 +8,25 @@ use crate::intern::{Keyword, Symbol};
 use crate::model::{DefId, DefinitionKind};
 use crate::suggest;
 
-/// How many names of a scope are looked through for a suggestion.
+/// The maximum number of names of a scope considered for a suggestion.
 const MOST_CANDIDATES: usize = 2000;
 
-/// What a search in one scope gave.
+/// The result of a search in one scope.
 enum Found {
     Nothing,
-    /// It, and whether it is inherited.
+    /// The entry, and whether it is inherited.
     One(Entry, bool),
     Ambiguous(Vec<Entry>),
 }
 
-/// Why a scoped name means nothing: the number of the part at which the search ended, and the scope it ended in.
+/// The failure of a lookup: the index of the part at which the search ended, and the scope in which it ended.
 pub(super) struct NotFound {
     part: usize,
     scope: Option<ScopeId>,
 }
 
 impl Checker<'_> {
-    /// The definition that a name means. `None` if there is none or it is broken; either has been reported.
+    /// The definition of a name. `None` if there is none or it is broken; both have been reported.
     pub(super) fn resolve(&mut self, name: &ScopedName) -> Option<DefId> {
         match self.try_resolve(name) {
             Ok(found) => found,
@@ -37,7 +37,7 @@ impl Checker<'_> {
         }
     }
 
-    /// As [`resolve`](Self::resolve), but leaves it to the caller to report a name that is not there.
+    /// As [`resolve`](Self::resolve), but an unknown name is left to the caller to report.
     pub(super) fn try_resolve(&mut self, name: &ScopedName) -> Result<Option<DefId>, NotFound> {
         let mut scope = None;
         let mut meaning = None;
@@ -74,7 +74,7 @@ impl Checker<'_> {
         Ok(meaning)
     }
 
-    /// Remembers a name that was looked for in the module CORBA, or that a reopened module CORBA uses.
+    /// Records a name that was looked up in the module CORBA, or that a reopened module CORBA uses.
     fn note_missing(&mut self, name: Name, scope: Option<ScopeId>) {
         let is_corba = |scope: ScopeId| self.scope(scope).owner.is_some_and(|owner| self[owner].scoped_name == "CORBA");
         if scope.map_or_else(|| self.open.iter().any(|&scope| is_corba(scope)), is_corba) {
@@ -83,12 +83,12 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a simple name means anything here.
+    /// Whether a simple name is defined here.
     pub(super) fn is_visible(&mut self, name: Name) -> bool {
         !matches!(self.find_outwards(name), Found::Nothing)
     }
 
-    /// Searches the scopes around this place, innermost first, and remembers that the name is used here.
+    /// Searches the enclosing scopes, innermost first, and records the use of the name here.
     fn find_outwards(&mut self, name: Name) -> Found {
         for (steps, scope) in self.open.clone().into_iter().rev().enumerate() {
             match self.find(scope, name.symbol) {
@@ -105,7 +105,7 @@ impl Checker<'_> {
         Found::Nothing
     }
 
-    /// Searches one scope, and if it is an interface's, those of its bases.
+    /// Searches one scope, and for an interface also those of its bases.
     fn find(&mut self, scope: ScopeId, symbol: Symbol) -> Found {
         let folded = self.interner.folded(symbol);
         if let Some(&entry) = self.scope(scope).names.get(&folded) {
@@ -118,7 +118,7 @@ impl Checker<'_> {
         });
         let mut inherited: Vec<(ScopeId, Entry)> = inherited.collect();
         if inherited.len() > 1 {
-            // What a base redefines hides what it inherits.
+            // A redefinition in a base hides the inherited definition.
             let all = inherited.clone();
             inherited.retain(|(scope, _)| {
                 let hides = |(other, _): &(ScopeId, Entry)| self.scope(*other).bases.contains(scope);
@@ -132,7 +132,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The scope in which the next part of a scoped name is to be searched.
+    /// The scope for the next part of a scoped name.
     fn inner_scope(&mut self, id: DefId, name: Name) -> Option<ScopeId> {
         if let Some(scope) = self.facts[id.index()].scope {
             return Some(scope);
@@ -144,13 +144,13 @@ impl Checker<'_> {
             .also(definition.span, "defined here");
         match definition.kind {
             DefinitionKind::Enum(_) => {
-                error = error.help("enumerators stand in the scope around their enum: name them without it");
+                error = error.help("enumerators are in the scope of their enum: use them without its name");
             }
             DefinitionKind::Interface(_)
             | DefinitionKind::Struct(_)
             | DefinitionKind::Union(_)
             | DefinitionKind::ValueType(_) => {
-                error = error.note("so far it is only declared");
+                error = error.note("only declared so far");
             }
             _ => {}
         }
@@ -173,16 +173,16 @@ impl Checker<'_> {
     fn not_a_definition(&mut self, name: Name, entry: Entry) {
         let text = self.text(name.symbol);
         let error = Diagnostic::error(format!("`{text}` is a member or parameter"))
-            .at(name.span, "a type, constant, exception or interface is expected")
+            .at(name.span, "expected a type, constant, exception or interface")
             .also(entry.span, "defined here");
         self.report(error);
     }
 
     fn ambiguous(&mut self, name: Name, entries: &[Entry]) {
         let text = self.text(name.symbol);
-        let mut error = Diagnostic::error(format!("`{text}` is inherited with several meanings"))
+        let mut error = Diagnostic::error(format!("`{text}` is inherited from several bases"))
             .at(name.span, "ambiguous")
-            .help(format!("say which is meant by naming its interface, as in `Base::{text}`"));
+            .help(format!("qualify it with its interface, as in `Base::{text}`"));
         for entry in entries.iter().take(4) {
             error = error.also(entry.span, "this is one");
         }
@@ -198,11 +198,11 @@ impl Checker<'_> {
         let text = self.text(part.symbol);
         let mut error = match not_found.part.checked_sub(1) {
             None => {
-                Diagnostic::error(format!("`{text}` is not defined")).at(part.span, "not found in any scope around it")
+                Diagnostic::error(format!("`{text}` is not defined")).at(part.span, "not found in any enclosing scope")
             }
             Some(before) => {
                 let outer = self.text(name.parts[before].symbol);
-                Diagnostic::error(format!("there is no `{text}` in `{outer}`")).at(part.span, "not found there")
+                Diagnostic::error(format!("`{outer}` has no `{text}`")).at(part.span, "not found there")
             }
         };
         let keyword = Keyword::colliding(&text).filter(|_| not_found.part == 0);
@@ -216,7 +216,7 @@ impl Checker<'_> {
         self.report(error);
     }
 
-    /// A name much like `text`, in one scope or in those around this place.
+    /// A similar name, in one scope or in the enclosing ones.
     fn similar(&self, text: &str, scope: Option<ScopeId>) -> Option<String> {
         let searched = match scope {
             Some(scope) => vec![scope],
@@ -227,7 +227,7 @@ impl Checker<'_> {
             let entries = scopes.flat_map(|it| self.scope(it).names.values());
             let entries = entries.filter(|it| it.definition.is_some());
             let mut candidates: Vec<_> = entries.take(MOST_CANDIDATES).map(|it| self.text(it.symbol)).collect();
-            candidates.sort_unstable(); // the map has no order of its own
+            candidates.sort_unstable(); // the map is unordered
             if let Some(found) = suggest::closest(text, candidates.iter().map(|it| &**it)) {
                 return Some(found.to_owned());
             }
@@ -241,7 +241,7 @@ pub(super) fn named(kind: &DefinitionKind) -> String {
     format!("this is the name of {}", with_article(kind.keyword()))
 }
 
-/// "a struct", "an interface". A union is "a", too.
+/// "a struct", "an interface". "union" takes "a" too.
 pub(super) fn with_article(word: &str) -> String {
     let article = if word.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
     format!("{article} {word}")

@@ -40,7 +40,7 @@ impl Checker<'_> {
         parameters
     }
 
-    /// The parameters of an initializer, which is no definition and has a scope all the same.
+    /// The parameters of an initializer, which is not a definition but has a scope.
     pub(super) fn factory_parameters(&mut self, items: &[ast::Parameter]) -> Vec<Parameter> {
         let scope = self.new_scope(None);
         self.open.push(scope);
@@ -49,7 +49,7 @@ impl Checker<'_> {
         parameters
     }
 
-    /// The parameters, put into the scope that is open.
+    /// The parameters, entered into the current scope.
     fn entered_parameters(&mut self, items: &[ast::Parameter]) -> Vec<Parameter> {
         let mut parameters = Vec::with_capacity(items.len());
         for item in items {
@@ -73,7 +73,7 @@ impl Checker<'_> {
         self.scope_mut(scope).owner = owner;
     }
 
-    /// A oneway operation gives nothing back (IDL 4.2, 7.4.6.4.2).
+    /// Checks that a oneway operation has no results (IDL 4.2, 7.4.6.4.2).
     fn check_oneway(&mut self, item: &ast::Operation) {
         let Some(oneway) = item.oneway else {
             return;
@@ -81,7 +81,7 @@ impl Checker<'_> {
         let text = self.text(item.name.name.symbol);
         let error = |what: &str| {
             Diagnostic::error(format!("the oneway operation `{text}` {what}"))
-                .note("a oneway operation gets no reply that could carry anything back")
+                .note("a oneway operation has no reply for results")
         };
         if let Some(result) = &item.result {
             let error = error("returns a value").at(result.span, "must be `void`").also(oneway, "oneway");
@@ -126,7 +126,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The exceptions that a list names, each once.
+    /// The exceptions in a list, each once.
     pub(super) fn raised(&mut self, names: &[ScopedName]) -> Vec<DefId> {
         let mut raised: Vec<DefId> = Vec::new();
         let mut seen = std::collections::HashSet::new();

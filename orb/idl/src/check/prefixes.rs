@@ -1,4 +1,4 @@
-//! `typeprefix` (IDL 4.2, 7.4.6.4.1.2): what the default repository ids of a scope and of all in it start with.
+//! `typeprefix` (IDL 4.2, 7.4.6.4.1.2): the prefix of the default repository ids of a scope and its contents.
 
 use super::Checker;
 use super::names::named;
@@ -20,11 +20,11 @@ impl Checker<'_> {
         let diagnostic = if !is_scope {
             let definition = &self[target];
             Diagnostic::error(format!("`{}` has no prefix of its own", definition.name))
-                .at(name.span, "the name of a module, interface, value type or event type is expected")
+                .at(name.span, "expected the name of a module, interface, value type or event type")
                 .also(definition.span, named(&definition.kind))
         } else if let Some((known, earlier)) = self.type_prefixes.get(&target) {
             let message = format!("the prefix of `{}` is set twice", self[target].name);
-            // The standard forbids a second `typeid` of the same value, and no second `typeprefix`.
+            // The standard forbids a second `typeid` of the same value, but not a second `typeprefix`.
             if known == prefix {
                 Diagnostic::warning(message + " to the same value")
             } else {
@@ -39,12 +39,12 @@ impl Checker<'_> {
         self.report(diagnostic);
     }
 
-    /// Gives the prefixes to all ids that nothing else has set, once all scopes have been seen to their ends.
+    /// Applies the prefixes to all ids without an explicit setting, after all scopes have ended.
     pub(super) fn apply_type_prefixes(&mut self) {
         if self.type_prefixes.is_empty() {
             return;
         }
-        // A definition comes after the one that it is in, so that each finds its parent's answer.
+        // A definition comes after its parent, so the parent's prefix is known.
         let mut inherited: Vec<Option<DefId>> = Vec::with_capacity(self.definitions.len());
         for index in 0..self.definitions.len() {
             let definition = &self.definitions[index];

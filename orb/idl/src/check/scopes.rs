@@ -1,4 +1,4 @@
-//! Scopes: what names they hold, and what may be put in beside what (IDL 4.2, 7.5.2).
+//! Scopes: their names, and the checks of new names (IDL 4.2, 7.5.2).
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -11,8 +11,8 @@ use crate::model::{DefId, Definition, DefinitionKind};
 use crate::parse::{LONGEST_NAME, join};
 use crate::source::Span;
 
-/// How many octets the scoped names and repository ids of one run may take: prefixes and the names of modules are repeated in
-/// each of them.
+/// The budget of octets for the scoped names and repository ids of one run: each repeats prefixes and names
+/// of modules.
 pub(super) const NAME_BUDGET: usize = 256 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +25,10 @@ impl ScopeId {
 /// A region of names. Keys are spellings in lower case, since names that differ only in case collide.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
-    /// What opened it; `None` for the global scope.
+    /// The definition with this scope; `None` for the global scope.
     pub(super) owner: Option<DefId>,
     pub(super) names: HashMap<Symbol, Entry>,
-    /// Names from elsewhere that are used here: they may not get another meaning here any more.
+    /// Names of other scopes used here: they may not be redefined here any more.
     used: HashMap<Symbol, Name>,
     /// For an interface: the scopes of all its bases.
     pub(super) bases: Vec<ScopeId>,
@@ -61,13 +61,13 @@ impl Checker<'_> {
         self.open.last().copied().unwrap_or(ScopeId::GLOBAL)
     }
 
-    /// What `scope` itself holds under this name in any case.
+    /// The entry of `scope` itself for this name in any case.
     pub(super) fn own(&mut self, scope: ScopeId, symbol: Symbol) -> Option<Entry> {
         let folded = self.interner.folded(symbol);
         self.scope(scope).names.get(&folded).copied()
     }
 
-    /// Opens the scope of a definition, which is a new one unless it has been open before.
+    /// Opens the scope of a definition, a new one unless it was open before.
     pub(super) fn enter(&mut self, owner: DefId) -> ScopeId {
         let scope = match self.facts[owner.index()].scope {
             Some(scope) => scope,
@@ -90,7 +90,7 @@ impl Checker<'_> {
         self.open.pop();
     }
 
-    /// Puts a new definition into the current scope, after checking that nothing stands against it.
+    /// Enters a new definition into the current scope, after the checks for collisions.
     pub(super) fn define(&mut self, new: &NewName, kind: DefinitionKind) -> DefId {
         let parent = self.scope(self.current()).owner;
         let id = self.define_below(new, kind, parent);
@@ -109,7 +109,7 @@ impl Checker<'_> {
         id
     }
 
-    /// As [`define`](Self::define), for what its parent lists in its own way.
+    /// As [`define`](Self::define), for a definition that its parent lists itself.
     pub(super) fn define_below(&mut self, new: &NewName, kind: DefinitionKind, parent: Option<DefId>) -> DefId {
         let id = DefId(self.definitions.len() as u32);
         let name = self.interner.text(new.name.symbol);
@@ -144,7 +144,8 @@ impl Checker<'_> {
         id
     }
 
-    /// The scoped name and the repository id. What is too long is reported and cut, since every name inside repeats it.
+    /// The scoped name and the repository id. An excessive length is reported and truncated, since every
+    /// nested name repeats it.
     fn full_names(&mut self, name: &str, prefix: &str, span: Span) -> (String, String) {
         let owner = self.scope(self.current()).owner;
         let outer = owner.map_or("", |owner| &self[owner].scoped_name);
@@ -164,14 +165,14 @@ impl Checker<'_> {
         }
     }
 
-    /// Takes from the budget for names; if that is used up, the run ends with an error.
+    /// Charges the budget for names; if it is exhausted, the run ends with an error.
     pub(super) fn charge_names(&mut self, octets: usize, span: Span) -> bool {
         if let Some(rest) = self.name_budget.checked_sub(octets) {
             self.name_budget = rest;
             return true;
         }
         let error = Diagnostic::error("scoped names and repository ids take too much memory")
-            .at(span, "here the limit is passed")
+            .at(span, "the limit is exceeded here")
             .note(format!("they may take {} MiB", NAME_BUDGET >> 20))
             .help("use a shorter prefix or shorter names of modules");
         self.name_budget = 0;
@@ -184,7 +185,8 @@ impl Checker<'_> {
         format!("IDL:{}:1.0", join(prefix, name))
     }
 
-    /// Puts a name into the current scope; whether that was possible. `what` names it in a complaint.
+    /// Enters a name into the current scope; returns whether that was possible. `what` describes it in an
+    /// error.
     pub(super) fn enter_name(&mut self, name: Name, definition: Option<DefId>, what: &str) -> bool {
         let scope = self.current();
         let folded = self.interner.folded(name.symbol);
@@ -215,7 +217,7 @@ impl Checker<'_> {
         self.report(error);
     }
 
-    /// A name may not be that of its own scope (IDL 4.2, 7.5.2).
+    /// Reports a name equal to that of its own scope (IDL 4.2, 7.5.2).
     fn check_enclosing(&mut self, scope: ScopeId, name: Name, what: &str) {
         let Some(owner) = self.scope(scope).owner else {
             return;
@@ -225,7 +227,7 @@ impl Checker<'_> {
             return;
         }
         let kind = self[owner].kind.keyword();
-        let mut error = Diagnostic::error(format!("`{text}` is the name of the {kind} around it"))
+        let mut error = Diagnostic::error(format!("`{text}` is the name of the enclosing {kind}"))
             .at(name.span, format!("this {what} needs another name"))
             .also(self[owner].span, "defined here");
         if text != around {
@@ -234,7 +236,7 @@ impl Checker<'_> {
         self.report(error);
     }
 
-    /// A name that has been used in a scope may not get another meaning there (IDL 4.2, 7.5.3).
+    /// Reports a redefinition of a name that has been used in the scope (IDL 4.2, 7.5.3).
     fn check_used(&mut self, scope: ScopeId, name: Name, what: &str) {
         let folded = self.interner.folded(name.symbol);
         let Some(used) = self.scope(scope).used.get(&folded).copied() else {
@@ -242,7 +244,7 @@ impl Checker<'_> {
         };
         let text = self.text(name.symbol);
         let diagnostic = if used.symbol == name.symbol {
-            Diagnostic::error(format!("`{text}` gets another meaning after it was used here"))
+            Diagnostic::error(format!("`{text}` is redefined after it was used here"))
                 .at(name.span, format!("this {what} comes too late"))
                 .also(used.span, "used here with its earlier meaning")
         } else {
@@ -250,13 +252,13 @@ impl Checker<'_> {
             Diagnostic::warning(format!("`{text}` differs only in case from `{before}`, which is used in this scope"))
                 .at(name.span, format!("this {what}"))
                 .also(used.span, "used here")
-                .note("other IDL compilers refuse this; writing the type as a scoped name such as `::Scope::Type` avoids it")
+                .note("other IDL compilers reject this; writing the type as a scoped name such as `::Scope::Type` avoids it")
         };
         self.report(diagnostic);
     }
 
-    /// Remembers that a name from elsewhere is used in the current scope. That counts for the scopes around it too, out to
-    /// the interface, value type or other definition that is no module (IDL 4.2, 7.5.3: the name's potential scope).
+    /// Records the use of an outer name in the current scope. It also counts for the enclosing scopes, up to
+    /// the innermost definition that is not a module (IDL 4.2, 7.5.3: the name's potential scope).
     pub(super) fn use_name(&mut self, name: Name) {
         if !self.remember_uses {
             return;

@@ -1,27 +1,30 @@
-//! Shapes: what must be known of a type's values to tell whether the type may be used here, and whether it is too large.
+//! Shapes: the properties of a type's values that determine where the type may be used, and whether it is too
+//! large.
 //!
-//! The shape of each named type is computed once, when its definition ends, so that no walk over types repeats or recurses.
+//! The shape of each named type is computed once, at the end of its definition, so that no walk over types
+//! repeats or recurses.
 
 use super::Checker;
 use crate::model::{DefId, DefinitionKind, Primitive, Type};
 
-/// Types may be built from each other this many levels deep; back ends and generated code recurse over them.
+/// Maximum depth of types built from each other; back ends and generated code recurse over them.
 pub(super) const DEEPEST: u32 = 128;
 
-/// The largest least encoding: beyond it, no value fits into a GIOP message, whose size is an `unsigned long`.
+/// The limit of the smallest encoding: beyond it, no value fits into a GIOP message, whose size is an
+/// `unsigned long`.
 pub(super) const LARGEST: u64 = u32::MAX as u64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// How many types it is built from, one in the other.
+    /// The depth of nested types.
     pub(super) depth: u32,
-    /// The octets of its smallest value in CDR, padding left aside.
+    /// The octets of its smallest value in CDR, without padding.
     pub(super) octets: u64,
     /// Whether all values have the same size.
     pub(super) fixed: bool,
-    /// The struct or union at its heart, below arrays, sequences and typedefs.
+    /// The innermost struct or union, below arrays, sequences and typedefs.
     pub(super) heart: Option<DefId>,
-    /// Whether a sequence stands between the type and its heart.
+    /// Whether a sequence is between the type and its innermost struct or union.
     pub(super) by_sequence: bool,
 }
 
@@ -43,7 +46,7 @@ impl Checker<'_> {
             Type::Any | Type::TypeCode => Shape { octets: 4, ..Shape::default() },
             // Nil.
             Type::ValueBase => Shape { octets: 4, ..Shape::default() },
-            // What it is, and nil.
+            // A boolean, and nil.
             Type::AbstractBase => Shape { octets: 5, ..Shape::default() },
             Type::Sequence { element, .. } => {
                 let element = self.shape(element);
@@ -65,13 +68,13 @@ impl Checker<'_> {
                 Shape { heart: Some(id), by_sequence: false, ..shape }
             }
             DefinitionKind::Interface(_) => self.shape(&Type::Object),
-            // Nil is the least of it, also while it is only declared.
+            // Nil is the smallest value, also of a declared type.
             DefinitionKind::ValueType(_) => Shape { octets: 4, ..shape },
             _ => shape,
         }
     }
 
-    /// The shape of a type that has members of these shapes.
+    /// The shape of a type with members of these shapes.
     pub(super) fn composed(&self, members: &[Shape]) -> Shape {
         let octets = members.iter().fold(0u64, |octets, it| octets.saturating_add(it.octets));
         Shape {

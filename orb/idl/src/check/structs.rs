@@ -16,7 +16,7 @@ impl Checker<'_> {
         self.forward(name, DefinitionKind::Struct(Struct::default()));
     }
 
-    /// A declaration of a struct or union before its definition, or after it.
+    /// Declares a struct or union, before or after its definition.
     pub(super) fn forward(&mut self, name: &NewName, kind: DefinitionKind) {
         if let Some(id) = self.declared_before(name) {
             if discriminant(&self[id].kind) == discriminant(&kind) {
@@ -30,7 +30,7 @@ impl Checker<'_> {
         self.define(name, kind);
     }
 
-    /// The definition of a struct, union or exception, which makes use of its forward declaration if there is one.
+    /// Defines a struct, union or exception, completing its forward declaration if there is one.
     pub(super) fn define_or_complete(&mut self, name: &NewName, kind: DefinitionKind) -> DefId {
         let forward = self.declared_before(name).filter(|&id| {
             let open = self.facts[id.index()].scope.is_some();
@@ -45,13 +45,13 @@ impl Checker<'_> {
         }
     }
 
-    /// What the current scope holds under exactly this name.
+    /// The definition in the current scope with exactly this name.
     pub(super) fn declared_before(&mut self, name: &NewName) -> Option<DefId> {
         let entry = self.own(self.current(), name.name.symbol)?;
         entry.definition.filter(|_| entry.symbol == name.name.symbol)
     }
 
-    /// A definition must get the id that its forward declaration promised.
+    /// Checks that a definition gets the id of its forward declaration.
     pub(super) fn check_same_prefix(&mut self, id: DefId, name: &NewName) {
         let facts = &self.facts[id.index()];
         if facts.id_set.is_some() || facts.version_set.is_some() {
@@ -70,7 +70,7 @@ impl Checker<'_> {
         self.report(error);
     }
 
-    /// Makes a definition out of a forward declaration.
+    /// Completes a forward declaration.
     pub(super) fn complete_forward(&mut self, id: DefId, name: &NewName) {
         self.check_same_prefix(id, name);
         let in_main_file = self.in_main(name.name.span);
@@ -104,7 +104,7 @@ impl Checker<'_> {
         id
     }
 
-    /// The members, and whether any is broken.
+    /// The members, and whether any is invalid.
     fn members(&mut self, item: &StructItem) -> (Vec<Member>, bool) {
         let mut members = Vec::new();
         let mut broken = false;
@@ -114,7 +114,7 @@ impl Checker<'_> {
         (members, broken)
     }
 
-    /// Adds the members that one declaration makes; whether all are usable.
+    /// Adds the members of one declaration; returns whether all are usable.
     pub(super) fn member(&mut self, item: &ast::Member, members: &mut Vec<Member>) -> bool {
         let mut usable = true;
         let annotations = self.annotations(&item.annotations);

@@ -9,7 +9,7 @@ use crate::model::{DefId, DefinitionKind, Enum, Enumerator, Primitive, Type, Typ
 use crate::parse::EXTENDED;
 use crate::source::Span;
 
-/// Where a type stands: that decides which types may.
+/// The position of a type, which determines the permitted types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Typedef,
@@ -19,10 +19,10 @@ pub(super) enum Place {
     Element,
 }
 
-/// The most digits of a fixed-point type.
+/// Maximum number of digits of a fixed-point type.
 const MOST_DIGITS: u16 = crate::literal::MOST_DIGITS as u16;
 
-/// Names that IDL 4.2 gave to integer types (7.4.13.4.4); an IDL file may define them itself.
+/// Names of integer types from IDL 4.2 (7.4.13.4.4); an IDL file may define them itself.
 const INTEGERS: [(&str, Primitive); 6] = [
     ("int16", Primitive::Short),
     ("int32", Primitive::Long),
@@ -33,7 +33,7 @@ const INTEGERS: [(&str, Primitive); 6] = [
 ];
 
 impl Checker<'_> {
-    /// The type that is written, checked to be usable in this place. `None` if it is not; that has been reported.
+    /// The type, checked to be usable in this position. `None` if it is not; that has been reported.
     pub(super) fn type_of(&mut self, spec: &TypeSpec, place: Place) -> Option<Type> {
         let ty = match &spec.kind {
             TypeKind::Primitive(primitive) => Type::Primitive(*primitive),
@@ -72,11 +72,11 @@ impl Checker<'_> {
         self.check_complete(&ty, spec.span, place).then_some(ty)
     }
 
-    /// Warns of a type that should have been given a name (IDL 4.2, 7.4.14).
+    /// Warns of an anonymous type (IDL 4.2, 7.4.14).
     fn anonymous(&mut self, span: Span, place: Place, what: &str) {
         if place == Place::Call {
             let warning = Diagnostic::warning(format!("{what} without a name of its own"))
-                .at(span, "in a place where many IDL compilers refuse it")
+                .at(span, "many IDL compilers reject it here")
                 .help("name it with a `typedef` and use that name");
             self.report(warning);
         }
@@ -87,7 +87,7 @@ impl Checker<'_> {
         let Some((digits, scale)) = size else {
             let error = Diagnostic::error("`fixed` needs its digits and scale here")
                 .at(span, "as in `fixed<9, 2>`")
-                .note("only the type of a constant is said without");
+                .note("only the type of a constant omits them");
             self.report(error);
             return None;
         };
@@ -107,7 +107,7 @@ impl Checker<'_> {
     fn in_place_definition(&mut self, span: Span, place: Place) {
         if matches!(place, Place::Call | Place::Element) {
             let error = Diagnostic::error("a type cannot be defined here")
-                .at(span, "defined in the place of its use")
+                .at(span, "defined in its place of use")
                 .help("define it before and use its name here");
             self.report(error);
         }
@@ -145,8 +145,8 @@ impl Checker<'_> {
         Some(Type::Named(id))
     }
 
-    /// A name that IDL knows without a definition: `Some(None)` if it is not supported, which is then reported.
-    #[expect(clippy::option_option, reason = "known, and of known meaning")]
+    /// A predefined name: `Some(None)` if it is not supported, which is then reported.
+    #[expect(clippy::option_option, reason = "predefined, and supported")]
     fn predefined(&mut self, name: &ScopedName) -> Option<Option<Type>> {
         let texts: Vec<_> = name.parts.iter().map(|it| self.text(it.symbol)).collect();
         let texts: Vec<&str> = texts.iter().map(|it| &**it).collect();
@@ -170,7 +170,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether this place is inside of the module `CORBA`, whose types need no prefix there.
+    /// Whether this position is inside the module `CORBA`, whose types need no prefix there.
     fn in_corba(&self) -> bool {
         let owner = self.open.get(1).and_then(|&scope| self.scope(scope).owner);
         owner.is_some_and(|owner| self[owner].scoped_name == "CORBA")
@@ -180,7 +180,7 @@ impl Checker<'_> {
         let definition = &self[id];
         let text = &definition.name;
         let mut error = Diagnostic::error(format!("`{text}` is not a type"))
-            .at(name.span, "a type is expected")
+            .at(name.span, "expected a type")
             .also(definition.span, named(&definition.kind));
         if matches!(definition.kind, DefinitionKind::Exception(_)) {
             error = error.note("exceptions can only be raised");
@@ -222,21 +222,21 @@ impl Checker<'_> {
         }
     }
 
-    /// Records the shape of a type that is now complete, and reports one that is too large.
+    /// Records the shape of a complete type, and reports one that is too large.
     pub(super) fn set_shape(&mut self, id: DefId, shape: Shape) {
         let span = self[id].span;
         self.facts[id.index()].shape = shape;
         self.facts[id.index()].complete = true;
         let error = if shape.depth > DEEPEST {
-            Diagnostic::error("types are built from each other too deep")
-                .note(format!("at most {DEEPEST} levels of structs, sequences, arrays and typedefs are allowed"))
+            Diagnostic::error("types are nested too deep")
+                .note(format!("at most {DEEPEST} levels of structs, sequences, arrays and typedefs are permitted"))
         } else if shape.octets > LARGEST {
             Diagnostic::error("values of this type are too large to be sent").note("a GIOP message has at most 4 GiB")
         } else {
             return;
         };
-        self.report(error.at(span, "here the limit is passed"));
-        // What is built from it is not worth a second report.
+        self.report(error.at(span, "the limit is exceeded here"));
+        // Types built from it need no second report.
         self.facts[id.index()].broken = true;
     }
 

@@ -1,4 +1,5 @@
-//! Unions: the discriminator, the labels of the branches, and what no label covers (IDL 4.2, 7.4.1.4.4.4.2 and 7.4.13).
+//! Unions: the discriminator, the labels of the branches, and values without a label (IDL 4.2, 7.4.1.4.4.4.2
+//! and 7.4.13).
 
 use std::collections::BTreeMap;
 
@@ -11,17 +12,17 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{Branch, ConstValue, DefId, DefinitionKind, Label, Primitive, Type, Union};
 use crate::source::Span;
 
-/// The first code that is no character, and how many such codes there are: characters are numbered without them.
+/// The first surrogate code, and the number of surrogates: characters are numbered without them.
 const FIRST_SURROGATE: u32 = 0xd800;
 const SURROGATES: u32 = 0x800;
 
 /// The labels of a union so far.
 #[derive(Default)]
 struct Labels {
-    /// What is covered, and by what: values by their number.
+    /// The covered values by their number, with the position of the label.
     covered: BTreeMap<i128, Span>,
     default: Option<Span>,
-    /// Whether a label could not be understood: nothing can be said about what is not covered.
+    /// Whether a label could not be evaluated: uncovered values are then unknown.
     broken: bool,
 }
 
@@ -68,7 +69,7 @@ impl Checker<'_> {
             matches!(target, Integer { .. } | Boolean | Char | WideChar | Enum(_))
         });
         if target.is_none() {
-            let error = Diagnostic::error("a union cannot be switched by this type")
+            let error = Diagnostic::error("a union cannot have a discriminator of this type")
                 .at(spec.span, "")
                 .note("a discriminator is an integer, a character, a boolean, an octet or an enum");
             self.report(error);
@@ -115,14 +116,14 @@ impl Checker<'_> {
     }
 
     fn label_twice(&mut self, what: &str, span: Span, earlier: Span) {
-        let error = Diagnostic::error(format!("{what} stands twice in one union"))
+        let error = Diagnostic::error(format!("{what} occurs twice in one union"))
             .at(span, "again here")
             .also(earlier, "first here");
         self.report(error);
     }
 
-    /// The value of a label. An enumerator that is not visible here is let pass, as some other compilers do, if the
-    /// discriminator's type has it.
+    /// The value of a label. An enumerator that is not visible here is accepted, as by some other compilers,
+    /// if the discriminator's type has it.
     fn label_value(&mut self, expression: &Expression, target: Target) -> Option<ConstValue> {
         if let (Target::Enum(of), [step]) = (target, &expression.steps[..])
             && let StepKind::Name(name) = &step.kind
@@ -132,8 +133,8 @@ impl Checker<'_> {
         {
             let full = &self[enumerator].scoped_name;
             let warning = Diagnostic::warning(format!("`{}` is not visible here", self[enumerator].name))
-                .at(name.span, format!("taken for `{full}`"))
-                .help(format!("most IDL compilers want it written `::{full}`"));
+                .at(name.span, format!("interpreted as `{full}`"))
+                .help(format!("most IDL compilers require `::{full}`"));
             self.report(warning);
             return Some(ConstValue::Enumerator(enumerator));
         }
@@ -149,7 +150,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The least value that selects no branch. A `default` that nothing selects is an error.
+    /// The least value that selects no branch. A `default` that no value selects is an error.
     fn unlisted(&mut self, name: &NewName, target: Target, labels: &Labels) -> Option<ConstValue> {
         let (least, most) = self.domain(target);
         let gap = (least..=most).zip(labels.covered.keys()).find(|(expected, covered)| expected != *covered);
@@ -162,7 +163,7 @@ impl Checker<'_> {
         };
         if free.is_none() {
             let error = Diagnostic::error("this `default` can never be selected")
-                .at(default, "take it away")
+                .at(default, "remove it")
                 .also(name.name.span, "the other labels cover all values of the discriminator");
             self.report(error);
         }
@@ -202,7 +203,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The reverse of [`number`](Self::number); `None` for what is no character.
+    /// The reverse of [`number`](Self::number); `None` for a code that is not a character.
     fn numbered(&self, target: Target, number: i128) -> Option<ConstValue> {
         let value = match target {
             Target::Integer { .. } => ConstValue::Integer(number),
@@ -234,7 +235,7 @@ impl Checker<'_> {
     }
 }
 
-/// A union of which nothing is known yet.
+/// A union without known properties.
 fn empty() -> DefinitionKind {
     DefinitionKind::Union(Union {
         discriminator: Type::Primitive(Primitive::Long),

@@ -31,7 +31,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The value type that this scope holds under exactly this name.
+    /// The value type in this scope with exactly this name.
     fn declared_value(&mut self, name: &NewName) -> Option<DefId> {
         self.declared_before(name).filter(|&id| matches!(self[id].kind, DefinitionKind::ValueType(_)))
     }
@@ -82,14 +82,15 @@ impl Checker<'_> {
         self.set_shape(id, shape);
     }
 
-    /// All scopes whose names are known in a value type: those of its bases, of what they support, and of what it supports.
+    /// All scopes whose names are visible in a value type: those of its bases, of interfaces that they
+    /// support, and of those that it supports.
     fn inherited_scopes(&self, all_bases: &[DefId], supports: &[DefId]) -> Vec<ScopeId> {
         let interfaces = self.all_supported(all_bases, supports);
         let all = all_bases.iter().chain(&interfaces);
         all.filter_map(|it| self.facts[it.index()].scope).collect()
     }
 
-    /// Values are passed by reference to each other, so that one never adds more to another than a nil.
+    /// Values refer to each other, so a value adds at least a nil to another.
     fn value_shape(&self, id: DefId) -> Shape {
         let DefinitionKind::ValueType(value) = &self[id].kind else {
             return Shape::default();
@@ -106,7 +107,7 @@ impl Checker<'_> {
         if matches!(&self[owner].kind, DefinitionKind::ValueType(value) if value.is_abstract) {
             if let Some(first) = item.declarators.first() {
                 let error = Diagnostic::error("an abstract value type has no state")
-                    .at(first.name.name.span, "this state member cannot stand here")
+                    .at(first.name.name.span, "this state member is not permitted")
                     .also(self[owner].span, "declared `abstract` here");
                 self.report(error);
             }
@@ -135,14 +136,14 @@ impl Checker<'_> {
         }
     }
 
-    /// An initializer. Its name is one of the value type's, and not inherited (IDL 4.2, 7.4.5.4.1.4).
+    /// An initializer. Its name is in the scope of the value type, and not inherited (IDL 4.2, 7.4.5.4.1.4).
     pub(super) fn factory(&mut self, item: &FactoryItem) {
         let Some(owner) = self.scope(self.current()).owner else {
             return;
         };
         if matches!(&self[owner].kind, DefinitionKind::ValueType(value) if value.is_abstract) {
             let error = Diagnostic::error("an abstract value type has no initializers")
-                .at(item.name.name.span, "nothing could be made by it")
+                .at(item.name.name.span, "it could not create a value")
                 .also(self[owner].span, "declared `abstract` here");
             self.report(error);
             return;

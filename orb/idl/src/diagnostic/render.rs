@@ -1,4 +1,4 @@
-//! A diagnostic as text: the one place that knows the rendering library.
+//! Rendering of a diagnostic as text; only this module uses the rendering library.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet, no
 use super::{Diagnostic, Label, Severity};
 use crate::source::{FileId, SourceMap};
 
-/// How many inclusions are named of a longer chain.
+/// Maximum number of inclusions shown of a longer chain.
 const MOST_INCLUSIONS: usize = 4;
 
-/// How many octets around the first label of a very long stretch of text are shown.
+/// Octets shown around the first label of a very long range of text.
 const LONGEST_EXCERPT: usize = 16 * 1024;
 
 pub(super) fn render(diagnostic: &Diagnostic, sources: &SourceMap, colour: bool) -> String {
@@ -68,7 +68,7 @@ fn snippet<'s>(
         .annotations(annotations)
 }
 
-/// The whole lines that the labels stand on; if that is very much, those of the first label, if need be cut.
+/// The whole lines of the labels; if that is too much, those of the first label, truncated if necessary.
 fn excerpt(text: &str, labels: &[(AnnotationKind, &Label)]) -> Range<usize> {
     let lines = |labels: &[(AnnotationKind, &Label)]| {
         let starts = labels.iter().map(|(_, label)| label.span.start as usize);
@@ -93,7 +93,7 @@ fn excerpt(text: &str, labels: &[(AnnotationKind, &Label)]) -> Range<usize> {
     text.ceil_char_boundary(start)..text.floor_char_boundary(end)
 }
 
-/// Its own notes, and how its file came to be read.
+/// Its own notes, and the chain of inclusions of its file.
 fn notes(diagnostic: &Diagnostic, sources: &SourceMap) -> Vec<String> {
     let mut notes = diagnostic.notes.clone();
     let mut file = diagnostic.primary.as_ref().map(|label| label.span.file);

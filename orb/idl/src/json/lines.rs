@@ -1,10 +1,10 @@
-//! Lines and columns of many places at once: each file is cut into lines only once.
+//! Lines and columns of many positions: each file is divided into lines only once.
 
 use crate::source::{SourceMap, Span};
 
 pub(super) struct Lines<'m> {
     sources: &'m SourceMap,
-    /// For each file the offsets at which lines start.
+    /// The offsets of line starts for each file.
     starts: Vec<Vec<u32>>,
 }
 
@@ -35,7 +35,7 @@ mod tests {
     use crate::source::{FileId, SourceFile};
 
     #[test]
-    fn places_are_those_of_the_source_map() {
+    fn positions_are_those_of_the_source_map() {
         let mut sources = SourceMap::default();
         for text in ["", "\n", "a\nbä c\n\nd", "one line"] {
             let text: Arc<str> = text.into();

@@ -1,4 +1,5 @@
-//! The parts of the JSON text, each as a type that `serde` writes: what the table in the module above describes.
+//! The parts of the JSON text, each as a type that `serde` serializes: the table in the module above
+//! describes them.
 
 use serde::Serialize;
 
@@ -7,7 +8,7 @@ use crate::model::{
     self, AnnotationValue, ConstValue, DefId, Definition, DefinitionKind, Label, ParameterMode, Primitive,
 };
 
-/// What a definition's kind adds.
+/// The additional keys of a definition's kind.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Body<'m> {
@@ -161,7 +162,7 @@ pub(super) enum Value<'m> {
     Enumerator(&'m str),
 }
 
-/// The kind of a definition: its keyword, but a name of its own for a boxed value.
+/// The kind of a definition: its keyword, except for a boxed value.
 pub(super) fn kind(kind: &DefinitionKind) -> &'static str {
     match kind {
         DefinitionKind::ValueBox(_) => "valuebox",

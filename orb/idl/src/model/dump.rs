@@ -1,5 +1,4 @@
-//! The model as lines of text: made to be compared, with what other IDL compilers say of the same file and with what
-//! this one said before.
+//! The model as lines of text, for comparison with other IDL compilers and with earlier versions of this one.
 
 use std::fmt::{self, Write};
 
@@ -9,12 +8,12 @@ use super::{
 };
 
 impl Model {
-    /// Writes a line for each definition in source order: `kind scoped-name repository-id`, and then what it consists of,
-    /// much as in IDL: types, members, parameters, exceptions, values.
+    /// Writes a line for each definition in source order: `kind scoped-name repository-id`, then its content
+    /// in an IDL-like form: types, members, parameters, exceptions, values.
     pub fn dump(&self) -> String {
         let mut text = String::new();
         for definition in self.definitions() {
-            self.line(definition, &mut text).expect("a string takes all");
+            self.line(definition, &mut text).expect("writing to a string cannot fail");
             text.push('\n');
         }
         text
@@ -41,7 +40,7 @@ impl Model {
             }
             DefinitionKind::Const(body) => {
                 match body.ty {
-                    // The digits are the value's own business.
+                    // The value determines the digits.
                     Type::Fixed { .. } => out.push_str(" fixed"),
                     _ => self.named_type(&body.ty, out)?,
                 }
@@ -152,7 +151,7 @@ impl Model {
         out.write_str(")")
     }
 
-    /// The scoped names, if there are any, between `before` and `after`.
+    /// The scoped names, if any, between `before` and `after`.
     fn list(&self, before: &str, ids: &[DefId], after: &str, out: &mut String) -> fmt::Result {
         for (index, &id) in ids.iter().enumerate() {
             write!(out, "{}{}", if index == 0 { before } else { ", " }, self[id].scoped_name)?;
@@ -218,7 +217,7 @@ impl Model {
     }
 }
 
-/// The characters between quotes: printable ASCII as it is, everything else as `\u{…}`.
+/// The characters in quotes: printable ASCII unchanged, everything else as `\u{…}`.
 fn quoted(characters: impl Iterator<Item = char>, quote: char, out: &mut String) -> fmt::Result {
     out.push(quote);
     for character in characters {

@@ -1,4 +1,4 @@
-//! Questions that back ends ask of a model.
+//! Queries of back ends on a model.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,24 +12,24 @@ use crate::diagnostic::Diagnostics;
 use crate::source::SourceMap;
 
 impl Model {
-    /// All definitions in the order in which they were first declared: containers before their contents, contents of a
-    /// container not necessarily side by side when a module is reopened.
+    /// All definitions in the order of their first declaration: containers before their contents. The
+    /// contents of a reopened module need not be adjacent.
     pub fn definitions(&self) -> impl ExactSizeIterator<Item = &Definition> + DoubleEndedIterator {
         self.definitions.iter()
     }
 
-    /// What stands at the top level, in source order.
+    /// The top-level definitions, in source order.
     pub fn roots(&self) -> &[DefId] {
         &self.roots
     }
 
-    /// The definition with this full name; a leading `::` makes no difference.
+    /// The definition with this full name, with or without a leading `::`.
     pub fn lookup(&self, scoped_name: &str) -> Option<&Definition> {
         let name = scoped_name.strip_prefix("::").unwrap_or(scoped_name);
         self.by_name.get(name).map(|&id| &self[id])
     }
 
-    /// What `container` lists as its direct contents, in source order; nothing for definitions that contain none. The
+    /// The direct contents of `container`, in source order; empty for definitions without contents. The
     /// enumerators of an enum are its contents.
     pub fn contents(&self, container: DefId) -> &[DefId] {
         match &self[container].kind {
@@ -49,13 +49,13 @@ impl Model {
         &self.sources
     }
 
-    /// What the front end had to say although it found no error.
+    /// The warnings of the front end.
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
     }
 
-    /// The type behind any number of typedefs. Only the outermost type is resolved: of `sequence<Amount>` the element
-    /// stays `Amount`.
+    /// The type behind any number of typedefs. Only the outermost type is resolved: the element of
+    /// `sequence<Amount>` stays `Amount`.
     pub fn resolve<'m>(&'m self, ty: &'m Type) -> &'m Type {
         let mut ty = ty;
         while let Type::Named(id) = ty {
@@ -75,8 +75,9 @@ impl Model {
         }
     }
 
-    /// Whether every value of the type takes the same number of octets in CDR, given the alignment of its start:
-    /// primitives (other than `wchar`, whose encoding has a length), `fixed`, enums, and arrays and structs of such.
+    /// Whether every value of the type takes the same number of octets in CDR at a given alignment:
+    /// primitives (other than `wchar`, whose encoding has a length), `fixed`, enums, and arrays and structs
+    /// of these.
     pub fn is_fixed_size(&self, ty: &Type) -> bool {
         match self.resolve(ty) {
             Type::Primitive(primitive) => *primitive != Primitive::WChar,
@@ -103,8 +104,8 @@ impl Model {
         false
     }
 
-    /// The operations and attributes that an object of the interface offers: inherited ones first (in the order of
-    /// [`Interface::all_bases`]), then its own; each once, also where a base is inherited along two ways.
+    /// The operations and attributes of the interface's objects: inherited ones first (in the order of
+    /// [`Interface::all_bases`]), then its own. Each occurs once, even if a base is inherited twice.
     pub fn flattened(&self, interface: DefId) -> Vec<DefId> {
         let Some(body) = self[interface].as_interface() else {
             return Vec::new();
@@ -120,7 +121,7 @@ impl Model {
             .collect()
     }
 
-    /// The types of what a value of this definition directly consists of.
+    /// The types of the direct parts of a definition's values.
     fn member_types(&self, id: DefId) -> Vec<&Type> {
         match &self[id].kind {
             DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => {
@@ -147,7 +148,7 @@ impl Index<DefId> for Model {
     }
 }
 
-/// Gives `as_interface` and its like, for those who know what to expect.
+/// Defines `as_interface` and similar methods, for access to one variant.
 macro_rules! accessors {
     ($($method:ident $variant:ident $body:ty),* $(,)?) => {
         impl Definition {
@@ -180,7 +181,7 @@ accessors! {
 }
 
 impl DefinitionKind {
-    /// The word for it: the IDL keyword where there is one.
+    /// The IDL keyword, or a word for kinds without one.
     pub fn keyword(&self) -> &'static str {
         match self {
             DefinitionKind::Module(_) => "module",
@@ -202,7 +203,7 @@ impl DefinitionKind {
 }
 
 impl Primitive {
-    /// As written in IDL.
+    /// The IDL spelling.
     pub fn keyword(self) -> &'static str {
         match self {
             Primitive::Short => "short",

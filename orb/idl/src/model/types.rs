@@ -1,6 +1,6 @@
-//! Types, the values of constants, and the ids that both name definitions by.
+//! Types, the values of constants, and the ids of definitions in both.
 
-/// Names a [`Definition`](super::Definition) in its [`Model`](super::Model).
+/// The id of a [`Definition`](super::Definition) in its [`Model`](super::Model).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DefId(pub(crate) u32);
 
@@ -11,13 +11,13 @@ impl DefId {
     }
 }
 
-/// The value of a constant; which variant follows from the constant's type.
+/// The value of a constant; the constant's type determines the variant.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ConstValue {
     /// Any integer type, `octet` included.
     Integer(i128),
-    /// `float` (already rounded to one), `double`, `long double` (with the precision of a double).
+    /// `float` (already rounded), `double`, `long double` (with the precision of a double).
     Float(f64),
     /// `boolean`
     Boolean(bool),
@@ -40,7 +40,7 @@ pub enum ConstValue {
 pub struct FixedValue {
     /// All digits as a whole number.
     pub unscaled: i128,
-    /// How many of them stand behind the point.
+    /// The number of digits after the point.
     pub scale: u8,
 }
 
@@ -48,29 +48,29 @@ pub struct FixedValue {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Type {
-    /// A type without parts.
+    /// A primitive type.
     Primitive(Primitive),
     /// `string`, or `string<bound>`.
     String {
-        /// The greatest number of characters, without the terminating NUL.
+        /// The maximum number of characters, without the terminating NUL.
         bound: Option<u32>,
     },
     /// `wstring`, or `wstring<bound>`.
     WString {
-        /// The greatest number of wide characters.
+        /// The maximum number of wide characters.
         bound: Option<u32>,
     },
     /// `sequence<element>`, or `sequence<element, bound>`.
     Sequence {
-        /// What it is a sequence of.
+        /// The element type.
         element: Box<Type>,
-        /// The greatest number of elements.
+        /// The maximum number of elements.
         bound: Option<u32>,
     },
-    /// An array, from the dimensions behind a declarator. The element is never itself written as an array, but may name a
-    /// typedef of one.
+    /// An array, from the dimensions of a declarator. The element is never written as an array itself, but
+    /// may be a typedef of one.
     Array {
-        /// What it is an array of.
+        /// The element type.
         element: Box<Type>,
         /// The dimensions, outermost first; at least one, each at least 1.
         dimensions: Vec<u32>,
@@ -81,9 +81,9 @@ pub enum Type {
     Object,
     /// `fixed<digits, scale>`, or `fixed` alone as the type of a constant.
     Fixed {
-        /// Digits in all, at most 31; for a constant, those of its value.
+        /// Total number of digits, at most 31; for a constant, those of its value.
         digits: u16,
-        /// Digits behind the point, at most as many.
+        /// Number of digits after the point, at most all of them.
         scale: u16,
     },
     /// `any`: a value with its type.
@@ -96,7 +96,7 @@ pub enum Type {
     AbstractBase,
 }
 
-/// The types without parts (IDL 4.2, 7.4.1.4.4).
+/// Primitive types (IDL 4.2, 7.4.1.4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Primitive {

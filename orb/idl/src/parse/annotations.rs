@@ -5,7 +5,7 @@ use crate::ast::{Annotation, Item};
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
-    /// What stands before a definition or member: annotations, and the comment before them or behind them.
+    /// The front of a definition or member: annotations, and the comment before or after them.
     pub(super) fn front(&mut self) -> Parsed<(Vec<Annotation>, Vec<String>)> {
         let before = self.doc();
         let annotations = self.annotations()?;
@@ -35,7 +35,7 @@ impl Parser<'_> {
         Ok(annotations)
     }
 
-    /// A name that may be scoped and may be a keyword, such as `default`; and where it ends.
+    /// A name that may be scoped and may be a keyword, such as `default`; and the position of its end.
     fn annotation_name(&mut self) -> Parsed<(String, crate::source::Span)> {
         let first = self.any_word("the name of an annotation")?;
         let mut name = self.interner.text(first.symbol).to_string();
@@ -60,7 +60,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Passes `@annotation name { … };`, the definition of an annotation: all annotations are kept, defined or not.
+    /// Skips `@annotation name { … };`, the definition of an annotation: all annotations are kept, defined or
+    /// not.
     pub(super) fn annotation_definition(&mut self) -> Option<Parsed<()>> {
         let is_definition = |word: &str| word == "annotation";
         let word = self.peek_second().filter(|it| it.kind == TokenKind::Identifier);
@@ -79,7 +80,7 @@ impl Parser<'_> {
     }
 }
 
-/// Puts what stands behind annotations into one item with them.
+/// Combines items with their annotations into one item.
 pub(super) fn annotated(annotations: Vec<Annotation>, inner: Vec<Item>, items: &mut Vec<Item>) {
     if !inner.is_empty() {
         items.push(Item::Annotated { annotations, items: inner });

@@ -1,6 +1,6 @@
 //! Components, homes, event types, port types and connectors (IDL 4.2, 7.4.8 to 7.4.11).
 //!
-//! Their words are reserved in these places only, so that older IDL may use them as identifiers.
+//! Their words are reserved in these positions only, so that older IDL may use them as identifiers.
 
 use super::{Parsed, Parser, Reported};
 use crate::ast::{Item, NewName, Port, Reference, Role, ScopedName, UnmappedItem};
@@ -9,7 +9,7 @@ use crate::token::{Punct, TokenKind};
 
 const WORDS: [&str; 5] = ["component", "home", "eventtype", "porttype", "connector"];
 
-/// Ports, and what is at the other end of them. An attribute may stand between them.
+/// The kinds of ports, and the roles of their types. Attributes may occur between ports.
 const PORTS: [(&str, Role); 7] = [
     ("provides", Role::Interface),
     ("uses", Role::Interface),
@@ -21,7 +21,7 @@ const PORTS: [(&str, Role); 7] = [
 ];
 
 impl Parser<'_> {
-    /// A component or its like. `None` if none starts here.
+    /// A component or similar construct. `None` if none starts here.
     pub(super) fn component_or_like(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<Option<()>> {
         if self.at_eventtype() {
             return self.eventtype(doc, items).map(Some);
@@ -47,7 +47,7 @@ impl Parser<'_> {
         Ok(Some(()))
     }
 
-    /// Bases and supported interfaces, and what else the head names.
+    /// Bases and supported interfaces, and the other names in the head.
     fn component_head(&mut self, keyword: &str) -> Parsed<(Vec<Reference>, Vec<Reference>)> {
         let (mut bases, mut others) = (Vec::new(), Vec::new());
         let base = match keyword {
@@ -125,16 +125,16 @@ impl Parser<'_> {
         Ok(Port { name: self.defined_identifier("the name of a port")?, target })
     }
 
-    /// At `word`, and what follows goes on with a name.
+    /// Whether the next token is `word`, followed by a name.
     fn at_word_before_name(&self, word: &str) -> bool {
         let follows = self.peek_second().map(|it| it.kind);
-        // `uses multiple name` alone is a port of the type `multiple`.
+        // `uses multiple name` alone is a port of type `multiple`.
         let third = self.tokens.get(self.next + 2).map(|it| it.kind);
         let is_type = follows == Some(TokenKind::Identifier) && third == Some(TokenKind::Punct(Punct::Semicolon));
         self.word().as_deref() == Some(word) && !is_type
     }
 
-    /// An initializer, a finder, or what may stand in an interface.
+    /// An initializer, a finder, or an item of an interface.
     fn home_element(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
         let (_, doc) = self.front()?;
         if !self.at_factory("factory") && !self.at_factory("finder") {
@@ -145,7 +145,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// At `eventtype`, `custom eventtype` or `abstract eventtype`.
+    /// Whether `eventtype`, `custom eventtype` or `abstract eventtype` starts here.
     fn at_eventtype(&self) -> bool {
         let names = |token: Option<crate::token::Token>| {
             token.is_some_and(|it| it.kind == TokenKind::Identifier && &*self.interner.text(it.symbol) == "eventtype")
@@ -156,7 +156,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An event type has all that a value type with a body has.
+    /// An event type has all items of a value type with a body.
     fn eventtype(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<()> {
         let keyword = "eventtype";
         let modifiers = self.value_modifiers();

@@ -8,7 +8,7 @@ use crate::source::Span;
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
-    /// `typeid` or `typeprefix`, which may stand in interfaces as well. `None` if neither starts here.
+    /// `typeid` or `typeprefix`, also permitted in interfaces. `None` if neither starts here.
     pub(super) fn id_declaration(&mut self, items: &mut Vec<Item>) -> Parsed<Option<&'static str>> {
         let what = match self.word().as_deref() {
             Some("typeid") => "typeid",
@@ -29,7 +29,7 @@ impl Parser<'_> {
         Ok(Some(what))
     }
 
-    /// Behind the next token: a scoped name and a string. Nothing else in the grammar looks like this.
+    /// Whether a scoped name and a string follow the next token, unlike anything else in the grammar.
     fn at_name_and_text(&self) -> bool {
         let kinds = self.tokens.iter().skip(self.next + 1).map(|it| it.kind);
         let mut kinds = kinds.skip_while(|kind| matches!(kind, TokenKind::Identifier | TokenKind::Punct(Punct::Scope)));

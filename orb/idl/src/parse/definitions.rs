@@ -14,16 +14,16 @@ impl Parser<'_> {
         let mut items = Vec::new();
         while self.peek().is_some() {
             if let Some(brace) = self.accept(Punct::CloseBrace) {
-                let error = Diagnostic::error("this `}` closes nothing")
+                let error = Diagnostic::error("unmatched `}`")
                     .at(brace, "no `{` is open here")
-                    .help("is there a `}` too many before it?");
+                    .help("is there an extra `}` before it?");
                 self.report(error);
                 self.accept(Punct::Semicolon);
                 continue;
             }
             self.definition_or_recover(&mut items);
         }
-        // Pragmas that nothing follows.
+        // Pragmas at the end of the file.
         self.next = self.tokens.len();
         self.obey_events();
         items.append(&mut self.pending);
@@ -36,7 +36,7 @@ impl Parser<'_> {
         let before = self.next;
         if self.definition(items).is_err() {
             self.recover();
-            // Something must be passed, or this would go on for ever.
+            // At least one token is consumed, which guarantees progress.
             if self.next == before && !self.at(Punct::CloseBrace) {
                 self.bump();
             }
@@ -59,7 +59,7 @@ impl Parser<'_> {
 
     fn plain_definition(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<()> {
         if let Some(stray) = self.accept(Punct::Semicolon) {
-            let error = Diagnostic::error("a `;` ends no definition here").at(stray, "take this away");
+            let error = Diagnostic::error("a `;` ends no definition here").at(stray, "remove this");
             self.report(error);
             return Ok(());
         }
@@ -98,7 +98,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A definition that starts with a word that is reserved nowhere else. `None` if it is something else.
+    /// A definition that starts with a word reserved in this position only. `None` for anything else.
     fn word_definition(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<Option<&'static str>> {
         if let Some(what) = self.import(items)? {
             return Ok(Some(what));
@@ -110,7 +110,7 @@ impl Parser<'_> {
         Ok(self.component_or_like(doc, items)?.map(|()| "a definition"))
     }
 
-    /// What may stand in interfaces as well as in modules; says what it was. `None` if it is something else.
+    /// An item of interfaces and modules; returns its description. `None` for anything else.
     pub(super) fn type_or_constant(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<Option<&'static str>> {
         let what = match self.keyword() {
             Some(Keyword::Const) => {
@@ -267,7 +267,7 @@ impl Parser<'_> {
         Ok(Member { annotations, ty, declarators })
     }
 
-    /// `a, b[2], …`; what has no comment of its own shares `doc`.
+    /// `a, b[2], …`; declarators without a comment of their own share `doc`.
     pub(super) fn declarators(&mut self, what: &str, doc: &[String]) -> Parsed<Vec<Declarator>> {
         let mut declarators = Vec::new();
         loop {
@@ -313,7 +313,7 @@ impl Parser<'_> {
                 None if self.at(Punct::CloseBrace) => return Ok(enumerators),
                 None => return Err(self.unexpected("`,` or `}` after an enumerator")),
                 Some(comma) if self.at(Punct::CloseBrace) => {
-                    let error = Diagnostic::error("expected an enumerator after `,`").at(comma, "take this `,` away");
+                    let error = Diagnostic::error("expected an enumerator after `,`").at(comma, "remove this `,`");
                     self.report(error);
                     return Ok(enumerators);
                 }

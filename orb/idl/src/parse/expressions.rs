@@ -26,21 +26,21 @@ impl Parser<'_> {
         bound
     }
 
-    /// Operators that bind at least as strongly as `least`; see [`operator`].
+    /// Operators with at least the precedence `least`; see [`operator`].
     fn binary(&mut self, least: u8, steps: &mut Vec<Step>) -> Parsed<()> {
         self.unary(steps)?;
         while let Some(token) = self.peek() {
             let TokenKind::Punct(punct) = token.kind else {
                 break;
             };
-            let Some((strength, binary)) = operator(punct).filter(|it| it.0 >= least) else {
+            let Some((precedence, binary)) = operator(punct).filter(|it| it.0 >= least) else {
                 break;
             };
             if punct == Punct::ShiftRight && self.in_angles {
                 break;
             }
             self.bump();
-            self.binary(strength + 1, steps)?;
+            self.binary(precedence + 1, steps)?;
             steps.push(Step { kind: StepKind::Binary(binary), span: token.span });
         }
         Ok(())
@@ -128,7 +128,7 @@ impl Parser<'_> {
         self.literal(value, token.span)
     }
 
-    /// Adjacent string literals of one sort, wide or not, are one.
+    /// Concatenates adjacent string literals of one kind, wide or not.
     pub(super) fn string_literal(&mut self, sort: TokenKind) -> Step {
         let start = self.here();
         let mut end = start;
@@ -165,7 +165,7 @@ impl Parser<'_> {
     }
 }
 
-/// How strongly an operator binds, and which it is.
+/// The precedence of an operator, and the operator.
 fn operator(punct: Punct) -> Option<(u8, Binary)> {
     let operator = match punct {
         Punct::Or => (0, Binary::Or),

@@ -1,5 +1,5 @@
-//! The extended data types of DDS (IDL 4.2, 7.4.13), which no CORBA profile has (9.2) and CDR of GIOP has no encoding for: passed,
-//! and reported as that.
+//! The extended data types of DDS (IDL 4.2, 7.4.13). No CORBA profile has them (9.2), and CDR of GIOP has no
+//! encoding for them: they are skipped and reported.
 //!
 //! Each leaves an [`Item::Broken`], so that later uses of its name are not reported again.
 
@@ -12,14 +12,14 @@ use crate::token::{Punct, TokenKind};
 const WORDS: [&str; 2] = ["bitset", "bitmask"];
 
 impl Parser<'_> {
-    /// Says that what starts here is not for CORBA.
+    /// Reports a construct that is not part of CORBA.
     pub(super) fn extended_here(&mut self, what: &str) -> Reported {
         let error = Diagnostic::error(format!("not part of CORBA: {what}")).at(self.here(), "used here").note(EXTENDED);
         self.report(error);
         Reported
     }
 
-    /// The definition of an extended data type, or none at all.
+    /// The definition of an extended data type; otherwise an error.
     pub(super) fn extended_definition(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
         let word = self.word();
         let follows = self.peek_second().is_some_and(|it| it.kind == TokenKind::Identifier);
@@ -38,13 +38,13 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Whether `map<…>` stands here, where `map` may also be the name of a type.
+    /// Whether `map<…>` starts here; `map` may also be the name of a type.
     pub(super) fn at_map(&self) -> bool {
         let follows = self.peek_second().is_some_and(|it| it.kind == TokenKind::Punct(Punct::Less));
         follows && self.word().as_deref() == Some("map")
     }
 }
 
-/// A note on what belongs to the extended data types.
+/// A note on the extended data types.
 pub(crate) const EXTENDED: &str =
     "it is one of the extended data types of IDL 4, which are for DDS (IDL 4.2, 7.4.13 and 9.2)";

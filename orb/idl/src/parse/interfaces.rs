@@ -47,27 +47,27 @@ impl Parser<'_> {
         closed
     }
 
-    /// The `}` of an interface, which may have been forgotten before the next definition.
+    /// The `}` of an interface, which may be missing before the next definition.
     pub(super) fn close_interface(&mut self, open: Span, name: &NewName) -> Parsed<()> {
         if !self.at_foreign_definition() {
             return self.close(open, name).map(|_| ());
         }
         let text = self.interner.text(name.name.symbol);
         let error = Diagnostic::error(format!("the body of `{text}` is not closed"))
-            .at(self.here(), "this cannot stand in an interface")
+            .at(self.here(), "not permitted in an interface")
             .also(open, "opened here")
             .help("is a `};` missing before it?");
         self.report(error);
         Err(Reported)
     }
 
-    /// At something that may not stand in an interface and surely starts a definition outside.
+    /// Whether a definition starts here that is not permitted in an interface.
     pub(super) fn at_foreign_definition(&self) -> bool {
         use Keyword::{Abstract, Custom, Interface, Local, Module, Valuetype};
         matches!(self.keyword(), Some(Module | Interface | Valuetype | Abstract | Custom | Local))
     }
 
-    /// Parses one thing of a body with `element`; goes on after what is wrong.
+    /// Parses one item of a body with `element`; recovers after an error.
     pub(super) fn element_or_recover(
         &mut self,
         items: &mut Vec<Item>,
@@ -84,7 +84,7 @@ impl Parser<'_> {
         }
     }
 
-    /// One thing in an interface.
+    /// One item of an interface.
     fn export(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
         let (annotations, doc) = self.front()?;
         if annotations.is_empty() {
@@ -96,10 +96,10 @@ impl Parser<'_> {
         result
     }
 
-    /// As [`export`](Self::export), behind annotations and comment.
+    /// As [`export`](Self::export), after annotations and comment.
     pub(super) fn plain_export(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<()> {
         if let Some(stray) = self.accept(Punct::Semicolon) {
-            let error = Diagnostic::error("a `;` ends no definition here").at(stray, "take this away");
+            let error = Diagnostic::error("a `;` ends no definition here").at(stray, "remove this");
             self.report(error);
             return Ok(());
         }
@@ -142,7 +142,7 @@ impl Parser<'_> {
             if let Some(span) = self.accept_keyword(Keyword::Raises) {
                 let error = Diagnostic::error("`raises` is for readonly attributes only")
                     .at(span, "")
-                    .help("say `getraises (…)`, `setraises (…)` or both");
+                    .help("use `getraises (…)`, `setraises (…)` or both");
                 self.report(error);
                 return Err(Reported);
             }
@@ -202,7 +202,7 @@ impl Parser<'_> {
                 if !is_context_name(&name) {
                     let error = Diagnostic::error(format!("`{name}` is not the name of a context property"))
                         .at(literal.span, "")
-                        .note("it is a letter, then letters, digits, `.` and `_`, and at last perhaps a `*`");
+                        .note("it is a letter, then letters, digits, `.` and `_`, and optionally a final `*`");
                     self.report(error);
                 }
                 names.push(name);

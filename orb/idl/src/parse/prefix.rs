@@ -1,12 +1,13 @@
-//! The prefix of repository ids, which `#pragma prefix` sets (CORBA 3.3 Part 1, 14.7.5.2).
+//! The prefix of repository ids, set by `#pragma prefix` (CORBA 3.3 Part 1, 14.7.5.2).
 //!
-//! A prefix lasts to the end of its scope or file. Within a scope, the prefix grows by the scope's name; a pragma there
-//! replaces the whole. A file neither inherits a prefix nor leaves one behind. Where the text leaves room (the pragma
-//! inside a scope), this follows omniidl: its ids are what the interoperability tests compare with.
+//! A prefix lasts to the end of its scope or file. Within a scope, the prefix is extended by the scope's
+//! name; a pragma there replaces the whole. A file neither inherits a prefix nor exports one. Where the
+//! standard is ambiguous (the pragma inside a scope), this follows omniidl, the reference of the
+//! interoperability tests.
 
 use std::rc::Rc;
 
-/// Longer than any prefix of names that are allowed.
+/// Longer than any prefix of permitted names.
 const LONGEST: usize = 4096;
 
 #[derive(Debug)]
@@ -47,7 +48,8 @@ impl Prefixes {
 
     pub(super) fn enter_scope(&mut self, name: &str) {
         let outer = self.current();
-        // What is longer belongs to a name that the checker refuses; it must not cost memory for each name inside.
+        // A longer prefix belongs to a name that the checker rejects; it must not cost memory for each nested
+        // name.
         let prefix = match outer.len() + name.len() {
             0..LONGEST => join(&outer, name).into(),
             _ => outer,
@@ -59,7 +61,7 @@ impl Prefixes {
         self.leave(Kind::Scope);
     }
 
-    /// Closes the innermost of this kind: files may end inside scopes that they open, and the reverse.
+    /// Closes the innermost entry of this kind: files may end inside scopes that they open, and the reverse.
     fn leave(&mut self, kind: Kind) {
         if let Some(index) = self.open.iter().rposition(|(it, _)| *it == kind) {
             self.open.remove(index);

@@ -1,11 +1,11 @@
-//! Passing what cannot be understood, so that what follows it can.
+//! Recovery from syntax errors: text is skipped up to a position from which parsing can continue.
 
 use super::{Parser, Reported};
 use crate::diagnostic::Diagnostic;
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
-    /// Passes what stands between a name and its body, such as bases or a discriminator.
+    /// Skips the text between a name and its body, such as bases or a discriminator.
     pub(super) fn skip_to_body(&mut self) {
         while let Some(token) = self.peek() {
             match token.kind {
@@ -34,12 +34,12 @@ impl Parser<'_> {
         Reported
     }
 
-    /// Passes `( … )`.
+    /// Skips `( … )`.
     fn skip_parentheses(&mut self) {
         self.skip_balanced(Punct::OpenParen, Punct::CloseParen);
     }
 
-    /// Passes everything up to the `}` that closes what is open, and that too.
+    /// Skips everything up to and including the closing `}`.
     pub(super) fn skip_to_close(&mut self) {
         while self.peek().is_some() && !self.at(Punct::CloseBrace) {
             if self.at(Punct::OpenBrace) {

@@ -1,8 +1,8 @@
-//! Template modules (IDL 4.2, 7.4.12): an instance is the module that its template becomes once each parameter is replaced by
-//! what was written for it.
+//! Template modules (IDL 4.2, 7.4.12): an instance is the module that results when the arguments replace the
+//! parameters of the template.
 //!
-//! The replacing is done with tokens. So a name that is an argument has the meaning that it has inside of the instance, which is
-//! the same as outside unless the template defines that name itself. Templates are known by their simple names.
+//! The replacement works on tokens. So a name in an argument is resolved inside the instance, with the same
+//! result as outside unless the template defines that name itself. Templates are known by their simple names.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use crate::diagnostic::Diagnostic;
 use crate::intern::{Keyword, Symbol};
 use crate::token::{Punct, Token, TokenKind};
 
-/// How many tokens all instances of a run may have together: templates may make instances of each other.
+/// Maximum number of tokens of all instances in a run: templates may instantiate each other.
 const MOST_TOKENS: usize = 1 << 20;
 
 /// The templates known so far.
@@ -21,7 +21,7 @@ const MOST_TOKENS: usize = 1 << 20;
 pub(super) struct Templates {
     known: HashMap<Symbol, Rc<Template>>,
     tokens: usize,
-    /// Those of which instances are being made, each inside of the one before.
+    /// The templates being instantiated, each inside the one before.
     open: Vec<Symbol>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Templates {
 struct Template {
     parameters: Vec<Parameter>,
     body: Vec<Token>,
-    /// Comments, by the positions in `body` that they stand before.
+    /// Comments, by the positions in `body` that they precede.
     docs: Vec<(usize, Vec<String>)>,
 }
 
@@ -40,8 +40,8 @@ struct Parameter {
 }
 
 impl Parser<'_> {
-    /// What follows `module name` if that is not `{`: `<parameters> { … }`, or `<arguments> name`, which may have more
-    /// parts of the template's name before it.
+    /// The part after `module name` other than `{`: `<parameters> { … }`, or `<arguments> name`, possibly
+    /// after further parts of the template's name.
     pub(super) fn template(&mut self, first: NewName) -> Parsed<Item> {
         let mut template = first.name;
         while self.accept(Punct::Scope).is_some() {
@@ -55,7 +55,7 @@ impl Parser<'_> {
         self.instance(template, &groups, name)
     }
 
-    /// `alias template<arguments> name`, inside of a template.
+    /// `alias template<arguments> name`, inside a template.
     pub(super) fn template_alias(&mut self, doc: Vec<String>) -> Parsed<Option<Item>> {
         let follows = self.peek_second().map(|it| it.kind);
         if self.word().as_deref() != Some("alias")
@@ -70,13 +70,13 @@ impl Parser<'_> {
         self.instance(template, &groups, name).map(Some)
     }
 
-    /// `<a, b<c, d>>`: what stands between the commas that are not inside of something else.
+    /// `<a, b<c, d>>`: the tokens between the outermost commas.
     fn angled(&mut self) -> Parsed<Vec<Vec<Token>>> {
         let open = self.expect(Punct::Less, "the name of a template module")?;
         let (mut groups, mut group, mut depth) = (Vec::new(), Vec::new(), 0usize);
         loop {
             if depth == 0 && self.at(Punct::ShiftRight) {
-                break; // one `>` too many
+                break; // an extra `>`
             }
             if depth == 1 && self.at(Punct::ShiftRight) {
                 self.close_angle("an argument")?;
@@ -149,15 +149,15 @@ impl Parser<'_> {
     fn instance(&mut self, template: Name, arguments: &[Vec<Token>], name: NewName) -> Parsed<Item> {
         let text = self.interner.text(template.symbol);
         let Some(known) = self.templates.known.get(&template.symbol).cloned() else {
-            let error = Diagnostic::error(format!("there is no template module `{text}`"))
-                .at(template.span, "none of this name is defined before");
+            let error = Diagnostic::error(format!("unknown template module `{text}`"))
+                .at(template.span, "not defined before this");
             self.report(error);
             self.broken(&name);
             return Err(Reported);
         };
         if self.templates.open.contains(&template.symbol) {
             let error = Diagnostic::error(format!("the template module `{text}` contains an instance of itself"))
-                .at(template.span, "it would never end");
+                .at(template.span, "the recursion has no end");
             self.report(error);
             self.broken(&name);
             return Err(Reported);
@@ -172,7 +172,7 @@ impl Parser<'_> {
         }
         let Some((tokens, docs)) = self.replaced(&known, arguments) else {
             let error = Diagnostic::error("the instances of template modules are too large")
-                .at(template.span, "here the limit is passed")
+                .at(template.span, "the limit is exceeded here")
                 .note(format!("they may have {MOST_TOKENS} tokens together"));
             self.report(error);
             self.broken(&name);
@@ -185,7 +185,7 @@ impl Parser<'_> {
         Ok(Item::Module { name, body })
     }
 
-    /// The body of a template with arguments for its parameters; `None` if that is too much.
+    /// The body of a template with arguments in place of its parameters; `None` beyond the limit.
     #[expect(clippy::type_complexity, reason = "the same pair as in the parser, once")]
     fn replaced(
         &mut self,
@@ -207,7 +207,7 @@ impl Parser<'_> {
             let before = tokens.len();
             match parameter {
                 None => tokens.push(token),
-                // An expression stays one.
+                // Parentheses keep an expression together.
                 Some(index) if template.parameters[index].is_const && arguments[index].len() > 1 => {
                     tokens.push(punct(Punct::OpenParen, token, open));
                     tokens.extend(&arguments[index]);
@@ -223,7 +223,7 @@ impl Parser<'_> {
         Some((tokens, docs))
     }
 
-    /// Parses the definitions of a module from other tokens than those of the input.
+    /// Parses the definitions of a module from other tokens than the input's.
     fn within(&mut self, tokens: Vec<Token>, docs: Vec<(usize, Vec<String>)>, name: &NewName) -> Parsed<Vec<Item>> {
         let outer_tokens = std::mem::replace(&mut self.tokens, tokens);
         let outer_docs = std::mem::replace(&mut self.docs, docs);
@@ -234,7 +234,7 @@ impl Parser<'_> {
         let result = self.scope(name, |parser| {
             while parser.peek().is_some() {
                 if let Some(brace) = parser.accept(Punct::CloseBrace) {
-                    parser.report(Diagnostic::error("this `}` closes nothing").at(brace, "no `{` is open here"));
+                    parser.report(Diagnostic::error("unmatched `}`").at(brace, "no `{` is open here"));
                     continue;
                 }
                 parser.definition_or_recover(&mut body);

@@ -1,4 +1,4 @@
-//! Facts about parsing that later phases do not show.
+//! Properties of the parser that later phases do not show.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn messages(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn one_mistake_is_one_error() {
+fn one_mistake_gives_one_error() {
     for text in [
         "struct S { long a long b; }; typedef S T;",
         "enum E { a b }; typedef E T;",
@@ -37,7 +37,7 @@ fn one_mistake_is_one_error() {
 }
 
 #[test]
-fn what_no_corba_profile_has_is_said_to_be_so_and_passed() {
+fn types_outside_the_corba_profiles_are_reported_and_skipped() {
     let cases = [
         ("bitmask B { a, b }; typedef B T;", "bitmask"),
         ("bitset B : A { bitfield<3> a; }; typedef B T;", "bitset"),
@@ -51,7 +51,7 @@ fn what_no_corba_profile_has_is_said_to_be_so_and_passed() {
 }
 
 #[test]
-fn words_that_only_some_versions_reserve_are_identifiers() {
+fn words_reserved_in_some_versions_only_are_identifiers() {
     let text = "interface I { attribute long port; void import(in long map, in long component); };";
     assert_eq!(messages(text), [] as [&str; 0]);
     let text = "typedef short home; struct S { home getraises; };";

@@ -7,7 +7,7 @@ use crate::model::Primitive;
 use crate::token::Punct;
 
 impl Parser<'_> {
-    /// A type; `what` says what is missing if none stands here.
+    /// A type; `what` describes the missing item in an error.
     pub(super) fn type_spec(&mut self, what: &str) -> Parsed<TypeSpec> {
         let start = self.here();
         let kind = self.nested(|parser| parser.type_kind(what))?;
@@ -60,7 +60,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A type that its keyword says whole.
+    /// A type that consists of its keyword.
     fn whole(&mut self, kind: TypeKind) -> Parsed<TypeKind> {
         self.bump();
         Ok(kind)
@@ -139,7 +139,7 @@ impl Parser<'_> {
         Ok(Some(bound))
     }
 
-    /// `>`; a `>>` gives one and keeps the other.
+    /// Consumes `>`; of `>>` it consumes the first half.
     pub(super) fn close_angle(&mut self, after: &str) -> Parsed<()> {
         if self.at(Punct::ShiftRight)
             && let Some(token) = self.tokens.get_mut(self.next)

@@ -84,8 +84,8 @@ impl Parser<'_> {
         let mut declarators = self.declarators("the name of a branch", &doc)?;
         if let Some(second) = declarators.get(1) {
             let error = Diagnostic::error("a branch of a union has one name")
-                .at(second.name.name.span, "this one is too many")
-                .help("give it a `case` of its own, or put both into a struct");
+                .at(second.name.name.span, "this one is extra")
+                .help("give it its own `case`, or put both into a struct");
             self.report(error);
             declarators.truncate(1);
         }

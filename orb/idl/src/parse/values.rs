@@ -8,7 +8,7 @@ use crate::intern::Keyword;
 use crate::source::Span;
 use crate::token::{Punct, TokenKind};
 
-/// What stands before `valuetype` or `eventtype`.
+/// The modifiers before `valuetype` or `eventtype`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Modifiers {
     pub(super) custom: Option<Span>,
@@ -16,7 +16,7 @@ pub(super) struct Modifiers {
 }
 
 impl Parser<'_> {
-    /// At `valuetype`, `custom valuetype` or `abstract valuetype`.
+    /// Whether `valuetype`, `custom valuetype` or `abstract valuetype` starts here.
     pub(super) fn at_value(&self) -> bool {
         match self.keyword() {
             Some(Keyword::Valuetype) => true,
@@ -62,12 +62,12 @@ impl Parser<'_> {
         Modifiers { custom, is_abstract }
     }
 
-    /// The grammar knows no `custom valuetype V;`.
+    /// The grammar has no `custom valuetype V;`.
     pub(super) fn check_forward(&mut self, modifiers: Modifiers) {
         if let Some(custom) = modifiers.custom {
-            let error = Diagnostic::error("a forward declaration does not say `custom`")
-                .at(custom, "take this away")
-                .note("only the definition says it");
+            let error = Diagnostic::error("a forward declaration cannot be `custom`")
+                .at(custom, "remove this")
+                .note("only the definition can");
             self.report(error);
         }
     }
@@ -111,9 +111,9 @@ impl Parser<'_> {
             if let (Some(truncatable), Some(custom)) = (head.truncatable, modifiers.custom) {
                 // IDL 4.2, 7.4.7.4.1.
                 let error = Diagnostic::error("a custom value type cannot be truncatable")
-                    .at(truncatable, "take this away")
+                    .at(truncatable, "remove this")
                     .also(custom, "custom")
-                    .note("what it is marshaled as is known to its own code only, so nothing of it can be skipped");
+                    .note("only its own code knows its encoding, so no part of it can be skipped");
                 self.report(error);
             }
             head.bases = self.scoped_names("the name of a base value type")?;
@@ -124,7 +124,7 @@ impl Parser<'_> {
         Ok(head)
     }
 
-    /// One thing in a value type.
+    /// One item of a value type.
     fn value_element(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
         let (annotations, doc) = self.front()?;
         if matches!(self.keyword(), Some(Keyword::Public | Keyword::Private)) {
@@ -140,7 +140,7 @@ impl Parser<'_> {
         result
     }
 
-    /// An initializer, or what may stand in an interface.
+    /// An initializer, or an item of an interface.
     fn value_operation(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<()> {
         if !self.at_factory("factory") {
             return self.plain_export(doc, items);
@@ -160,7 +160,7 @@ impl Parser<'_> {
         Ok(Item::State { is_public, member })
     }
 
-    /// At `factory name (`, where `word` is what stands for `factory`.
+    /// Whether `factory name (` starts here; `word` is the keyword in place of `factory`.
     pub(super) fn at_factory(&self, word: &str) -> bool {
         let follows = self.peek_second().is_some_and(|it| it.kind == TokenKind::Identifier);
         follows && self.word().as_deref() == Some(word)
@@ -183,7 +183,7 @@ impl Parser<'_> {
     }
 }
 
-/// What stands before the body, and the body to come.
+/// The head of a value type, with its body to be filled in.
 #[derive(Default)]
 struct Head {
     truncatable: Option<Span>,

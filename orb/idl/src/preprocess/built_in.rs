@@ -1,19 +1,19 @@
-//! The compiler's own `orb.idl`: the types of the module CORBA that other IDL uses (IDL 4.2, 7.4.6.4.7).
+//! The compiler's own `orb.idl`: the types of the module CORBA (IDL 4.2, 7.4.6.4.7).
 //!
-//! It has a text that is always read, and parts that are read only by runs that use a name of theirs: back ends write code for
-//! all that is declared, and the interface repository alone is 35,000 lines of Rust.
+//! One text is always read, and further parts only by runs that use a name in them: back ends generate code
+//! for all declarations, and the interface repository alone is 35,000 lines of Rust.
 
 use std::collections::HashSet;
 
 use crate::source::SourceMap;
 
-/// The path that stands for it.
+/// Its path.
 pub(super) const PATH: &str = "<built in>/orb.idl";
 
 /// The text that is always read.
 pub(super) const TEXT: &str = include_str!("orb.idl");
 
-/// The others. None uses a name of another.
+/// The other parts. None uses a name of another.
 const PARTS: [&str; 6] = [
     include_str!("corba/services.idl"),
     include_str!("corba/transaction.idl"),
@@ -34,8 +34,8 @@ impl Parts {
         PARTS.into_iter().zip(self.is_read).filter_map(|(text, is_read)| is_read.then_some(text))
     }
 
-    /// Adds the parts that have one of these names, which a run did not find in the module CORBA. Whether there are any, so that
-    /// another run may find the names.
+    /// Adds the parts with one of these names, which a run did not find in the module CORBA. Returns whether
+    /// there are any, so that another run may find the names.
     pub(crate) fn add(&mut self, missing: &HashSet<String>, sources: &SourceMap) -> bool {
         let mut files = sources.files().iter();
         if missing.is_empty() || !files.any(|file| file.built_in && !file.text.is_empty()) {

@@ -1,24 +1,24 @@
-//! Which comments document what: those directly before a token, with no blank line between.
+//! Documentation comments: those directly before a token, without a blank line in between.
 
 use crate::lexer::without_splices;
 use crate::source::{SourceMap, Span};
 
-/// Comments that may turn out to stand before a definition.
+/// Comments that may precede a definition.
 #[derive(Debug, Default)]
 pub(super) struct PendingComments {
     spans: Vec<Span>,
     /// Line ends since the last of them.
     newlines: u32,
-    /// Whether a token stands before this place on its line.
+    /// Whether a token precedes this position on its line.
     after_token: bool,
-    /// Whether a token stands before the last comment on its line: if the line ends behind the comment, that token is what
-    /// it speaks of.
+    /// Whether a token precedes the last comment on its line: if the line ends after the comment, the comment
+    /// describes that token.
     trailing: bool,
 }
 
 impl PendingComments {
     pub(super) fn comment(&mut self, span: Span, sources: &SourceMap) {
-        // A block comment starts anew; line comments add up.
+        // A block comment replaces earlier ones; line comments are joined.
         let is_line = |span: &Span| sources.text(*span).starts_with("//");
         if !is_line(&span) || !self.spans.last().is_some_and(is_line) {
             self.spans.clear();
@@ -46,7 +46,7 @@ impl PendingComments {
         self.after_token = false;
     }
 
-    /// The text of the comments, if the next token stands right after them.
+    /// The text of the comments, if the next token follows directly.
     pub(super) fn take(&mut self, sources: &SourceMap) -> Option<Vec<String>> {
         if self.spans.is_empty() {
             return None;
@@ -64,7 +64,7 @@ impl PendingComments {
     }
 }
 
-/// The lines of a comment without its marks, without the asterisks that many put before each line, and without rules.
+/// The lines of a comment without its marks, the usual asterisks before each line, and rules.
 fn comment_lines(comment: &str) -> Vec<String> {
     let comment = without_splices(comment);
     let lines: Vec<&str> = match comment.strip_prefix("/*") {
@@ -100,7 +100,7 @@ mod tests {
     use super::comment_lines;
 
     #[test]
-    fn marks_and_decoration_are_taken_off() {
+    fn marks_and_decoration_are_removed() {
         assert_eq!(comment_lines("/** One line. */"), [" One line.".to_owned()]);
         assert_eq!(comment_lines("/// Three."), [" Three."]);
         assert_eq!(comment_lines("// Two."), [" Two."]);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn asterisks_before_lines_are_taken_off() {
+    fn asterisks_before_lines_are_removed() {
         let lines = comment_lines("/**\n   * First.\n   *\n   *   Indented.\n   */");
         assert_eq!(lines, ["", " First.", "", "   Indented.", ""]);
     }

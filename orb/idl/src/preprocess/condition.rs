@@ -6,10 +6,10 @@ use crate::literal;
 use crate::source::Span;
 use crate::token::{Punct, Token, TokenKind};
 
-/// How deep parentheses and `?:` may nest.
+/// Maximum nesting of parentheses and `?:`.
 const DEEPEST: usize = 64;
 
-/// Evaluates a condition in which `defined` and macros have been replaced. Identifiers that are left are 0.
+/// Evaluates a condition after replacement of `defined` and macros. Remaining identifiers are 0.
 pub(super) fn evaluate(line: &[Token], span: Span, interner: &Interner) -> Result<bool, Box<Diagnostic>> {
     let mut condition = Condition { rest: line, span, depth: 0, interner };
     let value = condition.ternary()?;
@@ -81,18 +81,18 @@ impl Condition<'_> {
         Ok(if condition != 0 { yes } else { no })
     }
 
-    /// Operators that bind at least as strongly as `least`; see [`strength`].
+    /// Operators with at least the precedence `least`; see [`precedence`].
     fn binary(&mut self, least: u8) -> Value {
         let mut left = self.unary()?;
         while let Some(&token) = self.rest.first() {
             let TokenKind::Punct(operator) = token.kind else {
                 break;
             };
-            let Some(strength) = strength(operator).filter(|it| *it >= least) else {
+            let Some(precedence) = precedence(operator).filter(|it| *it >= least) else {
                 break;
             };
             self.next();
-            let right = self.nested(|inner| inner.binary(strength + 1))?;
+            let right = self.nested(|inner| inner.binary(precedence + 1))?;
             left =
                 apply(operator, left, right).ok_or_else(|| self.error(token.span, "division by zero or overflow"))?;
         }
@@ -151,9 +151,9 @@ impl Condition<'_> {
     }
 }
 
-/// How strongly an operator binds.
-fn strength(operator: Punct) -> Option<u8> {
-    let strength = match operator {
+/// The precedence of an operator.
+fn precedence(operator: Punct) -> Option<u8> {
+    let precedence = match operator {
         Punct::OrOr => 0,
         Punct::AndAnd => 1,
         Punct::Or => 2,
@@ -166,7 +166,7 @@ fn strength(operator: Punct) -> Option<u8> {
         Punct::Star | Punct::Slash | Punct::Percent => 9,
         _ => return None,
     };
-    Some(strength)
+    Some(precedence)
 }
 
 fn apply(operator: Punct, left: i64, right: i64) -> Option<i64> {

@@ -8,13 +8,13 @@ use crate::source::{FileId, Span};
 use crate::suggest;
 use crate::token::{Punct, Token, TokenKind};
 
-/// An `#if` that has not met its `#endif`.
+/// An `#if` without its `#endif` so far.
 #[derive(Debug)]
 pub(super) struct Conditional {
     span: Span,
-    /// Whether the lines here count.
+    /// Whether the lines here are active.
     pub(super) active: bool,
-    /// Whether any group of it has counted, so that no further one will.
+    /// Whether an earlier group was active, which excludes further ones.
     taken: bool,
     seen_else: bool,
 }
@@ -25,7 +25,7 @@ const DIRECTIVES: [&str; 14] = [
 ];
 
 impl Preprocessor<'_> {
-    /// Obeys the directive that starts with `hash`, and passes its line.
+    /// Processes the directive that starts with `hash`, and consumes its line.
     pub(super) fn directive(&mut self, hash: Token) {
         self.comments.directive();
         let (line, end) = self.rest_of_line();
@@ -70,7 +70,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// The tokens up to the end of the line, without comments, and where it ends.
+    /// The tokens up to the end of the line, without comments, and the position of the end.
     fn rest_of_line(&mut self) -> (Vec<Token>, u32) {
         let mut line = Vec::new();
         let mut end = 0;
@@ -120,7 +120,7 @@ impl Preprocessor<'_> {
         self.open_conditional(span, active, active);
     }
 
-    /// The innermost conditional, if `#elif` or `#else` may follow it.
+    /// The innermost conditional, if `#elif` or `#else` is permitted.
     fn continued(&mut self, span: Span, directive: &str) -> Option<&mut Conditional> {
         let file = self.files.last_mut()?;
         let reporter = &mut *self.context.reporter;
@@ -170,7 +170,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Reports the conditionals that a file leaves open.
+    /// Reports the open conditionals of a file.
     pub(super) fn unclosed_conditionals(&mut self, conditionals: &[Conditional]) {
         for conditional in conditionals {
             let error = Diagnostic::error("a conditional is not closed")
@@ -192,7 +192,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Replaces `defined NAME` and `defined(NAME)` by 0 or 1, before anything is expanded.
+    /// Replaces `defined NAME` and `defined(NAME)` by 0 or 1, before expansion.
     fn without_defined(&mut self, line: &[Token]) -> Vec<Token> {
         let defined = self.context.interner.intern("defined");
         let mut result = Vec::with_capacity(line.len());
@@ -259,14 +259,14 @@ impl Preprocessor<'_> {
         }
         let pastes = |token: Option<&Token>| token.is_some_and(|it| it.kind == TokenKind::Punct(Punct::Paste));
         if pastes(definition.body.first()) || pastes(definition.body.last()) {
-            let error = Diagnostic::error("`##` stands at an end of a macro").at(span, "");
+            let error = Diagnostic::error("`##` is at an end of a macro").at(span, "");
             return self.report(error);
         }
         let text = self.spelling(name);
         if let Some(earlier) = self.macros.get(&name.symbol)
             && !earlier.same_as(&definition)
         {
-            let warning = Diagnostic::warning(format!("macro `{text}` gets another meaning"))
+            let warning = Diagnostic::warning(format!("macro `{text}` is redefined"))
                 .at(name.span, "defined again here")
                 .also(earlier.span, "first defined here")
                 .help(format!("put `#undef {text}` before it if that is meant"));
@@ -275,7 +275,7 @@ impl Preprocessor<'_> {
         self.macros.insert(name.symbol, definition);
     }
 
-    /// Reads `a, b)`: the parameters, whether the last takes the rest, and what comes after.
+    /// Parses `a, b)`: the parameters, whether the last takes further arguments, and the rest.
     fn parameters<'t>(&mut self, tokens: &'t [Token]) -> Option<(Vec<crate::intern::Symbol>, bool, &'t [Token])> {
         let punct = |token: &Token, punct| token.kind == TokenKind::Punct(punct);
         let mut parameters = Vec::new();
@@ -306,7 +306,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Defines what the options ask for.
+    /// Defines the macros of the options.
     pub(super) fn predefine(&mut self) {
         for (name, text) in &self.options.defines {
             let line = format!("{name} {}", text.as_deref().unwrap_or("1"));

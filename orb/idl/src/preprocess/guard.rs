@@ -1,10 +1,10 @@
-//! Include guards: a file whose whole text stands between `#ifndef NAME` and `#endif` gives nothing while `NAME` is defined.
-//! Such a file is not read again, so that a hundred files may include the same one at the price of once.
+//! Include guards: a file entirely between `#ifndef NAME` and `#endif` is empty while `NAME` is defined. Such
+//! a file is not read again, so that a hundred inclusions cost as much as one.
 
 use crate::intern::{Interner, Symbol};
 use crate::token::{Punct, Token, TokenKind};
 
-/// The name that guards the file with these tokens.
+/// The guard of the file with these tokens.
 pub(super) fn guard(tokens: &[Token], interner: &Interner) -> Option<Symbol> {
     let mut name = None;
     let mut depth = 0usize;
@@ -20,7 +20,7 @@ pub(super) fn guard(tokens: &[Token], interner: &Interner) -> Option<Symbol> {
                 name = Some(words.next().filter(|it| it.kind == TokenKind::Identifier)?.symbol);
                 depth = 1;
             }
-            // Something stands outside.
+            // A token is outside the guard.
             (_, 0) | (Some("else" | "elif"), 1) => return None,
             (Some("if" | "ifdef" | "ifndef"), _) => depth += 1,
             (Some("endif"), _) => depth -= 1,
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_that_is_guarded_whole_is_guarded() {
+    fn only_a_file_entirely_inside_a_guard_is_guarded() {
         assert!(guarded("// File.\n#ifndef G /* why */\n#define G\n#if A\n#else\n#endif\ntext\n#endif // G\n\n"));
         for text in [
             "",

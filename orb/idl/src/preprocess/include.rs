@@ -51,17 +51,17 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// `#include`; `line` reaches to the end of the line, `span` to the last token.
+    /// `#include`; `line` extends to the end of the line, `span` to the last token.
     pub(super) fn include(&mut self, rest: &[Token], line: Span, span: Span) {
         let Some((name, angled)) = self.include_name(rest, line) else {
-            let error = Diagnostic::error("this #include names no file")
+            let error = Diagnostic::error("this #include has no file name")
                 .at(span, "")
                 .help("write it as `#include \"name.idl\"` or `#include <name.idl>`");
             return self.report(error);
         };
         if self.files.len() >= LIMITS.include_depth {
             let error = Diagnostic::error("files include each other too deep")
-                .at(span, "here the limit is passed")
+                .at(span, "the limit is exceeded here")
                 .note(format!("at most {} files may be open at once", LIMITS.include_depth))
                 .help("does a file include itself without an `#ifndef` around its text?");
             return self.give_up(error);
@@ -87,7 +87,7 @@ impl Preprocessor<'_> {
             return self.too_much(Some(span));
         }
         if path == Path::new(built_in::PATH) && !text.is_empty() {
-            // They are read when `text` has been: the file that is opened last is read first.
+            // Parts are read after `text`: the file opened last is read first.
             for part in self.parts.texts() {
                 self.open(path.clone(), part.into(), Some(span));
             }
@@ -95,7 +95,7 @@ impl Preprocessor<'_> {
         self.open(path, text, Some(span));
     }
 
-    /// Gives up on input beyond the limits.
+    /// Ends the run for input beyond the limits.
     pub(super) fn too_much(&mut self, span: Option<Span>) {
         let mut error = Diagnostic::error("the files are too large or too many").note(format!(
             "at most {} MiB, {} tokens and {} inclusions are read",
@@ -104,12 +104,12 @@ impl Preprocessor<'_> {
             LIMITS.inclusions
         ));
         if let Some(span) = span {
-            error = error.at(span, "here the limit is passed");
+            error = error.at(span, "the limit is exceeded here");
         }
         self.give_up(error);
     }
 
-    /// The name in the directive, and whether it stands in `<>`. Macros are expanded if it stands in neither way.
+    /// The name in the directive, and whether it is in `<>`. A name without delimiters is macro-expanded.
     fn include_name(&mut self, rest: &[Token], line: Span) -> Option<(String, bool)> {
         let first = rest.first()?;
         let text = self.context.sources.text(Span { start: first.span.start, ..line });
@@ -127,7 +127,7 @@ impl Preprocessor<'_> {
         delimited(&text)
     }
 
-    /// The first file of that name in the places to be searched; `None` if there is none.
+    /// The first file of that name in the search path; `None` if there is none.
     #[expect(clippy::type_complexity, reason = "an error here needs the path beside it, once")]
     fn find(&mut self, name: &str, angled: bool) -> Result<Option<(PathBuf, Arc<str>)>, (PathBuf, io::Error)> {
         for path in self.candidates(name, angled) {
@@ -147,7 +147,7 @@ impl Preprocessor<'_> {
         Ok(is_orb_idl(name).then(|| (PathBuf::from(built_in::PATH), self.built_in().into())))
     }
 
-    /// Our own `orb.idl`, or nothing if another one has been read.
+    /// The built-in `orb.idl`, or an empty text if another one has been read.
     fn built_in(&self) -> &'static str {
         let mut files = self.context.sources.files().iter();
         let is_orb_idl = |path: &Path| path.file_name().is_some_and(|it| it == "orb.idl");
@@ -168,20 +168,20 @@ impl Preprocessor<'_> {
             error = error.note("`<…>` is searched for in the include paths, and there are none");
         }
         for path in searched.iter().take(8) {
-            error = error.note(format!("there is no {}", path.display()));
+            error = error.note(format!("{} does not exist", path.display()));
         }
-        self.report(error.help("give the folder that holds it as an include path"));
+        self.report(error.help("add its folder to the include path"));
     }
 }
 
-/// Whether the file that is meant belongs to an ORB: `orb.idl` or `TypeCode.idl` (IDL 4.2, 7.4.6.4.7), in whose folder ever; or one
-/// of the parts that TAO has, such as `tao/StringSeq.pidl`.
+/// Whether the name is that of an ORB's own file: `orb.idl` or `TypeCode.idl` (IDL 4.2, 7.4.6.4.7), in any
+/// folder; or one of TAO's parts, such as `tao/StringSeq.pidl`.
 fn is_orb_idl(name: &str) -> bool {
     let part = name.strip_prefix("tao/").and_then(|it| it.strip_suffix(".pidl"));
     matches!(name.rsplit('/').next(), Some("orb.idl" | "TypeCode.idl")) || part.is_some_and(|it| !it.contains('/'))
 }
 
-/// The text between the quotes or angle brackets that `text` starts with.
+/// The text between the quotes or angle brackets at the beginning of `text`.
 fn delimited(text: &str) -> Option<(String, bool)> {
     let (rest, close, angled) = match text.strip_prefix('<') {
         Some(rest) => (rest, '>', true),
@@ -192,7 +192,7 @@ fn delimited(text: &str) -> Option<(String, bool)> {
     usable.then(|| (name.to_owned(), angled))
 }
 
-/// UTF-8, or else ISO 8859-1, which IDL itself is written in. A byte order mark is dropped.
+/// Decodes UTF-8, or else ISO 8859-1, the character set of IDL. A byte order mark is dropped.
 fn decode(octets: Vec<u8>) -> Arc<str> {
     let text = match String::from_utf8(octets) {
         Ok(text) => text,

@@ -1,8 +1,8 @@
 //! Macros: definition and expansion as in C, with `#` and `##`.
 //!
-//! An expansion is pushed on a stack and read again from there; while it is on the stack its macro is active and not
-//! expanded inside itself. Every token that an expansion makes is paid from one budget, so that no input can make the
-//! preprocessor produce more than a fixed amount.
+//! An expansion is pushed on a stack and read again from there; while it is on the stack its macro is active
+//! and not expanded inside itself. Every generated token is charged to one budget, so that no input can make
+//! the preprocessor produce more than a fixed amount.
 
 use std::rc::Rc;
 
@@ -33,17 +33,17 @@ impl Macro {
     }
 }
 
-/// Tokens to be read before the file goes on.
+/// Tokens to be read before the rest of the file.
 #[derive(Debug)]
 pub(super) struct Expansion {
     tokens: Rc<[Token]>,
     next: usize,
-    /// The macro that made them.
+    /// The macro of the expansion.
     of: Option<Symbol>,
 }
 
 impl Preprocessor<'_> {
-    /// The next token of the expansions; those that are used up leave the stack.
+    /// The next token of the expansions; exhausted ones leave the stack.
     pub(super) fn take_expanded(&mut self) -> Option<Token> {
         loop {
             let expansion = self.expansions.last_mut()?;
@@ -57,7 +57,8 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Replaces an identifier if it names a macro; whether it did. The name of an active macro is painted instead.
+    /// Replaces an identifier that names a macro; returns whether it did. The name of an active macro is
+    /// painted instead.
     pub(super) fn expand(&mut self, token: &mut Token) -> bool {
         if token.painted {
             return false;
@@ -104,23 +105,23 @@ impl Preprocessor<'_> {
         self.expansions.push(Expansion { tokens: tokens.into(), next: 0, of: Some(call.symbol) });
     }
 
-    /// Takes from the budget; if that is used up, the run ends with an error.
+    /// Charges the budget; if it is exhausted, the run ends with an error.
     fn pay(&mut self, tokens: usize, span: Span) -> bool {
         if let Some(rest) = self.budget.checked_sub(tokens) {
             self.budget = rest;
             return true;
         }
         let limit = LIMITS.expanded_tokens;
-        let error = Diagnostic::error("macros expand to too much text")
-            .at(span, "here the limit is passed")
-            .note(format!("all expansions together may have {limit} tokens; this bounds the cost of hostile input"));
+        let error = Diagnostic::error("macros expand to too much text").at(span, "the limit is exceeded here").note(
+            format!("all expansions together may have {limit} tokens; the limit bounds the cost of hostile input"),
+        );
         self.budget = 0;
         self.macros.clear();
         self.give_up(error);
         false
     }
 
-    /// Whether the next token, also on another line, is `(`.
+    /// Whether the next token, possibly on another line, is `(`.
     fn call_follows(&self) -> bool {
         for expansion in self.expansions.iter().rev() {
             if let Some(token) = expansion.tokens.get(expansion.next) {
@@ -135,7 +136,7 @@ impl Preprocessor<'_> {
         next.is_some_and(|token| token.kind == TokenKind::Punct(Punct::OpenParen))
     }
 
-    /// Reads `( argument, … )`, one list of tokens for each parameter. `None` if that is not what stands there.
+    /// Parses `( argument, … )`, one list of tokens for each parameter. `None` for anything else.
     fn arguments(&mut self, name: Token, parameters: &[Symbol], variadic: bool) -> Option<Vec<Vec<Token>>> {
         let floor = std::mem::replace(&mut self.floor, self.files.len());
         let arguments = self.raw_arguments(parameters.len(), variadic);
@@ -160,7 +161,7 @@ impl Preprocessor<'_> {
         if arguments.len() != parameters.len() {
             let (wanted, given) = (parameters.len(), arguments.len());
             let plural = if wanted == 1 { "" } else { "s" };
-            let message = format!("macro `{text}` takes {wanted} argument{plural} and is given {given}");
+            let message = format!("macro `{text}` takes {wanted} argument{plural}, but {given} are given");
             let mut error = Diagnostic::error(message).at(name.span, "");
             if let Some(definition) = self.macros.get(&name.symbol) {
                 error = error.also(definition.span, "defined here");
@@ -211,7 +212,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Expands tokens on their own, as if nothing followed them.
+    /// Expands tokens in isolation.
     pub(super) fn expand_fully(&mut self, tokens: &[Token]) -> Vec<Token> {
         if self.argument_depth == LIMITS.argument_depth {
             return tokens.to_vec();
@@ -232,7 +233,7 @@ impl Preprocessor<'_> {
         expanded
     }
 
-    /// The body of a macro with arguments in the place of parameters.
+    /// The body of a macro with arguments in place of parameters.
     fn substitute(&mut self, body: &[Token], arguments: &mut Arguments<'_>, span: Span) -> Vec<Token> {
         let mut result: Vec<Token> = Vec::new();
         let mut index = 0;
@@ -270,8 +271,8 @@ impl Preprocessor<'_> {
         result
     }
 
-    /// Appends a token of a macro's body, or the argument that it stands for: beside `##` as it is, otherwise expanded.
-    /// False if the budget does not allow it.
+    /// Appends a token of a macro's body, or the argument of a parameter: beside `##` unexpanded, otherwise
+    /// expanded. Returns false beyond the budget.
     fn operand(
         &mut self,
         token: Token,
@@ -298,7 +299,7 @@ impl Preprocessor<'_> {
         paid
     }
 
-    /// The body of a macro without parameters: only `##` is obeyed.
+    /// The body of a macro without parameters: only `##` is processed.
     fn paste_all(&mut self, body: &[Token], span: Span) -> Vec<Token> {
         if body.iter().any(|token| is(token, Punct::Paste)) {
             return self.substitute(body, &mut Arguments::new(&[], &[]), span);
@@ -358,7 +359,7 @@ impl Preprocessor<'_> {
 struct Arguments<'a> {
     parameters: &'a [Symbol],
     raw: &'a [Vec<Token>],
-    /// Each one expanded, when it has been needed so.
+    /// The expanded form of each argument, computed when needed.
     expanded: Vec<Option<Vec<Token>>>,
 }
 
@@ -367,7 +368,7 @@ impl<'a> Arguments<'a> {
         Arguments { parameters, raw, expanded: vec![None; raw.len()] }
     }
 
-    /// Which parameter a token names.
+    /// The index of the parameter that a token names.
     fn number(&self, token: &Token) -> Option<usize> {
         let named = token.kind == TokenKind::Identifier;
         named.then(|| self.parameters.iter().position(|it| *it == token.symbol)).flatten()

@@ -1,5 +1,5 @@
-//! Pragmas: those that set repository ids (CORBA 3.3 Part 1, 14.7.5), and `once`. All others belong to other tools: those of well-known
-//! ones are passed, and a warning says that others are not known.
+//! Pragmas: those that set repository ids (CORBA 3.3 Part 1, 14.7.5), and `once`. Those of well-known tools
+//! are ignored; unknown ones get a warning.
 
 use super::{EventKind, Preprocessor};
 use crate::diagnostic::Diagnostic;
@@ -10,8 +10,8 @@ use crate::token::{Punct, Token, TokenKind};
 
 const OURS: [&str; 4] = ["prefix", "ID", "version", "once"];
 
-/// What other compilers read in IDL that is meant for them too: omniORB's and Orbix's, TAO's and CIAO's, those of DDS, and those
-/// of C preprocessors. Nothing is said about them.
+/// Pragmas of other compilers that may occur in shared IDL: omniORB's and Orbix's, TAO's and CIAO's, those of
+/// DDS, and those of C preprocessors. They are ignored without a warning.
 const OTHERS: [&str; 17] = [
     "hh",
     "inclusion",
@@ -58,8 +58,7 @@ impl Preprocessor<'_> {
             other if OTHERS.contains(&other) || other.starts_with("DCPS_") => {}
             other => {
                 let other: String = other.chars().take(40).collect();
-                let mut warning =
-                    Diagnostic::warning(format!("the pragma `{other}` is not known")).at(first.span, "ignored");
+                let mut warning = Diagnostic::warning(format!("unknown pragma `{other}`")).at(first.span, "ignored");
                 if let Some(known) = suggest::closest(&other, OURS) {
                     warning = warning.help(format!("did you mean `{known}`?"));
                 }
@@ -68,7 +67,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// The line without a `;` at its end, of which a warning is given: other compilers accept it.
+    /// The line without a final `;`, which gets a warning: other compilers accept it.
     fn without_semicolon<'t>(&mut self, line: &'t [Token]) -> &'t [Token] {
         let Some((last, rest)) = line.split_last() else {
             return line;
@@ -77,7 +76,7 @@ impl Preprocessor<'_> {
             return line;
         }
         let warning =
-            Diagnostic::warning("a pragma ends with its line").at(last.span, "ignored").help("take the `;` away");
+            Diagnostic::warning("a pragma ends with its line").at(last.span, "ignored").help("remove the `;`");
         self.report(warning);
         rest
     }
@@ -121,7 +120,8 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// The text of a prefix or id: one line of Latin-1 of bounded length, since every id below repeats a prefix.
+    /// The text of a prefix or id: one line of Latin-1 of bounded length, since every id inside repeats a
+    /// prefix.
     fn id_text(&mut self, token: Token) -> Option<String> {
         let text = match literal::string(&self.spelling(token)) {
             Ok(text) => text,

@@ -1,4 +1,4 @@
-//! Facts about preprocessing, told as text in and tokens out.
+//! Properties of the preprocessor: input text and output tokens.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ fn run(files: &[(&str, &str)]) -> (String, Vec<String>) {
     for (name, text) in files {
         provider = provider.with(*name, *text);
     }
-    let main = provider.read(Path::new("main.idl")).expect("there is one");
+    let main = provider.read(Path::new("main.idl")).expect("main.idl exists");
     let options = FrontEndOptions {
         include_paths: vec!["lib".into()],
         defines: vec![("GIVEN".to_owned(), Some("7".to_owned()))],
@@ -94,7 +94,7 @@ fn conditionals_choose_lines() {
 }
 
 #[test]
-fn files_are_found_beside_the_includer_and_in_include_paths() {
+fn files_are_found_in_the_folder_of_the_includer_and_in_include_paths() {
     let files = [
         ("main.idl", "#include \"sub/a.idl\"\n#include <c.idl>\nmain"),
         ("sub/a.idl", "#include \"b.idl\"\na"),
@@ -103,7 +103,7 @@ fn files_are_found_beside_the_includer_and_in_include_paths() {
     ];
     assert_eq!(run(&files).0, "b a c main");
     complains("#include <main.idl>", "cannot find the file `main.idl`");
-    complains("#include nothing", "names no file");
+    complains("#include nothing", "has no file name");
 }
 
 #[test]
@@ -119,12 +119,12 @@ fn a_file_with_pragma_once_is_read_once() {
 }
 
 #[test]
-fn inclusion_without_end_is_an_error() {
+fn infinite_inclusion_is_an_error() {
     complains("#include \"main.idl\"\n#include \"main.idl\"\n", "too deep");
 }
 
 #[test]
-fn expansion_without_end_is_an_error() {
+fn exponential_expansion_is_an_error() {
     let mut text = String::from("#define A0 x x\n");
     for level in 1..64 {
         let below = level - 1;
@@ -134,27 +134,27 @@ fn expansion_without_end_is_an_error() {
 }
 
 #[test]
-fn user_errors_and_warnings_are_passed_on() {
+fn user_errors_and_warnings_are_reported() {
     complains("#error do not\n", "#error: do not");
     complains("#warning take care\n", "#warning: take care");
     expands("#if 0\n#error no\n#endif\n#line 5 \"x\"\n# 7 \"y\"\n#pragma hh\n#pragma\na", "a");
-    complains("#pragma whatever\n", "the pragma `whatever` is not known");
+    complains("#pragma whatever\n", "unknown pragma `whatever`");
 }
 
 #[test]
-fn wrong_uses_of_macros_are_reported() {
-    complains("#define f(x) x\nf(1, 2)", "takes 1 argument and is given 2");
+fn incorrect_uses_of_macros_are_reported() {
+    complains("#define f(x) x\nf(1, 2)", "takes 1 argument, but 2 are given");
     complains("#define f(x) x\nf(1", "do not end");
     complains("#define f(x, x) x\n", "malformed");
-    complains("#define A ##\n", "`##` stands at an end");
-    complains("#define A 1\n#define A 2\n", "another meaning");
-    complains("#pragma prefx \"a\"", "the pragma `prefx` is not known");
+    complains("#define A ##\n", "`##` is at an end");
+    complains("#define A 1\n#define A 2\n", "redefined");
+    complains("#pragma prefx \"a\"", "unknown pragma `prefx`");
     complains("#pragma version A 1", "malformed");
     complains("/* a", "not closed");
 }
 
 #[test]
-fn a_semicolon_behind_a_pragma_is_a_warning() {
+fn a_semicolon_after_a_pragma_is_a_warning() {
     let text = "#pragma prefix \"x\";\n#pragma prefix \"x\" ; // again\n#pragma ID A \"IDL:a:1.0\";\n#pragma version A 1.2;\nA";
     let (events, diagnostics) = preprocessed(text);
     assert_eq!(events, ["Prefix x", "Prefix x", "Id IDL:a:1.0", "Version 1.2"]);
@@ -165,14 +165,14 @@ fn a_semicolon_behind_a_pragma_is_a_warning() {
 }
 
 #[test]
-fn a_guarded_file_is_read_again_once_its_guard_is_gone() {
+fn a_guarded_file_is_read_again_after_undef_of_its_guard() {
     let part = "#ifndef PART\n#define PART\npart\n#endif\n";
     let main = "#include \"part.idl\"\n#include \"part.idl\"\nmain\n#undef PART\n#include \"part.idl\"\n";
     assert_eq!(run(&[("main.idl", main), ("part.idl", part)]), ("part main part".to_owned(), Vec::new()));
 }
 
 #[test]
-fn what_is_guarded_may_be_included_as_often_as_one_likes() {
+fn repeated_inclusion_of_a_guarded_file_is_cheap() {
     let part = format!("#ifndef PART\n#define PART\npart\n#endif\n/*{}*/", "x".repeat(100_000));
     let main = "#include \"part.idl\"\n".repeat(5000);
     assert_eq!(run(&[("main.idl", &main), ("part.idl", &part)]), ("part".to_owned(), Vec::new()));

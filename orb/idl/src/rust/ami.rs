@@ -1,8 +1,8 @@
 //! The implied IDL of the Messaging specification (CORBA 3.3 Part 1, clause 17): `sendc_` and `sendp_` operations, reply handlers
 //! and pollers.
 //!
-//! Handlers are local: traits that the program implements, and that the ORB calls. Pollers are plain objects and no values, since
-//! they never leave the process. One-way operations have neither.
+//! Handlers are local: traits that the program implements and the ORB calls. Pollers are plain objects and
+//! not values, since they stay inside the process. One-way operations have neither.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -29,17 +29,17 @@ pub(super) fn senders(
     forms.collect()
 }
 
-/// The operation's name in implied IDL: that of an attribute says what is done to it.
+/// The operation's name in implied IDL; for an attribute with `get_` or `set_`.
 fn stem(synchronous: &Ident, method: &Method<'_>) -> String {
     let name = scope::plain(synchronous);
     match () {
         () if method.operation.starts_with("_get_") => format!("get_{name}"),
-        // The setter's Rust name begins with `set_` already.
+        // The setter's Rust name has `set_` already.
         () => name,
     }
 }
 
-/// Where the interface has such an operation already, `ami_` goes between (17.6.1).
+/// If the interface already has an operation of that name, `ami_` is inserted (17.6.1).
 fn unique(taken: &scope::Scope, prefix: &str, stem: &str) -> String {
     let mut name = format!("{prefix}{stem}");
     let mut between = String::new();
@@ -64,7 +64,7 @@ fn callback(scope: Scope<'_, '_>, method: &Method<'_>, ident: &Ident) -> TokenSt
     let received = Received::new(scope, method);
     let (pattern, names) = (received.pattern(), received.names());
     let (success, failure) = handler_names(scope, method);
-    let doc = format!(" Invokes `{}`, and has the handler told of its end.", method.operation);
+    let doc = format!(" Invokes `{}`, and passes its outcome to the handler.", method.operation);
     quote! {
         #[doc = #doc]
         #[inline]
@@ -88,7 +88,7 @@ fn polling(scope: Scope<'_, '_>, id: DefId, method: &Method<'_>, ident: &Ident) 
     let reply = method.local("reply");
     let (operation, invoked) = (&method.operation, invocation(scope, method));
     let (result, error) = (everything(scope, method), method.error(scope));
-    let doc = format!(" Invokes `{operation}`; its end is asked of the poller.");
+    let doc = format!(" Invokes `{operation}`; its outcome is collected with the poller.");
     quote! {
         #[doc = #doc]
         #[inline]
@@ -99,7 +99,7 @@ fn polling(scope: Scope<'_, '_>, id: DefId, method: &Method<'_>, ident: &Ident) 
     }
 }
 
-/// What the caller hands over: `inout` arguments are read only.
+/// The parameters of the caller: `inout` arguments are only read.
 fn parameters(scope: Scope<'_, '_>, method: &Method<'_>) -> Vec<TokenStream> {
     method.parameters_as(scope, |owned| quote! { &#owned })
 }
@@ -113,10 +113,8 @@ pub(super) fn beside(scope: Scope<'_, '_>, definition: &Definition, body: &Inter
 fn handler(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     let rt = scope.rt();
     let ident = &scope.cx.names.interface(definition.id).ami_handler;
-    let doc = format!(
-        " Is told how requests to a `{}` have ended (`AMI_{}Handler`).",
-        definition.scoped_name, definition.name
-    );
+    let doc =
+        format!(" The reply handler of requests to a `{}` (`AMI_{}Handler`).", definition.scoped_name, definition.name);
     let bases: Vec<TokenStream> = if body.bases.is_empty() {
         vec![quote! { #rt::ReplyHandler }]
     } else {
@@ -148,17 +146,14 @@ fn handler(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> T
 fn poller(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     let rt = scope.rt();
     let ident = &scope.cx.names.interface(definition.id).ami_poller;
-    let doc = format!(
-        " A request to a `{}` whose end is asked for (`AMI_{}Poller`).",
-        definition.scoped_name, definition.name
-    );
+    let doc = format!(" The poller of a request to a `{}` (`AMI_{}Poller`).", definition.scoped_name, definition.name);
     let mut taken = scope::Scope::default();
     let methods = method::flattened(scope.cx, definition.id);
     let getters = methods.iter().filter(|method| !method.oneway).map(|method| {
         let name = taken.take(&stem(&method.ident, method));
         let (result, error) = (everything(scope, method), method.error(scope));
         let operation = &method.operation;
-        let doc = format!(" What `{operation}` returned or raised, once it has; waits so many milliseconds at most.");
+        let doc = format!(" The outcome of `{operation}`; waits at most `timeout` milliseconds for it.");
         quote! {
             #[doc = #doc]
             #[inline]
@@ -182,7 +177,7 @@ fn poller(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     }
 }
 
-/// What a handler is told: the return value, then `inout` and `out` values.
+/// The arguments of a handler: the return value, then `inout` and `out` values.
 struct Received {
     names: Vec<Ident>,
     types: Vec<TokenStream>,
@@ -213,16 +208,17 @@ fn handler_names(scope: Scope<'_, '_>, method: &Method<'_>) -> (Ident, Ident) {
     let cx = scope.cx;
     let mut known = cx.handlers.borrow_mut();
     let names = known.entry(method.owner).or_insert_with(|| all_handler_names(cx, method.owner));
-    names.get(&method.operation).cloned().expect("a method is its owner's own")
+    names.get(&method.operation).cloned().expect("its owner declares each method")
 }
 
-/// Those of all operations of an interface. Where it has the name of one for failure itself, `_ami` goes before `_excep` (17.8.2).
+/// The names for all operations of an interface. If it has an operation with a failure method's name, `_ami`
+/// is inserted before `_excep` (17.8.2).
 fn all_handler_names(cx: &types::Context<'_>, interface: DefId) -> HandlerNames {
     let own = method::own(cx, interface);
     let mut taken = scope::Scope::default();
     let successes: Vec<Ident> = own.iter().map(|own| taken.take(&stem(&own.ident, own))).collect();
     let names = own.into_iter().zip(successes).map(|(own, success)| {
-        // What makes it differ from another name makes no other word of it.
+        // The name with the inserted word is unique among the others.
         let plain = scope::plain(&success);
         let plain = plain.trim_end_matches('_');
         let mut failure = format!("{plain}_excep");

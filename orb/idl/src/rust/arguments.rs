@@ -1,4 +1,4 @@
-//! How a stub writes what it sends and reads what comes back.
+//! The encoding of arguments and the decoding of results in a stub.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -8,7 +8,7 @@ use super::steps::sequence;
 use super::types::{Passing, Scope};
 use crate::model::ParameterMode;
 
-/// Texts that are sent as wide characters say so, and live as long as the call.
+/// Texts that are sent as wide characters are marked as such, and live as long as the call.
 pub(super) fn wide(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let rt = scope.rt();
     let lent = |parameter: &&Parameter<'_>| {
@@ -18,8 +18,8 @@ pub(super) fn wide(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     quote! { #( let #texts = #rt::Wide(#texts); )* }
 }
 
-/// The closure that writes the arguments. The ORB may call it again, after a location forward. `shares`: `inout` parameters are
-/// shared references.
+/// The closure that encodes the arguments. The ORB may call it again, after a location forward. `shares`:
+/// `inout` parameters are shared references.
 pub(super) fn encode(scope: Scope<'_, '_>, method: &Method<'_>, shares: bool) -> TokenStream {
     let rt = scope.rt();
     let out = method.local(if method.sends() { "out" } else { "_out" });
@@ -44,7 +44,7 @@ pub(super) fn encode(scope: Scope<'_, '_>, method: &Method<'_>, shares: bool) ->
     }
 }
 
-/// The closure that reads the results, in the order in which they are sent.
+/// The closure that decodes the results, in their order on the wire.
 pub(super) fn decode(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let rt = scope.rt();
     let results = usize::from(method.result.is_some());

@@ -23,7 +23,7 @@ pub(super) fn methods(scope: Scope<'_, '_>, methods: &[(Ident, Method<'_>)], tak
     });
     let forms: TokenStream = forms.collect();
     quote! {
-        #[doc = " As `narrow`, without waiting; the question is sent before this returns."]
+        #[doc = " As `narrow`, without waiting: the request is sent before this returns."]
         #[inline]
         pub fn #narrow(
             object: &#rt::ObjectRef,
@@ -47,7 +47,8 @@ fn form(scope: Scope<'_, '_>, method: &Method<'_>, synchronous: &Ident, ident: &
     }
 }
 
-/// Sends the request: an `AsyncReply`. Arguments are called as the parameters, `inout` ones being shared references.
+/// Sends the request: an `AsyncReply`. Arguments have the names of the parameters, `inout` ones being shared
+/// references.
 pub(super) fn invocation(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let operation = &method.operation;
     let (wide, encode) = (wide(scope, method), encode(scope, method, true));
@@ -65,11 +66,12 @@ fn docs(method: &Method<'_>, synchronous: &Ident) -> TokenStream {
     );
     let has_inouts = method.parameters.iter().any(|parameter| parameter.mode == ParameterMode::InOut);
     let more = has_inouts
-        .then(|| quote! { #[doc = " What is `inout` is returned with the results, in the order of declaration."] });
+        .then(|| quote! { #[doc = " `inout` values are returned with the results, in the order of declaration."] });
     quote! { #[doc = #line] #more }
 }
 
-/// All that comes back: the return value, then `inout` and `out` parameters in the order of declaration, as on the wire.
+/// All results: the return value, then `inout` and `out` parameters in the order of declaration, as on the
+/// wire.
 pub(super) fn everything(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let returned = method.parameters.iter().filter(|parameter| parameter.is_returned()).map(|parameter| parameter.ty);
     let types: Vec<&Type> = method.result.into_iter().chain(returned).collect();

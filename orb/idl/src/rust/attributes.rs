@@ -1,4 +1,4 @@
-//! Attributes of a type beyond what it can derive by itself: macros that the program asks for, and those of explicit padding.
+//! Additional attributes of a type: derive macros chosen by the program, and those of explicit padding.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -7,7 +7,7 @@ use super::padded;
 use super::types::Scope;
 use crate::model::Definition;
 
-/// What stands before the declaration of a struct, union, exception or enum, behind its own derives.
+/// The attributes of a struct, union, exception or enum, after its own derives.
 pub(super) fn further(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     let chosen =
         scope.cx.derives.iter().filter(|(name, _)| name.as_ref().is_none_or(|it| *it == definition.scoped_name));

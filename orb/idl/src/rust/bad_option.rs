@@ -1,11 +1,11 @@
-//! What was given for an option, and is not what it takes.
+//! The error of an invalid option value.
 
-/// The text as what it is to be: kept as text, which every thread may have.
+/// Parses the text, which is stored as text because it must be `Send`.
 pub(super) fn parse<T: syn::parse::Parse>(text: &str, expected: &'static str) -> Result<T, BadOption> {
     syn::parse_str(text).map_err(|_| BadOption { given: text.to_owned(), expected })
 }
 
-/// What was given for an option is not what it takes.
+/// The error of an invalid option value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not {expected}")]
 pub struct BadOption {

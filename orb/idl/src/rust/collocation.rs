@@ -1,7 +1,8 @@
-//! Direct collocation: stubs that call the servant's method where the object is in the same ORB.
+//! Direct collocation: stubs that call the servant's method if the object is in the same ORB.
 //!
-//! A skeleton offers itself as each of the servant traits that it implements; a stub asks for the one that declares its operation. What is
-//! called by request all the same: one-ways, operations with contexts, and those that hand over values, whose copies a request makes.
+//! A skeleton offers itself as each of the servant traits that it implements; a stub requests the one that
+//! declares its operation. One-way operations, operations with contexts, and those with values, which a
+//! request copies, still go by request.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -12,7 +13,7 @@ use super::upcall::servant_path;
 use super::{Collocation, Sides};
 use crate::model::{DefId, Definition, Interface};
 
-/// What a stub tries first.
+/// The direct call that a stub tries first.
 pub(super) fn attempt(scope: Scope<'_, '_>, method: &Method<'_>) -> Option<TokenStream> {
     if !is_wanted(scope) || !is_direct(scope, method) {
         return None;
@@ -30,7 +31,7 @@ pub(super) fn attempt(scope: Scope<'_, '_>, method: &Method<'_>) -> Option<Token
     })
 }
 
-/// What a skeleton is called as, beside it.
+/// The traits as which a skeleton can be called.
 pub(super) fn facets(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> Option<TokenStream> {
     if !is_wanted(scope) {
         return None;
@@ -51,7 +52,7 @@ pub(super) fn facets(scope: Scope<'_, '_>, definition: &Definition, body: &Inter
     Some(facets.collect())
 }
 
-/// How it offers itself: a method of the servant.
+/// The method with which it offers itself.
 pub(super) fn offer(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> Option<TokenStream> {
     if !is_wanted(scope) {
         return None;
@@ -67,7 +68,7 @@ pub(super) fn offer(scope: Scope<'_, '_>, definition: &Definition, body: &Interf
     })
 }
 
-/// Skeletons that offer themselves are kept for as long as anybody likes.
+/// Skeletons that offer themselves need an unbounded lifetime.
 pub(super) fn bound(scope: Scope<'_, '_>) -> Option<TokenStream> {
     is_wanted(scope).then(|| quote! { + 'static })
 }
@@ -87,7 +88,7 @@ fn is_wanted(scope: Scope<'_, '_>) -> bool {
     scope.cx.collocation == Collocation::Direct && scope.cx.sides == Sides::Both
 }
 
-/// Whether a call is the same with and without marshaling.
+/// Whether a call has the same effect with and without marshaling.
 fn is_direct(scope: Scope<'_, '_>, method: &Method<'_>) -> bool {
     let (model, values) = (scope.cx.model, &scope.cx.values);
     let mut types = method.parameters.iter().map(|parameter| parameter.ty).chain(method.result);
@@ -120,14 +121,15 @@ mod tests {
 
     fn rust(options: &Options) -> String {
         let files = MemoryFiles::new().with("desk.idl", IDL.replace('`', "\""));
-        let model = compile_with(&FrontEndOptions::default(), &files, Path::new("desk.idl")).expect("it is correct");
+        let model =
+            compile_with(&FrontEndOptions::default(), &files, Path::new("desk.idl")).expect("the IDL is correct");
         // At the top level nothing is imported, and long lines are broken.
         let rust = generate(&model, options).replace("::spandrel::generated", "rt");
         rust.split_whitespace().collect::<Vec<_>>().join(" ").replace("< ", "<").replace(", >", ">")
     }
 
     #[test]
-    fn stubs_try_directly_what_is_the_same_without_marshaling() {
+    fn stubs_try_direct_calls_that_need_no_marshaling() {
         let rust = rust(&Options::new().collocation(Collocation::Direct));
         let tried: Vec<&str> = rust.split("rt::direct::<").skip(1).filter_map(|rest| rest.split('"').nth(1)).collect();
         assert_eq!(tried, ["ping", "ping", "add", "_get_name"]);
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn without_being_asked_nothing_is_written() {
+    fn without_the_option_no_direct_calls_are_generated() {
         let rust = rust(&Options::new());
         assert!(!rust.contains("direct") && !rust.contains("Facet"), "{rust}");
     }

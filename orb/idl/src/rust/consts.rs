@@ -11,20 +11,20 @@ use crate::model::{Const, ConstValue, Definition, FixedValue, Primitive, Type, T
 pub(super) fn typedef(scope: Scope<'_, '_>, definition: &Definition, body: &Typedef) -> TokenStream {
     let ident = &scope.cx.names.place(definition.id).ident;
     let doc = docs::attributes(&definition.doc);
-    // An alias of an interface names the reference itself; where it is used it can be nil, as the interface can.
+    // An alias of an interface is the reference itself; uses of it can be nil, as with the interface.
     let ty = scope.target(&body.ty);
     lints::allow_complex(scope.cx, &body.ty, 0);
     let typed = typed::typedef(scope, definition, body);
     quote! { #doc pub type #ident = #ty; #typed }
 }
 
-/// What IDL leaves to the language: anything that can be shared. It is never sent.
+/// A type left to the language: anything that can be shared. It is never sent.
 pub(super) fn native(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     let ident = &scope.cx.names.place(definition.id).ident;
     let doc = docs::attributes(&definition.doc);
     let ty = match scope.cx.natives.get(&definition.scoped_name) {
         Some(ty) => {
-            let ty: syn::Type = syn::parse_str(ty).expect("checked when it was set");
+            let ty: syn::Type = syn::parse_str(ty).expect("the option was checked when it was set");
             quote! { #ty }
         }
         None => quote! { ::std::sync::Arc<dyn ::std::any::Any + Send + Sync> },
@@ -44,7 +44,7 @@ pub(super) fn constant(scope: Scope<'_, '_>, definition: &Definition, body: &Con
     quote! { #doc pub const #ident: #ty = #value; }
 }
 
-/// A constant's value of a type; also a pattern, for types that unions can switch on.
+/// A constant's value of a type; also a pattern, for types of discriminators.
 pub(super) fn literal(scope: Scope<'_, '_>, ty: &Type, value: &ConstValue) -> TokenStream {
     let rt = scope.rt();
     match value {
@@ -81,7 +81,7 @@ pub(super) fn literal(scope: Scope<'_, '_>, ty: &Type, value: &ConstValue) -> To
     }
 }
 
-/// The type in an expression: one that is written with parameters stands in angle brackets.
+/// The type in an expression: a generic type is in angle brackets.
 fn turbofish(scope: Scope<'_, '_>, ty: &Type) -> TokenStream {
     let target = scope.target(ty);
     if matches!(ty, Type::Named(_)) {
@@ -91,7 +91,7 @@ fn turbofish(scope: Scope<'_, '_>, ty: &Type) -> TokenStream {
     }
 }
 
-/// The digits of a decimal with as many behind the point as its type has. The front end has checked that they fit.
+/// The digits of a decimal with the scale of its type. The front end has checked that they fit.
 fn rescaled(value: &FixedValue, ty: &Type) -> i128 {
     let scale = if let Type::Fixed { scale, .. } = ty { *scale } else { value.scale.into() };
     let (wanted, given) = (u32::from(scale), u32::from(value.scale));
@@ -111,12 +111,12 @@ fn signed(negative: bool, literal: &Literal) -> TokenStream {
 }
 
 fn float(scope: Scope<'_, '_>, negative: bool, finite: bool, literal: impl Fn() -> Literal) -> TokenStream {
-    // The IDL may say 3.14 and mean just that.
+    // IDL may contain 3.14 literally.
     scope.cx.allow("clippy::approx_constant");
     if finite {
         signed(negative, &literal())
     } else {
-        // An overflow, which the front end reports; a literal cannot say it.
+        // An overflow, which the front end reports; a literal cannot represent it.
         let one = signed(negative, &Literal::f64_unsuffixed(1.0));
         quote! { #one / 0.0 }
     }

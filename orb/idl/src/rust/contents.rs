@@ -1,8 +1,8 @@
-//! What is written of a definition's contents, and where.
+//! The order of a definition's contents in the output.
 
 use crate::model::{DefId, Definition, DefinitionKind, Model};
 
-/// The definitions, each preceded by those made inside a struct or union: Rust has them side by side.
+/// The definitions, each preceded by those nested in a struct or union: Rust has them side by side.
 pub(super) fn flatten_structs(model: &Model, contents: &[DefId]) -> Vec<DefId> {
     let nested = |id: DefId| match &model[id].kind {
         DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => flatten_structs(model, &body.contents),

@@ -1,12 +1,12 @@
 //! IDL comments as Rust documentation.
 //!
-//! Their words are kept. What rustdoc would take for something else is defused: links and HTML that were never meant as
-//! such, indented or fenced text that would be compiled as a Rust example.
+//! Their words are kept. Unintended rustdoc markup is escaped: links and HTML, and indented or fenced text
+//! that would be compiled as a Rust example.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// More blanks than this before a line would make it a code block.
+/// The maximum indentation of a line that is not a code block.
 const MAX_INDENT: usize = 3;
 
 /// The `#[doc]` attributes of a comment; nothing for a comment without words.
@@ -15,7 +15,7 @@ pub(super) fn attributes(comment: &[String]) -> TokenStream {
     quote! { #( #[doc = #lines] )* }
 }
 
-/// The `#[doc]` attributes of a comment, or of this line for one without words.
+/// The `#[doc]` attributes of a comment, or of this line if it has no words.
 pub(super) fn or(comment: &[String], otherwise: impl FnOnce() -> String) -> TokenStream {
     let written = attributes(comment);
     if written.is_empty() {
@@ -26,7 +26,7 @@ pub(super) fn or(comment: &[String], otherwise: impl FnOnce() -> String) -> Toke
     }
 }
 
-/// The lines of a comment as Rust has them, each with its blank at the front.
+/// The lines of a comment in Rust form, each with its blank at the front.
 pub(super) fn lines(comment: &[String]) -> Vec<String> {
     let text: Vec<String> = comment.iter().map(|line| line.replace('\t', " ").trim_end().to_owned()).collect();
     let blank = |line: &String| line.is_empty();
@@ -57,10 +57,10 @@ fn fenced_to_the_end(text: &[String]) -> bool {
     text.iter().filter(|line| line.trim_start().starts_with("```")).count() % 2 == 1
 }
 
-/// Escapes what rustdoc would read as a link or as HTML, outside of `code`.
+/// Escapes text that rustdoc would interpret as a link or as HTML, outside `code`.
 fn defuse(line: &str) -> String {
     if line.matches('`').count() % 2 == 1 {
-        return escape(line); // no code that could be told from words
+        return escape(line); // unmatched quotes, so there is no code
     }
     let parts = line.split('`').enumerate();
     let parts = parts.map(|(index, part)| if index % 2 == 0 { escape(part) } else { part.to_owned() });
@@ -103,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_becomes_a_link_or_html_by_accident() {
+    fn text_is_not_interpreted_as_a_link_or_html() {
         check(" a[0] and <b>, `v[1]`", r" a\[0\] and \<b\>, `v[1]`");
         check(" see http://example.org/x.", " see `http://example.org/x`.");
         check(" an odd ` mark [x]", r" an odd \` mark \[x\]");
     }
 
     #[test]
-    fn nothing_becomes_an_example_by_accident() {
+    fn text_is_not_interpreted_as_an_example() {
         check(" Text\n\n        indented", " Text\n\n    indented");
         check(" ```\n struct X;\n ```", " ```text\n struct X;\n ```");
         check(" ```\n struct X;", " ```text\n struct X;\n ```");

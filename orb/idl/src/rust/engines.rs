@@ -1,4 +1,4 @@
-//! Which engine marshals what: chosen for everything, and otherwise for what has a name.
+//! The choice of marshaling engines: one for everything, and others by scoped name.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ pub enum Engine {
     Compiled,
     /// A table for each type, and one interpreter for all.
     Interpretive,
-    /// Both: a type begins with its table, and goes over to its code once it has been used often.
+    /// Both: a type begins with its table, and switches to its code after frequent use.
     Adaptive,
 }
 
@@ -33,7 +33,7 @@ impl FromStr for Engine {
     }
 }
 
-/// The engine of everything, and those of some modules, interfaces and types by their scoped names.
+/// The default engine, and those of some modules, interfaces and types by their scoped names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Engines {
     default: Engine,
@@ -41,7 +41,7 @@ pub(super) struct Engines {
 }
 
 impl Engines {
-    /// Takes `ENGINE` or `Scoped::Name=ENGINE`.
+    /// Accepts `ENGINE` or `Scoped::Name=ENGINE`.
     pub(super) fn choose(&mut self, choice: &str) -> Result<(), BadOption> {
         match choice.split_once('=') {
             None => self.default = choice.parse()?,
@@ -53,7 +53,7 @@ impl Engines {
         Ok(())
     }
 
-    /// The engine of what has this scoped name: that of the innermost scope around it for which one was chosen.
+    /// The engine of a definition: that of the innermost enclosing scope with a choice.
     pub(super) fn of(&self, scoped_name: &str) -> Engine {
         let mut name = scoped_name;
         loop {
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_innermost_choice_holds() {
+    fn the_innermost_choice_applies() {
         let mut engines = Engines::default();
         for choice in ["interpretive", "Bank::Account=adaptive", "::Bank::Account::Entry=compiled"] {
             engines.choose(choice).expect("an engine");

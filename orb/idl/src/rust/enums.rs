@@ -23,7 +23,7 @@ pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &
     let first = (0..variants.len()).map(|index| (index == default).then(|| quote! { #[default] }));
     let ordinals: Vec<Literal> = (0..variants.len()).map(Literal::usize_unsuffixed).collect();
     let further = attributes::further(scope, definition);
-    // What an adaptive type would go over to is no shorter way for an enumerator.
+    // Compiled code of an enumerator is no shorter than its table, so an adaptive type has no switch.
     let codec = match interpreted::engine(scope, definition.id) {
         Engine::Compiled => codec(scope, ident),
         Engine::Interpretive | Engine::Adaptive => interpreted::enumeration(scope, ident, &variants),
@@ -63,7 +63,7 @@ pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &
     }
 }
 
-/// The first enumerator, or the one that is annotated as the default (IDL 4.2, 8.3.2.2).
+/// The first enumerator, or the one annotated as the default (IDL 4.2, 8.3.2.2).
 fn default_enumerator(scope: Scope<'_, '_>, body: &Enum) -> usize {
     let is_default = |id: &DefId| {
         let annotations = &scope.cx.model[*id].annotations;

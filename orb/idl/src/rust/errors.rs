@@ -1,4 +1,4 @@
-//! What an operation may fail with: the exceptions that it raises, and system exceptions.
+//! The errors of an operation: the exceptions that it raises, and system exceptions.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -19,7 +19,7 @@ pub(super) fn error(scope: Scope<'_, '_>, method: &Method<'_>) -> Option<TokenSt
         method.raises.iter().map(|&id| taken.take(prelude::plain(&cx.names.place(id).ident.to_string()))).collect();
     let types: Vec<TokenStream> = method.raises.iter().map(|&id| scope.path(id)).collect();
     let docs = method.raises.iter().map(|&id| format!(" The exception `{}`.", cx.model[id].scoped_name));
-    let doc = format!(" What `{}` may fail with.", method.operation);
+    let doc = format!(" The errors of `{}`.", method.operation);
     let is_equal = method.raises.iter().all(|&id| cx.traits.of_definition(cx.model, id).has_partial_eq());
     let partial_eq = is_equal.then(|| quote! { , PartialEq });
     let is_local = cx.is_local(method.owner);
@@ -29,7 +29,7 @@ pub(super) fn error(scope: Scope<'_, '_>, method: &Method<'_>) -> Option<TokenSt
         #[derive(Clone, Debug #partial_eq)]
         pub enum #name {
             #( #[doc = #docs] #variants(#types), )*
-            #[doc = " A system exception: the request failed on its way, or in the ORB."]
+            #[doc = " A system exception: the request failed in transit, or in an ORB."]
             System(#rt::SystemException),
         }
         impl ::std::fmt::Display for #name {
@@ -57,7 +57,7 @@ pub(super) fn error(scope: Scope<'_, '_>, method: &Method<'_>) -> Option<TokenSt
     })
 }
 
-/// How requests are answered with it, and answers read.
+/// The encoding of the error as a reply, and its decoding.
 fn codec(
     scope: Scope<'_, '_>,
     method: &Method<'_>,

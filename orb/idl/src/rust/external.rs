@@ -1,4 +1,4 @@
-//! Definitions that another crate or module has Rust for: they are named there, and not written again.
+//! Definitions with Rust code in another crate or module: they are referenced, and not generated again.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use quote::quote;
 
 use crate::model::{DefId, DefinitionKind, Model};
 
-/// Where the Rust of each definition from a file with a module of its own is found.
+/// The Rust path of each definition from a file with a module of its own.
 #[derive(Debug, Default)]
 pub(super) struct Externals {
     modules: HashMap<DefId, TokenStream>,
 }
 
 impl Externals {
-    /// `files` are ends of paths of IDL files, and the Rust modules of what those files define. The main file is written in any
-    /// case.
+    /// `files` are suffixes of paths of IDL files, with the Rust modules of their definitions. The main file
+    /// is generated in any case.
     pub(super) fn new(model: &Model, files: &[(PathBuf, String)]) -> Self {
         let main = model.sources().files().first().map(|file| file.path.clone());
         let found = |path: &Path| {
@@ -24,7 +24,7 @@ impl Externals {
             module.parse::<TokenStream>().ok()
         };
         let modules = model.definitions().filter_map(|definition| {
-            // A module is wherever its contents are.
+            // A module is at the path of its contents.
             if matches!(definition.kind, DefinitionKind::Module(_)) {
                 return None;
             }
@@ -40,7 +40,7 @@ impl Externals {
         self.modules.contains_key(&id)
     }
 
-    /// The path of `ident`, which stands in `module` of what `id` belongs to, if that is external.
+    /// The path of `ident`, in `module` of the definition `id`, if that is external.
     pub(super) fn path(&self, id: DefId, module: &[Ident], ident: &Ident) -> Option<TokenStream> {
         let root = self.modules.get(&id)?;
         Some(quote! { #root :: #( #module:: )* #ident })

@@ -1,4 +1,4 @@
-//! Straight-line code for structs of fixed layout: each member is put where the [layout] says.
+//! Straight-line code for structs of fixed layout: each member at its offset in the [layout].
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
@@ -8,7 +8,7 @@ use super::types::Scope;
 use super::{names, padded};
 use crate::model::{DefId, Definition, Model, Primitive, Type};
 
-/// The layout of a struct, if it has one that is worth straight-line code.
+/// The layout of a struct, if straight-line code is worthwhile for it.
 pub(super) fn layout_of_struct(scope: Scope<'_, '_>, id: DefId) -> Option<Layout<DefId>> {
     let model = scope.cx.model;
     if !scope.cx.leaf_counts.is_small(id) {
@@ -71,7 +71,7 @@ pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, layout: &
     }
 }
 
-/// Whether there is a `char` in a type of fixed layout, which is a small one.
+/// Whether a type of fixed layout, which is a small one, contains a `char`.
 fn has_char(model: &Model, ty: &Type) -> bool {
     match model.resolve(ty) {
         Type::Primitive(primitive) => *primitive == Primitive::Char,
@@ -83,7 +83,7 @@ fn has_char(model: &Model, ty: &Type) -> bool {
     }
 }
 
-/// Writing, leaf after leaf, with zeros between them.
+/// Encoding, leaf after leaf, with zeros in the gaps.
 struct Puts {
     rt: TokenStream,
     end: usize,
@@ -114,7 +114,7 @@ impl Puts {
     }
 }
 
-/// The expression that reads a value.
+/// The expression that decodes a value.
 fn get(scope: Scope<'_, '_>, placed: &Placed<DefId>, outermost: bool) -> TokenStream {
     let rt = scope.rt();
     match placed {

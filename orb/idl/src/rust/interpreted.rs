@@ -1,4 +1,4 @@
-//! The line that stands for the code of a type with a table.
+//! The macro line in place of marshaling code, for types with a table.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -18,7 +18,7 @@ pub(super) fn engine(scope: Scope<'_, '_>, id: DefId) -> Engine {
     scope.cx.engines.of(&scope.cx.model[id].scoped_name)
 }
 
-/// Whether the runtime knows a table for the type: for its own and Rust's, and for those that are not compiled.
+/// Whether the runtime has a table for the type: for its own and Rust's, and for those that are not compiled.
 fn has_table(scope: Scope<'_, '_>, ty: &Type) -> bool {
     match scope.cx.model.resolve(ty) {
         Type::Sequence { element, .. } | Type::Array { element, .. } => has_table(scope, element),
@@ -37,7 +37,7 @@ pub(super) fn representation(engine: Engine) -> Option<TokenStream> {
     (engine != Engine::Compiled).then(|| quote! { #[repr(C)] })
 }
 
-/// The line that makes a struct's table and marshals by it.
+/// The line that creates a struct's table and its codec.
 pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
     let rt = scope.rt();
     let ident = &scope.cx.names.place(definition.id).ident;
@@ -47,7 +47,7 @@ pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &St
     quote! { #rt::interpret! { #adaptive struct #ident { #( #fields: #types ),* } } }
 }
 
-/// The line that makes an enum's table and marshals by it.
+/// The line that creates an enum's table and its codec.
 pub(super) fn enumeration(scope: Scope<'_, '_>, ident: &Ident, variants: &[&Ident]) -> TokenStream {
     let rt = scope.rt();
     quote! { #rt::interpret! { enum #ident { #( #variants ),* } } }

@@ -1,8 +1,9 @@
-//! Where CDR puts the parts of a fixed-size value, computed once here instead of for each value at run time.
+//! The CDR offsets of the parts of a fixed-size value, computed once here instead of for each value at run
+//! time.
 //!
-//! CDR aligns primitives to their own size, counted from the start of the message, and structs not at all (CORBA 3.3 Part 2,
-//! 9.3.1 and 9.3.2.1). So a value that starts at a multiple of its largest alignment always looks the same; that is the
-//! layout computed here. What starts elsewhere is coded member by member at run time.
+//! CDR aligns primitives to their own size, counted from the start of the message, and structs not at all
+//! (CORBA 3.3 Part 2, 9.3.1 and 9.3.2.1). So a value that starts at a multiple of its largest alignment always
+//! has the same layout, which is computed here. A value at another offset is coded member by member at run time.
 
 use std::collections::HashMap;
 
@@ -10,15 +11,15 @@ use proc_macro2::Ident;
 
 use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};
 
-/// Above this many primitives straight-line code is no longer worth its size, and a type is coded member by member.
+/// The maximum number of primitives for straight-line code; types with more are coded member by member.
 pub(super) const MAX_LEAVES: u64 = 64;
 
-/// What a fixed-size type is made of.
+/// The structure of a fixed-size type.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shape<Id> {
     /// A primitive or an enum of this many octets, aligned to as many.
     Leaf(usize),
-    /// A `fixed` of this many octets, which starts anywhere.
+    /// A `fixed` of this many octets, without alignment.
     Digits(usize),
     /// An array of so many elements.
     Array(Box<Shape<Id>>, usize),
@@ -26,7 +27,7 @@ pub(super) enum Shape<Id> {
     Struct(Id, Vec<(Ident, Shape<Id>)>),
 }
 
-/// A [`Shape`] whose leaves have found their places.
+/// A [`Shape`] with offsets of its leaves.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Placed<Id> {
     /// `size` octets at `offset`.
@@ -37,21 +38,21 @@ pub(super) enum Placed<Id> {
     Struct(Id, Vec<(Ident, Placed<Id>)>),
 }
 
-/// The places of all leaves of a value that starts at a multiple of `align`.
+/// The offsets of all leaves of a value that starts at a multiple of `align`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Layout<Id> {
     /// Alignment of the first leaf.
     pub(super) first_align: usize,
     /// The largest alignment.
     pub(super) align: usize,
-    /// From the start to the end of the last leaf.
+    /// The octets from the start to the end of the last leaf.
     pub(super) size: usize,
     /// The value.
     pub(super) root: Placed<Id>,
 }
 
 impl<Id: Clone> Shape<Id> {
-    /// How many leaves there are; saturating, because an array may have 2³² elements.
+    /// The number of leaves; saturating, because an array may have 2³² elements.
     pub(super) fn leaves(&self) -> u64 {
         match self {
             Self::Leaf(_) | Self::Digits(_) => 1,
@@ -72,7 +73,7 @@ impl<Id: Clone> Shape<Id> {
         }
     }
 
-    /// The places of its leaves, unless there are too many or none.
+    /// The offsets of its leaves, unless there are too many or none.
     pub(super) fn layout(&self) -> Option<Layout<Id>> {
         if !(1..=MAX_LEAVES).contains(&self.leaves()) {
             return None;
@@ -113,8 +114,8 @@ impl Placing {
     }
 }
 
-/// How many leaves each struct has, if it is fixed-size: known before any [`Shape`] is made, because a few lines of IDL can
-/// nest structs so that there are 2⁶⁴.
+/// The number of leaves of each struct of fixed size, computed before any [`Shape`], because a few lines of
+/// IDL can nest structs with 2⁶⁴ leaves.
 #[derive(Debug, Default)]
 pub(super) struct LeafCounts {
     structs: HashMap<DefId, Option<u64>>,
@@ -163,19 +164,19 @@ impl LeafCounts {
     }
 }
 
-/// The octets that a primitive takes, for those whose alignment is their size.
+/// The size of a primitive in octets, for those whose alignment is their size.
 pub(super) fn leaf_size(primitive: Primitive) -> Option<usize> {
     Some(match primitive {
         Primitive::Octet | Primitive::Boolean | Primitive::Char => 1,
         Primitive::Short | Primitive::UnsignedShort => 2,
         Primitive::Long | Primitive::UnsignedLong | Primitive::Float => 4,
         Primitive::LongLong | Primitive::UnsignedLongLong | Primitive::Double => 8,
-        // Sixteen octets aligned to eight (table 9.1), and a length in GIOP 1.2: not leaves in this sense.
+        // `long double` is 16 octets aligned to eight (table 9.1), `wchar` has a length in GIOP 1.2: no leaves.
         Primitive::LongDouble | Primitive::WChar => return None,
     })
 }
 
-/// The shape of a type, if all of it is fixed-size; `names` gives a struct's fields their Rust names.
+/// The shape of a fixed-size type, `None` for others; `names` returns the Rust names of a struct's fields.
 pub(super) fn shape<Id>(model: &Model, ty: &Type, names: &dyn Fn(DefId) -> (Id, Vec<Ident>)) -> Option<Shape<Id>> {
     match model.resolve(ty) {
         Type::Primitive(primitive) => leaf_size(*primitive).map(Shape::Leaf),
@@ -206,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// Says where leaves go by doing what an encoder does: pad to the leaf's size, then write.
+    /// Computes the offsets of leaves as an encoder does: pads to the leaf's size, then writes.
     fn write(shape: &Shape<()>, message: &mut Vec<Option<usize>>, next_leaf: &mut usize) {
         match shape {
             Shape::Leaf(size) | Shape::Digits(size) => {
@@ -257,7 +258,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_layout_is_what_an_encoder_writes_from_an_aligned_start(shape in shapes(), blocks in 0usize..3) {
+        fn a_layout_equals_the_encoding_from_an_aligned_start(shape in shapes(), blocks in 0usize..3) {
             let Some(layout) = shape.layout() else {
                 prop_assert!(shape.leaves() > MAX_LEAVES);
                 return Ok(());
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn bin_struct_of_the_papers_takes_24_octets() {
+    fn bin_struct_takes_24_octets() {
         let sizes = [2, 1, 4, 1, 8];
         let members = sizes.map(|size| (format_ident!("m"), Shape::Leaf(size)));
         let layout = Shape::Struct((), members.to_vec()).layout().expect("five leaves");
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_of_countless_leaves_has_no_layout_and_takes_no_time() {
+    fn a_type_with_countless_leaves_has_no_layout() {
         let inner = Shape::Array(Box::new(Shape::<()>::Leaf(1)), u32::MAX as usize);
         let outer = Shape::Array(Box::new(Shape::Array(Box::new(inner), u32::MAX as usize)), u32::MAX as usize);
         assert_eq!(outer.leaves(), u64::MAX);

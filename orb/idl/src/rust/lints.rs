@@ -1,13 +1,13 @@
-//! Lints that the code being written would trip because of what the IDL asks for, and that its reader cannot help.
+//! Lints that generated code trips because of its IDL, and that its readers cannot avoid.
 
 use super::traits::Traits;
 use super::types::Context;
 use crate::model::{DefId, DefinitionKind, Type, Union};
 
 /// Above this many levels a type may trip `clippy::type_complexity`.
-const DEEP: u32 = 4;
+const MAX_DEPTH: u32 = 4;
 
-/// Allows what clippy says of large errors. Nobody can box what the IDL made large.
+/// Allows the lint against large errors, whose size is given by the IDL.
 pub(super) fn allow_large_errors(cx: &Context<'_>, raises: &[DefId]) {
     if cx.sizes.has_large(raises) {
         cx.allow("clippy::large_enum_variant");
@@ -15,9 +15,9 @@ pub(super) fn allow_large_errors(cx: &Context<'_>, raises: &[DefId]) {
     }
 }
 
-/// Allows the lint if a type stands deep, or is deep itself.
+/// Allows the lint if a type is deeply nested, or used at a deep level.
 pub(super) fn allow_complex(cx: &Context<'_>, ty: &Type, around: u32) {
-    if around + depth(cx, ty) > DEEP {
+    if around + depth(cx, ty) > MAX_DEPTH {
         cx.allow("clippy::type_complexity");
     }
 }
@@ -37,21 +37,21 @@ fn depth(cx: &Context<'_>, ty: &Type) -> u32 {
     }
 }
 
-/// Allows what clippy says of a union whose members differ much in size.
+/// Allows the lint against unions whose members differ much in size.
 pub(super) fn allow_large_variants(cx: &Context<'_>, body: &Union) {
     if body.branches.iter().any(|branch| cx.sizes.is_large(cx.model, &branch.member.ty)) {
         cx.allow("clippy::large_enum_variant");
     }
 }
 
-/// Allows types that cannot be printed, because what they hold is known to the program alone.
+/// Allows types without `Debug`, because they contain types of the program.
 pub(super) fn allow_no_debug(cx: &Context<'_>, traits: Traits) {
     if !traits.has_debug() {
         cx.allow("missing_debug_implementations");
     }
 }
 
-/// Allows a lint that variants with a common beginning or end trip.
+/// Allows a lint that is tripped by variants with a common beginning or end.
 pub(super) fn allow_variants(cx: &Context<'_>, count: usize) {
     if count >= 3 {
         cx.allow("clippy::enum_variant_names");

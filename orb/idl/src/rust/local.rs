@@ -1,16 +1,17 @@
-//! What never leaves the process: local interfaces, native types, and whatever is made of those.
+//! Types that never leave the process: local interfaces, native types, and the types that use these.
 //!
-//! Such types have no form on the wire and are given no codec. An interface with an operation that takes or returns one can
-//! only be used where its implementation is, so it is treated as if it were declared `local` (older IDL does not say so).
+//! They have no form on the wire and no codec. An interface with an operation that takes or returns such a
+//! type can be used only in the process of its implementation, so it is treated as if it were declared
+//! `local` (older IDL omits that).
 
 use std::collections::HashSet;
 
-use super::spread::{mentioned, spread};
+use super::propagate::{for_each_used, propagate};
 use crate::model::{DefId, DefinitionKind, Model};
 
 /// The definitions without a form on the wire.
 pub(super) fn local(model: &Model) -> HashSet<DefId> {
-    spread(
+    propagate(
         model,
         |definition| match &definition.kind {
             DefinitionKind::Native => true,
@@ -24,13 +25,12 @@ pub(super) fn local(model: &Model) -> HashSet<DefId> {
                 contents.filter(|&&id| super::contents::is_method(&model[id])).for_each(|&id| uses(id));
             }
             DefinitionKind::Const(_) => {}
-            _ => mentioned(definition, uses),
+            _ => for_each_used(definition, uses),
         },
     )
 }
 
-/// The interfaces that local ones inherit from, directly or not: the traits of their implementations are part of those of the local
-/// ones.
+/// The direct and indirect bases of local interfaces: their servant traits are supertraits of the local ones.
 pub(super) fn bases(model: &Model, local: &HashSet<DefId>) -> HashSet<DefId> {
     local.iter().filter_map(|&id| model[id].as_interface()).flat_map(|body| &body.all_bases).copied().collect()
 }

@@ -1,4 +1,5 @@
-//! How a skeleton's operations are found: a table of their names with a perfect hash function, and what to do by index.
+//! Dispatch of a skeleton's operations: a table of their names with a perfect hash function, and an upcall by
+//! index.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -8,7 +9,8 @@ use super::method::Method;
 use super::names;
 use super::types::Scope;
 
-/// What a skeleton implements of the servant's interface to run operations. `run` writes what to do with `call` for one of them.
+/// The skeleton's part of the servant interface that runs operations. `run` writes the code that handles
+/// `call` for one method.
 pub(super) fn operations<'m>(
     scope: Scope<'_, '_>,
     mut methods: Vec<Method<'m>>,
@@ -48,7 +50,7 @@ pub(super) fn operations<'m>(
 fn table(scope: Scope<'_, '_>, methods: &[Method<'_>]) -> TokenStream {
     let rt = scope.rt();
     let names: Vec<&str> = methods.iter().map(|method| method.operation.as_str()).collect();
-    // Without a function they are searched; nobody knows names for which there is none.
+    // Without a hash function the table is searched; no known set of names lacks one.
     let Tables { seed, displacements, places } =
         Tables::of(&names).unwrap_or(Tables { seed: 0, displacements: Vec::new(), places: Vec::new() });
     let seed = Literal::u32_unsuffixed(seed);

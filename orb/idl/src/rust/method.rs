@@ -1,4 +1,5 @@
-//! Operations and attributes as methods: what the reference, the servant trait and the skeleton have in common.
+//! Operations and attributes as methods: the common part of the reference, the servant trait and the
+//! skeleton.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -8,7 +9,7 @@ use super::types::{self, Scope};
 use super::{docs, lints, names};
 use crate::model::{DefId, DefinitionKind, ParameterMode, Type};
 
-/// A method with all that writing it needs. An attribute is one or two of them.
+/// A method with all data needed to write it. An attribute is one or two of them.
 pub(super) struct Method<'m> {
     /// The interface that declares it.
     pub(super) owner: DefId,
@@ -20,7 +21,7 @@ pub(super) struct Method<'m> {
     pub(super) doc: &'m [String],
     pub(super) parameters: Vec<Parameter<'m>>,
     pub(super) result: Option<&'m Type>,
-    /// The parameter for the request's context, and which names of it are sent.
+    /// The parameter for the request's context, with the names that are sent.
     pub(super) context: Option<Context<'m>>,
     pub(super) raises: &'m [DefId],
     /// The error enum in the owner's module, if it raises anything.
@@ -53,12 +54,12 @@ impl Parameter<'_> {
     }
 }
 
-/// What an interface declares itself.
+/// The methods that an interface declares itself.
 pub(super) fn own<'m>(cx: &types::Context<'m>, interface: DefId) -> Vec<Method<'m>> {
     cx.model.contents(interface).iter().flat_map(|&id| methods(cx, interface, id)).collect()
 }
 
-/// What its objects offer, inherited methods first; each once.
+/// The methods of an interface's objects, inherited ones first; each once.
 pub(super) fn flattened<'m>(cx: &types::Context<'m>, interface: DefId) -> Vec<Method<'m>> {
     let bases = cx.model[interface].as_interface().map_or(&[][..], |body| &body.all_bases);
     bases.iter().chain([&interface]).flat_map(|&owner| own(cx, owner)).collect()
@@ -143,7 +144,7 @@ impl<'m> Method<'m> {
         sent.chain(self.context.iter().map(|context| &context.ident))
     }
 
-    /// What the server returns besides the result, in order.
+    /// The parameters returned by the server besides the result, in order.
     pub(super) fn outs(&self) -> impl Iterator<Item = &Parameter<'m>> {
         self.parameters.iter().filter(|parameter| parameter.mode == ParameterMode::Out)
     }
@@ -160,7 +161,7 @@ impl<'m> Method<'m> {
         quote! { fn #ident(&self, #( #parameters ),*) -> Result<#result, #error> }
     }
 
-    /// What the caller hands over, `inout` parameters as `inout` makes of their types.
+    /// The caller's arguments, with `inout` parameters in the form that `inout` makes of their types.
     pub(super) fn parameters_as(
         &self,
         scope: Scope<'_, 'm>,
@@ -181,7 +182,7 @@ impl<'m> Method<'m> {
         parameters.chain(context).collect()
     }
 
-    /// The type of the result: the return value, then the `out`s; a tuple if they are not one.
+    /// The type of the result: the return value and the `out` values; a tuple unless there is exactly one.
     pub(super) fn result(&self, scope: Scope<'_, 'm>) -> TokenStream {
         let outs = self.outs().map(|parameter| parameter.ty);
         let parts: Vec<TokenStream> = self.result.into_iter().chain(outs).map(|ty| scope.owned(ty)).collect();
@@ -209,7 +210,7 @@ impl<'m> Method<'m> {
     }
 }
 
-/// Allows what clippy says of methods with names that have a meaning to it.
+/// Allows the lints against methods whose names have a meaning to clippy.
 pub(super) fn allow_name(cx: &types::Context<'_>, method: &Ident) {
     let name = method.to_string();
     if name.starts_with("from_") || name.starts_with("into_") || name.starts_with("to_") {
@@ -223,11 +224,11 @@ pub(super) fn allow_name(cx: &types::Context<'_>, method: &Ident) {
     }
 }
 
-/// Methods of standard traits that take `&self`, and that clippy would rather see implemented than imitated.
+/// Methods of standard traits that take `&self`; clippy prefers an implementation of the trait.
 const LIKE_TRAIT_METHODS: &[&str] =
     &["as_mut", "as_ref", "borrow", "borrow_mut", "clone", "cmp", "deref", "eq", "hash", "index"];
 
-/// Nothing, the only one, or a tuple.
+/// `()`, the only part, or a tuple.
 pub(super) fn tuple<T: quote::ToTokens>(parts: &[T]) -> TokenStream {
     match parts {
         [only] => quote! { #only },

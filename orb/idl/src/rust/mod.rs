@@ -1,11 +1,12 @@
 //! The Rust back end: from a checked [`Model`] to one Rust source file.
 //!
-//! [`generate`] decides all names and modules first (`names`, `plan`), then writes each definition by itself: types and constants, the
-//! client's reference (`reference`), the server's trait and skeleton (`servant`). `output` has several threads do that and joins
-//! what they wrote. What it writes names one module of the
-//! runtime and nothing else, adds nothing to a call that the runtime does not need, and is formatted as people would.
+//! [`generate`] first decides all names and modules (`names`, `plan`). Then it writes each definition
+//! separately: types and constants, the client's reference (`reference`), the server's trait and skeleton
+//! (`servant`). `output` runs this on several threads and joins the results. Generated code names one module
+//! of the runtime and nothing else, adds nothing to a call beyond the needs of the runtime, and is formatted
+//! as by `rustfmt`.
 //!
-//! It reads no file and writes none; that belongs to `spandrel-build` and the command line.
+//! It reads and writes no files; `spandrel-build` and the command line do.
 
 mod ami;
 mod arguments;
@@ -35,13 +36,13 @@ mod padded;
 mod padding;
 mod plan;
 mod prelude;
+mod propagate;
 mod reference;
 mod scope;
 mod servant;
 mod sizes;
 mod spacing;
 mod split;
-mod spread;
 mod steps;
 mod structs;
 mod supported;
@@ -66,23 +67,24 @@ pub use options::{Collocation, Options, Sides};
 pub use split::SourceFile;
 use types::Scope;
 
-/// Writes the Rust for a model: definitions of the main file, and of all files that it includes, so that the result
-/// stands by itself.
+/// Generates the Rust for a model: the definitions of the main file and of all files that it includes, so
+/// that the result is complete.
 ///
-/// Modules keep their names in Rust case; what stands at the top level of the IDL stands at the top level of the file. The
-/// file can be included in any module, and several in one if they define different things.
+/// Modules keep their names in Rust case; top-level definitions of the IDL are at the top level of the file.
+/// The file can be included in any module, and several files in one module if they define different things.
 #[must_use]
 pub fn generate(model: &Model, options: &Options) -> String {
     output::file(model, options)
 }
 
-/// Writes the Rust for a model as [`generate`] does, into `stem`.rs and a file for each IDL module, in the folder `stem`.
+/// Generates the Rust for a model as [`generate`] does, into `stem`.rs and a file for each IDL module, in the
+/// folder `stem`.
 #[must_use]
 pub fn generate_files(model: &Model, options: &Options, stem: &str) -> Vec<SourceFile> {
     output::files(model, options, stem)
 }
 
-/// Writes a definition, without what is declared inside it if that is a Rust module.
+/// Writes a definition; its nested definitions are left out if they have a Rust module.
 fn definition(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     if scope.cx.left_out.contains(&definition.id) {
         return TokenStream::new();
@@ -98,7 +100,7 @@ fn definition(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
         DefinitionKind::Typedef(body) => consts::typedef(scope, definition, body),
         DefinitionKind::Native => consts::native(scope, definition),
         DefinitionKind::Const(body) => consts::constant(scope, definition, body),
-        // Written by the interface or enum that contains them, planned as modules, or left out.
+        // Written with the containing interface or enum, planned as modules, or left out.
         DefinitionKind::Operation(_)
         | DefinitionKind::Attribute(_)
         | DefinitionKind::Enumerator(_)
@@ -114,7 +116,7 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) ->
         return quote! { #object #typed };
     }
     let reference = reference::reference(scope, definition, body);
-    // Nobody can serve what is only announced.
+    // A forward declaration cannot be served.
     let is_served = !body.forward_only && cx.sides != Sides::Client;
     let server = is_served.then(|| {
         let skeleton = servant::skeleton(scope, definition, body);
@@ -122,7 +124,7 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) ->
         let asynchronous = cx.asynchronous.server.then(|| asynchronous::servant::both(scope, definition, body));
         quote! { #skeleton #tie #asynchronous }
     });
-    // Values and local objects implement it on either side.
+    // Values and local objects implement it on both sides.
     let is_implemented =
         body.is_abstract || cx.values.is_supported(definition.id) || cx.local_bases.contains(&definition.id);
     let servant =

@@ -1,7 +1,7 @@
-//! The Rust name and place of everything that a model defines, decided before anything is written.
+//! The Rust name and module of each definition, decided before any code is written.
 //!
-//! Within one Rust module all names differ, in whatever namespace they live; what the IDL declares is named before what
-//! is generated beside it, so that only the latter gains a `_` where both want a name.
+//! All names within one Rust module differ, in any namespace. Names declared in the IDL are assigned before
+//! generated ones, so that only the latter gain a `_` on a collision.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,10 +14,10 @@ use super::value_links::lineage;
 use super::words::{pascal, screaming, snake};
 use crate::model::{DefId, DefinitionKind, Label, Member, Model, Parameter, Union};
 
-/// A Rust module: the names of the modules around it and its own; the file's root has none.
+/// A Rust module: the names of the enclosing modules and its own; the file's root has none.
 pub(super) type ModulePath = Vec<Ident>;
 
-/// Modules may not hide Rust's primitive types, which are found by the same names, nor the runtime's.
+/// Modules may not hide Rust's primitive types, which are found by the same names, nor those of the runtime.
 const NOT_FOR_MODULES: &[&str] = &[
     "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "rt", "str", "u8", "u16", "u32", "u64",
     "u128", "usize",
@@ -26,30 +26,31 @@ const NOT_FOR_MODULES: &[&str] = &[
 /// Methods that every reference has.
 const NOT_FOR_METHODS: &[&str] = &["as_object", "narrow", "narrow_async", "unchecked_narrow"];
 
-/// Where something is, and what it is called there.
+/// The module and name of a definition.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) module: ModulePath,
     pub(super) ident: Ident,
 }
 
-/// What is generated for an interface beside its reference type.
+/// The names generated for an interface beside its reference type.
 #[derive(Clone, Debug)]
 pub(super) struct InterfaceNames {
-    /// What implementations implement; of a local interface, the interface itself.
+    /// The servant trait; of a local interface, the interface itself.
     pub(super) servant: Ident,
     /// Local interfaces have none.
     pub(super) skeleton: Ident,
-    /// The servant made of several, and the trait of what the interface adds to its bases.
+    /// The servant composed of several objects, and the trait of the operations that the interface adds to
+    /// its bases.
     pub(super) tie: Ident,
     pub(super) delegate: Ident,
     /// The asynchronous forms of servant and skeleton; local interfaces have none.
     pub(super) async_servant: Ident,
     pub(super) async_skeleton: Ident,
-    /// What is told how requests have ended, and what is asked.
+    /// The AMI reply handler, and the AMI poller.
     pub(super) ami_handler: Ident,
     pub(super) ami_poller: Ident,
-    /// The module with what is declared inside the interface, and its operations' errors.
+    /// The module with the nested definitions of the interface, and its operations' errors.
     pub(super) module: Ident,
 }
 
@@ -64,20 +65,20 @@ pub(super) struct MethodNames {
     pub(super) setter_error: Option<Ident>,
 }
 
-/// What is generated for a value type beside its trait; the module is that of [`InterfaceNames`].
+/// The names generated for a value type beside its trait; the module is that of [`InterfaceNames`].
 #[derive(Clone, Debug)]
 pub(super) struct ValueNames {
     /// The struct of its members.
     pub(super) state: Ident,
     /// The trait of its initializers.
     pub(super) factory: Ident,
-    /// The method that shows its state.
+    /// The method that returns its state.
     pub(super) state_method: Ident,
-    /// The methods that show its members, private ones too, which have none.
+    /// The methods that return its members; private members have names, too, and no method.
     pub(super) accessors: Vec<Ident>,
     /// The method that writes a custom value.
     pub(super) marshal: Option<Ident>,
-    /// Its initializers, and the error enum of each that raises anything.
+    /// Its initializers, and the error enum of each that raises exceptions.
     pub(super) initializers: Vec<(Ident, Option<Ident>)>,
 }
 
@@ -88,15 +89,15 @@ pub(super) struct Names {
     places: HashMap<DefId, Place>,
     interfaces: HashMap<DefId, InterfaceNames>,
     methods: HashMap<DefId, MethodNames>,
-    /// The functions beside typedefs.
+    /// The type code functions of typedefs.
     type_codes: HashMap<DefId, Ident>,
-    /// Rust's own names that a module uses for others.
+    /// Names of Rust's own prelude that a module redefines.
     hidden: HashMap<ModulePath, Vec<&'static str>>,
 }
 
 impl Names {
     pub(super) fn new(model: &Model, local: &HashSet<DefId>) -> Self {
-        let mut naming = Naming { model, local, names: Self::default(), done: HashSet::new() };
+        let mut naming = Namer { model, local, names: Self::default(), done: HashSet::new() };
         naming.module(model.roots(), &Vec::new());
         for definition in model.definitions() {
             naming.methods(definition.id);
@@ -104,7 +105,7 @@ impl Names {
         naming.names
     }
 
-    /// A name for a type parameter: no definition has it, nor it with a number behind.
+    /// A name for a type parameter: neither it nor it followed by a number is used by a definition.
     pub(super) fn type_parameter(&self) -> Ident {
         let is_numbered = |name: &str, of: &str| {
             name.strip_prefix(of).is_some_and(|rest| rest.bytes().all(|octet| octet.is_ascii_digit()))
@@ -115,7 +116,8 @@ impl Names {
         own(&names.into_iter().find(is_free).expect("there are more names than definitions"))
     }
 
-    /// Where a module, interface, struct, exception, enum, typedef or constant is. An enumerator's place is its variant.
+    /// The module and name of a module, interface, struct, exception, enum, typedef or constant. For an
+    /// enumerator: its variant.
     pub(super) fn place(&self, id: DefId) -> &Place {
         &self.places[&id]
     }
@@ -128,12 +130,12 @@ impl Names {
         &self.methods[&id]
     }
 
-    /// Rust's own names that mean something else in a module.
+    /// Names of Rust's own prelude that have another meaning in a module.
     pub(super) fn hidden(&self, module: &ModulePath) -> &[&'static str] {
         self.hidden.get(module).map_or(&[], Vec::as_slice)
     }
 
-    /// The function that makes a typedef's type code, in the typedef's module.
+    /// The function that returns a typedef's type code, in the typedef's module.
     pub(super) fn type_code(&self, typedef: DefId) -> &Ident {
         &self.type_codes[&typedef]
     }
@@ -150,8 +152,8 @@ impl Names {
     }
 }
 
-/// The way from one module to something in another: only `super` and names, so that it holds wherever the file is
-/// included.
+/// The path from one module to a name in another: only `super` and names, so that it is valid wherever the
+/// file is included.
 pub(super) fn path(from: &[Ident], module: &[Ident], ident: &Ident) -> TokenStream {
     let shared = from.iter().zip(module).take_while(|(ours, theirs)| ours == theirs).count();
     let up = from[shared..].iter().map(|_| format_ident!("super"));
@@ -170,7 +172,7 @@ pub(super) fn fields_in<'m>(scope: &mut Scope, members: impl IntoIterator<Item =
     members.into_iter().map(|member| scope.take(&snake(&member.name))).collect()
 }
 
-/// The variants of a union's branches, and the one for discriminators that select none, if there are any.
+/// The variants of a union's branches, and the one for discriminators that select none, if such values exist.
 pub(super) fn branches(body: &Union) -> (Vec<Ident>, Option<Ident>) {
     let mut scope = Scope::default();
     let names = body.branches.iter().map(|branch| scope.take(&pascal(&branch.member.name))).collect();
@@ -179,24 +181,24 @@ pub(super) fn branches(body: &Union) -> (Vec<Ident>, Option<Ident>) {
     (names, unlisted)
 }
 
-/// The parameter names of an operation, and the scope for further names beside them.
+/// The parameter names of an operation, and the scope for further local names.
 pub(super) fn parameters(parameters: &[Parameter]) -> (Vec<Ident>, Scope) {
     let mut scope = Scope::default();
     let names = parameters.iter().map(|parameter| scope.take(&snake(&parameter.name))).collect();
     (names, scope)
 }
 
-struct Naming<'m> {
+struct Namer<'m> {
     model: &'m Model,
-    /// What never leaves the process.
+    /// The definitions that never leave the process.
     local: &'m HashSet<DefId>,
     names: Names,
-    /// Interfaces whose methods have their names.
+    /// Interfaces whose methods are named.
     done: HashSet<DefId>,
 }
 
-impl Naming<'_> {
-    /// Names what is declared directly in a Rust module, then what is generated beside it, then goes into each.
+impl Namer<'_> {
+    /// Names the direct definitions of a Rust module, then the generated items beside them, then descends.
     fn module(&mut self, contents: &[DefId], path: &ModulePath) {
         let contents = self.with_nested(contents);
         let mut scope = Scope::reserving(NOT_FOR_MODULES);
@@ -232,7 +234,7 @@ impl Naming<'_> {
         }
     }
 
-    /// The definitions, each followed by those made inside a struct: Rust has them side by side.
+    /// The definitions, each followed by its definitions nested in a struct: in Rust they are siblings.
     fn with_nested(&self, contents: &[DefId]) -> Vec<DefId> {
         super::contents::flatten_structs(self.model, contents)
     }
@@ -297,7 +299,8 @@ impl Naming<'_> {
         self.names.interfaces.insert(id, names);
     }
 
-    /// Names the methods of an interface or value type after those of its bases, and the errors in its module.
+    /// Names the methods of an interface or value type after those of its bases, and the errors in its
+    /// module.
     fn methods(&mut self, id: DefId) {
         let is_value = self.model[id].as_value_type().is_some();
         if !(is_value || self.model[id].as_interface().is_some()) || !self.done.insert(id) {
@@ -344,7 +347,7 @@ impl Naming<'_> {
         contents.filter(|&id| super::contents::is_method(&self.model[id])).collect()
     }
 
-    /// What is declared inside an interface, and so not to be used for an error.
+    /// The names declared inside an interface, which errors may not take.
     fn names_in(&self, interface: DefId) -> Scope {
         let mut scope = Scope::default();
         for id in self.with_nested(self.model.contents(interface)) {
@@ -379,7 +382,7 @@ impl Naming<'_> {
     }
 }
 
-/// An identifier of the generator's own.
+/// An identifier chosen by the generator.
 pub(super) fn own(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }

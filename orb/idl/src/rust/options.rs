@@ -1,24 +1,24 @@
-//! What can be chosen about the generated code, and what is refused.
+//! Options of the back end, and their errors.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::bad_option::{BadOption, parse};
 use super::engines::Engines;
-use super::padding::Chosen;
+use super::padding::PaddingSelection;
 
-/// What can be chosen about the generated code.
+/// Options of the generated code.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(super) runtime: String,
     pub(super) natives: BTreeMap<String, String>,
-    pub(super) padded: Chosen,
+    pub(super) padded: PaddingSelection,
     pub(super) engines: Engines,
     pub(super) asynchronous: Asynchronous,
     pub(super) sides: Sides,
     /// Derive macros, for a definition of this scoped name or for all.
     pub(super) derives: Vec<(Option<String>, String)>,
-    /// Rust modules of what files define, by the ends of the files' paths.
+    /// Rust modules for the definitions of included files, by the last components of the files' paths.
     pub(super) externals: Vec<(PathBuf, String)>,
     /// Modules around everything, outermost first.
     pub(super) prefix: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Options {
     pub(super) collocation: Collocation,
 }
 
-/// Which asynchronous forms are written.
+/// The asynchronous forms to write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asynchronous {
     pub(super) client: bool,
@@ -40,7 +40,7 @@ impl Default for Asynchronous {
     }
 }
 
-/// Which side of interfaces is written.
+/// The side of interfaces to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sides {
     /// References that invoke, servant traits and skeletons.
@@ -48,17 +48,17 @@ pub enum Sides {
     Both,
     /// No servant traits and no skeletons.
     Client,
-    /// References without operations: they can be passed on.
+    /// References without operations, which can be passed on.
     Server,
 }
 
-/// How stubs call objects of the same ORB.
+/// The way in which stubs call objects of the same ORB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collocation {
-    /// By requests, which the object adapter dispatches in the calling thread: that needs no code.
+    /// By requests, which the object adapter dispatches in the calling thread; this needs no extra code.
     #[default]
     ThroughPoa,
-    /// The servant's method where that is the same, if the ORB is set to direct collocation, too.
+    /// By the servant's method where the effect is the same, if the ORB is also set to direct collocation.
     Direct,
 }
 
@@ -68,7 +68,7 @@ impl Default for Options {
         Self {
             runtime: "::spandrel::generated".to_owned(),
             natives: BTreeMap::new(),
-            padded: Chosen::None,
+            padded: PaddingSelection::None,
             engines: Engines::default(),
             asynchronous: Asynchronous::default(),
             sides: Sides::Both,
@@ -88,8 +88,8 @@ impl Options {
         Self::default()
     }
 
-    /// Names the runtime module by another path than `::spandrel::generated`. It must hold wherever the code is included,
-    /// so it begins with `::` or `crate::`.
+    /// Sets another path of the runtime module than `::spandrel::generated`. It must be valid wherever the
+    /// code is included, so it begins with `::` or `crate::`.
     ///
     /// # Errors
     /// If `path` is not the path of a module.
@@ -99,19 +99,21 @@ impl Options {
         Ok(self)
     }
 
-    /// Chooses the marshaling engine: `compiled` (without this), `interpretive` or `adaptive` for everything, or
-    /// `Bank::Account=interpretive` for a module, interface or type, and for all that is declared inside. What is said of
-    /// the inner one holds. Structs with explicit padding are always compiled: their memory is their encoding.
+    /// Selects the marshaling engine: `compiled` (default), `interpretive` or `adaptive` for everything, or
+    /// `Bank::Account=interpretive` for a module, interface or type with its nested definitions. The
+    /// innermost selection applies. Structs with explicit padding are always compiled: their memory is their
+    /// encoding.
     ///
     /// # Errors
-    /// If there is no such engine.
+    /// If no engine has this name.
     pub fn marshal(mut self, choice: &str) -> Result<Self, BadOption> {
         self.engines.choose(choice)?;
         Ok(self)
     }
 
-    /// Says which Rust type a `native` type is, by its scoped name, such as `PortableServer::Cookie`. The type must hold
-    /// wherever the code is included, and be `Clone`; without this it is `Arc<dyn Any + Send + Sync>`.
+    /// Sets the Rust type of a `native` type, by its scoped name, such as `PortableServer::Cookie`. The type
+    /// must be valid wherever the code is included, and be `Clone`. The default is `Arc<dyn Any + Send +
+    /// Sync>`.
     ///
     /// # Errors
     /// If `ty` is not a Rust type.
@@ -121,24 +123,25 @@ impl Options {
         Ok(self)
     }
 
-    /// Makes the padding of these structs explicit, by their scoped names, such as `Radar::Plot`: gaps between members become fields
-    /// of type `Pad`, and sequences of the struct are sent from where they lie and lent from where they were received. A
-    /// struct whose memory cannot be its encoding is left as it is, and named in the first lines of the output.
+    /// Makes the padding of these structs explicit, by their scoped names, such as `Radar::Plot`. Gaps
+    /// between members become fields of type `Pad`; sequences of the struct are sent without a copy and lent
+    /// from received messages. A struct whose memory cannot be its encoding stays unchanged, and the first
+    /// lines of the output name it.
     #[must_use]
     pub fn pad<'n>(mut self, scoped_names: impl IntoIterator<Item = &'n str>) -> Self {
         let more = scoped_names.into_iter().map(|name| name.trim_start_matches("::").to_owned());
         match &mut self.padded {
-            Chosen::All => {}
-            Chosen::Named(names) => names.extend(more),
-            Chosen::None => self.padded = Chosen::Named(more.collect()),
+            PaddingSelection::All => {}
+            PaddingSelection::Named(names) => names.extend(more),
+            PaddingSelection::None => self.padded = PaddingSelection::Named(more.collect()),
         }
         self
     }
 
-    /// Makes the padding of all structs explicit whose memory can be their encoding; see [`Options::pad`].
+    /// Makes the padding explicit of all structs whose memory can be their encoding; see [`Options::pad`].
     #[must_use]
     pub fn pad_all(mut self) -> Self {
-        self.padded = Chosen::All;
+        self.padded = PaddingSelection::All;
         self
     }
 
@@ -149,8 +152,8 @@ impl Options {
         self
     }
 
-    /// Derives this macro too, such as `serde::Serialize`: for the struct, union, exception or enum of this scoped name, or for
-    /// all. What its members need for it is the program's matter.
+    /// Adds a derive macro, such as `serde::Serialize`: to the struct, union, exception or enum of this
+    /// scoped name, or to all. The program provides the traits that members need for it.
     ///
     /// # Errors
     /// If `path` is not the path of a macro.
@@ -161,8 +164,9 @@ impl Options {
         Ok(self)
     }
 
-    /// Says where the Rust of an included file is: what files of this name (or whose path ends so) define is named in that module,
-    /// and not written again. The module was generated from the file with the same settings.
+    /// Sets the Rust module of an included file, by its name or the last components of its path. Its
+    /// definitions are named in that module and not written again. The module has to be generated from the
+    /// file with the same options.
     ///
     /// # Errors
     /// If `module` is not the path of a module; it should begin with `::` or `crate::`.
@@ -172,10 +176,10 @@ impl Options {
         Ok(self)
     }
 
-    /// Puts everything into modules, such as `control::generated`.
+    /// Puts all code into modules, such as `control::generated`.
     ///
     /// # Errors
-    /// If `modules` are no names of modules with `::` between them.
+    /// If `modules` are not module names separated by `::`.
     pub fn prefix(mut self, modules: &str) -> Result<Self, BadOption> {
         let expected = "names of modules, such as `control::generated`";
         modules.split("::").try_for_each(|name| parse::<syn::Ident>(name, expected).map(drop))?;
@@ -183,14 +187,15 @@ impl Options {
         Ok(self)
     }
 
-    /// Says what stubs do that call objects of the same ORB. Direct calls need both sides of interfaces.
+    /// Sets the way in which stubs call objects of the same ORB. Direct calls need both sides of interfaces.
     #[must_use]
     pub fn collocation(mut self, strategy: Collocation) -> Self {
         self.collocation = strategy;
         self
     }
 
-    /// Writes a tie for each interface with bases: a servant made of several objects, each of which serves a base.
+    /// Writes a tie for each interface with bases: a servant composed of several objects, each of which
+    /// serves a base.
     #[must_use]
     pub fn ties(mut self) -> Self {
         self.ties = true;
@@ -199,8 +204,8 @@ impl Options {
 }
 
 impl Options {
-    /// Whether references have a method `…_async` for each operation, which returns a future (default: yes). They are inlined, so
-    /// that a program pays for those that it calls.
+    /// Whether references have a method `…_async` for each operation, which returns a future (default: yes).
+    /// The methods are inlined, so that a program contains only those that it calls.
     #[must_use]
     pub fn asynchronous_client(mut self, wanted: bool) -> Self {
         self.asynchronous.client = wanted;

@@ -1,7 +1,7 @@
-//! The frame around generated code: modules, the attributes at the top, the first line, and formatting.
+//! The frame of generated code: modules, the attributes at the top, the first line, and formatting.
 //!
-//! Each piece of the plan is written, parsed and formatted by itself, as if its modules were around it; what is kept of it is its
-//! text. So memory is that of the text, and several threads can write.
+//! Each piece of the plan is written, parsed and formatted separately, as if inside its modules; only its
+//! text is kept. So memory use is that of the text, and several threads can write.
 
 use std::collections::BTreeSet;
 use std::num::NonZero;
@@ -15,26 +15,26 @@ use syn::{Attribute, Item, parse_quote};
 
 use super::plan::{self, Module, Part, Piece};
 use super::prelude::{self, OutsideModules};
-use super::spacing::Spaced;
+use super::spacing::SpacedText;
 use super::split::{Location, SourceFile};
 use super::types::{Context, Scope};
 use super::{Options, definition, own_errors};
 use crate::model::{DefinitionKind, Model};
 
-/// Lints that do not suit code made from somebody else's declarations: it is seldom used whole, and documented as far as
-/// the IDL is.
+/// Lints that do not suit code generated from declarations: programs seldom use all of it, and only
+/// documented IDL gives documentation.
 const ALLOWED: &[&str] = &["dead_code", "missing_docs", "unreachable_pub"];
 
-/// Stands where an implementation of a trait is given lints: those that it may trip itself.
+/// Placeholder for the lints of a trait implementation: those that it may trip itself.
 const IMPL_LINTS: &str = "#[allow(lints_of_impls)]";
 
-/// Stands where the lints go that are allowed, which are known when all is written.
+/// Placeholder for the list of allowed lints, which is known when all pieces are written.
 const LINTS: &str = "#[allow(lints)]";
 
-/// In octets; what is not used of it costs nothing.
+/// In octets; unused stack takes no memory.
 const STACK: usize = 64 << 20;
 
-/// Lints that implementations of traits may trip, which are given no others.
+/// Lints that trait implementations may trip; they get no others.
 const TRIPPED_BY_IMPLS: &[&str] = &[
     "clippy::manual_range_patterns",
     "clippy::match_like_matches_macro",
@@ -42,15 +42,15 @@ const TRIPPED_BY_IMPLS: &[&str] = &[
     "clippy::redundant_pattern_matching",
 ];
 
-/// Fewer definitions than this are not worth a thread.
+/// Below this number of definitions a thread is not worthwhile.
 const DEFINITIONS_PER_THREAD: usize = 200;
 
 /// The file's text.
 ///
 /// # Panics
-/// If what was written is not Rust, which would be a fault of this back end.
+/// If the written tokens are not Rust, which would be a bug of this back end.
 pub(super) fn file(model: &Model, options: &Options) -> String {
-    with_room(|| Joining::new(model, options, false).first(""))
+    with_enough_stack(|| Joiner::new(model, options, false).first(""))
 }
 
 /// The texts of `stem`.rs and of the files for its modules.
@@ -58,17 +58,17 @@ pub(super) fn file(model: &Model, options: &Options) -> String {
 /// # Panics
 /// As [`file`].
 pub(super) fn files(model: &Model, options: &Options, stem: &str) -> Vec<SourceFile> {
-    with_room(|| {
-        let mut joining = Joining::new(model, options, true);
+    with_enough_stack(|| {
+        let mut joining = Joiner::new(model, options, true);
         let text = joining.first(stem);
         let first = SourceFile { path: PathBuf::from(stem).with_added_extension("rs"), text };
         [first].into_iter().chain(joining.files).collect()
     })
 }
 
-/// Does it where there is room for types that nest as deep as the front end lets them: parser and formatter call themselves for
-/// each level.
-fn with_room<T: Send>(work: impl Fn() -> T + Sync) -> T {
+/// Runs `work` with enough stack for the deepest nesting that the front end accepts: parser and formatter
+/// recurse per level.
+fn with_enough_stack<T: Send>(work: impl Fn() -> T + Sync) -> T {
     thread::scope(|scope| match with_stack().spawn_scoped(scope, &work) {
         Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
         Err(_) => work(), // no thread is to be had; most types do not nest
@@ -79,17 +79,17 @@ fn with_stack() -> thread::Builder {
     thread::Builder::new().name("spandrel-idl".to_owned()).stack_size(STACK)
 }
 
-/// A piece, written.
+/// A piece as text.
 #[derive(Debug, Default)]
-struct Written {
+struct WrittenPiece {
     text: String,
     uses_runtime: bool,
 }
 
-/// All pieces written, in order, and the lints that they trip.
-fn write_all(model: &Model, options: &Options, split: bool) -> (Vec<Written>, BTreeSet<&'static str>) {
+/// The text of all pieces, in order, and the lints that they trip.
+fn write_all(model: &Model, options: &Options, split: bool) -> (Vec<WrittenPiece>, BTreeSet<&'static str>) {
     let next = AtomicUsize::new(0);
-    // Tokens and names belong to a thread: each has its own.
+    // Tokens and names are not `Send`: each thread has its own.
     let work = || {
         let cx = Context::new(model, options);
         let parts = plan::plan(&cx, split);
@@ -120,12 +120,12 @@ fn write_all(model: &Model, options: &Options, split: bool) -> (Vec<Written>, BT
     (all.into_iter().map(|(_, written)| written).collect(), lints)
 }
 
-fn write(cx: &Context<'_>, piece: &Piece) -> Written {
+fn write(cx: &Context<'_>, piece: &Piece) -> WrittenPiece {
     let scope = Scope { cx, module: &piece.path };
     let body = &cx.model[piece.id];
     let tokens = if piece.is_errors { own_errors(scope, body) } else { definition(scope, body) };
     if tokens.is_empty() {
-        return Written::default();
+        return WrittenPiece::default();
     }
     let tokens = prelude::unmark(tokens, cx.names.hidden(&piece.path));
     let uses_runtime = uses_runtime(tokens.clone());
@@ -133,15 +133,15 @@ fn write(cx: &Context<'_>, piece: &Piece) -> Written {
     if is_first(cx, piece) {
         items.iter_mut().for_each(mark);
     }
-    Written { text: formatted(items, piece.depth), uses_runtime }
+    WrittenPiece { text: formatted(items, piece.depth), uses_runtime }
 }
 
-/// Whether a piece stands at the top of the first file.
+/// Whether a piece is at the top of the first file.
 fn is_first(cx: &Context<'_>, piece: &Piece) -> bool {
     piece.path.is_empty() && cx.prefix.is_empty()
 }
 
-/// Marks an item as to be given the allowed lints, if it defines something.
+/// Marks an item for the allowed lints, if it defines something.
 fn mark(item: &mut Item) {
     if let Item::Impl(item) = item
         && item.trait_.is_some()
@@ -153,7 +153,7 @@ fn mark(item: &mut Item) {
     }
 }
 
-/// The text of items that so many modules are around.
+/// The text of items inside `depth` modules.
 fn formatted(items: Vec<Item>, depth: usize) -> String {
     let items = (0..depth).fold(items, |inner, _| {
         let mut around: syn::ItemMod = parse_quote! { mod around {} };
@@ -166,40 +166,40 @@ fn formatted(items: Vec<Item>, depth: usize) -> String {
     text[start..text.len() - end].to_owned()
 }
 
-/// Makes files of pieces.
-struct Joining<'m> {
+/// Joins pieces into files.
+struct Joiner<'m> {
     cx: Context<'m>,
     parts: Vec<Part>,
-    written: Vec<Written>,
+    written: Vec<WrittenPiece>,
     /// The attribute that allows lints.
     attribute: String,
-    /// The one for implementations of traits; nothing if they trip none.
+    /// The attribute for trait implementations; empty if they trip none.
     impl_attribute: String,
-    /// Those of modules.
+    /// The files of modules.
     files: Vec<SourceFile>,
 }
 
-impl<'m> Joining<'m> {
+impl<'m> Joiner<'m> {
     fn new(model: &'m Model, options: &'m Options, split: bool) -> Self {
         let (written, mut lints) = write_all(model, options, split);
         let cx = Context::new(model, options);
         let mut parts = plan::plan(&cx, split);
-        settle(&mut parts, &written, &mut lints);
+        derive_module_properties(&mut parts, &written, &mut lints);
         let attribute = allow(ALLOWED.iter().chain(&lints));
         let tripped: Vec<&&str> = lints.iter().filter(|lint| TRIPPED_BY_IMPLS.contains(lint)).collect();
         let impl_attribute = if tripped.is_empty() { String::new() } else { allow(tripped) };
         Self { cx, parts, written, attribute, impl_attribute, files: Vec::new() }
     }
 
-    /// The text of the first file; those of modules are left in `files`.
+    /// The text of the first file; `files` receives those of modules.
     fn first(&mut self, stem: &str) -> String {
-        let mut text = Spaced::new(header(&self.cx));
+        let mut text = SpacedText::new(header(&self.cx));
         let parts = std::mem::take(&mut self.parts);
         self.parts(&parts, &Location::first(stem), true, &mut text);
         text.finish()
     }
 
-    fn parts(&mut self, parts: &[Part], location: &Location, is_first: bool, text: &mut Spaced) {
+    fn parts(&mut self, parts: &[Part], location: &Location, is_first: bool, text: &mut SpacedText) {
         for part in parts {
             match part {
                 Part::Piece(piece) => {
@@ -212,8 +212,8 @@ impl<'m> Joining<'m> {
         }
     }
 
-    /// Adds lines, with the allowed lints where they are to be.
-    fn push(&self, lines: &str, is_first: bool, text: &mut Spaced) {
+    /// Adds lines, and replaces the placeholders by the allowed lints.
+    fn push(&self, lines: &str, is_first: bool, text: &mut SpacedText) {
         for line in lines.lines() {
             text.push(match line {
                 LINTS if is_first => &self.attribute,
@@ -223,7 +223,7 @@ impl<'m> Joining<'m> {
         }
     }
 
-    fn module(&mut self, module: &Module, location: &Location, is_first: bool, text: &mut Spaced) {
+    fn module(&mut self, module: &Module, location: &Location, is_first: bool, text: &mut SpacedText) {
         let (ident, doc) = (&module.ident, &module.doc);
         let lints = is_first.then(|| quote! { #[allow(lints)] });
         let (path, file, inside) = location.module(ident);
@@ -236,7 +236,7 @@ impl<'m> Joining<'m> {
         let header = header.strip_suffix("{}\n").map_or(header.clone(), |open| format!("{open}{{\n"));
         self.push(&header, is_first, text);
         if module.has_file {
-            let mut text = Spaced::new(self::header(&self.cx));
+            let mut text = SpacedText::new(self::header(&self.cx));
             self.contents(module, &inside, 0, &mut text);
             self.files.push(SourceFile { path: file, text: text.finish() });
         } else {
@@ -245,7 +245,7 @@ impl<'m> Joining<'m> {
         }
     }
 
-    fn contents(&mut self, module: &Module, location: &Location, depth: usize, text: &mut Spaced) {
+    fn contents(&mut self, module: &Module, location: &Location, depth: usize, text: &mut SpacedText) {
         if module.imports_runtime {
             let runtime = &self.cx.runtime;
             text.push(&formatted(vec![parse_quote! { use #runtime as rt; }], depth));
@@ -261,17 +261,17 @@ fn allow<'l>(lints: impl IntoIterator<Item = &'l &'static str>) -> String {
     below.trim_end_matches("mod below;\n").to_owned()
 }
 
-/// Finds out of modules what follows from what is in them: whether they are written at all, what they import, what lints they trip;
-/// whether there is nothing in these parts.
-fn settle(parts: &mut [Part], written: &[Written], lints: &mut BTreeSet<&'static str>) -> bool {
+/// Derives properties of modules from their contents: whether they are written at all, their imports, the
+/// lints that they trip. Returns whether these parts are all empty.
+fn derive_module_properties(parts: &mut [Part], written: &[WrittenPiece], lints: &mut BTreeSet<&'static str>) -> bool {
     let mut is_empty = true;
     for part in parts {
         is_empty &= match part {
             Part::Piece(piece) => written[piece.nth].text.is_empty(),
             Part::Module(module) => {
-                let is_empty = settle(&mut module.parts, written, lints);
+                let is_empty = derive_module_properties(&mut module.parts, written, lints);
                 let is_user = |part: &Part| matches!(part, Part::Piece(piece) if written[piece.nth].uses_runtime);
-                module.imports_runtime = !module.is_around && module.parts.iter().any(is_user);
+                module.imports_runtime = !module.is_prefix && module.parts.iter().any(is_user);
                 module.is_left_out = is_empty && !module.may_be_empty;
                 if !module.is_left_out && module.may_repeat_name {
                     lints.insert("clippy::module_inception");
@@ -283,7 +283,7 @@ fn settle(parts: &mut [Part], written: &[Written], lints: &mut BTreeSet<&'static
     is_empty
 }
 
-/// Whether tokens begin a path with `rt`, not counting modules inside, which have their own import.
+/// Whether tokens begin a path with `rt`, outside nested modules, which have their own import.
 fn uses_runtime(tokens: TokenStream) -> bool {
     let mut groups = OutsideModules::default();
     let mut behind_rt = false;
@@ -302,7 +302,7 @@ fn uses_runtime(tokens: TokenStream) -> bool {
     false
 }
 
-/// The attributes of items that define something; not those of trait implementations.
+/// The attributes of an item that defines something; `None` for trait implementations.
 fn attributes(item: &mut Item) -> Option<&mut Vec<Attribute>> {
     match item {
         Item::Mod(item) => Some(&mut item.attrs),

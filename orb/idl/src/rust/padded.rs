@@ -1,4 +1,4 @@
-//! Writes what structs with explicit padding have besides: fields for gaps, derives, and a check of where members lie.
+//! Additional code of structs with explicit padding: fields for gaps, derives, and a check of member offsets.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
@@ -8,12 +8,12 @@ use super::padding::{Kind, size_and_alignment, struct_shape};
 use super::types::Scope;
 use crate::model::DefId;
 
-/// What such a struct or enum derives besides.
+/// The additional derives of such a struct or enum.
 pub(super) fn derives(scope: Scope<'_, '_>, id: DefId) -> Option<TokenStream> {
     let kind = scope.cx.padding.has(id)?;
     let rt = scope.rt();
     let path = quote! { #rt::zerocopy };
-    // The derives do not look for `rt` where they stand.
+    // The derives do not use the local name `rt`.
     let runtime = &scope.cx.runtime;
     let text = quote! { #runtime::zerocopy }.to_string().replace(' ', "");
     let layout = (kind == Kind::Struct).then(|| quote! { #[repr(C)] });
@@ -42,7 +42,7 @@ pub(super) fn forwards(scope: Scope<'_, '_>) -> (TokenStream, TokenStream) {
     (encode_slice, lend)
 }
 
-/// Has the compiler check that each member lies where CDR puts it.
+/// A compile-time check that each member is at its CDR offset.
 pub(super) fn check(scope: Scope<'_, '_>, id: DefId) -> Option<TokenStream> {
     let cx = scope.cx;
     if !cx.padding.is_padded(id) {
@@ -61,14 +61,14 @@ pub(super) fn check(scope: Scope<'_, '_>, id: DefId) -> Option<TokenStream> {
     Some(quote! { const _: () = { #( #checks )* }; })
 }
 
-/// `pad_3: Pad::ZERO`, for each gap of a struct that is being made.
+/// `pad_3: Pad::ZERO`, for each gap in the construction of a struct.
 pub(super) fn zeros(scope: Scope<'_, '_>, id: DefId, members: &[Ident]) -> Vec<TokenStream> {
     let rt = scope.rt();
     let fields = scope.cx.padding.fields(id, members);
     fields.iter().map(|(_, field, _)| quote! { #field: #rt::Pad::ZERO }).collect()
 }
 
-/// The declarations of a struct's fields, gaps between them.
+/// The declarations of a struct's fields, including gaps.
 pub(super) fn declare(
     scope: Scope<'_, '_>,
     id: DefId,
@@ -80,7 +80,7 @@ pub(super) fn declare(
     let mut fields = Vec::new();
     let gap = |ident: Ident, octets: usize| {
         let (octets, doc) =
-            (Literal::usize_unsuffixed(octets), " Zeros: what lies between members, in memory and in messages.");
+            (Literal::usize_unsuffixed(octets), " Zeros: padding between members, in memory and in messages.");
         quote! { #[doc = #doc] pub #ident: #rt::Pad<#octets> }
     };
     for (nth, member) in declared.into_iter().enumerate() {

@@ -1,8 +1,10 @@
-//! Structs with explicit padding: their memory is their encoding, so that sequences of them are sent from where they lie.
+//! Structs with explicit padding: their memory is their encoding, so that sequences of them are sent without
+//! a copy.
 //!
-//! That holds where `repr(C)` puts every primitive where CDR puts it in a struct that starts at a multiple of its largest
-//! alignment, and where the next element of a sequence starts there too. Gaps between members become fields of type `Pad`,
-//! which holds zeros and nothing else; generated code lets the compiler check where each member lies.
+//! The condition: `repr(C)` and CDR agree on the offset of every primitive in a struct that starts at a
+//! multiple of its largest alignment, and on the start of the next element of a sequence. Gaps between
+//! members become fields of type `Pad`, which holds only zeros; generated code contains a compile-time check
+//! of each member's offset.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,17 +14,17 @@ use super::layout::{self, LeafCounts, Placed, Shape};
 use super::{names, scope};
 use crate::model::{DefId, Definition, DefinitionKind, Model, Type};
 
-/// Which structs are to have their padding explicit.
+/// The structs selected for explicit padding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Chosen {
+pub(super) enum PaddingSelection {
     #[default]
     None,
     All,
-    /// Those of these scoped names, without a leading `::`.
+    /// The structs of these scoped names, without a leading `::`.
     Named(Vec<String>),
 }
 
-impl Chosen {
+impl PaddingSelection {
     fn has(&self, definition: &Definition) -> bool {
         match self {
             Self::None => false,
@@ -32,7 +34,7 @@ impl Chosen {
     }
 }
 
-/// What a type is to explicit padding.
+/// The role of a type in explicit padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It has fields for its gaps.
@@ -44,7 +46,7 @@ pub(super) enum Kind {
 /// A gap in a struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Gap {
-    /// The member behind it; as many as there are members for the one at the end.
+    /// The index of the member after it; the number of members for the gap at the end.
     before: usize,
     offset: usize,
     octets: usize,
@@ -54,37 +56,39 @@ struct Gap {
 #[derive(Debug)]
 struct Padding {
     gaps: Vec<Gap>,
-    /// Whether the next of several starts where it does in memory. It need not within another struct, whose next member may
-    /// be aligned more than the first one of this.
+    /// Whether the next element of a sequence starts at the same offset as in memory. That need not be so
+    /// within another struct, whose next member may have a larger alignment than this struct's first one.
     is_block: bool,
 }
 
-/// What the padding of each struct looks like.
+/// The padding of each struct.
 #[derive(Debug, Default)]
 pub(super) struct PaddingTable {
     structs: HashMap<DefId, Padding>,
-    /// Those that are members of such structs.
+    /// The enums that are members of such structs.
     enums: HashSet<DefId>,
-    /// Chosen by name, and in vain.
+    /// Selected by name and not possible.
     refused: Vec<String>,
 }
 
 impl PaddingTable {
-    pub(super) fn new(model: &Model, chosen: &Chosen, leaf_counts: &LeafCounts) -> Self {
+    pub(super) fn new(model: &Model, chosen: &PaddingSelection, leaf_counts: &LeafCounts) -> Self {
         let mut table = Self::default();
         let structs = model.definitions().filter(|definition| definition.as_struct().is_some());
         for definition in structs.filter(|definition| chosen.has(definition)) {
             let shape = leaf_counts.is_small(definition.id).then(|| struct_shape(model, definition.id)).flatten();
             match shape.filter(is_block) {
                 Some(shape) => table.add(model, &shape),
-                None if matches!(chosen, Chosen::Named(_)) => table.refused.push(definition.scoped_name.clone()),
+                None if matches!(chosen, PaddingSelection::Named(_)) => {
+                    table.refused.push(definition.scoped_name.clone())
+                }
                 None => {}
             }
         }
         table
     }
 
-    /// The struct, and all that it is made of.
+    /// Adds the struct, and the structs and enums in it.
     fn add(&mut self, model: &Model, shape: &Shape<DefId>) {
         match shape {
             Shape::Leaf(_) | Shape::Digits(_) => {}
@@ -102,23 +106,23 @@ impl PaddingTable {
         self.structs.contains_key(&id)
     }
 
-    /// Whether sequences of the struct are sent from where they lie.
+    /// Whether sequences of the struct are sent without a copy.
     pub(super) fn is_block(&self, id: DefId) -> bool {
         self.structs.get(&id).is_some_and(|padding| padding.is_block)
     }
 
-    /// Structs that were chosen by name, and whose memory cannot be their encoding.
+    /// Structs that were selected by name, and whose memory cannot be their encoding.
     pub(super) fn refused(&self) -> &[String] {
         &self.refused
     }
 
-    /// Whether it is such a struct, or an enum in one; and which of both.
+    /// Whether the type has explicit padding: as such a struct, or as an enum in one.
     pub(super) fn has(&self, id: DefId) -> Option<Kind> {
         let is_enum = self.enums.contains(&id).then_some(Kind::Enum);
         self.is_padded(id).then_some(Kind::Struct).or(is_enum)
     }
 
-    /// The fields that are gaps: each with the number of the member that it stands before.
+    /// The gap fields: each with the index of the member after it.
     pub(super) fn fields(&self, id: DefId, members: &[Ident]) -> Vec<(usize, Ident, usize)> {
         let Some(Padding { gaps, .. }) = self.structs.get(&id) else { return Vec::new() };
         let mut taken = scope::Scope::default();
@@ -140,8 +144,7 @@ fn enum_within(model: &Model, ty: &Type) -> Option<DefId> {
     }
 }
 
-/// Whether memory and CDR agree on the places of all primitives, and the next element of a sequence starts where the next of
-/// an array does.
+/// Whether memory and CDR agree on the offsets of all primitives and on the start of the next element.
 fn is_block(shape: &Shape<DefId>) -> bool {
     let Some(layout) = shape.layout() else { return false };
     let mut places = Vec::new();
@@ -160,7 +163,7 @@ fn leaf_places(placed: &Placed<DefId>, places: &mut Vec<usize>) {
     }
 }
 
-/// Where `repr(C)` puts the leaves of a value at `start`.
+/// The offsets of the leaves of a value at `start` under `repr(C)`.
 fn in_memory(shape: &Shape<DefId>, start: usize, places: &mut Vec<usize>) {
     match shape {
         Shape::Leaf(_) | Shape::Digits(_) => places.push(start),
@@ -180,11 +183,11 @@ fn in_memory(shape: &Shape<DefId>, start: usize, places: &mut Vec<usize>) {
     }
 }
 
-/// What `repr(C)` makes of a type.
+/// The size and alignment of a type under `repr(C)`.
 pub(super) fn size_and_alignment(shape: &Shape<DefId>) -> (usize, usize) {
     match shape {
         Shape::Leaf(size) => (*size, *size),
-        // A whole number in memory.
+        // A `fixed` is an integer in memory.
         Shape::Digits(_) => (size_of::<i128>(), align_of::<i128>()),
         Shape::Array(element, len) => {
             let (size, align) = size_and_alignment(element);

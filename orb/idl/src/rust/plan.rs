@@ -1,4 +1,4 @@
-//! Which Rust modules there are, and what goes into each, in order.
+//! The Rust modules of a file and their contents, in order.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -14,22 +14,22 @@ use crate::model::{DefId, DefinitionKind};
 /// A part of the output.
 #[derive(Debug)]
 pub(super) enum Part {
-    /// What is written in one go.
+    /// A unit of writing.
     Piece(Piece),
     /// A module with its parts.
     Module(Module),
 }
 
-/// A definition without what is declared inside, or the errors of its operations.
+/// A definition without its nested definitions, or the errors of its operations.
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) id: DefId,
     pub(super) is_errors: bool,
-    /// Its number among all.
+    /// Its index among all pieces.
     pub(super) nth: usize,
-    /// The module that it stands in.
+    /// The module that contains it.
     pub(super) path: Rc<ModulePath>,
-    /// How many modules are around it in its file.
+    /// The number of enclosing modules in its file.
     pub(super) depth: usize,
 }
 
@@ -37,29 +37,30 @@ pub(super) struct Piece {
 #[derive(Debug)]
 pub(super) struct Module {
     pub(super) ident: Ident,
-    /// The comment on it.
+    /// Its documentation.
     pub(super) doc: Vec<String>,
     pub(super) parts: Vec<Part>,
-    /// How many modules are around it in its file.
+    /// The number of enclosing modules in its file.
     pub(super) depth: usize,
     /// Written to a file of its own.
     pub(super) has_file: bool,
-    /// Written even if there is nothing in it.
+    /// Written even if it is empty.
     pub(super) may_be_empty: bool,
-    /// Around everything, because of the option `prefix`.
-    pub(super) is_around: bool,
-    /// Not written, because there is nothing in it; settled when all is written, as is the next.
+    /// An enclosing module given by the option `prefix`.
+    pub(super) is_prefix: bool,
+    /// Not written, because it is empty; decided after all pieces are written, like the next field.
     pub(super) is_left_out: bool,
-    /// What stands in it names the runtime.
+    /// Its contents use the runtime.
     pub(super) imports_runtime: bool,
-    /// Clippy minds that a module is called as the one around it, which may be one that includes the file.
+    /// May have the name of the enclosing module, possibly of the one that includes the file: a clippy lint.
     pub(super) may_repeat_name: bool,
 }
 
-/// What is written for a model, with the modules of the option `prefix` around everything; `split` gives IDL modules files.
+/// The plan for a model, inside the modules of the option `prefix`; `split` gives IDL modules their own
+/// files.
 pub(super) fn plan(cx: &Context<'_>, split: bool) -> Vec<Part> {
     let around = if split { 0 } else { cx.prefix.len() };
-    let planning = Planning { cx, split, pieces: Cell::new(0) };
+    let planning = Planner { cx, split, pieces: Cell::new(0) };
     let inner = planning.parts(cx.model.roots(), &Rc::default(), around);
     cx.prefix.iter().enumerate().rev().fold(inner, |parts, (nth, name)| {
         let ident = syn::parse_str(name).expect("checked when it was set");
@@ -71,7 +72,7 @@ pub(super) fn plan(cx: &Context<'_>, split: bool) -> Vec<Part> {
             depth,
             has_file: split,
             may_be_empty: true,
-            is_around: true,
+            is_prefix: true,
             is_left_out: false,
             imports_runtime: false,
             may_repeat_name: false,
@@ -79,14 +80,14 @@ pub(super) fn plan(cx: &Context<'_>, split: bool) -> Vec<Part> {
     })
 }
 
-struct Planning<'c, 'm> {
+struct Planner<'c, 'm> {
     cx: &'c Context<'m>,
     split: bool,
-    /// So many so far.
+    /// The number of pieces so far.
     pieces: Cell<usize>,
 }
 
-impl Planning<'_, '_> {
+impl Planner<'_, '_> {
     fn parts(&self, contents: &[DefId], path: &Rc<ModulePath>, depth: usize) -> Vec<Part> {
         let cx = self.cx;
         let written = flatten_structs(cx.model, contents).into_iter().filter(|&id| !cx.externals.is_external(id));
@@ -124,23 +125,23 @@ impl Planning<'_, '_> {
             parts: self.parts(contents, &Rc::new(path), if self.split { 0 } else { depth + 1 }),
             depth,
             has_file: self.split,
-            // Unless all of it has its Rust elsewhere.
+            // Unless all of its definitions are external.
             may_be_empty: !contents.iter().any(|&id| cx.externals.is_external(id)),
-            is_around: false,
+            is_prefix: false,
             is_left_out: false,
             imports_runtime: false,
             may_repeat_name: may_repeat(&place.module, &place.ident),
         })
     }
 
-    /// The module that belongs to an interface or value type.
+    /// The module of an interface or value type.
     fn inside(&self, id: DefId, depth: usize) -> Part {
         let cx = self.cx;
         let path = Rc::new(cx.names.interface_module(id));
         let mut parts = self.parts(cx.model.contents(id), &path, depth + 1);
         parts.push(self.piece(id, true, &path, depth + 1));
         let name = &cx.model[id].scoped_name;
-        let line = format!(" What is declared inside `{name}`, and what its operations may fail with.");
+        let line = format!(" Definitions nested in `{name}`, and the errors of its operations.");
         let ident = cx.names.interface(id).module.clone();
         Part::Module(Module {
             may_repeat_name: may_repeat(&cx.names.place(id).module, &ident),
@@ -150,7 +151,7 @@ impl Planning<'_, '_> {
             depth,
             has_file: false,
             may_be_empty: false,
-            is_around: false,
+            is_prefix: false,
             is_left_out: false,
             imports_runtime: false,
         })
@@ -167,7 +168,7 @@ pub(super) fn pieces<'p>(parts: &'p [Part], found: &mut Vec<&'p Piece>) {
     }
 }
 
-/// Whether a module has the name of the one around it, as far as is known.
+/// Whether a module has the name of the enclosing one, as far as is known.
 fn may_repeat(around: &ModulePath, ident: &Ident) -> bool {
     around.last().is_none_or(|around| around == ident)
 }

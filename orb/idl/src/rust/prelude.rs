@@ -1,15 +1,16 @@
-//! IDL may define `Result` or `Option`; generated code means Rust's by the same word.
+//! Collisions of IDL names with Rust's prelude: IDL may define `Result` or `Option`, which generated code
+//! uses.
 //!
-//! The rest of the back end writes `Result` for Rust's own and never looks for trouble. What the IDL calls so is
-//! [`marked`] by whoever makes identifiers, and a last pass over the tokens of each module ([`unmark`]) spells Rust's own as
-//! a full path where such a mark occurs.
+//! The rest of the back end writes `Result` for Rust's own type. Identifiers from the IDL with such a name
+//! are [`marked`]; a last pass over the tokens of each module ([`unmark`]) writes Rust's own names as full
+//! paths in modules that contain a mark.
 
 use std::collections::HashSet;
 
 use proc_macro2::{Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
 
-/// What generated code takes from the prelude by its short name, and its full path. (Not what it only derives: derive
-/// macros live in a namespace of their own.)
+/// The prelude names used in generated code, with their full paths. Names used in derives only are not
+/// listed: derive macros have a namespace of their own.
 const USED: &[(&str, &[&str])] = &[
     ("Default", &["std", "default", "Default"]),
     ("Err", &["std", "result", "Result", "Err"]),
@@ -39,7 +40,7 @@ pub(super) fn is_used(name: &str) -> bool {
     USED.iter().any(|(used, _)| *used == name)
 }
 
-/// The identifier for a thing in the IDL of that name.
+/// The identifier of an IDL definition with that name.
 pub(super) fn marked(name: &str) -> Ident {
     Ident::new(&format!("{MARK}{name}"), Span::call_site())
 }
@@ -49,8 +50,9 @@ pub(super) fn plain(name: &str) -> &str {
     name.strip_prefix(MARK).unwrap_or(name)
 }
 
-/// Removes the marks from a piece of what one Rust module contains, and spells out what is hidden there: `hidden` says what other
-/// pieces define. Modules inside are left alone: names of the module around them are not seen in them.
+/// Removes the marks from a piece of a Rust module, and writes hidden prelude names in full: `hidden` lists
+/// the names defined by other pieces. Nested modules are not touched: names of the enclosing module are not
+/// visible in them.
 pub(super) fn unmark(tokens: TokenStream, hidden: &[&str]) -> TokenStream {
     let mut hidden: HashSet<String> = hidden.iter().map(|&name| name.to_owned()).collect();
     marks(tokens.clone(), &mut hidden);
@@ -72,7 +74,7 @@ fn marks(tokens: TokenStream, found: &mut HashSet<String>) {
 fn rewrite(tokens: TokenStream, hidden: &HashSet<String>) -> TokenStream {
     let mut rewritten = TokenStream::new();
     let mut groups = OutsideModules::default();
-    let mut in_path = false; // behind `::`, where a name is nobody's short name
+    let mut in_path = false; // after `::`, where a name is not a prelude name
     let mut colon = false;
     for token in tokens {
         match &token {
@@ -91,15 +93,15 @@ fn rewrite(tokens: TokenStream, hidden: &HashSet<String>) -> TokenStream {
     rewritten
 }
 
-/// Tells the braces of `mod name { … }` from all others, as tokens pass by.
+/// Distinguishes the braces of `mod name { … }` from all others, in a pass over tokens.
 #[derive(Debug, Default)]
 pub(super) struct OutsideModules {
-    /// Tokens since `mod`: 1 behind it, 2 behind the name.
+    /// Tokens since `mod`: 1 after it, 2 after the name.
     since_mod: usize,
 }
 
 impl OutsideModules {
-    /// Whether a group that comes next is anything but a module's contents.
+    /// Whether the next group is anything but a module's contents.
     pub(super) fn is_outside(&self) -> bool {
         self.since_mod != 2
     }
@@ -140,13 +142,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_short_name_is_kept_where_nothing_hides_it() {
+    fn a_short_name_is_kept_where_it_is_not_hidden() {
         let tokens = quote! { fn f(s: String) -> Result<(), E> { Ok(()) } };
         assert_eq!(unmark(tokens.clone(), &[]).to_string(), tokens.to_string());
     }
 
     #[test]
-    fn the_full_path_is_spelt_where_the_idl_has_the_name_too() {
+    fn a_full_path_is_written_where_the_idl_defines_the_name() {
         let result = marked("Result");
         let tokens = quote! {
             struct #result;

@@ -47,15 +47,15 @@ pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &In
             }
         }
         impl #ident {
-            #[doc = " Types a reference, asking the object unless the reference says; BAD_PARAM if it does not offer this interface."]
+            #[doc = " Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the object lacks it."]
             pub fn narrow(object: &#rt::ObjectRef) -> Result<Self, #rt::SystemException> {
                 object.narrow()
             }
-            #[doc = " Types a reference without asking whether the object offers this interface."]
+            #[doc = " Narrows a reference without a check that the object has this interface."]
             pub fn unchecked_narrow(object: &#rt::ObjectRef) -> Self {
                 object.unchecked_narrow()
             }
-            #[doc = " The reference without its type."]
+            #[doc = " The untyped reference."]
             #[inline]
             pub fn as_object(&self) -> &#rt::ObjectRef {
                 &self.0
@@ -67,7 +67,7 @@ pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &In
     }
 }
 
-/// Upwards: to each base, and to the untyped reference.
+/// Widening conversions: to each base, and to the untyped reference.
 fn conversions(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     let rt = scope.rt();
     let ident = &scope.cx.names.place(definition.id).ident;
@@ -92,7 +92,7 @@ fn conversions(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) 
 }
 
 fn methods(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
-    // Two bases that know nothing of each other may have methods of one Rust name.
+    // Unrelated bases may have methods with the same Rust name.
     let mut taken = scope::Scope::default();
     let flattened = method::flattened(scope.cx, definition.id);
     let named: Vec<_> = flattened.into_iter().map(|method| (taken.take_ident(&method.ident), method)).collect();
@@ -121,7 +121,7 @@ fn invocation(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     quote! { #wide self.0.invoke(#operation, #encode, #decode) #store }
 }
 
-/// What follows a successful call that has `inout` parameters: they receive their values.
+/// The code after a successful call that stores the values of `inout` parameters.
 fn store(method: &Method<'_>) -> Option<TokenStream> {
     if method.parameters.iter().all(|parameter| parameter.mode != ParameterMode::InOut) {
         return None;

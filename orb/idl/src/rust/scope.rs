@@ -1,4 +1,4 @@
-//! Names that must differ from each other, and how they are made to.
+//! Scopes of distinct names, and the resolution of collisions.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,12 +12,12 @@ use super::words::{is_keyword, is_path_keyword};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     used: HashSet<String>,
-    /// How many have wanted a name in vain, of those that many want.
+    /// The number of collisions of each name that collides often.
     wanted: HashMap<String, usize>,
 }
 
-/// More underscores than this nobody can count.
-const MOST_UNDERSCORES: usize = 3;
+/// The most underscores added to a name; after that it gets a number.
+const MAX_UNDERSCORES: usize = 3;
 
 impl Scope {
     /// A scope in which these names are taken from the start.
@@ -25,17 +25,17 @@ impl Scope {
         Self { used: names.iter().map(|&name| name.to_owned()).collect(), wanted: HashMap::new() }
     }
 
-    /// Takes `name` as it is or, where that is taken already or is no identifier, with as many `_` behind it as it needs; with a
-    /// number and `_` where it would need many.
+    /// Takes `name` as it is. Where it is taken or not an identifier, `_` is appended as often as needed;
+    /// where that would be often, a number and `_`.
     pub(super) fn take(&mut self, name: &str) -> Ident {
         let mut free = name.to_owned();
         let mut number = 0;
         while is_path_keyword(&free) || self.used.contains(&free) {
             number += 1;
-            if number <= MOST_UNDERSCORES {
+            if number <= MAX_UNDERSCORES {
                 free.push('_');
             } else {
-                let wanted = self.wanted.entry(name.to_owned()).or_insert(MOST_UNDERSCORES);
+                let wanted = self.wanted.entry(name.to_owned()).or_insert(MAX_UNDERSCORES);
                 *wanted += 1;
                 free = format!("{name}{wanted}_");
             }
@@ -54,13 +54,13 @@ impl Scope {
         self.used.contains(name)
     }
 
-    /// Keeps the name of an identifier from another scope from being given here.
+    /// Reserves the name of an identifier from another scope.
     pub(super) fn reserve(&mut self, ident: &Ident) {
         self.used.insert(plain(ident));
     }
 }
 
-/// The identifier of something in the IDL.
+/// The identifier of an IDL name.
 fn identifier(name: &str) -> Ident {
     if is_keyword(name) {
         Ident::new_raw(name, Span::call_site())

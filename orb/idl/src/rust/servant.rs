@@ -11,7 +11,7 @@ use super::upcall::{Locals, OBJECT_ID, pass, read, reply, servant_path};
 use super::{collocation, docs};
 use crate::model::{Definition, Interface};
 
-/// The servant trait, also for servants that the server keeps a share of.
+/// The servant trait, also implemented for servants in an `Arc`.
 pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     let servant = &scope.cx.names.interface(definition.id).servant;
     let implementation = &scope.cx.implementation;
@@ -20,7 +20,7 @@ pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Inte
             format!(" The local interface `{}`: its objects are shared in an `Arc`.", definition.scoped_name)
         })
     } else {
-        let line = format!(" What a server implements to offer `{}`.", definition.scoped_name);
+        let line = format!(" The servant trait of `{}`, implemented by servers.", definition.scoped_name);
         quote! { #[doc = #line] }
     };
     let bases = body.bases.iter().map(|&base| servant_path(scope, base));
@@ -98,7 +98,7 @@ fn dispatch(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     lookup::operations(scope, methods, reads, |method| run(scope, method))
 }
 
-/// One operation: read the arguments, call the servant, write what it returns.
+/// One operation: reads the arguments, calls the servant, writes its results.
 fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     if operations::goes_by_tables(scope, method) {
         return operations::run(scope, method);

@@ -1,4 +1,4 @@
-//! How large Rust types become, as far as clippy minds.
+//! Estimates of the size of Rust types, for clippy's lints on size.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};
 /// Clippy's threshold for errors is 128 octets; the estimate here may be a few too low.
 pub(super) const LARGE_ERROR: u64 = 96;
 
-/// About how many octets structs, unions and exceptions take in memory.
+/// The approximate size in octets of structs, unions and exceptions in memory.
 #[derive(Debug, Default)]
 pub(super) struct SizeTable {
     known: RefCell<HashMap<DefId, u64>>,
@@ -23,12 +23,12 @@ impl SizeTable {
         table
     }
 
-    /// True if one of the exceptions is so large that clippy minds it in a `Result`.
+    /// Whether one of the exceptions exceeds clippy's limit for the error of a `Result`.
     pub(super) fn has_large(&self, raises: &[DefId]) -> bool {
         raises.iter().any(|id| self.known.borrow().get(id).is_some_and(|&octets| octets >= LARGE_ERROR))
     }
 
-    /// True if the type is so large that clippy minds it in one variant of an enum.
+    /// Whether the type exceeds clippy's limit for one variant of an enum.
     pub(super) fn is_large(&self, model: &Model, ty: &Type) -> bool {
         self.of(model, ty) >= LARGE_ERROR
     }

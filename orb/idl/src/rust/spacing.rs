@@ -1,16 +1,16 @@
-//! Blank lines between items, which the formatter does not leave.
+//! Blank lines between items, which the formatter omits.
 
-/// A text that is given line by line, or some at a time.
+/// A text that is built from one or more lines at a time.
 #[derive(Debug)]
-pub(super) struct Spaced {
+pub(super) struct SpacedText {
     text: String,
-    /// Where the last line starts.
+    /// The offset of the last line.
     last: usize,
-    /// How much of it is not the formatter's.
+    /// The length of the header, which the formatter did not write.
     header: usize,
 }
 
-impl Spaced {
+impl SpacedText {
     /// A text that begins with these lines.
     pub(super) fn new(header: String) -> Self {
         Self { last: header.len(), header: header.len(), text: header }
@@ -27,7 +27,7 @@ impl Spaced {
             }
             self.last = self.text.len();
             if in_table {
-                // The formatter takes a macro's tokens for an expression at best.
+                // The formatter treats a macro's tokens as an expression at most.
                 self.text.push_str(&line.replace(" : ", ": "));
             } else {
                 self.text.push_str(line);
@@ -42,7 +42,7 @@ impl Spaced {
     }
 }
 
-/// Whether a blank line belongs between these two.
+/// Whether a blank line belongs between these lines.
 fn is_gap(before: &str, line: &str) -> bool {
     let line_start = line.trim_start();
     let is_table = line_start.ends_with("::interpret! {");

@@ -1,7 +1,8 @@
-//! One file for each IDL module, for people who keep generated code and read it.
+//! One file for each IDL module, for projects that keep generated code under version control.
 //!
-//! `bank.rs` declares what stands at the top level and the modules; those are in the folder `bank`, and theirs in folders of
-//! their own. Each is found by a `#[path]`, so that `bank.rs` can be a module of a program or be included in one.
+//! `bank.rs` contains the top-level definitions and declares the modules; their files are in the folder
+//! `bank`, and nested ones in subfolders. Each is found by a `#[path]`, so that `bank.rs` can be a module of
+//! a program or be included in one.
 
 use std::path::{Path, PathBuf};
 
@@ -11,28 +12,29 @@ use syn::ext::IdentExt as _;
 /// A file of generated Rust.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
-    /// Where it goes, from the folder of the first.
+    /// Its path, relative to the folder of the first file.
     pub path: PathBuf,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
-/// Where a file of generated Rust is.
+/// The location of a file of generated Rust.
 #[derive(Clone, Debug)]
 pub(super) struct Location {
-    /// Its folder, from that of the first.
+    /// Its folder, relative to that of the first file.
     folder: PathBuf,
-    /// The folder of the files of its modules, from there.
+    /// The folder of the files of its modules, relative to `folder`.
     below: PathBuf,
 }
 
 impl Location {
-    /// That of `stem`.rs.
+    /// The location of `stem`.rs.
     pub(super) fn first(stem: &str) -> Self {
         Self { folder: PathBuf::new(), below: PathBuf::from(stem) }
     }
 
-    /// The path of the file of a module, as the file here is to name it; from the folder of the first; and where that is.
+    /// Returns the `#[path]` of a module's file as written in this file, its path relative to the first
+    /// file's folder, and its location.
     pub(super) fn module(&self, ident: &Ident) -> (String, PathBuf, Self) {
         let name = ident.unraw().to_string();
         let file = self.below.join(&name).with_added_extension("rs");

@@ -1,4 +1,4 @@
-//! Structs and exceptions: the type, and how it is coded member by member.
+//! Structs and exceptions: the type, and its codec, member by member.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -13,8 +13,8 @@ use crate::model::{Definition, Struct};
 /// Structs with more members than this are coded by a call.
 const MAX_INLINE: usize = 12;
 
-/// More terms than this are not added up in one sum.
-const MOST_TERMS: usize = 64;
+/// The most terms in one sum.
+const MAX_TERMS: usize = 64;
 
 /// A struct with its codec.
 pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
@@ -36,7 +36,7 @@ pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &St
     quote! { #declared #check #codec #fixed #typed }
 }
 
-/// An exception: a struct that is an error too. Its repository id is not part of its value.
+/// An exception: a struct that implements `Error`. Its repository id is not part of its value.
 pub(super) fn exception(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
     let rt = scope.rt();
     let traits = scope.cx.traits.of_definition(scope.cx.model, definition.id).of_exception();
@@ -100,19 +100,19 @@ fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, der
     quote! { #doc #derive #representation #further pub struct #ident { #( #members ),* } }
 }
 
-/// How many octets a value with members of these types has at least. Those of very many are added up in groups: compilers go through a
-/// sum as deep as it has terms.
-pub(super) fn least_octets(scope: Scope<'_, '_>, types: &[TokenStream]) -> TokenStream {
+/// The minimum encoded size of a value with members of these types, in octets. Long sums are split into
+/// groups, because compilers recurse once per term.
+pub(super) fn min_octets(scope: Scope<'_, '_>, types: &[TokenStream]) -> TokenStream {
     let rt = scope.rt();
     let terms: Vec<TokenStream> = types.iter().map(|ty| quote! { <#ty as #rt::Decode>::MIN_OCTETS }).collect();
     sum(terms)
 }
 
 fn sum(mut terms: Vec<TokenStream>) -> TokenStream {
-    while terms.len() > MOST_TERMS {
-        terms = terms.chunks(MOST_TERMS).map(|group| quote! { ( #( #group )+* ) }).collect();
+    while terms.len() > MAX_TERMS {
+        terms = terms.chunks(MAX_TERMS).map(|group| quote! { ( #( #group )+* ) }).collect();
     }
-    // What has no members is still counted as an element.
+    // An empty struct still counts as an element.
     if terms.is_empty() {
         quote! { 1 }
     } else {
@@ -128,7 +128,7 @@ fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed:
     let encode = sequence(&fields, |field| quote! { #rt::Encode::encode(&self.#field, out) });
     let (out, input) = if fields.is_empty() { (names::own("_out"), names::own("_input")) } else { (out, input) };
     let types: Vec<TokenStream> = body.members.iter().map(|member| scope.owned(&member.ty)).collect();
-    let least = least_octets(scope, &types);
+    let least = min_octets(scope, &types);
     let inline = (is_fixed || fields.len() <= MAX_INLINE).then(|| quote! { #[inline] });
     let (encode_slice, decode_vec) = if is_fixed { fixed::forwards(scope) } else { Default::default() };
     let is_block = scope.cx.padding.is_block(definition.id);

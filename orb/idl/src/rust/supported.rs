@@ -1,16 +1,17 @@
-//! What has no Rust form: components and their like, and whatever is made of those.
+//! Definitions without a Rust form: components and similar constructs, and the definitions that use them.
 //!
-//! They are left out whole, so that the rest of a file is usable; the first lines of the generated file name them.
+//! They are left out entirely, so that the rest of a file is usable; the first lines of the generated file
+//! name them.
 
 use std::collections::HashSet;
 
-use super::spread::{mentioned, named, spread};
+use super::propagate::{for_each_used, named, propagate};
 use crate::model::{DefId, Definition, DefinitionKind, Model};
 
 /// The definitions to leave out.
 pub(super) fn left_out(model: &Model) -> HashSet<DefId> {
     let is_unmapped = |definition: &Definition| matches!(definition.kind, DefinitionKind::Unmapped(_));
-    spread(model, is_unmapped, |definition, uses| {
+    propagate(model, is_unmapped, |definition, uses| {
         definition.parent.iter().filter(|&&parent| is_unmapped(&model[parent])).for_each(|&parent| uses(parent));
         let methods =
             || model.contents(definition.id).iter().copied().filter(|&id| super::contents::is_method(&model[id]));
@@ -25,7 +26,7 @@ pub(super) fn left_out(model: &Model) -> HashSet<DefId> {
                 }
             }
             DefinitionKind::ValueBox(body) => named(&body.ty, uses),
-            _ => mentioned(definition, uses),
+            _ => for_each_used(definition, uses),
         }
     })
 }

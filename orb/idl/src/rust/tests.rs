@@ -1,4 +1,4 @@
-//! What the back end makes of small files: whole outputs as snapshots, single facts as lines that must occur.
+//! Output of the back end for small files: whole outputs as snapshots, details as lines that must occur.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ mod values;
 
 #[track_caller]
 fn rust_of(name: &str, idl: &str) -> String {
-    // The asynchronous forms have tests of their own.
+    // The asynchronous forms have separate tests.
     rust_with(&Options::default().asynchronous_client(false), name, idl)
 }
 
@@ -23,7 +23,7 @@ fn rust_with(options: &Options, name: &str, idl: &str) -> String {
     }
 }
 
-/// Checks that lines occur in this order; blanks at their ends and breaks between them do not matter.
+/// Checks that lines occur in this order; leading and trailing blanks and line breaks are ignored.
 #[track_caller]
 fn check(idl: &str, lines: &[&str]) {
     let rust = rust_of("test.idl", idl);
@@ -78,7 +78,7 @@ fn a_whole_file() {
 }
 
 #[test]
-fn at_the_top_level_nothing_is_imported_so_that_files_can_stand_side_by_side() {
+fn top_level_definitions_import_nothing() {
     let rust = rust_of("top.idl", "struct Pair { long a; octet b; }; interface Top { void go(in Pair p); };");
     assert!(!rust.contains("use "), "{rust}");
     insta::assert_snapshot!(rust);
@@ -178,7 +178,7 @@ fn modules_do_not_hide_primitive_types() {
 }
 
 #[test]
-fn a_servant_type_parameter_is_no_type_of_the_idl() {
+fn a_servant_type_parameter_avoids_idl_names() {
     check("struct S { long x; }; interface I { void f(in S s); };", &["pub struct ISkeleton<Sx>(pub Sx);"]);
 }
 
@@ -191,7 +191,7 @@ fn a_client_has_the_servant_traits_that_local_interfaces_inherit() {
 }
 
 #[test]
-fn each_type_has_its_position() {
+fn each_position_has_its_rust_type() {
     check(
         "interface I { enum E { a, b }; struct P { long x; }; typedef sequence<octet> Blob; typedef string<4> Four;
            typedef sequence<long, 3> Three; typedef long Grid[2][3];
@@ -209,7 +209,7 @@ fn each_type_has_its_position() {
 }
 
 #[test]
-fn nil_is_possible_wherever_a_reference_is_kept() {
+fn stored_references_may_be_nil() {
     check(
         "interface I {}; typedef I Alias; typedef sequence<Alias> Aliases; struct S { I one; Alias a; Object o; I many[2]; };",
         &[
@@ -224,7 +224,7 @@ fn nil_is_possible_wherever_a_reference_is_kept() {
 }
 
 #[test]
-fn parameters_do_not_collide_with_what_is_generated_around_them() {
+fn parameters_do_not_collide_with_generated_locals() {
     check(
         "interface I { long f(in long _out, inout long input, in long call, out long result, in long error); };",
         &[
@@ -314,7 +314,7 @@ fn large_or_variable_structs_are_coded_member_by_member() {
 }
 
 #[test]
-fn what_two_exceptions_share_is_told_apart() {
+fn exceptions_with_equal_names_get_distinct_variants() {
     check(
         "module A { exception Failed {}; }; module B { exception Failed {}; }; exception System {};
          interface I { void f() raises (A::Failed, B::Failed, System); };",
@@ -371,7 +371,7 @@ fn inherited_operations_come_once_and_references_convert_upwards() {
 }
 
 #[test]
-fn an_interface_that_is_only_announced_can_be_referred_to() {
+fn a_forward_declared_interface_can_be_referred_to() {
     let rust = rust_of("f.idl", "interface Later; struct S { Later l; };");
     assert!(rust.contains("pub struct Later(") && !rust.contains("LaterServant"), "{rust}");
 }
@@ -386,7 +386,7 @@ fn reopened_modules_become_one() {
 }
 
 #[test]
-fn structs_that_double_with_each_line_are_no_trouble() {
+fn structs_of_exponential_size_are_written_in_linear_time() {
     let doubling = |at: u32| format!("struct S{} {{ S{at} a; S{at} b; }};", at + 1);
     let idl: String = std::iter::once("struct S0 { octet o; };".to_owned()).chain((0..27).map(doubling)).collect();
     let rust =
@@ -412,7 +412,7 @@ proptest::proptest! {
                interface {derived} : {base} {{ attribute {other} {second}; oneway void {parameter}(); }}; }};"
         );
         let files = MemoryFiles::new().with("names.idl", idl);
-        // Many such names collide in IDL already, or are keywords there; of those that do not, all must be Rust.
+        // Many such names collide in IDL or are keywords there; each accepted set must give valid Rust.
         if let Ok(model) = compile_with(&FrontEndOptions::default(), &files, Path::new("names.idl")) {
             proptest::prop_assert!(generate(&model, &Options::default()).contains("Skeleton"));
         }

@@ -1,7 +1,8 @@
-//! Ties: servants that pass their operations on to several objects.
+//! Ties: servants that delegate their operations to several objects.
 //!
-//! An interface with several bases is often served by objects that serve the bases already. Its tie is one servant made of
-//! those, each of which answers the operations of its base, and of one more for what the interface adds.
+//! An interface with several bases is often served by objects that already serve the bases. Its tie is one
+//! servant composed of them, each of which serves the operations of its base, and of one more for the
+//! operations that the interface adds.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -11,16 +12,16 @@ use super::types::Scope;
 use super::{scope, words};
 use crate::model::{DefId, Definition, Interface};
 
-/// One of the objects behind a tie.
+/// One of the objects of a tie.
 struct Part {
-    /// The base that it serves; none for the one that serves what the interface itself declares.
+    /// The base that it serves; `None` for the object that serves the interface's own operations.
     base: Option<DefId>,
     parameter: Ident,
     field: Ident,
     bound: TokenStream,
 }
 
-/// The tie of an interface that has bases; nothing for one without.
+/// The tie of an interface with bases; `None` without bases.
 pub(super) fn tie(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     if body.bases.is_empty() || body.forward_only {
         return TokenStream::new();
@@ -35,11 +36,11 @@ pub(super) fn tie(scope: Scope<'_, '_>, definition: &Definition, body: &Interfac
     let (parameters, fields): (Vec<&Ident>, Vec<&Ident>) =
         parts.iter().map(|part| (&part.parameter, &part.field)).unzip();
     let docs = parts.iter().map(|part| match part.base {
-        Some(base) => format!(" Serves what `{}` declares.", cx.model[base].scoped_name),
-        None => format!(" Serves what `{}` itself declares.", definition.scoped_name),
+        Some(base) => format!(" Serves the operations of `{}`.", cx.model[base].scoped_name),
+        None => format!(" Serves the operations declared in `{}` itself.", definition.scoped_name),
     });
     let line =
-        format!(" One servant of `{}` made of several objects, each of which serves a part.", definition.scoped_name);
+        format!(" A servant of `{}` composed of several objects, each of which serves a part.", definition.scoped_name);
     let all = body.all_bases.iter().copied().chain([definition.id]);
     let implemented = all.map(|interface| implementation(scope, definition, &parts, interface));
     quote! {
@@ -69,7 +70,7 @@ fn parts(scope: Scope<'_, '_>, definition: &Definition, body: &Interface, has_ow
     parts
 }
 
-/// The trait of what the interface itself declares, without its bases.
+/// The trait of the interface's own operations, without those of its bases.
 fn own_trait(
     scope: Scope<'_, '_>,
     definition: &Definition,
@@ -79,7 +80,7 @@ fn own_trait(
     if own.is_empty() {
         return None;
     }
-    let line = format!(" What `{}` itself declares, without its bases.", definition.scoped_name);
+    let line = format!(" The operations declared in `{}` itself, without those of its bases.", definition.scoped_name);
     let methods = own.iter().map(|method| {
         let (doc, signature) = (method.docs(), method.signature(scope, &method.ident));
         quote! { #doc #signature; }
@@ -87,11 +88,11 @@ fn own_trait(
     Some(quote! { #[doc = #line] pub trait #delegate: Send + Sync { #( #methods )* } })
 }
 
-/// The servant trait of the interface or of one of its bases, by the part that serves it.
+/// The servant trait of the interface or of one of its bases, implemented by the part that serves it.
 fn implementation(scope: Scope<'_, '_>, definition: &Definition, parts: &[Part], interface: DefId) -> TokenStream {
     let cx = scope.cx;
     let bases_of = |id: DefId| cx.model[id].as_interface().map_or(&[][..], |body| &body.all_bases);
-    // What several bases share is served by the first of them.
+    // A base common to several bases is served by the first of them.
     let serves = |part: &&Part| match part.base {
         Some(base) => base == interface || bases_of(base).contains(&interface),
         None => interface == definition.id,

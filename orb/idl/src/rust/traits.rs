@@ -1,4 +1,4 @@
-//! Which of Rust's own traits a type can derive, following from what its members can.
+//! The standard Rust traits that a type can derive, computed from those of its members.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};
 /// Arrays longer than this have no `Default`.
 const MAX_DEFAULT_ARRAY: u32 = 32;
 
-/// What a type implements besides `Clone`, which all do.
+/// The traits implemented by a type besides `Clone`, which all implement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Traits {
     debug: bool,
@@ -41,7 +41,7 @@ impl Traits {
     const REFERENCE: Self = Self { copy: false, hash: false, partial_ord: false, ord: false, ..Self::ALL };
     /// `any`: empty by default, and equal to one of the same type and value.
     const ANY: Self = Self { eq: false, ..Self::REFERENCE };
-    /// What this process alone knows: a share of a servant, or a type that the program makes.
+    /// A type known only to this process: a local object, or a type defined by the program.
     const LOCAL: Self = Self { debug: false, partial_eq: false, ..Self::ANY };
 
     fn and(self, other: Self) -> Self {
@@ -57,12 +57,12 @@ impl Traits {
         }
     }
 
-    /// For what errors are, which nobody wants copied or made from nothing.
+    /// For exceptions: neither `Copy` nor `Default`.
     pub(super) fn of_exception(self) -> Self {
         Self { copy: false, default: false, ..self }
     }
 
-    /// For what implements `Default` by hand.
+    /// For types with a manual implementation of `Default`.
     pub(super) fn without_default(self) -> Self {
         Self { default: false, ..self }
     }
@@ -107,8 +107,8 @@ pub(super) struct TraitTable {
 }
 
 impl TraitTable {
-    /// Begins with everything for everyone and takes away what members deny, until nothing changes: that is right for
-    /// types that contain themselves too.
+    /// Starts with all traits for all definitions and removes those that members lack, until nothing changes.
+    /// That is correct for recursive types, too.
     pub(super) fn new(model: &Model, local: &HashSet<DefId>) -> Self {
         let composed = || model.definitions().filter(|definition| is_composed(&definition.kind));
         let mut table = Self { known: local.iter().map(|&id| (id, Traits::LOCAL)).collect() };
@@ -125,7 +125,7 @@ impl TraitTable {
         }
     }
 
-    /// Those of a definition: a struct, union, exception or anything else that is a type.
+    /// The traits of a struct, union, exception or other type.
     pub(super) fn of_definition(&self, model: &Model, id: DefId) -> Traits {
         match &model[id].kind {
             DefinitionKind::Enum(_) => Traits::ALL,
@@ -134,7 +134,7 @@ impl TraitTable {
         }
     }
 
-    /// Those of the state of a value type.
+    /// The traits of the state of a value type.
     pub(super) fn of_value(&self, model: &Model, id: DefId) -> Traits {
         let Some(body) = model[id].as_value_type() else { return Traits::REFERENCE };
         let own = self.of_state(model, body.members.iter().map(|state| &state.member.ty));
@@ -144,7 +144,7 @@ impl TraitTable {
         }
     }
 
-    /// Those of what has members of these types and may hold links to values.
+    /// The traits of a struct with members of these types, which may be links to values.
     pub(super) fn of_state<'t>(&self, model: &Model, types: impl IntoIterator<Item = &'t Type>) -> Traits {
         let none = Traits { copy: false, hash: false, partial_ord: false, ord: false, ..Traits::ALL };
         types.into_iter().map(|ty| self.of(model, ty)).fold(none, Traits::and)
@@ -169,7 +169,7 @@ impl TraitTable {
         }
     }
 
-    /// What the members of a struct or union leave it.
+    /// The traits that the members of a struct or union allow.
     fn composed(&self, model: &Model, kind: &DefinitionKind) -> Traits {
         match kind {
             DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => {
@@ -178,7 +178,7 @@ impl TraitTable {
             }
             DefinitionKind::Union(body) => {
                 let branches = body.branches.iter().map(|branch| self.of(model, &branch.member.ty));
-                // Without a member there is nothing to be made; otherwise the first is.
+                // The default is a union without a member if possible, otherwise the first member's.
                 let empty = names::branches(body).1.is_some();
                 let first = branches.clone().next().is_some_and(|first| first.default);
                 let all = branches.fold(Traits::ALL, Traits::and);

@@ -1,7 +1,7 @@
-//! Type codes: what a value's type says of itself when it travels in an `any`.
+//! Type codes: the description of a type that an `any` carries.
 //!
-//! Each generated type implements `Typed`; a typedef, which in Rust is no type of its own, has a function beside it. Both
-//! make the type code once and keep it.
+//! Each generated type implements `Typed`; a typedef, which is not a distinct type in Rust, has a function
+//! beside it. Both create the type code once and keep it.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -33,7 +33,7 @@ fn composed(scope: Scope<'_, '_>, definition: &Definition, members: &[Member], b
     recursive(scope, definition, &quote! { #rt::TypeCode::#builder(#id, #name, #members) })
 }
 
-/// `Typed` for a union. A branch of several labels is as many members (CORBA 3.3 Part 1, 8.11.2).
+/// `Typed` for a union. A branch with several labels gives several members (CORBA 3.3 Part 1, 8.11.2).
 pub(super) fn union(scope: Scope<'_, '_>, definition: &Definition, body: &Union) -> TokenStream {
     let (rt, id, name) = (scope.rt(), &definition.repository_id, &definition.name);
     let discriminator = type_code(scope, &body.discriminator);
@@ -116,7 +116,8 @@ pub(super) fn typedef(scope: Scope<'_, '_>, definition: &Definition, body: &Type
     let (rt, id, name) = (scope.rt(), &definition.repository_id, &definition.name);
     let function = scope.cx.names.type_code(definition.id);
     let content = type_code(scope, &body.ty);
-    let doc = format!(" The type code of `{}`, which is not that of the type it names.", definition.scoped_name);
+    let doc =
+        format!(" The type code of the alias `{}`, distinct from that of the aliased type.", definition.scoped_name);
     quote! {
         #[doc = #doc]
         pub fn #function() -> #rt::TypeCode {
@@ -165,7 +166,7 @@ fn typed(scope: Scope<'_, '_>, ty: &Type) -> TokenStream {
     quote! { <#target as #rt::Typed>::type_code() }
 }
 
-/// A slice; one without elements says of what.
+/// A slice; an empty one has its element type written out.
 fn list(items: impl Iterator<Item = TokenStream>, of: &TokenStream) -> TokenStream {
     let items: Vec<TokenStream> = items.collect();
     if items.is_empty() {
@@ -175,7 +176,7 @@ fn list(items: impl Iterator<Item = TokenStream>, of: &TokenStream) -> TokenStre
     }
 }
 
-/// For types that their members may mention.
+/// For types whose members may refer to the type itself.
 fn recursive(scope: Scope<'_, '_>, definition: &Definition, made: &TokenStream) -> TokenStream {
     let id = &definition.repository_id;
     implementation(scope, definition, &quote! { TYPE.recursive(#id, || #made) })

@@ -18,7 +18,7 @@ use super::value_links::ValueTable;
 use super::{Collocation, Options, Sides, local, supported};
 use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};
 
-/// All that writing needs to know.
+/// The shared data of all writers.
 pub(super) struct Context<'m> {
     pub(super) model: &'m Model,
     pub(super) names: Names,
@@ -29,32 +29,32 @@ pub(super) struct Context<'m> {
     pub(super) runtime: syn::Path,
     pub(super) engines: Engines,
     pub(super) asynchronous: Asynchronous,
-    /// Macros to derive besides, for a definition of this name or for all.
+    /// Additional derive macros, for a definition of this name or for all.
     pub(super) derives: &'m [(Option<String>, String)],
-    /// What has its Rust elsewhere.
+    /// The definitions whose Rust code is in another module.
     pub(super) externals: Externals,
     pub(super) sides: Sides,
     pub(super) ties: bool,
     pub(super) collocation: Collocation,
     pub(super) prefix: &'m [String],
-    /// What the program says that native types are, by their scoped names.
+    /// The Rust types of native types, by their scoped names.
     pub(super) natives: &'m BTreeMap<String, String>,
-    /// The type parameter of skeletons: what implements the servant trait.
+    /// The type parameter of skeletons: the implementation of the servant trait.
     pub(super) implementation: Ident,
     pub(super) values: ValueTable,
-    /// What never leaves the process.
+    /// The definitions that never leave the process.
     pub(super) local: HashSet<DefId>,
-    /// What local interfaces inherit from.
+    /// The bases of local interfaces.
     pub(super) local_bases: HashSet<DefId>,
-    /// What cannot be said in Rust yet and is left out, with all that needs it.
+    /// The definitions without a Rust form, with all that need them; they are left out.
     pub(super) left_out: HashSet<DefId>,
-    /// The methods of reply handlers, of interfaces that were asked for.
+    /// The methods of reply handlers, of interfaces requested so far.
     pub(super) handlers: RefCell<HashMap<DefId, HandlerNames>>,
-    /// Lints that the code being written would trip, and that nobody can help.
+    /// Lints that the code being written would trip unavoidably.
     pub(super) lints: RefCell<BTreeSet<&'static str>>,
 }
 
-/// The methods of a reply handler by the operations that they are told of.
+/// The methods of a reply handler by operation.
 pub(super) type HandlerNames = HashMap<String, (Ident, Ident)>;
 
 /// One Rust module being written.
@@ -64,7 +64,7 @@ pub(super) struct Scope<'c, 'm> {
     pub(super) module: &'c ModulePath,
 }
 
-/// How a value of a type is handed over, and kept for the time of a call.
+/// The way in which a value of a type is passed, and stored during a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Passing {
     /// By value: primitives and enums.
@@ -118,12 +118,12 @@ impl<'m> Context<'m> {
         self.lints.borrow_mut().insert(lint);
     }
 
-    /// Whether a definition never leaves the process, and has no form on the wire.
+    /// Whether a definition never leaves the process, and so has no form on the wire.
     pub(super) fn is_local(&self, id: DefId) -> bool {
         self.local.contains(&id)
     }
 
-    /// Whether values of a type are shares of local objects.
+    /// Whether values of a type are local objects in an `Arc`.
     fn is_local_object(&self, ty: &Type) -> bool {
         let named = self.model.resolve_named(ty);
         named.is_some_and(|named| named.as_interface().is_some() && self.is_local(named.id))
@@ -149,8 +149,8 @@ impl<'m> Context<'m> {
 }
 
 impl<'c, 'm> Scope<'c, 'm> {
-    /// How this module names the runtime: it imports it as `rt`, but the file's root imports nothing, so that several
-    /// files can be included at one place.
+    /// The path of the runtime in this module: `rt`, imported by the module. The file's root imports nothing,
+    /// so that several files can be included in one module.
     pub(super) fn rt(&self) -> TokenStream {
         if self.module.is_empty() {
             let runtime = &self.cx.runtime;
@@ -160,28 +160,28 @@ impl<'c, 'm> Scope<'c, 'm> {
         }
     }
 
-    /// What is defined as `id`, as seen from here.
+    /// The path of the definition `id` from this module.
     pub(super) fn path(&self, id: DefId) -> TokenStream {
         let place = self.cx.names.place(id);
-        self.way(id, &place.module, &place.ident)
+        self.path_in(id, &place.module, &place.ident)
     }
 
-    /// The name `ident` in the module of `id`, as seen from here.
+    /// The path of `ident` in the module of `id`, from this module.
     pub(super) fn beside(&self, id: DefId, ident: &Ident) -> TokenStream {
-        self.way(id, &self.cx.names.place(id).module, ident)
+        self.path_in(id, &self.cx.names.place(id).module, ident)
     }
 
-    /// The name `ident` in the module that belongs to the interface `id`, as seen from here.
+    /// The path of `ident` in the module of the interface `id`, from this module.
     pub(super) fn within(&self, id: DefId, ident: &Ident) -> TokenStream {
-        self.way(id, &self.cx.names.interface_module(id), ident)
+        self.path_in(id, &self.cx.names.interface_module(id), ident)
     }
 
-    /// The name `ident` in a module of what `id` belongs to.
-    fn way(&self, id: DefId, module: &ModulePath, ident: &Ident) -> TokenStream {
+    /// The path of `ident` in a module that belongs to `id`.
+    fn path_in(&self, id: DefId, module: &ModulePath, ident: &Ident) -> TokenStream {
         self.cx.externals.path(id, module, ident).unwrap_or_else(|| path(self.module, module, ident))
     }
 
-    /// The type as owned: of members, results, elements.
+    /// The owned form of the type: of members, results, elements.
     pub(super) fn owned(&self, ty: &Type) -> TokenStream {
         match ty {
             Type::Named(_) | Type::Object | Type::ValueBase | Type::AbstractBase
@@ -214,7 +214,7 @@ impl<'c, 'm> Scope<'c, 'm> {
         }
     }
 
-    /// What a sequence is a sequence of.
+    /// The element type of a sequence.
     pub(super) fn element(&self, ty: &Type) -> TokenStream {
         match self.cx.model.resolve(ty) {
             Type::Sequence { element, .. } => self.owned(element),
@@ -222,7 +222,7 @@ impl<'c, 'm> Scope<'c, 'm> {
         }
     }
 
-    /// A reference that is not nil: the type itself, a share of a local object, a reference to a value, or either.
+    /// A non-nil reference: the type itself, a local object in an `Arc`, a reference to a value, or either.
     pub(super) fn held(&self, ty: &Type) -> TokenStream {
         let (rt, target) = (self.rt(), self.target(ty));
         if self.cx.is_local_object(ty) {
@@ -246,7 +246,7 @@ impl<'c, 'm> Scope<'c, 'm> {
         }
     }
 
-    /// The type, without what lets a reference be held or be nil.
+    /// The type itself, without the wrappers for storage and nil.
     pub(super) fn target(&self, ty: &Type) -> TokenStream {
         let rt = self.rt();
         match ty {

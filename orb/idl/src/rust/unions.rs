@@ -1,8 +1,8 @@
 //! Unions as enums: a variant for each branch, and one for discriminators that select none.
 //!
-//! A variant of a single label implies its discriminator, so it holds the member alone; one of several labels, or of
-//! `default`, holds its discriminator too, which must be one that selects it: nothing else is written. On the wire the
-//! discriminator comes first, then the member that it selects (CORBA 3.3 Part 2, 9.3.2.2).
+//! A variant with a single label implies its discriminator, so it holds the member alone. A variant with
+//! several labels or `default` also holds its discriminator, which must select it; encoding refuses any other
+//! value. On the wire the discriminator comes first, then the selected member (CORBA 3.3 Part 2, 9.3.2.2).
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -26,7 +26,7 @@ pub(super) fn union(scope: Scope<'_, '_>, definition: &Definition, body: &Union)
     quote! { #declaration #accessor #default #codec #typed }
 }
 
-/// What writing a union needs to know.
+/// The data needed to write a union.
 struct Plan<'s, 'm> {
     scope: Scope<'s, 'm>,
     definition: &'s Definition,
@@ -35,7 +35,7 @@ struct Plan<'s, 'm> {
     /// The discriminator's Rust type.
     discriminator: TokenStream,
     variants: Vec<Variant<'s>>,
-    /// The variant for discriminators that select nothing, if there are any.
+    /// The variant for discriminators that select nothing, if such values exist.
     unlisted: Option<Ident>,
 }
 
@@ -44,12 +44,12 @@ struct Variant<'s> {
     member: &'s Member,
     /// The labels that are values, as patterns and as expressions.
     labels: Vec<TokenStream>,
-    /// Selected by what no label names.
+    /// Selected by all values without a label.
     is_default: bool,
 }
 
 impl Variant<'_> {
-    /// The one value that selects it, if there is only one.
+    /// The only value that selects it, if there is just one.
     fn only_label(&self) -> Option<&TokenStream> {
         match &self.labels[..] {
             [only] if !self.is_default => Some(only),
@@ -120,7 +120,7 @@ impl<'s, 'm> Plan<'s, 'm> {
         quote! { #doc #derive #further pub enum #ident { #( #variants ),* } }
     }
 
-    /// All unions match in the same way, also those that could do it in a shorter one.
+    /// All unions use the same form of match, also where a shorter one is possible.
     fn allow_matches(&self) {
         let cx = self.scope.cx;
         if self.is_of(Primitive::Boolean) {
@@ -150,7 +150,7 @@ impl<'s, 'm> Plan<'s, 'm> {
         let arms = arms.chain(unlisted);
         quote! {
             impl #ident {
-                #[doc = " What says which member the union has."]
+                #[doc = " The discriminator, which selects the union's member."]
                 #[must_use]
                 pub fn discriminator(&self) -> #discriminator {
                     match self { #( #arms ),* }
@@ -159,7 +159,7 @@ impl<'s, 'm> Plan<'s, 'm> {
         }
     }
 
-    /// A union without a member if there can be one, and otherwise with its first.
+    /// The default: a union without a member if possible, otherwise with its first.
     fn default(&self) -> Option<TokenStream> {
         let Self { scope, body, ident, .. } = self;
         if !scope.cx.traits.of_definition(scope.cx.model, self.definition.id).has_default() {
@@ -177,7 +177,7 @@ impl<'s, 'm> Plan<'s, 'm> {
                 if first.only_label().is_some() {
                     quote! { #ident::#name(Default::default()) }
                 } else {
-                    let free = || free_value(scope.cx.model, body).map(|value| literal(&value));
+                    let free = || unlabeled_value(scope.cx.model, body).map(|value| literal(&value));
                     let discriminator = first.labels.first().cloned().or_else(free)?;
                     quote! { #ident::#name { discriminator: #discriminator, value: Default::default() } }
                 }
@@ -236,7 +236,7 @@ impl<'s, 'm> Plan<'s, 'm> {
         }
     }
 
-    /// Refuses a discriminator that does not select the variant; nothing if every value does.
+    /// The check that refuses a discriminator of another variant; `None` if every value selects this one.
     fn check(&self, variant: &Variant<'_>) -> Option<TokenStream> {
         let labels = &variant.labels;
         if !variant.is_default {
@@ -272,8 +272,8 @@ impl<'s, 'm> Plan<'s, 'm> {
                 },
             }
         });
-        // Where every value is listed, `default` selects nothing.
-        let is_open = free_value(self.scope.cx.model, self.body).is_some();
+        // With all values listed, `default` selects nothing.
+        let is_open = unlabeled_value(self.scope.cx.model, self.body).is_some();
         let default = self.variants.iter().filter(|variant| variant.is_default && is_open).map(|variant| {
             let name = &variant.ident;
             quote! { discriminator => #ident::#name { discriminator, value: #rt::Decode::decode(input)? } }
@@ -295,8 +295,8 @@ impl<'s, 'm> Plan<'s, 'm> {
     }
 }
 
-/// A value that no label names: what selects the branch of `default`. None if all are named.
-fn free_value(model: &Model, body: &Union) -> Option<ConstValue> {
+/// The least value without a label, which selects the `default` branch. `None` if all values have one.
+fn unlabeled_value(model: &Model, body: &Union) -> Option<ConstValue> {
     let labels = body.branches.iter().flat_map(|branch| &branch.labels);
     let named: HashSet<i128> = labels.filter_map(|label| labels::number(model, label)).collect();
     let number = |range: RangeInclusive<i128>| {
@@ -309,7 +309,7 @@ fn free_value(model: &Model, body: &Union) -> Option<ConstValue> {
             Primitive::Boolean => number(0..=1).map(|number| ConstValue::Boolean(number == 1)),
             Primitive::Char => number(0..=0xff).and_then(|number| u8::try_from(number).ok()).map(ConstValue::Char),
             Primitive::WChar => {
-                // Below the surrogates there are more than anybody lists.
+                // More values exist below the surrogates than any IDL lists.
                 let code = number(0..=0xd7ff).and_then(|number| u32::try_from(number).ok());
                 code.and_then(char::from_u32).map(ConstValue::WideChar)
             }

@@ -1,4 +1,4 @@
-//! How a skeleton reads arguments, passes them to a servant, and writes what it returns.
+//! The code of a skeleton that reads arguments, passes them to a servant, and writes its results.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -8,10 +8,10 @@ use super::steps::sequence;
 use super::types::{Passing, Scope};
 use crate::model::{DefId, ParameterMode};
 
-/// The repository id that every object answers to (CORBA 3.3 Part 1, 8.3.4).
+/// The repository id supported by every object (CORBA 3.3 Part 1, 8.3.4).
 pub(super) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 
-/// Locals of one arm, named so that no parameter hides them.
+/// Local variables of one match arm, with names that differ from the parameters'.
 pub(super) struct Locals {
     pub(super) call: Ident,
     pub(super) input: Ident,
@@ -33,7 +33,7 @@ impl Locals {
         }
     }
 
-    /// The pattern for what the servant returns; none for nothing.
+    /// The pattern for the servant's results; `None` without results.
     pub(super) fn returned(&self, method: &Method<'_>) -> Option<TokenStream> {
         let result = method.result.map(|_| &self.result);
         let parts: Vec<&Ident> = result.into_iter().chain(method.outs().map(|out| &out.ident)).collect();
@@ -48,7 +48,7 @@ pub(super) fn read(scope: Scope<'_, '_>, parameter: &Parameter<'_>, input: &Iden
     match (mode, scope.cx.passing(ty)) {
         (ParameterMode::InOut, _) => quote! { let mut #ident: #owned = #rt::Decode::decode(&mut #input)?; },
         (_, Passing::Text) => quote! { let #ident = #input.str()?; },
-        // Values are not lent, and in a future the compiler cannot tell of what might be that it can be sent.
+        // Values are not lent; in a future the compiler could not prove that a lent value is `Send`.
         (_, Passing::Slice) if !scope.cx.values.holds_values(scope.cx.model, ty) => {
             let element = scope.element(ty);
             quote! { let #ident = <#element as #rt::Decode>::lend(&mut #input)?; }

@@ -1,12 +1,12 @@
-//! How value types hang together: who derives from whom, who needs no code of its user, and which types hold values.
+//! Relations of value types: derivation, values that need no code of the user, and types that contain values.
 
 use std::collections::{HashMap, HashSet};
 
-use super::spread::{mentioned, spread};
+use super::propagate::{for_each_used, propagate};
 use crate::model::{DefId, Definition, DefinitionKind, Model, Type, ValueType};
 
-/// Everything that an interface or value type inherits methods from, each once, bases first: interfaces that it or a base
-/// supports, then base values.
+/// All interfaces and values from which an interface or value type inherits methods, each once, bases first:
+/// interfaces supported by it or a base, then base values.
 pub(super) fn lineage(model: &Model, id: DefId) -> Vec<DefId> {
     match &model[id].kind {
         DefinitionKind::Interface(body) => body.all_bases.clone(),
@@ -32,13 +32,13 @@ pub(super) fn supported(model: &Model, id: DefId) -> Vec<DefId> {
     supported
 }
 
-/// The base with state, if there is one.
+/// The base with state, if any.
 pub(super) fn concrete_base(model: &Model, body: &ValueType) -> Option<DefId> {
     let base = *body.bases.first()?;
     model[base].as_value_type().filter(|base| !base.is_abstract).map(|_| base)
 }
 
-/// Whether its values are their state: nothing that a user would have to write.
+/// Whether its values are just their state, so that users need not write code.
 pub(super) fn is_plain(model: &Model, id: DefId) -> bool {
     let Some(body) = model[id].as_value_type() else { return matches!(model[id].kind, DefinitionKind::ValueBox(_)) };
     let has_methods = |id: &DefId| model.contents(*id).iter().any(|&id| super::contents::is_method(&model[id]));
@@ -50,7 +50,8 @@ pub(super) fn is_plain(model: &Model, id: DefId) -> bool {
         && !body.all_bases.iter().any(|&base| model[base].as_value_type().is_some_and(|base| base.is_custom))
 }
 
-/// The ids that a value carries: its own, and those of the bases that it may be truncated to, nearest first.
+/// The repository ids of an encoded value: its own, and those of the bases that it may be truncated to,
+/// nearest first.
 pub(super) fn truncatable_ids(model: &Model, id: DefId) -> Vec<&str> {
     let mut ids = vec![model[id].repository_id.as_str()];
     let mut here = id;
@@ -62,10 +63,10 @@ pub(super) fn truncatable_ids(model: &Model, id: DefId) -> Vec<&str> {
     ids
 }
 
-/// What is asked of values again and again, found out once.
+/// Frequently used facts about values, computed once.
 #[derive(Debug, Default)]
 pub(super) struct ValueTable {
-    /// Of each value type and interface, the plain value types that a value of it may be.
+    /// For each value type and interface: the plain value types that a value of it may have.
     plain: HashMap<DefId, Vec<DefId>>,
     supported: HashSet<DefId>,
     holders: HashSet<DefId>,
@@ -88,7 +89,8 @@ impl ValueTable {
         table
     }
 
-    /// The plain value types that a value of type `id` may be: itself, what derives from it, what supports it.
+    /// The plain value types that a value of type `id` may have: itself, the types derived from it, those
+    /// that support it.
     pub(super) fn plain(&self, id: DefId) -> &[DefId] {
         self.plain.get(&id).map_or(&[], Vec::as_slice)
     }
@@ -103,7 +105,7 @@ impl ValueTable {
         self.holders.contains(&id)
     }
 
-    /// Whether a type holds references to values: inside of a value these are links.
+    /// Whether a type contains references to values: inside a value these are links.
     pub(super) fn holds_values(&self, model: &Model, ty: &Type) -> bool {
         match model.resolve(ty) {
             Type::ValueBase | Type::AbstractBase => true,
@@ -114,7 +116,7 @@ impl ValueTable {
     }
 }
 
-/// Value types, abstract interfaces, and what has a member of such a type.
+/// Value types, abstract interfaces, and definitions with a member of such a type.
 fn holders(model: &Model) -> HashSet<DefId> {
     let begins = |definition: &Definition| match &definition.kind {
         DefinitionKind::ValueType(_) | DefinitionKind::ValueBox(_) => true,
@@ -126,18 +128,18 @@ fn holders(model: &Model) -> HashSet<DefId> {
         DefinitionKind::Typedef(body) => is_open(&body.ty),
         _ => false,
     };
-    spread(model, begins, |definition, uses| {
+    propagate(model, begins, |definition, uses| {
         if let DefinitionKind::Struct(_)
         | DefinitionKind::Exception(_)
         | DefinitionKind::Union(_)
         | DefinitionKind::Typedef(_) = &definition.kind
         {
-            mentioned(definition, uses);
+            for_each_used(definition, uses);
         }
     })
 }
 
-/// Whether a type is any value, or a sequence or array of such, without naming one.
+/// Whether a type is `ValueBase`, or a sequence or array of it, which names no value type.
 fn is_open(ty: &Type) -> bool {
     match ty {
         Type::ValueBase | Type::AbstractBase => true,

@@ -1,8 +1,9 @@
-//! Value types: the trait that a value implements, the struct of its state, and how both are told apart on the wire.
+//! Value types: the trait of a value, the struct of its state, and their encoding.
 //!
 //! A value type `Circle` becomes `trait Circle`, whose methods are its public members and its operations, and
-//! `struct CircleState`. A value without operations is its state; otherwise users implement the trait, and register a function
-//! that makes their values from states. A position of the type is `Option<ValueRef<dyn Circle>>`.
+//! `struct CircleState`. A value without operations is its state. For other values users implement the trait,
+//! and register a function that makes values from states. A position of the type is `Option<ValueRef<dyn
+//! Circle>>`.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -13,7 +14,7 @@ use super::value_links::{concrete_base, is_plain, lineage, supported, truncatabl
 use super::{docs, errors, lints, scope, typed};
 use crate::model::{DefId, Definition, Factory, Member, StateMember, Type, ValueType};
 
-/// All that is written for a value type, but for the module with what is declared inside.
+/// The code of a value type, without the module of its nested definitions.
 pub(super) fn value(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) -> TokenStream {
     let declared = declaration(scope, definition, body);
     let bases = upcasts(scope, definition);
@@ -85,7 +86,7 @@ fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) 
     quote! { #doc pub trait #ident: #( #supertraits )+* { #stateful #( #methods )* #marshal } }
 }
 
-/// The method that shows a public member.
+/// The method that returns a public member.
 fn accessor(scope: Scope<'_, '_>, member: &StateMember, ident: &Ident, place: TokenStream) -> TokenStream {
     let doc = docs::attributes(&member.member.doc);
     let ty = &member.member.ty;
@@ -103,7 +104,7 @@ fn accessor(scope: Scope<'_, '_>, member: &StateMember, ident: &Ident, place: To
     quote! { #doc fn #ident(&self) -> #result { #place } }
 }
 
-/// The fields of the state, and the one for the base's.
+/// The field names of the state, and the one for the base's state.
 fn fields(body: &ValueType) -> (Vec<Ident>, Ident) {
     let mut scope = scope::Scope::default();
     let fields = super::names::fields_in(&mut scope, body.members.iter().map(|state| &state.member));
@@ -139,7 +140,7 @@ fn state(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) -> Tok
     let encode = super::steps::sequence(&all, |field| quote! { #rt::Encode::encode(&self.#field, out) });
     let name = |plain: &str| super::names::own(&format!("{}{plain}", if all.is_empty() { "_" } else { "" }));
     let (out, input) = (name("out"), name("input"));
-    let least = super::structs::least_octets(scope, &all_types);
+    let least = super::structs::min_octets(scope, &all_types);
     quote! {
         #[doc = #doc]
         #derive
@@ -158,7 +159,7 @@ fn state(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) -> Tok
     }
 }
 
-/// What can stand where the type is expected: for a value type, or an abstract interface.
+/// The possible values at a position of the type: for a value type, or an abstract interface.
 pub(super) fn kind(scope: Scope<'_, '_>, id: DefId) -> TokenStream {
     let rt = scope.rt();
     let cx = scope.cx;
@@ -188,7 +189,7 @@ fn servant(scope: Scope<'_, '_>, interface: DefId) -> TokenStream {
     scope.beside(interface, &scope.cx.names.interface(interface).servant)
 }
 
-/// `dyn` the trait of a value type, or of the implementations of an interface.
+/// `dyn` with the trait of a value type, or with the servant trait of an interface.
 fn interface_or_value(scope: Scope<'_, '_>, id: DefId) -> TokenStream {
     let path = servant(scope, id);
     quote! { dyn #path }
@@ -228,7 +229,7 @@ fn concrete(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) -> 
     }
 }
 
-/// To each base, and to each interface that it supports.
+/// The conversions to each base, and to each supported interface.
 fn upcasts(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     let rt = scope.rt();
     let ident = &scope.cx.names.place(definition.id).ident;
@@ -273,7 +274,7 @@ fn plain(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) -> Tok
     traits.collect()
 }
 
-/// The initializers: what makes values for programs that do not know which type implements them.
+/// The initializers: constructors for programs that do not know the implementing type.
 fn initializers(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) -> Option<TokenStream> {
     let rt = scope.rt();
     let cx = scope.cx;
@@ -282,7 +283,7 @@ fn initializers(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType)
         return None;
     }
     let (ident, factory) = (&cx.names.place(definition.id).ident, &names.factory);
-    let doc = format!(" The initializers of `{}`; what implements it makes values.", definition.scoped_name);
+    let doc = format!(" The initializers of `{}`, implemented by a factory of values.", definition.scoped_name);
     let methods = body.factories.iter().zip(&names.initializers).map(|(initializer, (method, error))| {
         let Factory { parameters, doc, raises, .. } = initializer;
         let (idents, _) = super::names::parameters(parameters);

@@ -1,9 +1,9 @@
-//! From IDL identifiers to Rust ones: letter case and keywords.
+//! Conversion of IDL identifiers to Rust ones: letter case and keywords.
 //!
-//! Which names collide is not known here; that belongs to [`Scope`](super::scope::Scope).
+//! Collisions of names are handled by [`Scope`](super::scope::Scope).
 
-/// Splits an identifier where people see words: at underscores, before a capital that follows a small letter or digit, and
-/// before the last capital of a run that a small letter follows (`HTTPServer` is `HTTP` and `Server`).
+/// Splits an identifier into words: at underscores, before a capital after a small letter or digit, and
+/// before the last capital of a run that is followed by a small letter (`HTTPServer` is `HTTP` and `Server`).
 fn words(identifier: &str) -> Vec<String> {
     let mut words = Vec::new();
     for part in identifier.split('_').filter(|part| !part.is_empty()) {
@@ -51,7 +51,7 @@ pub(super) fn pascal(identifier: &str) -> String {
     legal(name)
 }
 
-/// What is nothing, or begins with a digit once its underscores are gone, gets one back.
+/// Restores an underscore for a name that is empty or begins with a digit without it.
 fn legal(name: String) -> String {
     match name.chars().next() {
         None => "x".to_owned(),
@@ -60,12 +60,12 @@ fn legal(name: String) -> String {
     }
 }
 
-/// Whether Rust keeps the word for itself, and a raw identifier gives it back.
+/// Whether the word is a keyword of Rust that a raw identifier allows.
 pub(super) fn is_keyword(name: &str) -> bool {
     KEYWORDS.binary_search(&name).is_ok()
 }
 
-/// Whether Rust keeps the word for itself and does not accept it as a raw identifier either.
+/// Whether the word is a keyword of Rust that a raw identifier does not allow either.
 pub(super) fn is_path_keyword(name: &str) -> bool {
     matches!(name, "self" | "Self" | "super" | "crate" | "_")
 }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_found_as_people_see_them() {
+    fn words_are_split_at_case_changes() {
         for (identifier, snake_case, pascal_case) in [
             ("Bank", "bank", "Bank"),
             ("getFoo", "get_foo", "GetFoo"),
@@ -107,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn constants_scream() {
+    fn constants_are_upper_case() {
         assert_eq!(screaming("maxSize"), "MAX_SIZE");
         assert_eq!(screaming("MAX_SIZE"), "MAX_SIZE");
         assert_eq!(screaming("Limit"), "LIMIT");
     }
 
     #[test]
-    fn what_is_left_is_an_identifier() {
+    fn stripped_names_are_still_identifiers() {
         assert_eq!(snake("_1"), "_1");
         assert_eq!(snake("__"), "x");
     }

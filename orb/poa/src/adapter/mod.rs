@@ -1,10 +1,11 @@
-//! What adapters consist of: each by itself, and the tree of an ORB's (CORBA 3.3 Part 1, 15.2.3).
+//! The state of adapters: of each adapter, and of the tree of an ORB (CORBA 3.3 Part 1, 15.2.3).
 //!
-//! An adapter leads to its parent, its children and its tree, and the tree to them all: so they stand in one place, with what each can
-//! say of itself. What is done with them is above: they are made and ended ([`hierarchy`](crate::hierarchy)), found
-//! ([`finding`](crate::finding)), and find servants ([`entering`](crate::entering)), whose objects end
-//! ([`deactivation`](crate::deactivation)). What applications implement for adapters to call is part of an adapter: it holds them, and
-//! they are handed a [`Poa`].
+//! An adapter refers to its parent, its children and its tree, and the tree refers to all adapters. So they
+//! share one module, with the queries on each. Operations are in modules above: creation and destruction
+//! ([`hierarchy`](crate::hierarchy)), lookup of adapters ([`adapter_lookup`](crate::adapter_lookup)) and of
+//! servants ([`servant_lookup`](crate::servant_lookup)), and deactivation of objects
+//! ([`deactivation`](crate::deactivation)). The callback traits of applications are part of this module: an
+//! adapter holds them and passes them a [`Poa`].
 
 pub(crate) mod servants;
 
@@ -24,83 +25,85 @@ use crate::{
     directory::Directory,
     error,
     etherealizer::Etherealizer,
-    key::{Incarnation, Place},
-    live_orb::LiveOrb,
-    manager::{Manager, Managers, Refused},
-    objects::{Behind, Forwarding, Objects},
+    key::{Incarnation, SlotId},
+    manager::{Admission, Manager, Managers},
+    objects::{Binding, Forwarding, Objects},
+    orb_handle::OrbHandle,
     policies::Policies,
+    serial_lock::SerialLock,
     signal::{Signal, Ticket},
-    turn::Turn,
     usage::Usage,
 };
 
-/// Requests that wait for one object, or for one adapter to be made, at most.
+/// Maximum number of requests that wait for one object, or for the creation of one adapter.
 pub(crate) const MAX_WAITING: usize = 256;
 
-/// What the root adapter is called (15.3.9.1).
+/// The name of the root adapter (15.3.9.1).
 pub(crate) const ROOT_NAME: &str = "RootPOA";
 
-/// How far an adapter is from its end (15.3.9.4). It only grows.
+/// The phases of an adapter's life (15.3.9.4), in order.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
 pub(crate) enum Phase {
-    Living,
+    Active,
     /// Its children are being destroyed.
-    Ending,
-    /// Nobody finds it any more, but requests and etherealizations may go on.
-    Gone,
+    Destroying,
+    /// It cannot be found any more; requests and etherealizations may still run.
+    Destroyed,
 }
 
-/// One adapter. What is public of it is [`Poa`].
+/// One adapter. Its public interface is [`Poa`].
 pub(crate) struct Adapter {
     pub(crate) root: Weak<Root>,
     pub(crate) parent: Option<Arc<Adapter>>,
-    /// From the root adapter's child on.
+    /// The path, from the root adapter's child on.
     pub(crate) path: Vec<String>,
-    pub(crate) place: Place,
-    /// How its keys begin. Nobody else's do, so that it identifies the adapter too.
+    pub(crate) slot_id: SlotId,
+    /// The prefix of its keys. It is unique, so it identifies the adapter too.
     pub(crate) prefix: Vec<u8>,
     pub(crate) policies: Policies,
     pub(crate) operation_demux: OperationDemux,
-    /// As they were given.
+    /// The policies as given at creation.
     pub(crate) given: Vec<Policy>,
     pub(crate) manager: Arc<Manager>,
     pub(crate) objects: Objects,
     pub(crate) usage: Usage,
-    pub(crate) turn: Option<Arc<Turn>>,
-    pub(crate) family: Mutex<Family>,
+    pub(crate) serial_lock: Option<Arc<SerialLock>>,
+    pub(crate) children_state: Mutex<Children>,
     pub(crate) activator: Mutex<Option<Arc<dyn AdapterActivator>>>,
     pub(crate) servant_manager: RwLock<Option<ServantManager>>,
     pub(crate) default_servant: RwLock<Option<Arc<dyn Servant>>>,
     pub(crate) etherealizer: Etherealizer,
-    /// What interceptors have made of its references; set before anybody finds it.
+    /// The references' components as interceptors left them; set before the adapter can be found.
     pub(crate) references: OnceLock<References>,
     phase: AtomicU8,
-    /// Whether objects that end with the adapter are etherealized.
+    /// Whether its objects are etherealized when the adapter is destroyed.
     pub(crate) etherealizes_at_end: AtomicBool,
 }
 
-/// An adapter's children.
+/// The children of an adapter.
 #[derive(Default)]
-pub(crate) struct Family {
+pub(crate) struct Children {
     pub(crate) children: HashMap<String, Arc<Adapter>>,
-    /// Those that an adapter activator is asked for, by whom, and what is given when it has answered.
-    pub(crate) expected: HashMap<String, (ThreadId, Arc<Signal>)>,
+    /// The children that an adapter activator is creating: the thread that called it, and the signal of
+    /// completion.
+    pub(crate) activating: HashMap<String, (ThreadId, Arc<Signal>)>,
 }
 
-/// What the core dispatches to: all adapters of an ORB.
+/// The entry point of the core's dispatch: all adapters of an ORB.
 pub(crate) struct Root {
-    pub(crate) me: Weak<Self>,
+    pub(crate) weak_self: Weak<Self>,
     pub(crate) incarnation: Incarnation,
-    pub(crate) orb: Arc<LiveOrb>,
-    pub(crate) top: OnceLock<Arc<Adapter>>,
+    pub(crate) orb: Arc<OrbHandle>,
+    pub(crate) root_adapter: OnceLock<Arc<Adapter>>,
     pub(crate) directory: Directory<Adapter>,
     pub(crate) managers: Managers,
 }
 
-/// An object adapter: makes references to servants, and finds the servant of each request. Cheap to clone.
+/// An object adapter: creates references to servants, and finds the servant of each request. Cheap to clone.
 ///
-/// The root adapter accepts requests as soon as the first reference exists; others when their manager is activated.
+/// The root adapter accepts requests as soon as its first reference exists, other adapters when their manager
+/// is activated.
 #[derive(Clone)]
 pub struct Poa {
     pub(crate) orb: Orb,
@@ -108,12 +111,12 @@ pub struct Poa {
     pub(crate) adapter: Arc<Adapter>,
 }
 
-/// What an adapter is made with.
-pub(crate) struct Plan {
+/// The parameters of a new adapter.
+pub(crate) struct AdapterParameters {
     pub(crate) root: Weak<Root>,
     pub(crate) parent: Option<Arc<Adapter>>,
     pub(crate) path: Vec<String>,
-    pub(crate) place: Place,
+    pub(crate) slot_id: SlotId,
     pub(crate) prefix: Vec<u8>,
     pub(crate) policies: Policies,
     pub(crate) given: Vec<Policy>,
@@ -122,14 +125,14 @@ pub(crate) struct Plan {
 }
 
 impl Adapter {
-    pub(crate) fn new(plan: Plan) -> Arc<Self> {
-        let Plan { root, parent, path, place, prefix, policies, given, manager, objects } = plan;
+    pub(crate) fn new(parameters: AdapterParameters) -> Arc<Self> {
+        let AdapterParameters { root, parent, path, slot_id, prefix, policies, given, manager, objects } = parameters;
         let operation_demux = given.iter().find_map(Policy::value::<OperationDemux>).copied().unwrap_or_default();
         Arc::new(Self {
             root,
             parent,
             path,
-            place,
+            slot_id,
             prefix,
             policies,
             operation_demux,
@@ -137,14 +140,14 @@ impl Adapter {
             manager,
             objects,
             usage: Usage::default(),
-            turn: (policies.thread == ThreadPolicy::SingleThreadModel).then(Arc::default),
-            family: Mutex::default(),
+            serial_lock: (policies.thread == ThreadPolicy::SingleThreadModel).then(Arc::default),
+            children_state: Mutex::default(),
             activator: Mutex::default(),
             servant_manager: RwLock::default(),
             default_servant: RwLock::default(),
             etherealizer: Etherealizer::default(),
             references: OnceLock::new(),
-            phase: AtomicU8::new(Phase::Living as u8),
+            phase: AtomicU8::new(Phase::Active as u8),
             etherealizes_at_end: AtomicBool::new(false),
         })
     }
@@ -153,7 +156,7 @@ impl Adapter {
         self.path.last().map_or(ROOT_NAME, String::as_str)
     }
 
-    /// The names from the root on.
+    /// The names, starting with the root adapter.
     pub(crate) fn full_name(&self) -> Vec<String> {
         full_name(&self.path)
     }
@@ -163,10 +166,10 @@ impl Adapter {
         given.or_else(|| self.policies.policy(policy_type))
     }
 
-    /// Whether a key is one of this adapter's.
+    /// Whether this adapter created the key.
     #[inline]
     pub(crate) fn has_key(&self, key: &[u8]) -> bool {
-        // Those of transient adapters are so long, and compared without a call.
+        // Keys of transient adapters have this length; it is compared without a call.
         match (<&[u8; 16]>::try_from(&*self.prefix).ok(), key.first_chunk::<16>()) {
             (Some(own), Some(head)) => own == head,
             _ => key.starts_with(&self.prefix),
@@ -180,68 +183,69 @@ impl Adapter {
     #[inline]
     pub(crate) fn phase(&self) -> Phase {
         match self.phase.load(Ordering::SeqCst) {
-            0 => Phase::Living,
-            1 => Phase::Ending,
-            _ => Phase::Gone,
+            0 => Phase::Active,
+            1 => Phase::Destroying,
+            _ => Phase::Destroyed,
         }
     }
 
-    /// True if it was not so far before.
+    /// Advances the phase; returns true if it was an earlier one.
     pub(crate) fn advance(&self, phase: Phase) -> bool {
         self.phase.fetch_max(phase as u8, Ordering::SeqCst) < phase as u8
     }
 
-    /// Whether nobody is to find it any more.
+    /// Whether the adapter can no longer be found.
     #[inline]
-    pub(crate) fn is_gone(&self) -> bool {
-        self.phase.load(Ordering::Relaxed) == Phase::Gone as u8
+    pub(crate) fn is_destroyed(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) == Phase::Destroyed as u8
     }
 
-    /// OBJECT_NOT_EXIST for operations on an adapter that has been destroyed (15.3.9.4).
+    /// OBJECT_NOT_EXIST for operations on a destroyed adapter (15.3.9.4).
     pub(crate) fn check_exists(&self) -> Result<(), PoaError> {
-        if self.phase() < Phase::Gone { Ok(()) } else { Err(error::destroyed().into()) }
+        if self.phase() < Phase::Destroyed { Ok(()) } else { Err(error::destroyed().into()) }
     }
 
     /// Whether requests may begin.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
-        self.phase.load(Ordering::SeqCst) == Phase::Living as u8 && self.manager.is_active()
+        self.phase.load(Ordering::SeqCst) == Phase::Active as u8 && self.manager.is_active()
     }
 
-    /// Whether a request would be let in, or at least held, where the adapter is not open.
+    /// The exception for new requests, if the adapter neither admits nor holds them.
     pub(crate) fn check_admits(&self) -> Result<(), SystemException> {
         match self.phase() {
-            Phase::Living => self.manager.check_admits(),
-            Phase::Ending => Err(ending()),
-            Phase::Gone => Ok(()),
+            Phase::Active => self.manager.check_admits(),
+            Phase::Destroying => Err(being_destroyed()),
+            Phase::Destroyed => Ok(()),
         }
     }
 
-    /// What a request is told that found the adapter not open: where it is to wait, or nothing if it is to begin anew at once.
-    pub(crate) fn refuse(&self) -> Result<Option<Ticket>, SystemException> {
+    /// The reaction to a request that found the adapter not open: a ticket to wait with, or `None` for an
+    /// immediate retry.
+    pub(crate) fn hold_or_reject(&self) -> Result<Option<Ticket>, SystemException> {
         match self.phase() {
-            Phase::Living => match self.manager.refuse() {
-                // If it went meanwhile, those that were held may have been told already.
-                Refused::Held(ticket) if self.phase() == Phase::Living => Ok(Some(ticket)),
-                Refused::Held(_) | Refused::Again => Ok(None),
-                Refused::No(exception) => Err(exception),
+            Phase::Active => match self.manager.hold_or_reject() {
+                // If the adapter was destroyed meanwhile, the signal may have been set already.
+                Admission::Held(ticket) if self.phase() == Phase::Active => Ok(Some(ticket)),
+                Admission::Held(_) | Admission::Retry => Ok(None),
+                Admission::Rejected(exception) => Err(exception),
             },
-            Phase::Ending => Err(ending()),
-            Phase::Gone => Ok(None),
+            Phase::Destroying => Err(being_destroyed()),
+            Phase::Destroyed => Ok(None),
         }
     }
 
-    /// Whether there is such an object, as far as one can say without asking anybody.
+    /// Whether the object exists, as far as that is known without a call to the application.
     pub(crate) fn has(&self, id: &[u8]) -> Option<Option<Forwarding>> {
         match self.objects.find(id) {
-            Some(Behind::Servant(_)) => Some(None),
-            Some(Behind::Forward(forwarding)) => Some(Some(forwarding)),
+            Some(Binding::Servant(_)) => Some(None),
+            Some(Binding::Forward(forwarding)) => Some(Some(forwarding)),
             None if self.policies.processing == RequestProcessingPolicy::UseActiveObjectMapOnly => None,
-            None => self.objects.check_made(id).is_ok().then_some(None),
+            None => self.objects.check_assigned(id).is_ok().then_some(None),
         }
     }
 
-    /// Whether servants are told of when they are no longer needed.
+    /// Whether a servant activator etherealizes servants.
     pub(crate) fn has_activator(&self) -> bool {
         matches!(&*self.servant_manager.read(), Some(ServantManager::Activator(_)))
     }
@@ -250,19 +254,19 @@ impl Adapter {
         self.manager.orb().get().ok()
     }
 
-    /// Ends a request that was counted.
+    /// Ends a counted request.
     pub(crate) fn end_counted(&self) {
         self.usage.end();
-        self.let_go_if_over();
+        self.release_if_destroyed();
     }
 
-    /// Lets the application's objects go once the adapter is gone and nothing needs them any more: the adapter itself may be remembered
-    /// for a while.
-    pub(crate) fn let_go_if_over(&self) {
-        if !self.is_gone() || !self.usage.is_quiet() {
+    /// Releases the application's objects once the adapter is destroyed and unused: references to the adapter
+    /// itself may remain for a while.
+    pub(crate) fn release_if_destroyed(&self) {
+        if !self.is_destroyed() || !self.usage.is_quiet() {
             return;
         }
-        // Each taken under its lock, and dropped outside of it.
+        // Each is taken under its lock, and dropped outside it.
         let manager = self.servant_manager.write().take();
         let default = self.default_servant.write().take();
         let activator = self.activator.lock().take();
@@ -270,32 +274,32 @@ impl Adapter {
     }
 }
 
-/// The names of an adapter from the root on.
+/// The names of an adapter, starting with the root adapter.
 pub(crate) fn full_name(path: &[String]) -> Vec<String> {
     std::iter::once(ROOT_NAME.to_owned()).chain(path.iter().cloned()).collect()
 }
 
 impl Root {
-    pub(crate) fn top(&self) -> &Arc<Adapter> {
-        self.top.get().expect("it is made with the root")
+    pub(crate) fn root_adapter(&self) -> &Arc<Adapter> {
+        self.root_adapter.get().expect("Root::new sets it")
     }
 }
 
 impl Poa {
-    /// What is public of an adapter.
+    /// The public interface of an adapter.
     pub(crate) fn of(adapter: &Arc<Adapter>) -> Result<Self, SystemException> {
         let root = adapter.root.upgrade().ok_or_else(crate::error::no_adapter)?;
         Ok(Self { orb: root.orb.get()?, root, adapter: Arc::clone(adapter) })
     }
 
-    /// `WrongPolicy` unless the policies are such.
-    pub(crate) fn must(&self, is_so: bool) -> Result<(), PoaError> {
-        if is_so { Ok(()) } else { Err(PoaError::WrongPolicy) }
+    /// Checks a condition on the policies; the error is `WrongPolicy`.
+    pub(crate) fn require(&self, condition: bool) -> Result<(), PoaError> {
+        if condition { Ok(()) } else { Err(PoaError::WrongPolicy) }
     }
 }
 
-/// It will be gone in a moment, and may then be made anew (15.3.9.4).
-fn ending() -> SystemException {
+/// The adapter is being destroyed, and may be created again afterwards (15.3.9.4).
+fn being_destroyed() -> SystemException {
     SystemException::transient(minor::POA_DESTROYED, CompletionStatus::No).with_detail("the adapter is being destroyed")
 }
 

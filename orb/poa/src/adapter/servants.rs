@@ -1,4 +1,5 @@
-//! What applications implement so that an adapter finds servants and adapters that are not there yet (CORBA 3.3 Part 1, 15.3.4 to 15.3.7).
+//! Callback traits by which applications supply servants and adapters on demand (CORBA 3.3 Part 1, 15.3.4 to
+//! 15.3.7).
 
 use std::{
     any::Any,
@@ -12,31 +13,33 @@ use spandrel_sync::Arc;
 use super::Poa;
 use crate::ObjectId;
 
-/// Drops what is the application's. If that panics, those who wait for what ends with it wait no longer for that.
-pub(crate) fn let_go<T>(theirs: T) {
-    if catch_unwind(AssertUnwindSafe(|| drop(theirs))).is_err() {
+/// Drops an object of the application's. A panic in its destructor is logged, so that waiting threads are not
+/// affected.
+pub(crate) fn drop_logged<T>(value: T) {
+    if catch_unwind(AssertUnwindSafe(|| drop(value))).is_err() {
         tracing::error!("a servant panicked when it was dropped");
     }
 }
 
-/// Makes adapters when they are needed (15.3.4).
+/// Creates adapters on demand (15.3.4).
 pub trait AdapterActivator: Send + Sync {
-    /// Makes the child of `parent` with this name, and sets it up. Requests for it wait meanwhile.
+    /// Creates the child of `parent` with this name, and sets it up. Requests for it wait meanwhile.
     ///
-    /// True if it was made. A panic is taken for a system exception: OBJ_ADAPTER for whoever wanted the adapter.
+    /// Returns true if it was created. A panic counts as a system exception: OBJ_ADAPTER for the request that
+    /// needs the adapter.
     fn unknown_adapter(&self, parent: &Poa, name: &str) -> bool;
 }
 
-/// Why there is no servant for a request.
+/// The reason for which a servant manager supplies no servant.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Incarnation {
-    /// Another object is to be asked (LOCATION_FORWARD).
+    /// The request goes to another object (LOCATION_FORWARD).
     ForwardRequest(ObjectRef),
-    /// The same for good: the reference that led here is worthless from now on (LOCATION_FORWARD_PERM). Clients of GIOP 1.0 and 1.1
-    /// are told the other.
+    /// As `ForwardRequest`, permanently: the original reference is invalid from now on
+    /// (LOCATION_FORWARD_PERM). Clients of GIOP 1.0 and 1.1 receive LOCATION_FORWARD.
     ForwardPermanently(ObjectRef),
-    /// The request is answered with this.
+    /// The request is answered with this exception.
     System(SystemException),
 }
 
@@ -46,17 +49,20 @@ impl From<SystemException> for Incarnation {
     }
 }
 
-/// Finds servants that the adapter then remembers: for adapters with RETAIN and USE_SERVANT_MANAGER (15.3.6).
+/// Supplies servants that the adapter then retains: for adapters with RETAIN and USE_SERVANT_MANAGER
+/// (15.3.6).
 pub trait ServantActivator: Send + Sync {
-    /// Finds or makes the servant of an object that is not active. Never called twice at once for one object, nor while it is etherealized.
+    /// Finds or creates the servant of an inactive object. The calls for one object do not overlap, nor do
+    /// they overlap its etherealization.
     ///
     /// # Errors
-    /// That there is none, and why.
+    /// The forwarding or exception with which to answer the request.
     fn incarnate(&self, oid: &ObjectId, adapter: &Poa) -> Result<Arc<dyn Servant>, Incarnation>;
 
-    /// An object is no longer active, and no request uses it.
+    /// Releases the servant of an object that is no longer active and not in use.
     ///
-    /// `cleanup_in_progress`: because the adapter or its manager ends. `remaining_activations`: the servant stands behind others.
+    /// `cleanup_in_progress`: the adapter is being destroyed or its manager deactivated.
+    /// `remaining_activations`: the servant serves other objects too.
     fn etherealize(
         &self,
         oid: &ObjectId,
@@ -67,15 +73,15 @@ pub trait ServantActivator: Send + Sync {
     );
 }
 
-/// What a servant locator remembers of a request from its beginning to its end.
+/// The data that a servant locator attaches to a request, from its beginning to its end.
 pub type Cookie = Box<dyn Any + Send>;
 
-/// Finds a servant for each request: for adapters with NON_RETAIN and USE_SERVANT_MANAGER (15.3.7).
+/// Supplies a servant for each request: for adapters with NON_RETAIN and USE_SERVANT_MANAGER (15.3.7).
 pub trait ServantLocator: Send + Sync {
-    /// Finds or makes a servant for one request.
+    /// Finds or creates a servant for one request.
     ///
     /// # Errors
-    /// That there is none, and why.
+    /// The forwarding or exception with which to answer the request.
     fn preinvoke(
         &self,
         oid: &ObjectId,
@@ -83,11 +89,12 @@ pub trait ServantLocator: Send + Sync {
         operation: &str,
     ) -> Result<(Arc<dyn Servant>, Cookie), Incarnation>;
 
-    /// The request has ended: its upcall has returned, or it has been answered if that came later. The answer is on its way by then.
+    /// Called at the end of a request: after its upcall has returned, and after its reply is on its way if
+    /// that came later.
     fn postinvoke(&self, oid: &ObjectId, adapter: &Poa, operation: &str, cookie: Cookie, servant: Arc<dyn Servant>);
 }
 
-/// One of the two kinds of servant manager (15.3.5).
+/// A servant manager of one of the two kinds (15.3.5).
 #[derive(Clone)]
 pub enum ServantManager {
     /// For adapters that retain servants.

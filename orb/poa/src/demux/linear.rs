@@ -1,10 +1,10 @@
-//! Linear search: what the others are compared with.
+//! Linear search: the baseline for comparison.
 
 use std::fmt;
 
 use super::ObjectTable;
 
-/// Ids one after the other.
+/// Ids in a list.
 pub(super) struct Linear<V>(Vec<(Box<[u8]>, V)>);
 
 impl<V> Linear<V> {

@@ -1,8 +1,9 @@
-//! Tables that find what stands behind an object id by its octets: the demultiplexing strategies of an adapter.
+//! Tables that map object ids to objects: the demultiplexing strategies of an adapter.
 //!
-//! Ids that the system makes say themselves where their object is, and need no table (active demultiplexing). Ids that the
-//! application assigns, and all ids of an adapter that was told so by a policy, are found in one of these. Which one is the
-//! adapter's choice once, when it is made; what is kept in it, and under which lock, is the active object map's business.
+//! System-assigned ids contain the slot of their object and need no table (active demultiplexing). Ids
+//! assigned by the application, and all ids of an adapter with another policy, are looked up in one of these
+//! tables. The adapter chooses the table once, at its creation; content and locking belong to the active
+//! object map.
 
 mod linear;
 mod perfect;
@@ -14,39 +15,40 @@ use indexmap::IndexMap;
 use self::{linear::Linear, perfect::PerfectHash};
 use crate::ObjectDemux;
 
-/// Maps object ids to values. Ids are any octets; those that are looked for come from peers, those that are put in do not.
+/// A map from object ids to values. Ids are any octets: looked-up ids come from peers, inserted ids do not.
 ///
-/// What the callers rely on: a table is only changed through `&mut self`, and what is found stays the same until then; no method
-/// panics for any id; `find` allocates nothing.
+/// Guarantees to callers: a table changes only through `&mut self`, and a position stays valid until then; no
+/// method panics for any id; `find` allocates nothing.
 pub(crate) trait ObjectTable<V>: Send + Sync + fmt::Debug {
-    /// What stands behind the id.
+    /// The value of an id.
     fn find(&self, id: &[u8]) -> Option<&V>;
 
-    /// What stands behind the id, and the place where it was found. Where `predicted` says is looked first: that is where another was found
-    /// before, and may be anything else by now.
+    /// The value of an id, and its position in the table. The search begins at `predicted`, the position of
+    /// an earlier id; it may be any number.
     fn find_near(&self, id: &[u8], predicted: usize) -> Option<(usize, &V)>;
 
-    /// What stands behind the id, to be changed in place.
+    /// The value of an id, for modification.
     fn find_mut(&mut self, id: &[u8]) -> Option<&mut V>;
 
-    /// Puts a value behind an id; what was there before.
+    /// Inserts a value; returns the previous one.
     fn insert(&mut self, id: &[u8], value: V) -> Option<V>;
 
-    /// Takes out what stands behind the id.
+    /// Removes the value of an id.
     fn remove(&mut self, id: &[u8]) -> Option<V>;
 
-    /// How many ids there are.
+    /// Number of ids.
     fn len(&self) -> usize;
 
-    /// True if there are none.
+    /// Whether there are no ids.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Shows all ids with what stands behind them, in any order.
+    /// Calls `show` for all ids with their values, in any order.
     fn for_each(&self, show: &mut dyn FnMut(&[u8], &V));
 
-    /// The configuration is complete, for now: few ids will come or go after this. Called whenever the adapter's manager is activated.
+    /// Optimizes the table for its current ids, when the adapter's manager is activated: few ids will change
+    /// after this.
     fn settle(&mut self) {}
 }
 
@@ -56,12 +58,12 @@ pub(crate) fn table<V: Send + Sync + 'static>(strategy: ObjectDemux) -> Box<dyn 
     match strategy {
         ObjectDemux::Linear => Box::new(Linear::default()),
         ObjectDemux::PerfectHash => Box::new(PerfectHash::default()),
-        // Ids that say where their object is need none.
+        // Ids with a slot need no table.
         ObjectDemux::DynamicHash | ObjectDemux::Active => Box::new(DynamicHash::default()),
     }
 }
 
-/// Hashing into a table that grows; the hash is keyed, so that no peer can choose ids that collide.
+/// A growing hash table; the hash is keyed, so that no peer can choose ids that collide.
 struct DynamicHash<V>(IndexMap<Box<[u8]>, V>);
 
 impl<V> Default for DynamicHash<V> {
@@ -117,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_strategy_keeps_what_was_put_in_and_nothing_else() {
+    fn every_strategy_finds_exactly_the_inserted_ids() {
         for strategy in [ObjectDemux::Active, ObjectDemux::DynamicHash, ObjectDemux::PerfectHash, ObjectDemux::Linear] {
             let mut table = table::<u32>(strategy);
             assert!(table.is_empty());
@@ -141,7 +143,7 @@ mod tests {
         }
     }
 
-    /// What the tables are compared with.
+    /// The reference implementation.
     type Expected = std::collections::BTreeMap<Vec<u8>, u32>;
 
     #[derive(Clone, Debug)]
@@ -167,7 +169,7 @@ mod tests {
             let found = table.find_near(id, predicted);
             assert_eq!(found.map(|(_, value)| value), expected.get(id), "{id:?} near {predicted} in {table:?}");
             let again = found.and_then(|(place, _)| table.find_near(id, place));
-            assert_eq!(again, found, "{id:?} in {table:?} is where it was found");
+            assert_eq!(again, found, "{id:?} in {table:?} keeps its position");
         }
         assert_eq!(table.len(), expected.len());
         let mut seen = Expected::new();
@@ -176,7 +178,7 @@ mod tests {
     }
 
     proptest! {
-        /// Ids come and go before and after the set is settled, some of them twice.
+        /// Insertions and removals before and after the table is settled, some of them repeated.
         #[test]
         fn every_strategy_is_a_map(steps in steps()) {
             for strategy in [ObjectDemux::DynamicHash, ObjectDemux::PerfectHash, ObjectDemux::Linear] {
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_settled_set_is_found_without_the_others() {
+    fn settled_ids_are_found_without_the_dynamic_table() {
         let mut table = PerfectHash::default();
         for number in 0..1000_u32 {
             table.insert(format!("object {number}").as_bytes(), number);

@@ -1,4 +1,5 @@
-//! Perfect hashing of a set of ids that is complete when the adapter's manager is activated; later ones are hashed dynamically.
+//! Perfect hashing of the ids that exist when the adapter's manager is activated; later ids are hashed
+//! dynamically.
 
 use std::fmt;
 
@@ -6,22 +7,22 @@ use spandrel_demux::perfect::{self, Tables};
 
 use super::{DynamicHash, ObjectTable};
 
-/// A place of the settled set: its id, and what stands behind it unless it was taken out.
-type Place<V> = Option<(Box<[u8]>, Option<V>)>;
+/// An entry of the settled set: its id, and its value unless removed.
+type Entry<V> = Option<(Box<[u8]>, Option<V>)>;
 
-/// Ids without collisions, and those that came later.
+/// A perfect hash table of the settled ids, and a dynamic one for later ids.
 pub(super) struct PerfectHash<V> {
     seed: u32,
     displacements: Vec<u16>,
-    /// In the order of the hash function; none before there is one.
-    settled: Vec<Place<V>>,
-    /// How many of the settled ones have a value.
+    /// Entries in the order of the hash function; empty before the first `settle`.
+    settled: Vec<Entry<V>>,
+    /// Number of settled entries with a value.
     present: usize,
     pub(super) others: DynamicHash<V>,
 }
 
 impl<V> PerfectHash<V> {
-    /// The settled place of an id.
+    /// The index of an id's settled entry.
     #[inline]
     fn place(&self, id: &[u8]) -> Option<usize> {
         if self.settled.is_empty() {
@@ -61,7 +62,7 @@ impl<V: Send + Sync> ObjectTable<V> for PerfectHash<V> {
         }
     }
 
-    /// Places of the others are behind those of the settled ones.
+    /// Positions in the dynamic table follow those of the settled entries.
     fn find_near(&self, id: &[u8], predicted: usize) -> Option<(usize, &V)> {
         if let Some(Some((own, value))) = self.settled.get(predicted)
             && **own == *id
@@ -112,7 +113,7 @@ impl<V: Send + Sync> ObjectTable<V> for PerfectHash<V> {
         self.others.for_each(show);
     }
 
-    /// Finds a hash function for all ids that there are. Without new ones the old function will do.
+    /// Finds a hash function for all current ids. Without new ids the old function stays.
     fn settle(&mut self) {
         if self.others.is_empty() {
             return;
@@ -121,14 +122,14 @@ impl<V: Send + Sync> ObjectTable<V> for PerfectHash<V> {
         let present = settled.filter_map(|(id, value)| Some((id, value?)));
         let (ids, values): (Vec<Box<[u8]>>, Vec<V>) = present.chain(self.others.0.drain(..)).unzip();
         let Some(tables) = Tables::of(&ids) else {
-            // Nobody knows such ids. They are found all the same.
+            // A set without a perfect hash function; its ids stay in the dynamic table.
             self.others.0.extend(ids.into_iter().zip(values));
             self.present = 0;
             return;
         };
         let Tables { seed, displacements, places } = tables;
         self.present = ids.len();
-        let mut entries: Vec<Place<V>> =
+        let mut entries: Vec<Entry<V>> =
             ids.into_iter().zip(values).map(|(id, value)| Some((id, Some(value)))).collect();
         self.settled = places.iter().map(|index| entries.get_mut(*index as usize).and_then(Option::take)).collect();
         (self.seed, self.displacements) = (seed, displacements);

@@ -1,11 +1,12 @@
-//! The active object map: which servant stands behind which object, of one adapter. What changes it is [`life`].
+//! The active object map of one adapter: the servant of each object. Its changes are in [`transitions`].
 //!
-//! A request takes a count of the object's [`Active`], under a shared lock. So the object is in use as long as anybody but the map has
-//! a count, and whoever gives the last one back learns of that: it ends a deactivation that has begun meanwhile. What happens to
-//! servants then, and all waiting, is left to the adapter. No code of others runs under the lock.
+//! A request takes a reference to the object's [`ActiveObject`], under a shared lock. So the object is in use
+//! while any reference but the map's own exists. The holder of the last one completes a deactivation that
+//! began meanwhile. Etherealization and all waiting are left to the adapter. No code of the application runs
+//! under the lock.
 
-mod life;
 mod servants;
+mod transitions;
 
 use std::fmt;
 
@@ -13,134 +14,134 @@ use spandrel_giop::SystemException;
 use spandrel_orb::{Located, ObjectRef, Replied, Servant, ServerCall};
 use spandrel_sync::{Arc, RwLock, Weak, atomic::AtomicBool, thread::ThreadId};
 
-use self::servants::{Servants, Serves};
+use self::servants::{Servants, ServedObjects};
 use crate::{
     ObjectDemux, ObjectId, PoaError,
     demux::{self, ObjectTable},
     error,
-    key::{IdForm, Made, Place},
+    key::{IdOrigin, SlotId, SystemIdFormat},
     policies::Policies,
     signal::Signal,
     slots::Slots,
 };
 
-/// What stands behind an object. Whoever has a count of it uses the object.
-pub(crate) struct Active {
-    pub(crate) behind: Behind,
-    /// Something else was put in its place: its end is not the end of the object's activation.
+/// The target of an object. A reference to it keeps the object in use.
+pub(crate) struct ActiveObject {
+    pub(crate) binding: Binding,
+    /// Whether another target replaced it: its end is then not the end of the object's activation.
     is_replaced: AtomicBool,
 }
 
-/// A servant, or another object.
+/// The target of an object: a servant, or another object.
 #[derive(Clone)]
-pub(crate) enum Behind {
+pub(crate) enum Binding {
     Servant(Arc<dyn Servant>),
     Forward(Forwarding),
 }
 
-/// The object that is to be asked instead.
+/// The target of a forwarded object.
 #[derive(Clone)]
 pub(crate) struct Forwarding {
     pub(crate) target: ObjectRef,
-    /// From now on, and not only as long as it is there.
+    /// Whether the forwarding is permanent (LOCATION_FORWARD_PERM).
     pub(crate) is_permanent: bool,
 }
 
 impl Forwarding {
-    /// Tells the client.
+    /// Answers a request with the forwarding.
     pub(crate) fn answer(&self, call: ServerCall<'_>) -> Result<Replied, SystemException> {
         if self.is_permanent { call.forward_permanently(&self.target) } else { call.forward(&self.target) }
     }
 
-    /// What is said to who asks where the object is.
+    /// The answer to a LocateRequest.
     pub(crate) fn located(self) -> Located {
         let ior = self.target.ior().clone();
         if self.is_permanent { Located::ForwardPermanently(ior) } else { Located::Forward(ior) }
     }
 }
 
-/// What the map has of an object.
+/// An entry of the map.
 enum Entry {
-    Active(Arc<Active>),
-    Busy(Box<Busy>),
+    Active(Arc<ActiveObject>),
+    InTransition(Box<Transition>),
 }
 
-/// An object between being active and not being active.
-struct Busy {
-    why: Why,
-    /// Given when that is over.
-    over: Arc<Signal>,
+/// An object in transition between active and inactive.
+struct Transition {
+    kind: TransitionKind,
+    /// Set at the end of the transition.
+    finished: Arc<Signal>,
 }
 
 #[derive(Clone, Copy)]
-enum Why {
-    /// This thread asks a servant activator for a servant.
+enum TransitionKind {
+    /// This thread calls a servant activator.
     Incarnating(ThreadId),
-    Ending(Ending),
+    Deactivating(Deactivation),
 }
 
-/// How an object is deactivated.
+/// The kind of a deactivation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Ending {
-    /// A servant activator is told.
+pub(crate) struct Deactivation {
+    /// Whether a servant activator is called.
     pub(crate) etherealize: bool,
-    /// The adapter or its manager ends, not only the object.
+    /// Whether the adapter or its manager ends, not only the object.
     pub(crate) is_cleanup: bool,
 }
 
-/// What a request found.
-pub(crate) enum Found {
-    Active(Arc<Active>),
-    /// It is neither active nor not until this is given.
-    Busy(Arc<Signal>),
-    Nothing,
+/// The result of a request's lookup.
+pub(crate) enum ObjectLookup {
+    Active(Arc<ActiveObject>),
+    /// It is in transition until this signal is set.
+    InTransition(Arc<Signal>),
+    NotFound,
     /// The adapter accepts no requests now.
-    Shut,
+    Closed,
 }
 
-/// What came of putting an object behind an id.
-pub(crate) enum Put {
+/// The result of an activation.
+pub(crate) enum ActivationOutcome {
     Done,
-    Refused(PoaError),
-    /// The last activation must end first.
+    Rejected(PoaError),
+    /// The previous deactivation must end first.
     Wait(Arc<Signal>),
 }
 
 /// The active object map of one adapter.
 pub(crate) struct Objects {
     map: RwLock<Map>,
-    /// How the ids look that the adapter makes; `None` if the application makes them.
-    form: Option<IdForm>,
-    /// Whether objects are found by what their ids say.
+    /// The format of system-assigned ids; `None` if the application assigns them.
+    id_format: Option<SystemIdFormat>,
+    /// Whether ids contain the slot of their object.
     is_active_demux: bool,
     uniqueness: Uniqueness,
 }
 
-/// What is known of servants.
+/// The bookkeeping of servants.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Uniqueness {
-    /// Which object each stands behind.
+    /// The object of each servant.
     Unique,
-    /// How many, until the end of their deactivation.
+    /// The number of objects of each servant, until the end of their deactivation.
     Counted,
-    /// Nothing: nobody asks.
+    /// None: no operation needs it.
     Unknown,
 }
 
 struct Map {
-    /// Objects that were activated with an id that the adapter made for that.
+    /// Objects with a system-assigned id that contains a slot.
     slots: Slots<Entry>,
-    /// All others.
+    /// All other objects.
     others: Box<dyn ObjectTable<Entry>>,
     servants: Servants,
-    /// How many ids were made that say nothing of a place.
-    numbered: u64,
-    /// No object is activated any more.
-    is_shut: bool,
+    /// Number of assigned ids without a slot.
+    last_number: u64,
+    /// Whether activations are rejected.
+    is_closed: bool,
 }
 
 impl Objects {
-    pub(crate) fn new(policies: &Policies, form: IdForm) -> Self {
+    pub(crate) fn new(policies: &Policies, id_format: SystemIdFormat) -> Self {
         let uniqueness = match (policies.is_unique(), policies.has_servant_manager()) {
             (true, _) => Uniqueness::Unique,
             (false, true) => Uniqueness::Counted,
@@ -150,117 +151,125 @@ impl Objects {
             slots: Slots::default(),
             others: demux::table(policies.demux),
             servants: Servants::default(),
-            numbered: 0,
-            is_shut: false,
+            last_number: 0,
+            is_closed: false,
         };
         Self {
             map: RwLock::new(map),
-            form: policies.makes_ids().then_some(form),
+            id_format: policies.assigns_ids().then_some(id_format),
             is_active_demux: policies.demux == ObjectDemux::Active,
             uniqueness,
         }
     }
 
-    /// What stands behind an id, in use from now on; `is_open` is asked under the lock, so that whoever has closed and then
-    /// [passed the barrier](Self::barrier) finds all that is in use. A call without a request has nowhere to be predicted from.
+    /// The target of an id, in use from now on. `is_open` is called under the lock: after a close and a
+    /// [`barrier`](Self::barrier) all users are visible. A call without a request has no predicted position.
     #[inline]
-    pub(crate) fn enter<L: LastTarget>(&self, id: &[u8], last: Option<&L>, is_open: impl FnOnce() -> bool) -> Found {
+    pub(crate) fn enter<L: LastTarget>(
+        &self,
+        id: &[u8],
+        last: Option<&L>,
+        is_open: impl FnOnce() -> bool,
+    ) -> ObjectLookup {
         let map = self.map.read();
         if !is_open() {
-            return Found::Shut;
+            return ObjectLookup::Closed;
         }
-        let entry = match self.placed(&map, id) {
+        let entry = match self.slot_entry(&map, id) {
             Some(entry) => Some(entry),
             None if map.others.is_empty() => None,
             None => last.map_or_else(|| map.others.find(id), |last| predicted(&*map.others, id, last)),
         };
         match entry {
-            Some(Entry::Active(active)) => Found::Active(Arc::clone(active)),
-            Some(Entry::Busy(busy)) => Found::Busy(Arc::clone(&busy.over)),
-            None => Found::Nothing,
+            Some(Entry::Active(active)) => ObjectLookup::Active(Arc::clone(active)),
+            Some(Entry::InTransition(transition)) => ObjectLookup::InTransition(Arc::clone(&transition.finished)),
+            None => ObjectLookup::NotFound,
         }
     }
 
-    /// What stands behind an id.
-    pub(crate) fn find(&self, id: &[u8]) -> Option<Behind> {
+    /// The target of an id.
+    pub(crate) fn find(&self, id: &[u8]) -> Option<Binding> {
         match self.entry(&self.map.read(), id) {
-            Some(Entry::Active(active)) => Some(active.behind.clone()),
+            Some(Entry::Active(active)) => Some(active.binding.clone()),
             _ => None,
         }
     }
 
-    /// Returns once all that entered before have what they found.
+    /// Returns once all requests that entered before have their targets.
     pub(crate) fn barrier(&self) {
         drop(self.map.write());
     }
 
     fn entry<'m>(&self, map: &'m Map, id: &[u8]) -> Option<&'m Entry> {
-        self.placed(map, id).or_else(|| map.others.find(id))
+        self.slot_entry(map, id).or_else(|| map.others.find(id))
     }
 
-    /// The object that is where its id says, if it says that.
+    /// The object in the slot that its id contains, if any.
     #[inline]
-    fn placed<'m>(&self, map: &'m Map, id: &[u8]) -> Option<&'m Entry> {
-        let form = self.form.filter(|_| self.is_active_demux)?;
-        match form.decode(id) {
-            Made::Here(place) => map.slots.get(place),
-            Made::Earlier | Made::No => None,
+    fn slot_entry<'m>(&self, map: &'m Map, id: &[u8]) -> Option<&'m Entry> {
+        let id_format = self.id_format.filter(|_| self.is_active_demux)?;
+        match id_format.decode(id) {
+            IdOrigin::ThisRun(slot_id) => map.slots.get(slot_id),
+            IdOrigin::EarlierRun | IdOrigin::NotAssigned => None,
         }
     }
 
     fn entry_mut<'m>(&self, map: &'m mut Map, id: &[u8]) -> Option<&'m mut Entry> {
         match self.slot_of(map, id) {
-            Some(place) => map.slots.get_mut(place),
+            Some(slot_id) => map.slots.get_mut(slot_id),
             None => map.others.find_mut(id),
         }
     }
 
-    /// Where an object is, if it is where its id says.
-    fn slot_of(&self, map: &Map, id: &[u8]) -> Option<Place> {
-        let Some(Made::Here(place)) = self.form.filter(|_| self.is_active_demux).map(|form| form.decode(id)) else {
+    /// The slot of an object, if its id contains it.
+    fn slot_of(&self, map: &Map, id: &[u8]) -> Option<SlotId> {
+        let Some(IdOrigin::ThisRun(slot_id)) =
+            self.id_format.filter(|_| self.is_active_demux).map(|id_format| id_format.decode(id))
+        else {
             return None;
         };
-        map.slots.get(place).map(|_| place)
+        map.slots.get(slot_id).map(|_| slot_id)
     }
 
-    /// An id that was never given before.
+    /// Assigns a new id.
     pub(crate) fn make_id(&self) -> Result<ObjectId, PoaError> {
-        let form = self.form.ok_or(PoaError::WrongPolicy)?;
-        Ok(form.encode(self.map.write().next_number()).into())
+        let id_format = self.id_format.ok_or(PoaError::WrongPolicy)?;
+        Ok(id_format.encode(self.map.write().next_number()).into())
     }
 
-    /// Whether this adapter has made the id, as far as one can see.
-    fn has_made(&self, map: &Map, id: &[u8]) -> bool {
-        match self.form.map(|form| form.decode(id)) {
-            None | Some(Made::Earlier) => true,
-            Some(Made::Here(place)) => match place.number() {
-                Some(number) => number <= map.numbered,
-                None => map.slots.was_given(place),
+    /// Whether this adapter assigned the id, as far as that can be determined.
+    fn has_assigned(&self, map: &Map, id: &[u8]) -> bool {
+        match self.id_format.map(|id_format| id_format.decode(id)) {
+            None | Some(IdOrigin::EarlierRun) => true,
+            Some(IdOrigin::ThisRun(slot_id)) => match slot_id.number() {
+                Some(number) => number <= map.last_number,
+                None => map.slots.was_assigned(slot_id),
             },
-            Some(Made::No) => false,
+            Some(IdOrigin::NotAssigned) => false,
         }
     }
 
-    /// BAD_PARAM for ids that this adapter should have made and has not.
-    pub(crate) fn check_made(&self, id: &[u8]) -> Result<(), PoaError> {
-        if self.has_made(&self.map.read(), id) { Ok(()) } else { Err(error::not_made_here().into()) }
+    /// BAD_PARAM for ids that this adapter should have assigned and did not.
+    pub(crate) fn check_assigned(&self, id: &[u8]) -> Result<(), PoaError> {
+        if self.has_assigned(&self.map.read(), id) { Ok(()) } else { Err(error::id_not_assigned().into()) }
     }
 
-    /// The id of the one object that a servant stands behind.
+    /// The id of the one object of a servant.
     pub(crate) fn id_of(&self, servant: &Arc<dyn Servant>) -> Option<ObjectId> {
         let map = self.map.read();
         match map.servants.get(servant)? {
-            Serves::Slot(slot) => Some(self.form?.encode(map.slots.current(*slot)?).into()),
-            Serves::Id(id) => Some(ObjectId::clone(id)),
-            Serves::Many(_) => None,
+            ServedObjects::Slot(slot) => Some(self.id_format?.encode(map.slots.current(*slot)?).into()),
+            ServedObjects::Id(id) => Some(ObjectId::clone(id)),
+            ServedObjects::Many(_) => None,
         }
     }
 
     /// The ids of all active objects.
     pub(crate) fn ids(&self) -> Vec<ObjectId> {
         let map = self.map.read();
-        let placed = map.slots.iter().filter(|(_, entry)| entry.is_active());
-        let mut ids: Vec<ObjectId> = placed.filter_map(|(place, _)| Some(self.form?.encode(place).into())).collect();
+        let slot_entry = map.slots.iter().filter(|(_, entry)| entry.is_active());
+        let mut ids: Vec<ObjectId> =
+            slot_entry.filter_map(|(slot_id, _)| Some(self.id_format?.encode(slot_id).into())).collect();
         map.others.for_each(&mut |id, entry| {
             if entry.is_active() {
                 ids.push(id.into());
@@ -269,7 +278,7 @@ impl Objects {
         ids
     }
 
-    /// How many objects are active.
+    /// Number of active objects.
     pub(crate) fn len(&self) -> usize {
         let map = self.map.read();
         let mut count = map.slots.iter().filter(|(_, entry)| entry.is_active()).count();
@@ -278,7 +287,7 @@ impl Objects {
     }
 
     /// The active objects that are in use.
-    pub(crate) fn in_use(&self) -> Vec<Weak<Active>> {
+    pub(crate) fn in_use(&self) -> Vec<Weak<ActiveObject>> {
         let mut used = Vec::new();
         let mut note = |entry: &Entry| match entry {
             // One count is the map's own.
@@ -291,26 +300,26 @@ impl Objects {
         used
     }
 
-    /// No object is activated any more.
-    pub(crate) fn shut(&self) {
-        self.map.write().is_shut = true;
+    /// Rejects activations from now on.
+    pub(crate) fn close(&self) {
+        self.map.write().is_closed = true;
     }
 
-    /// The configuration is complete for now.
+    /// Optimizes the tables: the configuration is complete for now.
     pub(crate) fn settle(&self) {
         self.map.write().others.settle();
     }
 }
 
 impl Map {
-    /// A place that is in no table.
-    fn next_number(&mut self) -> Place {
-        self.numbered += 1;
-        Place::numbered(self.numbered)
+    /// The next number for an id without a slot.
+    fn next_number(&mut self) -> SlotId {
+        self.last_number += 1;
+        SlotId::from_number(self.last_number)
     }
 }
 
-/// What stands behind an id, looked for first where the object of the last request from the same place was.
+/// The entry of an id, searched first at the position of the last request from the same connection.
 fn predicted<'m>(objects: &'m dyn ObjectTable<Entry>, id: &[u8], last: &impl LastTarget) -> Option<&'m Entry> {
     let predicted = last.predicted_target().and_then(|place| usize::try_from(place).ok()).unwrap_or(usize::MAX);
     let (place, entry) = objects.find_near(id, predicted)?;
@@ -320,12 +329,12 @@ fn predicted<'m>(objects: &'m dyn ObjectTable<Entry>, id: &[u8], last: &impl Las
     Some(entry)
 }
 
-/// Where the object of the last request from the same place was found.
+/// The position of the object of the last request from the same connection.
 pub(crate) trait LastTarget {
-    /// That place in the table, if predictions are made.
+    /// That position in the table, if predictions are enabled.
     fn predicted_target(&self) -> Option<u64>;
 
-    /// Notes the place for the next request.
+    /// Records the position for the next request.
     fn note_target(&self, place: u64);
 }
 

@@ -1,4 +1,4 @@
-//! Models of objects that come and go while requests look for them.
+//! Models of objects that are activated and deactivated while requests look them up.
 
 use spandrel_orb::{Servant, ServerCall};
 use spandrel_sync::{
@@ -7,12 +7,12 @@ use spandrel_sync::{
     thread,
 };
 
-use super::{Behind, Ending, Found, Objects};
-use crate::{ObjectId, key::IdForm, policies::Policies};
+use super::{Binding, Deactivation, ObjectLookup, Objects};
+use crate::{ObjectId, key::SystemIdFormat, policies::Policies};
 
-const ENDING: Ending = Ending { etherealize: false, is_cleanup: false };
+const ENDING: Deactivation = Deactivation { etherealize: false, is_cleanup: false };
 
-/// A servant that can be told from all others.
+/// A servant with a unique number.
 struct Numbered(usize);
 
 impl Servant for Numbered {
@@ -25,50 +25,50 @@ impl Servant for Numbered {
     }
 }
 
-/// What became of an object.
+/// The state of an object.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Fate {
+enum ObjectState {
     Active,
     Changing,
-    Gone,
+    Inactive,
 }
 
-/// A map, and what the threads know of it: the servant's number behind each id ever given, and its fate.
-struct Stage {
+/// A map, and the threads' record of it: the servant's number of each id ever assigned, and its state.
+struct Setup {
     map: Objects,
-    known: Mutex<Vec<(ObjectId, usize, Fate)>>,
+    known: Mutex<Vec<(ObjectId, usize, ObjectState)>>,
 }
 
-impl Stage {
+impl Setup {
     fn new() -> Arc<Self> {
-        let map = Objects::new(&Policies::of_root(), IdForm { incarnation: None });
+        let map = Objects::new(&Policies::of_root(), SystemIdFormat { incarnation: None });
         Arc::new(Self { map, known: Mutex::default() })
     }
 
     fn activate(&self, number: usize) -> ObjectId {
-        let id = self.map.activate(Behind::Servant(Arc::new(Numbered(number)))).expect("there is room");
+        let id = self.map.activate(Binding::Servant(Arc::new(Numbered(number)))).expect("the table has room");
         let mut known = self.known.lock();
         assert!(known.iter().all(|(other, ..)| *other != id), "{id:?} was given twice");
-        known.push((id.clone(), number, Fate::Active));
+        known.push((id.clone(), number, ObjectState::Active));
         id
     }
 
-    fn set_fate(&self, id: &ObjectId, fate: Fate) {
+    fn set_state(&self, id: &ObjectId, state: ObjectState) {
         let mut known = self.known.lock();
-        known.iter_mut().find(|(other, ..)| other == id).expect("it was given").2 = fate;
+        known.iter_mut().find(|(other, ..)| other == id).expect("it was given").2 = state;
     }
 
     fn deactivate(&self, id: &ObjectId) {
-        self.set_fate(id, Fate::Changing);
+        self.set_state(id, ObjectState::Changing);
         let active = self.map.deactivate(id, ENDING).expect("only this thread takes it out");
         assert!(self.map.deactivate(id, ENDING).is_none(), "{id:?} was taken out twice");
         if Arc::into_inner(active).is_some() {
             self.map.end_deactivation(id);
         }
-        self.set_fate(id, Fate::Gone);
+        self.set_state(id, ObjectState::Inactive);
     }
 
-    /// Looks for any object that was ever there, and uses it for a while.
+    /// Looks up any object that ever existed, and uses it for a while.
     fn look(&self) {
         let (id, number, before) = {
             let known = self.known.lock();
@@ -80,60 +80,62 @@ impl Stage {
         let found = self.map.enter(&id, None::<&ServerCall<'_>>, || true);
         let after = self.known.lock().iter().find(|(other, ..)| *other == id).expect("it was given").2;
         match found {
-            Found::Active(active) => {
-                assert_ne!(before, Fate::Gone, "{id:?} was found after it had been taken out");
-                let Behind::Servant(servant) = &active.behind else { panic!("nothing is forwarded") };
+            ObjectLookup::Active(active) => {
+                assert_ne!(before, ObjectState::Inactive, "{id:?} was found after it had been taken out");
+                let Binding::Servant(servant) = &active.binding else { panic!("no object is forwarded") };
                 assert!(servant.is_a(&number.to_string()), "{id:?} led to another's servant");
                 thread::yield_now();
                 if let Some(active) = Arc::into_inner(active) {
-                    assert_eq!(self.map.ending(&id, &active), Some(ENDING));
+                    assert_eq!(self.map.deactivation(&id, &active), Some(ENDING));
                     self.map.end_deactivation(&id);
                 }
             }
-            Found::Busy(_) | Found::Nothing => assert_ne!(after, Fate::Active, "{id:?} was not found"),
-            Found::Shut => panic!("it is open"),
+            ObjectLookup::InTransition(_) | ObjectLookup::NotFound => {
+                assert_ne!(after, ObjectState::Active, "{id:?} was not found")
+            }
+            ObjectLookup::Closed => panic!("the map is open"),
         }
     }
 }
 
-fn come_and_go(stage: &Arc<Stage>) {
+fn activate_and_deactivate(setup: &Arc<Setup>) {
     let mut threads = Vec::new();
     for thread in 0..2 {
-        let stage = Arc::clone(stage);
+        let setup = Arc::clone(setup);
         threads.push(thread::spawn(move || {
-            for turn in 0..3 {
-                let id = stage.activate(thread * 10 + turn);
+            for round in 0..3 {
+                let id = setup.activate(thread * 10 + round);
                 if !one_in(4) {
-                    stage.deactivate(&id);
+                    setup.deactivate(&id);
                 }
             }
         }));
     }
     for _ in 0..2 {
-        let stage = Arc::clone(stage);
-        threads.push(thread::spawn(move || (0..4).for_each(|_| stage.look())));
+        let setup = Arc::clone(setup);
+        threads.push(thread::spawn(move || (0..4).for_each(|_| setup.look())));
     }
     threads.into_iter().for_each(|thread| thread.join().expect("it did not panic"));
-    let active = stage.known.lock().iter().filter(|(_, _, fate)| *fate == Fate::Active).count();
-    assert_eq!(stage.map.len(), active);
-    // Whoever used it last has ended it: nothing is left between being active and not.
-    let left = stage.map.map.read().slots.iter().count();
+    let active = setup.known.lock().iter().filter(|(_, _, state)| *state == ObjectState::Active).count();
+    assert_eq!(setup.map.len(), active);
+    // The last user has completed each deactivation: no object is in transition.
+    let left = setup.map.map.read().slots.iter().count();
     assert_eq!(left, active);
 }
 
 #[test]
-fn a_stale_id_never_leads_to_anothers_servant() {
-    check(6000, || come_and_go(&Stage::new()));
+fn a_stale_id_never_finds_another_servant() {
+    check(6000, || activate_and_deactivate(&Setup::new()));
 }
 
 #[test]
-fn a_slot_whose_generations_are_used_up_is_not_used_again() {
+fn a_slot_with_exhausted_generations_is_not_reused() {
     check(6000, || {
-        let stage = Stage::new();
-        let first = stage.activate(99);
-        stage.deactivate(&first);
-        // As after four thousand million objects, less two.
-        stage.map.map.write().slots.age(0, u32::MAX - 1);
-        come_and_go(&stage);
+        let setup = Setup::new();
+        let first = setup.activate(99);
+        setup.deactivate(&first);
+        // As after 2³² objects, less two.
+        setup.map.map.write().slots.age(0, u32::MAX - 1);
+        activate_and_deactivate(&setup);
     });
 }

@@ -1,4 +1,4 @@
-//! Which servants stand behind which objects, looked at from the servants' side.
+//! The map from servants to their objects.
 
 use std::{
     collections::HashMap,
@@ -10,54 +10,55 @@ use spandrel_sync::Arc;
 
 use crate::ObjectId;
 
-/// What a servant stands behind.
+/// The objects of a servant.
 #[derive(Debug)]
-pub(super) enum Serves {
+pub(super) enum ServedObjects {
     /// The object in this slot, and no other.
     Slot(u32),
     /// The object with this id, and no other.
     Id(Box<ObjectId>),
-    /// So many objects.
+    /// This number of objects.
     Many(u32),
 }
 
-/// Servants by where they lie: there is a reference to each as long as it is known here.
+/// Servants by address: each is referenced while it is in this map.
 #[derive(Debug, Default)]
-pub(super) struct Servants(HashMap<usize, Serves, BuildHasherDefault<Addresses>>);
+pub(super) struct Servants(HashMap<usize, ServedObjects, BuildHasherDefault<Addresses>>);
 
-/// Where a servant lies. Two that live have different addresses, since each lies behind its own counts.
+/// The address of a servant. Two live servants have different addresses, since each has its own reference
+/// counts.
 fn address(servant: &Arc<dyn Servant>) -> usize {
     Arc::as_ptr(servant).cast::<()>().addr()
 }
 
 impl Servants {
-    pub(super) fn get(&self, servant: &Arc<dyn Servant>) -> Option<&Serves> {
+    pub(super) fn get(&self, servant: &Arc<dyn Servant>) -> Option<&ServedObjects> {
         self.0.get(&address(servant))
     }
 
-    /// It stands behind one object, and may not stand behind more.
-    pub(super) fn insert(&mut self, servant: &Arc<dyn Servant>, serves: Serves) {
+    /// Records the one object of a servant.
+    pub(super) fn insert(&mut self, servant: &Arc<dyn Servant>, serves: ServedObjects) {
         self.0.insert(address(servant), serves);
     }
 
-    /// It stands behind one more object.
+    /// Records one more object of a servant.
     pub(super) fn add(&mut self, servant: &Arc<dyn Servant>) {
-        if let Serves::Many(count) = self.0.entry(address(servant)).or_insert(Serves::Many(0)) {
+        if let ServedObjects::Many(count) = self.0.entry(address(servant)).or_insert(ServedObjects::Many(0)) {
             *count += 1;
         }
     }
 
-    /// It stands behind one object less.
+    /// Removes one object of a servant.
     pub(super) fn remove(&mut self, servant: &Arc<dyn Servant>) {
         let address = address(servant);
         match self.0.get_mut(&address) {
-            Some(Serves::Many(count)) if *count > 1 => *count -= 1,
+            Some(ServedObjects::Many(count)) if *count > 1 => *count -= 1,
             _ => drop(self.0.remove(&address)),
         }
     }
 }
 
-/// Spreads addresses. Nobody outside chooses them, so that no key is needed.
+/// A hasher for addresses. Peers do not choose addresses, so no key is needed.
 #[derive(Default)]
 struct Addresses(u64);
 
@@ -67,7 +68,7 @@ impl Hasher for Addresses {
     }
 
     fn write_usize(&mut self, address: usize) {
-        // Fibonacci hashing; the high bits are the good ones, and the table takes both ends.
+        // Fibonacci hashing; the high bits are the best ones, and the table uses both ends.
         let spread = (self.0 ^ address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = spread ^ (spread >> 32);
     }

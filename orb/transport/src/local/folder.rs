@@ -1,4 +1,5 @@
-//! The folder for sockets without a given path: this user's own, in which no other user can create or replace one.
+//! The folder for sockets without an explicit path: the user's own, in which no other user can create or
+//! replace a socket.
 
 use std::{
     env, fs, io,
@@ -12,16 +13,17 @@ use spandrel_sync::atomic::{AtomicU32, Ordering};
 
 use super::host;
 
-/// A name that no other endpoint of this host has.
+/// A name that is unique among the endpoints of this host.
 pub(super) fn fresh_name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // Processes of different namespaces may have one number.
+    // Processes of different PID namespaces may have equal ids.
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("{}-{count}-{:x}", process::id(), since.as_micros())
 }
 
-/// The folder, created if necessary: below the folder of the user's session if there is one, otherwise below that for temporary files.
+/// The folder, created if necessary: below the folder of the user's session if it exists, otherwise below the
+/// one for temporary files.
 pub(super) fn own_folder() -> io::Result<PathBuf> {
     let session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| is_own(folder));
     let folder = match session {
@@ -35,12 +37,12 @@ pub(super) fn own_folder() -> io::Result<PathBuf> {
         _ if is_own(&folder) => Ok(folder),
         _ => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("the folder {} is not for this user alone: say a path for the socket", folder.display()),
+            format!("the folder {} is accessible to other users: give the endpoint a path", folder.display()),
         )),
     }
 }
 
-/// Whether the path is a folder that only this user can change.
+/// Whether the path is a folder that only this user can modify.
 fn is_own(folder: &Path) -> bool {
     let found = fs::symlink_metadata(folder);
     found.is_ok_and(|found| found.is_dir() && found.uid() == host::user() && found.mode() & 0o077 == 0)

@@ -9,7 +9,7 @@ use std::{
 
 use spandrel_ipc::unix::Addr;
 
-/// An identifier of this host since it was started; `None` if the system has none.
+/// An identifier of this host since its last start; `None` if the system has none.
 pub(super) fn host_id() -> Option<&'static str> {
     static ID: OnceLock<Option<String>> = OnceLock::new();
     ID.get_or_init(find_host_id).as_deref()
@@ -22,7 +22,7 @@ fn find_host_id() -> Option<String> {
     (!id.is_empty()).then(|| id.to_owned())
 }
 
-/// Elsewhere the name has to do; devices and inodes tell the rest.
+/// On other systems the host name is used; devices and inodes distinguish the rest.
 #[cfg(not(target_os = "linux"))]
 fn find_host_id() -> Option<String> {
     Some(crate::host_name::host_name()).filter(|name| !name.is_empty())
@@ -33,7 +33,7 @@ pub(super) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Device and inode of the socket's file, or of the network namespace that an abstract name belongs to.
+/// Device and inode of the socket's file, or of the network namespace of an abstract name.
 pub(super) fn file_of(addr: &Addr) -> io::Result<(u64, u64)> {
     let file = match addr.as_path() {
         Some(path) => socket_at(path)?,

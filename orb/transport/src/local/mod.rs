@@ -1,8 +1,9 @@
-//! Transports inside of one host: UNIX-domain sockets ([`Uds`]) and shared memory (`Shm`, Linux only).
+//! Transports inside one host: UNIX-domain sockets ([`Uds`]) and shared memory (`Shm`, Linux only).
 //!
-//! References name the host and the socket file of such a server. A client that finds the same file on the same host connects there; other
-//! clients use IIOP. Numbers identify hosts and files, because containers of one host, and copies of one machine, share names and paths.
-//! The permissions of the file decide which clients may connect.
+//! References name the host and the socket file of such a server. A client that finds the same file on the
+//! same host connects to it; other clients use IIOP. Hosts and files are identified by numbers, because
+//! containers of one host, and copies of one machine, share names and paths. The permissions of the file
+//! decide which clients may connect.
 
 mod folder;
 mod host;
@@ -21,7 +22,7 @@ use spandrel_ipc::unix::Addr;
 
 use crate::{address::Address, endpoint::Endpoint, protocol::SocketSettings};
 
-/// The addresses within a host that a profile offers for this transport. Malformed ones are left out.
+/// The addresses inside a host that a profile offers for this transport. Malformed ones are ignored.
 fn offered_addresses(scheme: &str, profile: &IiopProfile) -> Vec<LocalAddress> {
     let offered = profile.components.iter().filter_map(|component| LocalAddress::decode(component).ok().flatten());
     offered.filter(|offered| offered.scheme == scheme).collect()
@@ -49,23 +50,25 @@ fn describe(scheme: &str, addr: &Addr, any_user: bool) -> io::Result<Option<Loca
     }))
 }
 
-/// Reads an address: an absolute path, or `@` and an abstract name. `None` for other text.
+/// Parses an address: an absolute path, or `@` and an abstract name. `None` for other text.
 fn parse(scheme: &'static str, text: &str) -> Option<Address> {
     let is_valid = text.starts_with(['/', '@']) && text.parse::<Addr>().is_ok();
     is_valid.then(|| Address::new(scheme, text))
 }
 
-/// The path of an endpoint: a path or an abstract name as it stands, a plain name in this user's own folder, and for an endpoint without an
-/// address a new name there.
+/// The path of an endpoint's socket. A path or an abstract name is used unchanged, a plain name is in the
+/// user's own folder, and an endpoint without an address gets a new name there.
 fn locate(endpoint: &Endpoint) -> io::Result<Addr> {
     let name = match endpoint.address() {
         address if address.starts_with(['/', '@']) => return address.parse().map_err(|error| endpoint.invalid(error)),
         "" => folder::fresh_name(),
-        name if name.contains('/') => return Err(endpoint.invalid("a path is absolute, and a name has no slash")),
+        name if name.contains('/') => {
+            return Err(endpoint.invalid("a path must be absolute, and a name must not contain a slash"));
+        }
         name => name.to_owned(),
     };
     let path = folder::own_folder()?.join(format!("{name}.{}", endpoint.scheme()));
-    Addr::path(path).map_err(|error| endpoint.invalid(format_args!("{error} (say a shorter path)")))
+    Addr::path(path).map_err(|error| endpoint.invalid(format_args!("{error} (choose a shorter path)")))
 }
 
 /// The options of an endpoint's socket file.
@@ -79,12 +82,13 @@ fn socket_options(endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<
     }
     if let Some(mode) = endpoint.option("mode") {
         let mode = u32::from_str_radix(mode, 8).ok().filter(|mode| *mode <= 0o777);
-        options = options.mode(mode.ok_or_else(|| endpoint.invalid("`mode` is permissions in octal, such as 660"))?);
+        options =
+            options.mode(mode.ok_or_else(|| endpoint.invalid("`mode` must be permissions in octal, such as 660"))?);
     }
     Ok(options)
 }
 
-/// The error of opening an endpoint, with its address and the remedy.
+/// The error of opening an endpoint, with its address and advice.
 fn cannot_open(endpoint: &Endpoint, addr: &Addr, error: &io::Error) -> io::Error {
     let advice = match error.kind() {
         io::ErrorKind::AddrInUse => " (another program listens there: choose another path)",
@@ -94,7 +98,7 @@ fn cannot_open(endpoint: &Endpoint, addr: &Addr, error: &io::Error) -> io::Error
     io::Error::new(error.kind(), format!("cannot listen at {}://{addr}: {error}{advice}", endpoint.scheme()))
 }
 
-/// The address of a client: its process, and the user that it runs as.
+/// The address of a client: its process and user ids.
 #[cfg(target_os = "linux")]
 fn from(scheme: &'static str, peer: spandrel_ipc::unix::Credentials) -> Address {
     Address::new(scheme, format!("uid={},pid={}", peer.uid, peer.pid))

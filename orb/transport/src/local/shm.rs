@@ -16,10 +16,10 @@ use crate::{
 
 const SCHEME: &str = "shm";
 
-/// GIOP through memory that both processes map: `shm://name`. Only processes of one user share memory unless the endpoint says otherwise
-/// (`shm://name|any-user=yes`).
+/// GIOP over memory shared by both processes: `shm://name`. Only processes of one user share memory unless
+/// the endpoint permits others (`shm://name|any-user=yes`).
 ///
-/// The sizes of sockets' queues are those of the rings, rounded up to powers of two.
+/// The socket queue sizes set the sizes of the rings, rounded up to powers of two.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shm;
 
@@ -31,7 +31,8 @@ impl Protocol for Shm {
     }
 
     fn addresses(&self, profile: &IiopProfile) -> Vec<Address> {
-        // A client that the server would refuse must not connect: the refusal shows only after the request is written.
+        // A client that the server would reject must not connect: the rejection shows only after the request
+        // is written.
         let may = |offered: &LocalAddress| offered.any_user || offered.user == host::user() || host::user() == 0;
         let offered = offered_addresses(SCHEME, profile).into_iter().filter(|offered| may(offered) && is_here(offered));
         offered.filter_map(|offered| super::parse(SCHEME, &offered.address)).collect()
@@ -72,7 +73,7 @@ impl ServerProtocol for Shm {
         let any_user = match endpoint.option("any-user") {
             None | Some("no") => false,
             Some("yes") => true,
-            Some(_) => return Err(endpoint.invalid("`any-user` is yes or no")),
+            Some(_) => return Err(endpoint.invalid("`any-user` must be yes or no")),
         };
         let (addr, socket) = (super::locate(endpoint)?, super::socket_options(endpoint, settings)?);
         let options = shm::AcceptorOptions::default().socket(socket).any_user(any_user);
@@ -81,7 +82,7 @@ impl ServerProtocol for Shm {
         let addr = acceptor.local_addr()?;
         let address = Address::new(SCHEME, addr.to_string());
         let component = super::describe(SCHEME, &addr, any_user)?
-            .ok_or_else(|| endpoint.invalid("the system does not say which host this is (/proc is not there)"))?;
+            .ok_or_else(|| endpoint.invalid("this host has no boot id (/proc is not mounted)"))?;
         let components = vec![component.encode().map_err(|error| endpoint.invalid(error))?];
         let published =
             PublishedAddresses { components, addresses: vec![address.clone()], ..PublishedAddresses::default() };

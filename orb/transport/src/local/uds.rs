@@ -1,4 +1,4 @@
-//! GIOP over UNIX-domain sockets, as omniORB speaks it, too.
+//! GIOP over UNIX-domain sockets, compatible with omniORB.
 
 use std::{io, path::Path, time::Duration};
 
@@ -22,8 +22,9 @@ const SCHEME: &str = "uds";
 
 /// GIOP over UNIX-domain sockets: `uds:///path`, or `giop:unix:/path`.
 ///
-/// References carry TAG_OMNIORB_UNIX_TRANS for omniORB, which goes by the host's name, and a component of ours, which goes by the socket's
-/// file. Of references that have only the former the path must be that of a socket here.
+/// References carry TAG_OMNIORB_UNIX_TRANS for omniORB, which compares host names, and a component of
+/// Spandrel's, which compares socket files. For references with the former only, a socket must exist at the
+/// path on this host.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Uds;
 
@@ -98,7 +99,7 @@ impl ServerProtocol for Uds {
     }
 }
 
-/// The paths of sockets of this host, in components of omniORB.
+/// The socket paths on this host from omniORB's components.
 fn omniorb_paths(profile: &IiopProfile) -> impl Iterator<Item = String> {
     let offered = profile.components.iter().filter_map(|component| UnixTransport::decode(component).ok().flatten());
     offered

@@ -1,8 +1,9 @@
-//! The monitor of a server: shows whether a message makes progress, charges its memory, and discards requests that are not taken.
+//! The monitor of a server: reports the progress of a message, charges its memory, and discards rejected
+//! requests.
 //!
-//! A message that arrives whole costs nothing here. One that arrives in pieces shows its progress in the connection's [`ReceiveBudget`], and is
-//! charged before its memory is allocated; a request that is too long, or finds no memory, is read to its end and discarded if it can be
-//! answered.
+//! A message that arrives whole costs nothing here. One that arrives in pieces reports its progress in the
+//! connection's [`ReceiveBudget`], and is charged before its memory is allocated. A request that is too long,
+//! or exceeds a memory limit, is read to its end and discarded if it can be answered.
 
 use std::{cell::Cell, mem};
 
@@ -18,24 +19,26 @@ use crate::{
     transport::ReactorTransport,
 };
 
-/// The unit of progress.
+/// Octets per step of progress.
 const STRIDE: usize = 1 << 20;
 
-/// Messages that take less memory are not charged.
+/// Messages below this size are not charged.
 const SMALL: usize = 1024;
 
-/// Requests up to so many times the limit are read and discarded, so that their clients, which may not read before they have written,
-/// see the answer. Beyond, the connection ends.
-const LENIENCY: usize = 16;
+/// Requests up to this multiple of the limit are read and discarded, so that clients that read only after
+/// they have written see the reply. Beyond, the connection ends.
+const DISCARD_FACTOR: usize = 16;
 
-/// A request's header up to its id and the flag whether it expects a reply: all before the first item of variable length (GIOP 1.2).
+/// Octets of a request's header up to its id and response flags: all fields before the first of variable
+/// length (GIOP 1.2).
 const START_LEN: usize = HEADER_LEN + 5;
 
-/// The beginning of a message up to this size is moved to memory of its own when the thread's memory is wanted by other connections.
+/// The beginning of a message up to this size is moved to memory of its own when other connections need the
+/// thread's memory.
 const SMALL_OCTETS: usize = 1024;
 
 thread_local! {
-    /// The memory of connections that this thread has served and that are idle now.
+    /// The memory of idle connections that this thread has served.
     static SPARE: Cell<Option<Memory>> = const { Cell::new(None) };
 }
 
@@ -43,16 +46,16 @@ thread_local! {
 #[derive(Debug)]
 pub struct Monitored {
     budget: Arc<ReceiveBudget>,
-    /// A message is half read, and the progress says so.
+    /// Whether a message is incomplete and reported as such by the progress.
     is_begun: bool,
-    /// Memory has been charged, or a message is half read.
+    /// Whether memory has been charged, or a message is incomplete.
     is_partial: bool,
-    /// Octets since the last progress.
+    /// Octets since the last step of progress.
     received: usize,
     charged: usize,
-    /// Octets that are still to be discarded.
+    /// Octets still to be discarded.
     to_discard: usize,
-    /// What [looking ahead](MessageReader::look_ahead) found and did not return.
+    /// The result that [looking ahead](MessageReader::look_ahead) found and did not return.
     pending: Option<Result<Message, ReadError>>,
 }
 
@@ -61,7 +64,7 @@ impl Monitored {
         Self { budget, is_begun: false, is_partial: false, received: 0, charged: 0, to_discard: 0, pending: None }
     }
 
-    /// Releases what is charged beyond so many octets.
+    /// Releases the charge beyond `held` octets.
     fn settle(&mut self, held: usize) {
         self.budget.release(self.charged.saturating_sub(held));
         self.charged = self.charged.min(held);
@@ -112,7 +115,7 @@ impl ReceiveMonitor for Monitored {
     #[cold]
     fn too_long(reader: &mut MessageReader<Self>, header: MessageHeader) -> Result<Option<MessageHeader>, ReadError> {
         let (len, limit) = (header.total_len(), reader.max_message);
-        let is_absurd = len / LENIENCY > limit;
+        let is_absurd = len / DISCARD_FACTOR > limit;
         if !is_discardable(header) || is_absurd {
             return Err(GiopError::TooLarge { len, limit }.into());
         }
@@ -125,14 +128,15 @@ impl ReceiveMonitor for Monitored {
 }
 
 impl MessageReader<Monitored> {
-    /// A reader of a client's messages. `max_unfinished`: how many messages may arrive in fragments at a time.
+    /// A reader of a client's messages. `max_unfinished`: the number of messages that may arrive in fragments
+    /// at a time.
     #[must_use]
     pub fn monitored(max_message: usize, max_unfinished: usize, budget: Arc<ReceiveBudget>) -> Self {
         Self::with(Monitored::new(budget), max_message, max_unfinished)
     }
 
-    /// A CancelRequest that is there now, for a thread that reads only for these while no other reads. Another message is kept for the
-    /// next reader, and nothing beyond it is looked at.
+    /// A CancelRequest that is available now, for a thread that reads only these while no other thread reads.
+    /// Another message is stored for the next reader, and nothing beyond it is read.
     pub fn look_ahead(&mut self, transport: &dyn ReactorTransport) -> Option<Message> {
         if self.monitor.pending.is_some() {
             return None;
@@ -153,9 +157,9 @@ impl MessageReader<Monitored> {
         }
     }
 
-    /// Whether [looking ahead](Self::look_ahead) found something that it did not return.
+    /// Whether [looking ahead](Self::look_ahead) found a result that it did not return.
     #[must_use]
-    pub fn has_found(&self) -> bool {
+    pub fn has_pending_result(&self) -> bool {
         self.monitor.pending.is_some()
     }
 
@@ -166,7 +170,8 @@ impl MessageReader<Monitored> {
         self.monitor.pending.as_ref().is_some_and(|pending| pending.as_ref().is_err_and(is_end))
     }
 
-    /// Before reading on a thread that serves many connections: uses the memory that the thread keeps.
+    /// Called before reading on a thread that serves many connections: takes the memory that the thread
+    /// keeps.
     pub fn wake(&mut self) {
         SPARE.with(|spare| {
             if let Some(memory) = spare.take() {
@@ -175,7 +180,8 @@ impl MessageReader<Monitored> {
         });
     }
 
-    /// After reading: leaves the memory with the thread, so that an idle connection, or one with the beginning of a small message, has none.
+    /// Called after reading: returns the memory to the thread, so that an idle connection, or one with the
+    /// beginning of a small message, has none.
     pub fn rest(&mut self) {
         SPARE.with(|spare| {
             if let Some(memory) = self.buffer.take_memory_compacting(SMALL_OCTETS) {
@@ -184,7 +190,7 @@ impl MessageReader<Monitored> {
         });
     }
 
-    /// After the last read: leaves the memory with the thread, whatever has come.
+    /// Called after the last read: returns the memory to the thread, whatever the buffer holds.
     pub fn end(&mut self) {
         SPARE.with(|spare| {
             if let Some(memory) = self.buffer.take_memory_discarding() {
@@ -193,16 +199,16 @@ impl MessageReader<Monitored> {
         });
     }
 
-    /// Forgets the fragments of a request that its sender has cancelled.
+    /// Drops the fragments of a request that its sender has cancelled.
     pub fn cancel(&mut self, request_id: u32) {
         self.assembler.cancel(request_id);
         self.note_complete();
     }
 
-    /// A message that needs no further octet.
+    /// The next message, if no further octet is needed.
     ///
     /// # Errors
-    /// Those of [`next_ready`](Self::next_ready) but for the transport's.
+    /// Those of [`next_ready`](Self::next_ready), except the transport's.
     pub fn buffered(&mut self) -> Result<Option<Message>, ReadError> {
         if self.monitor.pending.is_some() {
             return self.monitor.take_pending().transpose();
@@ -210,14 +216,14 @@ impl MessageReader<Monitored> {
         self.whole()
     }
 
-    /// Nothing is read for now, and the peer is not to blame for that.
+    /// Suspends progress checks: reading pauses for a reason on this side.
     pub fn stop(&mut self) {
         if mem::take(&mut self.monitor.is_begun) {
             self.monitor.budget.advance(1);
         }
     }
 
-    /// Charges a half-read message, and shows its progress.
+    /// Charges an incomplete message, and reports its progress.
     #[cold]
     fn note_partial(&mut self) -> Result<(), ReadError> {
         let filled = self.buffer.filled().len();
@@ -245,7 +251,7 @@ impl MessageReader<Monitored> {
         Ok(())
     }
 
-    /// A half-read message is complete, or given up.
+    /// Ends the report of an incomplete message that is complete or rejected.
     #[cold]
     fn note_complete(&mut self) {
         let held = self.assembler.held();
@@ -256,7 +262,7 @@ impl MessageReader<Monitored> {
         }
     }
 
-    /// Discards the octets that are there of a message. Returns whether these were the last.
+    /// Discards the received octets of a message. Returns whether these were the last.
     #[cold]
     fn discard_more(&mut self) -> bool {
         let count = self.monitor.to_discard.min(self.buffer.filled().len());
@@ -269,7 +275,7 @@ impl MessageReader<Monitored> {
         is_over
     }
 
-    /// Discards the message that is being read, as far as it is there and as it comes.
+    /// Discards the incomplete message: its received octets now, the rest on arrival.
     fn discard_message(&mut self, reason: RejectReason) -> Result<(), ReadError> {
         let filled = self.buffer.filled();
         let header = self.header.take().filter(|header| is_discardable(*header) && filled.len() >= START_LEN);
@@ -292,7 +298,8 @@ impl MessageReader<Monitored> {
     }
 }
 
-/// Whether a message is a request with its id and its response flags at a fixed place, and without further fragments.
+/// Whether a message is a request with its id and response flags at a fixed offset, and without further
+/// fragments.
 fn is_discardable(header: MessageHeader) -> bool {
     header.version >= GiopVersion::V1_2 && header.message_type == MessageType::Request && !header.more_fragments
 }

@@ -1,4 +1,4 @@
-//! Adapters that are made when they are needed (15.3.4).
+//! Adapter activators (15.3.4).
 
 use std::sync::{
     Arc, Mutex,
@@ -7,30 +7,32 @@ use std::sync::{
 
 use spandrel::poa::{AdapterActivator, IdAssignmentPolicy, LifespanPolicy, PoaError};
 use spandrel::{CompletionStatus, ObjectRef, Policy, SystemExceptionKind, minor};
-use spandrel_conformance_tests::support::{Gate, PATIENCE, Pair, in_background, judged, named, raised, refused};
+use spandrel_conformance_tests::support::{
+    Gate, PATIENCE, Pair, expect_exception, expect_refusal, in_background, kind_minor_completion, named_servant,
+};
 
-type Make = dyn Fn(&spandrel::Poa, &str) -> bool + Send + Sync;
+type UnknownAdapter = dyn Fn(&spandrel::Poa, &str) -> bool + Send + Sync;
 
-/// An adapter activator that does what a test says, and writes down what it was asked: the parent's name and the child's.
-struct Scripted {
-    make: Box<Make>,
-    asked: Mutex<Vec<(String, String)>>,
+/// A scripted adapter activator that records its upcalls: the names of parent and child.
+struct ScriptedActivator {
+    create_child: Box<UnknownAdapter>,
+    upcalls: Mutex<Vec<(String, String)>>,
 }
 
-impl Scripted {
-    fn new(make: impl Fn(&spandrel::Poa, &str) -> bool + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { make: Box::new(make), asked: Mutex::default() })
+impl ScriptedActivator {
+    fn new(create_child: impl Fn(&spandrel::Poa, &str) -> bool + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { create_child: Box::new(create_child), upcalls: Mutex::default() })
     }
 
-    fn asked(&self) -> Vec<(String, String)> {
-        self.asked.lock().unwrap().clone()
+    fn upcalls(&self) -> Vec<(String, String)> {
+        self.upcalls.lock().unwrap().clone()
     }
 }
 
-impl AdapterActivator for Scripted {
+impl AdapterActivator for ScriptedActivator {
     fn unknown_adapter(&self, parent: &spandrel::Poa, name: &str) -> bool {
-        self.asked.lock().unwrap().push((parent.the_name(), name.to_owned()));
-        (self.make)(parent, name)
+        self.upcalls.lock().unwrap().push((parent.the_name(), name.to_owned()));
+        (self.create_child)(parent, name)
     }
 }
 
@@ -38,149 +40,152 @@ fn policies() -> [Policy; 2] {
     [IdAssignmentPolicy::UserId.into(), LifespanPolicy::Persistent.into()]
 }
 
-/// Makes the child under the root's manager, with one object.
-fn make(parent: &spandrel::Poa, name: &str) -> spandrel::Poa {
+/// Creates the child with the parent's manager and one object.
+fn create_child(parent: &spandrel::Poa, name: &str) -> spandrel::Poa {
     let child = parent.create_poa(name, Some(&parent.the_poa_manager()), policies()).unwrap();
-    child.activate_object_with_id(&"one".into(), named(name)).unwrap();
+    child.activate_object_with_id(&"one".into(), named_servant(name)).unwrap();
     child
 }
 
-/// A reference to an object of an adapter that does not exist any more.
-fn orphan(pair: &Pair, names: &[&str]) -> ObjectRef {
-    let adapter = names.iter().fold(pair.root.clone(), |parent, name| make(&parent, name));
+/// A reference to an object of an adapter that was destroyed again.
+fn reference_to_missing_adapter(pair: &Pair, names: &[&str]) -> ObjectRef {
+    let adapter = names.iter().fold(pair.root.clone(), |parent, name| create_child(&parent, name));
     let reference = adapter.id_to_reference(&"one".into()).unwrap();
     pair.root.find_poa(names[0], false).unwrap().destroy(false, true).unwrap();
     reference
 }
 
-/// 15.3.4.1: unknown_adapter is called for a request for an adapter that does not exist, with the parent and the name; if it returns
-/// TRUE the request is processed.
+/// 15.3.4.1: unknown_adapter is called with parent and name for a request for a missing adapter; if it
+/// returns TRUE the request is processed.
 #[test]
-fn a_request_has_its_adapter_made() {
-    for way in 0..2 {
+fn a_request_for_a_missing_adapter_calls_unknown_adapter() {
+    for index in 0..2 {
         let pair = Pair::new();
-        let object = &pair.ways(&orphan(&pair, &["late"]))[way];
-        let activator = Scripted::new(|parent, name| {
-            make(parent, name);
+        let object = &pair.remote_and_local(&reference_to_missing_adapter(&pair, &["late"]))[index];
+        let activator = ScriptedActivator::new(|parent, name| {
+            create_child(parent, name);
             true
         });
-        pair.root.set_the_activator(Some(Arc::<Scripted>::clone(&activator)));
+        pair.root.set_the_activator(Some(Arc::<ScriptedActivator>::clone(&activator)));
         assert_eq!(object.name().unwrap(), "late");
         assert_eq!(object.name().unwrap(), "late");
-        assert_eq!(activator.asked(), [("RootPOA".to_owned(), "late".to_owned())]);
+        assert_eq!(activator.upcalls(), [("RootPOA".to_owned(), "late".to_owned())]);
     }
 }
 
-/// 15.3.4.1: once for each adapter that must be made, beginning with the ancestor nearest to the root.
+/// 15.3.4.1: it is called once for each missing adapter, beginning with the ancestor nearest to the root.
 #[test]
-fn ancestors_are_made_first_and_one_by_one() {
+fn missing_ancestors_are_created_from_the_root_on() {
     let pair = Pair::new();
-    let object = pair.seen(&orphan(&pair, &["a", "b", "c"]));
+    let object = pair.as_client(&reference_to_missing_adapter(&pair, &["a", "b", "c"]));
     let below = Arc::new(Mutex::new(None::<Arc<dyn AdapterActivator>>));
     let next = Arc::clone(&below);
-    let activator = Scripted::new(move |parent, name| {
-        make(parent, name).set_the_activator(next.lock().unwrap().clone());
+    let activator = ScriptedActivator::new(move |parent, name| {
+        create_child(parent, name).set_the_activator(next.lock().unwrap().clone());
         true
     });
-    *below.lock().unwrap() = Some(Arc::<Scripted>::clone(&activator));
-    pair.root.set_the_activator(Some(Arc::<Scripted>::clone(&activator)));
+    *below.lock().unwrap() = Some(Arc::<ScriptedActivator>::clone(&activator));
+    pair.root.set_the_activator(Some(Arc::<ScriptedActivator>::clone(&activator)));
     assert_eq!(object.name().unwrap(), "c");
     let expected =
         [("RootPOA", "a"), ("a", "b"), ("b", "c")].map(|(parent, name)| (parent.to_owned(), name.to_owned()));
-    assert_eq!(activator.asked(), expected);
+    assert_eq!(activator.upcalls(), expected);
     *below.lock().unwrap() = None;
 }
 
-/// 15.3.4.1: the activator of the parent is asked: one further up is not.
+/// 15.3.4.1: the parent's own activator is called, not one of a further ancestor.
 #[test]
-fn an_activator_is_asked_for_children_only() {
+fn an_activator_is_called_for_direct_children_only() {
     let pair = Pair::new();
-    let object = pair.seen(&orphan(&pair, &["a", "b"]));
-    let activator = Scripted::new(|parent, name| {
-        make(parent, name);
+    let object = pair.as_client(&reference_to_missing_adapter(&pair, &["a", "b"]));
+    let activator = ScriptedActivator::new(|parent, name| {
+        create_child(parent, name);
         true
     });
-    pair.root.set_the_activator(Some(Arc::<Scripted>::clone(&activator)));
+    pair.root.set_the_activator(Some(Arc::<ScriptedActivator>::clone(&activator)));
     let error = object.name().unwrap_err();
-    assert_eq!(judged(&error), (SystemExceptionKind::ObjectNotExist, minor::NO_SUCH_ADAPTER, CompletionStatus::No));
-    assert_eq!(activator.asked(), [("RootPOA".to_owned(), "a".to_owned())]);
+    assert_eq!(
+        kind_minor_completion(&error),
+        (SystemExceptionKind::ObjectNotExist, minor::NO_SUCH_ADAPTER, CompletionStatus::No)
+    );
+    assert_eq!(activator.upcalls(), [("RootPOA".to_owned(), "a".to_owned())]);
 }
 
-/// 15.3.4.1: if it returns FALSE, the client gets OBJECT_NOT_EXIST with minor code 2.
+/// 15.3.4.1: if it returns FALSE, the client gets OBJECT_NOT_EXIST 2.
 #[test]
-fn an_adapter_that_is_not_made_does_not_exist() {
+fn if_unknown_adapter_returns_false_the_object_does_not_exist() {
     let pair = Pair::new();
-    let reference = orphan(&pair, &["late"]);
-    pair.root.set_the_activator(Some(Scripted::new(|_, _| false)));
-    for object in pair.ways(&reference) {
+    let reference = reference_to_missing_adapter(&pair, &["late"]);
+    pair.root.set_the_activator(Some(ScriptedActivator::new(|_, _| false)));
+    for object in pair.remote_and_local(&reference) {
         let expected = (SystemExceptionKind::ObjectNotExist, minor::NO_SUCH_ADAPTER, CompletionStatus::No);
-        assert_eq!(judged(&object.name().unwrap_err()), expected);
+        assert_eq!(kind_minor_completion(&object.name().unwrap_err()), expected);
     }
 }
 
-/// 15.3.4.1: without an activator, too.
+/// 15.3.4.1: the same without an activator.
 #[test]
-fn without_an_activator_the_adapter_does_not_exist() {
+fn without_an_activator_the_object_does_not_exist() {
     let pair = Pair::new();
-    for object in pair.ways(&orphan(&pair, &["late"])) {
+    for object in pair.remote_and_local(&reference_to_missing_adapter(&pair, &["late"])) {
         let expected = (SystemExceptionKind::ObjectNotExist, minor::NO_SUCH_ADAPTER, CompletionStatus::No);
-        assert_eq!(judged(&object.name().unwrap_err()), expected);
+        assert_eq!(kind_minor_completion(&object.name().unwrap_err()), expected);
     }
 }
 
-/// 15.3.4.1: if it raises a system exception, the client gets OBJ_ADAPTER with minor code 1. A panic is the nearest that there is.
+/// 15.3.4.1: if it raises a system exception, here a panic, the client gets OBJ_ADAPTER 1.
 #[test]
-fn an_activator_that_fails_is_reported() {
+fn an_exception_in_unknown_adapter_raises_obj_adapter() {
     let pair = Pair::new();
-    let reference = orphan(&pair, &["late"]);
-    pair.root.set_the_activator(Some(Scripted::new(|_, _| panic!("this is the test's"))));
+    let reference = reference_to_missing_adapter(&pair, &["late"]);
+    pair.root.set_the_activator(Some(ScriptedActivator::new(|_, _| panic!("intended"))));
     let expected = (SystemExceptionKind::ObjAdapter, minor::UNKNOWN_ADAPTER_FAILED, CompletionStatus::No);
-    for object in pair.ways(&reference) {
-        assert_eq!(judged(&object.name().unwrap_err()), expected);
+    for object in pair.remote_and_local(&reference) {
+        assert_eq!(kind_minor_completion(&object.name().unwrap_err()), expected);
     }
-    // 15.3.9 find_POA: the same for whoever looks for it.
-    assert_eq!(raised(pair.root.find_poa("late", true)), expected);
+    // 15.3.9 find_POA: the same for find_POA.
+    assert_eq!(expect_exception(pair.root.find_poa("late", true)), expected);
 }
 
-/// 15.3.9 find_POA: with activate_it, the activator is called, and the adapter returned that it made.
+/// 15.3.9 find_POA: with activate_it, the activator is called and the created adapter returned.
 #[test]
-fn find_poa_has_the_adapter_made() {
+fn find_poa_with_activate_it_calls_the_activator() {
     let pair = Pair::new();
-    let activator = Scripted::new(|parent, name| name != "unwanted" && make(parent, name).the_name() == name);
-    pair.root.set_the_activator(Some(Arc::<Scripted>::clone(&activator)));
-    assert_eq!(refused(pair.root.find_poa("late", false)), PoaError::AdapterNonExistent);
-    assert_eq!(activator.asked(), []);
+    let activator =
+        ScriptedActivator::new(|parent, name| name != "unwanted" && create_child(parent, name).the_name() == name);
+    pair.root.set_the_activator(Some(Arc::<ScriptedActivator>::clone(&activator)));
+    assert_eq!(expect_refusal(pair.root.find_poa("late", false)), PoaError::AdapterNonExistent);
+    assert_eq!(activator.upcalls(), []);
     assert_eq!(pair.root.find_poa("late", true).unwrap().the_name(), "late");
-    assert_eq!(refused(pair.root.find_poa("unwanted", true)), PoaError::AdapterNonExistent);
-    assert_eq!(activator.asked().len(), 2);
+    assert_eq!(expect_refusal(pair.root.find_poa("unwanted", true)), PoaError::AdapterNonExistent);
+    assert_eq!(activator.upcalls().len(), 2);
 }
 
-/// 15.3.9 find_POA: an activator that returns TRUE without having made it has not activated it.
+/// 15.3.9 find_POA: if the activator returns TRUE without creating the adapter, AdapterNonExistent is raised.
 #[test]
-fn an_activator_that_only_says_so_has_not_made_it() {
+fn an_activator_that_returns_true_must_have_created_the_adapter() {
     let pair = Pair::new();
-    let reference = orphan(&pair, &["late"]);
-    pair.root.set_the_activator(Some(Scripted::new(|_, _| true)));
-    assert_eq!(refused(pair.root.find_poa("late", true)), PoaError::AdapterNonExistent);
-    assert_eq!(pair.seen(&reference).name().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
+    let reference = reference_to_missing_adapter(&pair, &["late"]);
+    pair.root.set_the_activator(Some(ScriptedActivator::new(|_, _| true)));
+    assert_eq!(expect_refusal(pair.root.find_poa("late", true)), PoaError::AdapterNonExistent);
+    assert_eq!(pair.as_client(&reference).name().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
 }
 
-/// 15.3.4.1: of many first requests at once, one has the adapter made; all others, and those for it that come before unknown_adapter
-/// has returned, wait for that.
+/// 15.3.4.1: of concurrent first requests, one calls unknown_adapter; all others wait until it has returned.
 #[test]
-fn concurrent_first_requests_wait_for_one_call() {
+fn concurrent_first_requests_call_unknown_adapter_once() {
     let pair = Pair::new();
-    let reference = orphan(&pair, &["late"]);
+    let reference = reference_to_missing_adapter(&pair, &["late"]);
     let (gate, answered) = (Gate::default(), Arc::new(AtomicUsize::new(0)));
     let (passing, early) = (gate.clone(), Arc::clone(&answered));
-    let activator = Scripted::new(move |parent, name| {
-        make(parent, name);
-        passing.pass();
+    let activator = ScriptedActivator::new(move |parent, name| {
+        create_child(parent, name);
+        passing.wait_until_open();
         early.load(Ordering::SeqCst) == 0
     });
-    pair.root.set_the_activator(Some(Arc::<Scripted>::clone(&activator)));
+    pair.root.set_the_activator(Some(Arc::<ScriptedActivator>::clone(&activator)));
     let calls: Vec<_> = (0..4)
-        .flat_map(|_| pair.ways(&reference))
+        .flat_map(|_| pair.remote_and_local(&reference))
         .map(|object| {
             let answered = Arc::clone(&answered);
             in_background(move || {
@@ -191,87 +196,87 @@ fn concurrent_first_requests_wait_for_one_call() {
         })
         .collect();
     gate.await_arrivals(1);
-    assert!(calls.iter().all(|call| call.try_recv().is_err()), "the adapter was not ready");
+    assert!(calls.iter().all(|call| call.try_recv().is_err()), "the activator has not returned");
     gate.release();
     for call in calls {
         assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), "late");
     }
-    assert_eq!(activator.asked().len(), 1);
+    assert_eq!(activator.upcalls().len(), 1);
 }
 
-/// 15.3.2.1: while the parent's manager discards, adapter activators are not called, and the client gets TRANSIENT; a parent that is
-/// inactive rejects.
+/// 15.3.2.1: while the parent's manager is discarding, adapter activators are not called and the client gets
+/// TRANSIENT; an inactive manager rejects requests.
 #[test]
 fn the_activator_of_a_discarding_or_inactive_parent_is_not_called() {
     let pair = Pair::new();
     let parent = pair.root.create_poa("parent", None, policies()).unwrap();
     let manager = parent.the_poa_manager();
-    let reference = make(&parent, "late").id_to_reference(&"one".into()).unwrap();
+    let reference = create_child(&parent, "late").id_to_reference(&"one".into()).unwrap();
     parent.find_poa("late", false).unwrap().destroy(false, true).unwrap();
-    let activator = Scripted::new(|parent, name| make(parent, name).the_name() == name);
-    parent.set_the_activator(Some(Arc::<Scripted>::clone(&activator)));
-    let object = pair.seen(&reference);
+    let activator = ScriptedActivator::new(|parent, name| create_child(parent, name).the_name() == name);
+    parent.set_the_activator(Some(Arc::<ScriptedActivator>::clone(&activator)));
+    let object = pair.as_client(&reference);
     manager.discard_requests(false).unwrap();
     let expected = (SystemExceptionKind::Transient, minor::REQUEST_DISCARDED, CompletionStatus::No);
-    assert_eq!(judged(&object.name().unwrap_err()), expected);
+    assert_eq!(kind_minor_completion(&object.name().unwrap_err()), expected);
     manager.deactivate(false, false).unwrap();
     assert!(object.name().is_err());
-    assert_eq!(activator.asked(), []);
+    assert_eq!(activator.upcalls(), []);
 }
 
-/// 15.3.2.1: while the parent's manager holds, adapter activators are not called: the request waits.
+/// 15.3.2.1: while the parent's manager is holding, adapter activators are not called, and the request waits.
 #[test]
 fn the_activator_of_a_holding_parent_is_called_later() {
     let pair = Pair::new();
     let parent = pair.root.create_poa("parent", None, policies()).unwrap();
     let manager = parent.the_poa_manager();
-    let reference = make(&parent, "late").id_to_reference(&"one".into()).unwrap();
+    let reference = create_child(&parent, "late").id_to_reference(&"one".into()).unwrap();
     parent.find_poa("late", false).unwrap().destroy(false, true).unwrap();
     let holding = manager.clone();
-    let activator = Scripted::new(move |parent, name| {
-        make(parent, name);
+    let activator = ScriptedActivator::new(move |parent, name| {
+        create_child(parent, name);
         holding.state() == spandrel::poa::State::Active
     });
-    parent.set_the_activator(Some(Arc::<Scripted>::clone(&activator)));
-    let object = pair.seen(&reference);
+    parent.set_the_activator(Some(Arc::<ScriptedActivator>::clone(&activator)));
+    let object = pair.as_client(&reference);
     let calls = [object.clone(), object].map(|object| in_background(move || object.name()));
-    // A request for something else shows that the server reads on.
-    let id = pair.root.activate_object(named("other")).unwrap();
-    assert_eq!(pair.seen(&pair.root.id_to_reference(&id).unwrap()).name().unwrap(), "other");
-    assert_eq!(activator.asked(), []);
+    // A request for another object proves that the server has read the earlier ones.
+    let id = pair.root.activate_object(named_servant("other")).unwrap();
+    assert_eq!(pair.as_client(&pair.root.id_to_reference(&id).unwrap()).name().unwrap(), "other");
+    assert_eq!(activator.upcalls(), []);
     manager.activate().unwrap();
     for call in calls {
         assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), "late");
     }
-    assert_eq!(activator.asked().len(), 1);
+    assert_eq!(activator.upcalls().len(), 1);
 }
 
-/// 15.3.9 destroy: what waits for an adapter that is being destroyed is processed as if it had newly arrived: its activator may make
-/// it again.
+/// 15.3.9 destroy: requests that arrive during destroy are processed afterwards as new ones: the activator
+/// may create the adapter again.
 #[test]
-fn a_destroyed_adapter_is_made_again() {
+fn an_activator_may_recreate_a_destroyed_adapter() {
     let pair = Pair::new();
-    let activator = Scripted::new(|parent, name| make(parent, name).the_name() == name);
-    pair.root.set_the_activator(Some(Arc::<Scripted>::clone(&activator)));
+    let activator = ScriptedActivator::new(|parent, name| create_child(parent, name).the_name() == name);
+    pair.root.set_the_activator(Some(Arc::<ScriptedActivator>::clone(&activator)));
     let first = pair.root.find_poa("late", true).unwrap();
-    let object = pair.seen(&first.id_to_reference(&"one".into()).unwrap());
+    let object = pair.as_client(&first.id_to_reference(&"one".into()).unwrap());
     assert_eq!(object.name().unwrap(), "late");
     first.destroy(false, true).unwrap();
     assert_eq!(object.name().unwrap(), "late");
-    assert_eq!(activator.asked().len(), 2);
+    assert_eq!(activator.upcalls().len(), 2);
 }
 
-/// 15.3.9 the_activator: none by default, then the one that was set; unset, it is not called.
+/// 15.3.9 the_activator: nil by default, otherwise the one set; after it is reset, it is not called.
 #[test]
-fn the_activator_is_the_one_that_was_set() {
+fn the_activator_returns_the_activator_set() {
     let pair = Pair::new();
     assert!(pair.root.the_activator().is_none());
-    let activator = Scripted::new(|_, _| true);
-    pair.root.set_the_activator(Some(Arc::<Scripted>::clone(&activator)));
-    pair.root.the_activator().unwrap().unknown_adapter(&pair.root, "asked");
-    assert_eq!(activator.asked().len(), 1);
+    let activator = ScriptedActivator::new(|_, _| true);
+    pair.root.set_the_activator(Some(Arc::<ScriptedActivator>::clone(&activator)));
+    pair.root.the_activator().unwrap().unknown_adapter(&pair.root, "unknown");
+    assert_eq!(activator.upcalls().len(), 1);
     pair.root.set_the_activator(None);
     assert!(pair.root.the_activator().is_none());
-    assert!(pair.root.find_poa("asked", true).is_err());
-    assert_eq!(activator.asked().len(), 1);
+    assert!(pair.root.find_poa("unknown", true).is_err());
+    assert_eq!(activator.upcalls().len(), 1);
 }

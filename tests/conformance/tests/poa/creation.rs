@@ -1,8 +1,9 @@
-//! Making adapters and finding them (15.3.9: create_POA, find_POA and the attributes), without adapter activators.
+//! Creating and finding adapters (15.3.9: create_POA, find_POA and the attributes), without adapter
+//! activators.
 
 use spandrel::Poa;
 use spandrel::poa::{IdAssignmentPolicy, ObjectId, PoaError, State};
-use spandrel_conformance_tests::support::{Pair, named, refused};
+use spandrel_conformance_tests::support::{Pair, expect_refusal, named_servant};
 
 fn names(adapters: &[Poa]) -> Vec<String> {
     let mut names: Vec<_> = adapters.iter().map(Poa::the_name).collect();
@@ -10,9 +11,9 @@ fn names(adapters: &[Poa]) -> Vec<String> {
     names
 }
 
-/// 15.3.9 create_POA: the new adapter is a child of the target, by the name that was given.
+/// 15.3.9 create_POA: the new adapter is a child of the target with the given name.
 #[test]
-fn a_new_adapter_is_a_child_of_the_one_that_made_it() {
+fn a_new_adapter_is_a_child_of_its_creator() {
     let pair = Pair::new();
     let child = pair.root.create_poa("child", None, []).unwrap();
     let grandchild = child.create_poa("grandchild", None, []).unwrap();
@@ -21,7 +22,7 @@ fn a_new_adapter_is_a_child_of_the_one_that_made_it() {
     assert_eq!(child.the_parent().unwrap().id(), pair.root.id());
 }
 
-/// 15.3.9 the_parent: the root adapter has no parent; 15.3.9 the_name: it is called `RootPOA`.
+/// 15.3.9 the_parent: the root adapter has no parent; 15.3.9 the_name: its name is `RootPOA`.
 #[test]
 fn the_root_adapter_has_no_parent() {
     let pair = Pair::new();
@@ -31,7 +32,7 @@ fn the_root_adapter_has_no_parent() {
 
 /// 15.3.9 the_children: the set of all current child adapters.
 #[test]
-fn the_children_are_those_that_there_are() {
+fn the_children_are_the_current_child_adapters() {
     let pair = Pair::new();
     assert!(pair.root.the_children().is_empty());
     let first = pair.root.create_poa("first", None, []).unwrap();
@@ -42,18 +43,18 @@ fn the_children_are_those_that_there_are() {
     assert_eq!(names(&pair.root.the_children()), ["second"]);
 }
 
-/// 15.3.9 create_POA: AdapterAlreadyExists if the target has a child of that name.
+/// 15.3.9 create_POA: AdapterAlreadyExists if the target has a child with that name.
 #[test]
-fn a_name_is_given_once_among_siblings() {
+fn a_name_is_unique_among_siblings() {
     let pair = Pair::new();
     pair.root.create_poa("child", None, []).unwrap();
-    assert_eq!(refused(pair.root.create_poa("child", None, [])), PoaError::AdapterAlreadyExists);
+    assert_eq!(expect_refusal(pair.root.create_poa("child", None, [])), PoaError::AdapterAlreadyExists);
     assert_eq!(names(&pair.root.the_children()), ["child"]);
 }
 
-/// 15.3.9 create_POA: the name identifies the adapter with respect to others of the same parent only.
+/// 15.3.9 create_POA: names are unique among the children of one parent only.
 #[test]
-fn a_name_may_be_given_again_below_another_parent() {
+fn a_name_may_be_used_again_below_another_parent() {
     let pair = Pair::new();
     let child = pair.root.create_poa("same", None, []).unwrap();
     let below = child.create_poa("same", None, []).unwrap();
@@ -62,9 +63,9 @@ fn a_name_may_be_given_again_below_another_parent() {
     assert_eq!(child.find_poa("same", false).unwrap().id(), below.id());
 }
 
-/// 15.3.9 create_POA: names are strings: nothing that is in one separates names.
+/// 15.3.9 create_POA: a name may be any string; no character separates names.
 #[test]
-fn names_may_consist_of_anything() {
+fn adapter_names_may_contain_any_characters() {
     let pair = Pair::new();
     let all = ["", "a", "a/b", "a.b", "\u{fffd}\u{1f300}", " ", "RootPOA"];
     let a = pair.adapter("a", [IdAssignmentPolicy::UserId.into()]);
@@ -78,16 +79,16 @@ fn names_may_consist_of_anything() {
         let poa = pair.root.find_poa(name, false).unwrap();
         assert_eq!(poa.the_name(), name);
         let id = ObjectId::from("object");
-        poa.activate_object_with_id(&id, named(name)).unwrap();
-        for object in pair.ways(&poa.id_to_reference(&id).unwrap()) {
+        poa.activate_object_with_id(&id, named_servant(name)).unwrap();
+        for object in pair.remote_and_local(&poa.id_to_reference(&id).unwrap()) {
             assert_eq!(object.name().unwrap(), name);
         }
     }
 }
 
-/// 15.3.9 create_POA: without a manager, a new one is made and associated with the adapter.
+/// 15.3.9 create_POA: without a manager argument, a new manager is created for the adapter.
 #[test]
-fn an_adapter_made_without_a_manager_gets_a_new_one() {
+fn an_adapter_created_without_a_manager_gets_a_new_one() {
     let pair = Pair::new();
     let first = pair.root.create_poa("first", None, []).unwrap().the_poa_manager();
     let second = pair.root.create_poa("second", None, []).unwrap().the_poa_manager();
@@ -97,9 +98,9 @@ fn an_adapter_made_without_a_manager_gets_a_new_one() {
     assert_eq!((first.state(), second.state()), (State::Active, State::Holding));
 }
 
-/// 15.3.9 create_POA: otherwise the manager that was given is associated with it.
+/// 15.3.9 create_POA: a given manager is associated with the adapter.
 #[test]
-fn an_adapter_made_with_a_manager_has_that_one() {
+fn an_adapter_created_with_a_manager_has_that_one() {
     let pair = Pair::new();
     let given = pair.root.the_poa_manager_factory().create("given", []).unwrap();
     let poa = pair.root.create_poa("child", Some(&given), []).unwrap();
@@ -114,25 +115,25 @@ fn policies_are_not_inherited() {
     let pair = Pair::new();
     let parent = pair.adapter("parent", [IdAssignmentPolicy::UserId.into()]);
     let child = parent.create_poa("child", None, []).unwrap();
-    assert_eq!(refused(parent.activate_object(named("one"))), PoaError::WrongPolicy);
-    child.activate_object(named("one")).unwrap();
+    assert_eq!(expect_refusal(parent.activate_object(named_servant("one"))), PoaError::WrongPolicy);
+    child.activate_object(named_servant("one")).unwrap();
 }
 
-/// 15.3.9.1 The root adapter's policies: implicit activation besides the defaults, which others do not have.
+/// 15.3.9.1: the root adapter has implicit activation; other adapters do not have it by default.
 #[test]
 fn only_the_root_adapter_activates_implicitly_by_default() {
     let pair = Pair::new();
-    assert!(pair.root.servant_to_reference(&named("one")).is_ok());
+    assert!(pair.root.servant_to_reference(&named_servant("one")).is_ok());
     let child = pair.root.create_poa("child", None, []).unwrap();
-    assert_eq!(refused(child.servant_to_reference(&named("one"))), PoaError::ServantNotActive);
+    assert_eq!(expect_refusal(child.servant_to_reference(&named_servant("one"))), PoaError::ServantNotActive);
 }
 
-/// 15.3.9 find_POA: the child of that name is returned.
+/// 15.3.9 find_POA: the child with that name is returned.
 #[test]
-fn find_poa_finds_a_child() {
+fn find_poa_returns_a_child() {
     let pair = Pair::new();
     let child = pair.root.create_poa("child", None, []).unwrap();
-    let id = child.activate_object(named("one")).unwrap();
+    let id = child.activate_object(named_servant("one")).unwrap();
     for activate_it in [false, true] {
         let found = pair.root.find_poa("child", activate_it).unwrap();
         assert_eq!(found.id(), child.id());
@@ -140,29 +141,29 @@ fn find_poa_finds_a_child() {
     }
 }
 
-/// 15.3.9 find_POA: relative to the target: neither descendants further down nor the target itself are found.
+/// 15.3.9 find_POA: neither further descendants nor the target itself are found.
 #[test]
 fn find_poa_finds_children_only() {
     let pair = Pair::new();
     let child = pair.root.create_poa("child", None, []).unwrap();
     child.create_poa("grandchild", None, []).unwrap();
-    for name in ["grandchild", "RootPOA", "nobody"] {
-        assert_eq!(refused(pair.root.find_poa(name, false)), PoaError::AdapterNonExistent, "{name}");
+    for name in ["grandchild", "RootPOA", "unknown"] {
+        assert_eq!(expect_refusal(pair.root.find_poa(name, false)), PoaError::AdapterNonExistent, "{name}");
     }
-    assert_eq!(refused(child.find_poa("child", false)), PoaError::AdapterNonExistent);
+    assert_eq!(expect_refusal(child.find_poa("child", false)), PoaError::AdapterNonExistent);
 }
 
-/// 15.3.9 find_POA: AdapterNonExistent if the adapter is to be activated and there is no adapter activator.
+/// 15.3.9 find_POA: AdapterNonExistent with activate_it if there is no adapter activator.
 #[test]
 fn find_poa_without_an_activator_activates_nothing() {
     let pair = Pair::new();
-    assert_eq!(refused(pair.root.find_poa("nobody", true)), PoaError::AdapterNonExistent);
+    assert_eq!(expect_refusal(pair.root.find_poa("unknown", true)), PoaError::AdapterNonExistent);
     assert!(pair.root.the_children().is_empty());
 }
 
-/// 15.3.9 create_POA: of many that create a child of the same name at once, one does.
+/// 15.3.9 create_POA: of concurrent creations with the same name, one succeeds.
 #[test]
-fn one_of_many_creators_wins() {
+fn one_of_several_concurrent_creators_succeeds() {
     let pair = Pair::new();
     let creators: Vec<_> = (0..8)
         .map(|_| {
@@ -175,9 +176,9 @@ fn one_of_many_creators_wins() {
     assert!(outcomes.into_iter().filter_map(Result::err).all(|error| error == PoaError::AdapterAlreadyExists));
 }
 
-/// 15.3.9 id: it identifies the adapter within its ORB.
+/// 15.3.9 id: identifies the adapter within its ORB.
 #[test]
-fn adapters_have_ids_of_their_own() {
+fn adapters_have_unique_ids() {
     let pair = Pair::new();
     let first = pair.root.create_poa("first", None, []).unwrap();
     let second = pair.root.create_poa("second", None, []).unwrap();

@@ -1,4 +1,4 @@
-//! POA managers and their states (15.3.2), and the factory that makes them (15.3.3).
+//! POA managers and their states (15.3.2), and the factory that creates them (15.3.3).
 
 use std::sync::mpsc::Receiver;
 
@@ -6,18 +6,18 @@ use spandrel::poa::{Poa, PoaError, PoaManager, State};
 use spandrel::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use spandrel_conformance_tests::{
     idl::conformance::Subject,
-    support::{Gate, PATIENCE, Pair, eventually, gated, in_background, judged, named},
+    support::{Gate, PATIENCE, Pair, eventually, gated_servant, in_background, kind_minor_completion, named_servant},
 };
 
-/// An adapter under a manager of its own, and an object of it as the client sees it.
+/// An adapter with its own manager, and the client's reference to one of its objects.
 fn managed(pair: &Pair) -> (Poa, PoaManager, Subject) {
     let poa = pair.root.create_poa("managed", None, []).unwrap();
-    let id = poa.activate_object(named("one")).unwrap();
-    let object = pair.seen(&poa.id_to_reference(&id).unwrap());
+    let id = poa.activate_object(named_servant("one")).unwrap();
+    let object = pair.as_client(&poa.id_to_reference(&id).unwrap());
     (poa.clone(), poa.the_poa_manager(), object)
 }
 
-/// An object under an active manager of its own, one of whose requests runs until the gate is opened.
+/// An object with its own active manager and a request that runs until the gate is opened.
 struct Running {
     _pair: Pair,
     manager: PoaManager,
@@ -32,14 +32,14 @@ impl Running {
         let manager = poa.the_poa_manager();
         manager.activate().unwrap();
         let gate = Gate::default();
-        let id = poa.activate_object(gated("one", &gate)).unwrap();
-        let object = pair.seen(&poa.id_to_reference(&id).unwrap());
+        let id = poa.activate_object(gated_servant("one", &gate)).unwrap();
+        let object = pair.as_client(&poa.id_to_reference(&id).unwrap());
         let called = in_background(move || object.wait());
         gate.await_arrivals(1);
         Self { _pair: pair, manager, gate, called }
     }
 
-    fn ends_in_peace(self) {
+    fn complete(self) {
         self.gate.release();
         assert_eq!(self.called.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
     }
@@ -51,32 +51,33 @@ fn a_manager_is_created_in_the_holding_state() {
     let pair = Pair::new();
     let (_, manager, _) = managed(&pair);
     assert_eq!(manager.state(), State::Holding);
-    let made = pair.root.the_poa_manager_factory().create("another", []).unwrap();
-    assert_eq!(made.state(), State::Holding);
+    let created = pair.root.the_poa_manager_factory().create("another", []).unwrap();
+    assert_eq!(created.state(), State::Holding);
 }
 
-/// 15.3.2.1: in the holding state, the associated POAs queue incoming requests; 15.3.2.3: activate has them process requests.
+/// 15.3.2.1: in the holding state, the associated POAs queue incoming requests; 15.3.2.3: activate makes them
+/// process requests.
 #[test]
-fn a_held_request_is_queued_and_run_once_the_manager_is_active() {
+fn a_held_request_runs_after_activation() {
     let pair = Pair::new();
     let (_, manager, object) = managed(&pair);
     let called = in_background(move || object.name());
     assert!(
         called.recv_timeout(std::time::Duration::from_millis(50)).is_err(),
-        "it was answered while it was to be held"
+        "a request was answered in the holding state"
     );
     manager.activate().unwrap();
     assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
 }
 
-/// 15.3.2.1: held requests are processed in the order of their arrival, for one client at least those that are one-way.
+/// 15.3.2.1: held requests are processed after activation, one-way requests included.
 #[test]
-fn held_one_ways_are_run() {
+fn held_one_ways_run_after_activation() {
     let pair = Pair::new();
     let poa = pair.root.create_poa("managed", None, []).unwrap();
     let gate = Gate::open();
-    let id = poa.activate_object(gated("one", &gate)).unwrap();
-    let object = pair.seen(&poa.id_to_reference(&id).unwrap());
+    let id = poa.activate_object(gated_servant("one", &gate)).unwrap();
+    let object = pair.as_client(&poa.id_to_reference(&id).unwrap());
     for _ in 0..3 {
         object.note().unwrap();
     }
@@ -84,7 +85,7 @@ fn held_one_ways_are_run() {
     gate.await_arrivals(3);
 }
 
-/// 15.3.2.1: in the discarding state, the associated POAs discard all incoming requests; the client gets TRANSIENT with minor code 1.
+/// 15.3.2.1: in the discarding state, the associated POAs discard all incoming requests with TRANSIENT 1.
 #[test]
 fn a_discarded_request_raises_transient() {
     let pair = Pair::new();
@@ -93,12 +94,12 @@ fn a_discarded_request_raises_transient() {
     assert_eq!(manager.state(), State::Discarding);
     let error = object.name().unwrap_err();
     let expected = (SystemExceptionKind::Transient, minor::REQUEST_DISCARDED, CompletionStatus::No);
-    assert_eq!(judged(&error), expected);
+    assert_eq!(kind_minor_completion(&error), expected);
 }
 
-/// 15.3.2.5: requests that were queued in the holding state are discarded, too.
+/// 15.3.2.5: requests queued in the holding state are discarded, too.
 #[test]
-fn held_requests_are_discarded_when_the_manager_begins_to_discard() {
+fn discard_requests_discards_held_requests() {
     let pair = Pair::new();
     let (_, manager, object) = managed(&pair);
     let called = in_background(move || object.name());
@@ -108,7 +109,7 @@ fn held_requests_are_discarded_when_the_manager_begins_to_discard() {
     assert_eq!(error.kind(), SystemExceptionKind::Transient);
 }
 
-/// 15.3.2.1: from discarding it may become active again, and requests are processed.
+/// 15.3.2.1: a discarding manager may become active or holding again.
 #[test]
 fn a_discarding_manager_may_become_active_or_holding() {
     let pair = Pair::new();
@@ -121,7 +122,7 @@ fn a_discarding_manager_may_become_active_or_holding() {
     assert_eq!(manager.state(), State::Holding);
 }
 
-/// 15.3.2.1: in the inactive state, the associated POAs reject new requests: OBJ_ADAPTER, or another way that says that they are gone.
+/// 15.3.2.1: in the inactive state, the associated POAs reject new requests, here with OBJ_ADAPTER.
 #[test]
 fn an_inactive_manager_rejects_requests() {
     let pair = Pair::new();
@@ -134,9 +135,9 @@ fn an_inactive_manager_rejects_requests() {
     assert_eq!((error.kind(), error.completed()), (SystemExceptionKind::ObjAdapter, CompletionStatus::No));
 }
 
-/// 15.3.2.6: deactivate rejects requests that were queued.
+/// 15.3.2.6: deactivate rejects queued requests.
 #[test]
-fn held_requests_are_rejected_when_the_manager_is_deactivated() {
+fn deactivate_rejects_held_requests() {
     let pair = Pair::new();
     let (_, manager, object) = managed(&pair);
     let called = in_background(move || object.name());
@@ -146,9 +147,9 @@ fn held_requests_are_rejected_when_the_manager_is_deactivated() {
     assert_eq!(error.completed(), CompletionStatus::No);
 }
 
-/// 15.3.2.3, 15.3.2.4, 15.3.2.5: if issued while the manager is inactive, AdapterInactive is raised.
+/// 15.3.2.3, 15.3.2.4, 15.3.2.5: on an inactive manager, the operations raise AdapterInactive.
 #[test]
-fn an_inactive_manager_changes_its_state_no_more() {
+fn an_inactive_manager_raises_adapter_inactive() {
     let pair = Pair::new();
     let (_, manager, _) = managed(&pair);
     manager.deactivate(false, true).unwrap();
@@ -158,32 +159,32 @@ fn an_inactive_manager_changes_its_state_no_more() {
     assert_eq!(manager.state(), State::Inactive);
 }
 
-/// 15.3.2.6: if deactivate is called on an inactive manager, it has no effect.
+/// 15.3.2.6: deactivate on an inactive manager has no effect.
 #[test]
-fn deactivating_again_has_no_effect() {
+fn deactivating_an_inactive_manager_has_no_effect() {
     let pair = Pair::new();
     let (_, manager, _) = managed(&pair);
     manager.deactivate(false, true).unwrap();
     manager.deactivate(true, true).unwrap();
 }
 
-/// 15.3.2.4, 15.3.2.5, 15.3.2.6: with wait_for_completion, the operation does not return before no request executes.
+/// 15.3.2.4, 15.3.2.5, 15.3.2.6: with wait_for_completion, the operation returns when no request executes.
 #[test]
-fn waiting_for_completion_is_waiting_for_the_requests_that_run() {
+fn wait_for_completion_waits_for_running_requests() {
     type Change = fn(&PoaManager) -> Result<(), PoaError>;
     let changes: [Change; 3] = [|m| m.hold_requests(true), |m| m.discard_requests(true), |m| m.deactivate(false, true)];
     for change in changes {
         let running = Running::begin();
         let manager = running.manager.clone();
         let changed = in_background(move || change(&manager));
-        assert!(changed.recv_timeout(std::time::Duration::from_millis(50)).is_err(), "a request still ran");
+        assert!(changed.recv_timeout(std::time::Duration::from_millis(50)).is_err(), "a request still runs");
         running.gate.release();
         changed.recv_timeout(PATIENCE).unwrap().unwrap();
-        running.ends_in_peace();
+        running.complete();
     }
 }
 
-/// 15.3.2.4: the wait ends also if the state is changed meanwhile.
+/// 15.3.2.4: the wait also ends if the state is changed meanwhile.
 #[test]
 fn waiting_for_completion_ends_when_the_state_is_changed() {
     let running = Running::begin();
@@ -192,33 +193,34 @@ fn waiting_for_completion_ends_when_the_state_is_changed() {
     eventually(|| running.manager.state() == State::Holding);
     running.manager.activate().unwrap();
     held.recv_timeout(PATIENCE).unwrap().unwrap();
-    running.ends_in_peace();
+    running.complete();
 }
 
-/// 15.3.2.4: without wait_for_completion it returns at once, and requests that run end in peace.
+/// 15.3.2.4: without wait_for_completion it returns at once, and running requests complete.
 #[test]
-fn requests_that_run_when_the_state_changes_end_in_peace() {
+fn running_requests_complete_after_a_state_change() {
     let running = Running::begin();
     running.manager.deactivate(false, false).unwrap();
-    running.ends_in_peace();
+    running.complete();
 }
 
-/// 15.3.3.1: create raises ManagerAlreadyExists if there is one of this id; 15.3.3.2, 15.3.3.3: list and find know it.
+/// 15.3.3.1: create raises ManagerAlreadyExists if a manager has this id; 15.3.3.2, 15.3.3.3: list and find
+/// return it.
 #[test]
-fn the_factory_knows_its_managers_by_their_ids() {
+fn the_factory_finds_its_managers_by_id() {
     let pair = Pair::new();
     let factory = pair.root.the_poa_manager_factory();
-    let made = factory.create("mine", []).unwrap();
-    assert_eq!(made.id(), "mine");
+    let created = factory.create("mine", []).unwrap();
+    assert_eq!(created.id(), "mine");
     assert!(matches!(factory.create("mine", []), Err(PoaError::ManagerAlreadyExists)));
     assert_eq!(factory.find("mine").unwrap().id(), "mine");
-    assert!(factory.find("nobody").is_none());
+    assert!(factory.find("unknown").is_none());
     assert!(factory.list().iter().any(|manager| manager.id() == "mine"));
 }
 
 /// 15.3.2.8: the root adapter's manager has the id `RootPOAManager`; ids are unique within an ORB.
 #[test]
-fn managers_have_ids_of_their_own() {
+fn managers_have_unique_ids() {
     let pair = Pair::new();
     assert_eq!(pair.root.the_poa_manager().id(), "RootPOAManager");
     let first = pair.root.create_poa("first", None, []).unwrap().the_poa_manager();
@@ -226,14 +228,14 @@ fn managers_have_ids_of_their_own() {
     assert_ne!(first.id(), second.id());
 }
 
-/// 15.3.9.3: an adapter that is created with a manager is associated with it, and shares its state with the others of that manager.
+/// 15.3.9.3: adapters created with the same manager share its state.
 #[test]
 fn adapters_share_a_manager() {
     let pair = Pair::new();
     let (_, manager, object) = managed(&pair);
     let other = pair.root.create_poa("other", Some(&manager), []).unwrap();
-    let id = other.activate_object(named("two")).unwrap();
-    let second = pair.seen(&other.id_to_reference(&id).unwrap());
+    let id = other.activate_object(named_servant("two")).unwrap();
+    let second = pair.as_client(&other.id_to_reference(&id).unwrap());
     manager.activate().unwrap();
     assert_eq!((object.name().unwrap(), second.name().unwrap()), ("one".to_owned(), "two".to_owned()));
     manager.discard_requests(true).unwrap();

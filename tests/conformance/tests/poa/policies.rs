@@ -1,4 +1,4 @@
-//! Policies and what they require of each other (15.3.8).
+//! Adapter policies and their conflicts (15.3.8).
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use spandrel_conformance_tests::support::Pair;
 
 /// One value of each of the seven policies.
 #[derive(Clone, Copy, Debug)]
-struct Choice {
+struct PolicyCombination {
     thread: ThreadPolicy,
     lifespan: LifespanPolicy,
     uniqueness: IdUniquenessPolicy,
@@ -21,7 +21,7 @@ struct Choice {
     processing: RequestProcessingPolicy,
 }
 
-impl Choice {
+impl PolicyCombination {
     fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for thread in [ThreadPolicy::OrbCtrlModel, ThreadPolicy::SingleThreadModel, ThreadPolicy::MainThreadModel] {
@@ -57,7 +57,7 @@ impl Choice {
         all
     }
 
-    /// In the order of their types.
+    /// The policies in the order of their types.
     fn policies(self) -> [Policy; 7] {
         [
             self.thread.into(),
@@ -70,12 +70,12 @@ impl Choice {
         ]
     }
 
-    /// The policies that take part in a conflict, by their types: none if there is none.
+    /// The types of the policies that conflict; empty for a legal combination.
     fn conflicts(self) -> HashSet<PolicyType> {
         let mut conflicts = HashSet::new();
         let retains = self.retention == ServantRetentionPolicy::Retain;
-        // 15.3.8.6: NON_RETAIN requires either USE_DEFAULT_SERVANT or USE_SERVANT_MANAGER; 15.3.8.7: USE_ACTIVE_OBJECT_MAP_ONLY requires
-        // RETAIN.
+        // 15.3.8.6: NON_RETAIN requires USE_DEFAULT_SERVANT or USE_SERVANT_MANAGER; 15.3.8.7:
+        // USE_ACTIVE_OBJECT_MAP_ONLY requires RETAIN.
         if !retains && self.processing == RequestProcessingPolicy::UseActiveObjectMapOnly {
             conflicts.extend([21, 22]);
         }
@@ -99,10 +99,10 @@ impl Choice {
 }
 
 #[test]
-fn every_legal_combination_makes_an_adapter_and_every_illegal_one_is_refused_with_the_index_of_an_offender() {
+fn every_illegal_policy_combination_is_refused_with_the_index_of_a_conflicting_policy() {
     let pair = Pair::new();
     let mut legal = 0;
-    for (number, choice) in Choice::all().into_iter().enumerate() {
+    for (number, choice) in PolicyCombination::all().into_iter().enumerate() {
         let conflicts = choice.conflicts();
         let name = number.to_string();
         match pair.root.create_poa(&name, None, choice.policies()) {
@@ -118,17 +118,17 @@ fn every_legal_combination_makes_an_adapter_and_every_illegal_one_is_refused_wit
                     conflicts.contains(&offender),
                     "{choice:?} was refused for its policy {index}, type {offender}"
                 );
-                assert!(pair.root.find_poa(&name, false).is_err(), "{choice:?}: an adapter was made nevertheless");
+                assert!(pair.root.find_poa(&name, false).is_err(), "{choice:?}: an adapter was created nevertheless");
             }
             Err(other) => panic!("{choice:?}: {other}"),
         }
     }
-    assert!(legal > 0 && legal < Choice::all().len());
+    assert!(legal > 0 && legal < PolicyCombination::all().len());
 }
 
-/// 15.3.8: the types and values of policies have the numbers of the IDL.
+/// 15.3.8: policies have the type numbers of the IDL.
 #[test]
-fn policies_have_the_types_that_the_standard_gives_them() {
-    let choice = Choice::all()[0];
+fn policies_have_the_standards_type_numbers() {
+    let choice = PolicyCombination::all()[0];
     assert_eq!(choice.policies().map(|policy| policy.policy_type()), [16, 17, 18, 19, 20, 21, 22]);
 }

@@ -1,4 +1,4 @@
-//! Servants that are found for one request each (15.3.7).
+//! Servant locators (15.3.7).
 
 use std::{
     sync::{Arc, Mutex},
@@ -9,210 +9,220 @@ use spandrel::poa::{Incarnation, ObjectId};
 use spandrel::{CompletionStatus, Poa, SystemException, SystemExceptionKind};
 use spandrel_conformance_tests::{
     idl::conformance::{Derived, Subject},
-    managers::{Asked, Scripted, locating},
-    support::{Gate, PATIENCE, Pair, acting, eventually, gated, in_background, judged, named},
+    managers::{ManagerUpcall, ScriptedManager, locating},
+    support::{
+        Gate, PATIENCE, Pair, closure_servant, eventually, gated_servant, in_background, kind_minor_completion,
+        named_servant,
+    },
 };
 
 const TYPE: &str = "IDL:Conformance/Subject:1.0";
 
-fn managed(pair: &Pair, manager: &Arc<Scripted>) -> Poa {
+fn managed(pair: &Pair, manager: &Arc<ScriptedManager>) -> Poa {
     let poa = pair.adapter("child", locating());
     poa.set_servant_manager(manager.locator()).unwrap();
     poa
 }
 
-fn ways(pair: &Pair, poa: &Poa, id: &str) -> [Subject; 2] {
-    pair.ways(&poa.create_reference_with_id(&id.into(), TYPE).unwrap())
+fn references(pair: &Pair, poa: &Poa, id: &str) -> [Subject; 2] {
+    pair.remote_and_local(&poa.create_reference_with_id(&id.into(), TYPE).unwrap())
 }
 
-/// What `preinvoke` and `postinvoke` were told, each as (is it the latter, id, operation), in order.
-fn told(asked: &[Asked]) -> Vec<(bool, ObjectId, &str)> {
-    asked
+/// The upcalls as (is it `postinvoke`, object id, operation), in order.
+fn pre_and_postinvokes(upcalls: &[ManagerUpcall]) -> Vec<(bool, ObjectId, &str)> {
+    upcalls
         .iter()
-        .map(|asked| match asked {
-            Asked::Preinvoke(id, operation, _) => (false, id.clone(), &**operation),
-            Asked::Postinvoke(id, operation, ..) => (true, id.clone(), &**operation),
+        .map(|upcalls| match upcalls {
+            ManagerUpcall::Preinvoke(id, operation, _) => (false, id.clone(), &**operation),
+            ManagerUpcall::Postinvoke(id, operation, ..) => (true, id.clone(), &**operation),
             other => panic!("{other:?}"),
         })
         .collect()
 }
 
-/// 15.3.7: preinvoke and postinvoke are called in pairs, for each request, with the object, and the operation's name.
+/// 15.3.7: preinvoke and postinvoke are called in pairs for each request, with object id and operation.
 #[test]
-fn each_request_has_its_pair() {
+fn each_request_has_a_preinvoke_and_a_postinvoke() {
     let pair = Pair::new();
-    let manager = Scripted::naming();
+    let manager = ScriptedManager::with_named_servants();
     let poa = managed(&pair, &manager);
-    for (round, object) in ways(&pair, &poa, "one").into_iter().enumerate() {
+    for (round, object) in references(&pair, &poa, "one").into_iter().enumerate() {
         assert_eq!(object.name().unwrap(), "one");
-        manager.await_asked(4 * round + 2);
+        manager.await_upcalls(4 * round + 2);
         assert_eq!(object.wait().unwrap(), "one");
-        let asked = manager.await_asked(4 * round + 4);
+        let upcalls = manager.await_upcalls(4 * round + 4);
         let one = ObjectId::from("one");
         let expected = [(false, "name"), (true, "name"), (false, "wait"), (true, "wait")]
             .map(|(is_post, name)| (is_post, one.clone(), name));
-        assert_eq!(told(&asked[4 * round..]), expected);
+        assert_eq!(pre_and_postinvokes(&upcalls[4 * round..]), expected);
     }
-    assert_eq!(poa.active_objects(), 0, "nothing is retained");
+    assert_eq!(poa.active_objects(), 0, "no object is retained");
 }
 
-/// 15.3.7.1: the operation is what GIOP calls it, also for the operations of all objects.
+/// 15.3.7.1: the operation has its GIOP name, implicit operations included.
 #[test]
-fn operations_have_the_names_of_the_protocol() {
+fn preinvoke_gets_the_giop_operation_name() {
     let pair = Pair::new();
-    let manager = Scripted::naming();
+    let manager = ScriptedManager::with_named_servants();
     let poa = managed(&pair, &manager);
-    let object = pair.seen(&poa.create_reference_with_id(&"one".into(), "").unwrap());
+    let object = pair.as_client(&poa.create_reference_with_id(&"one".into(), "").unwrap());
     assert!(object.as_object().is_a("IDL:Conformance/Subject:1.0").unwrap());
-    let asked = manager.await_asked(2);
+    let upcalls = manager.await_upcalls(2);
     let one = ObjectId::from("one");
-    assert_eq!(told(&asked), [(false, one.clone(), "_is_a"), (true, one, "_is_a")]);
+    assert_eq!(pre_and_postinvokes(&upcalls), [(false, one.clone(), "_is_a"), (true, one, "_is_a")]);
 }
 
-/// 15.3.7: one thread calls preinvoke, runs the request, and calls postinvoke; the latter is given the cookie and the servant of the
-/// former.
+/// 15.3.7: preinvoke, the request and postinvoke run in one thread; postinvoke receives the cookie and the
+/// servant of preinvoke.
 #[test]
-fn a_request_stays_in_one_thread_and_keeps_its_cookie() {
+fn preinvoke_request_and_postinvoke_share_thread_and_cookie() {
     let pair = Pair::new();
     let ran_in = Arc::new(Mutex::new(Vec::new()));
     let runs = Arc::clone(&ran_in);
-    let manager = Scripted::finding(move |_, _| {
+    let manager = ScriptedManager::with_finder(move |_, _| {
         let runs = Arc::clone(&runs);
-        Ok(acting(move || {
+        Ok(closure_servant(move || {
             runs.lock().unwrap().push(thread::current().id());
             String::new()
         }))
     });
     let poa = managed(&pair, &manager);
-    for (round, object) in ways(&pair, &poa, "one").into_iter().enumerate() {
+    for (round, object) in references(&pair, &poa, "one").into_iter().enumerate() {
         object.name().unwrap();
-        let asked = manager.await_asked(2 * round + 2);
+        let upcalls = manager.await_upcalls(2 * round + 2);
         let ran_in = ran_in.lock().unwrap()[round];
         let one = || (ObjectId::from("one"), "name".to_owned(), ran_in);
         let (id, operation, thread) = one();
-        assert_eq!(asked[2 * round], Asked::Preinvoke(id, operation, thread));
+        assert_eq!(upcalls[2 * round], ManagerUpcall::Preinvoke(id, operation, thread));
         let (id, operation, thread) = one();
-        assert_eq!(asked[2 * round + 1], Asked::Postinvoke(id, operation, thread, Some(2 * round)));
+        assert_eq!(upcalls[2 * round + 1], ManagerUpcall::Postinvoke(id, operation, thread, Some(2 * round)));
     }
 }
 
-/// 15.3.7: concurrent requests have a pair each, with their own cookies and servants.
+/// 15.3.7: concurrent requests have their own pairs, cookies and servants.
 #[test]
-fn concurrent_requests_keep_their_cookies_apart() {
+fn concurrent_requests_have_their_own_cookies() {
     let pair = Pair::new();
     let gate = Gate::default();
     let passing = gate.clone();
-    let manager = Scripted::finding(move |id, _| Ok(gated(&String::from_utf8_lossy(id), &passing)));
+    let manager = ScriptedManager::with_finder(move |id, _| Ok(gated_servant(&String::from_utf8_lossy(id), &passing)));
     let poa = managed(&pair, &manager);
     let calls: Vec<_> = ["a", "b"]
         .into_iter()
-        .flat_map(|id| ways(&pair, &poa, id).map(|object| (id, in_background(move || object.wait()))))
+        .flat_map(|id| references(&pair, &poa, id).map(|object| (id, in_background(move || object.wait()))))
         .collect();
     gate.await_arrivals(4);
-    assert!(manager.asked().iter().all(|asked| matches!(asked, Asked::Preinvoke(..))), "all of them still run");
+    assert!(
+        manager.upcalls().iter().all(|upcalls| matches!(upcalls, ManagerUpcall::Preinvoke(..))),
+        "all requests still run"
+    );
     gate.release();
     for (id, call) in calls {
         assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), id);
     }
-    let asked = manager.await_asked(8);
-    for post in &asked[4..] {
-        let Asked::Postinvoke(id, operation, thread, Some(place)) = post else { panic!("{post:?}") };
-        assert_eq!(asked[*place], Asked::Preinvoke(id.clone(), operation.clone(), *thread));
+    let upcalls = manager.await_upcalls(8);
+    for post in &upcalls[4..] {
+        let ManagerUpcall::Postinvoke(id, operation, thread, Some(index)) = post else { panic!("{post:?}") };
+        assert_eq!(upcalls[*index], ManagerUpcall::Preinvoke(id.clone(), operation.clone(), *thread));
     }
 }
 
-/// 15.3.7: one-way requests have their pairs, too.
+/// 15.3.7: the same for one-way requests.
 #[test]
-fn one_ways_have_their_pairs() {
+fn one_ways_have_a_preinvoke_and_a_postinvoke() {
     let pair = Pair::new();
-    let manager = Scripted::naming();
+    let manager = ScriptedManager::with_named_servants();
     let poa = managed(&pair, &manager);
-    let [object, _] = ways(&pair, &poa, "one");
+    let [object, _] = references(&pair, &poa, "one");
     object.note().unwrap();
     let one = ObjectId::from("one");
-    assert_eq!(told(&manager.await_asked(2)), [(false, one.clone(), "note"), (true, one, "note")]);
+    assert_eq!(pre_and_postinvokes(&manager.await_upcalls(2)), [(false, one.clone(), "note"), (true, one, "note")]);
 }
 
-/// 15.3.7.1: a system exception of preinvoke is what the client gets; there is nothing to be let go then.
+/// 15.3.7.1: a system exception of preinvoke goes to the client; postinvoke is not called.
 #[test]
-fn an_exception_of_preinvoke_reaches_the_client() {
+fn an_exception_in_preinvoke_goes_to_the_client() {
     let pair = Pair::new();
     let raised = SystemException::no_permission(9, CompletionStatus::No);
-    let expected = judged(&raised);
-    let manager = Scripted::finding(move |_, _| Err(raised.clone().into()));
+    let expected = kind_minor_completion(&raised);
+    let manager = ScriptedManager::with_finder(move |_, _| Err(raised.clone().into()));
     let poa = managed(&pair, &manager);
-    for object in ways(&pair, &poa, "one") {
-        assert_eq!(judged(&object.name().unwrap_err()), expected);
+    for object in references(&pair, &poa, "one") {
+        assert_eq!(kind_minor_completion(&object.name().unwrap_err()), expected);
     }
     poa.destroy(false, true).unwrap();
     let one = ObjectId::from("one");
-    assert_eq!(told(&manager.asked()), [(false, one.clone(), "name"), (false, one, "name")]);
+    assert_eq!(pre_and_postinvokes(&manager.upcalls()), [(false, one.clone(), "name"), (false, one, "name")]);
 }
 
-/// 15.3.7: the pair is complete also if the request raises an exception.
+/// 15.3.7: postinvoke is called also if the request raises an exception.
 #[test]
-fn a_request_that_fails_has_its_pair() {
+fn a_failing_request_has_a_postinvoke() {
     let pair = Pair::new();
-    let manager = Scripted::naming();
+    let manager = ScriptedManager::with_named_servants();
     let poa = managed(&pair, &manager);
-    for (round, object) in ways(&pair, &poa, "one").into_iter().enumerate() {
+    for (round, object) in references(&pair, &poa, "one").into_iter().enumerate() {
         let derived: Derived = object.as_object().unchecked_narrow();
         assert_eq!(derived.more().unwrap_err().kind(), SystemExceptionKind::BadOperation);
-        let asked = manager.await_asked(2 * round + 2);
+        let upcalls = manager.await_upcalls(2 * round + 2);
         let one = ObjectId::from("one");
-        assert_eq!(told(&asked[2 * round..]), [(false, one.clone(), "more"), (true, one, "more")]);
+        assert_eq!(pre_and_postinvokes(&upcalls[2 * round..]), [(false, one.clone(), "more"), (true, one, "more")]);
     }
 }
 
-/// 15.3.5, 15.3.7.1: ForwardRequest has the request answered by the object that it names, and is not followed by postinvoke.
+/// 15.3.5, 15.3.7.1: after ForwardRequest the named object answers the request, and postinvoke is not called.
 #[test]
-fn a_forwarded_request_is_answered_elsewhere() {
+fn forward_request_in_preinvoke_redirects_the_request() {
     let pair = Pair::new();
-    let id = pair.root.activate_object(named("elsewhere")).unwrap();
+    let id = pair.root.activate_object(named_servant("elsewhere")).unwrap();
     let target = pair.root.id_to_reference(&id).unwrap();
-    let manager = Scripted::finding(move |_, _| Err(Incarnation::ForwardRequest(target.clone())));
+    let manager = ScriptedManager::with_finder(move |_, _| Err(Incarnation::ForwardRequest(target.clone())));
     let poa = managed(&pair, &manager);
-    for object in ways(&pair, &poa, "one") {
+    for object in references(&pair, &poa, "one") {
         assert_eq!(object.name().unwrap(), "elsewhere");
     }
     poa.destroy(false, true).unwrap();
-    assert!(manager.asked().iter().all(|asked| matches!(asked, Asked::Preinvoke(..))), "{:?}", manager.asked());
+    assert!(
+        manager.upcalls().iter().all(|upcalls| matches!(upcalls, ManagerUpcall::Preinvoke(..))),
+        "{:?}",
+        manager.upcalls()
+    );
 }
 
-/// 15.3.7.2: postinvoke may call the adapter, and other objects.
+/// 15.3.7.2: postinvoke may call the adapter and other objects.
 #[test]
-fn postinvoke_may_call_others() {
+fn postinvoke_may_make_calls() {
     let pair = Pair::new();
-    let id = pair.root.activate_object(named("other")).unwrap();
+    let id = pair.root.activate_object(named_servant("other")).unwrap();
     let other = pair.root.id_to_reference(&id).unwrap();
-    let [_, local] = pair.ways(&other);
+    let [_, local] = pair.remote_and_local(&other);
     let answers = Arc::new(Mutex::new(Vec::new()));
-    let got = Arc::clone(&answers);
-    let manager = Scripted::new(
-        |_, _| Ok(named("one")),
+    let recorded = Arc::clone(&answers);
+    let manager = ScriptedManager::new(
+        |_, _| Ok(named_servant("one")),
         move |id, adapter| {
             let reference = adapter.create_reference_with_id(id, TYPE).unwrap();
             assert_eq!(adapter.reference_to_id(&reference).unwrap(), *id);
-            got.lock().unwrap().push(local.name());
+            recorded.lock().unwrap().push(local.name());
         },
     );
     let poa = managed(&pair, &manager);
-    for object in ways(&pair, &poa, "one") {
+    for object in references(&pair, &poa, "one") {
         assert_eq!(object.name().unwrap(), "one");
     }
     eventually(|| answers.lock().unwrap().len() == 2);
     assert!(answers.lock().unwrap().iter().all(|answer| answer.as_deref() == Ok("other")));
 }
 
-/// 15.3.9 destroy: waiting for completion is waiting for postinvoke, too.
+/// 15.3.9 destroy: wait_for_completion includes postinvoke.
 #[test]
-fn a_request_has_not_completed_before_postinvoke() {
+fn destroy_waits_for_postinvoke() {
     let pair = Pair::new();
     let gate = Gate::default();
     let passing = gate.clone();
-    let manager = Scripted::new(|_, _| Ok(named("one")), move |_, _| passing.pass());
+    let manager = ScriptedManager::new(|_, _| Ok(named_servant("one")), move |_, _| passing.wait_until_open());
     let poa = managed(&pair, &manager);
-    let [object, _] = ways(&pair, &poa, "one");
+    let [object, _] = references(&pair, &poa, "one");
     let called = in_background(move || object.name());
     gate.await_arrivals(1);
     let destroying = poa.clone();

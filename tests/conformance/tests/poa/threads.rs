@@ -1,4 +1,4 @@
-//! Which threads run requests (15.3.8.1), and waiting for requests from inside of one (15.3.2, 15.3.9 destroy).
+//! Thread policies (15.3.8.1), and waiting for requests within an upcall (15.3.2, 15.3.9 destroy).
 
 use std::{
     sync::{
@@ -12,31 +12,34 @@ use spandrel::poa::{IdUniquenessPolicy, PoaManager, State, ThreadPolicy};
 use spandrel::{CompletionStatus, SystemExceptionKind, minor};
 use spandrel_conformance_tests::{
     idl::conformance::Subject,
-    managers::{Scripted, activating, locating},
-    support::{Gate, PATIENCE, Pair, acting, eventually, gated, in_background, named, raised},
+    managers::{ScriptedManager, activating, locating},
+    support::{
+        Gate, PATIENCE, Pair, closure_servant, eventually, expect_exception, gated_servant, in_background,
+        named_servant,
+    },
 };
 
 const TYPE: &str = "IDL:Conformance/Subject:1.0";
 
-/// How many are inside at once, and how many ever were.
+/// Counts concurrent upcalls: the present number, the maximum and the total.
 #[derive(Default)]
-struct Inside {
+struct UpcallCounter {
     now: AtomicUsize,
-    most: AtomicUsize,
+    maximum: AtomicUsize,
     total: AtomicUsize,
 }
 
-impl Inside {
-    fn visit(&self) {
+impl UpcallCounter {
+    fn enter_and_leave(&self) {
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.fetch_max(now, Ordering::SeqCst);
+        self.maximum.fetch_max(now, Ordering::SeqCst);
         self.total.fetch_add(1, Ordering::SeqCst);
         thread::yield_now();
         self.now.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// Calls all of them from threads of their own, often.
+/// Calls each object 50 times, in a thread of its own.
 fn call_all(objects: impl IntoIterator<Item = Subject>) {
     let calls: Vec<_> = objects
         .into_iter()
@@ -47,43 +50,44 @@ fn call_all(objects: impl IntoIterator<Item = Subject>) {
     }
 }
 
-/// SINGLE_THREAD_MODEL: requests are processed one after another.
+/// SINGLE_THREAD_MODEL: requests are processed sequentially.
 #[test]
 fn a_single_threaded_adapter_runs_one_request_at_a_time() {
     let pair = Pair::new();
     let poa = pair.adapter("child", [ThreadPolicy::SingleThreadModel.into()]);
-    let inside = Arc::new(Inside::default());
+    let counter = Arc::new(UpcallCounter::default());
     let objects: Vec<_> = (0..3)
         .flat_map(|_| {
-            let inside = Arc::clone(&inside);
-            let servant = acting(move || {
-                inside.visit();
+            let counter = Arc::clone(&counter);
+            let servant = closure_servant(move || {
+                counter.enter_and_leave();
                 String::new()
             });
-            pair.ways(&poa.id_to_reference(&poa.activate_object(servant).unwrap()).unwrap())
+            pair.remote_and_local(&poa.id_to_reference(&poa.activate_object(servant).unwrap()).unwrap())
         })
         .collect();
     call_all(objects);
-    assert_eq!((inside.most.load(Ordering::SeqCst), inside.total.load(Ordering::SeqCst)), (1, 300));
+    assert_eq!((counter.maximum.load(Ordering::SeqCst), counter.total.load(Ordering::SeqCst)), (1, 300));
 }
 
-/// SINGLE_THREAD_MODEL: a request that comes while one runs is run after it; those of other adapters do not wait.
+/// SINGLE_THREAD_MODEL: a request waits while another one runs; requests of other adapters do not.
 #[test]
-fn requests_for_a_single_threaded_adapter_wait_and_others_do_not() {
+fn a_busy_single_threaded_adapter_blocks_no_other_adapter() {
     let pair = Pair::new();
     let single = |name| pair.adapter(name, [ThreadPolicy::SingleThreadModel.into()]);
     let (poa, other) = (single("child"), single("other"));
     let gate = Gate::default();
-    let slow = pair.seen(&poa.id_to_reference(&poa.activate_object(gated("slow", &gate)).unwrap()).unwrap());
+    let slow =
+        pair.as_client(&poa.id_to_reference(&poa.activate_object(gated_servant("slow", &gate)).unwrap()).unwrap());
     let first = in_background(move || slow.wait());
     gate.await_arrivals(1);
-    let quick = poa.id_to_reference(&poa.activate_object(named("quick")).unwrap()).unwrap();
-    let waiting = pair.ways(&quick).map(|object| in_background(move || object.name()));
-    let reference = other.id_to_reference(&other.activate_object(named("other")).unwrap()).unwrap();
-    for object in pair.ways(&reference) {
+    let quick = poa.id_to_reference(&poa.activate_object(named_servant("quick")).unwrap()).unwrap();
+    let waiting = pair.remote_and_local(&quick).map(|object| in_background(move || object.name()));
+    let reference = other.id_to_reference(&other.activate_object(named_servant("other")).unwrap()).unwrap();
+    for object in pair.remote_and_local(&reference) {
         assert_eq!(object.name().unwrap(), "other");
     }
-    assert!(waiting.iter().all(|call| call.try_recv().is_err()), "a request still ran");
+    assert!(waiting.iter().all(|call| call.try_recv().is_err()), "a request still runs");
     gate.release();
     assert_eq!(first.recv_timeout(PATIENCE).unwrap().unwrap(), "slow");
     for call in waiting {
@@ -91,38 +95,38 @@ fn requests_for_a_single_threaded_adapter_wait_and_others_do_not() {
     }
 }
 
-/// SINGLE_THREAD_MODEL: a servant may call itself, and others of its adapter.
+/// SINGLE_THREAD_MODEL: a servant may call itself and other servants of its adapter.
 #[test]
 fn a_single_threaded_adapter_lets_its_servants_call_each_other() {
     let pair = Pair::new();
     let poa = pair.adapter("child", [ThreadPolicy::SingleThreadModel.into()]);
-    let inner = poa.id_to_reference(&poa.activate_object(named("inner")).unwrap()).unwrap();
-    let [_, called] = pair.ways(&inner);
-    let outer = poa.activate_object(acting(move || format!("outer and {}", called.name().unwrap()))).unwrap();
-    for object in pair.ways(&poa.id_to_reference(&outer).unwrap()) {
+    let inner = poa.id_to_reference(&poa.activate_object(named_servant("inner")).unwrap()).unwrap();
+    let [_, called] = pair.remote_and_local(&inner);
+    let outer = poa.activate_object(closure_servant(move || format!("outer and {}", called.name().unwrap()))).unwrap();
+    for object in pair.remote_and_local(&poa.id_to_reference(&outer).unwrap()) {
         assert_eq!(object.name().unwrap(), "outer and inner");
     }
 }
 
-/// SINGLE_THREAD_MODEL: all upcalls of the adapter, also those to its servant manager, are one after another.
+/// SINGLE_THREAD_MODEL: all upcalls are sequential, those to the servant manager included.
 #[test]
-fn a_single_threaded_adapter_calls_its_servant_manager_in_turn() {
+fn a_single_threaded_adapter_calls_its_servant_manager_sequentially() {
     let pair = Pair::new();
     for (name, policies) in [("activator", activating().to_vec()), ("locator", locating().to_vec())] {
         let single = [ThreadPolicy::SingleThreadModel.into(), IdUniquenessPolicy::MultipleId.into()];
         let poa = pair.adapter(name, [policies, single.to_vec()].concat());
-        let inside = Arc::new(Inside::default());
-        let (finding, leaving) = (Arc::clone(&inside), Arc::clone(&inside));
-        let manager = Scripted::new(
+        let counter = Arc::new(UpcallCounter::default());
+        let (with_finder, leaving) = (Arc::clone(&counter), Arc::clone(&counter));
+        let manager = ScriptedManager::new(
             move |_, _| {
-                finding.visit();
-                let running = Arc::clone(&finding);
-                Ok(acting(move || {
-                    running.visit();
+                with_finder.enter_and_leave();
+                let running = Arc::clone(&with_finder);
+                Ok(closure_servant(move || {
+                    running.enter_and_leave();
                     String::new()
                 }))
             },
-            move |_, _| leaving.visit(),
+            move |_, _| leaving.enter_and_leave(),
         );
         let is_activator = name == "activator";
         poa.set_servant_manager(if is_activator { manager.activator() } else { manager.locator() }).unwrap();
@@ -130,19 +134,22 @@ fn a_single_threaded_adapter_calls_its_servant_manager_in_turn() {
         let ending = poa.clone();
         let ended = in_background(move || {
             for id in ids.iter().cycle().take(if is_activator { 100 } else { 0 }) {
-                // Refused while it is not active.
+                // Refused while the object is inactive.
                 _ = ending.deactivate_object(&(*id).into());
             }
         });
-        call_all(ids.iter().flat_map(|id| pair.ways(&poa.create_reference_with_id(&(*id).into(), TYPE).unwrap())));
+        call_all(
+            ids.iter()
+                .flat_map(|id| pair.remote_and_local(&poa.create_reference_with_id(&(*id).into(), TYPE).unwrap())),
+        );
         ended.recv_timeout(PATIENCE).unwrap();
         poa.destroy(true, true).unwrap();
-        assert_eq!(inside.most.load(Ordering::SeqCst), 1, "{name}");
-        assert!(inside.total.load(Ordering::SeqCst) > 300);
+        assert_eq!(counter.maximum.load(Ordering::SeqCst), 1, "{name}");
+        assert!(counter.total.load(Ordering::SeqCst) > 300);
     }
 }
 
-/// MAIN_THREAD_MODEL: requests of all such adapters are processed one after another, in the main thread.
+/// MAIN_THREAD_MODEL: requests of all such adapters are processed sequentially in the main thread.
 #[test]
 fn main_thread_adapters_run_in_the_main_thread() {
     let pair = Pair::new();
@@ -152,11 +159,11 @@ fn main_thread_adapters_run_in_the_main_thread() {
         .flat_map(|name| {
             let poa = pair.adapter(name, [ThreadPolicy::MainThreadModel.into()]);
             let ran_in = Arc::clone(&ran_in);
-            let servant = acting(move || {
+            let servant = closure_servant(move || {
                 ran_in.lock().unwrap().push(thread::current().id());
                 String::new()
             });
-            pair.ways(&poa.id_to_reference(&poa.activate_object(servant).unwrap()).unwrap())
+            pair.remote_and_local(&poa.id_to_reference(&poa.activate_object(servant).unwrap()).unwrap())
         })
         .collect();
     let server = pair.server.clone();
@@ -171,9 +178,10 @@ fn main_thread_adapters_run_in_the_main_thread() {
     main.join().unwrap();
 }
 
-/// 15.3.2.4 to 15.3.2.6: waiting inside of an upcall of the same ORB raises BAD_INV_ORDER 3, and the state is not changed.
+/// 15.3.2.4 to 15.3.2.6: waiting within an upcall of the same ORB raises BAD_INV_ORDER 3, and the state is
+/// not changed.
 #[test]
-fn managers_do_not_wait_inside_of_an_upcall() {
+fn waiting_for_completion_within_an_upcall_is_refused() {
     type Change = fn(&PoaManager) -> Result<(), spandrel::poa::PoaError>;
     let changes: [Change; 3] = [|m| m.hold_requests(true), |m| m.discard_requests(true), |m| m.deactivate(true, true)];
     let pair = Pair::new();
@@ -183,9 +191,9 @@ fn managers_do_not_wait_inside_of_an_upcall() {
     for manager in [pair.root.the_poa_manager(), other.the_poa_manager()] {
         for change in changes {
             let changing = manager.clone();
-            let servant = acting(move || format!("{:?}", raised(change(&changing))));
+            let servant = closure_servant(move || format!("{:?}", expect_exception(change(&changing))));
             let id = pair.root.activate_object(servant).unwrap();
-            for object in pair.ways(&pair.root.id_to_reference(&id).unwrap()) {
+            for object in pair.remote_and_local(&pair.root.id_to_reference(&id).unwrap()) {
                 assert_eq!(object.name().unwrap(), format!("{expected:?}"));
                 assert_eq!(manager.state(), State::Active);
             }
@@ -193,22 +201,22 @@ fn managers_do_not_wait_inside_of_an_upcall() {
     }
 }
 
-/// 15.3.2: without waiting, an upcall may change the state of its own manager.
+/// 15.3.2: an upcall may change the state of its own manager without waiting.
 #[test]
-fn managers_may_be_changed_inside_of_an_upcall() {
+fn an_upcall_may_change_the_state_of_its_manager() {
     let pair = Pair::new();
     let poa = pair.root.create_poa("child", None, []).unwrap();
     let manager = poa.the_poa_manager();
     manager.activate().unwrap();
     let changing = manager.clone();
-    let servant = acting(move || {
+    let servant = closure_servant(move || {
         changing.discard_requests(false).unwrap();
         changing.hold_requests(false).unwrap();
         changing.activate().unwrap();
         changing.deactivate(false, false).unwrap();
         "changed".to_owned()
     });
-    let object = pair.seen(&poa.id_to_reference(&poa.activate_object(servant).unwrap()).unwrap());
+    let object = pair.as_client(&poa.id_to_reference(&poa.activate_object(servant).unwrap()).unwrap());
     assert_eq!(object.name().unwrap(), "changed");
     eventually(|| manager.state() == State::Inactive);
 }

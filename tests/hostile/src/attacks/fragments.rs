@@ -1,25 +1,25 @@
-//! Fragments.
+//! Attacks with fragments.
 
 use anyhow::{Result, ensure};
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
 use spandrel_giop::{Fragments, MessageType};
 
-use crate::Victim;
+use crate::AttackedServer;
 use crate::wire::{ORDERS, echo, finish, header, send};
 
-/// Says that more fragments follow.
+/// The header flag for further fragments.
 const MORE: u8 = 2;
 
-/// Fragments of one request, and beginnings of many, that never end.
-pub(super) fn endless(victim: &Victim, strength: u32) -> Result<()> {
+/// Endless fragments of one request, and first fragments of many requests.
+pub(super) fn endless(server: &AttackedServer, strength: u32) -> Result<()> {
     let block = vec![0; 64 << 10];
     for _ in 0..strength.div_ceil(4) {
-        let mut stream = victim.connect()?;
+        let mut stream = server.connect()?;
         let first = header(MessageType::Request, MORE, 8);
         send(&mut stream, &first)?;
         send(&mut stream, &[1, 0, 0, 0, 3, 0, 0, 0])?;
         let mut megabytes = 0;
-        // The limit of a message, and then some.
+        // Beyond the message size limit.
         'sending: while megabytes < 128 {
             for _ in 0..16 {
                 let mut fragment = header(MessageType::Fragment, MORE, (4 + block.len()) as u32).to_vec();
@@ -30,9 +30,9 @@ pub(super) fn endless(victim: &Victim, strength: u32) -> Result<()> {
             }
             megabytes += 1;
         }
-        ensure!(megabytes < 128, "the server has taken {megabytes} MiB of one request");
+        ensure!(megabytes < 128, "the server accepted {megabytes} MiB of one request");
         finish(stream)?;
-        let mut stream = victim.connect()?;
+        let mut stream = server.connect()?;
         for id in 0..10_000_u32 {
             let mut message = header(MessageType::Request, MORE, 8).to_vec();
             message.extend(id.to_le_bytes());
@@ -46,24 +46,24 @@ pub(super) fn endless(victim: &Victim, strength: u32) -> Result<()> {
     Ok(())
 }
 
-/// A request in fragments that breaks off anywhere, or goes on with something else.
-pub(super) fn cut(victim: &Victim, strength: u32) -> Result<()> {
+/// A fragmented request that ends anywhere, or continues with other octets.
+pub(super) fn truncated(server: &AttackedServer, strength: u32) -> Result<()> {
     for version in [GiopVersion::V1_1, GiopVersion::V1_2] {
         for order in ORDERS {
             let wire = Wire::new(order, version);
-            let whole = echo(victim, wire, &[5; 200]);
+            let whole = echo(server, wire, &[5; 200]);
             let mut out = Encoder::new(wire);
             out.octets(&whole);
             let Some(fragments) = Fragments::of(&out, 64) else { continue };
             let octets = fragments.to_vec(&out);
             let step = (40 / strength.max(1) as usize).max(1);
             for at in (1..octets.len()).step_by(step) {
-                let mut stream = victim.connect()?;
+                let mut stream = server.connect()?;
                 send(&mut stream, &octets[..at])?;
                 match at % 3 {
                     0 => {}
                     1 => drop(send(&mut stream, &whole)?),
-                    _ => drop(send(&mut stream, b"GIOP and nothing that could be meant")?),
+                    _ => drop(send(&mut stream, b"GIOP and no valid message after that")?),
                 }
                 finish(stream)?;
             }

@@ -1,149 +1,198 @@
-//! What clients can do to a server.
+//! The attacks of clients on a server.
 
-mod bombs;
-mod crowds;
+mod connection_floods;
+mod expansion;
 mod fragments;
-mod giants;
-mod mutants;
-mod questions;
-mod replies;
-mod slow;
+mod mutations;
+mod oversized_messages;
+mod slow_clients;
+mod unexpected_messages;
+mod unread_replies;
 
 use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::Victim;
+use crate::AttackedServer;
 
-/// Something that is done to a server.
+/// An attack on a server.
 pub struct Attack {
     pub name: &'static str,
-    /// Options of the server besides, if it is about one of its limits: of its ORB, or `--descriptors N`.
+    /// Additional options of the server, for attacks on one of its limits: ORB options or `--descriptors N`.
     pub options: &'static [&'static str],
-    /// KiB that the server may have more meanwhile.
+    /// The limit of the server's additional memory, in KiB.
     pub bound_kib: u64,
-    /// How long a call of the good client may take meanwhile.
-    pub patience: Duration,
-    /// Does it, about so many hundred times.
-    pub run: fn(&Victim, u32) -> Result<()>,
+    /// The limit for the duration of a good client's call during the attack.
+    pub max_call_time: Duration,
+    /// Runs the attack; the second argument scales the number of repetitions.
+    pub run: fn(&AttackedServer, u32) -> Result<()>,
 }
 
-/// How long a call of the good client may take meanwhile. On a machine with nothing else to do it is milliseconds.
-const PATIENCE: Duration = Duration::from_secs(25);
+/// The usual limit for a call of the good client. On an idle machine a call takes milliseconds.
+const CALL_TIME: Duration = Duration::from_secs(25);
 
-/// How long a call of the good client may take where nothing but a loaded machine may delay it.
-const QUICK: Duration = Duration::from_secs(5);
+/// The limit for a call of the good client where the attack must not delay it, only a loaded machine.
+const SHORT_CALL_TIME: Duration = Duration::from_secs(5);
 
-/// KiB beyond the memory limit where replies are not taken.
+/// Memory in KiB above the memory limit, for attacks with unread replies.
 const REPLIES: u64 = 64 << 10;
 
-/// KiB that buffers, threads and the allocator's habits come to, whatever is done.
+/// Memory in KiB of buffers, threads and the allocator, for every attack.
 const SLACK: u64 = 48 << 10;
 
-/// All of them.
+/// All attacks.
 pub const ALL: [Attack; 20] = [
-    Attack { name: "mutated requests", options: &[], bound_kib: SLACK, patience: PATIENCE, run: mutants::requests },
-    Attack { name: "random octets", options: &[], bound_kib: SLACK, patience: PATIENCE, run: mutants::random },
+    Attack {
+        name: "mutated requests",
+        options: &[],
+        bound_kib: SLACK,
+        max_call_time: CALL_TIME,
+        run: mutations::requests,
+    },
+    Attack { name: "random octets", options: &[], bound_kib: SLACK, max_call_time: CALL_TIME, run: mutations::random },
     Attack {
         name: "slowloris",
         options: &["-ORBMessageTimeout", "1000"],
         bound_kib: SLACK + (32 << 10),
-        patience: PATIENCE,
-        run: slow::loris,
+        max_call_time: CALL_TIME,
+        run: slow_clients::slowloris,
     },
     Attack {
-        name: "answers never read",
+        name: "replies never read",
         options: &["-ORBSendTimeout", "1000", "-ORBMaxServerMemory", "100000000"],
         bound_kib: SLACK + (200 << 10),
-        patience: PATIENCE,
-        run: slow::deaf,
+        max_call_time: CALL_TIME,
+        run: slow_clients::never_reading,
     },
     Attack {
         name: "many connections",
         options: &[],
         bound_kib: SLACK + (48 << 10),
-        patience: PATIENCE,
-        run: crowds::open,
+        max_call_time: CALL_TIME,
+        run: connection_floods::open,
     },
     Attack {
-        name: "more than are allowed",
+        name: "connections beyond the limit",
         options: &["-ORBMaxConnections", "200"],
         bound_kib: SLACK,
-        patience: PATIENCE,
-        run: crowds::beyond,
+        max_call_time: CALL_TIME,
+        run: connection_floods::beyond_limit,
     },
     Attack {
-        name: "more than descriptors",
-        options: crowds::FEW_DESCRIPTORS,
+        name: "connections beyond descriptors",
+        options: connection_floods::FEW_DESCRIPTORS,
         bound_kib: SLACK,
-        patience: PATIENCE,
-        run: crowds::starved,
+        max_call_time: CALL_TIME,
+        run: connection_floods::beyond_descriptors,
     },
-    Attack { name: "opened and reset", options: &[], bound_kib: SLACK, patience: PATIENCE, run: crowds::reset },
-    Attack { name: "gigabytes announced", options: &[], bound_kib: SLACK, patience: PATIENCE, run: giants::announced },
-    Attack { name: "gigabytes sent", options: &[], bound_kib: SLACK, patience: PATIENCE, run: giants::sent },
+    Attack {
+        name: "connections reset",
+        options: &[],
+        bound_kib: SLACK,
+        max_call_time: CALL_TIME,
+        run: connection_floods::reset,
+    },
+    Attack {
+        name: "sizes of gigabytes announced",
+        options: &[],
+        bound_kib: SLACK,
+        max_call_time: CALL_TIME,
+        run: oversized_messages::announced,
+    },
+    Attack {
+        name: "gigabytes sent",
+        options: &[],
+        bound_kib: SLACK,
+        max_call_time: CALL_TIME,
+        run: oversized_messages::sent,
+    },
     Attack {
         name: "endless fragments",
         options: &[],
         bound_kib: SLACK + (160 << 10),
-        patience: PATIENCE,
+        max_call_time: CALL_TIME,
         run: fragments::endless,
     },
-    Attack { name: "fragments cut anywhere", options: &[], bound_kib: SLACK, patience: PATIENCE, run: fragments::cut },
     Attack {
-        name: "type code bombs",
-        options: &[],
-        bound_kib: SLACK + (64 << 10),
-        patience: PATIENCE,
-        run: bombs::type_codes,
-    },
-    Attack { name: "value bombs", options: &[], bound_kib: SLACK + (64 << 10), patience: PATIENCE, run: bombs::values },
-    Attack { name: "context bombs", options: &[], bound_kib: SLACK, patience: PATIENCE, run: bombs::contexts },
-    Attack { name: "forged keys", options: &[], bound_kib: SLACK, patience: PATIENCE, run: questions::keys },
-    Attack {
-        name: "long replies not taken",
-        options: &[],
-        bound_kib: (128 << 10) + REPLIES,
-        patience: QUICK,
-        run: replies::from_one,
-    },
-    Attack {
-        name: "replies not taken by many",
-        options: &["-ORBMaxServerMemory", "104857600"],
-        bound_kib: (100 << 10) + REPLIES,
-        patience: QUICK,
-        run: replies::from_many,
-    },
-    Attack {
-        name: "the same, little address space",
-        options: &["-ORBMaxServerMemory", "104857600", "--memory", "4000000000"],
-        bound_kib: (100 << 10) + REPLIES,
-        patience: QUICK,
-        run: replies::from_many,
-    },
-    Attack {
-        name: "replies and cancellations",
+        name: "fragments cut anywhere",
         options: &[],
         bound_kib: SLACK,
-        patience: PATIENCE,
-        run: questions::out_of_place,
+        max_call_time: CALL_TIME,
+        run: fragments::truncated,
+    },
+    Attack {
+        name: "expanding type codes",
+        options: &[],
+        bound_kib: SLACK + (64 << 10),
+        max_call_time: CALL_TIME,
+        run: expansion::type_codes,
+    },
+    Attack {
+        name: "expanding values",
+        options: &[],
+        bound_kib: SLACK + (64 << 10),
+        max_call_time: CALL_TIME,
+        run: expansion::values,
+    },
+    Attack {
+        name: "expanding service contexts",
+        options: &[],
+        bound_kib: SLACK,
+        max_call_time: CALL_TIME,
+        run: expansion::contexts,
+    },
+    Attack {
+        name: "forged object keys",
+        options: &[],
+        bound_kib: SLACK,
+        max_call_time: CALL_TIME,
+        run: unexpected_messages::forged_keys,
+    },
+    Attack {
+        name: "unread long replies",
+        options: &[],
+        bound_kib: (128 << 10) + REPLIES,
+        max_call_time: SHORT_CALL_TIME,
+        run: unread_replies::from_one,
+    },
+    Attack {
+        name: "unread replies, many clients",
+        options: &["-ORBMaxServerMemory", "104857600"],
+        bound_kib: (100 << 10) + REPLIES,
+        max_call_time: SHORT_CALL_TIME,
+        run: unread_replies::from_many,
+    },
+    Attack {
+        name: "the same, small address space",
+        options: &["-ORBMaxServerMemory", "104857600", "--memory", "4000000000"],
+        bound_kib: (100 << 10) + REPLIES,
+        max_call_time: SHORT_CALL_TIME,
+        run: unread_replies::from_many,
+    },
+    Attack {
+        name: "messages out of place",
+        options: &[],
+        bound_kib: SLACK,
+        max_call_time: CALL_TIME,
+        run: unexpected_messages::out_of_place,
     },
 ];
 
-/// So many hundred connections at once, for long runs.
-pub fn crowd(hundreds: u32) -> Attack {
+/// Hundreds of concurrent connections, for long runs.
+pub fn many_connections(hundreds: u32) -> Attack {
     Attack {
-        name: "a crowd",
+        name: "thousands of connections",
         options: &["-ORBConcurrency", "leader-followers", "-ORBMaxConnections", "30000"],
-        // Four KiB each.
+        // 4 KiB each.
         bound_kib: SLACK + 4 * u64::from(hundreds) * 100,
-        patience: PATIENCE,
-        run: crowds::open,
+        max_call_time: CALL_TIME,
+        run: connection_floods::open,
     }
 }
 
-/// The size of a [`crowd`], in hundreds: 20,000, or what this process may have descriptors for, beside some of its own.
-pub fn crowd_hundreds() -> u32 {
+/// The size of [`many_connections`], in hundreds: 200, or fewer if this process may not have as many
+/// descriptors.
+pub fn max_hundreds() -> u32 {
     const MOST: u32 = 200;
     #[cfg(unix)]
     {

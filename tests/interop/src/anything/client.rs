@@ -1,4 +1,4 @@
-//! The client: every case, by the same name as in `peers/omniorb/anything.cc`.
+//! The client: its cases have the same names as those of `peers/omniorb/anything.cc`.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, mpsc};
@@ -13,27 +13,27 @@ use super::{other, text_of, units_of};
 use crate::anything_idl::*;
 use crate::suite::{Suite, TIME_LIMIT, Tally};
 
-/// What the narrow texts of a connection can say.
+/// The characters that narrow strings can carry on a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Narrow {
-    /// Everything.
+    /// All of Unicode.
     Unicode,
-    /// ISO 8859-1, on at least one side.
+    /// Those of ISO 8859-1: the native code set of at least one side.
     Latin1,
 }
 
-/// Runs all cases against a `Desk`; `say` gets a line for each.
+/// Runs all cases against a `Desk`; `say` receives a line for each.
 ///
 /// # Errors
-/// If the reference is not one to a `Desk`.
+/// If the reference does not denote a `Desk`.
 pub fn run(orb: &Orb, reference: &str, narrow: Narrow, say: &mut dyn FnMut(&str)) -> Result<Tally> {
-    with_desk(orb, reference, say, |suite, desk| everything(suite, desk, narrow))
+    run_suite(orb, reference, say, |suite, desk| all_cases(suite, desk, narrow))
 }
 
-/// Sends nothing but this text, and one that is to be refused where there is one.
+/// Sends one sample text, and `beyond`, if given: a text that must raise DATA_CONVERSION.
 ///
 /// # Errors
-/// If the reference is not one to a `Desk`.
+/// If the reference does not denote a `Desk`.
 pub fn run_texts(
     orb: &Orb,
     reference: &str,
@@ -41,7 +41,7 @@ pub fn run_texts(
     beyond: Option<&str>,
     say: &mut dyn FnMut(&str),
 ) -> Result<Tally> {
-    with_desk(orb, reference, say, |suite, desk| {
+    run_suite(orb, reference, say, |suite, desk| {
         suite.case("text/ascii", || narrow_text(desk, "text"));
         suite.case("text/narrow", || narrow_text(desk, sample));
         suite.case("text/wide", || wide_text(desk, sample));
@@ -59,7 +59,7 @@ pub fn run_texts(
     })
 }
 
-fn with_desk(
+fn run_suite(
     orb: &Orb,
     reference: &str,
     say: &mut dyn FnMut(&str),
@@ -67,7 +67,7 @@ fn with_desk(
 ) -> Result<Tally> {
     orb.register_plain_value::<dyn Node>();
     let object = orb.string_to_object(reference)?.with_timeout(Some(TIME_LIMIT));
-    let desk = Desk::narrow(&object).context("this is no Desk")?;
+    let desk = Desk::narrow(&object).context("the object is not a Desk")?;
     let mut suite = Suite::new("", say);
     cases(&mut suite, &desk)?;
     suite.case("shutdown", || Ok(desk.shutdown()?));
@@ -75,7 +75,7 @@ fn with_desk(
     Ok(suite.tally)
 }
 
-fn everything(suite: &mut Suite<'_>, desk: &Desk, narrow: Narrow) -> Result<()> {
+fn all_cases(suite: &mut Suite<'_>, desk: &Desk, narrow: Narrow) -> Result<()> {
     for sample in all() {
         suite.case(&format!("any/{}", sample.name), || any(desk, sample));
         suite.case(&format!("dynany/{}", sample.name), || dyn_any(desk, sample));
@@ -90,33 +90,33 @@ fn everything(suite: &mut Suite<'_>, desk: &Desk, narrow: Narrow) -> Result<()> 
     });
     texts(suite, desk, narrow);
     wide_texts(suite, desk);
-    asynchronous(suite, &desk.the_halver()?.context("there is no halver")?);
+    asynchronous(suite, &desk.the_halver()?.context("the halver is nil")?);
     Ok(())
 }
 
 fn any(desk: &Desk, sample: &Sample) -> Result<()> {
-    let made = (sample.make)()?;
-    check("exchanged", sample.name, &desk.exchange(sample.name, &made)?)?;
+    let sent = (sample.value)()?;
+    check("exchanged", sample.name, &desk.exchange(sample.name, &sent)?)?;
     let mut b = other();
-    let (result, c) = desk.pass(&made, &mut b)?;
+    let (result, c) = desk.pass(&sent, &mut b)?;
     check("result", sample.name, &result)?;
     check("b", sample.name, &b)?;
     equal(show(&c)?, show(&other())?)
 }
 
 fn dyn_any(desk: &Desk, sample: &Sample) -> Result<()> {
-    let made = rebuild(&(sample.make)()?)?;
-    check("exchanged", sample.name, &desk.exchange(sample.name, &made)?)?;
-    equal(desk.show(&made)?, show(&(sample.make)()?)?)?;
-    check("rebuilt", sample.name, &desk.rebuild(&made)?)
+    let sent = rebuild(&(sample.value)()?)?;
+    check("exchanged", sample.name, &desk.exchange(sample.name, &sent)?)?;
+    equal(desk.show(&sent)?, show(&(sample.value)()?)?)?;
+    check("rebuilt", sample.name, &desk.rebuild(&sent)?)
 }
 
 fn type_code(desk: &Desk, sample: &Sample) -> Result<()> {
-    let made = (sample.make)()?;
-    let own = made.type_code();
-    let back = desk.exchange_type(sample.name, own)?;
-    ensure!(back.equivalent(own), "not equivalent");
-    equal(show_type(&back)?, show_type(own)?)?;
+    let sent = (sample.value)()?;
+    let own = sent.type_code();
+    let returned = desk.exchange_type(sample.name, own)?;
+    ensure!(returned.equivalent(own), "not equivalent");
+    equal(show_type(&returned)?, show_type(own)?)?;
     equal(desk.show_type(own)?, show_type(own)?)?;
     let mut b = i32::type_code();
     let (result, c) = desk.pass_type(own, &mut b)?;
@@ -183,50 +183,52 @@ fn wide_texts(suite: &mut Suite<'_>, desk: &Desk) {
     });
 }
 
-/// Says what it was told to whoever waits.
-struct Teller(Mutex<mpsc::Sender<String>>);
+/// Sends the result of each callback to a channel.
+struct RecordingHandler(Mutex<mpsc::Sender<String>>);
 
-impl Teller {
-    fn tell(&self, what: String) {
-        // Whoever has stopped to wait does not want to know.
-        _ = self.0.lock().expect("no thread panics with it").send(what);
+impl RecordingHandler {
+    fn record(&self, what: String) {
+        // The receiver may be gone after its timeout.
+        _ = self.0.lock().expect("no thread panics with the lock held").send(what);
     }
 }
 
-impl AmiHalverHandler for Teller {
+impl AmiHalverHandler for RecordingHandler {
     fn half(&self, result: i32, rest: i32) {
-        self.tell(format!("{result} and {rest}"));
+        self.record(format!("{result} and {rest}"));
     }
 
     fn half_excep(&self, holder: ExceptionHolder<halver::HalfError>) {
         match holder.exception() {
-            halver::HalfError::Mismatch(Mismatch { what }) => self.tell(format!("Mismatch {what}")),
-            halver::HalfError::System(error) => self.tell(error.to_string()),
+            halver::HalfError::Mismatch(Mismatch { what }) => self.record(format!("Mismatch {what}")),
+            halver::HalfError::System(error) => self.record(error.to_string()),
         }
     }
 
     fn refuse(&self) {
-        self.tell("not refused".to_owned());
+        self.record("no exception".to_owned());
     }
 
     fn refuse_excep(&self, holder: ExceptionHolder<SystemException>) {
-        self.tell(format!("{} {}", holder.exception().kind().name(), holder.exception().minor()));
+        self.record(format!("{} {}", holder.exception().kind().name(), holder.exception().minor()));
     }
 }
 
-fn told(send: impl FnOnce(Arc<dyn AmiHalverHandler>) -> Result<(), SystemException>) -> Result<String> {
+fn handler_result(send: impl FnOnce(Arc<dyn AmiHalverHandler>) -> Result<(), SystemException>) -> Result<String> {
     let (sender, receiver) = mpsc::channel();
-    send(Arc::new(Teller(Mutex::new(sender))))?;
-    receiver.recv_timeout(TIME_LIMIT).context("the handler was told nothing")
+    send(Arc::new(RecordingHandler(Mutex::new(sender))))?;
+    receiver.recv_timeout(TIME_LIMIT).context("the handler was not called")
 }
 
 fn asynchronous(suite: &mut Suite<'_>, halver: &Halver) {
-    suite.case("async/result", || equal(told(|handler| halver.sendc_half(Some(handler), -12))?.as_str(), "-6 and -6"));
+    suite.case("async/result", || {
+        equal(handler_result(|handler| halver.sendc_half(Some(handler), -12))?.as_str(), "-6 and -6")
+    });
     suite.case("async/exception", || {
-        equal(told(|handler| halver.sendc_half(Some(handler), 5))?.as_str(), "Mismatch odd")
+        equal(handler_result(|handler| halver.sendc_half(Some(handler), 5))?.as_str(), "Mismatch odd")
     });
     suite.case("async/system", || {
-        equal(told(|handler| halver.sendc_refuse(Some(handler), 9))?.as_str(), "DATA_CONVERSION 9")
+        equal(handler_result(|handler| halver.sendc_refuse(Some(handler), 9))?.as_str(), "DATA_CONVERSION 9")
     });
     suite.case("async/poll", || {
         let pollers: Vec<_> = (0..20).map(|half| halver.sendp_half(2 * half)).collect();

@@ -1,4 +1,4 @@
-//! Anys, type codes, dynamic values, texts in all code sets, and calls that are not waited for: server and client of
+//! Anys, type codes, dynamic values, texts in all code sets, and asynchronous calls: server and client of
 //! `idl/anything.idl`, with the samples and cases of `peers/omniorb/anything.cc`.
 
 pub mod client;
@@ -8,17 +8,17 @@ pub mod show;
 
 use spandrel::{Any, CompletionStatus, SystemException, SystemExceptionKind};
 
-/// A text of these code units; what is no text is as nobody would say it.
+/// The text of these UTF-16 code units, or BAD_PARAM if they are not well-formed.
 fn text_of(units: &[u16]) -> Result<String, SystemException> {
-    let refused = |_| SystemException::new(SystemExceptionKind::BadParam, 0, CompletionStatus::No);
-    String::from_utf16(units).map_err(refused)
+    let bad_param = |_| SystemException::new(SystemExceptionKind::BadParam, 0, CompletionStatus::No);
+    String::from_utf16(units).map_err(bad_param)
 }
 
 fn units_of(text: &str) -> Vec<u16> {
     text.encode_utf16().collect()
 }
 
-/// An any that is no sample.
+/// An any that is not among the samples.
 fn other() -> Any {
-    Any::new("other").expect("a string is a value")
+    Any::new("other").expect("an any can hold a string")
 }

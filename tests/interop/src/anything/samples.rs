@@ -1,4 +1,4 @@
-//! The samples: one value of every kind of type, by name.
+//! The samples: a named value of each kind of type.
 
 use anyhow::{Context, Result, ensure};
 use spandrel::values::ValueRef;
@@ -7,22 +7,22 @@ use spandrel::{Any, Char, Fixed, ObjectRef, TypeCode, Typed, WString};
 use super::show::show;
 use crate::anything_idl::*;
 
-/// One value by its name: how it is made, and how it is taken out of an any and put into another.
+/// A named value: a constructor, and a function that extracts it from an any and inserts it into another.
 pub(super) struct Sample {
     pub(super) name: &'static str,
-    pub(super) make: fn() -> Result<Any>,
-    extracted: fn(&Any) -> Result<Any>,
+    pub(super) value: fn() -> Result<Any>,
+    reinserted: fn(&Any) -> Result<Any>,
 }
 
 macro_rules! samples {
     ($($name:literal $type:ty [$type_code:expr] = $value:expr;)*) => {
         &[$(Sample {
             name: $name,
-            make: || {
+            value: || {
                 let value: $type = $value;
                 Ok(Any::with_type($type_code, &value)?)
             },
-            extracted: |any| Ok(Any::with_type($type_code, &any.extract::<$type>()?)?),
+            reinserted: |any| Ok(Any::with_type($type_code, &any.extract::<$type>()?)?),
         }),*]
     };
     ($($name:literal $type:ty = $value:expr;)*) => {
@@ -63,21 +63,21 @@ const ALIASES: &[Sample] = samples! {
     "anys" Anys [anys_tc()] = vec![Any::new(&3_i16)?, Any::new(&point(-1, 2.5))?, Any::new(&tree())?];
 };
 
-/// What GIOP 1.0 has not.
+/// Types that GIOP 1.0 does not have.
 const WIDE: &[Sample] = samples! {
     "wchar" char = '€';
     "wstring" WString = WString::from("5 €");
 };
 
-/// What came with GIOP 1.2.
+/// Types that GIOP 1.2 introduced.
 const VALUES: &[Sample] = samples! {
     "value" Option<ValueRef<dyn Node>> = Some(nodes());
     "value-box" Option<ValueRef<Text>> = Some(ValueRef::new(Text("boxed".to_owned())));
 };
 
-const NOTHING: Sample = Sample { name: "null", make: || Ok(Any::default()), extracted: |any| Ok(any.clone()) };
+const NOTHING: Sample = Sample { name: "null", value: || Ok(Any::default()), reinserted: |any| Ok(any.clone()) };
 
-/// All of them.
+/// All samples.
 pub(super) fn all() -> impl Iterator<Item = &'static Sample> {
     [SIMPLE, CONSTRUCTED, ALIASES, WIDE, VALUES, &[NOTHING]].into_iter().flatten()
 }
@@ -87,16 +87,16 @@ pub(super) fn find(name: &str) -> Result<&'static Sample> {
     all().find(|sample| sample.name == name).context("no sample of that name")
 }
 
-/// Fails unless the value is the sample of that name, by its type in Rust.
+/// Fails unless the value extracts to the sample of that name with its Rust type.
 pub(super) fn check(what: &str, name: &str, value: &Any) -> Result<()> {
     let sample = find(name)?;
-    let seen = (sample.extracted)(value).with_context(|| format!("{what} is of another type"))?;
-    let (seen, expected) = (show(&seen)?, show(&(sample.make)()?)?);
+    let seen = (sample.reinserted)(value).with_context(|| format!("{what} has another type"))?;
+    let (seen, expected) = (show(&seen)?, show(&(sample.value)()?)?);
     ensure!(seen == expected, "{what}: expected {expected}, saw {seen}");
     Ok(())
 }
 
-/// What goes into other samples.
+/// A part of other samples.
 pub(super) fn point(x: i16, y: f64) -> Point {
     Point { x, y }
 }

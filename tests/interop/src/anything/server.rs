@@ -47,14 +47,14 @@ fn mismatch(error: &anyhow::Error) -> Mismatch {
     Mismatch { what: format!("{error:#}") }
 }
 
-/// What the caller is told of a value that nobody can take apart.
-fn refused(_: anyhow::Error) -> SystemException {
+/// The exception for a value that cannot be decomposed.
+fn bad_param(_: anyhow::Error) -> SystemException {
     SystemException::new(SystemExceptionKind::BadParam, 0, CompletionStatus::No)
 }
 
 impl DeskServant for Server {
     fn exchange(&self, name: &str, value: &Any) -> Result<Any, desk::ExchangeError> {
-        let made = check("value", name, value).and_then(|()| (find(name)?.make)());
+        let made = check("value", name, value).and_then(|()| (find(name)?.value)());
         made.map_err(|error| mismatch(&error).into())
     }
 
@@ -63,11 +63,11 @@ impl DeskServant for Server {
     }
 
     fn show(&self, value: &Any) -> Answer<String> {
-        show(value).map_err(refused)
+        show(value).map_err(bad_param)
     }
 
     fn rebuild(&self, value: &Any) -> Answer<Any> {
-        rebuild(value).map_err(refused)
+        rebuild(value).map_err(bad_param)
     }
 
     fn fail(&self, what: &Any) -> Result<(), desk::FailError> {
@@ -75,14 +75,14 @@ impl DeskServant for Server {
     }
 
     fn exchange_type(&self, name: &str, r#type: &TypeCode) -> Result<TypeCode, desk::ExchangeTypeError> {
-        let exchanged = || {
-            let own = (find(name)?.make)()?.type_code().clone();
+        let check_and_return = || {
+            let own = (find(name)?.value)()?.type_code().clone();
             anyhow::ensure!(own.equivalent(r#type), "not equivalent");
             let (seen, expected) = (show_type(r#type)?, show_type(&own)?);
             anyhow::ensure!(seen == expected, "expected {expected}, saw {seen}");
             Ok(own)
         };
-        exchanged().map_err(|error| mismatch(&error).into())
+        check_and_return().map_err(|error| mismatch(&error).into())
     }
 
     fn pass_type(&self, a: &TypeCode, b: &mut TypeCode) -> Answer<(TypeCode, TypeCode)> {
@@ -90,7 +90,7 @@ impl DeskServant for Server {
     }
 
     fn show_type(&self, r#type: &TypeCode) -> Answer<String> {
-        show_type(r#type).map_err(refused)
+        show_type(r#type).map_err(bad_param)
     }
 
     fn pass_string(&self, a: &str, b: &mut String) -> Answer<(String, String)> {

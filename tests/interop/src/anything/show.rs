@@ -1,5 +1,5 @@
-//! What can be done with any value whose type is known only at run time: telling how it looks, and putting it together anew.
-//! The lines are those of `peers/omniorb/samples.hh`.
+//! Operations on values whose types are known only at run time: formatting them as text, and rebuilding them
+//! from their parts. The format is that of `peers/omniorb/samples.hh`.
 
 use std::fmt::Write;
 
@@ -7,17 +7,17 @@ use anyhow::{Context, Result};
 use spandrel::dynamic::{DynAny, DynNamePair};
 use spandrel::{Any, TcKind, TypeCode};
 
-/// A type in a line; one that it is within is told by its id alone.
+/// A type on one line; a type nested in itself appears as its repository id only.
 ///
 /// # Errors
-/// None: a type code answers what its kind has.
+/// None: each type code is asked only for the properties of its kind.
 pub fn show_type(of: &TypeCode) -> Result<String> {
     let mut out = String::new();
     write_type(of, &mut Vec::new(), &mut out)?;
     Ok(out)
 }
 
-fn write_type(of: &TypeCode, within: &mut Vec<String>, out: &mut String) -> Result<()> {
+fn write_type(of: &TypeCode, enclosing: &mut Vec<String>, out: &mut String) -> Result<()> {
     use TcKind::{
         Alias, Array, Enum, Except, Fixed, ObjRef, Sequence, String, Struct, Union, Value, ValueBox, WString,
     };
@@ -27,17 +27,17 @@ fn write_type(of: &TypeCode, within: &mut Vec<String>, out: &mut String) -> Resu
     if is_named {
         let id = of.id()?.to_owned();
         write!(out, " {id}")?;
-        if within.contains(&id) {
+        if enclosing.contains(&id) {
             return Ok(());
         }
-        within.push(id);
+        enclosing.push(id);
     }
     if matches!(kind, Struct | Union | Except | Value | Enum) {
         out.push('{');
         for nth in 0..of.member_count()? {
             write!(out, "{} ", of.member_name(nth)?)?;
             if kind != Enum {
-                write_type(&of.member_type(nth)?, within, out)?;
+                write_type(&of.member_type(nth)?, enclosing, out)?;
                 out.push(' ');
             }
         }
@@ -54,19 +54,19 @@ fn write_type(of: &TypeCode, within: &mut Vec<String>, out: &mut String) -> Resu
     }
     if matches!(kind, Sequence | Array | Alias | ValueBox) {
         out.push('<');
-        write_type(&of.content_type()?, within, out)?;
+        write_type(&of.content_type()?, enclosing, out)?;
         out.push('>');
     }
     if is_named {
-        within.pop();
+        enclosing.pop();
     }
     Ok(())
 }
 
-/// A value in a line.
+/// A value on one line.
 ///
 /// # Errors
-/// If the value cannot be taken apart.
+/// If the value cannot be decomposed.
 pub fn show(value: &Any) -> Result<String> {
     let mut out = String::new();
     write_value(&DynAny::new(value)?, &mut out)?;
@@ -154,10 +154,10 @@ fn write_members(members: &[DynNamePair], out: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// A value of the same type, each of its parts put in on its own.
+/// A value of the same type, rebuilt by copying each part.
 ///
 /// # Errors
-/// If the value cannot be taken apart.
+/// If the value cannot be decomposed.
 pub fn rebuild(value: &Any) -> Result<Any> {
     let mut new = DynAny::of_type(value.type_code())?;
     refill(&mut new, &mut DynAny::new(value)?)?;

@@ -1,6 +1,7 @@
-//! `interop-anything --serve | --call REFERENCE [--no-euro | --texts POINTS [--beyond POINTS]] [-ORB…]`: serves `idl/anything.idl`
-//! as `interop-server` serves the rest, or calls a server of it as `interop-client` does. With `--no-euro` narrow texts can say ISO 8859-1 only;
-//! with `--texts` nothing is sent but that text (code points in hexadecimal, with commas between), and one that is to be refused.
+//! `interop-anything --serve | --call REFERENCE [--no-euro | --texts POINTS [--beyond POINTS]] [-ORB…]`: serves or
+//! calls `idl/anything.idl`. With `--no-euro` narrow strings carry ISO 8859-1 only; with `--texts` the client
+//! sends only that text (hexadecimal code points, separated by commas), and with `--beyond` one that must
+//! raise DATA_CONVERSION.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -33,11 +34,15 @@ fn main() -> anyhow::Result<ExitCode> {
             "usage: interop-anything --serve | --call REFERENCE [--no-euro | --texts POINTS [--beyond POINTS]] [-ORB…]"
         ),
     };
-    Ok(program::told(&tally))
+    Ok(program::report_totals(&tally))
 }
 
-/// The text of code points in hexadecimal with commas between.
+/// The text of hexadecimal code points, separated by commas.
 fn text(points: &str) -> anyhow::Result<String> {
     let character = |point| char::from_u32(u32::from_str_radix(point, 16).ok()?);
-    points.split(',').map(character).collect::<Option<_>>().with_context(|| format!("`{points}` are no code points"))
+    points
+        .split(',')
+        .map(character)
+        .collect::<Option<_>>()
+        .with_context(|| format!("`{points}` is not a list of code points"))
 }

@@ -1,5 +1,5 @@
-//! `interop-callbacks --serve | --call REFERENCE [-ORB…]`: serves `idl/callbacks.idl`, or is called back by a server of it. A client listens
-//! nowhere.
+//! `interop-callbacks --serve | --call REFERENCE [-ORB…]`: serves `idl/callbacks.idl`, or calls such a
+//! server, which calls back. The client does not listen.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -25,7 +25,7 @@ fn main() -> anyhow::Result<ExitCode> {
             let orb = builder.listen(Endpoint::nowhere()).build()?;
             let tally = client::run(&orb, reference, &mut program::say)?;
             orb.shutdown(true)?;
-            Ok(program::told(&tally))
+            Ok(program::report_totals(&tally))
         }
         _ => bail!("usage: interop-callbacks --serve | --call REFERENCE [-ORB…]"),
     }

@@ -17,5 +17,5 @@ fn main() -> anyhow::Result<ExitCode> {
         [reference, "--only", prefix] => (*reference, *prefix),
         _ => bail!("usage: interop-client REFERENCE [--only PREFIX] [-ORB…]"),
     };
-    Ok(program::told(&client::run(&orb, reference, only, &mut program::say)?))
+    Ok(program::report_totals(&client::run(&orb, reference, only, &mut program::say)?))
 }

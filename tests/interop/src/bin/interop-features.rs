@@ -1,5 +1,5 @@
-//! `interop-features --serve | --call REFERENCE [--only PREFIX] [-ORB…]`: serves `idl/features.idl`, starting anew when told, or calls a
-//! server of it.
+//! `interop-features --serve | --call REFERENCE [--only PREFIX] [-ORB…]`: serves `idl/features.idl`, restarting on
+//! request, or calls such a server.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -25,19 +25,19 @@ fn main() -> anyhow::Result<ExitCode> {
 }
 
 fn call(orb: &Orb, reference: &str, only: &str) -> anyhow::Result<ExitCode> {
-    Ok(program::told(&client::run(orb, reference, only, &mut program::say)?))
+    Ok(program::report_totals(&client::run(orb, reference, only, &mut program::say)?))
 }
 
 fn serve(given: &[String]) -> anyhow::Result<ExitCode> {
     let running: Arc<Mutex<Option<Orb>>> = Arc::default();
     let watched = Arc::clone(&running);
     program::when_input_ends(move || {
-        if let Some(orb) = &*watched.lock().expect("nothing panics while it is held") {
+        if let Some(orb) = &*watched.lock().expect("no thread panics with the lock held") {
             _ = orb.shutdown(false);
         }
     });
     let make = || build(Orb::builder().take_args(&mut given.to_vec())?);
-    let now = |orb: &Orb| *running.lock().expect("nothing panics while it is held") = Some(orb.clone());
-    server::run(make, program::say, now)?;
+    let set_running = |orb: &Orb| *running.lock().expect("no thread panics with the lock held") = Some(orb.clone());
+    server::run(make, program::say, set_running)?;
     Ok(ExitCode::SUCCESS)
 }

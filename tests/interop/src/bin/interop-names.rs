@@ -1,5 +1,5 @@
-//! `interop-names --serve | --beside-omninames | --call PORT [-ORB…]`: serves an object that a naming service knows, ours or omniORB's,
-//! and says the naming service's port; or looks for it there.
+//! `interop-names --serve | --beside-omninames | --call PORT [-ORB…]`: serves an object bound in a naming
+//! service, our own or omniORB's, and prints the naming service's port; or resolves the object there.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -25,7 +25,7 @@ fn main() -> anyhow::Result<ExitCode> {
             program::serve(&orb);
         }
         ["--call", port] => {
-            return Ok(program::told(&client::run(&orb, port, &mut program::say)));
+            return Ok(program::report_totals(&client::run(&orb, port, &mut program::say)));
         }
         _ => bail!("usage: interop-names --serve | --beside-omninames | --call PORT [-ORB…]"),
     }

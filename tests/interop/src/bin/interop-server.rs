@@ -1,5 +1,5 @@
-//! `interop-server [-ORB…]`: prints its hub's reference on one line, then serves until it is told to shut down or its
-//! standard input ends.
+//! `interop-server [-ORB…]`: prints its hub's reference on one line, then serves until a client calls `Hub::shutdown`
+//! or its standard input ends.
 #![forbid(unsafe_code)]
 
 use std::env;

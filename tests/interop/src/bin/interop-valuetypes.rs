@@ -1,5 +1,4 @@
-//! `interop-valuetypes --serve | --call REFERENCE [-ORB…]`: serves `idl/values.idl` as `interop-server` serves the rest, or
-//! calls a server of it as `interop-client` does.
+//! `interop-valuetypes --serve | --call REFERENCE [-ORB…]`: serves or calls `idl/values.idl`.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -20,7 +19,7 @@ fn main() -> anyhow::Result<ExitCode> {
             program::serve(&orb);
             Ok(ExitCode::SUCCESS)
         }
-        ["--call", reference] => Ok(program::told(&client::run(&orb, reference, &mut program::say)?)),
+        ["--call", reference] => Ok(program::report_totals(&client::run(&orb, reference, &mut program::say)?)),
         _ => bail!("usage: interop-valuetypes --serve | --call REFERENCE [-ORB…]"),
     }
 }

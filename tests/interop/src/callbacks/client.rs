@@ -1,4 +1,4 @@
-//! The client's side: a bell, and who has it rung.
+//! The client: it calls the desk, which calls the client's bell.
 
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use spandrel::{CompletionStatus, Orb, Poa, SystemException};
 use crate::callbacks_idl::{Bell, BellServant, BellSkeleton, Declined, Desk, bell::DeclineError};
 use crate::suite::{Suite, Tally};
 
-/// How long what comes after its call may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The timeout of a callback that follows the reply.
+const RING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Fails with what is wrong.
-type Case = fn(&Guest) -> Result<()>;
+/// A case; its error describes the failure.
+type Case = fn(&DeskClient) -> Result<()>;
 
-/// Counts how it is rung.
+/// Records the callbacks.
 #[derive(Default)]
 struct Rings {
     numbers: Mutex<Vec<i32>>,
@@ -36,13 +36,13 @@ impl BellServant for std::sync::Arc<Rings> {
     }
 
     fn ring(&self, number: i32) -> Result<(), SystemException> {
-        self.numbers.lock().expect("nothing panics while it is held").push(number);
+        self.numbers.lock().expect("no thread panics with the lock held").push(number);
         self.rung.notify_all();
         Ok(())
     }
 
     fn rung(&self) -> Result<i32, SystemException> {
-        let numbers = std::mem::take(&mut *self.numbers.lock().expect("nothing panics while it is held"));
+        let numbers = std::mem::take(&mut *self.numbers.lock().expect("no thread panics with the lock held"));
         if !numbers.iter().zip(0..).all(|(number, expected)| *number == expected) {
             return Err(SystemException::bad_param(0, CompletionStatus::No).with_detail("out of order"));
         }
@@ -55,30 +55,30 @@ impl BellServant for std::sync::Arc<Rings> {
     }
 }
 
-/// Who calls the desk, and has a bell.
-struct Guest {
+/// The client of a desk, and its bell.
+struct DeskClient {
     desk: Desk,
     bell: Bell,
     rings: std::sync::Arc<Rings>,
 }
 
-impl Guest {
+impl DeskClient {
     fn new(orb: &Orb, reference: &str) -> Result<Self> {
-        // The connection is open before there is anything to announce.
-        let desk = Desk::narrow(&orb.string_to_object(reference)?).context("the reference is to no desk")?;
+        // The connection is opened before the client has an object.
+        let desk = Desk::narrow(&orb.string_to_object(reference)?).context("the object is not a desk")?;
         let rings = std::sync::Arc::<Rings>::default();
         let bell = Poa::root(orb)?.activate(BellSkeleton::new(std::sync::Arc::clone(&rings)))?;
         Ok(Self { desk, bell: Bell::narrow(&bell)?, rings })
     }
 
-    fn adds(&self) -> Result<()> {
+    fn add(&self) -> Result<()> {
         for number in 0..100 {
             ensure!(self.desk.have_add(Some(&self.bell), number, 1)? == number + 1, "a wrong sum");
         }
         Ok(())
     }
 
-    fn echoes(&self) -> Result<()> {
+    fn echo(&self) -> Result<()> {
         for len in [0, 1, 1000, 100_000, 1 << 20] {
             let data: Vec<u8> = (0..=250).cycle().take(len).collect();
             ensure!(self.desk.have_echo(Some(&self.bell), &data)? == data, "other octets of {len}");
@@ -86,61 +86,61 @@ impl Guest {
         Ok(())
     }
 
-    fn declines(&self) -> Result<()> {
+    fn decline(&self) -> Result<()> {
         ensure!(self.desk.have_declined(Some(&self.bell), "too late")? == "too late", "another reason");
         Ok(())
     }
 
-    fn is_rung_in_order(&self) -> Result<()> {
+    fn rings_in_order(&self) -> Result<()> {
         for count in [0, 1, 200] {
-            ensure!(self.desk.have_rung(Some(&self.bell), count)? == count, "rung another number of times");
+            ensure!(self.desk.have_rung(Some(&self.bell), count)? == count, "wrong number of rings");
         }
         Ok(())
     }
 
-    fn nests(&self) -> Result<()> {
+    fn nested_calls(&self) -> Result<()> {
         for depth in [0, 1, 2, 10] {
             let reached = self.desk.recurse(Some(&self.bell), Some(&self.desk), depth)?;
-            ensure!(reached == depth, "{reached} deep and not {depth}");
+            ensure!(reached == depth, "depth {reached}, expected {depth}");
         }
         Ok(())
     }
 
-    fn is_rung_while_it_is_idle(&self) -> Result<()> {
+    fn ring_while_idle(&self) -> Result<()> {
         self.desk.later(Some(&self.bell), 0)?;
-        let numbers = self.rings.numbers.lock().expect("nothing panics while it is held");
-        let waited = self.rings.rung.wait_timeout_while(numbers, PATIENCE, |numbers| numbers.is_empty());
-        let (mut numbers, _) = waited.expect("nothing panics while it is held");
+        let numbers = self.rings.numbers.lock().expect("no thread panics with the lock held");
+        let waited = self.rings.rung.wait_timeout_while(numbers, RING_TIMEOUT, |numbers| numbers.is_empty());
+        let (mut numbers, _) = waited.expect("no thread panics with the lock held");
         ensure!(std::mem::take(&mut *numbers) == [0], "the bell was not rung");
         Ok(())
     }
 
-    fn is_called_over_its_own_connection(&self) -> Result<()> {
+    fn no_connection_from_the_server(&self) -> Result<()> {
         let opened = self.desk.opened()?;
         ensure!(opened == 0, "the server has opened {opened} connections");
         Ok(())
     }
 }
 
-/// Runs all cases against the desk, and has it end; `say` gets a line for each.
+/// Runs all cases against the desk and shuts it down; `say` receives a line for each.
 ///
 /// # Errors
-/// If there is no desk.
+/// If the reference does not denote a desk.
 pub fn run(orb: &Orb, reference: &str, say: &mut dyn FnMut(&str)) -> Result<Tally> {
-    let guest = Guest::new(orb, reference)?;
+    let client = DeskClient::new(orb, reference)?;
     let cases: [(&str, Case); 7] = [
-        ("add", Guest::adds),
-        ("echo", Guest::echoes),
-        ("decline", Guest::declines),
-        ("ring", Guest::is_rung_in_order),
-        ("nested", Guest::nests),
-        ("idle", Guest::is_rung_while_it_is_idle),
-        ("one_connection", Guest::is_called_over_its_own_connection),
+        ("add", DeskClient::add),
+        ("echo", DeskClient::echo),
+        ("decline", DeskClient::decline),
+        ("ring", DeskClient::rings_in_order),
+        ("nested", DeskClient::nested_calls),
+        ("idle", DeskClient::ring_while_idle),
+        ("one_connection", DeskClient::no_connection_from_the_server),
     ];
     let mut suite = Suite::new("", say);
     for (name, case) in cases {
-        suite.case(&format!("callbacks/{name}"), || case(&guest));
+        suite.case(&format!("callbacks/{name}"), || case(&client));
     }
-    guest.desk.shutdown()?;
+    client.desk.shutdown()?;
     Ok(suite.tally)
 }

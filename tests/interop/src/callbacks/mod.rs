@@ -1,11 +1,12 @@
-//! `idl/callbacks.idl`: clients whose objects are called over the connections that they have opened (bidirectional GIOP).
+//! `idl/callbacks.idl`: servers that call clients' objects over the clients' connections (bidirectional GIOP).
 //!
-//! Our client listens nowhere, so that there is no other way to it; our server says how many connections it has opened.
+//! The client does not listen, so the server cannot connect to it; the server reports the number of
+//! connections it opened.
 
 pub mod client;
 pub mod server;
 
-/// What both sides have in common.
+/// The ORB builder of both sides.
 #[must_use]
 pub fn builder() -> spandrel::OrbBuilder {
     crate::builder().bidirectional(true)

@@ -1,4 +1,4 @@
-//! The server's side: a desk that rings its clients' bells.
+//! The server: a desk that calls its clients' bells.
 
 use std::thread;
 
@@ -6,17 +6,17 @@ use spandrel::{CompletionStatus, Orb, Poa, SystemException, statistics::Event};
 
 use crate::callbacks_idl::{Bell, Desk, DeskServant, DeskSkeleton, bell::DeclineError};
 
-/// Calls whom it is told to.
-struct Counter {
+/// Calls back the bells that it receives.
+struct DeskServer {
     orb: Orb,
 }
 
-/// The bell, which is not to be nil.
+/// The bell, or BAD_PARAM if it is nil.
 fn bell(who: Option<&Bell>) -> Result<&Bell, SystemException> {
     who.ok_or_else(|| SystemException::bad_param(0, CompletionStatus::No).with_detail("no bell"))
 }
 
-impl DeskServant for Counter {
+impl DeskServant for DeskServer {
     fn have_add(&self, who: Option<&Bell>, a: i32, b: i32) -> Result<i32, SystemException> {
         bell(who)?.add(a, b)
     }
@@ -50,7 +50,7 @@ impl DeskServant for Counter {
         let bell = bell(who)?.clone();
         thread::spawn(move || {
             if let Err(exception) = bell.ring(number) {
-                eprintln!("the bell cannot be rung: {exception}");
+                eprintln!("calling the bell failed: {exception}");
             }
         });
         Ok(())
@@ -66,11 +66,11 @@ impl DeskServant for Counter {
     }
 }
 
-/// Makes a desk; its reference.
+/// Activates a desk and returns its reference.
 ///
 /// # Errors
 /// If the ORB cannot listen.
 pub fn serve(orb: &Orb) -> Result<String, SystemException> {
     let poa = Poa::root(orb)?;
-    Ok(poa.activate(DeskSkeleton::new(Counter { orb: orb.clone() }))?.to_string())
+    Ok(poa.activate(DeskSkeleton::new(DeskServer { orb: orb.clone() }))?.to_string())
 }

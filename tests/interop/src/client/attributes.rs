@@ -1,8 +1,8 @@
-//! Attributes, and one-way calls seen by what they leave behind.
+//! Attributes, and one-way calls observed by their effects.
 
 use super::check;
 use crate::idl::*;
-use crate::suite::{SEEDS, Suite, equal, eventually, there};
+use crate::suite::{SEEDS, Suite, equal, not_nil, poll_until};
 use crate::values::value;
 
 pub(super) fn run(suite: &mut Suite<'_>, target: &Attributes, objects: &Objects) {
@@ -26,7 +26,7 @@ pub(super) fn run(suite: &mut Suite<'_>, target: &Attributes, objects: &Objects)
     });
     suite.case("attributes/object", || {
         target.set_peer(objects.make(8)?.as_ref())?;
-        equal("id", there(target.peer()?)?.id()?, 8)?;
+        equal("id", not_nil(target.peer()?)?.id()?, 8)?;
         target.set_peer(None)?;
         equal("is nil", target.peer()?.is_none(), true)
     });
@@ -35,19 +35,19 @@ pub(super) fn run(suite: &mut Suite<'_>, target: &Attributes, objects: &Objects)
     });
 }
 
-/// One-way calls have no reply: what they did is asked for.
+/// One-way calls have no reply: other operations read their effect.
 pub(super) fn oneways(suite: &mut Suite<'_>, target: &Oneways) {
     suite.case("oneways/ping", || {
         let before = target.pings()?;
         (0..100).try_for_each(|_| target.ping())?;
-        eventually("100 pings", || Ok(target.pings()? == before + 100))
+        poll_until("100 pings", || Ok(target.pings()? == before + 100))
     });
     suite.case("oneways/note", || {
         let before = target.notes()?;
         for seed in 0..SEEDS {
             target.note(seed, &value::<String>(seed, 1), &value(seed, 2), &value::<DoubleSeq>(seed, 3))?;
         }
-        eventually("all notes", || {
+        poll_until("all notes", || {
             equal("complaint", target.complaint()?, "")?;
             Ok(target.notes()? == before + SEEDS)
         })

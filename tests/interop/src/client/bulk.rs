@@ -1,4 +1,4 @@
-//! Long messages, and many at a time.
+//! Long messages, and concurrent ones.
 
 use std::error::Error;
 use std::thread;
@@ -10,7 +10,7 @@ use crate::patterns::Pattern;
 use crate::suite::Suite;
 use crate::values::{Value, same};
 
-/// Around nothing, around the 8 KiB at which omniORB begins to send fragments, and far beyond.
+/// Sizes from 0, around the 8 KiB where omniORB starts to send fragments, and far above it.
 const OCTETS: [u32; 13] = [0, 1, 1000, 8100, 8150, 8176, 8191, 8192, 8193, 16384, 65536, 300_001, 1_000_000];
 
 pub(super) fn run(suite: &mut Suite<'_>, target: &Bulk) {
@@ -34,12 +34,12 @@ pub(super) fn run(suite: &mut Suite<'_>, target: &Bulk) {
         };
         thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|t| scope.spawn(move || one(t))).collect();
-            threads.into_iter().try_for_each(|thread| thread.join().expect("it fails by its result"))
+            threads.into_iter().try_for_each(|thread| thread.join().expect("the thread reports failures by its result"))
         })
     });
 }
 
-/// Three answers for each size of data; `unit` is about what one element takes.
+/// Calls with three reply sizes for each request size; `unit` is the approximate size of an element.
 fn sizes<T: Pattern + Value, E: Error + Send + Sync + 'static>(
     unit: u32,
     call: impl Fn(u32, &T, u32) -> Result<T, E>,

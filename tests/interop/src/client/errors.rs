@@ -1,11 +1,11 @@
-//! Exceptions, and calls whose time is up.
+//! Exceptions and timeouts.
 
 use std::time::Duration;
 
 use anyhow::Context;
 use spandrel::{CompletionStatus, SystemException, SystemExceptionKind};
 
-use super::is_as_asked;
+use super::is_requested_mismatch;
 use crate::idl::errors::RaiseUserError;
 use crate::idl::*;
 use crate::suite::{Suite, TIME_LIMIT, equal, kind, raises};
@@ -13,7 +13,7 @@ use crate::values::{Value, value};
 
 const USER_MINOR: u32 = 0x1234_5678;
 
-/// Standard exceptions that omniORB 4.2 does not have, so that no case can be made of them.
+/// Standard exceptions that omniORB 4.2 does not have; there are no cases for them.
 const NOT_IN_OMNIORB: [SystemExceptionKind; 4] = [
     SystemExceptionKind::InvalidActivity,
     SystemExceptionKind::ActivityCompleted,
@@ -29,7 +29,10 @@ pub(super) fn run(suite: &mut Suite<'_>, target: &Errors) {
             target.raise_user(2, 99),
             |error| matches!(error, RaiseUserError::Plain(Plain { code: 99, why }) if why == GREETING),
         )?;
-        raises(target.raise_user(4, 0), |error| matches!(error, RaiseUserError::Mismatch(what) if is_as_asked(what)))
+        raises(
+            target.raise_user(4, 0),
+            |error| matches!(error, RaiseUserError::Mismatch(what) if is_requested_mismatch(what)),
+        )
     });
     suite.seeded("errors/user-rich", |seed| {
         raises(

@@ -1,8 +1,8 @@
-//! The hub itself: nothing, constants, mixed parameters, names that are keywords, implicit operations.
+//! The hub's operations: empty ones, constants, mixed parameters, names that are keywords, implicit operations.
 
 use spandrel::{Context, Interface};
 
-use super::{check, is_as_asked};
+use super::{check, is_requested_mismatch};
 use crate::idl::*;
 use crate::server;
 use crate::suite::{Suite, equal, raises};
@@ -27,7 +27,7 @@ pub(super) fn run(suite: &mut Suite<'_>, hub: &Hub) {
         let mut entry: Record = value(7, 2);
         raises(
             hub.mixed("mismatch", &mut entry, Colour::Red),
-            |error| matches!(error, hub::MixedError::Mismatch(what) if is_as_asked(what)),
+            |error| matches!(error, hub::MixedError::Mismatch(what) if is_requested_mismatch(what)),
         )?;
         raises(
             hub.mixed("plain", &mut entry, Colour::Red),

@@ -1,4 +1,4 @@
-//! One case per type: it goes there as `in` and `inout`, and comes back as result, `inout` and `out`.
+//! One case per type: sent as `in` and `inout`, and returned as result, `inout` and `out`.
 
 use anyhow::Result;
 use spandrel::{Char, LongDouble};
@@ -6,20 +6,20 @@ use spandrel::{Char, LongDouble};
 use super::check;
 use crate::cases::{array_cases, primitive_cases, sequence_cases, string_cases, struct_cases};
 use crate::idl::*;
-use crate::suite::{Suite, there};
+use crate::suite::{Suite, not_nil};
 use crate::values::{Value, value};
 
 /// Runs the cases of all five interfaces.
 pub(super) fn run(suite: &mut Suite<'_>, hub: &Hub) -> Result<()> {
-    primitives(suite, &there(hub.the_primitives()?)?);
-    strings(suite, &there(hub.the_strings()?)?);
-    sequences(suite, &there(hub.the_sequences()?)?);
-    structs(suite, &there(hub.the_structs()?)?);
-    arrays(suite, &there(hub.the_arrays()?)?);
+    primitives(suite, &not_nil(hub.the_primitives()?)?);
+    strings(suite, &not_nil(hub.the_strings()?)?);
+    sequences(suite, &not_nil(hub.the_sequences()?)?);
+    structs(suite, &not_nil(hub.the_structs()?)?);
+    arrays(suite, &not_nil(hub.the_arrays()?)?);
     Ok(())
 }
 
-/// Calls once and checks all that comes back.
+/// Calls once and checks the results.
 fn rotate<T: Value, E: std::error::Error + Send + Sync + 'static>(
     seed: u32,
     call: impl FnOnce(T, &mut T) -> Result<(T, T), E>,

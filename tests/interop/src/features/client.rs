@@ -1,4 +1,4 @@
-//! The client: every case, by the same name as the foreign clients have it.
+//! The client: its cases have the same names as those of the foreign clients.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,22 +10,22 @@ use spandrel::{IiopProfile, Interface, Located, ObjectRef, Orb, SystemException,
 
 use super::contexts;
 use crate::features_idl::*;
-use crate::suite::{Suite, Tally, equal, eventually, kind, raises, there};
+use crate::suite::{Suite, Tally, equal, kind, not_nil, poll_until, raises};
 
-/// What a single call may take. A server that does not answer at all is noticed soon.
+/// The timeout of each call, short so that a server that does not answer is detected soon.
 const TIME_LIMIT: Duration = Duration::from_secs(4);
-/// How long a server may take to start once more.
+/// The time that a server may take to restart.
 const RESTART_LIMIT: Duration = Duration::from_secs(20);
 
-/// Runs the cases whose names begin with `only` against a desk; `say` gets a line for each.
+/// Runs the cases whose names begin with `only` against a desk; `say` receives a line for each.
 ///
 /// # Errors
-/// If the reference is not one to a desk.
+/// If the reference does not denote a desk.
 pub fn run(orb: &Orb, reference: &str, only: &str, say: &mut dyn FnMut(&str)) -> Result<Tally> {
     let object = orb.string_to_object(reference)?.with_timeout(Some(TIME_LIMIT));
-    let desk = Desk::narrow(&object).context("this is no desk")?;
+    let desk = Desk::narrow(&object).context("the object is not a desk")?;
     let mut suite = Suite::new(only, say);
-    let plain = limited(desk.plain()?)?;
+    let plain = with_time_limit(desk.plain()?)?;
     operations(&mut suite, &desk, &plain);
     adapters(&mut suite, &desk);
     managers(&mut suite, &desk);
@@ -39,12 +39,12 @@ pub fn run(orb: &Orb, reference: &str, only: &str, say: &mut dyn FnMut(&str)) ->
     Ok(suite.tally)
 }
 
-/// The target that a server has given, with the time limit.
-fn limited(target: Option<Target>) -> Result<Target> {
-    Ok(Target::unchecked_narrow(&there(target)?.as_object().with_timeout(Some(TIME_LIMIT))))
+/// The target that the server returned, with the time limit set.
+fn with_time_limit(target: Option<Target>) -> Result<Target> {
+    Ok(Target::unchecked_narrow(&not_nil(target)?.as_object().with_timeout(Some(TIME_LIMIT))))
 }
 
-fn is(name: &'static str) -> impl FnOnce(&SystemException) -> bool {
+fn is_kind(name: &'static str) -> impl FnOnce(&SystemException) -> bool {
     move |error| kind(error) == name
 }
 
@@ -56,7 +56,7 @@ fn operations(suite: &mut Suite<'_>, desk: &Desk, plain: &Target) {
     });
     suite.case("operations/non-existent", || {
         equal("plain", object.non_existent()?, false)?;
-        equal("destroyed", limited(desk.destroyed()?)?.as_object().non_existent()?, true)
+        equal("destroyed", with_time_limit(desk.destroyed()?)?.as_object().non_existent()?, true)
     });
     suite.case("operations/repository-id", || equal("id", object.repository_id()?.as_str(), Target::REPOSITORY_ID));
     suite.case("operations/interface", || match object.interface() {
@@ -67,54 +67,58 @@ fn operations(suite: &mut Suite<'_>, desk: &Desk, plain: &Target) {
     });
     suite.case("operations/component", || equal("component", object.component()?, None));
     suite.case("operations/equivalent", || {
-        let again = limited(desk.plain()?)?;
-        equal("equivalent", object.is_equivalent(again.as_object()), true)?;
-        equal("hash", object.hash(1000), again.as_object().hash(1000))?;
+        let second = with_time_limit(desk.plain()?)?;
+        equal("equivalent", object.is_equivalent(second.as_object()), true)?;
+        equal("hash", object.hash(1000), second.as_object().hash(1000))?;
         equal("another", object.is_equivalent(desk.as_object()), false)
     });
     suite.case("locate/here", || equal("located", object.locate()?, Located::Here));
-    suite.case("locate/unknown", || match limited(desk.destroyed()?)?.as_object().locate() {
+    suite.case("locate/unknown", || match with_time_limit(desk.destroyed()?)?.as_object().locate() {
         Ok(Located::Unknown) => Ok(()),
-        // As LOC_SYSTEM_EXCEPTION, which GIOP 1.2 has.
+        // As LOC_SYSTEM_EXCEPTION, in GIOP 1.2.
         Err(error) if kind(&error) == "OBJECT_NOT_EXIST" => Ok(()),
         other => bail!("located: {other:?}"),
     });
 }
 
 fn adapters(suite: &mut Suite<'_>, desk: &Desk) {
-    suite.case("locator/found", || equal("name", limited(desk.located("one")?)?.name()?.as_str(), "one"));
-    suite.case("locator/moved", || equal("name", limited(desk.located("moved")?)?.name()?.as_str(), "plain"));
-    suite.case("locator/gone", || raises(limited(desk.located("gone")?)?.name(), is("OBJECT_NOT_EXIST")));
-    suite.case("activator/found", || equal("name", limited(desk.activated("two")?)?.name()?.as_str(), "two"));
+    suite.case("locator/found", || equal("name", with_time_limit(desk.located("one")?)?.name()?.as_str(), "one"));
+    suite.case("locator/moved", || equal("name", with_time_limit(desk.located("moved")?)?.name()?.as_str(), "plain"));
+    suite.case("locator/gone", || raises(with_time_limit(desk.located("gone")?)?.name(), is_kind("OBJECT_NOT_EXIST")));
+    suite.case("activator/found", || equal("name", with_time_limit(desk.activated("two")?)?.name()?.as_str(), "two"));
     suite.case("activator/once", || {
-        let target = limited(desk.activated("three")?)?;
+        let target = with_time_limit(desk.activated("three")?)?;
         (0..3).try_for_each(|_| target.name().map(drop))?;
         equal("incarnations", desk.incarnations("three")?, 1)
     });
-    suite.case("activator/moved", || equal("name", limited(desk.activated("moved")?)?.name()?.as_str(), "plain"));
-    suite.case("activator/gone", || raises(limited(desk.activated("gone")?)?.name(), is("OBJECT_NOT_EXIST")));
-    suite.case("default/names", || {
-        equal("name", limited(desk.by_default("four")?)?.name()?.as_str(), "four")?;
-        equal("name", limited(desk.by_default("five")?)?.name()?.as_str(), "five")
+    suite.case("activator/moved", || {
+        equal("name", with_time_limit(desk.activated("moved")?)?.name()?.as_str(), "plain")
     });
-    suite.case("adapter/made", || equal("name", limited(desk.adapted("six")?)?.name()?.as_str(), "six"));
-    suite.case("adapter/destroyed", || raises(limited(desk.destroyed()?)?.name(), is("OBJECT_NOT_EXIST")));
+    suite.case("activator/gone", || {
+        raises(with_time_limit(desk.activated("gone")?)?.name(), is_kind("OBJECT_NOT_EXIST"))
+    });
+    suite.case("default/names", || {
+        equal("name", with_time_limit(desk.by_default("four")?)?.name()?.as_str(), "four")?;
+        equal("name", with_time_limit(desk.by_default("five")?)?.name()?.as_str(), "five")
+    });
+    suite.case("adapter/made", || equal("name", with_time_limit(desk.adapted("six")?)?.name()?.as_str(), "six"));
+    suite.case("adapter/destroyed", || raises(with_time_limit(desk.destroyed()?)?.name(), is_kind("OBJECT_NOT_EXIST")));
 }
 
 fn managers(suite: &mut Suite<'_>, desk: &Desk) {
     suite.case("manager/held", || {
-        let held = limited(desk.held()?)?;
+        let held = with_time_limit(desk.held()?)?;
         let mut request = held.request("_get_name");
         request.set_return_type(String::type_code());
         request.send_deferred()?;
-        // Its answer would have come before this one's, had it not been held.
+        // Without holding, the reply would precede the one to this call.
         equal("generation", desk.generation()?, 1)?;
         equal("answered", request.poll_response()?, false)?;
         desk.release()?;
         request.get_response()?;
         equal("name", request.return_value::<String>()?.as_str(), "held")
     });
-    suite.case("manager/discarding", || raises(limited(desk.discarded()?)?.name(), is("TRANSIENT")));
+    suite.case("manager/discarding", || raises(with_time_limit(desk.discarded()?)?.name(), is_kind("TRANSIENT")));
 }
 
 /// `corbaloc:` with the host and port of a reference.
@@ -133,11 +137,13 @@ fn keys(suite: &mut Suite<'_>, orb: &Orb, plain: &Target) {
         Located::Forward(ior) | Located::ForwardPermanently(ior) => {
             equal("name", Target::narrow(&orb.reference(ior).with_timeout(Some(TIME_LIMIT)))?.name()?.as_str(), "plain")
         }
-        // omniORB has the object itself by that key.
+        // omniORB activates the object itself under that key.
         Located::Here => Ok(()),
-        Located::Unknown => bail!("it is unknown"),
+        Located::Unknown => bail!("the object is unknown"),
     });
-    suite.case("key/unknown", || raises(Target::unchecked_narrow(&object("Nobody")?).name(), is("OBJECT_NOT_EXIST")));
+    suite.case("key/unknown", || {
+        raises(Target::unchecked_narrow(&object("Nobody")?).name(), is_kind("OBJECT_NOT_EXIST"))
+    });
 }
 
 fn halves(target: &Target) -> Result<()> {
@@ -146,7 +152,7 @@ fn halves(target: &Target) -> Result<()> {
     equal("text", text.as_str(), "abab")
 }
 
-fn refuses(target: &Target) -> Result<()> {
+fn refuses_negative(target: &Target) -> Result<()> {
     raises(
         target.halve(-1, &mut String::new()),
         |error| matches!(error, target::HalveError::Refused(refused) if refused.why == "negative"),
@@ -165,7 +171,7 @@ fn check_halved(request: &Request) -> Result<()> {
     equal("halved", seen, (3, "abab".to_owned(), 3.5))
 }
 
-/// Dynamic invocations of ours, and dynamic skeletons of theirs.
+/// Dynamic invocations by the client, and dynamic skeletons in the server.
 fn dynamic(suite: &mut Suite<'_>, desk: &Desk, plain: &Target) {
     suite.case("dii/call", || {
         let mut request = halve(plain, 7)?;
@@ -181,7 +187,7 @@ fn dynamic(suite: &mut Suite<'_>, desk: &Desk, plain: &Target) {
         let mut request = plain.request("note");
         request.add_in_arg(&11_i32)?.add_in_arg(&0_u32)?;
         request.send_oneway()?;
-        eventually("the note", || Ok(plain.noted()? == 11))
+        poll_until("the note", || Ok(plain.noted()? == 11))
     });
     suite.case("dii/deferred", || {
         let mut requests = (0..5).map(|_| halve(plain, 7)).collect::<Result<Vec<_>, _>>()?;
@@ -191,74 +197,74 @@ fn dynamic(suite: &mut Suite<'_>, desk: &Desk, plain: &Target) {
             check_halved(request)
         })
     });
-    suite.case("dsi/call", || halves(&limited(desk.dynamically()?)?));
-    suite.case("dsi/exception", || refuses(&limited(desk.dynamically()?)?));
+    suite.case("dsi/call", || halves(&with_time_limit(desk.dynamically()?)?));
+    suite.case("dsi/exception", || refuses_negative(&with_time_limit(desk.dynamically()?)?));
     suite.case("dsi/oneway", || {
-        let target = limited(desk.dynamically()?)?;
+        let target = with_time_limit(desk.dynamically()?)?;
         target.note(12, 0)?;
-        eventually("the note", || Ok(target.noted()? == 12))
+        poll_until("the note", || Ok(target.noted()? == 12))
     });
     suite.case("dsi/operations", || {
-        let target = limited(desk.dynamically()?)?;
+        let target = with_time_limit(desk.dynamically()?)?;
         equal("a target", target.as_object().is_a(Target::REPOSITORY_ID)?, true)?;
         equal("gone", target.as_object().non_existent()?, false)
     });
 }
 
-fn scoped(target: &Target, scope: SyncScopePolicy) -> Result<Target> {
+fn with_sync_scope(target: &Target, scope: SyncScopePolicy) -> Result<Target> {
     let object = target.as_object().set_policy_overrides(&[scope.into()], SetOverrideType::AddOverride)?;
     Ok(Target::unchecked_narrow(&object))
 }
 
 fn oneways(suite: &mut Suite<'_>, desk: &Desk, plain: &Target) {
     suite.case("scope/server", || {
-        let target = scoped(plain, SyncScopePolicy::WithServer)?;
+        let target = with_sync_scope(plain, SyncScopePolicy::WithServer)?;
         target.note(21, 0)?;
-        eventually("the note", || Ok(plain.noted()? == 21))?;
-        let destroyed = scoped(&limited(desk.destroyed()?)?, SyncScopePolicy::WithServer)?;
-        raises(destroyed.note(1, 0), is("OBJECT_NOT_EXIST"))
+        poll_until("the note", || Ok(plain.noted()? == 21))?;
+        let destroyed = with_sync_scope(&with_time_limit(desk.destroyed()?)?, SyncScopePolicy::WithServer)?;
+        raises(destroyed.note(1, 0), is_kind("OBJECT_NOT_EXIST"))
     });
     suite.case("scope/target", || {
-        let target = scoped(plain, SyncScopePolicy::WithTarget)?;
+        let target = with_sync_scope(plain, SyncScopePolicy::WithTarget)?;
         target.note(22, 100)?;
         equal("noted", plain.noted()?, 22)?;
-        let destroyed = scoped(&limited(desk.destroyed()?)?, SyncScopePolicy::WithTarget)?;
-        raises(destroyed.note(1, 0), is("OBJECT_NOT_EXIST"))
+        let destroyed = with_sync_scope(&with_time_limit(desk.destroyed()?)?, SyncScopePolicy::WithTarget)?;
+        raises(destroyed.note(1, 0), is_kind("OBJECT_NOT_EXIST"))
     });
 }
 
 fn contexts(suite: &mut Suite<'_>, plain: &Target) {
     suite.case("context/sent", || {
-        contexts::say("said by an interceptor");
+        contexts::set_request_data("said by an interceptor");
         equal("heard", plain.heard()?.as_str(), "said by an interceptor")?;
         equal("heard without", plain.heard()?.as_str(), "")
     });
     suite.case("context/returned", || {
         plain.heard()?;
-        equal("returned", contexts::returned().as_deref(), Some("answered"))
+        equal("returned", contexts::reply_data().as_deref(), Some("answered"))
     });
 }
 
-/// The server ends and begins anew at the same endpoint, while we hold references.
+/// The server restarts at the same endpoint while the client holds references.
 fn restart(suite: &mut Suite<'_>, desk: &Desk, plain: &Target) {
     suite.case("restart/persistent", || {
-        let kept = limited(desk.persistent()?)?;
-        equal("before", kept.name()?.as_str(), "persistent")?;
+        let persistent = with_time_limit(desk.persistent()?)?;
+        equal("before", persistent.name()?.as_str(), "persistent")?;
         desk.restart()?;
-        let give_up = Instant::now() + RESTART_LIMIT;
-        // A server that is about to end may well answer no more.
+        let deadline = Instant::now() + RESTART_LIMIT;
+        // A server that is shutting down may not answer.
         let desk = Desk::unchecked_narrow(&desk.as_object().with_timeout(Some(Duration::from_secs(1))));
-        let passing = ["COMM_FAILURE", "TRANSIENT", "OBJECT_NOT_EXIST", "OBJ_ADAPTER", "TIMEOUT"];
+        let transient_kinds = ["COMM_FAILURE", "TRANSIENT", "OBJECT_NOT_EXIST", "OBJ_ADAPTER", "TIMEOUT"];
         loop {
-            // JacORB never gets done with an object that is called without pause.
+            // JacORB does not finish deactivation of an object that is called without pause.
             thread::sleep(Duration::from_millis(50));
             match desk.generation() {
                 Ok(2) => break,
-                Err(error) if !passing.contains(&kind(&error)) => bail!(error),
-                other => ensure!(Instant::now() < give_up, "it does not come back: {other:?}"),
+                Err(error) if !transient_kinds.contains(&kind(&error)) => bail!(error),
+                other => ensure!(Instant::now() < deadline, "the server does not restart: {other:?}"),
             }
         }
-        equal("after", kept.name()?.as_str(), "persistent")
+        equal("after", persistent.name()?.as_str(), "persistent")
     });
-    suite.case("restart/transient", || raises(plain.name(), is("OBJECT_NOT_EXIST")));
+    suite.case("restart/transient", || raises(plain.name(), is_kind("OBJECT_NOT_EXIST")));
 }

@@ -8,7 +8,7 @@ use spandrel::{Interface, SystemException, TypeCode};
 
 use crate::features_idl::{Refused, Target};
 
-/// Activates it.
+/// Activates the servant.
 ///
 /// # Errors
 /// If the ORB cannot listen.
@@ -16,13 +16,13 @@ pub(super) fn activate(root: &Poa) -> Result<Target, SystemException> {
     Ok(Target::unchecked_narrow(&root.activate(DynamicServant::new(DynamicTarget::default()))?))
 }
 
-/// What a `Target` is asked and answers, as far as clients ask this one.
+/// A dynamic `Target` with the operations that the clients call.
 #[derive(Default)]
 struct DynamicTarget {
     noted: AtomicI32,
 }
 
-/// Parameters by their modes and types.
+/// A list of parameters of these modes and types.
 fn parameters(all: impl IntoIterator<Item = (ArgMode, TypeCode)>) -> NvList {
     let mut list = NvList::new();
     for (mode, type_code) in all {
@@ -36,9 +36,9 @@ impl DynamicImplementation for DynamicTarget {
         match request.operation() {
             "halve" => halve(request),
             "note" => {
-                let given =
+                let arguments =
                     request.arguments(parameters([(ArgMode::In, TypeCode::LONG), (ArgMode::In, TypeCode::ULONG)]))?;
-                self.noted.store(given.extract(0)?, Ordering::Release);
+                self.noted.store(arguments.extract(0)?, Ordering::Release);
                 Ok(())
             }
             "noted" => {
@@ -60,12 +60,12 @@ impl DynamicImplementation for DynamicTarget {
 
 fn halve(request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
     let types = [(ArgMode::In, TypeCode::LONG), (ArgMode::InOut, TypeCode::STRING), (ArgMode::Out, TypeCode::DOUBLE)];
-    let given = request.arguments(parameters(types))?;
-    let (whole, text): (i32, String) = (given.extract(0)?, given.extract(1)?);
+    let arguments = request.arguments(parameters(types))?;
+    let (whole, text): (i32, String) = (arguments.extract(0)?, arguments.extract(1)?);
     if whole < 0 {
         return request.raise(&Refused { why: "negative".to_owned() });
     }
-    given.set(1, text.repeat(2).as_str())?;
-    given.set(2, &(f64::from(whole) / 2.0))?;
+    arguments.set(1, text.repeat(2).as_str())?;
+    arguments.set(2, &(f64::from(whole) / 2.0))?;
     request.set_result(&(whole / 2))
 }

@@ -1,4 +1,4 @@
-//! Object adapters and the ways to call an object: server and client of `idl/features.idl`, with the cases of
+//! Object adapters and the kinds of invocation: server and client of `idl/features.idl`, with the cases of
 //! `peers/omniorb/features.cc` and `peers/jacorb`.
 
 pub mod client;
@@ -10,7 +10,7 @@ pub mod server;
 use anyhow::Result;
 use spandrel::{Orb, OrbBuilder};
 
-/// An ORB whose requests and replies are looked at, and say where operations are if references offer that.
+/// An ORB with an interceptor on each side.
 ///
 /// # Errors
 /// None: there is one interceptor of each kind.

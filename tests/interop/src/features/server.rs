@@ -1,4 +1,4 @@
-//! The servants, and the adapters that they are in.
+//! The servants and their adapters.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -13,28 +13,28 @@ use spandrel::poa::{
 use spandrel::{Interface, ObjectRef, Orb, Policy, SystemException};
 
 use super::contexts;
-use super::managers::{Activator, Locator, Maker, adapted_policies};
+use super::managers::{Activator, AdapterCreator, Locator, adapted_policies};
 use crate::features_idl::*;
 
 type Answer<T> = Result<T, SystemException>;
 
-/// What every object here can do.
+/// The servant of each object.
 #[derive(Debug, Default)]
-pub(super) struct OneTarget {
-    /// None asks who it is.
+pub(super) struct NamedTarget {
+    /// `None` for a default servant: the name is then the object id.
     name: Option<String>,
     noted: AtomicI32,
 }
 
-impl OneTarget {
-    pub(super) fn named(name: impl Into<String>) -> Self {
+impl NamedTarget {
+    pub(super) fn new(name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..Self::default() }
     }
 }
 
-impl TargetServant for OneTarget {
+impl TargetServant for NamedTarget {
     fn name(&self) -> Answer<String> {
-        let id = || Current::new().object_id().expect("it runs for an object");
+        let id = || Current::new().object_id().expect("an upcall has an object id");
         Ok(self.name.clone().unwrap_or_else(|| String::from_utf8_lossy(id().as_bytes()).into_owned()))
     }
 
@@ -57,16 +57,16 @@ impl TargetServant for OneTarget {
     }
 
     fn heard(&self) -> Answer<String> {
-        Ok(contexts::heard())
+        Ok(contexts::request_data())
     }
 }
 
-/// The adapters and where the calls of a client begin.
+/// The desk: it creates the adapters, and returns the references of their objects.
 struct Server {
     orb: Orb,
     generation: u32,
-    /// Set once the server is to begin anew.
-    again: Arc<AtomicBool>,
+    /// Set by `Desk::restart`.
+    restart_requested: Arc<AtomicBool>,
     plain: Target,
     dynamically: Target,
     held: Target,
@@ -76,25 +76,30 @@ struct Server {
     persistent: Target,
     located: Poa,
     activated: Poa,
-    made: Arc<Mutex<HashMap<String, u32>>>,
+    incarnation_counts: Arc<Mutex<HashMap<String, u32>>>,
     by_default: Poa,
     root: Poa,
 }
 
-/// Serves until told to stop, starting anew when told; `say` gets the reference of the desk, which stays the same, and `now` each ORB.
+/// Serves until `Desk::shutdown`, with a new ORB after each `Desk::restart`; calls `say` once with the desk's
+/// reference, which stays valid, and `set_running` with each ORB.
 ///
 /// # Errors
-/// If an ORB cannot be made, or cannot listen.
-pub fn run(make: impl Fn() -> anyhow::Result<Orb>, say: impl FnOnce(&str), now: impl Fn(&Orb)) -> anyhow::Result<()> {
-    let again = Arc::new(AtomicBool::new(true));
+/// If an ORB cannot be created, or cannot listen.
+pub fn run(
+    make: impl Fn() -> anyhow::Result<Orb>,
+    say: impl FnOnce(&str),
+    set_running: impl Fn(&Orb),
+) -> anyhow::Result<()> {
+    let restart_requested = Arc::new(AtomicBool::new(true));
     let mut say = Some(say);
     for generation in 1.. {
-        if !again.swap(false, Ordering::AcqRel) {
+        if !restart_requested.swap(false, Ordering::AcqRel) {
             break;
         }
         let orb = make()?;
-        now(&orb);
-        let reference = activate(&orb, generation, &again)?;
+        set_running(&orb);
+        let reference = activate(&orb, generation, &restart_requested)?;
         if let Some(say) = say.take() {
             say(&reference);
         }
@@ -104,24 +109,24 @@ pub fn run(make: impl Fn() -> anyhow::Result<Orb>, say: impl FnOnce(&str), now: 
     Ok(())
 }
 
-/// Activates everything; the reference of the desk.
+/// Activates all objects and returns the desk's reference.
 ///
 /// # Errors
 /// If the ORB cannot listen.
-fn activate(orb: &Orb, generation: u32, again: &Arc<AtomicBool>) -> Result<String, PoaError> {
+fn activate(orb: &Orb, generation: u32, restart_requested: &Arc<AtomicBool>) -> Result<String, PoaError> {
     let root = Poa::root(orb)?;
-    let plain = root.activate(TargetSkeleton::new(OneTarget::named("plain")))?;
+    let plain = root.activate(TargetSkeleton::new(NamedTarget::new("plain")))?;
     orb.set_object_key_alias("Greeter", &plain)?;
-    let server = Server::new(orb, &root, &plain, generation, again)?;
+    let server = Server::new(orb, &root, &plain, generation, restart_requested)?;
     let desk = persistent(&root, "desk", Arc::new(DeskSkeleton::new(server)))?;
     Ok(orb.object_to_string(&desk))
 }
 
 const USER_ID: IdAssignmentPolicy = IdAssignmentPolicy::UserId;
 
-/// An object that outlives restarts.
+/// A persistent object: its reference stays valid after a restart.
 fn persistent(root: &Poa, name: &str, servant: Arc<dyn spandrel::Servant>) -> Result<ObjectRef, PoaError> {
-    // Whoever is not of our kind has no use for what its references say of operations.
+    // Operation numbers in references: other ORBs ignore the component.
     let policies: [Policy; 3] = [USER_ID.into(), LifespanPolicy::Persistent.into(), OperationDemux::Active.into()];
     let poa = root.create_poa(name, Some(&root.the_poa_manager()), policies)?;
     let id = ObjectId::from(name);
@@ -129,10 +134,10 @@ fn persistent(root: &Poa, name: &str, servant: Arc<dyn spandrel::Servant>) -> Re
     poa.id_to_reference(&id)
 }
 
-/// An object in an adapter of its own, with a manager of its own.
-fn alone(root: &Poa, name: &str) -> Result<(Target, Poa), PoaError> {
+/// An object in an adapter with its own POA manager.
+fn with_own_manager(root: &Poa, name: &str) -> Result<(Target, Poa), PoaError> {
     let poa = root.create_poa(name, None, [USER_ID.into()])?;
-    poa.activate_object_with_id(&ObjectId::from(name), Arc::new(TargetSkeleton::new(OneTarget::named(name))))?;
+    poa.activate_object_with_id(&ObjectId::from(name), Arc::new(TargetSkeleton::new(NamedTarget::new(name))))?;
     Ok((Target::unchecked_narrow(&poa.id_to_reference(&ObjectId::from(name))?), poa))
 }
 
@@ -142,19 +147,21 @@ impl Server {
         root: &Poa,
         plain: &ObjectRef,
         generation: u32,
-        again: &Arc<AtomicBool>,
+        restart_requested: &Arc<AtomicBool>,
     ) -> Result<Self, PoaError> {
         let active = root.the_poa_manager();
-        let managed = |name, more: Vec<Policy>| root.create_poa(name, Some(&active), more);
+        let with_root_manager = |name, more: Vec<Policy>| root.create_poa(name, Some(&active), more);
         let by_manager: Policy = RequestProcessingPolicy::UseServantManager.into();
-        let located =
-            managed("located", vec![USER_ID.into(), ServantRetentionPolicy::NonRetain.into(), by_manager.clone()])?;
+        let located = with_root_manager(
+            "located",
+            vec![USER_ID.into(), ServantRetentionPolicy::NonRetain.into(), by_manager.clone()],
+        )?;
         located.set_servant_manager(ServantManager::Locator(Arc::new(Locator { plain: plain.clone() })))?;
-        let activated = managed("activated", vec![USER_ID.into(), by_manager])?;
-        let made = Arc::default();
-        let activator = Activator { plain: plain.clone(), made: Arc::clone(&made) };
+        let activated = with_root_manager("activated", vec![USER_ID.into(), by_manager])?;
+        let incarnation_counts = Arc::default();
+        let activator = Activator { plain: plain.clone(), incarnation_counts: Arc::clone(&incarnation_counts) };
         activated.set_servant_manager(ServantManager::Activator(Arc::new(activator)))?;
-        let by_default = managed(
+        let by_default = with_root_manager(
             "by_default",
             vec![
                 USER_ID.into(),
@@ -163,36 +170,36 @@ impl Server {
                 RequestProcessingPolicy::UseDefaultServant.into(),
             ],
         )?;
-        by_default.set_servant(Arc::new(TargetSkeleton::new(OneTarget::default())))?;
-        root.set_the_activator(Some(Arc::new(Maker { plain: plain.clone() })));
-        let (held, holder) = alone(root, "held")?;
-        let (discarded, discarder) = alone(root, "discarded")?;
-        discarder.the_poa_manager().discard_requests(false)?;
-        let (destroyed, doomed) = alone(root, "destroyed")?;
-        doomed.the_poa_manager().activate()?;
-        doomed.destroy(true, true)?;
-        let kept = persistent(root, "persistent", Arc::new(TargetSkeleton::new(OneTarget::named("persistent"))))?;
+        by_default.set_servant(Arc::new(TargetSkeleton::new(NamedTarget::default())))?;
+        root.set_the_activator(Some(Arc::new(AdapterCreator { plain: plain.clone() })));
+        let (held, holding_poa) = with_own_manager(root, "held")?;
+        let (discarded, discarding_poa) = with_own_manager(root, "discarded")?;
+        discarding_poa.the_poa_manager().discard_requests(false)?;
+        let (destroyed, destroyed_poa) = with_own_manager(root, "destroyed")?;
+        destroyed_poa.the_poa_manager().activate()?;
+        destroyed_poa.destroy(true, true)?;
+        let kept = persistent(root, "persistent", Arc::new(TargetSkeleton::new(NamedTarget::new("persistent"))))?;
         Ok(Self {
             orb: orb.clone(),
             generation,
-            again: Arc::clone(again),
+            restart_requested: Arc::clone(restart_requested),
             plain: Target::unchecked_narrow(plain),
             dynamically: super::dynamically::activate(root)?,
             held,
-            holding: holder.the_poa_manager(),
+            holding: holding_poa.the_poa_manager(),
             discarded,
             destroyed,
             persistent: Target::unchecked_narrow(&kept),
             located,
             activated,
-            made,
+            incarnation_counts,
             by_default,
             root: root.clone(),
         })
     }
 }
 
-fn named(poa: &Poa, name: &str) -> Answer<Option<Target>> {
+fn create_target(poa: &Poa, name: &str) -> Answer<Option<Target>> {
     let object = poa.create_reference_with_id(&ObjectId::from(name), Target::REPOSITORY_ID)?;
     Ok(Some(Target::unchecked_narrow(&object)))
 }
@@ -207,27 +214,27 @@ impl DeskServant for Server {
     }
 
     fn located(&self, name: &str) -> Answer<Option<Target>> {
-        named(&self.located, name)
+        create_target(&self.located, name)
     }
 
     fn activated(&self, name: &str) -> Answer<Option<Target>> {
-        named(&self.activated, name)
+        create_target(&self.activated, name)
     }
 
     fn incarnations(&self, name: &str) -> Answer<u32> {
-        Ok(self.made.lock().expect("nothing panics while it is held").get(name).copied().unwrap_or(0))
+        Ok(self.incarnation_counts.lock().expect("no thread panics with the lock held").get(name).copied().unwrap_or(0))
     }
 
     fn by_default(&self, name: &str) -> Answer<Option<Target>> {
-        named(&self.by_default, name)
+        create_target(&self.by_default, name)
     }
 
-    /// The adapter that makes the reference is gone before anyone can use it.
+    /// Destroys the adapter after creating the reference, so that a request activates it again.
     fn adapted(&self, name: &str) -> Answer<Option<Target>> {
         let active = self.root.the_poa_manager();
         let before = self.root.find_poa("adapted", false);
         let poa = before.or_else(|_| self.root.create_poa("adapted", Some(&active), adapted_policies()))?;
-        let target = named(&poa, name);
+        let target = create_target(&poa, name);
         poa.destroy(false, false)?;
         target
     }
@@ -257,7 +264,7 @@ impl DeskServant for Server {
     }
 
     fn restart(&self) -> Answer<()> {
-        self.again.store(true, Ordering::Release);
+        self.restart_requested.store(true, Ordering::Release);
         self.orb.shutdown(false)
     }
 

@@ -1,4 +1,4 @@
-//! The server's side: an object with names, and who knows them.
+//! The server: an object, and a naming service it is bound in.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use crate::naming_idl::{
     naming_context_ext::ResolveStrError,
 };
 
-/// How long the naming service may take to begin.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time that the naming service may take to start.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An object with nothing but what every object has.
+/// An object that has only the implicit operations.
 struct Named;
 
 impl Servant for Named {
@@ -44,12 +44,12 @@ struct Names(Mutex<Vec<(Vec<NameComponent>, ObjectRef)>>);
 impl NamingContextServant for Names {
     fn bind(&self, n: &[NameComponent], obj: Option<&ObjectRef>) -> Result<(), BindError> {
         let obj = obj.ok_or_else(|| SystemException::bad_param(0, CompletionStatus::No))?;
-        self.0.lock().expect("nobody panics inside").push((n.to_vec(), obj.clone()));
+        self.0.lock().expect("no thread panics with the lock held").push((n.to_vec(), obj.clone()));
         Ok(())
     }
 
     fn resolve(&self, n: &[NameComponent]) -> Result<Option<ObjectRef>, ResolveError> {
-        let names = self.0.lock().expect("nobody panics inside");
+        let names = self.0.lock().expect("no thread panics with the lock held");
         match names.iter().find(|(name, _)| name == n) {
             Some((_, object)) => Ok(Some(object.clone())),
             None => Err(NotFound { why: NotFoundReason::MissingNode, rest_of_name: n.to_vec() }.into()),
@@ -64,7 +64,7 @@ impl NamingContextServant for Names {
 impl NamingContextExtServant for Names {
     fn resolve_str(&self, sn: &str) -> Result<Option<ObjectRef>, ResolveStrError> {
         let not_found = || NotFound { why: NotFoundReason::MissingNode, rest_of_name: Vec::new() };
-        let names = self.0.lock().expect("nobody panics inside");
+        let names = self.0.lock().expect("no thread panics with the lock held");
         let found = names.iter().find(|(name, _)| text(name) == sn).ok_or_else(not_found)?;
         Ok(Some(found.1.clone()))
     }
@@ -80,7 +80,7 @@ fn text(name: &[NameComponent]) -> String {
     name.iter().map(component).collect::<Vec<_>>().join("/")
 }
 
-/// omniORB's naming service, which ends with this.
+/// omniORB's naming service; dropping this ends its process.
 #[derive(Debug)]
 pub struct OmniNames {
     process: Child,
@@ -89,7 +89,7 @@ pub struct OmniNames {
 
 impl Drop for OmniNames {
     fn drop(&mut self) {
-        // It keeps nothing that anybody wants.
+        // Its data is not needed after the test.
         _ = self.process.kill();
         _ = self.process.wait();
         _ = fs::remove_dir_all(&self.folder);
@@ -100,7 +100,7 @@ fn component(id: &str, kind: &str) -> NameComponent {
     NameComponent { id: id.into(), kind: kind.into() }
 }
 
-/// The names of the object: the second one has all that has to be escaped.
+/// The names of the object: the second one contains each character that must be escaped.
 fn names() -> [Vec<NameComponent>; 2] {
     [vec![component("a", ""), component("b", "kind")], vec![component("x/y.z\\", "k%# k")]]
 }
@@ -109,10 +109,10 @@ fn named(orb: &Orb) -> Result<ObjectRef> {
     Ok(Poa::root(orb)?.activate(Named)?)
 }
 
-/// Serves a naming service of our own; the port.
+/// Serves a naming service of its own; returns the port.
 ///
 /// # Errors
-/// If it cannot be served.
+/// If the ORB cannot listen.
 pub fn serve(orb: &Orb) -> Result<u16> {
     let (context, object) = (Names::default(), named(orb)?);
     for name in names() {
@@ -123,10 +123,10 @@ pub fn serve(orb: &Orb) -> Result<u16> {
     Ok(orb.listen()?[0].1)
 }
 
-/// Has omniORB's naming service know the object; the service, and its port.
+/// Starts omniORB's naming service and binds the object in it; returns the service and its port.
 ///
 /// # Errors
-/// If it cannot be started, or does not take the names.
+/// If it cannot be started, or refuses a name.
 pub fn serve_beside_omninames(orb: &Orb) -> Result<(OmniNames, u16)> {
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let folder = env::temp_dir().join(format!("spandrel-names-{}", std::process::id()));
@@ -138,7 +138,7 @@ pub fn serve_beside_omninames(orb: &Orb) -> Result<(OmniNames, u16)> {
     let process = command.spawn().context("omniNames cannot be started")?;
     let running = OmniNames { process, folder };
     let object = named(orb)?;
-    let context = await_context(orb, port)?;
+    let context = wait_for_context(orb, port)?;
     let [first, second] = names();
     context.bind_new_context(&first[..1])?;
     context.bind(&first, Some(&object))?;
@@ -146,12 +146,12 @@ pub fn serve_beside_omninames(orb: &Orb) -> Result<(OmniNames, u16)> {
     Ok((running, port))
 }
 
-fn await_context(orb: &Orb, port: u16) -> Result<NamingContext> {
+fn wait_for_context(orb: &Orb, port: u16) -> Result<NamingContext> {
     let object = orb.string_to_object(&format!("corbaloc::127.0.0.1:{port}/NameService"))?;
-    let end = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + START_TIMEOUT;
     while !object.is_a(NamingContext::REPOSITORY_ID).unwrap_or(false) {
-        if Instant::now() > end {
-            bail!("omniNames did not begin to serve in {PATIENCE:?}");
+        if Instant::now() > deadline {
+            bail!("omniNames did not answer within {START_TIMEOUT:?}");
         }
         thread::sleep(Duration::from_millis(20));
     }

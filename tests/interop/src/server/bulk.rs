@@ -4,7 +4,7 @@ use crate::idl::*;
 use crate::patterns::Pattern;
 use crate::values::{self, Value};
 
-/// Checks what comes and answers what is asked for.
+/// Checks the pattern received and returns the pattern requested.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Carrier;
 

@@ -1,4 +1,4 @@
-//! Exceptions of both kinds, and an operation that takes its time.
+//! User and system exceptions, and an operation that sleeps.
 
 use std::thread;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use spandrel::{CompletionStatus, SystemException, SystemExceptionKind};
 use crate::idl::*;
 use crate::values::value;
 
-/// Raises what it is asked to.
+/// Raises the exception that the caller names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raiser;
 

@@ -1,4 +1,4 @@
-//! The hub: where a client begins.
+//! The hub: the first object that a client calls.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use super::bulk::Carrier;
 use super::check;
 use super::errors::Raiser;
 use super::objects::{Depths, Factory};
-use super::records::{Keeper, Listener};
+use super::records::{AttributeStore, OnewayRecorder};
 use super::rotate::Rotate;
 use crate::idl::*;
 use crate::values::value;
 
-/// Leads to all other objects.
+/// Returns the references of the other objects.
 #[derive(Debug)]
 pub struct HubServer {
     orb: Orb,
@@ -31,14 +31,14 @@ pub struct HubServer {
 }
 
 impl HubServer {
-    /// Activates the hub and everything behind it.
+    /// Activates the hub and the objects whose references it returns.
     ///
     /// # Errors
     /// If the ORB cannot listen.
     pub fn activate(orb: &Orb, poa: &Poa) -> Result<ObjectRef, SystemException> {
         let depths = Arc::new(Depths::default());
         let lowest = Lowest::narrow(&poa.activate(LowestSkeleton::new(Arc::clone(&depths)))?)?;
-        depths.is(lowest.clone());
+        depths.set_reference(lowest.clone());
         let hub = Self {
             orb: orb.clone(),
             primitives: Primitives::narrow(&poa.activate(PrimitivesSkeleton::new(Rotate))?)?,
@@ -50,8 +50,8 @@ impl HubServer {
             lowest,
             errors: Errors::narrow(&poa.activate(ErrorsSkeleton::new(Raiser))?)?,
             bulk: Bulk::narrow(&poa.activate(BulkSkeleton::new(Carrier))?)?,
-            attributes: Attributes::narrow(&poa.activate(AttributesSkeleton::new(Keeper::default()))?)?,
-            oneways: Oneways::narrow(&poa.activate(OnewaysSkeleton::new(Listener::default()))?)?,
+            attributes: Attributes::narrow(&poa.activate(AttributesSkeleton::new(AttributeStore::default()))?)?,
+            oneways: Oneways::narrow(&poa.activate(OnewaysSkeleton::new(OnewayRecorder::default()))?)?,
         };
         poa.activate(HubSkeleton::new(hub))
     }
@@ -120,12 +120,12 @@ fn mixed(text: &str, entry: &mut Record, hue: Colour) -> Result<(i32, f64, Strin
         _ => check("entry", entry, 7, 2)?,
     }
     *entry = value(7, 4);
-    let next = Colour::try_from((hue as u32 + 1) % 4).expect("there are four");
+    let next = Colour::try_from((hue as u32 + 1) % 4).expect("the value is below 4");
     let length = text.chars().count() as i32;
     Ok((length, DOUBLE_THIRD, text.chars().rev().collect(), next))
 }
 
-/// The constants as the IDL compiler made them.
+/// The constants that the IDL compiler generated.
 #[must_use]
 pub(crate) fn all_constants() -> Constants {
     Constants {

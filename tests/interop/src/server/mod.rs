@@ -1,4 +1,4 @@
-//! The servants: one for each interface, and the hub that leads to them.
+//! The servants: one for each interface, and the hub that returns their references.
 
 use spandrel::{InitError, Orb, Poa, SystemException};
 
@@ -16,7 +16,7 @@ mod rotate;
 use crate::idl::Mismatch;
 use crate::values::{self, Value};
 
-/// Activates everything and returns the hub's reference as a string.
+/// Activates all servants and returns the hub's stringified reference.
 ///
 /// # Errors
 /// If the ORB cannot listen.
@@ -29,12 +29,12 @@ pub fn activate(orb: &Orb) -> Result<String, SystemException> {
 /// The ORB of a program in the suite.
 ///
 /// # Errors
-/// For `-ORB…` options that are unknown or whose value cannot be read.
+/// For `-ORB…` options that are unknown or have an invalid value.
 pub fn orb(arguments: impl IntoIterator<Item = String>) -> Result<Orb, InitError> {
     Ok(crate::builder().take_args(&mut arguments.into_iter().collect())?.build()?)
 }
 
-/// Refuses a value that is not the one that was agreed upon.
+/// Fails with `Mismatch` if a value differs from the generated one.
 fn check<T: Value>(what: &str, seen: &T, seed: u32, role: u32) -> Result<(), Mismatch> {
     values::check(what, seen, seed, role).map_err(|what| Mismatch { what })
 }

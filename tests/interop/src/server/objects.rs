@@ -1,4 +1,4 @@
-//! Object references in every position, and an inheritance diamond.
+//! Object references in each position, and an inheritance diamond.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -9,7 +9,7 @@ use crate::idl::*;
 
 type Answer<T> = Result<T, SystemException>;
 
-/// A node that knows its id.
+/// A node with an id.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OneNode(pub(crate) i32);
 
@@ -23,7 +23,7 @@ impl NodeServant for OneNode {
     }
 }
 
-/// Makes nodes and passes references on.
+/// Creates nodes and returns the references it receives.
 #[derive(Debug)]
 pub(super) struct Factory(pub(super) Poa);
 
@@ -32,8 +32,8 @@ impl Factory {
         Node::narrow(&self.0.activate(NodeSkeleton::new(OneNode(id)))?)
     }
 
-    /// A new object that has moved to `target`.
-    fn moved(&self, target: &Node) -> Answer<Node> {
+    /// A new object whose requests are forwarded to `target`.
+    fn forwarder_to(&self, target: &Node) -> Answer<Node> {
         let from = self.node(-1)?;
         self.0.forward(from.as_object(), target.as_object().clone())?;
         Ok(from)
@@ -76,12 +76,12 @@ impl ObjectsServant for Factory {
     }
 
     fn forwarded(&self, id: i32) -> Answer<Option<Node>> {
-        self.moved(&self.node(id)?).map(Some)
+        self.forwarder_to(&self.node(id)?).map(Some)
     }
 
     fn forwarded_twice(&self, id: i32) -> Answer<Option<Node>> {
-        // The first time for good.
-        let (from, by) = (self.node(-1)?, self.moved(&self.node(id)?)?);
+        // The first forward is permanent.
+        let (from, by) = (self.node(-1)?, self.forwarder_to(&self.node(id)?)?);
         self.0.forward_permanently(from.as_object(), by.as_object().clone())?;
         Ok(Some(from))
     }
@@ -97,13 +97,13 @@ impl ObjectsServant for Factory {
 #[derive(Debug, Default)]
 pub(super) struct Depths {
     value: AtomicI32,
-    /// Its own reference, known once it has been activated.
+    /// The object's own reference, set after activation.
     this: OnceLock<Lowest>,
 }
 
 impl Depths {
-    pub(super) fn is(&self, this: Lowest) {
-        self.this.set(this).expect("it is activated once");
+    pub(super) fn set_reference(&self, this: Lowest) {
+        self.this.set(this).expect("the servant is activated once");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is kept between calls: attributes, and what one-way calls leave behind.
+//! State kept between calls: attributes, and the effects of one-way calls.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -9,9 +9,9 @@ use crate::idl::*;
 
 type Answer<T> = Result<T, SystemException>;
 
-/// Every attribute's value.
+/// The value of each attribute.
 #[derive(Debug, Default)]
-struct Kept {
+struct AttributeValues {
     number: i16,
     title: String,
     hue: Colour,
@@ -23,45 +23,45 @@ struct Kept {
     writes: u32,
 }
 
-/// Keeps attributes.
+/// Stores attributes.
 #[derive(Debug, Default)]
-pub(super) struct Keeper(Mutex<Kept>);
+pub(super) struct AttributeStore(Mutex<AttributeValues>);
 
-impl Keeper {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().expect("nothing panics while it is held")
+impl AttributeStore {
+    fn values(&self) -> MutexGuard<'_, AttributeValues> {
+        self.0.lock().expect("no thread panics with the lock held")
     }
 }
 
 macro_rules! attributes {
     ($($get:ident $set:ident ($given:ty) $type:ty;)*) => {
-        impl AttributesServant for Keeper {
+        impl AttributesServant for AttributeStore {
             $(
                 fn $get(&self) -> Answer<$type> {
-                    Ok(self.kept().$get.clone())
+                    Ok(self.values().$get.clone())
                 }
 
                 fn $set(&self, value: $given) -> Answer<()> {
-                    let mut kept = self.kept();
-                    kept.$get = value.to_owned();
-                    kept.writes += 1;
+                    let mut values = self.values();
+                    values.$get = value.to_owned();
+                    values.writes += 1;
                     Ok(())
                 }
             )*
 
             fn peer(&self) -> Answer<Option<Node>> {
-                Ok(self.kept().peer.clone())
+                Ok(self.values().peer.clone())
             }
 
             fn set_peer(&self, value: Option<&Node>) -> Answer<()> {
-                let mut kept = self.kept();
-                kept.peer = value.cloned();
-                kept.writes += 1;
+                let mut values = self.values();
+                values.peer = value.cloned();
+                values.writes += 1;
                 Ok(())
             }
 
             fn writes(&self) -> Answer<u32> {
-                Ok(self.kept().writes)
+                Ok(self.values().writes)
             }
 
             fn third(&self) -> Answer<f64> {
@@ -85,27 +85,27 @@ attributes! {
     block set_block (&Cube) Cube;
 }
 
-/// What one-way calls have left.
+/// The effects of one-way calls.
 #[derive(Debug, Default)]
-struct Heard {
+struct OnewayRecord {
     pings: u32,
     notes: u32,
     complaint: String,
 }
 
-/// Listens to one-way calls.
+/// Records one-way calls.
 #[derive(Debug, Default)]
-pub(super) struct Listener(Mutex<Heard>);
+pub(super) struct OnewayRecorder(Mutex<OnewayRecord>);
 
-impl Listener {
-    fn heard(&self) -> MutexGuard<'_, Heard> {
-        self.0.lock().expect("nothing panics while it is held")
+impl OnewayRecorder {
+    fn record(&self) -> MutexGuard<'_, OnewayRecord> {
+        self.0.lock().expect("no thread panics with the lock held")
     }
 }
 
-impl OnewaysServant for Listener {
+impl OnewaysServant for OnewayRecorder {
     fn ping(&self) -> Answer<()> {
-        self.heard().pings += 1;
+        self.record().pings += 1;
         Ok(())
     }
 
@@ -113,23 +113,23 @@ impl OnewaysServant for Listener {
         let checked = check("text", &text.to_owned(), seed, 1)
             .and_then(|()| check("entry", entry, seed, 2))
             .and_then(|()| check("numbers", &numbers.to_vec(), seed, 3));
-        let mut heard = self.heard();
+        let mut record = self.record();
         match checked {
-            Ok(()) => heard.notes += 1,
-            Err(Mismatch { what }) => heard.complaint = what,
+            Ok(()) => record.notes += 1,
+            Err(Mismatch { what }) => record.complaint = what,
         }
         Ok(())
     }
 
     fn pings(&self) -> Answer<u32> {
-        Ok(self.heard().pings)
+        Ok(self.record().pings)
     }
 
     fn notes(&self) -> Answer<u32> {
-        Ok(self.heard().notes)
+        Ok(self.record().notes)
     }
 
     fn complaint(&self) -> Answer<String> {
-        Ok(self.heard().complaint.clone())
+        Ok(self.record().complaint.clone())
     }
 }

@@ -1,4 +1,4 @@
-//! The operations that take and give one type in every position.
+//! The operations that pass one type in each position.
 
 use spandrel::{Char, LongDouble};
 

@@ -1,4 +1,4 @@
-//! The client: every case, by the same name as in `peers/omniorb/valuetypes.cc`.
+//! The client: its cases have the same names as those of `peers/omniorb/valuetypes.cc`.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -18,14 +18,14 @@ const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 type NodeRef = ValueRef<dyn Node>;
 
-/// Runs all cases against an `Exchange`; `say` gets a line for each.
+/// Runs all cases against an `Exchange`; `say` receives a line for each.
 ///
 /// # Errors
-/// If the reference is not one to an `Exchange`.
+/// If the reference does not denote an `Exchange`.
 pub fn run(orb: &Orb, reference: &str, say: &mut dyn FnMut(&str)) -> Result<Tally> {
     register(orb);
     let object = orb.string_to_object(reference)?.with_timeout(Some(TIME_LIMIT));
-    let server = Exchange::narrow(&object).context("this is no Exchange")?;
+    let server = Exchange::narrow(&object).context("the object is not an Exchange")?;
     let mut suite = Suite::new("", say);
     for (name, case) in CASES {
         suite.case(name, || case(&server));
@@ -57,56 +57,56 @@ const CASES: &[(&str, Case)] = &[
         let one: ValueRef<dyn Base> = ValueRef::new(BaseState { x: 1 });
         let mut again = Some(ValueRef::<dyn Base>::new(BaseState { x: 2 }));
         let back = server.echo_bases(Some(&one), &mut again)?;
-        equal((there(&back)?.x(), there(&again)?.x()), (2, 1))?;
+        equal((not_nil(&back)?.x(), not_nil(&again)?.x()), (2, 1))?;
         let mut again = Some(one.clone());
         let back = server.echo_bases(Some(&one), &mut again)?;
-        equal(there(&back)?.x(), 1)?;
+        equal(not_nil(&back)?.x(), 1)?;
         equal(back, again)
     }),
     ("inheritance/exception", |server| {
         let what: ValueRef<dyn Base> = ValueRef::new(BaseState { x: 77 });
         match server.refuse(Some(&what)) {
-            Err(exchange::RefuseError::Refused(Refused { what })) => equal(there(&what)?.x(), 77),
+            Err(exchange::RefuseError::Refused(Refused { what })) => equal(not_nil(&what)?.x(), 77),
             other => bail!("no exception, or another one: {other:?}"),
         }
     }),
     ("truncation/base", |server| {
         let back = server.echo_base(Some(&special().upcast()))?;
-        let back = there(&back)?;
+        let back = not_nil(&back)?;
         equal((back.x(), back.repository_id()), (5, Some("IDL:Values/Base:1.0")))
     }),
     ("truncation/twice", |server| {
         let base = SpecialState { base: BaseState { x: 6 }, tree: Some(node("oak", 1.0)).into(), ..Default::default() };
         let special: ValueRef<dyn VerySpecial> = ValueRef::new(VerySpecialState { base, ..Default::default() });
         let back = server.echo_base(Some(&special.upcast()))?;
-        let back = there(&back)?;
+        let back = not_nil(&back)?;
         equal((back.x(), back.repository_id()), (6, Some("IDL:Values/Base:1.0")))
     }),
     ("box/text", |server| {
         let text = ValueRef::new(Text("boxed".to_owned()));
         let (back, again) = server.echo_text(Some(&text))?;
-        equal(there(&back)?.0.as_str(), "boxed")?;
+        equal(not_nil(&back)?.0.as_str(), "boxed")?;
         equal(back, again)
     }),
     ("box/sequence", |server| {
         let back = server.echo_numbers(Some(&ValueRef::new(Numbers(vec![-1, 0, 1]))))?;
-        equal(there(&back)?.0.as_slice(), [-1, 0, 1])
+        equal(not_nil(&back)?.0.as_slice(), [-1, 0, 1])
     }),
     ("box/struct", |server| {
         let pair = graph()?;
         let back = server.echo_pair_box(Some(&ValueRef::new(PairBox(pair.clone().into()))))?;
-        same_pair(&there(&back)?.0.get(), &pair)
+        same_pair(&not_nil(&back)?.0.get(), &pair)
     }),
     ("base/any", |server| {
         let back = server.echo_value(Some(&node("any", 1.0).upcast()))?;
-        equal(look(there(&back)?.downcast().as_ref()).as_str(), "0=any*1(-)")
+        equal(look(not_nil(&back)?.downcast().as_ref()).as_str(), "0=any*1(-)")
     }),
     ("abstract/value", |server| {
         let tale: ValueRef<dyn Story> = ValueRef::new(Tale(StoryState { title: "tale".to_owned(), pages: 7 }));
         let tale = AbstractRef::Value(tale.upcast());
         equal(server.ask(Some(&tale), 3)?.as_str(), "tale of 7 pages, 3")?;
         let back = server.echo_describable(Some(&tale))?;
-        let Some(AbstractRef::Value(value)) = back else { bail!("no value came back: {back:?}") };
+        let Some(AbstractRef::Value(value)) = back else { bail!("no value returned: {back:?}") };
         equal(value.implementation::<Tale>().context("another story")?.0.title.as_str(), "tale")
     }),
     ("abstract/object", |server| {
@@ -131,12 +131,12 @@ fn derived(server: &Exchange) -> Result<()> {
     let state = DerivedState { base: BaseState { x: -4 }, flag: 9, y: 1 << 40, tree: Some(node("in", 1.25)).into() };
     let sent: ValueRef<dyn Derived> = ValueRef::new(state);
     let back = server.echo_base(Some(&sent.upcast()))?;
-    let back: ValueRef<dyn Derived> = there(&back)?.downcast().context("no Derived")?;
+    let back: ValueRef<dyn Derived> = not_nil(&back)?.downcast().context("no Derived")?;
     equal((back.x(), back.flag(), back.y()), (-4, 9, 1 << 40))?;
     equal(look(back.tree().as_ref()).as_str(), "0=in*1.25(-)")
 }
 
-/// A value that only clients know.
+/// A value of a type that only clients know.
 pub fn special() -> ValueRef<dyn Special> {
     let tree = node("tree", 1.0);
     ValueRef::new(SpecialState {
@@ -155,10 +155,10 @@ fn state(name: &str, weight: f64) -> NodeState {
     NodeState { name: name.to_owned(), weight, ..NodeState::default() }
 }
 
-/// Two nodes that share a third, which leads back to the first.
+/// Two nodes that share a third, which refers back to the first.
 ///
 /// # Errors
-/// None: the graph is whole.
+/// None: the graph is complete.
 pub fn graph() -> Result<Pair, GraphError> {
     GraphBuilder::build(|graph| {
         let top: NodeRef = graph.reserve();
@@ -182,7 +182,7 @@ fn ring(len: usize) -> Result<NodeRef, GraphError> {
     })
 }
 
-/// How both graphs of a pair look.
+/// Compares both graphs of a pair.
 ///
 /// # Errors
 /// If they differ.
@@ -191,7 +191,7 @@ pub fn same_pair(seen: &Pair, expected: &Pair) -> Result<()> {
     equal(look(seen.second.as_ref()), look(expected.second.as_ref()))
 }
 
-fn there<T>(value: &Option<T>) -> Result<&T> {
+fn not_nil<T>(value: &Option<T>) -> Result<&T> {
     value.as_ref().context("a value is nil")
 }
 

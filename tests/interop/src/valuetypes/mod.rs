@@ -1,12 +1,12 @@
-//! Values: a server and a client of `idl/values.idl`, and how graphs of values are compared.
+//! Value types: a server and a client of `idl/values.idl`, and the comparison of value graphs.
 //!
-//! The client has the types of `idl/more_values.idl` too, of which servers know the base only.
+//! The client also has the types of `idl/more_values.idl`; servers know only their base.
 
 pub mod client;
 pub mod server;
 
-/// Defines `look`, which says how a graph looks: depth first, each node with its number the first time, and the number
-/// alone later.
+/// Defines `look`, which formats a graph depth first: each node in full with its number the first time, and
+/// as the number alone after that.
 macro_rules! look {
     ($types:path) => {
         use $types as types;
@@ -43,12 +43,12 @@ macro_rules! look {
 
 pub(crate) use look;
 
-/// A `Story` with its operation; `$types` is the module of its types.
+/// Defines `Tale`, a `Story` with its operation; `$types` is the module of its types.
 macro_rules! tale {
     ($types:path) => {
         use $types as of_tale;
 
-        /// A `Story`: its state, and what it says.
+        /// A `Story` with state and operation.
         #[derive(Debug)]
         pub(crate) struct Tale(pub(crate) of_tale::StoryState);
 
@@ -64,7 +64,7 @@ macro_rules! tale {
             }
         }
 
-        /// Lets an ORB receive values of any type where any may come.
+        /// Registers the value types, so that the ORB can receive them where the formal type is a base.
         pub(crate) fn register(orb: &spandrel::Orb) {
             orb.register_value::<dyn of_tale::Story, _>(Tale);
             orb.register_plain_value::<dyn of_tale::Node>();

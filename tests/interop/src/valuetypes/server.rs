@@ -1,4 +1,4 @@
-//! The servant, which knows `idl/values.idl` and nothing more.
+//! The servant, with the types of `idl/values.idl` only.
 
 use spandrel::values::{AbstractRef, ValueBase, ValueRef};
 use spandrel::{Orb, Poa, SystemException};

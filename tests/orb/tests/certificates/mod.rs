@@ -1,5 +1,5 @@
-//! An authority, and ORBs that trust it or appear as whom it vouches for.
-#![allow(dead_code, reason = "each suite uses a part of it")]
+//! A certificate authority, and ORBs that trust it or present certificates that it issued.
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::{
     sync::{Arc, OnceLock},
@@ -26,17 +26,17 @@ pub(crate) fn trusting(authority: &Authority) -> Ssliop {
     plain().trust(pem::authorities(authority.pem().as_bytes()).unwrap())
 }
 
-pub(crate) trait As {
+pub(crate) trait WithIdentity {
     fn identity_of(self, identity: &Identity) -> Self;
 }
 
-impl As for Ssliop {
+impl WithIdentity for Ssliop {
     fn identity_of(self, Identity { chain, key }: &Identity) -> Self {
         self.identity(pem::certificates(chain.as_bytes()).unwrap(), pem::private_key(key.as_bytes()).unwrap())
     }
 }
 
-/// What a server that speaks nothing but TLS is made with.
+/// A server that listens for TLS alone.
 pub(crate) fn serving(ssliop: Ssliop) -> OrbBuilder {
     Orb::builder().protocol(ssliop).listen("ssliop://127.0.0.1:0".parse().unwrap())
 }
@@ -49,7 +49,7 @@ pub(crate) fn client() -> OrbBuilder {
     Orb::builder().protocol(trusting(authority())).request_timeout(Some(Duration::from_secs(20)))
 }
 
-/// All that an exception and what caused it say.
+/// An exception and its chain of causes as text.
 pub(crate) fn chain(exception: &SystemException) -> String {
     let mut text = exception.to_string();
     let mut cause = std::error::Error::source(exception);

@@ -1,31 +1,31 @@
-//! Adapters that are served by one thread at a time, or by the main thread.
+//! Adapters with the single-thread and the main-thread model.
 
 use super::*;
 
-/// Counts how many threads are inside of it at once, and calls another object from there.
-struct Single {
+/// Counts the threads inside its upcalls, and calls another object from there.
+struct SingleThreadProbe {
     inside: AtomicUsize,
     runs: AtomicUsize,
     threads: Mutex<Vec<thread::ThreadId>>,
     other: Mutex<Option<Target>>,
-    gate: Board<bool>,
+    gate: Shared<bool>,
 }
 
-impl Single {
+impl SingleThreadProbe {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             inside: AtomicUsize::new(0),
             runs: AtomicUsize::new(0),
             threads: Mutex::default(),
             other: Mutex::default(),
-            gate: Board { value: Mutex::new(true), changed: Condvar::new() },
+            gate: Shared { value: Mutex::new(true), changed: Condvar::new() },
         })
     }
 }
 
-struct SingleServant(Arc<Single>);
+struct SingleThreadServant(Arc<SingleThreadProbe>);
 
-impl Servant for SingleServant {
+impl Servant for SingleThreadServant {
     fn repository_id(&self) -> &str {
         "IDL:Probe/Target:1.0"
     }
@@ -37,7 +37,7 @@ impl Servant for SingleServant {
     fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
         self.0.threads.lock().unwrap().push(thread::current().id());
         if operation == "count" {
-            // From inside of an upcall of the same thread.
+            // Called within an upcall of the same thread.
             return call.reply(|out| {
                 out.u32(7);
                 Ok(())
@@ -45,7 +45,7 @@ impl Servant for SingleServant {
         }
         assert_eq!(self.0.inside.fetch_add(1, Ordering::SeqCst), 0, "two at once");
         self.0.gate.change(|_| self.0.runs.fetch_add(1, Ordering::SeqCst));
-        self.0.gate.await_that(|is_open| *is_open);
+        self.0.gate.await_value(|is_open| *is_open);
         let other = self.0.other.lock().unwrap().clone();
         let count = other.map(|other| other.count());
         self.0.inside.fetch_sub(1, Ordering::SeqCst);
@@ -55,23 +55,23 @@ impl Servant for SingleServant {
 }
 
 #[test]
-fn one_thread_at_a_time_is_inside_and_others_keep_no_thread() {
-    let stage = Stage::active([ThreadPolicy::SingleThreadModel.into()]);
-    let single = Single::new();
+fn a_single_thread_adapter_runs_one_upcall_at_a_time_and_blocks_no_other_adapter() {
+    let fixture = AdapterFixture::active([ThreadPolicy::SingleThreadModel.into()]);
+    let single = SingleThreadProbe::new();
     single.gate.change(|is_open| *is_open = false);
-    let object = stage.poa.activate(SingleServant(Arc::clone(&single))).unwrap();
-    let second = stage.poa.activate(SingleServant(Arc::clone(&single))).unwrap();
+    let object = fixture.poa.activate(SingleThreadServant(Arc::clone(&single))).unwrap();
+    let second = fixture.poa.activate(SingleThreadServant(Arc::clone(&single))).unwrap();
     let calls: Vec<_> = (0..40)
         .map(|number| {
             let target = client(if number % 2 == 0 { &object } else { &second });
             in_background(move || target.ping())
         })
         .collect();
-    single.gate.await_that(|_| single.runs.load(Ordering::SeqCst) == 1);
+    single.gate.await_value(|_| single.runs.load(Ordering::SeqCst) == 1);
     assert!(calls[7].recv_timeout(Duration::from_millis(20)).is_err());
     assert_eq!(single.runs.load(Ordering::SeqCst), 1);
-    // An adapter beside it is not concerned.
-    client(&stage.root.activate_shared(probe(&stage.orb).1).unwrap()).ping().unwrap();
+    // Another adapter is not blocked.
+    client(&fixture.root.activate_shared(probe(&fixture.orb).1).unwrap()).ping().unwrap();
     single.gate.change(|is_open| *is_open = true);
     for call in calls {
         call.recv_timeout(PATIENCE).unwrap().unwrap();
@@ -80,11 +80,11 @@ fn one_thread_at_a_time_is_inside_and_others_keep_no_thread() {
 }
 
 #[test]
-fn a_thread_that_has_the_turn_may_come_again() {
-    let stage = Stage::active([ThreadPolicy::SingleThreadModel.into()]);
-    let single = Single::new();
-    let object = stage.poa.activate(SingleServant(Arc::clone(&single))).unwrap();
-    // By the reference that the server itself has: the call stays in its thread.
+fn a_single_thread_adapter_admits_collocated_calls_within_its_upcall() {
+    let fixture = AdapterFixture::active([ThreadPolicy::SingleThreadModel.into()]);
+    let single = SingleThreadProbe::new();
+    let object = fixture.poa.activate(SingleThreadServant(Arc::clone(&single))).unwrap();
+    // Through the server's own reference: the collocated call stays in its thread.
     *single.other.lock().unwrap() = Some(object.unchecked_narrow());
     let target = client(&object);
     target.ping().unwrap();
@@ -93,19 +93,19 @@ fn a_thread_that_has_the_turn_may_come_again() {
 }
 
 #[test]
-fn a_client_that_leaves_while_it_waits_gives_its_place_to_the_next() {
-    let stage = Stage::active([ThreadPolicy::SingleThreadModel.into()]);
-    let single = Single::new();
+fn a_client_that_times_out_while_waiting_does_not_block_the_next_one() {
+    let fixture = AdapterFixture::active([ThreadPolicy::SingleThreadModel.into()]);
+    let single = SingleThreadProbe::new();
     single.gate.change(|is_open| *is_open = false);
-    let object = stage.poa.activate(SingleServant(Arc::clone(&single))).unwrap();
+    let object = fixture.poa.activate(SingleThreadServant(Arc::clone(&single))).unwrap();
     let first = in_background({
         let target = client(&object);
         move || target.ping()
     });
-    single.gate.await_that(|_| single.runs.load(Ordering::SeqCst) == 1);
-    let impatient = Orb::builder().build().unwrap().string_to_object(&object.to_string()).unwrap();
-    let impatient: Target = impatient.with_timeout(Some(Duration::from_millis(30))).unchecked_narrow();
-    assert_eq!(impatient.ping().unwrap_err().kind(), SystemExceptionKind::Timeout);
+    single.gate.await_value(|_| single.runs.load(Ordering::SeqCst) == 1);
+    let limited = Orb::builder().build().unwrap().string_to_object(&object.to_string()).unwrap();
+    let limited: Target = limited.with_timeout(Some(Duration::from_millis(30))).unchecked_narrow();
+    assert_eq!(limited.ping().unwrap_err().kind(), SystemExceptionKind::Timeout);
     let last = in_background({
         let target = client(&object);
         move || target.ping()
@@ -116,11 +116,12 @@ fn a_client_that_leaves_while_it_waits_gives_its_place_to_the_next() {
 }
 
 #[test]
-fn all_adapters_with_the_main_thread_are_served_by_that_and_by_no_other() {
-    let stage = Stage::active([ThreadPolicy::MainThreadModel.into()]);
-    let other = stage.root.create_poa("other", Some(&stage.manager), [ThreadPolicy::MainThreadModel.into()]).unwrap();
-    let single = Single::new();
-    let objects = [&stage.poa, &other].map(|poa| poa.activate(SingleServant(Arc::clone(&single))).unwrap());
+fn main_thread_adapters_are_served_by_the_main_thread_only() {
+    let fixture = AdapterFixture::active([ThreadPolicy::MainThreadModel.into()]);
+    let other =
+        fixture.root.create_poa("other", Some(&fixture.manager), [ThreadPolicy::MainThreadModel.into()]).unwrap();
+    let single = SingleThreadProbe::new();
+    let objects = [&fixture.poa, &other].map(|poa| poa.activate(SingleThreadServant(Arc::clone(&single))).unwrap());
     *single.other.lock().unwrap() = Some(objects[1].unchecked_narrow());
     let calls: Vec<_> = (0..10)
         .map(|number| {
@@ -128,13 +129,13 @@ fn all_adapters_with_the_main_thread_are_served_by_that_and_by_no_other() {
             in_background(move || target.ping())
         })
         .collect();
-    let orb = stage.orb.clone();
+    let orb = fixture.orb.clone();
     let finished = in_background(move || {
         let outcomes: Vec<_> = calls.into_iter().map(|call| call.recv_timeout(PATIENCE).unwrap()).collect();
         orb.shutdown(false).unwrap();
         outcomes
     });
-    stage.orb.run();
+    fixture.orb.run();
     assert!(finished.recv_timeout(PATIENCE).unwrap().iter().all(Result::is_ok));
     let me = thread::current().id();
     assert!(single.threads.lock().unwrap().iter().all(|thread| *thread == me));
@@ -147,10 +148,10 @@ struct Gate {
     is_open: bool,
 }
 
-/// An asynchronous servant that waits for a gate.
-struct Patient(Arc<Board<Gate>>);
+/// An asynchronous servant whose `hold` blocks until a gate is open.
+struct GatedServant(Arc<Shared<Gate>>);
 
-impl TargetAsyncServant for Patient {
+impl TargetAsyncServant for GatedServant {
     async fn ping(&self) -> Result<(), SystemException> {
         Ok(())
     }
@@ -183,7 +184,7 @@ impl TargetAsyncServant for Patient {
     }
     async fn hold(&self, _: u32) -> Result<(), SystemException> {
         self.0.change(|gate| gate.is_reached = true);
-        self.0.await_that(|gate| gate.is_open);
+        self.0.await_value(|gate| gate.is_open);
         Ok(())
     }
     async fn release(&self, _: u32) -> Result<(), SystemException> {
@@ -201,15 +202,15 @@ impl TargetAsyncServant for Patient {
 }
 
 #[test]
-fn destroying_waits_for_asynchronous_servants_too() {
-    let stage = Stage::active([]);
-    let gate = Arc::<Board<Gate>>::default();
-    let object = stage.poa.activate(TargetAsyncSkeleton::new(Patient(Arc::clone(&gate)))).unwrap();
+fn destroy_waits_for_asynchronous_upcalls() {
+    let fixture = AdapterFixture::active([]);
+    let gate = Arc::<Shared<Gate>>::default();
+    let object = fixture.poa.activate(TargetAsyncSkeleton::new(GatedServant(Arc::clone(&gate)))).unwrap();
     let target = client(&object);
     target.ping().unwrap();
     let running = in_background(move || target.hold(1));
-    gate.await_that(|gate| gate.is_reached);
-    let poa = stage.poa.clone();
+    gate.await_value(|gate| gate.is_reached);
+    let poa = fixture.poa.clone();
     let destroying = in_background(move || poa.destroy(true, true));
     assert!(destroying.recv_timeout(Duration::from_millis(20)).is_err(), "a request runs");
     gate.change(|gate| gate.is_open = true);
@@ -217,52 +218,52 @@ fn destroying_waits_for_asynchronous_servants_too() {
     running.recv_timeout(PATIENCE).unwrap().unwrap();
 }
 
-/// A servant manager that notes in which threads it is called, and whether alone.
-struct Alone {
+/// A servant manager that records its threads and asserts that it is never entered twice at once.
+struct ExclusiveManager {
     servant: Arc<dyn Servant>,
     inside: AtomicUsize,
-    ended: Board<Vec<thread::ThreadId>>,
+    ended: Shared<Vec<thread::ThreadId>>,
 }
 
-impl Alone {
+impl ExclusiveManager {
     fn new(servant: Arc<dyn Servant>) -> Arc<Self> {
-        Arc::new(Self { servant, inside: AtomicUsize::new(0), ended: Board::default() })
+        Arc::new(Self { servant, inside: AtomicUsize::new(0), ended: Shared::default() })
     }
 
-    fn pass(&self) {
+    fn enter_and_leave(&self) {
         assert_eq!(self.inside.fetch_add(1, Ordering::SeqCst), 0, "two at once");
         thread::yield_now();
         self.inside.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl ServantLocator for Alone {
+impl ServantLocator for ExclusiveManager {
     fn preinvoke(&self, _: &ObjectId, _: &Poa, _: &str) -> Result<(Arc<dyn Servant>, Cookie), Incarnation> {
-        self.pass();
+        self.enter_and_leave();
         Ok((Arc::clone(&self.servant), Box::new(())))
     }
 
     fn postinvoke(&self, _: &ObjectId, _: &Poa, _: &str, _: Cookie, _: Arc<dyn Servant>) {
-        self.pass();
+        self.enter_and_leave();
         self.ended.change(|ended| ended.push(thread::current().id()));
     }
 }
 
-impl ServantActivator for Alone {
+impl ServantActivator for ExclusiveManager {
     fn incarnate(&self, _: &ObjectId, _: &Poa) -> Result<Arc<dyn Servant>, Incarnation> {
-        self.pass();
+        self.enter_and_leave();
         Ok(Arc::clone(&self.servant))
     }
 
     fn etherealize(&self, _: &ObjectId, _: &Poa, _: Arc<dyn Servant>, _: bool, _: bool) {
-        self.pass();
+        self.enter_and_leave();
         self.ended.change(|ended| ended.push(thread::current().id()));
     }
 }
 
 #[test]
-fn a_servant_manager_of_one_thread_is_alone_also_when_requests_are_answered_elsewhere() {
-    let gate = Arc::<Board<Gate>>::default();
+fn a_single_thread_servant_locator_is_never_entered_twice_with_asynchronous_servants() {
+    let gate = Arc::<Shared<Gate>>::default();
     gate.change(|gate| gate.is_open = true);
     let policies: [Policy; 4] = [
         ThreadPolicy::SingleThreadModel.into(),
@@ -270,37 +271,37 @@ fn a_servant_manager_of_one_thread_is_alone_also_when_requests_are_answered_else
         ServantRetentionPolicy::NonRetain.into(),
         USER_ID.into(),
     ];
-    let stage = Stage::active(policies);
-    let alone = Alone::new(Arc::new(TargetAsyncSkeleton::new(Patient(gate))));
-    stage.poa.set_servant_manager(ServantManager::Locator(Arc::clone(&alone) as _)).unwrap();
+    let fixture = AdapterFixture::active(policies);
+    let manager = ExclusiveManager::new(Arc::new(TargetAsyncSkeleton::new(GatedServant(gate))));
+    fixture.poa.set_servant_manager(ServantManager::Locator(Arc::clone(&manager) as _)).unwrap();
     let calls: Vec<_> = (0..20)
         .map(|number| {
-            let target = client(&stage.reference("any"));
+            let target = client(&fixture.reference("any"));
             in_background(move || target.add(number, 1))
         })
         .collect();
     for (number, call) in (0..).zip(calls) {
         assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), number + 1);
     }
-    alone.ended.await_that(|ended| ended.len() == 20);
+    manager.ended.await_value(|ended| ended.len() == 20);
 }
 
 #[test]
-fn the_main_thread_tells_servant_activators_too() {
+fn the_main_thread_calls_servant_activators() {
     let policies: [Policy; 3] = [ThreadPolicy::MainThreadModel.into(), SERVANT_MANAGER.into(), USER_ID.into()];
-    let stage = Stage::active(policies);
-    let alone = Alone::new(probe(&stage.orb).1);
-    stage.poa.set_servant_manager(ServantManager::Activator(Arc::clone(&alone) as _)).unwrap();
-    let (target, poa, orb) = (client(&stage.reference("any")), stage.poa.clone(), stage.orb.clone());
-    let told = Arc::clone(&alone);
+    let fixture = AdapterFixture::active(policies);
+    let manager = ExclusiveManager::new(probe(&fixture.orb).1);
+    fixture.poa.set_servant_manager(ServantManager::Activator(Arc::clone(&manager) as _)).unwrap();
+    let (target, poa, orb) = (client(&fixture.reference("any")), fixture.poa.clone(), fixture.orb.clone());
+    let recorder = Arc::clone(&manager);
     let finished = in_background(move || {
         target.ping().unwrap();
         poa.deactivate_object(&"any".into()).unwrap();
-        told.ended.await_that(|ended| ended.len() == 1);
+        recorder.ended.await_value(|ended| ended.len() == 1);
         target.ping().unwrap();
         orb.shutdown(false).unwrap();
     });
-    stage.orb.run();
+    fixture.orb.run();
     finished.recv_timeout(PATIENCE).unwrap();
-    assert_eq!(alone.ended.see(|ended| ended[0]), thread::current().id());
+    assert_eq!(manager.ended.see(|ended| ended[0]), thread::current().id());
 }

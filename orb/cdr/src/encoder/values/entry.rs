@@ -1,11 +1,11 @@
-//! Values whose type is forgotten: what can be done with one is said by functions that know it.
+//! Type-erased values, with a table of functions for each type.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use crate::{CdrError, Encoder};
 
-/// Who wants a value in one form, and takes it if it is offered.
+/// A request for a value in one form, fulfilled if the form is offered.
 #[derive(Debug)]
 pub struct Cast<'a>(&'a mut dyn Any);
 
@@ -22,32 +22,32 @@ impl Cast<'_> {
 
 pub(crate) type Shared = Arc<dyn Any + Send + Sync>;
 
-/// A value whose type is known only by itself: what a [`ValueFactory`](crate::ValueFactory) makes.
+/// A type-erased value, created by a [`ValueFactory`](crate::ValueFactory).
 #[derive(Clone)]
 pub struct Entry {
     pub(crate) value: Shared,
-    pub(crate) about: &'static About,
+    pub(crate) vtable: &'static EntryVtable,
 }
 
-/// What an [`Entry`] can do.
-pub(crate) struct About {
+/// The functions of an [`Entry`]'s type.
+pub(crate) struct EntryVtable {
     /// As [`ConcreteValue::IDS`](crate::ConcreteValue::IDS).
     pub(crate) ids: &'static [&'static str],
-    /// Whether its state is written in chunks even where it is not inside another value that is.
+    /// Whether its state is always in chunks, even outside chunked values.
     pub(crate) is_chunked: bool,
     pub(crate) cast: fn(&Shared, &mut Cast<'_>),
     pub(crate) encode: for<'a> fn(&'a (dyn Any + Send + Sync), &mut Encoder<'a>) -> Result<(), CdrError>,
 }
 
 impl Entry {
-    pub(crate) fn about(&self) -> &'static About {
-        self.about
+    pub(crate) fn vtable(&self) -> &'static EntryVtable {
+        self.vtable
     }
 
-    /// The value in one form, if it has it.
+    /// The value in one form, if it has that form.
     pub(crate) fn cast<T: ?Sized + 'static>(&self) -> Option<Arc<T>> {
         let mut wanted: Option<Arc<T>> = None;
-        (self.about.cast)(&self.value, &mut Cast(&mut wanted));
+        (self.vtable.cast)(&self.value, &mut Cast(&mut wanted));
         wanted
     }
 
@@ -57,12 +57,12 @@ impl Entry {
     }
 
     pub(crate) fn encode_state<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
-        (self.about.encode)(&*self.value, out)
+        (self.vtable.encode)(&*self.value, out)
     }
 }
 
 impl std::fmt::Debug for Entry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Entry({})", self.about.ids[0])
+        write!(f, "Entry({})", self.vtable.ids[0])
     }
 }

@@ -1,4 +1,4 @@
-//! Values without their types, there and back.
+//! Type-erased values, encoded and decoded.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ fn octets(values: &[Value<'_>]) -> Vec<u8> {
 }
 
 #[test]
-fn arguments_are_lent_where_they_were_read() {
+fn arguments_are_lent_from_the_message() {
     let (number, texts) = (7u16, vec!["a".to_owned(), "b".to_owned()]);
     let message = octets(&[
         Value::of(&number),
@@ -33,13 +33,13 @@ fn arguments_are_lent_where_they_were_read() {
     assert_eq!(kept, Ok(vec!["a".into(), "b".into(), "7 1.5".into()]));
     for len in 0..message.len() {
         let input = Decoder::new(&message[..len], Wire::default());
-        let refused = upcall(|_: &mut All<'_>| panic!("it was cut off"), |upcall| upcall.run(&input));
+        let refused = upcall(|_: &mut All<'_>| panic!("the input is truncated"), |upcall| upcall.run(&input));
         assert!(refused.is_err());
     }
 }
 
 #[test]
-fn there_is_room_for_arguments_of_any_size() {
+fn arguments_may_have_any_size() {
     fn sum<const N: usize>() {
         let numbers: [i64; N] = std::array::from_fn(|nth| nth as i64);
         let message = octets(&[Value::text("text"), Value::of(&numbers)]);
@@ -57,7 +57,7 @@ fn there_is_room_for_arguments_of_any_size() {
 }
 
 #[test]
-fn a_servant_that_panics_leaves_its_arguments_to_be_dropped() {
+fn arguments_are_dropped_after_a_panic_of_the_servant() {
     let message = octets(&[Value::text("text")]);
     let caught = std::panic::catch_unwind(|| {
         let input = Decoder::new(&message, Wire::default());
@@ -68,7 +68,7 @@ fn a_servant_that_panics_leaves_its_arguments_to_be_dropped() {
 }
 
 #[test]
-fn results_are_what_a_place_was_filled_with() {
+fn results_are_the_content_of_the_filled_place() {
     let message = octets(&[Value::text("text"), Value::of(&[1i32, 2])]);
     let received: Result<(String, [i32; 2]), CdrError> =
         receive(|place| place.fill(&mut Decoder::new(&message, Wire::default())));
@@ -84,7 +84,7 @@ fn results_are_what_a_place_was_filled_with() {
 }
 
 #[test]
-fn what_a_servant_returns_is_written_part_by_part() {
+fn results_of_a_servant_are_encoded_part_by_part() {
     let (one, both) = ("one".to_owned(), (7u16, "two".to_owned()));
     assert_eq!(octets(&[Value::returned(&())]), []);
     assert_eq!(octets(&[Value::returned(&one)]), octets(&[Value::of(&one)]));
@@ -92,7 +92,7 @@ fn what_a_servant_returns_is_written_part_by_part() {
 }
 
 #[test]
-fn what_is_held_is_dropped_once() {
+fn a_held_value_is_dropped_once() {
     let counted = std::rc::Rc::new(());
     let held = Held::new(Some(counted.clone()));
     assert!(held.is_some());

@@ -14,7 +14,7 @@ use crate::{
     },
     connection_contexts::ConnectionContexts,
     destination::Destination,
-    diagnostics::WatchedCall,
+    diagnostics::{CallObserver, WatchedCall},
     invocation::{ProfileSelector, ReplyAction, joined, mistaken},
     scratch,
 };

@@ -172,7 +172,7 @@ impl ClientConnection {
 
     /// What a message is cut into, if it is.
     fn fragments(&self, message: &Encoder<'_>) -> Option<Fragments> {
-        if cfg!(feature = "fragments") && message.position() > self.fragment_size {
+        if message.position() > self.fragment_size {
             return Fragments::of(message, self.fragment_size);
         }
         None
@@ -315,7 +315,7 @@ impl ClientConnection {
         let queued = std::mem::take(&mut *self.async_writes.write_queue.lock());
         let unwritten: Vec<UnsentMessage> = writer.rest.take().into_iter().chain(queued.messages).collect();
         drop(writer);
-        #[cfg(feature = "batching")]
+        #[cfg(feature = "asynchronous")]
         unwritten.iter().for_each(|message| self.record_lost(message));
         let taken = unwritten.iter().filter(|message| message.is_whole() && message.kind == UnsentKind::OneWay);
         taken.for_each(|message| self.acknowledge(message.request_id));

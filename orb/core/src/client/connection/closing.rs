@@ -14,7 +14,6 @@ use crate::statistics::Event;
 impl ClientConnection {
     /// Nothing more will come: all who wait learn why.
     pub(super) fn close(&self, failure: CallFailure) -> CallFailure {
-        #[cfg(feature = "diagnostics")]
         tracing::debug!(peer = %self.peer, reason = %failure.exception, "a connection has ended");
         self.count_end(if failure.may_repeat() { Event::ClientClosedByPeer } else { Event::ClientClosedForFault });
         self.retire();
@@ -32,7 +31,7 @@ impl ClientConnection {
 
     /// Counts the connection as closed for this reason, unless its end was counted before.
     pub(crate) fn count_end(&self, reason: Event) {
-        if cfg!(feature = "statistics") && !self.is_end_counted.swap(true, Ordering::Relaxed) {
+        if !self.is_end_counted.swap(true, Ordering::Relaxed) {
             self.statistics.note(reason);
         }
     }
@@ -47,9 +46,8 @@ impl ClientConnection {
     }
 
     /// Nobody uses it, or will: the peer is told that no more requests come (CORBA 3.3 Part 2, 9.4.7).
-    #[cfg(feature = "caching")]
     pub(crate) fn part(&self) {
-        #[cfg(feature = "batching")]
+        #[cfg(feature = "asynchronous")]
         self.flush_at_the_end();
         let Some(writer) = self.writer.try_lock() else { return };
         if self.is_retired() || writer.is_cut || writer.rest.is_some() {

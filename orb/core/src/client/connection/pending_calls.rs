@@ -58,7 +58,6 @@ pub(crate) trait ReplyReceiver: Send + Sync + fmt::Debug {
     fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>);
 
     /// One that was in use is so no longer.
-    #[cfg(feature = "caching")]
     fn freed(self: Arc<Self>) {
         self.opened(Ok(()));
     }
@@ -83,7 +82,6 @@ impl ReplyReceiverHandle {
         match self.0 {}
     }
 
-    #[cfg(feature = "caching")]
     pub(crate) fn freed(self) {
         match self.0 {}
     }

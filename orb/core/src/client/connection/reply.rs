@@ -59,7 +59,6 @@ impl CallFailure {
 
 impl Reply {
     /// What it says of its request, if that was one.
-    #[cfg(any(feature = "asynchronous", feature = "diagnostics"))]
     pub(crate) fn status(&self) -> Option<ReplyStatus> {
         match self.kind {
             ReplyKind::Reply(status) => Some(status),

@@ -26,7 +26,6 @@ pub(crate) enum RequestLoss {
     /// Anything else that happens once all of it was written: the end of the connection, a reply that cannot be read, a time-out.
     InDoubt,
     /// It is none: no connection may be opened for it, but there is one by now that it can share. It begins anew, and nobody is told.
-    #[cfg(feature = "caching")]
     Superseded,
     /// Nothing was even tried on a connection: there is none, or it has as much to do as it may have. What is known is what its
     /// exception says; other addresses are asked.
@@ -50,7 +49,6 @@ impl RequestLoss {
             Self::NotWritten | Self::GivenUp | Self::CutOff | Self::ClosedInOrder => (Some(No), true),
             Self::Rejected | Self::LateToBeSent => (Some(No), false),
             Self::Explained | Self::InDoubt => (Some(Maybe), false),
-            #[cfg(feature = "caching")]
             Self::Superseded => (None, false),
             Self::Other => (None, false),
         };
@@ -83,7 +81,6 @@ mod tests {
         RequestLoss::Explained,
         RequestLoss::LateToBeSent,
         RequestLoss::InDoubt,
-        #[cfg(feature = "caching")]
         RequestLoss::Superseded,
         RequestLoss::Other,
     ];
@@ -111,7 +108,6 @@ mod tests {
                 | RequestLoss::Rejected
                 | RequestLoss::LateToBeSent => CompletionStatus::No,
                 RequestLoss::Explained | RequestLoss::InDoubt => CompletionStatus::Maybe,
-                #[cfg(feature = "caching")]
                 RequestLoss::Superseded => CompletionStatus::Yes,
                 RequestLoss::Other => CompletionStatus::Yes,
             };

@@ -7,7 +7,7 @@ use spandrel_giop::{CompletionStatus, Fragments, SystemException, minor};
 use spandrel_sync::MutexGuard;
 use spandrel_transport::{Deadline, Transport, is_timeout, send_message, send_slices};
 
-#[cfg(feature = "batching")]
+#[cfg(feature = "asynchronous")]
 use super::batch;
 use super::{CallFailure, ClientConnection, HINT, Reply, RequestLoss, UnsentMessage};
 
@@ -20,7 +20,7 @@ pub(super) struct Writer {
     pub(super) is_cut: bool,
     /// A message that an asynchronous call could not write to its end without waiting: comes before all others.
     pub(super) rest: Option<UnsentMessage>,
-    #[cfg(feature = "batching")]
+    #[cfg(feature = "asynchronous")]
     pub(super) batching: batch::Batching,
 }
 
@@ -64,7 +64,7 @@ impl ClientConnection {
             armed
         };
         let before = match rest {
-            #[cfg(feature = "batching")]
+            #[cfg(feature = "asynchronous")]
             Some(batch) if batch.is_batch() && message.position() <= self.fragment_size => {
                 let sent = self.send_after_batch((rest, &mut writer.batching), message, &mut arm);
                 return sent.inspect_err(|_| *is_cut = true);
@@ -72,7 +72,12 @@ impl ClientConnection {
             Some(rest) => self.finish_rest(rest, &mut arm),
             None => Ok(()),
         };
-        let sent = before.and_then(|()| send_fragmented(&*self.transport, message, self.fragment_size, arm));
+        let sent = before.and_then(|()| match self.send_fragmented {
+            Some(send_fragmented) if message.position() > self.fragment_size => {
+                send_fragmented(&*self.transport, message, self.fragment_size, &mut arm)
+            }
+            _ => send_message(&*self.transport, message, arm),
+        });
         sent.inspect_err(|_| *is_cut = has_begun)
     }
 
@@ -163,18 +168,20 @@ pub(super) fn is_local_failure(error: &io::Error) -> bool {
     is_timeout(error) || error.kind() == io::ErrorKind::NotConnected
 }
 
-/// Writes a whole message, in fragments if it is longer than `limit`. `before` runs before each call of the transport.
-fn send_fragmented(
+/// [`send_fragmented`], for settings that may leave it out.
+pub(crate) type SendFragmented =
+    fn(&dyn Transport, &Encoder<'_>, usize, &mut dyn FnMut() -> io::Result<()>) -> io::Result<()>;
+
+/// Writes a message that is longer than `limit` in fragments, or whole if it cannot be cut. `before` runs before each call of the
+/// transport.
+pub(crate) fn send_fragmented(
     transport: &dyn Transport,
     message: &Encoder<'_>,
     limit: usize,
-    mut before: impl FnMut() -> io::Result<()>,
+    before: &mut dyn FnMut() -> io::Result<()>,
 ) -> io::Result<()> {
-    if cfg!(feature = "fragments")
-        && message.position() > limit
-        && let Some(fragments) = Fragments::of(message, limit)
-    {
-        return send_slices(transport, &mut fragments.slices(message), &mut before);
+    match Fragments::of(message, limit) {
+        Some(fragments) => send_slices(transport, &mut fragments.slices(message), before),
+        None => send_message(transport, message, before),
     }
-    send_message(transport, message, before)
 }

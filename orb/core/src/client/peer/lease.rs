@@ -43,9 +43,10 @@ impl<P: Deref<Target = Peer>> Deref for Lease<P> {
 impl<P: Deref<Target = Peer>> Drop for Lease<P> {
     fn drop(&mut self) {
         self.peer.pool.lock().release(&self.connection);
-        #[cfg(feature = "caching")]
-        if self.peer.cache.is_watched() {
-            self.peer.note_release(&self.connection);
+        if self.peer.cache.is_watched()
+            && let Some(limits) = self.peer.settings.limits
+        {
+            (limits.note_release)(&self.peer, &self.connection);
         }
     }
 }

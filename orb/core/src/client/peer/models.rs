@@ -16,11 +16,12 @@ const LIMIT: usize = 2;
 
 fn peer() -> Arc<Peer> {
     let settings = ClientSettings {
-        #[cfg(feature = "datagrams")]
+        #[cfg(feature = "server")]
         sends_datagrams: false,
         connections_per_peer: LIMIT,
         max_pending: 16,
         max_unsent: 1 << 20,
+        limits: Some(&CONNECTION_LIMITS),
         cache: CacheSettings::default(),
         connect_timeout: None,
         max_message: 1 << 16,
@@ -184,7 +185,6 @@ fn every_parked_call_is_resumed() {
     });
 }
 
-#[cfg(feature = "caching")]
 mod caching {
     use super::*;
     use crate::client::Purging;
@@ -205,7 +205,7 @@ mod caching {
 
     /// A call on a connection that takes the place of others, or waits for one.
     fn counted(peer: &Arc<Peer>) {
-        let open = || peer.cache.reserve(&**peer, None).map(|slot| connection(false).with_slot(slot));
+        let open = || peer.cache.reserve(&**peer, None).map(|slot| connection(false).with_slot(Some(slot)));
         let lease = peer.lease_or(None, open).unwrap_or_else(|failure| panic!("{}", failure.exception));
         assert!(!lease.is_retired(), "it is nobody else's to close");
         call(&lease);

@@ -1,7 +1,6 @@
 //! The connections that are open to one peer, and who waits for them.
 
 use spandrel_sync::Arc;
-#[cfg(feature = "caching")]
 use spandrel_sync::time::Instant;
 
 use crate::client::{CallFailure, ClientConnection, ReplyReceiverHandle, connection_cache::PurgingMarks};
@@ -19,7 +18,6 @@ pub(super) struct Pool {
     /// There was a connection before.
     pub(super) was_open: bool,
     /// A peer that refused is left alone until then, and how long that was.
-    #[cfg(feature = "caching")]
     pub(super) backoff: Option<(Instant, std::time::Duration)>,
 }
 
@@ -56,7 +54,6 @@ impl Pool {
     }
 
     /// Whether there is one that this thread may share.
-    #[cfg(feature = "caching")]
     pub(super) fn has_free(&self) -> bool {
         self.connections.iter().any(|pooled| !pooled.connection.is_retired() && is_free(&pooled.connection))
     }
@@ -87,7 +84,6 @@ impl Pool {
     }
 }
 
-#[cfg(feature = "caching")]
 impl Pooled {
     /// Whether it could be closed, and no call would notice.
     pub(super) fn is_idle(&self) -> bool {

@@ -1,14 +1,43 @@
-//! Connections that nobody uses: which of a peer's go, to make room or because they have been idle for long.
+//! Idle connections: the ones of a peer that are closed, to make room or because they have been idle for long.
 //!
-//! When one has to go is for the [cache](crate::client::Cache) to say.
+//! The [cache](crate::client::ConnectionCache) decides when one is closed.
+
+use std::time::Duration;
 
 use spandrel_sync::{Arc, atomic::Ordering};
 
-use super::{ClientConnection, Peer, pool::Pooled};
+use super::{CallFailure, ClientConnection, ConnectionCache, Peer, pool::Pooled};
 use crate::{
-    client::{ConnectionSharing, Purging, connection_cache::CachedConnections},
+    client::{ConnectionSharing, ConnectionSlot, Purging, connection_cache::CachedConnections},
     statistics::Event,
 };
+
+/// The limits on an ORB's connections to servers: their number, their idle time, and calls that wait for one. These are functions, so
+/// that a program without such limits does not contain them.
+pub(crate) struct ConnectionLimits {
+    /// Has the cache count the connections of a new peer.
+    pub(in crate::client) join: fn(&ConnectionCache, &Arc<Peer>),
+    /// Waits until one more connection may be opened to a peer.
+    pub(super) reserve: fn(&Peer, Option<Duration>) -> Result<ConnectionSlot, CallFailure>,
+    /// Closes an idle connection of any peer; false if there is none.
+    pub(super) purge: fn(&ConnectionCache) -> bool,
+    /// A connection was given back while calls wait for one.
+    pub(super) note_release: fn(&Peer, &Arc<ClientConnection>),
+}
+
+/// The limits of [`CacheSettings`](crate::client::CacheSettings).
+pub(crate) static CONNECTION_LIMITS: ConnectionLimits = ConnectionLimits {
+    join: ConnectionCache::join,
+    reserve: |peer, timeout| peer.cache.reserve(peer, timeout),
+    purge: ConnectionCache::purge,
+    note_release: Peer::note_release,
+};
+
+impl std::fmt::Debug for ConnectionLimits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConnectionLimits").finish_non_exhaustive()
+    }
+}
 
 impl CachedConnections for Peer {
     fn can_share(&self) -> bool {
@@ -60,7 +89,7 @@ impl Peer {
 
     /// A connection was given back while somebody wants to know of that.
     #[cold]
-    pub(super) fn note_release(&self, connection: &Arc<ClientConnection>) {
+    fn note_release(&self, connection: &Arc<ClientConnection>) {
         let mut pool = self.pool.lock();
         let now = self.cache.tick();
         let pooled = pool.connections.iter_mut().find(|pooled| Arc::ptr_eq(&pooled.connection, connection));

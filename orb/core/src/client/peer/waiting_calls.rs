@@ -2,14 +2,11 @@
 
 use std::{io, time::Duration};
 
-#[cfg(feature = "caching")]
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-#[cfg(feature = "caching")]
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, MutexGuard};
 
 use super::{CallFailure, ClientConnection, Deadline, Peer, Pool, is_free};
-#[cfg(feature = "caching")]
 use crate::client::ConnectionSharing;
 
 /// What there is for a call.
@@ -41,11 +38,12 @@ impl Peer {
                 return (pool, LeaseChoice::Take(connection));
             }
         }
-        #[cfg(feature = "caching")]
         if shares && self.cache.is_full() && pool.open() > 0 {
             // Rather is one shared than another one waited for.
             drop(pool);
-            self.cache.purge();
+            if let Some(limits) = self.settings.limits {
+                (limits.purge)(&self.cache);
+            }
             pool = self.pool.lock();
             if self.cache.is_full()
                 && let Some(connection) = pool.least_used(suits)
@@ -60,7 +58,6 @@ impl Peer {
 
     /// How many connections there may be, and whether calls share them then.
     fn limit(&self) -> (usize, bool) {
-        #[cfg(feature = "caching")]
         match self.cache.settings().sharing {
             ConnectionSharing::Exclusive => return (self.settings.connections_per_peer, false),
             ConnectionSharing::Multiplexed => return (1, true),
@@ -104,7 +101,6 @@ impl Peer {
     /// # Errors
     /// If the peer refused a short time ago, and is left alone now.
     pub(super) fn begin_opening(&self, pool: &mut Pool) -> Result<(), CallFailure> {
-        #[cfg(feature = "caching")]
         if let (Some((until, _)), Some((_, refused))) = (pool.backoff, &pool.refused) {
             let left = until.saturating_duration_since(Instant::now());
             if !left.is_zero() {
@@ -116,7 +112,6 @@ impl Peer {
     }
 
     fn none_came_free(&self) -> CallFailure {
-        #[cfg(feature = "caching")]
         if let (limit, false) = self.limit() {
             let detail = || {
                 let address = &self.address;
@@ -131,7 +126,6 @@ impl Peer {
     }
 }
 
-#[cfg(feature = "caching")]
 impl Peer {
     fn is_left_alone(&self, left: Duration, refused: &CallFailure) -> CallFailure {
         let detail = || {

@@ -257,7 +257,7 @@ impl Callbacks {
     }
 
     fn code_sets(&self) -> TransmissionCodeSets {
-        self.code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNSAID)
+        self.code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNNEGOTIATED)
     }
 
     fn wire(&self, version: GiopVersion) -> Wire {

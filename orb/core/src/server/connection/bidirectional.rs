@@ -11,7 +11,7 @@ use spandrel_transport::ReadError;
 
 use super::{LongUpcall, NextRead, SEATED, ServerConnection};
 use crate::{
-    client::{AdoptedReader, ClientConnection},
+    client::{AdoptedReader, ClientConnection, send_fragmented},
     server::nesting,
     task::Task,
 };
@@ -54,7 +54,7 @@ impl ServerConnection {
             let adopted_reader: Weak<dyn AdoptedReader> = self.me.clone();
             let (peer, statistics) = (self.link.from().clone(), self.orb.statistics().clone());
             let adopted = ClientConnection::adopted(Arc::new(peer), Arc::clone(transport), adopted_reader, statistics);
-            Arc::new(adopted.with_fragments_of(self.settings.fragment_size))
+            Arc::new(adopted.with_fragments_of(Some((self.settings.fragment_size, send_fragmented))))
         })
     }
 

@@ -8,7 +8,6 @@ use crate::{cancellation::CancellationSource, server::origin::RequestKey};
 
 impl ServerConnection {
     /// How many requests will be answered later.
-    #[cfg(feature = "diagnostics")]
     pub(in crate::server) fn deferred(&self) -> usize {
         self.requests.lock().deferred.len()
     }

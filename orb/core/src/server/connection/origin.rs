@@ -5,7 +5,6 @@ use spandrel_giop::{Message, SystemException};
 use spandrel_sync::{Arc, time::Instant};
 
 use super::ServerConnection;
-#[cfg(feature = "diagnostics")]
 use crate::diagnostics::ConnectionMetrics;
 use crate::{
     Orb,
@@ -39,7 +38,6 @@ impl RequestOrigin for ServerConnection {
         Self::prediction(self)
     }
 
-    #[cfg(feature = "diagnostics")]
     fn metrics(&self) -> Option<&ConnectionMetrics> {
         Some(Self::metrics(self))
     }

@@ -163,8 +163,8 @@ impl ServerConnection {
         }
         if !has_input && self.can_await_input() {
             // Nothing is looked at beyond a message that is for another reader.
-            let has_found = self.reader.try_lock().is_some_and(|reader| reader.has_found());
-            return if has_found { LongUpcallAction::Settled } else { LongUpcallAction::AwaitsInput };
+            let has_pending_result = self.reader.try_lock().is_some_and(|reader| reader.has_pending_result());
+            return if has_pending_result { LongUpcallAction::Settled } else { LongUpcallAction::AwaitsInput };
         }
         self.listen(turn);
         LongUpcallAction::Listened

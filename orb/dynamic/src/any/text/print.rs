@@ -1,4 +1,4 @@
-//! From values to text.
+//! Printing of values.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,7 +16,7 @@ use super::super::{
     members::members_of,
 };
 
-/// As [`DynAny::from_text`] reads it.
+/// The text that [`DynAny::from_text`] parses.
 impl fmt::Display for DynAny {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let linked: HashSet<ValueId> = self.links().into_iter().collect();
@@ -26,7 +26,7 @@ impl fmt::Display for DynAny {
 }
 
 struct Printer {
-    /// The numbers of values that are met several times.
+    /// The numbers of values that occur several times.
     numbers: HashMap<ValueId, usize>,
 }
 

@@ -1,4 +1,4 @@
-//! From text to values.
+//! Parsing of values.
 
 use std::{collections::HashMap, str::FromStr};
 
@@ -7,7 +7,7 @@ use spandrel_cdr::{Any, Char, Ior, Label, LongDouble, TcKind, TypeCode, ValueMod
 use super::{
     super::{
         DynAny, DynAnyError,
-        discriminator::{discriminator_with, label_of, unclaimed},
+        discriminator::{discriminator_with, label_of, value_without_member},
         dyn_any::Value,
         graph::{Link, State, ValueId},
         leaf::Leaf,
@@ -18,22 +18,22 @@ use super::{
 };
 use crate::ValueTypes;
 
-/// Why a text is no value of the type that was wanted.
+/// The reason for which a text is not a value of the type.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{message}, at character {}", .at + 1)]
 pub struct TextError {
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// Where: in octets from the start.
+    /// Its position: in octets from the start.
     pub at: usize,
 }
 
-/// What URLs lead to.
+/// Resolves URLs.
 type Resolve<'r> = &'r dyn Fn(&str) -> Result<Ior, String>;
 
 impl DynAny {
-    /// Reads a value of this type from a text: much as in JSON, with the names that the IDL has. A string that is the whole value
-    /// may stand without quotes.
+    /// Parses a value of this type from text: similar to JSON, with the IDL's names. A string that is the
+    /// whole value needs no quotes.
     ///
     /// ```
     /// use spandrel_cdr::TypeCode;
@@ -47,15 +47,15 @@ impl DynAny {
     /// ```
     ///
     /// # Errors
-    /// A text that is no value of the type; references other than `null`, and values of derived types, which
-    /// [`from_text_with`](Self::from_text_with) reads.
+    /// Text that is not a value of the type; references other than `null`, and values of derived types, for
+    /// which [`from_text_with`](Self::from_text_with) is needed.
     pub fn from_text(of: &TypeCode, text: &str) -> Result<Self, TextError> {
-        let unresolved = |_: &str| Err("there is nobody here to resolve references".to_owned());
+        let unresolved = |_: &str| Err("references cannot be resolved without an ORB".to_owned());
         Self::from_text_with(of, text, &ValueTypes::new(), &unresolved)
     }
 
-    /// As [`DynAny::from_text`]; `value_types` are those that a value may be of where a base is declared, and `resolve` says what
-    /// references in text form lead to.
+    /// As [`DynAny::from_text`]. `value_types` are the permitted types of values where a base is declared,
+    /// and `resolve` converts references in text form.
     ///
     /// ```
     /// use spandrel_cdr::{TypeCode, ValueModifier, Visibility};
@@ -74,7 +74,7 @@ impl DynAny {
     /// ```
     ///
     /// # Errors
-    /// A text that is no value of the type; those of `resolve`.
+    /// Text that is not a value of the type; the errors of `resolve`.
     pub fn from_text_with(
         of: &TypeCode,
         text: &str,
@@ -104,7 +104,7 @@ struct Reader<'t, 'r> {
     numbered: HashMap<u32, Link>,
 }
 
-/// The labels that may stand before the members of a value.
+/// The labels that may precede the members of a value.
 #[derive(Default)]
 struct ValueHead {
     of: Option<TypeCode>,
@@ -112,11 +112,11 @@ struct ValueHead {
     repeats: Option<Link>,
 }
 
-/// A value whose members, or what its box holds, come next.
-enum BegunValue {
-    /// One of which nothing more comes.
-    Whole(Value),
-    /// The content of a box, alone.
+/// The beginning of a value before its members, or the content of its box.
+enum ParsedStart {
+    /// A complete value.
+    Complete(Value),
+    /// A box without a head: the content follows alone.
     Bare {
         of: TypeCode,
         id: ValueId,
@@ -136,7 +136,7 @@ impl Reader<'_, '_> {
         Ok(DynAny::made_of(of, value?))
     }
 
-    // What calls itself has little in its own frame: values nest to a depth of hundreds.
+    // A recursive function with a small frame: values nest to a depth of hundreds.
     fn of_type(&mut self, of: &TypeCode) -> Result<Value, TextError> {
         let of = of.without_aliases();
         match of.kind() {
@@ -164,7 +164,7 @@ impl Reader<'_, '_> {
     }
 
     fn refused(&self, error: &DynAnyError) -> TextError {
-        self.scanner.wrong(error.to_string())
+        self.scanner.error_here(error.to_string())
     }
 
     fn texts(&self, of: &TypeCode, text: String) -> Result<DynAny, TextError> {
@@ -180,9 +180,9 @@ impl Reader<'_, '_> {
     /// A value of a value type.
     fn value_type(&mut self, declared: &TypeCode) -> Result<Value, TextError> {
         let (of, id, is_bare) = match self.begin_value(declared)? {
-            BegunValue::Whole(value) => return Ok(value),
-            BegunValue::Bare { of, id } => (of, id, true),
-            BegunValue::Braced { of, id } => (of, id, false),
+            ParsedStart::Complete(value) => return Ok(value),
+            ParsedStart::Bare { of, id } => (of, id, true),
+            ParsedStart::Braced { of, id } => (of, id, false),
         };
         self.meter.enter_value().map_err(|error| self.refused(&error))?;
         let parts = match of.kind() {
@@ -193,48 +193,48 @@ impl Reader<'_, '_> {
         Ok(Value::State(State { id, of, parts: parts? }))
     }
 
-    /// Reads up to the members of a value, or what its box holds.
-    fn begin_value(&mut self, declared: &TypeCode) -> Result<BegunValue, TextError> {
+    /// Parses up to the members of a value, or the content of its box.
+    fn begin_value(&mut self, declared: &TypeCode) -> Result<ParsedStart, TextError> {
         if self.null() {
-            return Ok(BegunValue::Whole(Value::Nothing));
+            return Ok(ParsedStart::Complete(Value::Nothing));
         }
         if declared.kind() == TcKind::AbstractInterface && self.scanner.peek() != Some('{') {
-            return self.reference().map(|object| BegunValue::Whole(Value::Leaf(Leaf::Reference(object))));
+            return self.reference().map(|object| ParsedStart::Complete(Value::Leaf(Leaf::Reference(object))));
         }
         let (before, id) = (self.scanner.at, ValueId::new());
         let head = if self.scanner.eat('{') { self.value_head(declared)? } else { None };
         let head = match head {
             Some(head) => head,
-            // Without a head, what a box holds stands for the box.
+            // Without a head, the content stands for the box.
             None if declared.kind() == TcKind::ValueBox => {
                 self.scanner.at = before;
-                return Ok(BegunValue::Bare { of: declared.clone(), id });
+                return Ok(ParsedStart::Bare { of: declared.clone(), id });
             }
-            None if self.scanner.at == before => return Err(self.scanner.wrong("expected `{`")),
+            None if self.scanner.at == before => return Err(self.scanner.error_here("expected `{`")),
             None => ValueHead::default(),
         };
         if let Some(link) = head.repeats {
             self.scanner.expect('}')?;
-            return Ok(BegunValue::Whole(Value::Link(link)));
+            return Ok(ParsedStart::Complete(Value::Link(link)));
         }
         let of = match head.of {
             Some(of) => of,
             None if is_unspecific(declared) => {
                 return Err(self
                     .scanner
-                    .wrong(format!("`_type` has to say of which type the `{}` is", id_of(declared))));
+                    .error_here(format!("`_type` is needed for the type of the `{}`", id_of(declared))));
             }
             None => declared.clone(),
         };
         if let Some(number) = head.number
             && self.numbered.insert(number, Link { id, of: of.clone() }).is_some()
         {
-            return Err(self.scanner.wrong(format!("`_id: {number}` stands here twice")));
+            return Err(self.scanner.error_here(format!("`_id: {number}` occurs twice")));
         }
-        Ok(BegunValue::Braced { of, id })
+        Ok(ParsedStart::Braced { of, id })
     }
 
-    /// The names with an underscore that begin a value; nothing if there are none.
+    /// The names with a leading underscore that begin a value; `None` without them.
     fn value_head(&mut self, declared: &TypeCode) -> Result<Option<ValueHead>, TextError> {
         let mut head = None;
         loop {
@@ -261,39 +261,41 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A type that values which are declared to be of another may have.
+    /// The type named by `_type`, which must be permitted for the declared type.
     fn named_type(&mut self, declared: &TypeCode) -> Result<TypeCode, TextError> {
         let id = match self.scanner.peek() {
             Some('"') => self.scanner.string()?,
             _ => self.scanner.word()?.to_owned(),
         };
         let known = if declared.id() == Ok(&*id) { Some(declared) } else { self.value_types.get(&id) };
-        let of = known.ok_or_else(|| self.scanner.wrong(format!("the value type `{id}` is not known")))?;
+        let of = known.ok_or_else(|| self.scanner.error_here(format!("unknown value type `{id}`")))?;
         if !of.derives_from(declared) {
-            return Err(self.scanner.wrong(format!("`{id}` does not derive from `{}`", id_of(declared))));
+            return Err(self.scanner.error_here(format!("`{id}` does not derive from `{}`", id_of(declared))));
         }
         Ok(of.without_aliases())
     }
 
-    /// A value with a number, which is met again.
+    /// The target of `_ref`.
     fn numbered(&mut self, declared: &TypeCode) -> Result<Link, TextError> {
         let number: u32 = self.integer()?;
         let link = self.numbered.get(&number);
-        let link = link.ok_or_else(|| self.scanner.wrong(format!("no value before this one has `_id: {number}`")))?;
+        let link = link.ok_or_else(|| self.scanner.error_here(format!("no earlier value has `_id: {number}`")))?;
         if !link.of.derives_from(declared) {
-            return Err(self.scanner.wrong(format!("the value with `_id: {number}` is no `{}`", id_of(declared))));
+            return Err(self
+                .scanner
+                .error_here(format!("the value with `_id: {number}` is not a `{}`", id_of(declared))));
         }
         Ok(link.clone())
     }
 
-    /// The content of a box, with the brace behind it unless it stands there alone.
+    /// The content of a box, with the closing brace unless it stands alone.
     fn boxed(&mut self, of: &TypeCode, is_bare: bool) -> Result<Vec<DynAny>, TextError> {
-        let content = of.content_type().map_err(|error| self.scanner.wrong(error.to_string()))?;
+        let content = of.content_type().map_err(|error| self.scanner.error_here(error.to_string()))?;
         if is_bare {
             return Ok(vec![self.value(&content)?]);
         }
         if self.scanner.key()? != "_value" {
-            return Err(self.scanner.wrong("expected `_value`, what the box holds"));
+            return Err(self.scanner.error_here("expected `_value`, the content of the box"));
         }
         let content = self.value(&content)?;
         self.between('}')?;
@@ -315,36 +317,37 @@ impl Reader<'_, '_> {
             self.between('}')?;
         }
         let parts = found.into_iter().zip(&members).map(|(value, (name, _))| {
-            value.ok_or_else(|| self.scanner.wrong(format!("the member `{name}` is missing")))
+            value.ok_or_else(|| self.scanner.error_here(format!("the member `{name}` is missing")))
         });
         parts.collect()
     }
 
-    /// Reads the name of a member that was not found before.
+    /// Parses the name of a member that has not occurred yet.
     fn member(&mut self, members: &[(String, TypeCode)], found: &[Option<DynAny>]) -> Result<usize, TextError> {
         let key = self.scanner.key()?;
         let place = members.iter().position(|(name, _)| *name == key);
         match place {
-            None => Err(self.scanner.wrong(format!("there is no member `{key}`"))),
+            None => Err(self.scanner.error_here(format!("unknown member `{key}`"))),
             Some(place) if found[place].is_some() => {
-                Err(self.scanner.wrong(format!("the member `{key}` stands here twice")))
+                Err(self.scanner.error_here(format!("the member `{key}` occurs twice")))
             }
             Some(place) => Ok(place),
         }
     }
 
-    /// A comma, unless the end comes next.
+    /// Parses a comma, unless the end comes next.
     fn between(&mut self, end: char) -> Result<(), TextError> {
         if self.scanner.eat(',') || self.scanner.peek() == Some(end) {
             return Ok(());
         }
-        Err(self.scanner.wrong(format!("expected `,` or `{end}`")))
+        Err(self.scanner.error_here(format!("expected `,` or `{end}`")))
     }
 
     fn elements(&mut self, of: &TypeCode) -> Result<Value, TextError> {
-        let wrong = |error: spandrel_cdr::TypeCodeError, scanner: &Scanner<'_>| scanner.wrong(error.to_string());
-        let element = of.content_type().map_err(|error| wrong(error, &self.scanner))?;
-        let bound = of.length().map_err(|error| wrong(error, &self.scanner))? as usize;
+        let error_here =
+            |error: spandrel_cdr::TypeCodeError, scanner: &Scanner<'_>| scanner.error_here(error.to_string());
+        let element = of.content_type().map_err(|error| error_here(error, &self.scanner))?;
+        let bound = of.length().map_err(|error| error_here(error, &self.scanner))? as usize;
         let mut parts = Vec::new();
         self.scanner.expect('[')?;
         while !self.scanner.eat(']') {
@@ -358,12 +361,12 @@ impl Reader<'_, '_> {
         if fits {
             Ok(Value::Parts(parts))
         } else {
-            Err(self.scanner.wrong(format!("`{of}` has not {} elements", parts.len())))
+            Err(self.scanner.error_here(format!("`{of}` cannot have {} elements", parts.len())))
         }
     }
 
     fn union(&mut self, of: &TypeCode) -> Result<Value, TextError> {
-        let of_discriminator = of.discriminator_type().map_err(|error| self.scanner.wrong(error.to_string()))?;
+        let of_discriminator = of.discriminator_type().map_err(|error| self.scanner.error_here(error.to_string()))?;
         self.scanner.expect('{')?;
         let (mut discriminator, mut member) = (None, None);
         while !self.scanner.eat('}') {
@@ -373,8 +376,8 @@ impl Reader<'_, '_> {
             } else {
                 let named = |index: &usize| of.member_name(*index).is_ok_and(|name| name == key);
                 let place = (0..of.member_count().unwrap_or(0)).find(named).filter(|_| member.is_none());
-                let place = place.ok_or_else(|| self.scanner.wrong(format!("there is no member `{key}`")))?;
-                let of_member = of.member_type(place).map_err(|error| self.scanner.wrong(error.to_string()))?;
+                let place = place.ok_or_else(|| self.scanner.error_here(format!("unknown member `{key}`")))?;
+                let of_member = of.member_type(place).map_err(|error| self.scanner.error_here(error.to_string()))?;
                 member = Some((key, place, self.value(&of_member)?));
             }
             self.between('}')?;
@@ -382,7 +385,7 @@ impl Reader<'_, '_> {
         self.selected(of, &of_discriminator, discriminator, member).map(Value::Parts)
     }
 
-    /// The discriminator and its member, which belong together.
+    /// The consistent pair of discriminator and member.
     fn selected(
         &self,
         of: &TypeCode,
@@ -396,23 +399,26 @@ impl Reader<'_, '_> {
             (None, Some((_, place, _))) => {
                 let label = match of.member_label(*place) {
                     Ok(Label::Value(label)) => Some(label),
-                    _ => unclaimed(of).map_err(refused)?,
+                    _ => value_without_member(of).map_err(refused)?,
                 };
-                let label = label.ok_or_else(|| self.scanner.wrong("no discriminator is left for this member"))?;
+                let label =
+                    label.ok_or_else(|| self.scanner.error_here("no discriminator value selects this member"))?;
                 discriminator_with(of_discriminator, label).map_err(refused)?
             }
-            (None, None) => return Err(self.scanner.wrong("a union has a member, or `_d`")),
+            (None, None) => return Err(self.scanner.error_here("a union needs a member, or `_d`")),
         };
         let label = label_of(&discriminator).map_err(refused)?;
         let name = |index: usize| of.member_name(index).unwrap_or_default();
-        let selected = of.selected_member(label).map_err(|error| self.scanner.wrong(error.to_string()))?;
+        let selected = of.selected_member(label).map_err(|error| self.scanner.error_here(error.to_string()))?;
         match (selected, member) {
             (None, None) => Ok(vec![discriminator]),
             (Some(index), Some((key, _, value))) if name(index) == key => Ok(vec![discriminator, value]),
             (Some(index), _) => {
-                Err(self.scanner.wrong(format!("the discriminator wants the member `{}`", name(index))))
+                Err(self.scanner.error_here(format!("the discriminator selects the member `{}`", name(index))))
             }
-            (None, Some((key, ..))) => Err(self.scanner.wrong(format!("the discriminator does not select `{key}`"))),
+            (None, Some((key, ..))) => {
+                Err(self.scanner.error_here(format!("the discriminator does not select `{key}`")))
+            }
         }
     }
 
@@ -428,11 +434,12 @@ impl Reader<'_, '_> {
             TcKind::ULongLong => Leaf::ULongLong(self.integer()?),
             TcKind::Float => Leaf::Float(self.float("float")?),
             TcKind::Double => Leaf::Double(self.float("double")?),
-            // They are read as `double`.
+            // Parsed as `double`.
             TcKind::LongDouble => Leaf::LongDouble(LongDouble::from(self.float::<f64>("double")?)),
             TcKind::Char => {
                 let code = u32::from(self.character()?);
-                let code = u8::try_from(code).map_err(|_| self.scanner.wrong("that is no character of ISO 8859-1"))?;
+                let code =
+                    u8::try_from(code).map_err(|_| self.scanner.error_here("the character is not in ISO 8859-1"))?;
                 Leaf::Char(Char(code))
             }
             TcKind::WChar => Leaf::WChar(self.character()?),
@@ -440,7 +447,7 @@ impl Reader<'_, '_> {
             TcKind::Fixed => return self.fixed(of),
             TcKind::Any => Leaf::Any(self.any()?),
             TcKind::ObjRef | TcKind::Component | TcKind::Home => Leaf::Reference(self.reference()?),
-            kind => return Err(self.scanner.wrong(format!("values of kind {kind} have no text form"))),
+            kind => return Err(self.scanner.error_here(format!("values of kind {kind} have no text form"))),
         })
     }
 
@@ -451,7 +458,7 @@ impl Reader<'_, '_> {
         word.parse().map_err(|_| TextError { message: format!("expected {what}, not `{word}`"), at })
     }
 
-    /// A floating-point number; an infinite one only if it is written so.
+    /// A floating-point number; infinite only if written so.
     fn float<T: FromStr + Copy + Into<f64>>(&mut self, name: &str) -> Result<T, TextError> {
         self.scanner.peek();
         let at = self.scanner.at;
@@ -474,7 +481,7 @@ impl Reader<'_, '_> {
             None => digits.parse(),
         };
         let number = number.ok().and_then(|number| T::try_from(sign * number).ok());
-        number.ok_or_else(|| TextError { message: format!("`{word}` is no integer of this type"), at })
+        number.ok_or_else(|| TextError { message: format!("`{word}` is not an integer of this type"), at })
     }
 
     fn character(&mut self) -> Result<char, TextError> {
@@ -482,7 +489,7 @@ impl Reader<'_, '_> {
         let mut characters = text.chars();
         match (characters.next(), characters.next()) {
             (Some(character), None) => Ok(character),
-            _ => Err(self.scanner.wrong("expected one character")),
+            _ => Err(self.scanner.error_here("expected one character")),
         }
     }
 
@@ -493,7 +500,7 @@ impl Reader<'_, '_> {
         };
         let mut value = DynAny::of_type(of).map_err(|error| self.refused(&error))?;
         let found = value.as_enum().and_then(|mut value| value.set_as_string(&name).map(|()| value.as_ulong()));
-        found.map(Leaf::Enum).map_err(|_| self.scanner.wrong(format!("`{of}` has no enumerator `{name}`")))
+        found.map(Leaf::Enum).map_err(|_| self.scanner.error_here(format!("`{of}` has no enumerator `{name}`")))
     }
 
     fn fixed(&mut self, of: &TypeCode) -> Result<Leaf, TextError> {
@@ -502,8 +509,8 @@ impl Reader<'_, '_> {
         let set = value.as_fixed().and_then(|mut value| value.set_value(word).map(|whole| (whole, value.decimal())));
         match set {
             Ok((true, decimal)) => Ok(Leaf::Fixed(decimal)),
-            Ok((false, _)) => Err(self.scanner.wrong(format!("`{of}` has no room for all digits of `{word}`"))),
-            Err(_) => Err(self.scanner.wrong(format!("`{word}` is no `{of}`"))),
+            Ok((false, _)) => Err(self.scanner.error_here(format!("`{of}` cannot hold all digits of `{word}`"))),
+            Err(_) => Err(self.scanner.error_here(format!("`{word}` is not a `{of}`"))),
         }
     }
 
@@ -513,13 +520,13 @@ impl Reader<'_, '_> {
         }
         let url = match self.scanner.peek() {
             Some('"') => self.scanner.string()?,
-            // One with commas in it, a list of addresses, stands in quotes.
+            // A URL with commas, for a list of addresses, needs quotes.
             _ => self.scanner.word()?.to_owned(),
         };
-        (self.resolve)(&url).map_err(|why| self.scanner.wrong(format!("`{url}` leads nowhere: {why}")))
+        (self.resolve)(&url).map_err(|why| self.scanner.error_here(format!("cannot resolve `{url}`: {why}")))
     }
 
-    /// Of the type that the value looks like.
+    /// A value of the type that its form implies.
     fn any(&mut self) -> Result<Any, TextError> {
         if self.null() {
             return Ok(Any::default());
@@ -536,18 +543,18 @@ impl Reader<'_, '_> {
                 Any::new(&value)
             } else if let Ok(value) = word.parse::<f64>() {
                 if overflows(word, value) {
-                    return Err(self.scanner.wrong(format!("`{word}` is out of range for `double`")));
+                    return Err(self.scanner.error_here(format!("`{word}` is out of range for `double`")));
                 }
                 Any::new(&value)
             } else {
-                return Err(self.scanner.wrong(format!("`{word}` does not say of what type it is")));
+                return Err(self.scanner.error_here(format!("the type of `{word}` cannot be determined")));
             }
         };
-        made.map_err(|error| self.scanner.wrong(error.to_string()))
+        made.map_err(|error| self.scanner.error_here(error.to_string()))
     }
 }
 
-/// Whether digits were read as an infinite number.
+/// Whether digits were parsed as an infinite number.
 fn overflows(word: &str, value: f64) -> bool {
     value.is_infinite() && word.contains(|letter: char| letter.is_ascii_digit())
 }
@@ -556,7 +563,7 @@ fn id_of(of: &TypeCode) -> &str {
     of.id().unwrap_or_default()
 }
 
-/// Values that are declared so say no state.
+/// Whether the declared type has no state of its own.
 fn is_unspecific(declared: &TypeCode) -> bool {
     declared.kind() == TcKind::AbstractInterface
         || declared.type_modifier() == Ok(ValueModifier::Abstract)

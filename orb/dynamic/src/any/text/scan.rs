@@ -1,8 +1,8 @@
-//! The words of a value's text.
+//! The scanner of a value's text.
 
 use super::TextError;
 
-/// Where reading has come to.
+/// The text and the current position.
 #[derive(Debug)]
 pub(super) struct Scanner<'t> {
     text: &'t str,
@@ -25,7 +25,7 @@ impl<'t> Scanner<'t> {
         self.rest().chars().next()
     }
 
-    /// Passes this character, if it comes next.
+    /// Consumes this character, if it comes next.
     pub(super) fn eat(&mut self, wanted: char) -> bool {
         let is_there = self.peek() == Some(wanted);
         if is_there {
@@ -35,23 +35,23 @@ impl<'t> Scanner<'t> {
     }
 
     pub(super) fn expect(&mut self, wanted: char) -> Result<(), TextError> {
-        if self.eat(wanted) { Ok(()) } else { Err(self.wrong(format!("expected `{wanted}`"))) }
+        if self.eat(wanted) { Ok(()) } else { Err(self.error_here(format!("expected `{wanted}`"))) }
     }
 
-    /// All up to the next mark or blank: a number, a name, a URL.
+    /// The text up to the next delimiter or blank: a number, a name, a URL.
     pub(super) fn word(&mut self) -> Result<&'t str, TextError> {
         self.peek();
         let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | '{' | '}' | '[' | ']' | '"');
         let rest = self.rest();
         let word = &rest[..rest.find(is_end).unwrap_or(rest.len())];
         if word.is_empty() {
-            return Err(self.wrong("expected a value"));
+            return Err(self.error_here("expected a value"));
         }
         self.at += word.len();
         Ok(word)
     }
 
-    /// A name, and the colon behind it.
+    /// A name, and the colon after it.
     pub(super) fn key(&mut self) -> Result<String, TextError> {
         let key = if self.peek() == Some('"') {
             self.string()?
@@ -62,19 +62,19 @@ impl<'t> Scanner<'t> {
             rest[..end].to_owned()
         };
         if key.is_empty() {
-            return Err(self.wrong("expected a member's name"));
+            return Err(self.error_here("expected a member's name"));
         }
         self.expect(':')?;
         Ok(key)
     }
 
-    /// A text between quotes, as in JSON.
+    /// Text in quotes, as in JSON.
     pub(super) fn string(&mut self) -> Result<String, TextError> {
         self.expect('"')?;
         let mut text = String::new();
         loop {
             let rest = self.rest();
-            let Some(next) = rest.chars().next() else { return Err(self.wrong("the text has no end")) };
+            let Some(next) = rest.chars().next() else { return Err(self.error_here("the text has no closing quote")) };
             self.at += next.len_utf8();
             match next {
                 '"' => return Ok(text),
@@ -95,7 +95,7 @@ impl<'t> Scanner<'t> {
             Some('f') => Ok('\u{c}'),
             Some('u') => self.code_point(),
             Some(other @ ('"' | '\\' | '/' | '\'')) => Ok(other),
-            _ => Err(self.wrong("there is no such escape")),
+            _ => Err(self.error_here("unknown escape sequence")),
         }
     }
 
@@ -103,7 +103,7 @@ impl<'t> Scanner<'t> {
         let high = self.code_unit()?;
         let is_surrogate = (0xd800..0xdc00).contains(&high);
         if !is_surrogate {
-            return char::from_u32(high).ok_or_else(|| self.wrong("that is no character"));
+            return char::from_u32(high).ok_or_else(|| self.error_here("the code point is not a character"));
         }
         let low = if self.rest().starts_with("\\u") {
             self.at += 2;
@@ -113,12 +113,12 @@ impl<'t> Scanner<'t> {
         };
         let units = [high, low].map(|unit| u16::try_from(unit).unwrap_or(0));
         let mut characters = char::decode_utf16(units);
-        characters.next().and_then(Result::ok).ok_or_else(|| self.wrong("that is half a character"))
+        characters.next().and_then(Result::ok).ok_or_else(|| self.error_here("the surrogate has no partner"))
     }
 
     fn code_unit(&mut self) -> Result<u32, TextError> {
         let digits = self.rest().get(..4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
-        let unit = digits.ok_or_else(|| self.wrong("expected four hexadecimal digits"))?;
+        let unit = digits.ok_or_else(|| self.error_here("expected four hexadecimal digits"))?;
         self.at += 4;
         Ok(unit)
     }
@@ -126,11 +126,11 @@ impl<'t> Scanner<'t> {
     pub(super) fn end(&mut self) -> Result<(), TextError> {
         match self.peek() {
             None => Ok(()),
-            Some(_) => Err(self.wrong("the value ends here")),
+            Some(_) => Err(self.error_here("unexpected text after the value")),
         }
     }
 
-    pub(super) fn wrong(&self, message: impl Into<String>) -> TextError {
+    pub(super) fn error_here(&self, message: impl Into<String>) -> TextError {
         TextError { message: message.into(), at: self.at }
     }
 }

@@ -1,4 +1,4 @@
-//! What value types inherit, and from whom they may (IDL 4.2, 7.4.7.4.2; CORBA 3.3 Part 1, 7.9.5).
+//! Inheritance of value types, and its rules (IDL 4.2, 7.4.7.4.2; CORBA 3.3 Part 1, 7.9.5).
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use crate::intern::Symbol;
 use crate::model::{DefId, DefinitionKind, Interface, ValueType};
 use crate::source::Span;
 
-/// An operation, attribute or state member: what no one else in a value type may be named like.
+/// An operation, attribute or state member, whose name is unique in a value type.
 #[derive(Clone)]
 pub(super) struct Feature {
     name: String,
-    /// The value type or interface that it is of.
+    /// The value type or interface that declares it.
     of: DefId,
     span: Span,
 }
@@ -34,7 +34,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The direct bases: value types that are defined, each once, a concrete one only in the first place.
+    /// The direct bases: defined value types, each once, a concrete one only in the first position.
     pub(super) fn value_bases(&mut self, item: &ValueItem) -> Vec<DefId> {
         let what = "base value type";
         let bases = self.heads(&item.name, &item.bases, what, |kind| matches!(kind, DefinitionKind::ValueType(_)));
@@ -60,25 +60,25 @@ impl Checker<'_> {
             && !bases.first().is_some_and(|&(base, _)| is_concrete(self, base))
         {
             let warning = Diagnostic::warning("`truncatable` has no effect without a concrete base")
-                .at(truncatable, "there is nothing to truncate to");
+                .at(truncatable, "there is no base to truncate to");
             self.report(warning);
         }
         bases.into_iter().map(|(base, _)| base).collect()
     }
 
-    /// What derives from a custom value type is custom itself.
+    /// Checks that types derived from a custom value type are custom.
     fn check_custom_base(&mut self, item: &ValueItem, base: DefId, span: Span) {
         if item.is_custom || !self.value_body(base).is_some_and(|value| value.is_custom) {
             return;
         }
         let text = &self[base].name;
-        let error = Diagnostic::error(format!("`{text}` is custom, so what derives from it must be custom too"))
+        let error = Diagnostic::error(format!("`{text}` is custom, so derived types must be custom too"))
             .at(span, "a custom base")
             .also(self[base].span, "declared `custom` here");
         self.report(error);
     }
 
-    /// The supported interfaces: defined ones, each once, of which one at most is not abstract and comes first.
+    /// The supported interfaces: defined ones, each once; at most one is not abstract, and it comes first.
     pub(super) fn supported(&mut self, item: &ValueItem) -> Vec<DefId> {
         let what = "supported interface";
         let found = self.heads(&item.name, &item.supports, what, |kind| matches!(kind, DefinitionKind::Interface(_)));
@@ -96,7 +96,7 @@ impl Checker<'_> {
         found.into_iter().map(|(interface, _)| interface).collect()
     }
 
-    /// Definitions named in the head of a value type, each once, with where they are named.
+    /// Definitions named in the head of a value type, each once, with their positions.
     fn heads(
         &mut self,
         name: &NewName,
@@ -105,7 +105,7 @@ impl Checker<'_> {
         fits: fn(&DefinitionKind) -> bool,
     ) -> Vec<(DefId, Span)> {
         let mut found: Vec<(DefId, Span)> = Vec::new();
-        // As in the head of an interface, the new name may be that of a base elsewhere.
+        // As in the head of an interface, the new name may equal that of a base in another scope.
         self.remember_uses = false;
         for written in written {
             let Some(id) = self.head(name, written, what, fits) else {
@@ -141,7 +141,7 @@ impl Checker<'_> {
         } else if !self.facts[id.index()].complete {
             Diagnostic::error(format!("`{text}` is not defined yet"))
                 .at(written.span, format!("a {what} must be"))
-                .also(definition.span, "so far it is only declared")
+                .also(definition.span, "only declared so far")
         } else {
             return Some(id);
         };
@@ -149,7 +149,8 @@ impl Checker<'_> {
         None
     }
 
-    /// What a value type supports itself derives from all that its bases support, abstract interfaces left aside.
+    /// Checks that the interface that a value type supports derives from all those that its bases support,
+    /// abstract ones aside.
     pub(super) fn check_supported_together(&mut self, bases: &[DefId], supports: &[DefId], item: &ValueItem) {
         let regular = |it: &Self, id| it.interface_body(id).is_some_and(|interface| !interface.is_abstract);
         let own = supports.first().copied().filter(|&id| regular(self, id));
@@ -189,7 +190,7 @@ impl Checker<'_> {
         all.flat_map(|(base, value)| value.all_bases.iter().copied().chain([base])).collect()
     }
 
-    /// All interfaces that a value type with these bases supports, each once.
+    /// All interfaces supported by a value type with these bases, each once.
     pub(super) fn all_supported(&self, all_bases: &[DefId], supports: &[DefId]) -> Vec<DefId> {
         let mut all: Vec<DefId> = Vec::new();
         let by_bases = all_bases.iter().filter_map(|&base| self.value_body(base));
@@ -205,8 +206,8 @@ impl Checker<'_> {
         all
     }
 
-    /// The operations, attributes and state members that a value type inherits, by their names in lower case. Two of one
-    /// name are reported.
+    /// The operations, attributes and state members that a value type inherits, by their names in lower case.
+    /// Two of the same name are reported.
     pub(super) fn inherited_features(
         &mut self,
         all_bases: &[DefId],
@@ -235,7 +236,7 @@ impl Checker<'_> {
         known
     }
 
-    /// What a value type or interface itself adds.
+    /// The operations, attributes and state members declared in a value type or interface itself.
     fn features(&self, of: DefId) -> Vec<Feature> {
         let contents = match &self[of].kind {
             DefinitionKind::Interface(body) => &body.contents,
@@ -259,7 +260,7 @@ impl Checker<'_> {
         self.report(error);
     }
 
-    /// Nothing in a value type but an initializer may be named like what it inherits.
+    /// Reports items of a value type with an inherited name; initializers are exempt.
     pub(super) fn check_features(&mut self, id: DefId, inherited: &HashMap<Symbol, Feature>) {
         let Some(scope) = self.facts[id.index()].scope else {
             return;
@@ -275,10 +276,10 @@ impl Checker<'_> {
         clashing.sort_by_key(|(_, name)| name.span);
         for (folded, name) in clashing {
             let feature = &inherited[&folded];
-            let error = Diagnostic::error(format!("`{}` is inherited already", self.text(name.symbol)))
+            let error = Diagnostic::error(format!("`{}` is already inherited", self.text(name.symbol)))
                 .at(name.span, "defined again here")
                 .also(feature.span, format!("`{}::{}`", self[feature.of].scoped_name, feature.name))
-                .note("what a value type inherits cannot be redefined or overloaded");
+                .note("inherited features cannot be redefined or overloaded");
             self.report(error);
         }
     }

@@ -1,6 +1,7 @@
-//! Asynchronous servants: a trait whose methods return futures, and a skeleton that has them answer.
+//! Asynchronous servants: a trait whose methods return futures, and a skeleton that runs them.
 //!
-//! The future of a request owns its message and a share of the servant, so that what is borrowed from either stays valid.
+//! The future of a request owns its message and a reference to the servant, so that borrowed data stays
+//! valid.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -19,7 +20,7 @@ pub(in super::super) fn both(scope: Scope<'_, '_>, definition: &Definition, body
 
 fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     let ident = &scope.cx.names.interface(definition.id).async_servant;
-    let doc = format!(" What a server implements to offer `{}`, and to answer when it can.", definition.scoped_name);
+    let doc = format!(" The asynchronous servant of `{}`: implemented by a server.", definition.scoped_name);
     let bases = body.bases.iter().map(|&base| path(scope, base));
     let supertraits: Vec<TokenStream> = if body.bases.is_empty() {
         vec![quote! { Send }, quote! { Sync }, quote! { 'static }]
@@ -89,7 +90,7 @@ fn dispatch(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     lookup::operations(scope, methods, false, |method| run(scope, method))
 }
 
-/// One operation: a future that reads the arguments, waits for the servant, and writes what it returns.
+/// One operation: a future that decodes the arguments, awaits the servant, and encodes its results.
 fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let rt = scope.rt();
     let (ident, servant_trait) = (&method.ident, path(scope, method.owner));
@@ -129,7 +130,7 @@ fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     }
 }
 
-/// Locals besides those that synchronous skeletons have, too.
+/// Locals in addition to those of synchronous skeletons.
 fn more_locals(method: &Method<'_>) -> [Ident; 3] {
     let mut taken = method.locals.clone();
     for name in ["call", "input", "out", "result", "error"] {

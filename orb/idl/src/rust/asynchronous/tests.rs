@@ -1,4 +1,4 @@
-//! What the asynchronous forms of an interface are called, and what they take.
+//! Names and parameters of the asynchronous forms of an interface.
 
 use std::path::Path;
 
@@ -24,8 +24,8 @@ module Bank {
 #[track_caller]
 fn rust_with(options: &Options) -> String {
     let files = MemoryFiles::new().with("bank.idl", IDL);
-    let model = compile_with(&FrontEndOptions::default(), &files, Path::new("bank.idl")).expect("it is correct");
-    // As the formatter leaves it, without its line breaks.
+    let model = compile_with(&FrontEndOptions::default(), &files, Path::new("bank.idl")).expect("the IDL is correct");
+    // In the formatter's output, without line breaks.
     let rust = generate(&model, options);
     rust.split_whitespace()
         .collect::<Vec<_>>()
@@ -54,7 +54,7 @@ fn each_operation_has_a_future() {
             "pub fn note_async(&self, text: &str) -> rt::AsyncReply<(), rt::SystemException>",
             "pub fn transfer_async(&self, text: &String, remark: &str) -> \
              rt::AsyncReply<(String, i16), account::TransferError>",
-            // The operation of that name was there first.
+            // An operation with that name comes first.
             "pub fn deposit_async(&self) -> Result<(), rt::SystemException>",
             "pub fn deposit_async_(&self, cents: i64) -> rt::AsyncReply<i64, rt::SystemException>",
         ],
@@ -62,7 +62,7 @@ fn each_operation_has_a_future() {
 }
 
 #[test]
-fn a_program_that_wants_none_has_none() {
+fn asynchronous_methods_can_be_disabled() {
     let rust = rust_with(&Options::new().asynchronous_client(false));
     assert!(!rust.contains("AsyncReply") && !rust.contains("narrow_async"), "{rust}");
     let rust = rust_with(&Options::new());
@@ -84,7 +84,7 @@ fn servants_return_futures() {
 }
 
 #[test]
-fn implied_idl_has_the_names_that_the_standard_says() {
+fn implied_idl_has_the_names_of_the_standard() {
     check(
         &Options::new().ami(true),
         &[
@@ -93,7 +93,7 @@ fn implied_idl_has_the_names_that_the_standard_says() {
             "fn set_owner_excep(&self, excep_holder: rt::ExceptionHolder<rt::SystemException>);",
             "fn transfer(&self, text: String, sign: i16);",
             "fn transfer_excep(&self, excep_holder: rt::ExceptionHolder<account::TransferError>);",
-            // An operation has that name: `_ami` goes between.
+            // An operation has that name: `_ami` is inserted.
             "fn deposit_ami_excep(&self,",
             "pub fn sendc_get_owner(&self, ami_handler: Option<rt::Arc<dyn AmiAccountHandler>>)",
             "pub fn sendc_ami_deposit(&self,",
@@ -104,5 +104,5 @@ fn implied_idl_has_the_names_that_the_standard_says() {
         ],
     );
     let rust = rust_with(&Options::new().ami(true));
-    assert!(!rust.contains("sendc_note") && !rust.contains("fn note_excep"), "one-ways are not answered");
+    assert!(!rust.contains("sendc_note") && !rust.contains("fn note_excep"), "one-way operations have no reply");
 }

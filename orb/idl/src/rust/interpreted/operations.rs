@@ -10,13 +10,13 @@ use crate::rust::method::{Method, Parameter, tuple};
 use crate::rust::types::{Passing, Scope};
 use crate::rust::{arguments, scope, upcall};
 
-/// The types of more may be complex to clippy, in the closure that takes them.
+/// Clippy may consider the types of more values complex, in the closure that takes them.
 const SIMPLE_VALUES: usize = 4;
 
-/// The runtime has tuples of up to so many values.
+/// Maximum number of values: the runtime has tuples up to this size.
 const MOST_VALUES: usize = 8;
 
-/// Whether the operation goes by tables: its interface was chosen to, and all that is received has one.
+/// Whether the operation uses tables: its interface was chosen for it, and all received values have one.
 pub(in crate::rust) fn goes_by_tables(scope: Scope<'_, '_>, method: &Method<'_>) -> bool {
     let owner = &scope.cx.model[method.owner].scoped_name;
     let sent = method.parameters.iter().filter(|parameter| parameter.is_sent());
@@ -60,7 +60,7 @@ fn value(scope: Scope<'_, '_>, Parameter { ident, mode, ty }: &Parameter<'_>) ->
     }
 }
 
-/// What follows the call: the results without their tuple, and `inout` parameters receive their values.
+/// The code after the call: the results without their tuple, and assignments to `inout` parameters.
 fn store(method: &Method<'_>) -> Option<TokenStream> {
     let mut locals = method.locals.clone();
     let mut received: Vec<Ident> = method.result.iter().map(|_| locals.take("result")).collect();
@@ -78,13 +78,13 @@ fn store(method: &Method<'_>) -> Option<TokenStream> {
         }
     }
     if stores.is_empty() && received.len() != 1 {
-        return None; // they are what is returned, just as they are
+        return None; // they are returned unchanged
     }
     let kept = (!kept.is_empty()).then(|| tuple(&kept));
     Some(quote! { .map(|( #( #received, )* )| { #( #stores )* #kept }) })
 }
 
-/// What a skeleton does. Arguments stay where they were read to: the servant is given references.
+/// The code of a skeleton. Arguments stay in place: the servant gets references.
 pub(in crate::rust) fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let rt = scope.rt();
     let (ident, servant) = (&method.ident, upcall::servant_path(scope, method.owner));
@@ -108,7 +108,7 @@ pub(in crate::rust) fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenSt
     quote! { #rt::interpreted::serve_inout(&call, #upcall, #results) }
 }
 
-/// The closure that names what is sent back, in the order in which it is.
+/// The closure that lists the results, in their order on the wire.
 fn results(scope: Scope<'_, '_>, method: &Method<'_>, sent: &[&Parameter<'_>]) -> TokenStream {
     let rt = scope.rt();
     let result: Vec<Ident> = method.result.iter().map(|_| method.local("result")).collect();
@@ -127,7 +127,7 @@ fn results(scope: Scope<'_, '_>, method: &Method<'_>, sent: &[&Parameter<'_>]) -
     quote! { |#outs, ( #( #kept, )* )| [ #( #rt::Value::of(#replied) ),* ] }
 }
 
-/// How the servant is given an argument, from a reference to it.
+/// The expression of a servant's argument, from a reference to it.
 fn pass(scope: Scope<'_, '_>, Parameter { ident, mode, ty }: &Parameter<'_>) -> TokenStream {
     match (mode, scope.cx.passing(ty)) {
         (ParameterMode::In, Passing::Value) => quote! { *#ident },
@@ -147,7 +147,7 @@ fn received(scope: Scope<'_, '_>, Parameter { mode, ty, .. }: &Parameter<'_>) ->
     let rt = scope.rt();
     match (mode, scope.cx.passing(ty)) {
         (ParameterMode::In, Passing::Text) => quote! { #rt::Cow<'_, str> },
-        // Nothing but numbers is lent from a message, and structs that are their own encoding.
+        // Only numbers, and structs in wire layout, are lent from a message.
         (ParameterMode::In, Passing::Slice) if !has_table(scope, ty) || is_number(scope, ty) => {
             let element = scope.element(ty);
             quote! { #rt::Cow<'_, [#element]> }

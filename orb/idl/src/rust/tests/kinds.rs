@@ -54,7 +54,7 @@ fn every_discriminator_has_its_literals() {
 }
 
 #[test]
-fn branches_may_have_the_names_of_what_is_generated() {
+fn branches_may_have_the_names_of_generated_items() {
     check(
         "union U switch (short) { case 1: long None; case 2: long Ok; case 3: long Unlisted; case 4: long unlisted_;
            case 5: long self; case 6: long Some; case 7: string Err; };",
@@ -68,7 +68,7 @@ fn branches_may_have_the_names_of_what_is_generated() {
 }
 
 #[test]
-fn a_default_branch_that_comes_first_finds_itself_a_discriminator() {
+fn a_leading_default_branch_has_a_free_discriminator() {
     check(
         "union U switch (long) { default: long x; case 0: case 1: octet y; }; enum E { a, b, c };
          union V switch (E) { default: long x; case a: octet y; };",
@@ -101,7 +101,7 @@ fn a_union_has_the_traits_that_its_members_allow() {
 }
 
 #[test]
-fn a_union_may_contain_itself_and_types_may_be_made_inside_it() {
+fn a_union_may_be_recursive_and_contain_nested_types() {
     check(
         "union Tree; typedef sequence<Tree> Forest; union Tree switch (long) { case 0: Forest below; case 1: string leaf; };
          union Made switch (enum Inner { a, b }) { case a: long x; };",
@@ -110,7 +110,7 @@ fn a_union_may_contain_itself_and_types_may_be_made_inside_it() {
 }
 
 #[test]
-fn wide_texts_and_decimals_have_their_positions() {
+fn wide_strings_and_decimals_have_their_rust_types() {
     check(
         "typedef wstring<4> Four; typedef fixed<5, 2> Price; struct S { wstring w; Four f; Price p; wchar c; };
          interface I { wstring f(in wstring w, in Four x, in Price p, in wchar c, inout wstring io);
@@ -145,7 +145,7 @@ fn constants_of_wide_and_decimal_types_have_exactly_their_values() {
 }
 
 #[test]
-fn decimals_are_flattened_like_other_members_of_one_size() {
+fn decimals_are_flattened_like_other_fixed_size_members() {
     check(
         "typedef fixed<5, 2> Price; struct S { octet o; Price p; long l; };",
         &[
@@ -157,7 +157,7 @@ fn decimals_are_flattened_like_other_members_of_one_size() {
 }
 
 #[test]
-fn a_struct_with_a_decimal_is_never_sent_from_where_it_lies() {
+fn a_struct_with_a_decimal_is_not_padded() {
     let options = Options::new().pad_all();
     let rust = super::rust_with(
         &options,
@@ -173,7 +173,7 @@ fn an_annotated_enumerator_is_the_default() {
 }
 
 #[test]
-fn type_codes_say_what_the_idl_says() {
+fn type_codes_describe_the_idl_types() {
     check(
         "module M { typedef sequence<long, 4> Few; typedef Few Grid[2][3]; enum E { one, Two };
            struct S { Few less; Grid cells; any a; Object o; sequence<string> texts; };
@@ -199,7 +199,7 @@ fn type_codes_say_what_the_idl_says() {
 }
 
 #[test]
-fn a_type_code_function_gives_way_to_what_the_idl_declares() {
+fn a_type_code_function_yields_its_name_to_idl_declarations() {
     check(
         "typedef long Amount; interface amount_tc { typedef long Inner; };",
         &["pub fn amount_tc() ->", "pub struct AmountTc(", "pub mod amount_tc_ {"],
@@ -207,7 +207,7 @@ fn a_type_code_function_gives_way_to_what_the_idl_declares() {
 }
 
 #[test]
-fn what_never_leaves_the_process_has_no_codec() {
+fn local_types_have_no_codec() {
     let idl = "native Cookie; local interface L { void f(); }; typedef sequence<Cookie> Cookies; typedef L Alias;
                exception Lost { Cookie c; }; struct Held { L l; Alias a; };
                interface M { void f(in Cookies c) raises (Lost); typedef long Inner; };
@@ -256,7 +256,7 @@ fn a_context_clause_is_one_more_parameter() {
 }
 
 #[test]
-fn a_union_switched_by_much_is_no_trouble() {
+fn a_union_with_thousands_of_labels_is_written_fast() {
     let cases: String = (0..3000).map(|case| format!("case {}: long m{case};", case * 2)).collect();
     let rust = rust_of("u.idl", &format!("union U switch (unsigned long) {{ default: octet d; {cases} }};"));
     assert!(rust.contains("U::D { discriminator: 1,") || flat(&rust).contains("U::D { discriminator: 1,"));

@@ -1,4 +1,4 @@
-//! What value types become.
+//! Generated code of value types.
 
 use super::{check, rust_of};
 
@@ -44,7 +44,7 @@ fn a_value_without_operations_is_its_state() {
 }
 
 #[test]
-fn a_base_knows_what_derives_from_it() {
+fn a_base_lists_its_derived_types() {
     check(
         "valuetype A {}; valuetype B : A {}; valuetype C : B { void f(); };",
         &[r#"match repository_id {
@@ -55,7 +55,7 @@ fn a_base_knows_what_derives_from_it() {
 }
 
 #[test]
-fn ids_lead_to_what_a_value_is_truncatable_to_and_no_further() {
+fn ids_list_the_truncatable_bases() {
     let idl = "valuetype A {}; valuetype B : A {}; valuetype C : truncatable B {}; valuetype D : truncatable C {};";
     check(
         idl,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use spandrel::generated::Operations;
 use spandrel::net::sync::Arc;
-use spandrel::poa::lookup::{Found, Lookup};
+use spandrel::poa::lookup::{FoundServant, Lookup};
 use spandrel::poa::{IdAssignmentPolicy, IdUniquenessPolicy, ObjectDemux, ObjectId, PoaError, Servant};
 use spandrel::{Orb, Poa, Policy};
 use spandrel_demux::perfect::Tables;
@@ -237,7 +237,7 @@ impl Drop for Objects {
 struct FoundServants<'l> {
     lookup: &'l Lookup,
     keys: Vec<Key>,
-    found: Vec<Found>,
+    found: Vec<FoundServant>,
 }
 
 impl<'l> FoundServants<'l> {
@@ -248,7 +248,7 @@ impl<'l> FoundServants<'l> {
 
     fn give_back(&mut self) {
         for (key, found) in self.keys.drain(..).zip(self.found.drain(..)) {
-            self.lookup.give_back(key.octets(), found);
+            self.lookup.release(key.octets(), found);
         }
     }
 }
@@ -355,7 +355,8 @@ impl<'a> Bench<'a> {
             let name = black_box(self.names[operation].as_str());
             let place = self.places[operation];
             let found = if OBJECT { self.lookup.find(key) } else { None };
-            let servant = found.as_ref().map_or(Some(&self.servant), Found::servant).expect("objects have servants");
+            let servant =
+                found.as_ref().map_or(Some(&self.servant), FoundServant::servant).expect("objects have servants");
             if OBJECT {
                 assert!(found.is_some(), "the object is there");
                 // An address that the request would need next.
@@ -415,7 +416,7 @@ mod tests {
                 let key = objects.key(number);
                 let found = bench.lookup.find(key.octets()).unwrap();
                 assert!(Arc::ptr_eq(found.servant().unwrap(), &servant(number)), "{strategy} {number}");
-                bench.lookup.give_back(key.octets(), found);
+                bench.lookup.release(key.octets(), found);
             }
             assert!(bench.lookup.find(objects.key(50 + adapters).octets()).is_none(), "{strategy}");
             for algorithm in Algorithm::ALL {
@@ -429,7 +430,8 @@ mod tests {
                     "{strategy} {algorithm}"
                 );
                 let mut numbers = requests.clone();
-                let is_expected = |found: &Found| Arc::ptr_eq(found.servant().unwrap(), &servant(numbers.next().0));
+                let is_expected =
+                    |found: &FoundServant| Arc::ptr_eq(found.servant().unwrap(), &servant(numbers.next().0));
                 assert!(found_servants.found.iter().all(is_expected), "{strategy} {algorithm}");
                 found_servants.give_back();
                 assert_eq!(operation(&bench, &mut requests.clone(), 1000, &mut found_servants), expected, "{strategy}");

@@ -30,7 +30,7 @@ const CLIENT: &str = r#"mod idl;
 
 fn main() {
     let reference = std::env::args().nth(1).unwrap();
-    let orb = spandrel::Orb::builder().build().unwrap();
+    let orb = spandrel::OrbBuilder::bare().build().unwrap();
     let account = idl::Account::unchecked_narrow(&orb.string_to_object(&reference).unwrap());
     println!("{}", account.deposit(500).unwrap());
 }
@@ -38,7 +38,7 @@ fn main() {
 
 /// The value of [`Minimum::added`] on x86-64 Linux when it was last recorded (2026-11-23). A test fails on
 /// more than [`MAX_GROWTH`] above it, and on a README with another value.
-pub const RECORDED: u64 = 154_416;
+pub const RECORDED: u64 = 152_592;
 
 /// Tolerated growth in percent.
 pub const MAX_GROWTH: f64 = 3.0;

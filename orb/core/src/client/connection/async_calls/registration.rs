@@ -144,7 +144,7 @@ impl ClientConnection {
                 return self.fail_unsent();
             }
             match self.write_rest(message) {
-                #[cfg(feature = "batching")]
+                #[cfg(feature = "asynchronous")]
                 Ok(true) if message.is_batch() => writer.end_batch(&self.statistics),
                 Ok(true) => {
                     let (request_id, kind) = (message.request_id, message.kind);

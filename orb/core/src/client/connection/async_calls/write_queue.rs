@@ -49,7 +49,7 @@ pub(in crate::client::connection) struct UnsentMessage {
     /// The memory that it is counted against, if it is an answer.
     pub(in crate::client::connection) _charge: Option<Charge>,
     /// How many it holds.
-    #[cfg(feature = "batching")]
+    #[cfg(feature = "asynchronous")]
     pub(in crate::client::connection) messages: u32,
 }
 
@@ -61,7 +61,7 @@ pub(crate) enum UnsentKind {
     /// A message that nobody waits for and that may as well get lost.
     Hint,
     /// One-ways whose calls have returned.
-    #[cfg(feature = "batching")]
+    #[cfg(feature = "asynchronous")]
     Batch,
 }
 
@@ -80,7 +80,7 @@ impl UnsentMessage {
             kind,
             boundaries,
             _charge: None,
-            #[cfg(feature = "batching")]
+            #[cfg(feature = "asynchronous")]
             messages: 1,
         };
         let Some(fragments) = fragments else { return whole(message.to_vec(), Vec::new()) };

@@ -1,0 +1,90 @@
+//! Properties of a type that decide whether its values can be copied as octets.
+
+use std::collections::HashSet;
+
+use crate::{
+    TcKind, TypeCode,
+    type_code::{Leaf, View},
+};
+
+/// The possible content of a type's values.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct ValueContent {
+    /// The largest alignment of any primitive.
+    pub(super) alignment: u8,
+    /// Narrow characters.
+    pub(super) narrow: bool,
+    /// Wide characters.
+    pub(super) wide: bool,
+    /// References or values, which a binder has to convert.
+    pub(super) binds: bool,
+}
+
+const PLAIN: ValueContent = ValueContent { alignment: 1, narrow: false, wide: false, binds: false };
+const EVERYTHING: ValueContent = ValueContent { alignment: 8, narrow: true, wide: true, binds: true };
+
+impl ValueContent {
+    /// Visits each type within `of` once.
+    pub(super) fn of(of: &TypeCode) -> Self {
+        let mut found = PLAIN;
+        let mut seen = HashSet::new();
+        let mut todo = vec![of.view()];
+        while let Some(view) = todo.pop() {
+            if let View::Leaf(leaf) = view {
+                found = found.and(of_leaf(leaf));
+                continue;
+            }
+            if found == EVERYTHING {
+                break;
+            }
+            if seen.insert(view.identity()) {
+                found = found.and(of_node(view.kind()));
+                todo.extend(view.children());
+            }
+        }
+        found
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            alignment: self.alignment.max(other.alignment),
+            narrow: self.narrow || other.narrow,
+            wide: self.wide || other.wide,
+            binds: self.binds || other.binds,
+        }
+    }
+}
+
+fn of_leaf(leaf: Leaf) -> ValueContent {
+    let aligned = |alignment| ValueContent { alignment, ..PLAIN };
+    match leaf {
+        Leaf::String(_) => ValueContent { narrow: true, ..aligned(4) },
+        Leaf::WString(_) => ValueContent { wide: true, ..aligned(4) },
+        Leaf::Fixed { .. } => PLAIN,
+        Leaf::Simple(kind) => match kind {
+            TcKind::Null | TcKind::Void | TcKind::Boolean | TcKind::Octet => PLAIN,
+            TcKind::Char => ValueContent { narrow: true, ..PLAIN },
+            TcKind::Short | TcKind::UShort => aligned(2),
+            TcKind::WChar => ValueContent { wide: true, ..aligned(2) },
+            TcKind::Long | TcKind::ULong | TcKind::Float | TcKind::Principal => aligned(4),
+            TcKind::LongLong | TcKind::ULongLong | TcKind::Double | TcKind::LongDouble => aligned(8),
+            // Names are narrow characters; labels may be wide.
+            TcKind::TypeCode => ValueContent { narrow: true, wide: true, ..aligned(4) },
+            _ => EVERYTHING,
+        },
+    }
+}
+
+/// The content of a node's own values, without its children's.
+fn of_node(kind: TcKind) -> ValueContent {
+    match kind {
+        TcKind::Struct | TcKind::Union | TcKind::Array | TcKind::Alias => PLAIN,
+        TcKind::Sequence | TcKind::Enum => ValueContent { alignment: 4, ..PLAIN },
+        TcKind::Except => ValueContent { alignment: 4, narrow: true, ..PLAIN },
+        // Profiles are encapsulations with alignment of their own.
+        TcKind::ObjRef | TcKind::Component | TcKind::Home => {
+            ValueContent { alignment: 4, narrow: true, wide: false, binds: true }
+        }
+        _ => EVERYTHING,
+    }
+}

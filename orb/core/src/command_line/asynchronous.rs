@@ -1,0 +1,26 @@
+//! The options of asynchronous calls.
+
+use super::{Bad, InitError, Parsed};
+use crate::{OrbBuilder, WaitStrategy};
+
+/// Takes one of these options.
+pub(super) fn option(builder: OrbBuilder, option: &str, value: &str, bad: Bad<'_>) -> Result<Parsed, InitError> {
+    let builder = match option {
+        "-ORBPendingRequests" => builder.pending_requests(value.parse().map_err(|_| bad("a number"))?),
+        "-ORBBufferLimit" => builder.buffer_limit(value.parse().map_err(|_| bad("a number of octets"))?),
+        "-ORBWaitStrategy" => builder.wait_strategy(match value {
+            "on-read" => WaitStrategy::OnRead,
+            "on-waker" => WaitStrategy::OnWaker,
+            _ => return Err(bad("on-read, on-reactor or on-waker")),
+        }),
+        "-ORBMetricsEndpoint" => builder.metrics_endpoint(socket_addr(value).ok_or_else(|| bad("address:port"))?),
+        _ => return Ok(Parsed::Unknown(Box::new(builder))),
+    };
+    Ok(Parsed::Known(Box::new(builder)))
+}
+
+/// An address and a port; the port alone, also after a colon, is one of the loopback address.
+fn socket_addr(text: &str) -> Option<std::net::SocketAddr> {
+    let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
+    port.map(|port| (std::net::Ipv4Addr::LOCALHOST, port).into()).ok().or_else(|| text.parse().ok())
+}

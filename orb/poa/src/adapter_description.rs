@@ -1,0 +1,33 @@
+//! Descriptions of adapters for IOR interceptors (CORBA 3.3 Part 1, 16.5).
+
+use spandrel_orb::{AdapterDescription, AdapterState, Policy, PolicyType};
+
+use crate::{adapter::full_name, manager::Manager, policies::Policies};
+
+/// An adapter that is about to be created.
+pub(crate) struct NewAdapter<'a> {
+    /// The path, from the root adapter's child on.
+    pub(crate) path: &'a [String],
+    pub(crate) manager: &'a Manager,
+    pub(crate) policies: &'a Policies,
+    pub(crate) given: &'a [Policy],
+}
+
+impl AdapterDescription for NewAdapter<'_> {
+    fn adapter_name(&self) -> Vec<String> {
+        full_name(self.path)
+    }
+
+    fn manager_id(&self) -> &str {
+        self.manager.id()
+    }
+
+    fn state(&self) -> AdapterState {
+        self.manager.state().into()
+    }
+
+    fn policy(&self, policy_type: PolicyType) -> Option<Policy> {
+        let given = self.given.iter().find(|policy| policy.policy_type() == policy_type).cloned();
+        given.or_else(|| self.policies.policy(policy_type))
+    }
+}

@@ -1,0 +1,174 @@
+//! Managers and their factory: the public interface (CORBA 3.3 Part 1, 15.3.2 and 15.3.3).
+
+use std::fmt;
+
+use spandrel_orb::Policy;
+use spandrel_sync::Arc;
+
+use crate::{PoaError, State, adapter::Root, frames::check_may_wait, manager::Manager};
+
+/// Controls the requests of all adapters attached to it. Cheap to clone.
+#[derive(Clone)]
+pub struct PoaManager(pub(crate) Arc<Manager>);
+
+impl PoaManager {
+    /// Enters the active state: held requests run, and new ones too (15.3.2.3).
+    ///
+    /// # Errors
+    /// `AdapterInactive` if the manager is inactive.
+    pub fn activate(&self) -> Result<(), PoaError> {
+        let is_inactive = self.0.state() == State::Inactive;
+        let adapters = if is_inactive { Vec::new() } else { self.0.adapters() };
+        adapters.iter().for_each(|adapter| adapter.settle());
+        self.0.enter(State::Active).map(drop)
+    }
+
+    /// Enters the holding state: requests are queued. With `wait_for_completion` it returns when the running
+    /// requests have ended or the state has changed again (15.3.2.4).
+    ///
+    /// # Errors
+    /// `AdapterInactive` if the manager is inactive; BAD_INV_ORDER for waiting inside an upcall of an adapter
+    /// of the same ORB.
+    pub fn hold_requests(&self, wait_for_completion: bool) -> Result<(), PoaError> {
+        self.change(State::Holding, wait_for_completion)
+    }
+
+    /// Enters the discarding state: requests are answered with TRANSIENT, held ones too.
+    /// `wait_for_completion` as in [`hold_requests`](Self::hold_requests) (15.3.2.5).
+    ///
+    /// # Errors
+    /// `AdapterInactive` if the manager is inactive; BAD_INV_ORDER for waiting inside an upcall of an adapter
+    /// of the same ORB.
+    pub fn discard_requests(&self, wait_for_completion: bool) -> Result<(), PoaError> {
+        self.change(State::Discarding, wait_for_completion)
+    }
+
+    fn change(&self, state: State, wait: bool) -> Result<(), PoaError> {
+        check_may_wait(self.0.orb(), wait)?;
+        let adapters = self.0.enter(state)?;
+        if wait {
+            self.0.await_requests(&adapters, state);
+        }
+        Ok(())
+    }
+
+    /// Enters the inactive state: requests are rejected from now on. With `etherealize_objects` the servant
+    /// activators of its adapters etherealize all objects, each after its last request. With
+    /// `wait_for_completion` it returns when that is complete and no request runs. A repeated call has no
+    /// effect (15.3.2.6).
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER for waiting inside an upcall of an adapter of the same ORB.
+    pub fn deactivate(&self, etherealize_objects: bool, wait_for_completion: bool) -> Result<(), PoaError> {
+        check_may_wait(self.0.orb(), wait_for_completion)?;
+        let is_first = self.0.state() != State::Inactive;
+        let adapters = self.0.enter(State::Inactive)?;
+        if is_first && etherealize_objects {
+            adapters.iter().for_each(|adapter| Arc::clone(adapter).end_objects());
+        }
+        if wait_for_completion {
+            adapters.iter().for_each(|adapter| adapter.await_requests(&|| true));
+        }
+        Ok(())
+    }
+
+    /// The current state.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.0.state()
+    }
+
+    /// The id of the manager within its ORB (15.3.2.8).
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.0.id()
+    }
+}
+
+impl PartialEq for PoaManager {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for PoaManager {}
+
+impl fmt::Debug for PoaManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoaManager").field("id", &self.id()).field("state", &self.state()).finish_non_exhaustive()
+    }
+}
+
+/// Creates managers, and lists those of its ORB (15.3.3).
+#[derive(Clone)]
+pub struct PoaManagerFactory(pub(crate) Arc<Root>);
+
+impl PoaManagerFactory {
+    /// Creates a manager with this id, in the holding state (15.3.3.1). The standard has no policies of
+    /// managers yet; `policies` is ignored.
+    ///
+    /// # Errors
+    /// `ManagerAlreadyExists`.
+    pub fn create(&self, id: &str, policies: impl IntoIterator<Item = Policy>) -> Result<PoaManager, PoaError> {
+        policies.into_iter().for_each(drop);
+        self.0.managers.create(&self.0.orb, Some(id), State::Holding).map(PoaManager)
+    }
+
+    /// All managers (15.3.3.2).
+    #[must_use]
+    pub fn list(&self) -> Vec<PoaManager> {
+        self.0.managers.list().into_iter().map(PoaManager).collect()
+    }
+
+    /// The manager with this id (15.3.3.3).
+    #[must_use]
+    pub fn find(&self, id: &str) -> Option<PoaManager> {
+        self.list().into_iter().find(|manager| manager.id() == id)
+    }
+}
+
+impl fmt::Debug for PoaManagerFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoaManagerFactory").field("managers", &self.list()).finish()
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use spandrel_giop::SystemExceptionKind;
+    use spandrel_orb::Orb;
+
+    use super::*;
+    use crate::{Poa, hierarchy::ROOT_MANAGER};
+
+    #[test]
+    fn managers_have_unique_ids() {
+        let orb = Orb::builder().build().unwrap();
+        let root = Poa::root(&orb).unwrap();
+        let factory = root.the_poa_manager_factory();
+        assert_eq!(factory.find(ROOT_MANAGER), Some(root.the_poa_manager()));
+        let made = factory.create("POAManager1", []).unwrap();
+        assert_eq!(made.state(), State::Holding);
+        assert_eq!(factory.create("POAManager1", []), Err(PoaError::ManagerAlreadyExists));
+        let child = root.create_poa("child", None, []).unwrap();
+        let own = child.the_poa_manager();
+        assert_ne!(own.id(), made.id());
+        assert_eq!(factory.list().len(), 3);
+        drop(made);
+        assert!(factory.find("POAManager1").is_some(), "an explicitly created manager stays");
+        let id = own.id().to_owned();
+        drop((own, child.destroy(true, true), child));
+        assert_eq!(factory.find(&id), None, "it ended with its adapter");
+        orb.shutdown(true).unwrap();
+    }
+
+    #[test]
+    fn a_manager_of_another_orb_is_rejected() {
+        let [one, other] = [(); 2].map(|()| Orb::builder().build().unwrap());
+        let stranger = Poa::root(&other).unwrap().the_poa_manager();
+        let refused = Poa::root(&one).unwrap().create_poa("child", Some(&stranger), []).unwrap_err();
+        assert!(matches!(refused, PoaError::System(exception) if exception.kind() == SystemExceptionKind::BadParam));
+        one.shutdown(true).unwrap();
+        other.shutdown(true).unwrap();
+    }
+}

@@ -1,0 +1,54 @@
+//! The servant that a request uses while it runs.
+
+use spandrel_orb::Servant;
+use spandrel_sync::{Arc, Mutex};
+
+use crate::{
+    ServantLocator,
+    adapter::servants::Cookie,
+    objects::{ActiveObject, Binding},
+};
+
+/// The servant of a request, in use until it is released.
+pub(crate) enum ServantInUse {
+    /// An object of the active object map.
+    Object(Arc<ActiveObject>),
+    /// The default servant.
+    Default(Arc<dyn Servant>),
+    /// The servant from a servant locator.
+    Located(Arc<LocatedServant>),
+}
+
+/// The servant from a servant locator, for one request.
+pub(crate) struct LocatedServant {
+    pub(crate) locator: Arc<dyn ServantLocator>,
+    pub(crate) servant: Arc<dyn Servant>,
+    pub(crate) operation: String,
+    /// In a lock only because it may not be `Sync`.
+    pub(crate) cookie: Mutex<Cookie>,
+}
+
+impl LocatedServant {
+    pub(crate) fn new(
+        locator: Arc<dyn ServantLocator>,
+        operation: &str,
+        (servant, cookie): (Arc<dyn Servant>, Cookie),
+    ) -> Self {
+        Self { locator, servant, operation: operation.to_owned(), cookie: Mutex::new(cookie) }
+    }
+}
+
+impl ServantInUse {
+    /// `None` for an object that is forwarded.
+    #[inline]
+    pub(crate) fn servant(&self) -> Option<&Arc<dyn Servant>> {
+        match self {
+            Self::Object(active) => match &active.binding {
+                Binding::Servant(servant) => Some(servant),
+                Binding::Forward(_) => None,
+            },
+            Self::Default(servant) => Some(servant),
+            Self::Located(located) => Some(&located.servant),
+        }
+    }
+}

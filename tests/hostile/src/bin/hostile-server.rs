@@ -1,0 +1,76 @@
+//! The attacked server: prints its reference and serves until the standard input ends.
+
+use std::io::{self, Write};
+
+#[cfg(unix)]
+use anyhow::Context;
+use spandrel::values::ValueRef;
+use spandrel::{Any, Orb, Poa, SystemException};
+use spandrel_hostile::attacked::{Node, Target, TargetServant, TargetSkeleton};
+
+struct AttackedTarget;
+
+impl TargetServant for AttackedTarget {
+    fn echo(&self, data: &[u8]) -> Result<Vec<u8>, SystemException> {
+        Ok(data.to_vec())
+    }
+
+    fn echo_texts(&self, data: &[String]) -> Result<Vec<String>, SystemException> {
+        Ok(data.to_vec())
+    }
+
+    fn wide(&self, text: &str) -> Result<spandrel::WString, SystemException> {
+        Ok(text.into())
+    }
+
+    fn anything(&self, value: &Any) -> Result<Any, SystemException> {
+        Ok(value.clone())
+    }
+
+    fn list(&self, head: Option<&ValueRef<dyn Node>>) -> Result<Option<ValueRef<dyn Node>>, SystemException> {
+        Ok(head.cloned())
+    }
+
+    fn same(&self, other: Option<&Target>) -> Result<Option<Target>, SystemException> {
+        Ok(other.cloned())
+    }
+
+    fn produce(&self, count: u32) -> Result<Vec<u8>, SystemException> {
+        Ok(vec![7; count as usize])
+    }
+
+    fn note(&self, _data: &[u8]) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+/// Limits the descriptors of this process with `--descriptors N`, and its address space in octets with
+/// `--memory N`.
+#[cfg(unix)]
+fn limit_resources(options: &mut Vec<String>) -> anyhow::Result<()> {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    for (name, resource) in [("--descriptors", Resource::Nofile), ("--memory", Resource::As)] {
+        let Some(at) = options.iter().position(|option| option == name) else { continue };
+        let most: u64 = options.get(at + 1).context("the limit is missing")?.parse()?;
+        options.drain(at..at + 2);
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    }
+    Ok(())
+}
+
+fn main() -> anyhow::Result<()> {
+    // The server logs warnings.
+    spandrel::log::init_or("warn")?;
+    let mut options: Vec<String> = std::env::args().skip(1).collect();
+    #[cfg(unix)]
+    limit_resources(&mut options)?;
+    let orb = Orb::builder().take_args(&mut options)?.build()?;
+    anyhow::ensure!(options.is_empty(), "not options of an ORB: {options:?}");
+    let object = Poa::root(&orb)?.activate(TargetSkeleton::new(AttackedTarget))?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", orb.object_to_string(&object))?;
+    out.flush()?;
+    drop(out);
+    io::copy(&mut io::stdin().lock(), &mut io::sink())?;
+    Ok(orb.shutdown(true)?)
+}

@@ -1,0 +1,236 @@
+//! Limits of servers on requests, memory, queues and connections, and their answers beyond a limit.
+
+use std::{cell::RefCell, io::Write, net::TcpStream, time::Duration};
+
+use spandrel::{
+    ByteOrder, CompletionStatus, Concurrency, GiopVersion, IiopProfile, Orb, OrbBuilder, QueueOverflow,
+    SystemExceptionKind,
+    statistics::{Event, Level},
+};
+use spandrel_cdr::{Encoder, Limits, Wire};
+use spandrel_giop::{Message, ReplyHeader, ReplyStatus, RequestTemplate, ResponseFlags, SystemException, ids};
+use spandrel_orb_tests::{
+    Server,
+    support::{PATIENCE, comes, in_background, kind_and_completion, read_message},
+};
+
+const STRATEGIES: [Concurrency; 5] = [
+    Concurrency::ThreadPerConnection { limit: 64 },
+    Concurrency::LeaderFollowers { threads: None },
+    Concurrency::LeaderFollowers { threads: Some(2) },
+    Concurrency::Reactive,
+    Concurrency::ThreadPool { threads: 2, queue: 8 },
+];
+
+fn strategies() -> impl Iterator<Item = OrbBuilder> {
+    STRATEGIES.into_iter().map(|strategy| Orb::builder().concurrency(strategy))
+}
+
+fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream
+}
+
+/// An encoded request.
+fn request(server: &Server, id: u32, response: ResponseFlags, data: &[u8]) -> Vec<u8> {
+    let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let wire = Wire::new(ByteOrder::Little, GiopVersion::V1_2);
+    let template = RequestTemplate::new(wire, &profile.object_key);
+    let mut out = Encoder::new(wire);
+    let operation = if response.is_expected() { "echo_octets" } else { "note" };
+    let body = template.begin(&mut out, id, response, operation, &[]);
+    out.octet_sequence(data).unwrap();
+    body.end(&mut out).unwrap();
+    out.to_vec()
+}
+
+/// Reads a Reply; returns its request id and its exception.
+fn read_reply(stream: &mut TcpStream) -> (u32, Option<SystemException>) {
+    let message = Message::whole(read_message(stream).unwrap().as_slice().into()).unwrap();
+    let mut input = message.decoder(Limits::default());
+    let header = ReplyHeader::decode(&mut input).unwrap();
+    let exception = (header.status == ReplyStatus::SystemException).then(|| {
+        let id = input.str().unwrap();
+        SystemException::decode(&id, &mut input).unwrap()
+    });
+    (header.request_id, exception)
+}
+
+#[test]
+fn a_request_beyond_max_message_is_refused_and_the_connection_stays_open() {
+    for builder in strategies() {
+        let server = Server::with(builder.max_message(100_000));
+        let mut stream = connect(&server);
+        // Requests of several lengths, sent in arbitrary parts, one of them without a response.
+        let mut sent = request(&server, 1, ResponseFlags::TWO_WAY, &[7; 1000]);
+        sent.extend(request(&server, 2, ResponseFlags::TWO_WAY, &[7; 100_000]));
+        sent.extend(request(&server, 3, ResponseFlags::NONE, &[7; 1_000_000]));
+        sent.extend(request(&server, 4, ResponseFlags::TWO_WAY, &[7; 1000]));
+        for part in [&sent[..1], &sent[1..1100], &sent[1100..1110], &sent[1110..]] {
+            stream.write_all(part).unwrap();
+        }
+        let mut answers: Vec<_> = (0..3).map(|_| read_reply(&mut stream)).collect();
+        answers.sort_by_key(|(id, _)| *id);
+        assert_eq!((answers[0].0, answers[0].1.is_none()), (1, true));
+        assert_eq!((answers[2].0, answers[2].1.is_none()), (4, true));
+        let exception = answers[1].1.as_ref().unwrap();
+        assert_eq!(kind_and_completion(exception), (SystemExceptionKind::ImpLimit, CompletionStatus::No));
+        assert_eq!(exception.minor(), ids::IMP_LIMIT_MESSAGE);
+        assert_eq!(server.orb.statistics().count(Event::RefusedTooLong), 2);
+    }
+}
+
+#[test]
+fn a_client_receives_imp_limit_for_a_request_beyond_max_message() {
+    for builder in strategies() {
+        let server = Server::with(builder.max_message(1 << 20));
+        let target = server.client();
+        let error = target.echo_octets(&vec![1; 3 << 20]).unwrap_err();
+        assert_eq!(kind_and_completion(&error), (SystemExceptionKind::ImpLimit, CompletionStatus::No));
+        assert_eq!(target.add(1, 2).unwrap(), 3);
+        assert_eq!(server.orb.statistics().count(Event::ConnectionAccepted), 1, "on the same connection");
+    }
+}
+
+#[test]
+fn an_excessive_message_length_closes_the_connection() {
+    for builder in strategies() {
+        let server = Server::with(builder.max_message(10_000));
+        let mut stream = connect(&server);
+        stream.write_all(b"GIOP\x01\x02\x01\x00\xf0\xff\xff\xff\x01\0\0\0\x03").unwrap();
+        let answer = read_message(&mut stream).unwrap();
+        assert_eq!(answer[7], 6, "MessageError");
+        assert!(read_message(&mut stream).is_err());
+    }
+}
+
+#[test]
+fn partially_read_requests_stay_within_max_server_memory() {
+    const MEMORY: usize = 3 << 20;
+    for builder in strategies() {
+        let server = Server::with(builder.max_server_memory(MEMORY));
+        let whole = request(&server, 1, ResponseFlags::TWO_WAY, &vec![7; 2 << 20]);
+        let (begun, rest) = whole.split_at((1 << 20) + 100_000);
+        let small = connect(&server);
+        comes("a request that is refused while another is read", || {
+            // Each request takes 2 MiB of 3. Which of the two is refused depends on timing.
+            let (mut first, mut second) = (connect(&server), connect(&server));
+            first.write_all(begun).unwrap();
+            second.write_all(&whole).unwrap();
+            let refused = read_reply(&mut second).1;
+            (&small).write_all(&request(&server, 5, ResponseFlags::TWO_WAY, &[7; 100])).unwrap();
+            assert!(read_reply(&mut small.try_clone().unwrap()).1.is_none(), "a small request is served");
+            first.write_all(rest).unwrap();
+            let other = read_reply(&mut first).1;
+            // The memory of both is available again.
+            let first = RefCell::new(first);
+            comes("memory", || {
+                first.borrow_mut().write_all(&whole).unwrap();
+                read_reply(&mut first.borrow_mut()).1.is_none()
+            });
+            refused.is_some_and(|exception| exception.kind() == SystemExceptionKind::Transient) && other.is_none()
+        });
+        assert!(server.orb.statistics().count(Event::RefusedMemory) > 0);
+    }
+}
+
+#[test]
+fn unfinished_fragments_stay_within_max_connection_memory() {
+    for builder in strategies() {
+        let server = Server::with(builder.max_connection_memory(1 << 20));
+        let mut stream = connect(&server);
+        let mut begun = request(&server, 9, ResponseFlags::TWO_WAY, &[7; 1000]);
+        begun[6] |= 2;
+        let mut fragment = b"GIOP\x01\x02\x03\x07".to_vec();
+        fragment.extend((4_u32 + 8 * 1024).to_le_bytes());
+        fragment.extend(9_u32.to_le_bytes());
+        fragment.extend([7; 8 * 1024]);
+        let mut count = 0;
+        if stream.write_all(&begun).is_ok() {
+            while count < 10_000 && stream.write_all(&fragment).is_ok() {
+                count += 1;
+            }
+        }
+        assert!(count < 10_000, "the connection is never closed");
+        comes("the refusal", || server.orb.statistics().count(Event::RefusedMemory) == 1);
+        assert_eq!(server.client().add(1, 2).unwrap(), 3);
+    }
+}
+
+#[test]
+fn a_full_queue_suspends_reading_or_refuses_requests() {
+    for overflow in [QueueOverflow::Wait, QueueOverflow::Refuse] {
+        let builder =
+            Orb::builder().concurrency(Concurrency::ThreadPool { threads: 1, queue: 4 }).queue_overflow(overflow);
+        let server = Server::with(builder);
+        let holding = server.client();
+        let held = in_background(move || holding.hold(1));
+        server.probe.await_held(1);
+        let mut stream = connect(&server);
+        for id in 0..10 {
+            stream.write_all(&request(&server, id, ResponseFlags::TWO_WAY, &[7; 10])).unwrap();
+        }
+        let refused: Vec<u32> = if overflow == QueueOverflow::Refuse {
+            let refused = (0..6).map(|_| read_reply(&mut stream));
+            refused.map(|(id, exception)| exception.map(|_| id).unwrap()).collect()
+        } else {
+            stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+            read_message(&mut stream).unwrap_err();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            Vec::new()
+        };
+        comes("the queue is full", || server.orb.statistics().level(Level::RequestsQueued) == 4);
+        server.probe.open(1);
+        held.recv_timeout(PATIENCE).unwrap().unwrap();
+        let mut answered: Vec<u32> = (refused.len()..10).map(|_| read_reply(&mut stream).0).collect();
+        answered.extend(&refused);
+        answered.sort_unstable();
+        assert_eq!(answered, (0..10).collect::<Vec<_>>());
+        assert_eq!(server.orb.statistics().count(Event::RefusedQueueFull), refused.len() as u64);
+        assert_eq!(server.orb.statistics().level(Level::RequestsQueued), 0);
+    }
+}
+
+/// Whether a connection was admitted: its request is answered.
+fn is_served(server: &Server, stream: &mut TcpStream) -> bool {
+    let sent = stream.write_all(&request(server, 1, ResponseFlags::TWO_WAY, &[7; 10]));
+    sent.is_ok() && read_message(stream).is_ok_and(|message| message[7] == 1)
+}
+
+#[test]
+fn connections_beyond_a_limit_get_close_connection() {
+    for (builder, event) in [
+        (Orb::builder().max_connections(2), Event::RefusedForLimit),
+        (Orb::builder().max_connections_per_client(Some(2)), Event::RefusedForAddress),
+        (Orb::builder().max_connection_rate(Some(2)), Event::RefusedForLimit),
+    ] {
+        let server = Server::with(builder);
+        let mut admitted = [connect(&server), connect(&server)];
+        assert!(admitted.iter_mut().all(|stream| is_served(&server, stream)));
+        let mut refused = connect(&server);
+        assert_eq!(read_message(&mut refused).unwrap()[7], 5, "CloseConnection");
+        assert_eq!(server.orb.statistics().count(event), 1);
+        assert!(admitted.iter_mut().all(|stream| is_served(&server, stream)));
+    }
+}
+
+#[test]
+fn a_host_may_reconnect_after_its_connections_have_ended() {
+    let server = Server::with(Orb::builder().max_connections_per_client(Some(1)));
+    for _ in 0..5 {
+        comes("an admitted connection", || is_served(&server, &mut connect(&server)));
+    }
+}
+
+#[test]
+fn with_evict_idle_an_idle_connection_is_closed_for_a_new_one() {
+    for builder in strategies() {
+        let server = Server::with(builder.max_connections(2).evict_idle(true));
+        let mut idle = [connect(&server), connect(&server)];
+        assert!(idle.iter_mut().all(|stream| is_served(&server, stream)));
+        comes("an admitted connection", || is_served(&server, &mut connect(&server)));
+        comes("the end of an idle connection", || server.orb.statistics().count(Event::ServerClosedForLimit) > 0);
+    }
+}
