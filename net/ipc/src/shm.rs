@@ -119,8 +119,8 @@ pub fn pair(octets: usize) -> io::Result<(Stream, Stream)> {
     Ok((stream(one, Side::Connector)?, stream(other, Side::Acceptor)?))
 }
 
-/// Whether memory is shared with a process of this user by default: for the same user, and for the superuser,
-/// who has all rights anyway.
+/// Whether memory is shared with a process of this user by default: for the same user, and for the
+/// superuser, which has all rights anyway.
 fn is_trusted(peer: &Credentials) -> bool {
     peer.uid == 0 || peer.uid == Credentials::own().uid
 }

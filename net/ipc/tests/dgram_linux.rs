@@ -20,8 +20,8 @@ fn loopback() -> Interface {
 fn a_datagram_has_its_destination_and_is_answered_from_it() {
     let server = Dgram::open(&Addr::any(0)).unwrap();
     let port = server.local_addr().unwrap().port();
-    let asked = Addr::new("127.1.2.3", port).unwrap();
-    let client = ConnectedDgram::connect(&asked).unwrap(); // receives only answers from the address that it sent to
+    let requested = Addr::new("127.1.2.3", port).unwrap();
+    let client = ConnectedDgram::connect(&requested).unwrap(); // receives only answers from the address that it sent to
     let mut octets = [0; 16];
 
     client.send(b"untold").unwrap();
@@ -32,12 +32,12 @@ fn a_datagram_has_its_destination_and_is_answered_from_it() {
     server.set_recv_destination(true).unwrap();
     client.send(b"a question, cut").unwrap();
     let arrival = server.recv_arrival_within(&mut octets[..10], PATIENCE).unwrap();
-    assert_eq!((arrival.to, arrival.interface), (Some(asked.ip()), Some(loopback().index())));
+    assert_eq!((arrival.to, arrival.interface), (Some(requested.ip()), Some(loopback().index())));
     assert_eq!((arrival.received.len(), arrival.received.datagram_len()), (10, Some(15)));
     assert!(arrival.received.is_truncated());
 
     server.send_to(b"from elsewhere", &arrival.from).unwrap();
-    server.send_to_via(b"answer", &arrival.from, &Via::from(asked.ip())).unwrap();
+    server.send_to_via(b"answer", &arrival.from, &Via::from(requested.ip())).unwrap();
     assert_eq!(client.recv_within(&mut octets, PATIENCE).unwrap().len(), 6);
     assert_eq!(&octets[..6], b"answer");
     assert_eq!(server.try_recv_arrival(&mut octets).unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -65,14 +65,14 @@ fn destinations_over_ipv6_and_of_both_versions() {
     server.set_recv_destination(true).unwrap();
     let port = server.local_addr().unwrap().port();
     let mut octets = [0; 16];
-    for (asked, via) in
+    for (requested, via) in
         [(Addr::loopback_v6(port), None), (Addr::new("127.4.5.6", port).unwrap(), Some(Ipv4Addr::new(127, 4, 5, 6)))]
     {
-        let client = ConnectedDgram::connect(&asked).unwrap();
+        let client = ConnectedDgram::connect(&requested).unwrap();
         client.send(b"question").unwrap();
         let arrival = server.recv_arrival_within(&mut octets, PATIENCE).unwrap();
-        assert_eq!((arrival.to, arrival.interface), (Some(asked.ip()), Some(loopback().index())));
-        let via = Via::from(via.map_or(asked.ip(), IpAddr::V4));
+        assert_eq!((arrival.to, arrival.interface), (Some(requested.ip()), Some(loopback().index())));
+        let via = Via::from(via.map_or(requested.ip(), IpAddr::V4));
         server.send_to_via(b"answer", &arrival.from, &via).unwrap();
         assert_eq!(client.recv_within(&mut octets, PATIENCE).unwrap().len(), 6);
     }

@@ -57,9 +57,9 @@ fn start(task: u8) -> (Child, Stream) {
     stream.set_recv_timeout(Some(PATIENCE)).unwrap();
     stream.set_send_timeout(Some(PATIENCE)).unwrap();
     stream.send_n(&[task]).unwrap();
-    let mut answer = [0];
-    stream.recv_n(&mut answer).unwrap();
-    assert_eq!(answer, [task]);
+    let mut reply = [0];
+    stream.recv_n(&mut reply).unwrap();
+    assert_eq!(reply, [task]);
     (child, stream)
 }
 

@@ -28,9 +28,9 @@ fn each_client_gets_a_pipe() {
             thread::spawn(move || {
                 let client = Connector::connect(&addr).unwrap();
                 client.send_n(&[i]).unwrap();
-                let mut answer = [0];
-                client.recv_n(&mut answer).unwrap();
-                assert_eq!(answer[0], i + 100);
+                let mut reply = [0];
+                client.recv_n(&mut reply).unwrap();
+                assert_eq!(reply[0], i + 100);
             })
         })
         .collect();

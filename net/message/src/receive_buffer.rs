@@ -16,8 +16,8 @@ const MAX_REUSED_OCTETS: usize = 1 << 20;
 ///
 /// The unread octets lie together in one block of memory. Messages taken from it share that block. The buffer
 /// reads into it again once they are dropped; until then it uses another one, and moves only the unread
-/// octets. So a connection that handles one message after the other uses one block for ever, and a connection
-/// whose messages live while the next is read alternates between two.
+/// octets. A connection that handles one message after the other therefore uses one block for ever. A
+/// connection that keeps a message while it reads the next alternates between two.
 ///
 /// The reader's loop, for messages with their length in a header:
 ///

@@ -87,7 +87,7 @@ impl Reactor {
 
     /// Waits and dispatches until [`stop`](Self::stop).
     ///
-    /// Several threads may do this at once, unless the [strategy](ThreadStrategy) says otherwise. It may also be done inside of a
+    /// Several threads may do this at once, unless the [strategy](ThreadStrategy) excludes it. It may also be done inside of a
     /// handler: others are called then, while this one waits.
     ///
     /// # Errors

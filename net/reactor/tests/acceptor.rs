@@ -377,9 +377,9 @@ fn draining_lets_connections_finish() {
     let draining = server.clone();
     let drained_processes_end = thread::spawn(move || draining.drain(PATIENCE));
     go.send(()).unwrap();
-    let mut answer = [0; 4];
-    client.recv_n(&mut answer).unwrap();
-    assert_eq!(&answer, b"done");
+    let mut reply = [0; 4];
+    client.recv_n(&mut reply).unwrap();
+    assert_eq!(&reply, b"done");
     expect_end(&client);
     assert_eq!(drained_processes_end.join().unwrap(), 0);
 }

@@ -332,11 +332,11 @@ mod cases {
         let registry = reactor.registry().clone();
         let me = thread::current().id();
         let log = Log::default();
-        let noted = log.clone();
+        let log_copy = log.clone();
         let other = thread::spawn(move || {
             let job = move |registry: &spandrel_reactor::Registry| {
                 assert_eq!(thread::current().id(), me);
-                noted.note("job");
+                log_copy.note("job");
                 registry.stop();
             };
             registry.execute(job).expect("accepted");
@@ -541,11 +541,11 @@ mod cases {
     pub(crate) fn registered_from_a_handler_is_opened_at_once(backend: Backend) {
         let reactor = reactor(backend);
         let log = Log::default();
-        let noted = log.clone();
+        let log_copy = log.clone();
         let handler = Scripted::new("a", &log).open(move |cx, ()| {
-            cx.register(Scripted::new("b", &noted), NONE)?;
-            noted.note("registered");
-            let failing = Scripted::new("c", &noted).open(|_, ()| Err(io::Error::other("no")));
+            cx.register(Scripted::new("b", &log_copy), NONE)?;
+            log_copy.note("registered");
+            let failing = Scripted::new("c", &log_copy).open(|_, ()| Err(io::Error::other("no")));
             let id = cx.register(failing, NONE)?;
             assert!(!cx.contains(id));
             Ok(())

@@ -340,9 +340,9 @@ fn half_sync_half_async_dispatches_in_its_workers() {
         let running = Running::new(backend, POOL, 1);
         let log = Log::default();
         let (near, far) = pair();
-        let noted = log.clone();
+        let log_copy = log.clone();
         let handler = Scripted::new("a", &log).over(far).input(move |_, stream| {
-            noted.note(std::thread::current().name().unwrap_or_default());
+            log_copy.note(std::thread::current().name().unwrap_or_default());
             echo(stream)
         });
         running.register(handler, Interest::INPUT);

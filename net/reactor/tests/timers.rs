@@ -599,7 +599,7 @@ fn a_million_timers(subject: &Subject) {
     assert_eq!(fired, expected);
 }
 
-// ---------------------------------------------------------------- what is not the same for all
+// ---------------------------------------------------------------- behaviour that differs between strategies
 
 #[test]
 fn the_list_fires_equal_times_in_scheduling_order() {
@@ -645,14 +645,15 @@ fn emptied_buckets_do_not_wake_the_hashed_wheel() {
 
 #[test]
 fn resolutions_are_rounded_down_to_powers_of_two() {
-    for (asked, given) in [(0, 1), (1, 1), (3, 2), (1_000_000, 1 << 19), (1 << 20, 1 << 20), (u64::MAX, 1 << 63)] {
-        let options = TimerOptions::new().resolution(Duration::from_nanos(asked));
-        let given = Duration::from_nanos(given);
-        assert_eq!(TimerWheel::<u64>::with(&options).resolution(), given);
-        assert_eq!(HashedWheel::<u64>::with(&options).resolution(), given);
+    for (requested, expected) in [(0, 1), (1, 1), (3, 2), (1_000_000, 1 << 19), (1 << 20, 1 << 20), (u64::MAX, 1 << 63)]
+    {
+        let options = TimerOptions::new().resolution(Duration::from_nanos(requested));
+        let expected = Duration::from_nanos(expected);
+        assert_eq!(TimerWheel::<u64>::with(&options).resolution(), expected);
+        assert_eq!(HashedWheel::<u64>::with(&options).resolution(), expected);
     }
-    for (asked, given) in [(0, 1), (1, 1), (5, 8), (4096, 4096), (usize::MAX, 32_768)] {
-        assert_eq!(HashedWheel::<u64>::with(&TimerOptions::new().buckets(asked)).buckets(), given);
+    for (requested, expected) in [(0, 1), (1, 1), (5, 8), (4096, 4096), (usize::MAX, 32_768)] {
+        assert_eq!(HashedWheel::<u64>::with(&TimerOptions::new().buckets(requested)).buckets(), expected);
     }
 }
 

@@ -28,13 +28,13 @@ fn panics_are_reported_with_thread_group_and_message() {
     group.spawn("other", |_| panic_any(7)).unwrap();
     manager.spawn("elsewhere", |_| panic!("not in this group")).unwrap();
     let joined = group.wait();
-    let told: Vec<_> = joined.panics.iter().map(ToString::to_string).collect();
+    let messages: Vec<_> = joined.panics.iter().map(ToString::to_string).collect();
     let expected = [
         "thread `text` of group `pool` panicked: plain text",
         "thread `formatted` of group `pool` panicked: from formatted",
         "thread `other` of group `pool` panicked: a panic whose payload is not text",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(messages, expected);
     assert!(!joined.is_clean());
     assert!(group.wait().is_clean(), "reported once");
     assert_eq!(manager.wait().panics.len(), 1);

@@ -196,8 +196,8 @@ fn a_modified_record_is_refused_with_an_alert() {
     assert_eq!((error.transferred, tls_error(&error.cause)), (4, Some(&Error::DecryptError)));
     assert!(is_readable(&wire.server) && wire.server.pending());
     assert_eq!(tls_error(&wire.server.send(b"x").unwrap_err()), Some(&Error::DecryptError));
-    let told = wire.received_by_client(&mut octets).unwrap_err();
-    assert!(matches!(tls_error(&told), Some(Error::AlertReceived(_))), "{told:?}");
+    let reported = wire.received_by_client(&mut octets).unwrap_err();
+    assert!(matches!(tls_error(&reported), Some(Error::AlertReceived(_))), "{reported:?}");
 }
 
 #[test]

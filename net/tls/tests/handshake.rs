@@ -204,8 +204,8 @@ fn an_unknown_client_is_refused() {
         handshake_pair(server_options().require_clients(trusted()), client_options());
     joined.unwrap();
     assert_eq!(tls_error_of(served.unwrap_err()), Error::NoCertificatesPresented);
-    let told = tls_error_of(client.recv(&mut [0; 1]).unwrap_err());
-    assert_eq!(told, Error::AlertReceived(AlertDescription::CertificateRequired));
+    let reported = tls_error_of(client.recv(&mut [0; 1]).unwrap_err());
+    assert_eq!(reported, Error::AlertReceived(AlertDescription::CertificateRequired));
 
     let stranger = identity_of(&Authority::new("a stranger"), "client.test");
     let (client, _server, joined, served) =

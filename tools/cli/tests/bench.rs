@@ -137,8 +137,8 @@ fn our_servers_are_compared_with_the_plain_c_server() {
     let rows = json["rows"].as_array().unwrap();
     let base_is_here = match rows[0]["absent"].as_str() {
         None => true,
-        Some(why) => {
-            assert!(why.starts_with("cannot be built: "), "{why}");
+        Some(reason) => {
+            assert!(reason.starts_with("cannot be built: "), "{reason}");
             false
         }
     };
@@ -162,8 +162,8 @@ fn a_server_that_cannot_hold_so_many_connections_is_absent_for_that_load_alone()
     check_code(&output, 0);
     for row in json(folder.path(), "reactor.json")["rows"].as_array().unwrap() {
         let too_many = row["contender"] == "select" && row["load"]["idle"] == 1100;
-        let why = row["absent"].as_str().unwrap_or_default();
-        assert_eq!(why.starts_with("it does not hold 1,102 connections: "), too_many, "{row}");
+        let reason = row["absent"].as_str().unwrap_or_default();
+        assert_eq!(reason.starts_with("it does not hold 1,102 connections: "), too_many, "{row}");
         assert_eq!(row["events_per_second"]["count"] == 2, !too_many, "{row}");
     }
 }

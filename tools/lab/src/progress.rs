@@ -38,7 +38,7 @@ impl Progress {
         }
         let style = ProgressStyle::with_template("{elapsed:>4} [{wide_bar}] {pos}/{len} {msg:<44}");
         let bar = ProgressBar::new(total).with_style(style.expect("the template is a constant"));
-        // No ticks: a thread that draws would disturb what is measured.
+        // No ticks: a drawing thread would disturb the measurement.
         Self::Bar(bar)
     }
 

@@ -95,13 +95,13 @@ pub(crate) fn local_addr(socket: &Socket) -> io::Result<SocketAddr> {
     check(unsafe { libc::getsockname(socket.0, (&raw mut storage).cast(), &raw mut len) } as isize)?;
     match c_int::from(storage.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the family says that this is a sockaddr_in, which is no larger than the storage.
+            // SAFETY: by its family this is a sockaddr_in, which is no larger than the storage.
             let addr = unsafe { *(&raw const storage).cast::<libc::sockaddr_in>() };
             let ip = Ipv4Addr::from(u32::from_be(addr.sin_addr.s_addr));
             Ok(SocketAddrV4::new(ip, u16::from_be(addr.sin_port)).into())
         }
         libc::AF_INET6 => {
-            // SAFETY: the family says that this is a sockaddr_in6, which is no larger than the storage.
+            // SAFETY: by its family this is a sockaddr_in6, which is no larger than the storage.
             let addr = unsafe { *(&raw const storage).cast::<libc::sockaddr_in6>() };
             let ip = Ipv6Addr::from(addr.sin6_addr.s6_addr);
             Ok(SocketAddrV6::new(ip, u16::from_be(addr.sin6_port), addr.sin6_flowinfo, addr.sin6_scope_id).into())

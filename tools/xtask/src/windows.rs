@@ -120,8 +120,8 @@ fn build_shim(folder: &Path) -> Result<PathBuf> {
 fn show_faults(wine: &Wine, folder: &Path) -> Result<()> {
     let program = folder.join("faults.exe");
     compile("faults.c", &["-lws2_32"], &program)?;
-    let said = wine.output(&program)?;
-    let lines: Vec<_> = said.iter().filter_map(|line| line.split_once(' ')).collect();
+    let output = wine.output(&program)?;
+    let lines: Vec<_> = output.iter().filter_map(|line| line.split_once(' ')).collect();
     for (name, state) in &lines {
         println!("Wine's fault {name} is {state}");
     }

@@ -106,7 +106,7 @@ macro_rules! unconnected_sends {
             /// Sends `data` to `to` as one datagram; waits while it cannot be sent. One system call.
             ///
             /// # Errors
-            /// [`SendError`], whose variants say what each means.
+            /// [`SendError`], whose variants have the meaning of each.
             #[inline]
             pub fn send_to(&self, data: &[u8], to: &$addr) -> Result<(), SendError> {
                 self.socket.send(Data::One(data), Some(&to.encode()?), Wait::Configured)
@@ -232,7 +232,7 @@ macro_rules! connected_transfers {
             /// Sends `data` to the peer as one datagram; waits while it cannot be sent. One system call.
             ///
             /// # Errors
-            /// [`SendError`], whose variants say what each means.
+            /// [`SendError`], whose variants have the meaning of each.
             #[inline]
             pub fn send(&self, data: &[u8]) -> Result<(), SendError> {
                 self.socket.send(Data::One(data), None, Wait::Configured)

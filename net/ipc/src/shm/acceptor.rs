@@ -44,7 +44,7 @@ pub struct AcceptorOptions {
     /// MiB.
     pub max_queue: usize,
     /// The time for which accepted streams spin before they sleep; as
-    /// [`Connector::spin`](super::Connector::watch). Default 50 µs.
+    /// [`Connector::spin`](super::Connector::spin). Default 50 µs.
     pub spin: Duration,
 }
 
@@ -77,7 +77,7 @@ impl AcceptorOptions {
         self
     }
 
-    /// Sets [`spin`](Self::watch).
+    /// Sets [`spin`](Self::spin).
     #[must_use]
     pub fn spin(mut self, time: Duration) -> Self {
         self.spin = time;

@@ -10,7 +10,7 @@
 //! The words lie two cache lines apart, because processors fetch lines in pairs. The ring sizes are in the
 //! handshake, which each side copies once; no value that controls an access is read from shared memory. The
 //! two processor words hold one more than the number of the processor on which that side last began to wait;
-//! only [`adaptive_wait`](super::patience) relies on them.
+//! only [`adaptive_wait`](super::adaptive_wait) relies on them.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -147,19 +147,19 @@ impl TestFamily for Memory {
     }
 }
 
-/// Calls the macro `$what` once for each family under test.
+/// Calls the macro `$cases` once for each family under test.
 #[macro_export]
 macro_rules! for_every_place {
-    ($what:ident) => {
-        $what!(inet_v4, InetV4);
-        $what!(inet_v6, InetV6);
+    ($cases:ident) => {
+        $cases!(inet_v4, InetV4);
+        $cases!(inet_v6, InetV6);
         #[cfg(unix)]
-        $what!(unix_path, UnixPath);
+        $cases!(unix_path, UnixPath);
         #[cfg(target_os = "linux")]
-        $what!(unix_abstract, UnixAbstract);
+        $cases!(unix_abstract, UnixAbstract);
         #[cfg(unix)]
-        $what!(spipe, Pipe);
+        $cases!(spipe, Pipe);
         #[cfg(target_os = "linux")]
-        $what!(shm, Memory);
+        $cases!(shm, Memory);
     };
 }

@@ -181,9 +181,9 @@ impl Registry {
     /// Releases a slot that was claimed from outside.
     fn settle(&self, slot: &Slot, key: Key) -> io::Result<()> {
         self.release(slot, key).map_err(|error| {
-            let told = io::Error::new(error.kind(), error.to_string());
+            let copy = io::Error::new(error.kind(), error.to_string());
             self.close_claimed(slot, key, CloseReason::Failed(error));
-            told
+            copy
         })
     }
 

@@ -187,9 +187,9 @@ impl fmt::Debug for ConnectionEntry {
 
 impl Drop for ConnectionEntry {
     fn drop(&mut self) {
-        let gone = self.open_connections.members.lock().open.remove(&self.number);
+        let entry = self.open_connections.members.lock().open.remove(&self.number);
         self.open_connections.removed.notify_all();
-        drop(gone);
+        drop(entry);
         if let Some(call) = self.on_remove.take() {
             call();
         }

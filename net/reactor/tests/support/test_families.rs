@@ -109,17 +109,17 @@ fn tls() -> Tls<Inet> {
     Tls::new(Inet::default()).server(server).client(client, NAME.try_into().unwrap())
 }
 
-/// Calls the macro `$what` once for each family under test.
+/// Calls the macro `$cases` once for each family under test.
 #[macro_export]
 macro_rules! for_every_place {
-    ($what:ident) => {
-        $what!(inet, OverInet);
+    ($cases:ident) => {
+        $cases!(inet, OverInet);
         #[cfg(target_os = "linux")]
-        $what!(unix, OverUnix);
+        $cases!(unix, OverUnix);
         #[cfg(unix)]
-        $what!(spipe, OverSpipe);
+        $cases!(spipe, OverSpipe);
         #[cfg(target_os = "linux")]
-        $what!(shm, OverShm);
-        $what!(tls, OverTls);
+        $cases!(shm, OverShm);
+        $cases!(tls, OverTls);
     };
 }

@@ -260,7 +260,7 @@ impl Conversation {
         summary.contexts = text::contexts(&header.service_contexts);
         let body = self.body(input);
         let operation_index = pending_request.and_then(|pending_request| pending_request.operation_index);
-        if let Err(error) = answer(header.status, &mut body.clone(), operation_index, types, summary) {
+        if let Err(error) = reply_values(header.status, &mut body.clone(), operation_index, types, summary) {
             summary.notes.push(format!("its body cannot be read: {error}"));
             summary.values = untyped(&body);
         }
@@ -331,7 +331,7 @@ impl Conversation {
 }
 
 /// The values of a reply's body.
-fn answer(
+fn reply_values(
     status: ReplyStatus,
     body: &mut Decoder<'_>,
     operation_index: Option<OperationIndex>,

@@ -42,7 +42,7 @@ impl MessageSummary {
         let text = self.lines();
         match text.contains(is_command) {
             false => text,
-            true => text.split_inclusive(is_command).map(shown).collect(),
+            true => text.split_inclusive(is_command).map(escaped).collect(),
         }
     }
 
@@ -129,7 +129,7 @@ fn is_command(char: char) -> bool {
 }
 
 /// Text with the characters escaped that a terminal interprets.
-fn shown(text: &str) -> String {
+fn escaped(text: &str) -> String {
     match text.char_indices().next_back().filter(|(_, last)| is_command(*last)) {
         Some((at, last)) => format!("{}{}", &text[..at], last.escape_debug()),
         None => text.to_owned(),

@@ -160,8 +160,8 @@ impl Series<'_> {
             AvailableContender::Mechanism(mechanism) => Contender::Mechanism(*mechanism),
             AvailableContender::OmniOrb(_) => Contender::OmniOrb,
         };
-        let what = format!("{name} {} ({})", work.case, stage.placement.description());
-        self.progress.at(&what);
+        let label = format!("{name} {} ({})", work.case, stage.placement.description());
+        self.progress.at(&label);
         let (times, wire) = match (contender, &mut stage.omniorb) {
             (AvailableContender::Mechanism(mechanism), _) => {
                 let job = Job { mechanism: *mechanism, sockets: SOCKETS, work: Work::PingPong(*work) };
@@ -175,7 +175,7 @@ impl Series<'_> {
         let missing =
             || LabError::Protocol { role: "transmitter".to_owned(), found: "an outcome without times".to_owned() };
         let times = times.ok_or_else(missing)?;
-        self.progress.step(&what, &format!("{:.2} µs", times.median));
+        self.progress.step(&label, &format!("{:.2} µs", times.median));
         self.measured.push(Measurement {
             placement: stage.placement,
             case: work.case,

@@ -98,13 +98,13 @@ impl Series<'_> {
     ) -> Result<(), LabError> {
         let AvailableContender { contender, servants, pair } = one;
         let (contender, servants, job) = (*contender, *servants, *job);
-        let what = format!("{contender} {servants} {job} ({})", placement.description());
-        self.progress.at(&what);
+        let label = format!("{contender} {servants} {job} ({})", placement.description());
+        self.progress.at(&label);
         let run = self.settings.run(job, servants, round);
         match pair.run(&run, self.settings.limit())? {
             ClientReply::Timed(Timed { times, servants_called }) => {
                 let (times, begin) = (times.times(), run.begin);
-                self.progress.step(&what, &format!("{:.2} µs", times.median));
+                self.progress.step(&label, &format!("{:.2} µs", times.median));
                 self.measured.push(Measurement {
                     placement,
                     servants,
@@ -117,7 +117,7 @@ impl Series<'_> {
                 });
             }
             ClientReply::Absent { absent: reason } => {
-                self.progress.step(&what, "absent");
+                self.progress.step(&label, "absent");
                 self.absent.push(Absent { contender, servants: Some(servants), style: Some(job.style), reason });
             }
         }

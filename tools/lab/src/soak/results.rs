@@ -42,13 +42,13 @@ impl Process {
         if more > TOLERATED_OCTETS + first.resident / 20 {
             grown.push(format!("{} KiB of memory", grouped((more / 1024) as f64)));
         }
-        for (what, before, after, tolerated) in [
+        for (quantity, before, after, tolerated) in [
             ("descriptors", first.descriptors, last.descriptors, TOLERATED_COUNT),
             ("threads", first.threads, last.threads, TOLERATED_COUNT),
             ("active objects", first.objects, last.objects, 0),
         ] {
             if after > before + tolerated {
-                grown.push(format!("{} {what}", after - before));
+                grown.push(format!("{} {quantity}", after - before));
             }
         }
         grown
@@ -80,7 +80,7 @@ impl Results {
     pub fn complaints(&self) -> Vec<String> {
         let failed = (self.failures > 0).then(|| format!("{} calls went wrong", grouped(self.failures as f64)));
         let grew = self.processes.iter().flat_map(|process| {
-            process.grown().into_iter().map(move |what| format!("the {} has grown by {what}", process.name))
+            process.grown().into_iter().map(move |quantity| format!("the {} has grown by {quantity}", process.name))
         });
         failed.into_iter().chain(grew).collect()
     }

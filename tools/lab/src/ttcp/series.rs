@@ -80,10 +80,10 @@ impl Series<'_> {
     }
 
     fn one(&mut self, pair: &mut Pair, round: u32, mechanism: MechanismName, flood: Flood) -> Result<(), LabError> {
-        let what = format!("{mechanism} {} {} {}", flood.call, flood.data, Octets(flood.buffer_octets as u64));
-        self.progress.at(&what);
+        let label = format!("{mechanism} {} {} {}", flood.call, flood.data, Octets(flood.buffer_octets as u64));
+        self.progress.at(&label);
         let outcome = pair.run(&self.job(mechanism, flood), Duration::from_secs(self.settings.limit_seconds))?;
-        self.progress.step(&what, &format!("{} Mbit/s", grouped(outcome.mbps())));
+        self.progress.step(&label, &format!("{} Mbit/s", grouped(outcome.mbps())));
         self.runs.push(Run { round, mechanism, flood, outcome });
         Ok(())
     }

@@ -69,8 +69,8 @@ pub(super) fn values() -> Vec<Pairing> {
     newest(Suite::Values)
 }
 
-/// Both directions in GIOP 1.2: the code that depends on the version is the same for all engines. JacORB,
-/// whose VM starts slowly, runs with one byte order.
+/// Both directions in GIOP 1.2: the code that depends on the version is the same for all engines. JacORB
+/// runs with one byte order, since its VM starts slowly.
 pub(super) fn newest(suite: Suite) -> Vec<Pairing> {
     let order = |order| both(Side::ours("1.2", order), Side::of(Peer::OmniOrb, "1.2"), suite);
     let jacorb = both(Side::ours("1.2", "little"), Side::of(Peer::JacOrb, "1.2"), suite);

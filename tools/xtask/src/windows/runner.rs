@@ -30,18 +30,18 @@ const FAULT_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let [program, arguments @ ..] = words else { bail!("no program to run") };
     let package = env::var("CARGO_PKG_NAME").unwrap_or_default();
-    let known = faults::of(&package, target_name(program));
-    let result = run_all(program, &[arguments, &skip_options(&known)].concat());
-    for fault in known {
+    let known_faults = faults::of(&package, target_name(program));
+    let result = run_all(program, &[arguments, &skip_options(&known_faults)].concat());
+    for fault in known_faults {
         run_known_fault(program, fault)?;
     }
     result
 }
 
 /// The harness's options for skipping these tests. They match by the whole name, which needs one `--exact`.
-fn skip_options(known: &[&Fault]) -> Vec<&'static str> {
-    let exact = (!known.is_empty()).then_some("--exact");
-    exact.into_iter().chain(known.iter().flat_map(|fault| ["--skip", fault.test])).collect()
+fn skip_options(known_faults: &[&Fault]) -> Vec<&'static str> {
+    let exact = (!known_faults.is_empty()).then_some("--exact");
+    exact.into_iter().chain(known_faults.iter().flat_map(|fault| ["--skip", fault.test])).collect()
 }
 
 /// The target that Cargo built the program from: its file name without extension and hash.
@@ -150,9 +150,9 @@ mod tests {
     #[test]
     fn known_faults_are_skipped_by_their_full_names() {
         assert!(skip_options(&[]).is_empty());
-        let known = faults::of("spandrel-ipc", "ipc");
-        let options = skip_options(&known);
-        assert_eq!(options.len(), 1 + 2 * known.len());
+        let known_faults = faults::of("spandrel-ipc", "ipc");
+        let options = skip_options(&known_faults);
+        assert_eq!(options.len(), 1 + 2 * known_faults.len());
         assert_eq!(options.iter().filter(|option| **option == "--exact").count(), 1);
     }
 

@@ -36,11 +36,11 @@ impl Wine {
         let find = |names| packages::find(names).with_context(|| format!("none of {names:?} is installed"));
         let (loader, server) = (find(packages::WINE_LOADERS)?, find(packages::WINE_SERVERS)?);
         let mut wine = Self { loader, server, prefix: folder.join("prefix"), idle_program: None, _lock: turn };
-        let made = wine.prefix.join("made");
-        if !made.exists() {
+        let marker = wine.prefix.join("made");
+        if !marker.exists() {
             println!("creating an instance of Wine in {}", wine.prefix.display());
             wine.make().context("cannot create an instance of Wine")?;
-            fs::write(made, "")?;
+            fs::write(marker, "")?;
         }
         wine.idle_program = Some(Bounded::start("cmd", wine.command(&wine.loader).arg("cmd"))?);
         Ok(wine)

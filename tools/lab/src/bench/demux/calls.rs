@@ -150,10 +150,10 @@ impl CallPairs {
             let mut order: Vec<_> = self.callers.iter().collect();
             order.rotate_left(round as usize % self.callers.len());
             for (predictions, objects) in order {
-                let what = format!("calls with {}", predictions.name());
-                progress.at(&what);
+                let label = format!("calls with {}", predictions.name());
+                progress.at(&label);
                 let cost = self.cost(objects, algorithm, settings.calls).map_err(failed)?;
-                progress.step(&what, &format!("{:.0} ns for one", cost.nanos));
+                progress.step(&label, &format!("{:.0} ns for one", cost.nanos));
                 measured.push(MeasuredCall { predictions: *predictions, algorithm, round, cost });
             }
         }

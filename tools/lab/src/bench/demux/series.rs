@@ -99,10 +99,10 @@ impl<'s> Series<'s> {
                     // The same requests for every strategy in a round.
                     let requests = Requests::new(*algorithm, count, *operations, u64::from(round) + 1);
                     for (strategy, objects) in order {
-                        let what = format!("{strategy}, {} objects, {algorithm}", grouped(f64::from(count)));
-                        self.progress.at(&what);
+                        let label = format!("{strategy}, {} objects, {algorithm}", grouped(f64::from(count)));
+                        self.progress.at(&label);
                         let costs = objects.cost(&requests, run_limit, counter.as_ref());
-                        self.progress.step(&what, &format!("{:.0} ns for a lookup", costs.both.nanos));
+                        self.progress.step(&label, &format!("{:.0} ns for a lookup", costs.both.nanos));
                         let (strategy, algorithm, operations) = (*strategy, *algorithm, *operations);
                         measured.push(Measurement { objects: count, operations, algorithm, strategy, round, costs });
                     }

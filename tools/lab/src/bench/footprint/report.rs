@@ -24,10 +24,10 @@ pub fn text(results: &Results) -> String {
     if parts.contains(&Part::Sizes) {
         for optimisation in Optimisation::ALL {
             for side in Side::ALL {
-                let (what, built) = (side.name(), optimisation.name());
+                let (item, built) = (side.name(), optimisation.name());
                 _ = writeln!(
                     text,
-                    "\nOctets of the {what} of each operation, built for {built} (own code + helpers + tables)"
+                    "\nOctets of the {item} of each operation, built for {built} (own code + helpers + tables)"
                 );
                 _ = writeln!(text, "{}", operations(results, side, optimisation));
             }
@@ -110,8 +110,8 @@ fn steps(results: &Results) -> comfy_table::Table {
     let mut table = table::with_header(header.map(str::to_owned).collect());
     for operation in Operation::ALL {
         for (nth, step) in Step::ALL.into_iter().enumerate() {
-            let [role, what] = step.name();
-            let words = [operation.name().to_owned(), role.to_owned(), what.to_owned(), step.values().to_string()];
+            let [role, item] = step.name();
+            let words = [operation.name().to_owned(), role.to_owned(), item.to_owned(), step.values().to_string()];
             let cell = |engine: &Engine| {
                 let latency = results.latency(operation.name(), *engine);
                 latency.map_or("absent".to_owned(), |latency| ranged(&latency.steps[nth]))
@@ -243,10 +243,10 @@ fn sizes_csv(results: &Results) -> String {
     let mut csv = "what,engine,side,optimisation,code,helpers,tables,type_codes\n".to_owned();
     let operations = results.footprints.iter().map(|it| (&it.operation, it.engine, it.side, it.optimisation, it.sizes));
     let services = results.services.iter().map(|it| (&it.service, it.engine, it.side, it.optimisation, it.sizes));
-    for (what, engine, side, optimisation, sizes) in operations.chain(services) {
+    for (item, engine, side, optimisation, sizes) in operations.chain(services) {
         let (engine, side, built) = (engine.name(), side.name(), optimisation.name());
         let [code, helpers, tables, type_codes] = [sizes.code, sizes.helpers, sizes.tables, sizes.type_codes];
-        _ = writeln!(csv, "{what},{engine},{side},{built},{code},{helpers},{tables},{type_codes}");
+        _ = writeln!(csv, "{item},{engine},{side},{built},{code},{helpers},{tables},{type_codes}");
     }
     csv
 }
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_tables_of_the_paper() {
-        // What is recorded changes when the client does.
+        // The recorded figure changes with the client.
         let (text, recorded) = (text(&results()), grouped(RECORDED as f64));
         assert!(text.contains(&format!("Recorded for x86-64 Linux: {recorded} octets")), "{text}");
         insta::assert_snapshot!(

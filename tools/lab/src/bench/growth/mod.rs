@@ -55,13 +55,13 @@ impl Row {
         if more > TOLERATED_OCTETS {
             grown.push(format!("{} KiB of memory", more / 1024));
         }
-        for (what, before, after) in [
+        for (quantity, before, after) in [
             ("descriptors", first.descriptors, last.descriptors),
             ("threads", first.threads, last.threads),
             ("active objects", first.objects, last.objects),
         ] {
             if after > before {
-                grown.push(format!("{} {what}", after - before));
+                grown.push(format!("{} {quantity}", after - before));
             }
         }
         grown

@@ -40,11 +40,11 @@ fn rounds(settings: &Settings) -> Result<Vec<Measurement>, LabError> {
                 let turn = round as usize % order.len();
                 order.rotate_left(turn);
                 for contender in order {
-                    let what = format!("{contender} with {octets} octets of {data_type}");
-                    progress.at(&what);
+                    let label = format!("{contender} with {octets} octets of {data_type}");
+                    progress.at(&label);
                     measured.extend(one(settings, contender, data_type, octets, round)?);
                     let rate = measured.last().map_or(0.0, |last| last.rate);
-                    progress.step(&what, &format!("{rate:.0} MiB/s read"));
+                    progress.step(&label, &format!("{rate:.0} MiB/s read"));
                 }
             }
         }

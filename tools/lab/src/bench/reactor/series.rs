@@ -159,20 +159,20 @@ impl Series<'_> {
         if self.absent.iter().any(|absent| absent.contender == contender && absent.load == Some(load)) {
             return Ok(());
         }
-        let what = format!("{contender} {load} ({})", placement.description());
-        self.progress.at(&what);
+        let label = format!("{contender} {load} ({})", placement.description());
+        self.progress.at(&label);
         let before = server.look();
         match Connections::open(server.addr, load, &server.exchange, self.settings.limit()) {
             Ok(mut connections) => {
                 let each_octets = server.look().zip(before).map(|(now, _)| server.each(now, load));
                 let (echoed, server_cpu) = server.drive(&mut connections, self.settings.run_time())?;
                 let rate = format!("{} events/s", grouped(echoed.events_per_second()));
-                self.progress.step(&what, &rate);
+                self.progress.step(&label, &rate);
                 self.measured.push(Measurement { placement, load, round, contender, echoed, server_cpu, each_octets });
             }
             Err(error) => {
                 let reason = format!("it does not hold {} connections: {error}", grouped(load.connections() as f64));
-                self.progress.step(&what, &reason);
+                self.progress.step(&label, &reason);
                 self.absent.push(Absent { contender, load: Some(load), reason });
             }
         }

@@ -41,13 +41,13 @@ fn rounds(settings: &Settings) -> Vec<Measurement> {
             let turn = round as usize % order.len().max(1);
             order.rotate_left(turn);
             for strategy in order {
-                let what = format!("{strategy} with {} timers", grouped(f64::from(*count)));
-                progress.at(&what);
+                let label = format!("{strategy} with {} timers", grouped(f64::from(*count)));
+                progress.at(&label);
                 // The same times for every strategy in a round.
                 let mut random = fastrand::Rng::with_seed(u64::from(round) + 1);
                 let horizon = Duration::from_secs(settings.horizon_seconds.into());
                 let nanos = cost::of(strategy, *count, horizon, &mut random);
-                progress.step(&what, &format!("{:.0} ns to schedule one", nanos[0]));
+                progress.step(&label, &format!("{:.0} ns to schedule one", nanos[0]));
                 measured.push(Measurement { count: *count, round, strategy, nanos });
             }
         }
