@@ -61,7 +61,7 @@ fn a_whole_text_needs_no_quotes() {
     refused(&TypeCode::STRING, r#""ab"#, "no closing quote");
     refused(&TypeCode::STRING, r#""\ud83d""#, "surrogate");
     refused(&TypeCode::STRING, r#""\q""#, "unknown escape");
-    refused(&TypeCode::string(3), "four", "longer");
+    refused(&TypeCode::string(3), "four", "exceeds the bound");
 }
 
 #[test]
