@@ -180,7 +180,7 @@ fn one_ways_by_datagram_to_an_ended_server_are_lost_silently() {
 #[test]
 fn invalid_datagram_endpoint_options_are_refused() {
     for (endpoint, reason) in
-        [("diop://127.0.0.1:0/max=10", "between 64"), ("diop://127.0.0.1:0/portspan=3", "no option")]
+        [("diop://127.0.0.1:0/max=10", "between 64"), ("diop://127.0.0.1:0/portspan=3", "not an option")]
     {
         let refused = Orb::builder().listen(endpoint.parse().unwrap()).build().unwrap().listen().unwrap_err();
         let cause = std::error::Error::source(&refused).unwrap().to_string();

@@ -211,7 +211,7 @@ fn tls_options_name_certificate_files() {
     target.ping().unwrap();
     for (option, value, expected) in [
         ("-ORBSSLKey", "/nowhere/at/all", "/nowhere/at/all"),
-        ("-ORBSSLCA", &key, "no certificate in it"),
+        ("-ORBSSLCA", &key, "no certificate in the PEM file"),
         ("-ORBSSLVerify", "perhaps", "expected none, request or require"),
         ("-ORBSSLVersion", "1.1", "expected 1.3"),
     ] {
