@@ -75,7 +75,7 @@ impl OrbBuilder {
     ///
     /// | option | value |
     /// | --- | --- |
-    /// | `-ORBListenEndpoints`, `-ORBendPoint` | endpoints, separated by `;` (see [`Endpoint`]) |
+    /// | `-ORBListenEndpoints`, `-ORBendPoint` | endpoints, separated by `;` (see [`Endpoint`](crate::Endpoint)) |
     /// | `-ORBPublish`, `-ORBendPointPublish` | `host:port`, or several, separated by commas (see [`OrbBuilder::publish`]) |
     /// | `-ORBTransports` | names, separated by commas, the preferred one first (see [`OrbBuilder::transports`]) |
     /// | `-ORBClientTransportRule`, `-ORBServerTransportRule` | `ADDRESSES TRANSPORTS`, or several, separated by `;` (see [`OrbBuilder::client_transport_rule`]) |
@@ -107,7 +107,7 @@ impl OrbBuilder {
     /// | `-ORBIdleTimeout` | milliseconds, or `off` |
     /// | `-ORBReconnectBackoff` | milliseconds, or two of them: `first:longest` |
     /// | `-ORBWaitStrategy` | `on-read`, `on-reactor` or `on-waker` |
-    /// | `-ORBCollocation` | `direct`, `through-poa` or `no` (see [`Collocation`]) |
+    /// | `-ORBCollocation` | `direct`, `through-poa` or `no` (see [`Collocation`](crate::Collocation)) |
     /// | `-ORBRequestCaching`, `-ORBAdaptiveDemultiplexing`, `-ORBOperationIndex` | `yes` or `no` |
     /// | `-ORBDeadlineContext` | `remaining`, `absolute`, `both` or `none` (see [`DeadlineContext`](crate::policies::DeadlineContext)) |
     /// | `-ORBInheritDeadlines`, `-ORBCancelNested` | `yes` or `no` |
