@@ -21,7 +21,7 @@ fn peer() -> Arc<Peer> {
         connections_per_peer: LIMIT,
         max_pending: 16,
         max_unsent: 1 << 20,
-        limits: Some(&CONNECTION_LIMITS),
+        limits: Some(&crate::client::CONNECTION_LIMITS),
         cache: CacheSettings::default(),
         connect_timeout: None,
         max_message: 1 << 16,
