@@ -464,7 +464,7 @@ fn killing_the_peer_process_closes_the_connection() {
     let addr = fresh();
     let acceptor = Acceptor::open(&addr).unwrap();
     let mut child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "killing_the_peer_process_closes_the_connection"])
+        .args(["--exact", "spipe_windows::killing_the_peer_process_closes_the_connection"])
         .env(ROLE, addr.to_string())
         .stdout(Stdio::null())
         .spawn()
