@@ -89,9 +89,6 @@ impl ObjectRef {
 
     /// The server wants to be told in another way which object is meant; it is, from now on.
     fn readdress_as_asked(&self, reply: &Reply, attempts: &mut RetryState) -> Result<ReplyAction, SystemException> {
-        if false {
-            return Err(SystemException::no_implement(0, CompletionStatus::No));
-        }
         let asked = AddressingDisposition::decode(&mut self.results(reply))
             .map_err(|error| unreadable("NEEDS_ADDRESSING_MODE", error, CompletionStatus::No))?;
         if !attempts.history.readdress() || !self.readdress(asked)? {
