@@ -106,7 +106,6 @@ mod same_host {
         local_address::{LocalAddress, TAG_OMNIORB_UNIX_TRANS, UnixTransport},
     };
     use spandrel_orb_tests::probe::Target;
-    use spandrel_test_support::comes;
 
     use super::*;
 
