@@ -2,7 +2,7 @@
 //!
 //! A direct call is made by a generated stub: it names the servant trait and the method, and [`direct`] has the adapter find the servant. Nothing
 //! is kept from call to call, so that there is nothing to be out of date: deactivation, another servant, a holding manager show in the next call.
-//! Calls through the adapter are [`local`](crate::server).
+//! Calls through the adapter are [`collocated`](crate::server).
 
 use std::{
     any::Any,

@@ -172,8 +172,8 @@ impl OrbBuilder {
     }
 }
 
-/// The error for a value that is not as expected.
-type Bad<'b> = &'b dyn Fn(&'static str) -> InitError;
+/// Returns the error for a value of the option that is not as expected.
+type InvalidValue<'b> = &'b dyn Fn(&'static str) -> InitError;
 
 /// A builder that has taken an option, or one that does not know it.
 enum Parsed {
@@ -190,14 +190,14 @@ impl Parsed {
     }
 }
 
-/// No option of a side that the program does without.
+/// Stands in for the options of a side that the program is built without.
 #[allow(dead_code, reason = "unused where all sides are there")]
-fn no_option(builder: OrbBuilder, _: &str, _: &str, _: Bad<'_>) -> Result<Parsed, InitError> {
+fn no_option(builder: OrbBuilder, _: &str, _: &str, _: InvalidValue<'_>) -> Result<Parsed, InitError> {
     Ok(Parsed::Unknown(Box::new(builder)))
 }
 
 /// The options of every ORB.
-fn client_option(builder: OrbBuilder, option: &str, value: &str, bad: Bad<'_>) -> Result<Parsed, InitError> {
+fn client_option(builder: OrbBuilder, option: &str, value: &str, bad: InvalidValue<'_>) -> Result<Parsed, InitError> {
     let builder = match option {
         "-ORBTransports" => builder.transports(value.split(',').filter(|name| !name.is_empty())),
         "-ORBClientTransportRule" | "-ORBclientTransportRule" => builder.client_transport_rule(value).map_err(bad)?,

@@ -33,7 +33,7 @@ pub(crate) struct WireSettings {
     pub(crate) limits: Limits,
     /// Headers of requests are kept, to be sent again.
     pub(crate) caches_requests: bool,
-    /// How requests say their deadline.
+    /// The form of deadlines in requests.
     pub(crate) deadlines: DeadlineContext,
     /// Writes requests that say their deadline. A program that never sets it does not contain the contexts.
     pub(crate) begin_timed: Option<BeginTimed>,
@@ -62,7 +62,7 @@ pub(crate) struct Destination {
     cache: Option<RequestCache>,
     /// The same for requests with a deadline, if it is said as the time that is left and in no other way.
     timed_cache: Option<RequestCache>,
-    /// How requests say their deadline.
+    /// The form of deadlines in requests.
     deadlines: DeadlineContext,
     begin_timed: Option<BeginTimed>,
     /// How the server's operations are hashed, if that is to be made use of.

@@ -188,7 +188,7 @@ impl Orb {
         &self.0.settings
     }
 
-    /// What this ORB has done so far, in numbers.
+    /// The counters of this ORB.
     #[inline]
     #[must_use]
     pub fn statistics(&self) -> &Statistics {

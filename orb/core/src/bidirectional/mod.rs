@@ -1,7 +1,7 @@
 //! Bidirectional GIOP: requests of both sides over one connection, for clients that nobody can connect to (CORBA 3.3 Part 2, 9.8 and 9.9).
 //!
 //! An ORB that is bidirectional says in the first request of each connection that it opens which addresses its references name, and takes requests
-//! over it ([`introduction`](crate::connection_contexts)). As a server it remembers what is [announced], as far as that is [credible](trust), and sends requests to such an
+//! over it ([`connection_contexts`](crate::connection_contexts)). As a server it remembers what is [announced], as far as that is [credible](trust), and sends requests to such an
 //! address over the connection on which it was said. One setting is for both: [`OrbBuilder::bidirectional`](crate::OrbBuilder::bidirectional).
 //!
 //! How a connection carries requests of both sides belongs to `client` and `server`.

@@ -1,7 +1,7 @@
 //! One connection to a peer, used by one thread or shared by several.
 //!
-//! What threads that wait for a reply do is here, and who waits in [`pending`]; calls that no thread waits for are in [`task`]. Whose turn it is to
-//! write is in [`writing`], and what becomes of everybody when it ends in [`ending`].
+//! Threads that wait for a reply read it here. [`pending_calls`] is the table of waiting calls, [`async_calls`] has the calls that no thread
+//! waits for, [`writing`] gives threads their turn to write, and [`closing`] ends the connection.
 
 #[cfg(feature = "asynchronous")]
 mod async_calls;

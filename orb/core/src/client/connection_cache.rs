@@ -1,7 +1,7 @@
 //! How many connections an ORB has open, over all its peers, and which of them go: to make room for others, or because nobody
 //! has used them for long.
 //!
-//! Which connection a call gets belongs to its peer, which is a [`CachedConnections`] here. One that somebody uses is never closed. Until half of what may
+//! The peer, a [`CachedConnections`], selects the connection of a call. A connection in use is never closed. Until half of what may
 //! be open has been, calls leave no trace here but the count of a connection's uses.
 
 use std::time::Duration;

@@ -1,10 +1,15 @@
 //! The options of asynchronous calls.
 
-use super::{Bad, InitError, Parsed};
+use super::{InitError, InvalidValue, Parsed};
 use crate::{OrbBuilder, WaitStrategy};
 
 /// Takes one of these options.
-pub(super) fn option(builder: OrbBuilder, option: &str, value: &str, bad: Bad<'_>) -> Result<Parsed, InitError> {
+pub(super) fn option(
+    builder: OrbBuilder,
+    option: &str,
+    value: &str,
+    bad: InvalidValue<'_>,
+) -> Result<Parsed, InitError> {
     let builder = match option {
         "-ORBPendingRequests" => builder.pending_requests(value.parse().map_err(|_| bad("a number"))?),
         "-ORBBufferLimit" => builder.buffer_limit(value.parse().map_err(|_| bad("a number of octets"))?),

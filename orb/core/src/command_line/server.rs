@@ -5,13 +5,18 @@ use std::str::FromStr;
 use spandrel_transport::Endpoint;
 
 use super::{
-    Bad, InitError, Parsed,
+    InitError, InvalidValue, Parsed,
     values::{milliseconds, or_off, yes_or_no},
 };
 use crate::{Collocation, OrbBuilder, QueueOverflow, WaitStrategy, server::CONCURRENCY};
 
 /// Takes one of these options.
-pub(super) fn option(builder: OrbBuilder, option: &str, value: &str, bad: Bad<'_>) -> Result<Parsed, InitError> {
+pub(super) fn option(
+    builder: OrbBuilder,
+    option: &str,
+    value: &str,
+    bad: InvalidValue<'_>,
+) -> Result<Parsed, InitError> {
     let builder = match option {
         "-ORBWaitStrategy" if value == "on-reactor" => builder.wait_strategy(WaitStrategy::OnReactor),
         "-ORBListenEndpoints" | "-ORBListenEndpoint" | "-ORBEndpoint" | "-ORBendPoint" => {

@@ -1,4 +1,4 @@
-//! The calls that can be made on an object, before it is decided where and how.
+//! The calls on an object, before a profile and a connection are selected.
 
 use spandrel_cdr::{CdrError, Encoder};
 use spandrel_giop::{ResponseFlags, ServiceContext, SystemException};
@@ -8,28 +8,30 @@ use super::ObjectRef;
 use crate::client::Buffering;
 use crate::{client::Reply, diagnostics::CallObserver};
 
-/// Makes a call: [`ObjectRef`]'s plain way, or one that an optional part of the ORB has put in its place.
+/// Makes a call. An optional part of the ORB puts its own function in the place of the plain one.
 pub(crate) type Ask =
     for<'o, 'q, 'f, 'a> fn(&'o ObjectRef, &'q CallKind<'f, 'a>) -> Result<Option<Reply>, SystemException>;
 
 /// Writes the arguments; called again for each attempt.
 pub(crate) type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>;
 
-/// A call on an object: a request, or the question where the object is.
+/// A call on an object, by the message that it sends.
 #[derive(Clone, Copy)]
 pub(crate) enum CallKind<'f, 'a> {
+    /// A Request message.
     Request {
         operation: &'f str,
         response: ResponseFlags,
         is_one_way: bool,
         marshal: Marshal<'f, 'a>,
-        /// What goes with it besides what its connection needs.
+        /// Service contexts besides those that are sent once per connection.
         contexts: &'f [ServiceContext],
-        /// How it is buffered, if nobody waits until it is written.
+        /// The limits of buffering, if the call returns before the request is written.
         #[cfg(feature = "asynchronous")]
         buffering: Option<Buffering>,
         /// The diagnostics of the call, if it is observed.
         observer: Option<&'f dyn CallObserver>,
     },
+    /// A LocateRequest message.
     Locate,
 }

@@ -1,4 +1,4 @@
-//! What is in force for a call that begins now: what the reference, the thread and the ORB say, and until when whoever waits for it has time.
+//! The policies in force for a call that begins now, of the reference, the thread and the ORB, and its deadline.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::deadlines;
 use crate::thread_policy;
 use crate::{ObjectRef, Orb};
 
-/// What a call goes by that begins now.
+/// The policies of one call.
 #[derive(Debug)]
 pub(crate) struct CallPolicies {
     pub(crate) deadline: Option<Deadline>,
     pub(crate) rebind: RebindPolicy,
-    /// What must not be delivered yet.
+    /// The start times of the request and the reply, if there are any.
     pub(crate) starts: Option<Box<dyn StartTimes>>,
 }
 

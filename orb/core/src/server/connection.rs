@@ -1,6 +1,6 @@
 //! One accepted connection: reading requests, running them, answering.
 //!
-//! Who reads is decided here; how a connection is served by a reactor is in [`registration`], and how it ends in [`parting`].
+//! The thread that reads is chosen here. [`registration`] serves a connection by a reactor, and [`closing`] ends it.
 
 mod bidirectional;
 mod cancellation;

@@ -17,7 +17,7 @@ const LEAVE: Duration = Duration::from_secs(1);
 /// How many times as long as for its next octets a client may take for all replies that wait.
 const WHOLE_REPLY: u32 = 20;
 
-/// What the rounds have seen of a connection.
+/// A connection at the last sweep, to tell an idle one from one in use.
 #[derive(Debug)]
 pub(super) struct IdleHistory {
     turn: u64,

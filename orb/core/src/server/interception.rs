@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// What is done instead of serving a request: it is forwarded, or ends in an exception.
+/// The outcome that an interceptor gives a request instead of serving it: a forward or an exception.
 pub(super) type PointDecision = Result<ObjectRef, SystemException>;
 
 /// True if a request to this ORB is seen by interceptors.
@@ -102,7 +102,7 @@ fn write<'a>(
     Ok(())
 }
 
-/// Nobody will be answered: the ending points are told why.
+/// Calls the ending points of a request that gets no reply.
 pub(super) fn give_up(flow: Option<&RequestFlow>, request: &IncomingRequest<'_>, exception: &SystemException) {
     if let Some(flow) = flow {
         let _ = flow.end(&seen(request), RequestOutcome::system(exception.clone()));
@@ -113,7 +113,7 @@ fn seen<'r>(request: &IncomingRequest<'r>) -> RequestView<'r> {
     RequestView { header: request.header, target: request.target }
 }
 
-/// What an answer that was written says: its body begins at `start`.
+/// The outcome of a request by its encoded reply, whose body begins at `start`.
 fn ending(request: &IncomingRequest<'_>, status: ReplyStatus, answer: &Encoder<'_>, start: usize) -> RequestOutcome {
     let (orb, wire) = (request.origin.orb(), answer.wire());
     let unreadable = |error: CdrError| RequestOutcome::system(error.into());

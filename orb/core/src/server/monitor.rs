@@ -65,7 +65,7 @@ pub(crate) struct UpcallMonitor {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whose connections they are.
+    /// The server of the connections.
     server: Weak<Server>,
     client_timeouts: ClientTimeouts,
     /// When the next round is due, if there are any.
@@ -95,7 +95,7 @@ struct Monitored {
     pipelined: Option<Instant>,
     /// Input on its handle wakes the monitor.
     registration: Option<HandlerId>,
-    /// What the rounds have seen.
+    /// The connection's history in the search for idle connections.
     past: IdleHistory,
 }
 
@@ -423,7 +423,7 @@ impl Activity {
     }
 }
 
-/// What looks have found.
+/// The findings of the last looks at a connection.
 #[derive(Debug, Default)]
 struct LookHistory {
     /// Something has happened since the last look, or is to be looked at again.

@@ -1,6 +1,6 @@
 //! The wait strategy *on reactor*: a thread of the pool whose servant waits for a reply serves further requests meanwhile.
 //!
-//! Whose these are is the pool's matter ([`NestedWork`]): a reactor's connections, or what waits in a queue.
+//! The pool supplies these requests ([`NestedWork`]): from a reactor's connections, or from a queue.
 //!
 //! So a pool of one thread survives call-backs, to a limit: each level is a servant on the thread's stack, and the innermost returns
 //! first. A servant that waits keeps nothing of its connection: the reactor reads on in its stead, in a new place, because the old

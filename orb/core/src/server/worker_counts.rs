@@ -22,7 +22,7 @@ pub(super) struct WorkerCounts {
     blocked: AtomicUsize,
     /// How many threads are with a connection, and above them how often one came.
     visits: AtomicU64,
-    /// What `visits` was when the monitor looked last.
+    /// The value of `visits` at the monitor's last look.
     seen: AtomicU64,
 }
 

@@ -19,7 +19,7 @@ use crate::{
     scratch,
 };
 
-/// Which of these destinations is next.
+/// The index of the next destination, and all destinations.
 type NextDestination = (usize, Arc<[Destination]>);
 
 impl Call {
@@ -230,7 +230,7 @@ impl Call {
         }
     }
 
-    /// What became of the request is known.
+    /// Continues the call with the outcome of its request.
     pub(super) fn arrived(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
         let Some((sent, progress)) = self.take_sent() else { return };
         let goes_on = match outcome {

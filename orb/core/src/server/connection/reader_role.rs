@@ -1,4 +1,4 @@
-//! Whose turn it is to read: the thread that runs an upcall reads on after it, unless another has been given the reading meanwhile.
+//! The reader role of a connection: the thread that runs an upcall reads on after it, unless the role was handed over meanwhile.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -41,7 +41,7 @@ pub(in crate::server) struct LongUpcall {
     pub(in crate::server) has_input: bool,
 }
 
-/// What became of an upcall that lasts.
+/// The monitor's action on a long upcall.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::server) enum LongUpcallAction {
     /// There is nothing to do before its turn ends.
@@ -50,13 +50,13 @@ pub(in crate::server) enum LongUpcallAction {
     AwaitsInput,
     /// A thread was started to read on.
     HandedOver,
-    /// What there was to read was looked at, and the reading left where it is.
+    /// Pending input was inspected; the thread of the upcall keeps the reader role.
     Listened,
     /// The reading stays where it is for now.
     TooEarly,
 }
 
-/// What became of the thread that served.
+/// The next step of the thread that served a request.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum NextRead {
     /// There is more to read.

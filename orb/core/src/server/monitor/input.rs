@@ -30,7 +30,7 @@ pub(super) struct InputEvents {
     arrived: Arc<Arrived>,
 }
 
-/// What has happened since the monitor looked last.
+/// The events since the monitor's last look.
 #[derive(Debug, Default)]
 struct Arrived {
     /// The monitor is to look at its state.

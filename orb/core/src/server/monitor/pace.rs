@@ -13,14 +13,14 @@ use spandrel_sync::time::Instant;
 pub(super) const SHORTEST: Duration = Duration::from_millis(1);
 /// The longest time between two looks while there are upcalls.
 pub(super) const LONGEST: Duration = Duration::from_millis(32);
-/// What an early look costs.
+/// The credit that an early look uses up.
 const COST: Duration = LONGEST;
 /// So much time earns one unit of it.
 const EARNING: u32 = 10;
 /// The credit for all early looks of a beginning: at 1, 2, 4, 8 and 16 ms.
 const MOST: Duration = Duration::from_millis(5 * 32);
 
-/// What a look has found.
+/// The finding of a look.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum LookFinding {
     /// All connections move on, or wait for input.
