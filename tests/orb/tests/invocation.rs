@@ -4,6 +4,7 @@ mod addressing;
 mod ami;
 mod asynchronous;
 mod asynchronous_faults;
+mod bare_orb;
 mod batching;
 mod calls;
 mod cancellation;
