@@ -1,7 +1,8 @@
 //! The ORB's reactor for asynchronous calls: one thread, started by the first of them.
 //!
-//! It reads replies where no synchronous caller does, writes what the transport did not take at once, ends calls whose time is up,
-//! and runs what is to be run when a call has ended. Whatever runs here must not wait: everybody else would wait with it.
+//! The thread reads replies where no synchronous caller does and writes the octets that the transport did not
+//! take at once. It ends calls at their deadline and runs their completions. Code that runs here must not
+//! wait: all asynchronous calls would wait with it.
 
 use std::{
     cell::Cell,
@@ -24,41 +25,44 @@ use crate::{
     transport::ConnectionTransport,
 };
 
-/// Calls that wait for their ends at once, over all connections.
+/// The most asynchronous calls that may be pending at once, over all connections.
 const MAX_CALLS: usize = 1 << 16;
-/// Requests of others whose deadlines are waited for at once. Beyond, they are seen by those who look. What clients ask for takes no room
-/// from calls of the ORB's own.
+/// The most server requests whose deadlines this reactor watches at once. Beyond, a request's deadline is
+/// only seen where its token is polled. The separate limit keeps clients from using up the room of the ORB's
+/// own calls.
 #[cfg(feature = "server")]
 const MAX_REQUESTS: usize = 1 << 15;
 
 thread_local! {
-    /// This thread is that of a station.
+    /// Whether this thread is a client reactor's.
     static IS_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread brings the ends of asynchronous calls: it cannot wait for one.
+/// Whether this thread completes asynchronous calls, and therefore cannot wait for one.
 pub(crate) fn is_here() -> bool {
     IS_HERE.with(Cell::get)
 }
 
-/// Why a call ends that nothing has ended yet.
+/// The reason why a pending call is ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ExpiryReason {
+    /// The call's deadline has passed.
     TimeUp,
-    /// Of the ORB.
+    /// The ORB was shut down.
     Shutdown,
-    /// Nobody waits any more for what the call is made for.
+    /// The request on whose behalf the call is made was cancelled.
     #[cfg(feature = "server")]
     Cancelled,
 }
 
 impl ExpiryReason {
-    /// Whether its connection is given to nobody any more, since its reply will come late, or never.
+    /// Whether the connection is not used for further calls, since the reply will come late or never.
     pub(crate) fn retires_connection(self) -> bool {
         matches!(self, Self::TimeUp | Self::Shutdown)
     }
 
-    /// What such a call ends in. `may_have_arrived`: the server may have the request.
+    /// Returns the exception that the call ends in. `may_have_arrived`: the server may have received the
+    /// request.
     pub(crate) fn exception(self, may_have_arrived: bool) -> SystemException {
         let completed = if may_have_arrived { CompletionStatus::Maybe } else { CompletionStatus::No };
         match self {
@@ -72,20 +76,20 @@ impl ExpiryReason {
     }
 }
 
-/// TRANSIENT for a call that is made for nobody any more.
+/// Returns the exception of a call whose own request was cancelled: TRANSIENT.
 #[cfg(feature = "server")]
 pub(crate) fn cancelled(completed: CompletionStatus) -> SystemException {
     SystemException::transient(minor::REQUEST_CANCELLED, completed)
         .with_detail("the request that this call was made for is cancelled (-ORBCancelNested)")
 }
 
-/// A call that the station may end.
+/// A call that the reactor may end.
 pub(crate) trait TimedCall: Send + Sync {
     /// Ends it, unless it has ended.
-    fn end(self: Arc<Self>, why: ExpiryReason);
+    fn end(self: Arc<Self>, reason: ExpiryReason);
 }
 
-/// A call's place among those that wait.
+/// A call's entry among the pending ones.
 #[derive(Debug)]
 pub(crate) struct TimedCallId {
     key: u64,
@@ -93,7 +97,7 @@ pub(crate) struct TimedCallId {
     timer: Option<TimerId>,
 }
 
-/// The reactor, its thread, and the calls that wait.
+/// The reactor, its thread, and the pending calls.
 #[derive(Debug, Default)]
 pub(crate) struct ClientReactor {
     running: OnceLock<ReactorThread>,
@@ -109,7 +113,7 @@ struct ReactorThread {
 #[derive(Default)]
 struct Calls {
     waiting: HashMap<u64, Weak<dyn TimedCall>>,
-    /// Those of them that are requests of others.
+    /// The number of entries that are requests of clients.
     requests: usize,
     next: u64,
     is_closed: bool,
@@ -122,17 +126,18 @@ impl std::fmt::Debug for Calls {
 }
 
 impl ClientReactor {
-    /// Counts a call in, which is ended when its time is up or the ORB is.
+    /// Registers a call, which is ended at its deadline or when the ORB shuts down.
     ///
     /// # Errors
-    /// BAD_INV_ORDER after shutdown; TRANSIENT for too many calls; NO_RESOURCES if there can be no reactor.
+    /// BAD_INV_ORDER after shutdown; TRANSIENT for too many calls; NO_RESOURCES if the reactor cannot be
+    /// started.
     pub(crate) fn enter(
         &self,
         call: Weak<dyn TimedCall>,
         deadline: Option<&Deadline>,
     ) -> Result<TimedCallId, SystemException> {
         let calls = self.open_calls()?;
-        // One that has just been told may be counted still.
+        // A call that has just ended may still be counted.
         if calls.waiting.len().saturating_sub(calls.requests) >= MAX_CALLS {
             return Err(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No)
                 .with_detail(|| format!("{MAX_CALLS} asynchronous calls are under way")));
@@ -140,10 +145,10 @@ impl ClientReactor {
         self.admit(calls, call, deadline, false)
     }
 
-    /// The same for a request of others, which is told when its time is up.
+    /// Registers a request of a client, which is ended at its deadline.
     ///
     /// # Errors
-    /// As [`enter`](Self::enter); there is room for fewer of them.
+    /// As [`enter`](Self::enter); the limit is lower.
     #[cfg(feature = "server")]
     pub(crate) fn watch(
         &self,
@@ -153,7 +158,7 @@ impl ClientReactor {
         let calls = self.open_calls()?;
         if calls.requests >= MAX_REQUESTS {
             return Err(SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No)
-                .with_detail(|| format!("the deadlines of {MAX_REQUESTS} requests are waited for already")));
+                .with_detail(|| format!("the deadlines of {MAX_REQUESTS} requests are watched already")));
         }
         self.admit(calls, request, Some(deadline), true)
     }
@@ -188,10 +193,10 @@ impl ClientReactor {
         Ok(TimedCallId { key, of_request, timer })
     }
 
-    /// A call has ended.
+    /// Removes a call that has ended.
     pub(crate) fn leave(&self, call_id: TimedCallId) {
         let mut calls = self.calls.lock();
-        // Also if it has been told: whoever has a ticket gives it back.
+        // Also for a call that the timer has removed: each id is given back once.
         calls.requests -= usize::from(call_id.of_request && !calls.is_closed);
         let left = calls.waiting.remove(&call_id.key);
         drop(calls);
@@ -201,10 +206,10 @@ impl ClientReactor {
         }
     }
 
-    /// Gives a connection its place in the reactor.
+    /// Registers a connection with the reactor.
     ///
     /// # Errors
-    /// NO_RESOURCES if there is none.
+    /// NO_RESOURCES if the reactor cannot be started.
     pub(crate) fn registration(&self, connection: &Arc<ClientConnection>) -> Result<(), SystemException> {
         let registry = self.registry().map_err(no_reactor)?;
         let register = |connection: &Arc<ClientConnection>| {
@@ -245,7 +250,7 @@ impl ClientReactor {
         self.running(&mut calls).map(|running| running.reactor.registry())
     }
 
-    /// `_calls`: locked, so that one thread starts it.
+    /// Returns the running reactor, or starts it. The lock on `_calls` makes one thread start it.
     fn running(&self, _calls: &mut Calls) -> io::Result<&ReactorThread> {
         if let Some(running) = self.running.get() {
             return Ok(running);
@@ -264,7 +269,7 @@ impl ClientReactor {
         Ok(self.running.get_or_init(|| ReactorThread { reactor, clock }))
     }
 
-    /// Ends all calls, and the reactor.
+    /// Ends all calls and the reactor.
     pub(crate) fn shut_down(&self) {
         let mut calls = self.calls.lock();
         calls.is_closed = true;
@@ -272,7 +277,7 @@ impl ClientReactor {
         drop(calls);
         waiting.into_values().filter_map(|call| call.upgrade()).for_each(|call| call.end(ExpiryReason::Shutdown));
         if let Some(running) = self.running.get() {
-            // After all that the ends of the calls have still to do there.
+            // After the work that the ends of the calls have queued there.
             let registry = running.reactor.registry();
             if registry.execute(Registry::stop).is_err() {
                 registry.stop();
@@ -291,11 +296,11 @@ impl Drop for ClientReactor {
 
 fn no_reactor(error: io::Error) -> SystemException {
     SystemException::no_resources(0, CompletionStatus::No)
-        .with_detail("no reactor to wait for replies in")
+        .with_detail("the reactor for asynchronous calls cannot be started")
         .with_source(error)
 }
 
-/// Knows when whose time is up.
+/// The timer handler that ends calls at their deadline.
 struct Clock(Weak<Mutex<Calls>>);
 
 impl EventHandler for Clock {
@@ -313,7 +318,7 @@ impl EventHandler for Clock {
     }
 }
 
-/// Reads and writes for one connection. It keeps the handle open, and not the connection.
+/// The handler of a connection's input and output. It keeps the handle open, but not the connection.
 struct ConnectionInput {
     transport: Arc<dyn ConnectionTransport>,
     connection: Weak<ClientConnection>,
@@ -345,15 +350,15 @@ impl EventHandler for ConnectionInput {
             return;
         }
         let Some(connection) = self.connection.upgrade() else { return };
-        // Not here: the connection may be telling the reactor what it wants at the moment, under a lock.
+        // Not in this call: the connection may be changing its interest at the moment, under a lock.
         let receiver = context.execute(move |_| connection.reactor_ended(&reason.to_string()));
         if let Err(error) = receiver {
-            tracing::error!(%error, "a connection cannot be told that its replies are no longer read");
+            tracing::error!(%error, "a connection cannot be closed although its replies are no longer read");
         }
     }
 }
 
-/// A connection's place in the reactor.
+/// A connection's registration with the reactor.
 #[derive(Debug)]
 struct ConnectionHandler {
     registry: Registry,
@@ -362,7 +367,7 @@ struct ConnectionHandler {
 
 impl ReactorRegistration for ConnectionHandler {
     fn wait_for(&self, interest: Interest) {
-        // The handler is told if it fails.
+        // The handler is closed if this fails.
         let _ = self.registry.set_interest(self.id, interest);
     }
 

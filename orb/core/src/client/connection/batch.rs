@@ -1,10 +1,11 @@
-//! One-ways that go together: those with the sync scope NONE (design decision 10).
+//! Batches of one-ways with the sync scope NONE (design decision 10).
 //!
-//! The first one after a pause is written at once, and those that follow join a buffer. It is what of the connection's messages comes
-//! next ([`Writer::rest`](super::Writer)), so that whoever writes writes it before: a two-way takes it along in its own write. Beside
-//! that it is written when it is full, when somebody flushes, and when its time has come, for which the [`MaintenanceThread`] looks.
+//! The first one after a pause is written at once; those that follow join a buffer. The buffer is the
+//! connection's next message ([`Writer::rest`](super::Writer)), so that each writer writes it first: a
+//! two-way sends it with its own request in one write. Otherwise the buffer is written when it is full, on a
+//! flush, and when its time has come, by the [`MaintenanceThread`].
 //!
-//! Nothing here waits for the peer, but a one-way that finds the buffer at its limit: the peer does not read.
+//! Only a one-way that finds the buffer at its limit waits for the peer, which does not read then.
 
 use std::{io, time::Duration};
 
@@ -19,28 +20,28 @@ use crate::{
     statistics::{Level, Statistics},
 };
 
-/// A connection that was quiet for this long is written to at once.
+/// A connection without writes for this long writes the next one-way at once.
 const QUIET: Duration = Duration::from_micros(200);
 
-/// The shortest and the longest time after which a peer that did not read is tried again.
+/// The shortest and the longest delay before a peer that did not read is tried again.
 const PATIENCE: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 
-/// How long what is buffered may take to be written when its connection is let go.
+/// The time for writing the buffer when the connection is closed.
 const AT_THE_END: Duration = Duration::from_secs(1);
 
-/// A buffer that is larger than this is not kept when it has been written.
+/// A written buffer with a larger capacity than this is not reused.
 const KEPT: usize = 128 * 1024;
 
-/// When one-ways that were buffered are written.
+/// The conditions for writing buffered one-ways.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Buffering {
-    /// At the latest so long after the first of them.
+    /// The latest time, counted from the first of them.
     pub(crate) timeout: Duration,
-    /// As soon as there are so many.
+    /// The number of messages.
     pub(crate) messages: u32,
-    /// As soon as they have so many octets.
+    /// Their octets.
     pub(crate) octets: usize,
-    /// At once, if the connection was quiet.
+    /// Whether the first one is written at once, if the connection was quiet.
     pub(crate) is_prompt: bool,
 }
 
@@ -50,24 +51,24 @@ impl Default for Buffering {
     }
 }
 
-/// What a connection knows of its buffered one-ways.
+/// The state of a connection's buffered one-ways.
 #[derive(Debug, Default)]
 pub(super) struct Batching {
-    /// When one was written last.
+    /// The time of the last write.
     last: Option<Instant>,
-    /// When those that are there are to be written.
+    /// The time at which the buffer is to be written.
     due: Option<Instant>,
-    /// The keeper will look.
+    /// Whether the maintenance thread will look at this connection.
     is_expected: bool,
-    /// How long it waits for a peer that does not read.
+    /// The delay before a peer that does not read is tried again.
     patience: Duration,
-    /// The buffer that was used last.
+    /// The last written buffer, for reuse.
     spare: Vec<u8>,
 }
 
-/// Why a one-way was not taken.
+/// The reason why a one-way was not accepted.
 enum Refusal {
-    /// So many octets wait already, and its time is up.
+    /// This many octets are buffered, and the deadline has passed.
     Full(usize),
     Broken(io::Error),
 }
@@ -87,7 +88,7 @@ impl UnsentMessage {
         self.octets.len() - self.at
     }
 
-    /// Takes one more message in.
+    /// Appends one more message.
     fn append(&mut self, message: &Encoder<'_>, statistics: &Statistics) {
         statistics.one_way_batched();
         statistics.change(Level::OneWaysUnsent, 1);
@@ -103,7 +104,7 @@ impl UnsentMessage {
 }
 
 impl Batching {
-    /// A buffer with this message, of which so much was written.
+    /// Begins a batch with this message, of which `at` octets were written.
     fn begin(&mut self, message: &Encoder<'_>, at: usize, statistics: &Statistics) -> UnsentMessage {
         let mut octets = std::mem::take(&mut self.spare);
         octets.clear();
@@ -121,7 +122,7 @@ impl Batching {
         batch
     }
 
-    /// It was written.
+    /// Ends a batch that was written.
     fn end(&mut self, batch: &mut Option<UnsentMessage>, keeps: bool, statistics: &Statistics) {
         let written = batch.take();
         if let Some(batch) = &written {
@@ -135,14 +136,15 @@ impl Batching {
 }
 
 impl Writer {
-    /// What was buffered has been written.
+    /// Ends the batch that was written.
     pub(super) fn end_batch(&mut self, statistics: &Statistics) {
         self.batching.end(&mut self.rest, false, statistics);
     }
 }
 
 impl ClientConnection {
-    /// Takes a request that nobody waits for: it is sent soon. At most `limit` octets wait, one message at least; beyond, this waits.
+    /// Buffers a one-way request. At most `limit` octets are buffered, but at least one message; beyond, this
+    /// waits.
     pub(crate) fn one_way_soon(
         self: &Arc<Self>,
         request: &Encoder<'_>,
@@ -152,7 +154,7 @@ impl ClientConnection {
         deadline: Option<&Deadline>,
     ) -> Result<(), CallFailure> {
         if request.position() > self.fragment_size {
-            // Too long to be copied, and to be in one piece.
+            // Too long to be copied, and to be sent unfragmented.
             return self.one_way(request, deadline);
         }
         self.check_open()?;
@@ -166,7 +168,7 @@ impl ClientConnection {
         let begins = rest.is_some() && !std::mem::replace(&mut batching.is_expected, rest.is_some());
         drop(writer);
         if begins && !maintenance_thread.expect(Arc::downgrade(self) as Weak<dyn Maintained>, buffering.timeout) {
-            // Nobody can look after it.
+            // No thread can write it later.
             self.flush(deadline)?;
         }
         match taken {
@@ -176,7 +178,7 @@ impl ClientConnection {
         }
     }
 
-    /// Puts it where it belongs.
+    /// Writes the request, or adds it to the buffer or the write queue.
     fn take_in(
         &self,
         writer: &mut Writer,
@@ -210,7 +212,8 @@ impl ClientConnection {
                 }
                 Ok(())
             }
-            // An asynchronous call's, which its reactor writes. Behind it, and behind those that wait with it.
+            // The message of an asynchronous call, which the reactor writes. The one-way is queued behind it
+            // and the others.
             Some(_) => {
                 let mut message = batching.begin(request, 0, &self.statistics);
                 message.request_id = self.request_id();
@@ -219,7 +222,7 @@ impl ClientConnection {
         }
     }
 
-    /// The first, or one after a pause.
+    /// Handles the first one-way of a batch, or one after a pause.
     fn take_first(&self, writer: &mut Writer, request: &Encoder<'_>, buffering: &Buffering) -> Result<(), Refusal> {
         let Writer { rest, batching, is_cut, .. } = writer;
         let now = Instant::now();
@@ -241,7 +244,7 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// One for which there may be no room: the peer does not read.
+    /// Handles a one-way that may exceed the limit: the peer does not read.
     fn take_last(
         &self,
         writer: &mut Writer,
@@ -260,7 +263,7 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Waits until the transport has taken what is buffered.
+    /// Waits until the transport has taken the batch.
     fn write_batch(&self, writer: &mut Writer, deadline: Option<&Deadline>) -> Result<(), Refusal> {
         let Writer { timeout, rest, batching, is_cut, .. } = writer;
         let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch()) else { return Ok(()) };
@@ -279,7 +282,7 @@ impl ClientConnection {
         }
     }
 
-    /// Writes what is buffered, and then this message: all at once if the transport takes it.
+    /// Writes the batch and then this message, in one write if the transport takes it.
     pub(super) fn send_after_batch(
         &self,
         (rest, batching): (&mut Option<UnsentMessage>, &mut Batching),
@@ -318,7 +321,7 @@ impl ClientConnection {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Has everything written that is buffered.
+    /// Writes all buffered one-ways.
     pub(crate) fn flush(&self, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
         let mut writer = self.lock_writer(deadline).map_err(|error| self.not_flushed(error))?;
         if writer.is_cut {
@@ -333,9 +336,9 @@ impl ClientConnection {
         }
     }
 
-    /// Writes what is buffered, as far as the peer reads.
+    /// Writes as much of the batch as the peer reads.
     pub(crate) fn write_buffered(&self) {
-        // Whoever writes takes it along.
+        // The thread that holds the lock writes the batch first.
         let Some(mut writer) = self.writer.try_lock() else { return };
         let Writer { rest, batching, is_cut, .. } = &mut *writer;
         let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && !*is_cut) else { return };
@@ -350,26 +353,26 @@ impl ClientConnection {
         }
     }
 
-    /// The connection is let go.
+    /// Writes the batch before the connection is closed.
     pub(super) fn flush_at_the_end(&self) {
         let Some(mut writer) = self.writer.try_lock() else { return };
         if writer.rest.is_none() || writer.is_cut {
             return;
         }
-        // What the transport takes of it is sent, whatever becomes of this end.
+        // An error changes nothing: the connection is closed in any case.
         let _ = self.write_batch(&mut writer, Some(&Deadline::after(AT_THE_END)));
         if let Some(batch) = &writer.rest {
             self.record_lost(batch);
         }
     }
 
-    /// One-ways whose calls have returned, and that nobody will get.
+    /// Counts and logs one-ways whose calls have returned and that will not arrive.
     pub(super) fn record_lost(&self, batch: &UnsentMessage) {
         if batch.is_batch() && !batch.is_whole() {
             let messages = batch.messages;
             (0..messages).for_each(|_| self.statistics.one_way_dropped());
             self.statistics.change(Level::OneWaysUnsent, -i64::from(messages));
-            tracing::warn!(peer = %self.peer, messages, "one-ways that were buffered (SYNC_NONE) are lost, at most so many");
+            tracing::warn!(peer = %self.peer, messages, "buffered one-ways (SYNC_NONE) are lost, at most this number");
         }
     }
 
@@ -384,7 +387,7 @@ impl ClientConnection {
     }
 
     fn not_flushed(&self, error: io::Error) -> CallFailure {
-        let detail = || format!("what is buffered could not be written to {} within the time-out", self.peer);
+        let detail = || format!("buffered one-ways could not be written to {} within the time-out", self.peer);
         CallFailure::new(
             SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No)
                 .with_detail(detail)
@@ -393,10 +396,10 @@ impl ClientConnection {
     }
 }
 
-/// What is buffered is written in time.
+/// Writes the batch at its time.
 impl Maintained for ClientConnection {
     fn maintain(&self, now: Instant) -> Option<Duration> {
-        // Whoever writes takes it along.
+        // The thread that holds the lock writes the batch first.
         let Some(mut writer) = self.writer.try_lock() else { return Some(QUIET) };
         let Writer { rest, batching, is_cut, .. } = &mut *writer;
         let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && !*is_cut) else {
@@ -430,7 +433,7 @@ impl Maintained for ClientConnection {
     }
 }
 
-/// A transport that takes nothing now has taken nothing.
+/// Maps `WouldBlock` to zero octets.
 fn none_if_blocked(error: io::Error) -> io::Result<usize> {
     if error.kind() == io::ErrorKind::WouldBlock { Ok(0) } else { Err(error) }
 }

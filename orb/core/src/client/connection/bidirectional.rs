@@ -1,9 +1,11 @@
 //! Connections on which both sides send requests (CORBA 3.3 Part 2, 9.8).
 //!
-//! One that this side has opened is read from at all times, by whoever waits for a reply or by the reactor, and the requests that come are
-//! handed to a [`CallbackDispatcher`], which runs them elsewhere: whoever reads may be waiting for a reply of its own. One that the
-//! other side has opened is *adopted*: its owner, the [`AdoptedReader`], reads everything and hands the replies in; answers and
-//! requests are written past one lock, which is this side's.
+//! A connection that this side has opened is read at all times, by a thread that waits for a reply or by the
+//! reactor. Requests of the peer are passed to a [`CallbackDispatcher`], which runs them in other threads:
+//! the reading thread may be waiting for a reply of its own.
+//!
+//! A connection that the peer has opened is *adopted*. Its [`AdoptedReader`] reads all messages and passes
+//! the replies on; replies and requests are written under this side's lock.
 
 use std::{
     sync::{OnceLock, Weak},
@@ -22,65 +24,66 @@ use spandrel_transport::{Address, Charge, Deadline, ReactorTransport, ReadError,
 use super::{CallFailure, ClientConnection, Reply, ReplyWaiter, UnsentKind, Waiter, Writer, sent_contexts};
 use crate::{client::ClientReactor, statistics::Statistics, task::Task};
 
-/// The id of the entry that stands for the peer. Those of requests that this side sends are even.
+/// The id of the entry that stands for the peer. Requests of this side have even ids.
 const PEER: u32 = 1;
-/// That of a thread that waits for the connection's end.
+/// The id of the entry of a thread that waits for the connection's end.
 const END: u32 = 3;
 
-/// How long a peer is waited for to take a message that only tells it of the end.
+/// The time for writing a message that only announces the end.
 const COURTESY: Duration = Duration::from_millis(200);
 
-/// Who takes the requests that come over a connection that this side has opened.
+/// The receiver of requests that come over a connection that this side has opened.
 pub(crate) trait CallbackDispatcher: Send + Sync + std::fmt::Debug {
-    /// A Request, LocateRequest or CancelRequest has come. Must not wait, since the caller reads for others.
+    /// Accepts a Request, LocateRequest or CancelRequest. Must not wait: the caller reads for all calls.
     fn take(&self, message: Message);
 
-    /// Nothing more will come, and answers will not arrive.
+    /// Ends the dispatcher: no more requests come, and replies will not arrive.
     fn end(&self);
 
-    /// True if nothing runs or waits, so that it can be said that nothing was left undone.
+    /// Whether no request runs or waits, so that CloseConnection may be sent.
     fn is_idle(&self) -> bool;
 }
 
-/// Who reads an adopted connection.
+/// The reader of an adopted connection.
 pub(crate) trait AdoptedReader: Send + Sync + std::fmt::Debug {
-    /// A thread is about to wait for a reply: somebody must read until it has come, also if this thread is the one that would.
+    /// Ensures that a thread other than the caller reads. The caller is about to wait for a reply.
     ///
     /// # Errors
-    /// TRANSIENT if nobody can.
+    /// TRANSIENT if no thread can.
     fn ensure_reading(&self) -> Result<(), SystemException>;
 
-    /// Nothing that is written will be understood any more.
+    /// Handles a broken write side: the peer will not understand anything that is written.
     fn cut(&self);
 
-    /// All answers that waited have been written.
+    /// Handles the end of the write queue: all waiting replies have been written.
     fn written(&self);
 
-    /// Runs what tells calls that something has come for them, in a thread that reads no connection of this kind.
+    /// Runs the notification of a call in a thread that reads no adopted connection.
     ///
     /// # Errors
-    /// As those of [`ClientReactor::run`](crate::client::Station::run).
+    /// As those of [`ClientReactor::run`](crate::client::ClientReactor::run).
     fn run_in_other_thread(&self, tell: Task) -> Result<(), SystemException>;
 }
 
-/// What makes a connection bidirectional.
+/// A connection's role in bidirectional use.
 #[derive(Debug, Default)]
 pub(super) struct BidirectionalUse(OnceLock<ReaderRole>);
 
 #[derive(Debug)]
 enum ReaderRole {
-    /// This side has opened it.
+    /// This side has opened the connection.
     Opener(Arc<dyn CallbackDispatcher>),
-    /// The other side has.
+    /// The peer has opened the connection.
     Adopted {
         adopted_reader: Weak<dyn AdoptedReader>,
-        /// What this side's requests say of code sets, once one was to be sent: there is one agreement for all of them.
+        /// The code set context of this side's first request: one agreement holds for all.
         code_sets: OnceLock<Option<ServiceContext>>,
     },
 }
 
 impl ClientConnection {
-    /// A connection that the peer has opened, for requests of this side. `adopted_reader` reads it.
+    /// Makes a connection for this side's requests from one that the peer has opened. `adopted_reader` reads
+    /// it.
     pub(crate) fn adopted(
         peer: Arc<Address>,
         transport: Arc<dyn ReactorTransport>,
@@ -91,29 +94,30 @@ impl ClientConnection {
         connection.both_ways =
             BidirectionalUse(ReaderRole::Adopted { adopted_reader, code_sets: OnceLock::new() }.into());
         connection.next_request_id = AtomicU32::new(1);
-        // It is the server's connection, and counted there.
+        // The server counts the connection.
         connection.is_end_counted = AtomicBool::new(true);
         connection.sent = sent_contexts::LISTEN_POINTS.into();
         connection
     }
 
-    /// True if the peer may send requests. Such a connection is not idle because this side sends none.
+    /// Whether the peer may send requests. Such a connection is not idle because this side sends none.
     #[inline]
     pub(crate) fn is_bidirectional(&self) -> bool {
         self.both_ways.0.get().is_some()
     }
 
-    /// True if the peer may send requests, and may go on to do so.
+    /// Whether the peer may send further requests.
     pub(crate) fn is_open_both_ways(&self) -> bool {
         self.is_bidirectional() && !self.is_retired()
     }
 
-    /// True if the peer has opened it.
+    /// Whether the peer has opened the connection.
     pub(crate) fn is_adopted(&self) -> bool {
         matches!(self.both_ways.0.get(), Some(ReaderRole::Adopted { .. }))
     }
 
-    /// Whether requests that say this of code sets may be sent on an adopted connection. They are the only ones from then on.
+    /// Whether requests with this code set context may be sent on an adopted connection. The first call
+    /// decides.
     pub(crate) fn accepts_code_sets(&self, sent: Option<&ServiceContext>) -> bool {
         match self.both_ways.0.get() {
             Some(ReaderRole::Adopted { code_sets, .. }) => code_sets.get_or_init(|| sent.cloned()).as_ref() == sent,
@@ -135,7 +139,8 @@ impl ClientConnection {
         }
     }
 
-    /// Takes requests from now on. Somebody has to see to it that there is a [seat](Self::take_seat).
+    /// Accepts requests of the peer from now on. The caller ensures that the connection is
+    /// [registered](Self::register_with).
     pub(crate) fn take_calls(&self, called: impl FnOnce() -> Arc<dyn CallbackDispatcher>) {
         let mut pending = self.pending.lock();
         if pending.closed.is_some() || self.is_bidirectional() {
@@ -150,7 +155,7 @@ impl ClientConnection {
         self.update_interest(true);
     }
 
-    /// Hands a request on, if this connection is one for requests.
+    /// Passes a request to the dispatcher, if the connection has one.
     pub(super) fn dispatch_callback(&self, message: Message) -> Option<Message> {
         let is_call = matches!(
             message.header.message_type,
@@ -165,14 +170,15 @@ impl ClientConnection {
         }
     }
 
-    /// The connection has ended.
+    /// Ends the dispatcher of a connection that has ended.
     pub(super) fn end_calls(&self) {
         if let Some(called) = self.called() {
             called.end();
         }
     }
 
-    /// Tells the peer that the connection ends, if that leaves no request of either side in doubt. Nothing more is written then.
+    /// Sends CloseConnection, if that leaves no request of either side in doubt. Nothing more is written
+    /// then.
     pub(crate) fn send_close(&self) -> bool {
         let is_idle = self.pending.lock().waiters.len() == 1 && self.called().is_some_and(|called| called.is_idle());
         if is_idle {
@@ -186,62 +192,65 @@ impl ClientConnection {
         is_idle
     }
 
-    /// Waits until the peer has closed its side, too, so that what was said to it last is not destroyed by what it sends meanwhile.
+    /// Waits until the peer has closed its side, too, so that input from it does not destroy the last message
+    /// to it.
     pub(crate) fn await_end(&self, deadline: &Deadline) {
         self.pending.lock().waiters.push(Waiter { request_id: END, reply: None, waiter: ReplyWaiter::Thread(None) });
         // There is no reply to this: the connection ends, or the time is up.
         let _ = self.await_reply(END, Some(deadline));
     }
 
-    /// Says something that nobody answers, if it can be said without waiting.
+    /// Sends a message without a body, if that is possible without waiting.
     pub(crate) fn send_control(&self, message_type: MessageType) {
         let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2));
         bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, message_type).into_iter().for_each(|octet| out.u8(octet));
         self.hint(PEER, &out);
     }
 
-    /// Writes what the peer may miss, now or when there is room. False if it takes none of it.
+    /// Writes a message that may be lost, now or when there is room. Returns false if too many are queued.
     pub(crate) fn send_control_later(&self, message: &Encoder<'_>) -> bool {
         self.hint(PEER, message)
     }
 
-    /// Writes an answer, or leaves it to a reactor where the transport does not take it at once. `charge`: what it is counted against meanwhile.
+    /// Writes a reply, or leaves the rest to a reactor. `charge`: the memory that the rest is counted
+    /// against.
     pub(crate) fn answer(&self, answer: &Encoder<'_>, charge: Charge) {
-        // Where it fails, the connection ends.
+        // If this fails, the connection ends.
         let _ = self.write_soon(PEER, answer, UnsentKind::Hint, usize::MAX, Some(charge));
     }
 
-    /// Whether something waits to be written.
+    /// Whether octets wait to be written.
     pub(crate) fn is_blocked(&self) -> bool {
         self.async_writes.wants_output()
     }
 
-    /// Changes with what is written of what waits; `None` while nothing waits.
+    /// Returns a number that changes with each write of queued octets; `None` while none are queued.
     pub(crate) fn write_progress(&self) -> Option<u64> {
         self.is_blocked().then(|| self.async_writes.written())
     }
 
-    /// Has the ORB's reactor write what waits.
+    /// Registers the connection with the ORB's reactor, which writes the queued octets.
     ///
     /// # Errors
-    /// NO_RESOURCES if there is none.
+    /// NO_RESOURCES if the reactor cannot be started.
     pub(crate) fn write_in(self: &Arc<Self>, client_reactor: &ClientReactor) -> Result<(), SystemException> {
         client_reactor.registration(self)?;
         self.update_interest(true);
         Ok(())
     }
 
-    /// All that waited has been written.
+    /// Handles the end of the write queue.
     pub(super) fn notify_written(&self) {
         if let Some(adopted_reader) = self.adopted_reader() {
             adopted_reader.written();
         }
     }
 
-    /// The peer has sent a message that only replies to requests of this side: for an adopted connection, whose feeder has read it.
+    /// Accepts a message that the reader of an adopted connection has read: a reply to a request of this
+    /// side.
     ///
     /// # Errors
-    /// What the message is instead; the connection has to end.
+    /// If the message is no reply; the connection has to end.
     pub(crate) fn receive(&self, message: Message) -> Result<(), GiopError> {
         let reply = Reply::parse(message)?;
         let receiver = self.pending.lock().deliver(reply);
@@ -251,7 +260,8 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// What is told may call this peer again, and wait for a reply that this thread would have to read.
+    /// Runs a notification elsewhere: it may call this peer again, and wait for a reply that this thread
+    /// would have to read.
     fn notify_in_other_thread(&self, tell: impl FnOnce() + Send + 'static) {
         let Some(adopted_reader) = self.adopted_reader() else { return tell() };
         let mut tell = Some(tell);
@@ -262,11 +272,12 @@ impl ClientConnection {
             Poll::Ready(())
         })));
         if let Err(exception) = receiver {
-            tracing::error!(%exception, "no thread to tell a call of its reply");
+            tracing::error!(%exception, "no thread could be started to notify a call of its reply");
         }
     }
 
-    /// Nothing more will be fed, because the peer has gone. `is_orderly`: it has said that what it has not answered it has not acted on.
+    /// Ends an adopted connection that the peer has closed. `is_orderly`: by CloseConnection, so that
+    /// unanswered requests were not executed.
     pub(crate) fn end_of_input(&self, is_orderly: bool) {
         let failure = match is_orderly {
             true => self.is_no_reply(MessageType::CloseConnection, GiopVersion::V1_2),
@@ -275,7 +286,7 @@ impl ClientConnection {
         self.close(failure);
     }
 
-    /// Tells the other side of the end, if that can be said soon.
+    /// Writes a last message, if that is possible within `courtesy`.
     pub(crate) fn send_last(&self, octets: &[u8], courtesy: Duration) {
         let Some(mut writer) = self.writer.try_lock_for(courtesy) else { return };
         let Writer { timeout, is_cut, rest, .. } = &mut *writer;
@@ -287,18 +298,19 @@ impl ClientConnection {
         *is_cut = before.and_then(|()| send_octets(&*self.transport, octets)).is_err();
     }
 
-    /// Nothing further that is written would be understood. Whoever reads sees the end.
+    /// Closes the transport: the peer would not understand anything further. The reading thread sees the end.
     pub(crate) fn cut(&self) {
         self.retire();
         self.transport.close();
     }
 
-    /// True once nothing comes any more.
+    /// Whether no more input comes.
     pub(crate) fn is_closed(&self) -> bool {
         self.pending.lock().closed.is_some()
     }
 
-    /// A request could not be written. What others have to say here can still be said if nothing of it was.
+    /// Handles a request that could not be written. The connection stays in use if no octet of it was
+    /// written.
     pub(super) fn retire_unwritten(&self) {
         let Some(adopted_reader) = self.adopted_reader() else { return self.retire() };
         if self.writer.try_lock().is_none_or(|writer| !writer.is_cut) {
@@ -308,7 +320,7 @@ impl ClientConnection {
         adopted_reader.cut();
     }
 
-    /// Before a thread waits for the reply to this request: somebody else has to read an adopted connection.
+    /// Before a thread waits for a reply: another thread has to read an adopted connection.
     #[inline]
     pub(super) fn ensure_reading(&self, request_id: u32) -> Result<(), CallFailure> {
         let Some(adopted_reader) = self.adopted_reader() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! A connection in the reactor: what it is wanted to wait for, and what happens when that comes.
+//! The registration of a connection with the reactor: the events it waits for, and their handling.
 
 use std::{fmt, io, time::Duration};
 
@@ -11,25 +11,26 @@ use super::{
     UnsentKind, UnsentMessage,
 };
 
-/// In `wanted`: replies are to be read.
+/// In `wanted_interest`: replies are to be read.
 const INPUT: u8 = 1;
-/// In `wanted`: requests are to be written.
+/// In `wanted_interest`: requests are to be written.
 pub(super) const OUTPUT: u8 = 2;
 
-/// How long the reactor waits for a thread that is about to write.
+/// The longest wait of the reactor for the lock of a thread that writes.
 pub(super) const PATIENCE: Duration = Duration::from_millis(1);
 
-/// A connection's place in a reactor, which calls [`ClientConnection::serve_ready`] and [`ClientConnection::write_ready`].
+/// A connection's registration with a reactor, which calls [`ClientConnection::serve_ready`] and
+/// [`ClientConnection::write_ready`].
 pub(crate) trait ReactorRegistration: Send + Sync + fmt::Debug {
-    /// Calls for this and nothing else from now on.
+    /// Replaces the events for which the reactor calls.
     fn wait_for(&self, interest: Interest);
-    /// Calls as if there were something to read: there is, and the handle does not show it.
+    /// Makes the reactor call as if the handle were readable: there is input that the handle does not show.
     fn look(&self);
-    /// Calls never again.
+    /// Ends the registration.
     fn leave(&self);
 }
 
-/// The seat, and what it was told last.
+/// The registration, and the interest that it has now.
 #[derive(Debug, Default)]
 pub(super) struct RegistrationState {
     registration: Option<Arc<dyn ReactorRegistration>>,
@@ -37,7 +38,7 @@ pub(super) struct RegistrationState {
 }
 
 impl ClientConnection {
-    /// Takes a place in a reactor, unless it has one.
+    /// Registers the connection with a reactor, unless it is registered.
     ///
     /// # Errors
     /// Those of `register`.
@@ -52,7 +53,7 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// What a reactor waits on.
+    /// The transport that a reactor waits on.
     pub(crate) fn transport(&self) -> &Arc<dyn crate::transport::ConnectionTransport> {
         &self.transport
     }
@@ -69,15 +70,15 @@ impl ClientConnection {
         self.update_interest(true);
     }
 
-    /// To be said while the reader is seen to be there.
+    /// Adds reading to the interest. The caller holds the lock under which it has seen the idle reader.
     pub(in crate::client::connection) fn want_input(&self) {
         self.async_writes.wanted.fetch_or(INPUT, Ordering::SeqCst);
     }
 
-    /// Has the reactor wait for what is wanted now. `is_drained`: nothing was read that it has still to look at.
+    /// Passes the wanted interest to the reactor. `is_drained`: the reader has buffered no further input.
     pub(in crate::client::connection) fn update_interest(&self, is_drained: bool) {
         let mut state = self.async_writes.state.lock();
-        // Loaded under the lock, so that whoever comes last tells what was wanted last.
+        // Loaded under the lock, so that the last caller passes the newest value.
         let wanted = self.async_writes.wanted.load(Ordering::SeqCst);
         let Some(registration) = state.registration.clone() else { return };
         if state.receiver != wanted {
@@ -89,14 +90,14 @@ impl ClientConnection {
         }
     }
 
-    /// Reads what is there; called by the reactor. False: nothing more will come.
+    /// Reads the available messages; called by the reactor. Returns false when no more will come.
     pub(crate) fn serve_ready(&self) -> bool {
         let mut pending = self.pending.lock();
         if pending.closed.is_some() {
             return false;
         }
         let Some(mut reader) = pending.reader.take() else {
-            // A thread leads. It says so when somebody else has to read.
+            // A thread reads. It adds the interest again when the reactor has to read.
             self.async_writes.wanted.fetch_and(!INPUT, Ordering::SeqCst);
             drop(pending);
             self.update_interest(true);
@@ -124,9 +125,9 @@ impl ClientConnection {
         }
     }
 
-    /// Writes what there is room for; called by the reactor.
+    /// Writes as much as the transport takes; called by the reactor.
     pub(crate) fn write_ready(&self) {
-        // A thread that writes finds no room either, or is done soon.
+        // A thread that holds the lock finds no room either, or has soon finished.
         let Some(mut writer) = self.writer.try_lock_for(PATIENCE) else { return };
         loop {
             if writer.rest.is_none() {
@@ -151,7 +152,7 @@ impl ClientConnection {
                     *rest = None;
                     if kind == UnsentKind::OneWay {
                         drop(writer);
-                        // Called again for the others.
+                        // The reactor calls again for the others.
                         return self.acknowledge(request_id);
                     }
                 }
@@ -165,14 +166,14 @@ impl ClientConnection {
         }
     }
 
-    /// The next message to be written; without any, the reactor need not call for it.
+    /// Removes the next message to be written. Without any, the reactor no longer waits for output.
     pub(super) fn next_unsent(&self) -> Option<UnsentMessage> {
         let next = self.async_writes.write_queue.lock().pop();
         if next.is_some() {
             return next;
         }
         self.async_writes.wanted.fetch_and(!OUTPUT, Ordering::SeqCst);
-        // Looked at afterwards: who puts something in says so after that.
+        // Checked after the interest was removed: a thread adds its message before the interest.
         let late = self.async_writes.write_queue.lock().pop();
         if late.is_some() {
             self.async_writes.wanted.fetch_or(OUTPUT, Ordering::SeqCst);
