@@ -1,8 +1,8 @@
-//! How many connections an ORB has open, over all its peers, and which of them go: to make room for others, or because nobody
-//! has used them for long.
+//! The limit on an ORB's open connections over all its peers, and the closing of connections: to make room
+//! for others, or because they are idle.
 //!
-//! Which connection a call gets belongs to its peer, which is a [`CachedConnections`] here. One that somebody uses is never closed. Until half of what may
-//! be open has been, calls leave no trace here but the count of a connection's uses.
+//! A call's choice of a connection belongs to its peer, a [`CachedConnections`] here. A connection in use is
+//! never closed. Until half of the limit has been open, calls only count a connection's uses here.
 
 use std::time::Duration;
 
@@ -19,18 +19,18 @@ use super::{
     maintenance::{Maintained, Schedule},
 };
 
-/// Which connection is closed when another is to be opened and there are as many as there may be: always one that nobody uses.
+/// The order in which unused connections are closed when a new one is needed at the limit.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Purging {
-    /// The one whose last use lies farthest back. Uses are put in order once half of all connections that may be open have been.
+    /// The one whose last use lies farthest back. Uses are ordered once half of the limit has been open.
     #[default]
     LeastRecentlyUsed,
     /// The one with the fewest uses.
     LeastFrequentlyUsed,
     /// The one that was opened first.
     Fifo,
-    /// None: whoever wants another one waits.
+    /// None: a call that needs another one waits.
     Null,
 }
 
@@ -49,22 +49,22 @@ pub enum ConnectionSharing {
     Multiplexed,
 }
 
-/// What a cache is configured with.
+/// The configuration of the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheSettings {
     pub(crate) limit: usize,
     pub(crate) purging: Purging,
     pub(crate) sharing: ConnectionSharing,
     pub(crate) idle: Option<Duration>,
-    /// Schedules the search for idle connections on the maintenance thread; without it they are looked for when others are opened. A
-    /// program that never sets it does not contain the thread.
+    /// Schedules the search for idle connections on the maintenance thread. Without it, opening a connection
+    /// starts the search. A program that never sets it does not contain the thread.
     pub(crate) schedule: Option<Schedule>,
-    /// How long a peer that refused is left alone, at first and at most.
+    /// How long calls to a peer that refused fail at once: at first, and at most.
     pub(crate) backoff: Option<(Duration, Duration)>,
 }
 
 impl CacheSettings {
-    /// Any number of connections, of which none is closed for being idle.
+    /// Any number of connections; none is closed for being idle.
     pub(crate) const UNLIMITED: Self = Self {
         limit: usize::MAX,
         purging: Purging::Null,
@@ -88,38 +88,38 @@ impl Default for CacheSettings {
     }
 }
 
-/// So many looks at a connection that was not used in between make the idle time.
+/// The number of consecutive sweeps that find a connection unused before it is closed.
 const LOOKS: u32 = 4;
 
-/// Whoever has connections that the cache counts. Asked without any lock of the cache held.
+/// A peer's connections that the cache counts. Called without any lock of the cache held.
 pub(super) trait CachedConnections: Send + Sync {
     /// Whether there is a connection that is open and may be shared.
     fn can_share(&self) -> bool;
 
-    /// The rank of the connection that goes first, of those that nobody uses.
+    /// The lowest rank among the unused connections.
     fn eviction_candidate(&self, purging: Purging) -> Option<u64>;
 
-    /// Closes the connection of that rank; false if somebody has begun to use it.
+    /// Closes the connection of that rank; returns false if it is in use now.
     fn evict(&self, purging: Purging, rank: u64) -> bool;
 
-    /// Looks at the connections that nobody uses, and closes those that were found so too often.
+    /// Examines the unused connections, and closes those that were unused in enough sweeps.
     fn close_idle(&self);
 }
 
-/// All connections of an ORB's client side, by their numbers.
+/// All connections of an ORB's client side, by number.
 #[derive(Debug)]
 pub(crate) struct ConnectionCache {
     settings: CacheSettings,
     maintenance_thread: Arc<MaintenanceThread>,
     /// Connections that are open or being opened.
     open: AtomicUsize,
-    /// Orders what happens to connections.
+    /// The counter that orders the opening and the uses of connections.
     clock: AtomicU64,
-    /// What happens to connections is to be told here.
+    /// Whether connections that are given back are to be reported here.
     is_watched: AtomicBool,
-    /// Calls that wait until one connection less is in use.
+    /// The calls that wait for a free connection.
     waiting: AtomicUsize,
-    /// How often that was told.
+    /// The number of connections that became free while calls waited.
     freed: Mutex<u64>,
     receiver: Condition,
     members: Mutex<Members>,
@@ -129,7 +129,7 @@ pub(crate) struct ConnectionCache {
 struct Members {
     all: Vec<Weak<dyn CachedConnections>>,
     last_sweep: Option<Instant>,
-    /// The keeper sweeps.
+    /// Whether the maintenance thread sweeps.
     is_kept: bool,
 }
 
@@ -137,14 +137,14 @@ struct Members {
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot(Arc<ConnectionCache>);
 
-/// What is known of a connection, of which the purging strategy makes an order.
+/// The history of a connection, from which the purging strategy takes its rank.
 #[derive(Debug, Default)]
 pub(crate) struct PurgingMarks {
     opened: u64,
-    /// When it was used last, once half of all connections are open.
+    /// The time of its last use, once half of all connections are open.
     used: u64,
     uses: u64,
-    /// How many uses there were at the last look, and how many looks ago that was so first.
+    /// The number of uses at the last sweep, and the number of sweeps since it last changed.
     seen: u64,
     looks: u32,
 }
@@ -159,7 +159,7 @@ impl PurgingMarks {
         self.used = at;
     }
 
-    /// Which connections go first: those with low numbers.
+    /// The connection's rank: the lowest is closed first.
     pub(super) fn rank(&self, purging: Purging) -> u64 {
         match purging {
             Purging::LeastRecentlyUsed | Purging::Null => self.used,
@@ -168,7 +168,7 @@ impl PurgingMarks {
         }
     }
 
-    /// Looks at it while nobody uses it; true if it has been idle for long.
+    /// Examines an unused connection; returns true if it has been idle for the whole time.
     pub(super) fn is_left(&mut self) -> bool {
         if self.seen != self.uses {
             (self.seen, self.looks) = (self.uses, 0);
@@ -199,44 +199,44 @@ impl ConnectionCache {
         &self.settings
     }
 
-    /// Who looks after connections.
+    /// The thread that looks after connections.
     pub(crate) fn maintenance_thread(&self) -> &Arc<MaintenanceThread> {
         &self.maintenance_thread
     }
 
-    /// Whether it is to be told of connections that are given back.
+    /// Whether connections that are given back have to be reported.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.is_watched.load(Ordering::Relaxed)
     }
 
-    /// True if as many connections are open as there may be.
+    /// Whether as many connections are open as the limit allows.
     pub(crate) fn is_full(&self) -> bool {
         self.open.load(Ordering::Relaxed) >= self.settings.limit
     }
 
-    /// Now, in the order of things here.
+    /// The next value of the ordering counter.
     pub(super) fn tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// What is known of a connection that is opened now.
+    /// The history of a connection that is opened now.
     pub(super) fn marks(&self) -> PurgingMarks {
         let now = self.tick();
         PurgingMarks { opened: now, used: now, ..PurgingMarks::default() }
     }
 
-    /// One member more.
+    /// Adds a member.
     pub(super) fn join<M: CachedConnections + 'static>(&self, member: &Arc<M>) {
         let mut members = self.members.lock();
         members.all.retain(|member| member.strong_count() > 0);
         members.all.push(Arc::downgrade(member) as Weak<dyn CachedConnections>);
     }
 
-    /// Waits until one more connection may be open to this member, or one that is can be shared.
+    /// Waits until one more connection may be opened for this member, or an open one can be shared.
     ///
     /// # Errors
-    /// NO_RESOURCES if it may not.
+    /// NO_RESOURCES after the time-out.
     pub(super) fn reserve(
         self: &Arc<Self>,
         member: &dyn CachedConnections,
@@ -246,7 +246,7 @@ impl ConnectionCache {
             Some(slot) => slot,
             None => {
                 self.waiting.fetch_add(1, Ordering::SeqCst);
-                // Seen by all who give a connection back after it was looked at here, by its pool's lock.
+                // Each later return of a connection sees this, through the lock of its pool.
                 self.is_watched.store(true, Ordering::Relaxed);
                 let taken = self.wait(member, timeout.map(Deadline::after));
                 self.waiting.fetch_sub(1, Ordering::SeqCst);
@@ -296,13 +296,13 @@ impl ConnectionCache {
         let (relaxed, limit) = (Ordering::Relaxed, self.settings.limit);
         let before = self.open.fetch_update(relaxed, relaxed, |open| (open < limit).then_some(open + 1)).ok()?;
         if before + 1 >= limit.div_ceil(2) {
-            // For good: who switched it off might be overtaken by one who has just opened another.
+            // Never reset: the reset might overtake another thread that has just opened one.
             self.is_watched.store(true, Ordering::Relaxed);
         }
         Some(ConnectionSlot(Arc::clone(self)))
     }
 
-    /// Closes a connection that nobody uses; false if there is none, or none is to be closed.
+    /// Closes an unused connection; returns false if there is none, or the strategy closes none.
     pub(crate) fn purge(&self) -> bool {
         let purging = self.settings.purging;
         if purging == Purging::Null {
@@ -312,7 +312,7 @@ impl ConnectionCache {
         loop {
             let candidates = members.iter().filter_map(|member| Some((member.eviction_candidate(purging)?, member)));
             let Some((rank, member)) = candidates.min_by_key(|(rank, _)| *rank) else { return false };
-            // Somebody may have begun to use it.
+            // A call may have begun to use it.
             if member.evict(purging, rank) {
                 return true;
             }
@@ -323,7 +323,7 @@ impl ConnectionCache {
         self.members.lock().all.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// A connection is used by nobody any more, or gone.
+    /// Wakes the waiting calls, after a connection has become unused or was closed.
     pub(super) fn tell(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             *self.freed.lock() += 1;
@@ -334,16 +334,16 @@ impl ConnectionCache {
     fn is_spent(&self) -> SystemException {
         let limit = self.settings.limit;
         SystemException::no_resources(0, CompletionStatus::No).with_detail(|| {
-            format!("all {limit} connections that may be open are in use (`-ORBMaxClientConnections`), and none came free in time")
+            format!("all {limit} connections that may be open are in use (`-ORBMaxClientConnections`), and none became free in time")
         })
     }
 
-    /// How long it is from one look at idle connections to the next.
+    /// The time from one sweep to the next.
     fn period(&self) -> Option<Duration> {
         self.settings.idle.map(|idle| idle / LOOKS)
     }
 
-    /// A connection is opened: sees to it that somebody looks whether others are idle.
+    /// Schedules the search for idle connections, or makes it, when a connection is opened.
     fn schedule_idle_sweep(self: &Arc<Self>) {
         let Some(period) = self.period() else { return };
         let mut members = self.members.lock();
@@ -365,7 +365,7 @@ impl ConnectionCache {
         }
     }
 
-    /// Has all connections looked at that nobody uses.
+    /// Examines all unused connections.
     fn sweep(&self) {
         self.members().iter().for_each(|member| member.close_idle());
     }

@@ -1,6 +1,6 @@
-//! Who looks after connections while nobody calls: one thread, started by the first that needs it.
+//! The thread that maintains connections between calls; the first use starts it.
 //!
-//! It sleeps until the next thing is to be looked at, and never waits for a peer.
+//! It sleeps until the next visit, and never waits for a peer.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use spandrel_sync::{Arc, Condition, Mutex, Weak, thread, time::Instant};
 /// [`MaintenanceThread::expect`], for settings that may leave the thread out.
 pub(crate) type Schedule = fn(&Arc<MaintenanceThread>, Weak<dyn Maintained>, Duration) -> bool;
 
-/// Something that is to be looked at from time to time.
+/// An object that the thread visits.
 pub(crate) trait Maintained: Send + Sync {
-    /// Looks, without waiting for anybody; when it is to be looked at again, if so.
+    /// Does the work without waiting; returns the time until the next visit, if there is one.
     fn maintain(&self, now: Instant) -> Option<Duration>;
 }
 
-/// The thread, and when it looks at what.
+/// The thread and its schedule.
 #[derive(Debug, Default)]
 pub(crate) struct MaintenanceThread {
     rounds: Mutex<Rounds>,
@@ -29,7 +29,7 @@ struct Rounds {
     is_closed: bool,
 }
 
-/// Somebody to be looked at.
+/// A scheduled visit.
 #[derive(Debug)]
 struct MaintenanceVisit {
     at: Instant,
@@ -37,7 +37,7 @@ struct MaintenanceVisit {
 }
 
 impl MaintenanceThread {
-    /// Looks at this once so much time has passed; false if it cannot.
+    /// Schedules a visit after this time; returns false if the thread cannot run.
     pub(crate) fn expect(self: &Arc<Self>, whom: Weak<dyn Maintained>, after: Duration) -> bool {
         let Some(at) = Instant::now().checked_add(after) else { return true };
         let mut rounds = self.rounds.lock();
@@ -60,7 +60,7 @@ impl MaintenanceThread {
             let started = thread::Builder::new().name("spandrel-keeper".into()).spawn(move || maintenance_thread.run());
             match started {
                 Ok(_) => rounds.is_running = true,
-                Err(error) => tracing::error!(%error, "no thread to look after connections"),
+                Err(error) => tracing::error!(%error, "the thread that maintains connections could not be started"),
             }
         }
         rounds.is_running
@@ -85,7 +85,7 @@ impl MaintenanceThread {
         }
     }
 
-    /// Ends the thread; it may still be at its last visit.
+    /// Ends the thread; its last visit may still run.
     pub(crate) fn close(&self) {
         let mut rounds = self.rounds.lock();
         rounds.is_closed = true;
@@ -96,7 +96,7 @@ impl MaintenanceThread {
 }
 
 impl MaintenanceVisit {
-    /// Looks; when it is to be looked at again, if so.
+    /// Makes the visit; returns the next one, if there is one.
     fn visit(self, now: Instant) -> Option<Self> {
         let visited = self.whom.upgrade()?;
         let at = visited.maintain(now).and_then(|delay| now.checked_add(delay));

@@ -1,4 +1,4 @@
-//! How a connection ends, and what is told to those who wait: its calls, and the peer.
+//! The end of a connection: its calls fail, and the peer is sent the reason.
 
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{
@@ -12,7 +12,7 @@ use super::{CallFailure, ClientConnection, HINT, RequestLoss};
 use crate::statistics::Event;
 
 impl ClientConnection {
-    /// Nothing more will come: all who wait learn why.
+    /// Closes the connection: all pending calls fail for this reason.
     pub(super) fn close(&self, failure: CallFailure) -> CallFailure {
         tracing::debug!(peer = %self.peer, reason = %failure.exception, "a connection has ended");
         self.count_end(if failure.may_repeat() { Event::ClientClosedByPeer } else { Event::ClientClosedForFault });
@@ -36,7 +36,7 @@ impl ClientConnection {
         }
     }
 
-    /// Nobody else may have use for it.
+    /// Closes the transport, unless the server side reads it.
     pub(super) fn close_transport(&self) {
         #[cfg(feature = "server")]
         if self.is_adopted() {
@@ -45,7 +45,8 @@ impl ClientConnection {
         self.transport.close();
     }
 
-    /// Nobody uses it, or will: the peer is told that no more requests come (CORBA 3.3 Part 2, 9.4.7).
+    /// Closes a connection without users in an orderly way: the peer is sent CloseConnection (CORBA 3.3 Part
+    /// 2, 9.4.7).
     pub(crate) fn part(&self) {
         #[cfg(feature = "asynchronous")]
         self.flush_at_the_end();
@@ -55,7 +56,7 @@ impl ClientConnection {
         }
         self.retire();
         let close_connection = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, MessageType::CloseConnection);
-        // If it is not heard the end of the connection says the same.
+        // If it is lost, the end of the stream has the same meaning.
         let _ = self.transport.set_send_timeout(Some(HINT)).and_then(|()| self.transport.send(&close_connection));
     }
 
@@ -101,7 +102,8 @@ impl ClientConnection {
         }
     }
 
-    /// Tells the peer that what it sent cannot be understood (9.4.8), unless that would have to wait for others. The connection ends anyway.
+    /// Sends MessageError, because a message cannot be understood (9.4.8), unless that would have to wait for
+    /// other writers. The connection ends in any case.
     #[cold]
     fn complain(&self, version: GiopVersion) {
         if cfg!(not(feature = "details")) {
@@ -113,7 +115,7 @@ impl ClientConnection {
         }
         writer.is_cut = true;
         let sent = bare_message(version, ByteOrder::NATIVE, MessageType::MessageError);
-        // A courtesy: a peer that does not read it learns of the end.
+        // It may be lost: the peer sees the end of the stream.
         let _ = self.transport.set_send_timeout(Some(HINT)).and_then(|()| self.transport.send(&sent));
     }
 
@@ -139,7 +141,7 @@ impl ClientConnection {
             ReadError::EndOfFile | ReadError::CutOff => {
                 format!("{} closed the connection before it replied", self.peer)
             }
-            ReadError::Giop(_) => format!("{} sent what is not a GIOP reply", self.peer),
+            ReadError::Giop(_) => format!("{} sent octets that are no GIOP reply", self.peer),
             _ => format!("reading from {} failed", self.peer),
         };
         CallFailure::of(
@@ -156,7 +158,8 @@ impl ClientConnection {
         )
     }
 
-    /// After a time-out the late reply would find nobody: the connection ends with its last user.
+    /// Retires the connection after a time-out: no thread would read the late reply. It closes with its last
+    /// user.
     #[cold]
     pub(super) fn note_timeout(&self, failure: &CallFailure) {
         if is_abandoned(&failure.exception) {
@@ -168,7 +171,7 @@ impl ClientConnection {
         }
     }
 
-    /// A late reply would find nobody, unless somebody reads whatever comes.
+    /// Retires the connection, unless it is read at all times: no thread would read a late reply.
     pub(super) fn retire_unread(&self) {
         #[cfg(feature = "server")]
         if self.is_bidirectional() {
@@ -178,22 +181,23 @@ impl ClientConnection {
         self.retire();
     }
 
-    /// Tells the server that the reply to a request that failed so is not awaited any more, if that is why. To be called only where that
-    /// is known to do no harm: omniORB 4.2 may read a CancelRequest for ever, at full load, and nothing after it on that connection.
+    /// Cancels a request after its time-out or the cancellation of its caller. To be called only for peers
+    /// that handle CancelRequest: omniORB 4.2 may read one for ever, at full load, and nothing after it on
+    /// that connection.
     #[cold]
     pub(crate) fn cancel(&self, request_id: u32, wire: Wire, failure: &CallFailure) {
         if !is_abandoned(&failure.exception) || wire.version < GiopVersion::V1_2 {
             return;
         }
         let mut out = Encoder::new(wire);
-        // A hint: if it cannot be sent, the server merely works in vain.
+        // It may be lost: then the server completes a request in vain.
         if let (Ok(()), Some(mut writer)) = (CancelRequest { request_id }.encode(&mut out), self.writer.try_lock()) {
             let _ = self.send(&mut writer, &out, Some(&Deadline::after(HINT)));
         }
     }
 }
 
-/// True if the request was written whole and its reply did not come in time, or is not wanted any more.
+/// Whether the request was written whole, and its caller stopped waiting for the reply.
 fn is_abandoned(exception: &SystemException) -> bool {
     let is_unwanted =
         exception.kind() == SystemExceptionKind::Transient && exception.minor() == minor::REQUEST_CANCELLED;
@@ -201,7 +205,7 @@ fn is_abandoned(exception: &SystemException) -> bool {
         && exception.completed() == CompletionStatus::Maybe
 }
 
-/// Whoever panics while it reads for others must not leave them waiting.
+/// Closes the connection if the thread that reads it panics, so that no pending call waits for ever.
 pub(super) struct CloseOnPanic<'c>(pub(super) &'c ClientConnection);
 
 impl Drop for CloseOnPanic<'_> {

@@ -1,4 +1,5 @@
-//! A thread that reads for others tells them what came. That is anybody's code, and may make calls: on the same connection it would wait for itself.
+//! The notification of calls by the thread that reads for them. A receiver runs code of the application and
+//! may make calls. A call on the same connection would wait for its own thread.
 
 use std::cell::{Cell, RefCell};
 
@@ -7,14 +8,15 @@ use spandrel_sync::thread_local;
 use super::ClientConnection;
 
 thread_local! {
-    /// Where the connections lie that this thread reads, and whose calls it is telling.
+    /// The addresses of the connections that this thread reads and whose calls it is notifying.
     static TELLING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
     /// Whether there are any.
     static IS_TELLING: Cell<bool> = const { Cell::new(false) };
 }
 
 impl ClientConnection {
-    /// True if this thread reads here, and is telling somebody what came: it would wait for itself.
+    /// Whether this thread is notifying a call of this connection: a call on it would wait for its own
+    /// thread.
     #[inline]
     pub(crate) fn is_read_here(&self) -> bool {
         IS_TELLING.with(Cell::get)
@@ -22,7 +24,7 @@ impl ClientConnection {
     }
 }
 
-/// The time in which a thread that reads tells somebody what came for him. That is anybody's code, and may make calls.
+/// The time in which the reading thread notifies a receiver, which may make calls.
 pub(super) struct NotificationScope(());
 
 impl NotificationScope {

@@ -1,48 +1,52 @@
-//! Why a request got no answer, and what follows from it: the closed list of design decision 9.
+//! The reasons why a request gets no reply, and their consequences: the closed list of design decision 9.
 //!
-//! What is not in this table is never sent twice. A reply that says COMPLETED_NO itself is no loss: its exception goes to the caller,
-//! or has the reference led back to where it was first; TRANSIENT and COMM_FAILURE have the reference's other addresses asked before.
+//! Only the requests that this table allows are sent twice. A reply that says COMPLETED_NO is no loss: its
+//! exception goes to the caller, or leads a forwarded reference back to its first address. For TRANSIENT and
+//! COMM_FAILURE the reference's other addresses are tried before.
 
 use spandrel_giop::CompletionStatus;
 
-/// What has become of a request.
+/// The fate of a request without a reply.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum RequestLoss {
-    /// Nothing of it was written: the connection had ended before, or nobody may write to it any more.
+    /// No octet of it was written: the connection had ended before, or may not be written to any more.
     NotWritten,
-    /// The transport did not accept its last octet: another call of this side had given the connection up, most often since its time was
-    /// over. That says nothing of the peer.
+    /// The transport did not accept its last octet: another call of this side had given the connection up, in
+    /// most cases after a time-out. The peer is not known to have failed.
     GivenUp,
     /// The transport did not accept its last octet.
     CutOff,
-    /// The peer sent CloseConnection and had not answered it (CORBA 3.3 Part 2, 9.4.7).
+    /// The peer sent CloseConnection before it answered the request (CORBA 3.3 Part 2, 9.4.7).
     ClosedInOrder,
-    /// Nothing, or not all, of it was written, since the peer sent MessageError: to another connection it would say the same.
+    /// It was not written to its end, since the peer sent MessageError. The peer would reject it on another
+    /// connection, too.
     Rejected,
-    /// The peer sent MessageError when the whole of it was written; whether it meant this one is not known.
+    /// The peer sent MessageError after all of it was written. The message may have been another one.
     Explained,
-    /// The time was up before the transport had accepted its last octet.
+    /// The deadline passed before the transport had accepted its last octet.
     LateToBeSent,
-    /// Anything else that happens once all of it was written: the end of the connection, a reply that cannot be read, a time-out.
+    /// It was written whole, and then the connection ended, the reply could not be read, or the deadline
+    /// passed.
     InDoubt,
-    /// It is none: no connection may be opened for it, but there is one by now that it can share. It begins anew, and nobody is told.
+    /// No loss: no connection may be opened for the request, but one can be shared now. It begins anew,
+    /// without an exception.
     Superseded,
-    /// Nothing was even tried on a connection: there is none, or it has as much to do as it may have. What is known is what its
-    /// exception says; other addresses are asked.
+    /// No connection was tried: there is none, or it is at one of its limits. The exception has the
+    /// completion status; other addresses are tried.
     Other,
 }
 
-/// What follows.
+/// The consequence of a loss.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct LossConsequence {
-    /// What the caller is told of the request's completion, if it is not sent again; none: what its exception says.
+    /// The completion status for the caller, if the request is not sent again; `None`: that of the exception.
     pub(super) completed: Option<CompletionStatus>,
-    /// It may be sent once more, on another connection.
+    /// Whether it may be sent once more, on another connection.
     pub(super) repeats: bool,
 }
 
 impl RequestLoss {
-    /// The table.
+    /// The consequence of each loss: the table.
     pub(super) const fn consequence(self) -> LossConsequence {
         use CompletionStatus::{Maybe, No};
         let (completed, repeats) = match self {
@@ -55,7 +59,7 @@ impl RequestLoss {
         LossConsequence { completed, repeats }
     }
 
-    /// The same loss for an asynchronous request of which the last octet was not written when that happened to the connection.
+    /// The same loss for an asynchronous request whose last octet was not written at that time.
     #[cfg(any(test, feature = "asynchronous"))]
     pub(super) const fn unwritten(self) -> Self {
         match self {
