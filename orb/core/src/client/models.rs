@@ -24,22 +24,22 @@ use crate::{
 
 type Outcome = (FakeRequest, Result<(), CallFailure>);
 
-/// A connection to a pretend server, and what came of the calls over it.
+/// A connection to a fake server, and the outcomes of the calls over it.
 struct Stage {
     connection: Arc<ClientConnection>,
-    /// Length of the requests' bodies.
+    /// The length of the requests' bodies.
     octets: usize,
     outcomes: Mutex<Vec<Outcome>>,
 }
 
 impl Stage {
-    /// Pipes of this capacity, requests of this length.
+    /// Makes pipes of this capacity, for requests of this length.
     fn new(capacity: usize, octets: usize, behaviour: FakeBehaviour) -> (Arc<Self>, FakePeer) {
         let (stage, server, _) = Self::with_end(capacity, octets, behaviour);
         (stage, server)
     }
 
-    /// The same, with the connection's own end.
+    /// Also returns the connection's end of the pipe.
     fn with_end(capacity: usize, octets: usize, behaviour: FakeBehaviour) -> (Arc<Self>, FakePeer, pipe::PipeEnd) {
         let (near, far) = pipe::pair(capacity);
         let transport = Arc::new(near.clone());
@@ -53,7 +53,7 @@ impl Stage {
         (stage, FakeTransport::start(far, behaviour), near)
     }
 
-    /// Calls from so many threads and waits for them.
+    /// Runs the calls in so many threads and waits for them.
     fn callers(self: &Arc<Self>, callers: u32, call: fn(&Self, u32)) {
         let start = |caller| {
             let stage = Arc::clone(self);
@@ -77,14 +77,14 @@ impl Stage {
         self.note(question, outcome)
     }
 
-    /// True if the call succeeded.
+    /// Records the outcome; returns true if the call succeeded.
     fn note(&self, question: FakeRequest, outcome: Result<(), CallFailure>) -> bool {
         let succeeded = outcome.is_ok();
         self.outcomes.lock().push((question, outcome));
         succeeded
     }
 
-    /// Closes; what came of the calls, and what the server did.
+    /// Closes the connection; returns the outcomes and the server's record.
     fn close(self: Arc<Self>, server: FakePeer) -> (Vec<Outcome>, Record) {
         let stage = Arc::into_inner(self).expect("the callers are gone");
         drop(stage.connection);
@@ -92,14 +92,14 @@ impl Stage {
     }
 }
 
-/// What the ORB promises of every call, however it ended.
+/// Checks that each outcome agrees with the server's record.
 fn verify(outcomes: &[Outcome], record: &Record) {
     for (question, outcome) in outcomes {
         let was_read = record.read.contains(&question.token);
         let was_answered = record.answered.contains(&question.token);
         match outcome {
-            Ok(()) if question.is_two_way => assert!(was_answered, "{question:?} has a reply that nobody wrote"),
-            // The transport took it: more is not promised.
+            Ok(()) if question.is_two_way => assert!(was_answered, "{question:?} has a reply that the server did not write"),
+            // The transport took it: a one-way has no other guarantee.
             Ok(()) => {}
             Err(failure) if failure.exception.completed() == CompletionStatus::No => {
                 let may_be_sent_again = !was_read || record.sent_close && !was_answered;
@@ -110,7 +110,7 @@ fn verify(outcomes: &[Outcome], record: &Record) {
     }
 }
 
-/// A time that may run out at any moment.
+/// A deadline that may expire at any moment.
 fn an_hour() -> Option<Deadline> {
     Some(Deadline::after(Duration::from_secs(3600)))
 }
@@ -126,7 +126,7 @@ fn each_call_gets_its_own_reply_in_any_order() {
                 assert!(succeeded, "nothing ended the connection");
             }
         });
-        assert!(stage.two_way(99, None), "nobody left anything behind");
+        assert!(stage.two_way(99, None), "no call has left a reply unread");
         let (outcomes, record) = stage.close(server);
         verify(&outcomes, &record);
         assert_eq!(record.read.len(), 7);
@@ -160,7 +160,7 @@ fn a_timeout_of_one_call_leaves_the_others_alone() {
             }
         });
         for (question, outcome) in stage.outcomes.lock().iter() {
-            // Those who come after it are told to go elsewhere, before they have written anything.
+            // Later calls are to use another connection, before they have written anything.
             if let Err(failure) = outcome {
                 let is_timeout = failure.exception.kind() == SystemExceptionKind::Timeout;
                 assert!(
@@ -178,7 +178,7 @@ fn a_timeout_of_one_call_leaves_the_others_alone() {
 }
 
 #[test]
-fn nothing_is_written_after_a_request_that_its_deadline_cut_off() {
+fn no_message_follows_a_request_that_its_deadline_interrupted() {
     check(6000, || {
         let (stage, server) = Stage::new(64, 100, FakeBehaviour { octets: 4, ..FakeBehaviour::default() });
         stage.callers(3, |stage, caller| {

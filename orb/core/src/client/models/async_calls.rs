@@ -1,4 +1,4 @@
-//! Models of calls that no thread waits for, on a connection that threads use as well.
+//! Models of asynchronous calls on a connection that threads use as well.
 
 use spandrel_giop::SystemExceptionKind;
 use spandrel_ipc::Interest;
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// So many requests and octets may wait.
+/// The limits on pending requests and unwritten octets.
 const BOUNDS: WriteLimits = WriteLimits { requests: 16, octets: 1 << 20 };
 
 /// A reactor for one connection.
@@ -107,7 +107,7 @@ impl ReactorRegistration for Pretended {
     }
 }
 
-/// A call that is told.
+/// The receiver of an asynchronous call.
 #[derive(Debug, Default)]
 struct ReplyReceiverHandle {
     outcome: Mutex<Option<Result<Option<Reply>, CallFailure>>>,
@@ -117,7 +117,7 @@ struct ReplyReceiverHandle {
 impl ReplyReceiver for ReplyReceiverHandle {
     fn done(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
         let before = self.outcome.lock().replace(outcome);
-        assert!(before.is_none(), "it is told once");
+        assert!(before.is_none(), "the receiver is notified once");
         self.changed.notify_one();
     }
 
@@ -161,7 +161,7 @@ impl Stage {
         self.note(question, outcome)
     }
 
-    /// A call whose outcome is waited for at once.
+    /// Makes a call and waits for its outcome.
     fn task(&self, token: u32, is_two_way: bool) -> bool {
         let question = self.question(token, is_two_way);
         let receiver = self.start(question);
@@ -169,7 +169,7 @@ impl Stage {
     }
 }
 
-/// A connection with a place in a reactor, whose thread ends with the connection.
+/// A connection that is registered with a reactor, whose thread ends with the connection.
 fn stage(capacity: usize, octets: usize, behaviour: FakeBehaviour) -> (Arc<Stage>, FakePeer, thread::JoinHandle<()>) {
     let (stage, server, near) = Stage::with_end(capacity, octets, behaviour);
     let reactor = Pretended::start(&stage.connection, near);
@@ -192,7 +192,7 @@ fn threads_and_tasks_get_their_own_replies() {
             let succeeded = if caller == 0 { stage.task(1, one_in(2)) } else { stage.two_way(caller * 10 + 1, None) };
             assert!(succeeded && stage.finish(first, receiver), "nothing ended the connection");
         });
-        assert!(stage.two_way(98, None) && stage.task(99, true), "nobody left anything behind");
+        assert!(stage.two_way(98, None) && stage.task(99, true), "no call has left a reply unread");
         let (outcomes, record) = close(stage, server, reactor);
         verify(&outcomes, &record);
         assert_eq!(record.read.len(), 8);
@@ -232,7 +232,7 @@ fn partly_written_asynchronous_requests_are_finished() {
 }
 
 #[test]
-fn a_thread_whose_deadline_passed_may_cut_off_the_write_of_a_task() {
+fn an_expired_deadline_of_a_thread_may_interrupt_the_write_of_an_asynchronous_call() {
     check(4000, || {
         let (stage, server, reactor) = stage(64, 100, FakeBehaviour { octets: 4, ..FakeBehaviour::default() });
         stage.callers(3, |stage, caller| match caller {
@@ -298,7 +298,7 @@ fn the_table_of_pending_calls_is_bounded() {
 }
 
 impl Stage {
-    /// A call whose thread sleeps until others have read its reply.
+    /// Makes a call whose thread sleeps until another thread has read its reply.
     fn woken(&self, token: u32, deadline: Option<Deadline>, ending: Option<&Arc<AwaitedReply>>) -> bool {
         let question = FakeRequest { is_limited: deadline.is_some(), ..self.question(token, true) };
         let awaited = ending.map_or_else(|| AwaitedReply::new(None), Arc::clone);

@@ -1,4 +1,4 @@
-//! Models of one-ways that are buffered, on a connection by which others call.
+//! Models of buffered one-ways, on a connection that is also used by other calls.
 
 use spandrel_sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Stage {
-    /// Buffered until there are three, or somebody takes them along.
+    /// Sends a one-way, which is buffered until there are three or another message is written.
     fn buffered(&self, maintenance_thread: &Arc<MaintenanceThread>, token: u32) -> bool {
         let id = self.connection.request_id();
         let question = FakeRequest { id, token, is_two_way: false, is_limited: false };
@@ -25,7 +25,7 @@ impl Stage {
     }
 }
 
-/// What each caller sent came in its order; the tokens of the `caller`th begin with ten times that.
+/// Checks that the requests of each caller were read in its order. The tokens of caller n begin at 10 n.
 fn assert_in_order(record: &Record, callers: u32) {
     for caller in 0..callers {
         let own: Vec<_> = record.read.iter().filter(|token| **token / 10 == caller).collect();
@@ -57,7 +57,7 @@ fn buffered_messages_are_written_once_in_order_and_first() {
         let (outcomes, record) = stage.close(server);
         verify(&outcomes, &record);
         assert_in_order(&record, 2);
-        assert_eq!(record.read.len(), 6, "none is lost, and none comes twice");
+        assert_eq!(record.read.len(), 6, "each is read exactly once");
     });
 }
 

@@ -1,5 +1,5 @@
-//! Models of connections on which both sides send requests: adopted ones, which their feeder reads, and those that are read from at all
-//! times because the peer may call.
+//! Models of connections on which both sides send requests: adopted ones, which their owner reads, and those
+//! that are read at all times because the peer may send requests.
 
 use spandrel_giop::{Message, MessageType, SystemException};
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
@@ -19,7 +19,7 @@ use crate::{
     statistics::Statistics,
 };
 
-/// Who reads an adopted connection.
+/// The reader of an adopted connection.
 #[derive(Debug)]
 struct Feeding {
     orb: Orb,
@@ -58,7 +58,8 @@ impl Feeding {
     }
 }
 
-/// Has so many callers call over an adopted connection, and others answer there; what came of it.
+/// Makes calls by several threads over an adopted connection, on which others write replies; returns the
+/// outcomes.
 fn adopted(behaviour: FakeBehaviour, capacity: usize, call: fn(&Stage, u32)) -> (Vec<Outcome>, Record) {
     let (near, far) = pipe::pair(capacity);
     let feeding = Arc::new(Feeding { orb: Orb::builder().build().unwrap(), near: near.clone() });
@@ -75,10 +76,10 @@ fn adopted(behaviour: FakeBehaviour, capacity: usize, call: fn(&Stage, u32)) -> 
 }
 
 impl Stage {
-    /// Writes a one-way, as others write requests: past the same lock.
+    /// Writes a one-way under the connection's lock, as the server writes replies.
     fn answer(&self, token: u32) {
         let question = FakeRequest { id: 1000 + token, token, is_two_way: false, is_limited: false };
-        // Whoever does not get it has gone.
+        // The connection may have ended.
         if self.connection.one_way(&messages::request(question, self.octets), None).is_ok() {
             self.note(question, Ok(()));
         }
@@ -94,7 +95,7 @@ fn each_call_gets_its_own_reply_from_any_reader() {
             _ => (0..2).for_each(|turn| assert!(stage.two_way(caller * 10 + turn, None), "nothing ended it")),
         });
         verify(&outcomes, &record);
-        assert_eq!(record.read.len(), 6, "no message in another");
+        assert_eq!(record.read.len(), 6, "no message was written inside another");
     });
 }
 
@@ -114,7 +115,7 @@ fn the_end_of_an_adopted_connection_ends_every_call() {
     });
 }
 
-/// Who is called over a connection of this side.
+/// The dispatcher of requests that come over a connection of this side.
 #[derive(Debug, Default)]
 struct Bell {
     rung: Mutex<Rung>,
@@ -143,7 +144,7 @@ impl CallbackDispatcher for Bell {
     }
 }
 
-/// A server that answers whatever it is asked, and calls so often.
+/// A server that replies to each request and sends a number of requests itself.
 fn calling_server(far: PipeEnd, calls: u32) -> Vec<thread::JoinHandle<()>> {
     let writer = Arc::new(Mutex::new(far.clone()));
     let answers = Arc::clone(&writer);

@@ -1,4 +1,4 @@
-//! One-ways that are buffered: on which connection, and how they get out of there.
+//! Buffered one-ways of a peer: their connection, and their flushing.
 
 use std::time::Duration;
 
@@ -12,15 +12,16 @@ use super::{CallFailure, ClientConnection, Lease, Peer, Pool, is_free};
 use crate::client::ConnectionSharing;
 use crate::client::MaintenanceThread;
 
-/// What a peer has for them.
+/// A peer's state for buffered one-ways.
 #[derive(Debug, Default)]
 pub(super) struct BatchQueues {
-    /// There were some.
+    /// Whether there were any.
     is_used: AtomicBool,
 }
 
 impl Peer {
-    /// The connection for one-ways that are buffered: always the first, so that they stay in order and together.
+    /// Leases the connection for buffered one-ways: always the first, so that they stay in order and in one
+    /// batch.
     pub(crate) fn lease_first(&self, timeout: Option<Duration>) -> Result<Lease<&Self>, CallFailure> {
         self.batches.is_used.store(true, Ordering::Relaxed);
         let first =
@@ -31,12 +32,12 @@ impl Peer {
         }
     }
 
-    /// Who looks after what is buffered.
+    /// The thread that writes buffered one-ways at their time.
     pub(crate) fn maintenance_thread(&self) -> &Arc<MaintenanceThread> {
         self.cache.maintenance_thread()
     }
 
-    /// Has everything written that is buffered for this peer.
+    /// Writes all one-ways that are buffered for this peer.
     pub(crate) fn flush(&self, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
         if !self.batches.is_used.load(Ordering::Relaxed) {
             return Ok(());
@@ -45,7 +46,8 @@ impl Peer {
         all(connections.iter().map(|connection| connection.flush(deadline)))
     }
 
-    /// Somebody is about to write to this connection: what is buffered on others was sent before.
+    /// Writes what is buffered on other connections, before the caller writes to this one: it was sent
+    /// before.
     #[inline]
     pub(super) fn write_before(&self, connection: &Arc<ClientConnection>) {
         if self.batches.is_used.load(Ordering::Relaxed) {
@@ -75,7 +77,7 @@ impl Pool {
     }
 }
 
-/// Does them all; the first failure, if there was one.
+/// Evaluates all results; returns the first failure.
 pub(crate) fn all(flushed: impl Iterator<Item = Result<(), CallFailure>>) -> Result<(), CallFailure> {
     flushed.filter_map(Result::err).reduce(|first, _| first).map_or(Ok(()), Err)
 }

@@ -33,7 +33,7 @@ fn peer() -> Arc<Peer> {
     Arc::new(Peer::new(Address::new("pretend", ""), Arc::new(Iiop), Arc::new(settings), cache, Statistics::default()))
 }
 
-/// A connection whose other end is there, or is gone.
+/// A connection whose other end is open, or closed.
 fn connection(is_dead: bool) -> ClientConnection {
     let (near, far) = pipe::pair(4096);
     if is_dead {
@@ -53,7 +53,7 @@ fn verify(peer: &Peer) {
     assert!(open + pool.opening <= LIMIT, "{open} connections are open and {} are being opened", pool.opening);
 }
 
-/// Takes a connection, which is opened here if need be; opening fails at times, if it may.
+/// Leases a connection and opens one if needed. `may_fail`: opening fails at times.
 fn lease(peer: &Peer, timeout: Option<Duration>, may_fail: bool) -> Result<Lease<&Peer>, CallFailure> {
     peer.lease_or(timeout, || open(peer, may_fail))
 }
@@ -62,8 +62,8 @@ fn open(peer: &Peer, may_fail: bool) -> Result<ClientConnection, CallFailure> {
     verify(peer);
     thread::yield_now();
     if may_fail && one_in(3) {
-        let why = if one_in(2) { io::ErrorKind::ConnectionRefused } else { io::ErrorKind::TimedOut };
-        return Err(peer.connect_failed(why.into(), true));
+        let kind = if one_in(2) { io::ErrorKind::ConnectionRefused } else { io::ErrorKind::TimedOut };
+        return Err(peer.connect_failed(kind.into(), true));
     }
     Ok(connection(may_fail && one_in(2)))
 }
@@ -77,17 +77,18 @@ struct Parked {
 
 impl ReplyReceiver for Parked {
     fn done(self: Arc<Self>, _outcome: Result<Option<Reply>, CallFailure>) {
-        unreachable!("nothing is sent for it");
+        unreachable!("no request is sent");
     }
 
     fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
         let before = self.receiver.lock().replace(outcome);
-        assert!(before.is_none(), "it is told once each time");
+        assert!(before.is_none(), "the receiver is notified once per wait");
         self.changed.notify_one();
     }
 }
 
-/// As [`lease`], as an asynchronous call does it; none if it was given up or none could be opened.
+/// [`lease`] as an asynchronous call does it. Returns `None` if the wait was abandoned or no connection could
+/// be opened.
 fn lease_soon(peer: &Arc<Peer>, is_limited: bool) -> Option<Lease<Arc<Peer>>> {
     let parked = Arc::<Parked>::default();
     let awaiting = Arc::clone(&parked) as Arc<dyn ReplyReceiver>;
@@ -95,7 +96,7 @@ fn lease_soon(peer: &Arc<Peer>, is_limited: bool) -> Option<Lease<Arc<Peer>>> {
         match peer.lease_soon_or(is_limited, &awaiting, |peer| open(peer, true)) {
             Ok(LeaseResult::Leased(lease)) => return Some(lease),
             Ok(LeaseResult::Parked) if one_in(4) => {
-                // It may be told all the same.
+                // The receiver may be notified all the same.
                 peer.unpark(&awaiting);
                 return None;
             }
@@ -109,7 +110,7 @@ fn lease_soon(peer: &Arc<Peer>, is_limited: bool) -> Option<Lease<Arc<Peer>>> {
     }
 }
 
-/// A call that fails, and retires its connection, if the other end is gone.
+/// Makes a call, which fails and retires its connection if the other end is closed.
 fn call<P: Deref<Target = Peer>>(lease: &Lease<P>) {
     let id = lease.request_id();
     let question = messages::FakeRequest { id, token: id, is_two_way: false, is_limited: false };
@@ -175,7 +176,7 @@ fn every_parked_call_is_resumed() {
                 verify(peer);
             }
         });
-        // Threads that open for those who have given up end in their own time.
+        // Threads that open connections for abandoned waits end later.
         while peer.pool.lock().opening > 0 {
             thread::yield_now();
         }
@@ -189,7 +190,7 @@ mod caching {
     use super::*;
     use crate::client::Purging;
 
-    /// Two peers, and so many connections over both.
+    /// Two peers, and a limit on the connections over both.
     fn peers(limit: usize, purging: Purging) -> [Arc<Peer>; 2] {
         let first = peer();
         let settings = CacheSettings { limit, purging, ..CacheSettings::default() };
@@ -203,11 +204,11 @@ mod caching {
         })
     }
 
-    /// A call on a connection that takes the place of others, or waits for one.
+    /// Makes a call on a connection that replaces another one, or waits for one.
     fn counted(peer: &Arc<Peer>) {
         let open = || peer.cache.reserve(&**peer, None).map(|slot| connection(false).with_slot(Some(slot)));
         let lease = peer.lease_or(None, open).unwrap_or_else(|failure| panic!("{}", failure.exception));
-        assert!(!lease.is_retired(), "it is nobody else's to close");
+        assert!(!lease.is_retired(), "a leased connection is not closed");
         call(&lease);
         assert!(!lease.is_retired());
     }

@@ -1,4 +1,4 @@
-//! Idle connections: the ones of a peer that are closed, to make room or because they have been idle for long.
+//! The closing of a peer's idle connections, to make room or because they have been idle for long.
 //!
 //! The [cache](crate::client::ConnectionCache) decides when one is closed.
 
@@ -12,16 +12,16 @@ use crate::{
     statistics::Event,
 };
 
-/// The limits on an ORB's connections to servers: their number, their idle time, and calls that wait for one. These are functions, so
-/// that a program without such limits does not contain them.
+/// The limits on an ORB's connections to servers: their number, their idle time, and calls that wait for one.
+/// These are functions, so that a program without such limits does not contain them.
 pub(crate) struct ConnectionLimits {
-    /// Has the cache count the connections of a new peer.
+    /// Adds a new peer to the cache.
     pub(in crate::client) join: fn(&ConnectionCache, &Arc<Peer>),
     /// Waits until one more connection may be opened to a peer.
     pub(super) reserve: fn(&Peer, Option<Duration>) -> Result<ConnectionSlot, CallFailure>,
-    /// Closes an idle connection of any peer; false if there is none.
+    /// Closes an idle connection of any peer; returns false if there is none.
     pub(super) purge: fn(&ConnectionCache) -> bool,
-    /// A connection was given back while calls wait for one.
+    /// Records that a connection was given back while calls wait for one.
     pub(super) note_release: fn(&Peer, &Arc<ClientConnection>),
 }
 
@@ -79,7 +79,7 @@ impl Peer {
         self.cache.settings().sharing == ConnectionSharing::Exclusive
     }
 
-    /// Closes a connection that nobody uses, or will use. Called without any lock held.
+    /// Closes an unused connection that has left the pool. Called without any lock held.
     fn close_idle(&self, connection: Arc<ClientConnection>) {
         if !self.is_old.load(Ordering::Relaxed) {
             connection.part();
@@ -87,7 +87,7 @@ impl Peer {
         drop(connection);
     }
 
-    /// A connection was given back while somebody wants to know of that.
+    /// Records that a connection was given back, and wakes the calls that wait for one.
     #[cold]
     fn note_release(&self, connection: &Arc<ClientConnection>) {
         let mut pool = self.pool.lock();

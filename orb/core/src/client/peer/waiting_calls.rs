@@ -1,4 +1,4 @@
-//! Which connection a call gets, and what it waits for if it gets none yet.
+//! The choice of a connection for a call, and the wait for one.
 
 use std::{io, time::Duration};
 
@@ -9,23 +9,23 @@ use spandrel_sync::{Arc, MutexGuard};
 use super::{CallFailure, ClientConnection, Deadline, Peer, Pool, is_free};
 use crate::client::ConnectionSharing;
 
-/// What there is for a call.
+/// The choice for a call.
 pub(super) enum LeaseChoice {
     Take(Arc<ClientConnection>),
     /// One more may be opened.
     Open,
-    /// Others use, or open, as many as there may be.
+    /// As many as the limit are in use or being opened.
     Wait,
 }
 
 impl Peer {
-    /// What there is for a call that `suits` it.
+    /// Chooses a connection for a call among those that `suits` accepts.
     pub(super) fn choose<'p>(
         &'p self,
         mut pool: MutexGuard<'p, Pool>,
         suits: fn(&ClientConnection) -> bool,
     ) -> (MutexGuard<'p, Pool>, LeaseChoice) {
-        // Rather is one more opened than there should be.
+        // A race may open one more than the limit.
         if let Some(connection) = pool.idle(suits) {
             return (pool, LeaseChoice::Take(connection));
         }
@@ -39,7 +39,7 @@ impl Peer {
             }
         }
         if shares && self.cache.is_full() && pool.open() > 0 {
-            // Rather is one shared than another one waited for.
+            // Sharing is preferred to waiting.
             drop(pool);
             if let Some(limits) = self.settings.limits {
                 (limits.purge)(&self.cache);
@@ -51,12 +51,12 @@ impl Peer {
                 return (pool, LeaseChoice::Take(connection));
             }
         }
-        // Below the limit; or what was counted as open has been retired meanwhile.
+        // Below the limit, or a connection that counted as open has been retired meanwhile.
         let choice = if pool.opening < limit { LeaseChoice::Open } else { LeaseChoice::Wait };
         (pool, choice)
     }
 
-    /// How many connections there may be, and whether calls share them then.
+    /// The limit on connections, and whether calls share them at the limit.
     fn limit(&self) -> (usize, bool) {
         match self.cache.settings().sharing {
             ConnectionSharing::Exclusive => return (self.settings.connections_per_peer, false),
@@ -66,7 +66,8 @@ impl Peer {
         (self.settings.connections_per_peer, true)
     }
 
-    /// A connection that is open; none, and one more that is being opened, if the caller is to open it.
+    /// Takes an open connection. Returns `None` if the caller is to open one, which is counted as being
+    /// opened.
     pub(super) fn open_already(&self, timeout: Option<Duration>) -> Result<Option<Arc<ClientConnection>>, CallFailure> {
         let mut waiting = None;
         let mut pool = self.pool.lock();
@@ -77,7 +78,7 @@ impl Peer {
                 return Ok(Some(connection));
             }
             let (deadline, refusals) = waiting.get_or_insert_with(|| (timeout.map(Deadline::after), pool.refusals()));
-            // What kept others from opening those that this call waited for would keep it too.
+            // The failure of the attempts that this call waited for is its own, too.
             if let Some((count, failure)) = &pool.refused
                 && pool.open() == 0
                 && count != refusals
@@ -96,10 +97,10 @@ impl Peer {
         }
     }
 
-    /// One more is being opened.
+    /// Counts one more connection as being opened.
     ///
     /// # Errors
-    /// If the peer refused a short time ago, and is left alone now.
+    /// If the peer refused a short time ago, during the backoff.
     pub(super) fn begin_opening(&self, pool: &mut Pool) -> Result<(), CallFailure> {
         if let (Some((until, _)), Some((_, refused))) = (pool.backoff, &pool.refused) {
             let left = until.saturating_duration_since(Instant::now());
@@ -116,7 +117,7 @@ impl Peer {
             let detail = || {
                 let address = &self.address;
                 format!(
-                    "all {limit} connections to {address} are in use, and none is shared (`-ORBConnectionsPerPeer`, `-ORBConnectionSharing`)"
+                    "all {limit} connections to {address} are in use and may not be shared (`-ORBConnectionsPerPeer`, `-ORBConnectionSharing`)"
                 )
             };
             let exception = SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No);
@@ -131,14 +132,14 @@ impl Peer {
         let detail = || {
             let (address, left) = (&self.address, left.as_millis());
             format!(
-                "{address} could not be connected to, and is tried again in {left} ms at the earliest (`-ORBReconnectBackoff`)"
+                "{address} refused a connection; the next attempt is made in {left} ms at the earliest (`-ORBReconnectBackoff`)"
             )
         };
         let exception = SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No);
         CallFailure::new(exception.with_detail(detail).with_source(refused.exception.clone()))
     }
 
-    /// A connection was opened, or refused.
+    /// Sets or clears the backoff after an attempt to connect.
     pub(super) fn note_outcome(&self, pool: &mut Pool, is_open: bool) {
         let Some((first, longest)) = self.cache.settings().backoff else { return };
         pool.backoff = match (is_open, pool.backoff) {
