@@ -1,22 +1,23 @@
-//! Headers of requests that a reference has sent, to be sent again (request caching, paper 003).
+//! The cache of request headers that a reference has sent (request caching, paper 003).
 //!
-//! Most references are called with few operations again and again. What their requests have in common (key, operation, the same contexts or none) is
-//! then one copy. Nothing of it ever changes, since a reference's profile does not: there is nothing to invalidate, and no lock.
+//! Most references are called with few operations many times. The common part of their requests (key,
+//! operation, the same contexts or none) is then one copy. It never changes, since a reference's profile does
+//! not: there is no invalidation, and no lock.
 
 use std::sync::OnceLock;
 
 use spandrel_giop::{CompleteHeader, RequestTemplate, ServiceContext};
 
-/// Operations whose headers are kept: those that are called first. Others are written out each time.
+/// The number of operations whose headers are cached: those that are called first.
 const MOST_OPERATIONS: usize = 4;
-/// Longer names are not worth the room.
+/// Operations with longer names are not cached.
 const LONGEST_NAME: usize = 64;
 
 /// The headers of one profile's requests.
 #[derive(Debug, Default)]
 pub(crate) struct RequestCache(OnceLock<Box<CachedHeaders>>);
 
-/// One header, and those that were kept after it.
+/// A header, and the link to the next.
 #[derive(Debug)]
 struct CachedHeaders {
     operation: Box<str>,
@@ -25,7 +26,8 @@ struct CachedHeaders {
 }
 
 impl RequestCache {
-    /// The header of requests for this operation; none if it is not to be kept. `contexts` says what is always sent with it.
+    /// Returns the header of requests for this operation; `None` if it is not cached. `contexts` returns the
+    /// contexts that are always sent with it.
     #[inline]
     pub(crate) fn header(
         &self,
@@ -47,10 +49,10 @@ impl RequestCache {
         None
     }
 
-    /// Keeps it here, unless another thread has just kept another.
+    /// Caches the header here, unless another thread has just cached another.
     #[cold]
     fn keep(&self, template: &RequestTemplate, operation: &str, contexts: &[ServiceContext]) -> Option<&CachedHeaders> {
-        // How other text is written, if at all, is for each request to find out.
+        // The encoding of other text is left to each request.
         if operation.len() > LONGEST_NAME || !operation.is_ascii() {
             return None;
         }

@@ -1,10 +1,13 @@
-//! Bidirectional GIOP: requests of both sides over one connection, for clients that nobody can connect to (CORBA 3.3 Part 2, 9.8 and 9.9).
+//! Bidirectional GIOP: requests of both sides over one connection, for clients behind firewalls (CORBA 3.3
+//! Part 2, 9.8 and 9.9).
 //!
-//! An ORB that is bidirectional says in the first request of each connection that it opens which addresses its references name, and takes requests
-//! over it ([`introduction`](crate::connection_contexts)). As a server it remembers what is [announced], as far as that is [credible](trust), and sends requests to such an
-//! address over the connection on which it was said. One setting is for both: [`OrbBuilder::bidirectional`](crate::OrbBuilder::bidirectional).
+//! A bidirectional ORB announces the addresses in its references with the first request on each connection
+//! that it opens, and accepts requests over it (`connection_contexts`). As a server it records [announced
+//! addresses](announced_addresses) that it [trusts](trust), and sends requests for such an address over the
+//! connection that announced it. One setting serves both sides:
+//! [`OrbBuilder::bidirectional`](crate::OrbBuilder::bidirectional).
 //!
-//! How a connection carries requests of both sides belongs to `client` and `server`.
+//! The exchange of both sides' requests on a connection belongs to `client` and `server`.
 
 mod announced_addresses;
 mod policy;
@@ -22,14 +25,14 @@ pub use policy::BidirectionalPolicy;
 
 use crate::client::ClientConnection;
 
-/// What an ORB has of it.
+/// An ORB's state of bidirectional GIOP.
 #[derive(Debug)]
 pub(crate) struct Bidirectional {
-    /// Connections are used by both sides.
+    /// Whether connections are used by both sides.
     is_on: AtomicBool,
-    /// By those adapters, too, that have no policy of their own.
+    /// Whether adapters without a policy use it.
     is_default: AtomicBool,
-    /// What is announced is believed, whatever it is.
+    /// Whether all announced addresses are trusted.
     is_credulous: bool,
     announced: AnnouncedAddresses,
 }
@@ -49,19 +52,19 @@ impl Bidirectional {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    /// Whether those adapters use it, too, that have no policy of their own.
+    /// Whether adapters without a policy use it.
     pub(crate) fn is_default(&self) -> bool {
         self.is_default.load(Ordering::Relaxed)
     }
 
-    /// Connections are used by both sides from now on: for the sake of an adapter, or `for_all`. True if they were not before.
+    /// Switches bidirectional use on: for an adapter, or `for_all`. Returns true if it was off.
     pub(crate) fn begin(&self, for_all: bool) -> bool {
         self.is_default.fetch_or(for_all, Ordering::Relaxed);
         !self.is_on.swap(true, Ordering::SeqCst)
     }
 
-    /// A client has announced these points on a connection from `address`: requests to those that are credible will go by `adopt`. `own`: where
-    /// this ORB listens itself.
+    /// Records the points that a client has announced on a connection from `from`. Requests to trusted ones
+    /// are sent by `adopt`. `own`: the addresses of this ORB.
     pub(crate) fn note(
         &self,
         points: &[ListenPoint],
@@ -76,35 +79,35 @@ impl Bidirectional {
             };
             for address in addresses(point, from) {
                 let is_own = own.is_some_and(|own| own.addresses.contains(&address));
-                let doubt = doubt.or(is_own.then_some("it is this ORB's own"));
+                let doubt = doubt.or(is_own.then_some("it is an address of this ORB"));
                 let entered = match doubt {
                     Some(doubt) => Err(doubt),
                     None => self.announced.enter(&address, &adopt(), from),
                 };
                 match entered {
-                    Ok(()) => tracing::debug!(%address, %from, "reached over its client's own connection"),
-                    Err(reason) => tracing::warn!(%address, %from, reason, "a listen point is not believed"),
+                    Ok(()) => tracing::debug!(%address, %from, "a listen point is reached over its client's connection"),
+                    Err(reason) => tracing::warn!(%address, %from, reason, "a listen point is not trusted"),
                 }
             }
         }
     }
 
-    /// A connection that the peer at this place has opened itself.
+    /// Returns a connection that the peer at this address has opened.
     pub(crate) fn find(&self, address: &Address, code_sets: Option<&ServiceContext>) -> Option<Arc<ClientConnection>> {
         self.announced.find(address, code_sets)
     }
 
-    /// An adopted connection has ended.
+    /// Removes an adopted connection that has ended.
     pub(crate) fn forget(&self, connection: &Arc<ClientConnection>) {
         self.announced.forget(connection);
     }
 }
 
-/// The places that references with this address may mean.
+/// The addresses in references that the point may stand for.
 fn addresses(point: &ListenPoint, from: &Address) -> Vec<Address> {
     let mut addresses = vec![Address::at_port(spandrel_transport::IIOP, &point.host, point.port)];
     if from.host_and_port().is_some() && from.scheme() != spandrel_transport::IIOP {
-        // The context does not say which protocol listens there (9.8.1.1).
+        // The context does not name the protocol (9.8.1.1).
         addresses.push(Address::at_port(from.scheme().to_owned(), &point.host, point.port));
     }
     addresses

@@ -1,4 +1,4 @@
-//! Models of what trips: those who trip it, those who wait, and those who leave.
+//! Models of cancellations: sources, waiters, and waiters that leave.
 
 use std::{
     pin::Pin,
@@ -15,7 +15,7 @@ use crate::{
     orb::WeakOrb,
 };
 
-/// Years: no wait of a model runs out before.
+/// Years: no wait of a model ends before.
 const NEVER: Duration = Duration::from_secs(1000 * 24 * 60 * 60);
 
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl Wake for Bell {
     }
 }
 
-/// Polls until it is cancelled, and then only when it is woken; or leaves after the first time.
+/// Polls until it is cancelled, each time after a wake-up; or returns after the first poll.
 fn poll(token: &CancellationToken, leaves: bool) -> Option<CancelReason> {
     let mut cancelled = token.cancelled();
     loop {
@@ -66,11 +66,11 @@ fn all_waiters_wake_with_the_same_reason() {
             })
         });
         let heard: Vec<_> = heard.collect();
-        let tripping = [CancelReason::ClientCancelled, CancelReason::ConnectionLost].map(|reason| {
+        let cancelling = [CancelReason::ClientCancelled, CancelReason::ConnectionLost].map(|reason| {
             let cancellation = Arc::clone(&cancellation);
             thread::spawn(move || cancellation.cancel(reason))
         });
-        tripping.into_iter().for_each(|thread| thread.join().expect("it trips"));
+        cancelling.into_iter().for_each(|thread| thread.join().expect("it did not panic"));
         let reason = token.reason();
         assert!(reason.is_some());
         for (waiter, thread) in heard.into_iter().enumerate() {
@@ -93,6 +93,6 @@ fn a_reply_that_races_with_a_cancellation_has_one_outcome() {
         });
         answering.join().expect("it is answered");
         let seen = cancelling.join().expect("it is cancelled");
-        assert_eq!(seen, cancellation.reason(), "what was seen once stays so");
+        assert_eq!(seen, cancellation.reason(), "the reason does not change");
     });
 }

@@ -1,4 +1,4 @@
-//! A place where a server is, and the connections that are open to it.
+//! A server's address and the open connections to it.
 
 use std::{io, time::Duration};
 
@@ -21,7 +21,7 @@ use super::{
 use super::{ReplyReceiver, WriteLimits};
 use crate::{statistics::Statistics, transport::ClientProtocol};
 
-/// One place that requests are sent to.
+/// A server's address, with its connections.
 #[derive(Debug)]
 pub(crate) struct Peer {
     address: Arc<Address>,
@@ -29,10 +29,10 @@ pub(crate) struct Peer {
     settings: Arc<ClientSettings>,
     statistics: Statistics,
     pool: Mutex<Pool>,
-    /// Notified when a connection was opened or could not be, and when one is given back that is not shared.
+    /// Notified when a connection was opened or could not be, and when one that is not shared is given back.
     opened: Condition,
     cache: Arc<ConnectionCache>,
-    /// Some reference takes it for a server older than GIOP 1.2.
+    /// Whether a reference names it with a version before GIOP 1.2.
     is_old: AtomicBool,
     unreachable: UnreachableCache,
     #[cfg(feature = "asynchronous")]
@@ -62,44 +62,44 @@ impl Peer {
         }
     }
 
-    /// Whether it has kept somebody waiting of late who wanted to connect.
+    /// Whether a connection attempt failed slowly a short time ago.
     #[inline]
     pub(crate) fn is_unreachable(&self) -> bool {
         self.unreachable.is_now()
     }
 
-    /// Where it is.
+    /// The server's address.
     #[cfg(feature = "server")]
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The connections that are open to it.
+    /// The open connections.
     #[cfg(feature = "server")]
     pub(super) fn connections(&self) -> Vec<Arc<ClientConnection>> {
         self.pool.lock().connections.iter().map(|pooled| Arc::clone(&pooled.connection)).collect()
     }
 
-    /// How many asynchronous calls wait for one.
+    /// The number of asynchronous calls that wait for a connection.
     #[cfg(feature = "asynchronous")]
     pub(super) fn parked(&self) -> usize {
         self.pool.lock().parked.len()
     }
 
-    /// Forgets its connections, which close when their last call ends.
+    /// Removes its connections, which close when their last call ends.
     pub(super) fn forget_connections(&self) {
         let connections = std::mem::take(&mut self.pool.lock().connections);
         drop(connections);
     }
 
-    /// True if the peer may send requests over a connection that is open.
+    /// Whether the peer may send requests over an open connection.
     pub(super) fn may_call(&self) -> bool {
         self.pool.lock().connections.iter().any(|pooled| pooled.connection.may_be_called())
     }
 
-    /// A connection that nobody uses, or a new one, or, at the limit, the one with the fewest users.
+    /// Leases an unused connection, or a new one, or, at the limit, the one with the fewest users.
     pub(crate) fn lease(&self, timeout: Option<Duration>) -> Result<Lease<&Self>, CallFailure> {
-        // Mostly there is one, and what may be done otherwise is not in its way.
+        // In most cases there is one; the rest is kept out of this function.
         let idle = self.pool.lock().idle(is_free);
         let lease = match idle {
             Some(connection) => Lease { peer: self, connection, fresh: false },
@@ -116,7 +116,7 @@ impl Peer {
         self.lease_or(timeout, || self.connect(timeout))
     }
 
-    /// A connection that is open: one that nobody uses, or the one with the fewest users.
+    /// Leases an open connection: an unused one, or the one with the fewest users.
     ///
     /// # Errors
     /// REBIND if there is none.
@@ -130,7 +130,7 @@ impl Peer {
         connection.ok_or_else(|| CallFailure::new(no_reconnecting()))
     }
 
-    /// `connect` opens one more.
+    /// Leases a connection; `connect` opens a new one.
     fn lease_or(
         &self,
         timeout: Option<Duration>,
@@ -150,8 +150,8 @@ impl Peer {
         }
     }
 
-    /// Tells everybody what came of opening a connection. `is_limited`: a time-out may be that of the one who opened it.
-    /// `first` tells whom it was opened for.
+    /// Records the outcome of opening a connection, and notifies the calls that wait for one. `is_limited`: a
+    /// time-out may be that of the opening call. `first` notifies the call that it was opened for.
     fn finish_opening(
         &self,
         opened: &Result<Arc<ClientConnection>, CallFailure>,
@@ -174,7 +174,7 @@ impl Peer {
                 pool.was_open = true;
                 pool.connections.push(Pooled { connection, users, marks });
             }
-            // The time of this call is not that of others.
+            // The deadline of this call is not that of others.
             Err(failure) if is_limited && is_timeout(failure) || is_ours(failure) => {}
             Err(failure) => {
                 pool.refused = Some((pool.refusals() + 1, failure.clone()));
@@ -193,7 +193,7 @@ impl Peer {
         }
     }
 
-    /// As [`lease`](Self::lease), without waiting: where a connection has to be opened a thread does that, and the call is told.
+    /// [`lease`](Self::lease) without waiting: a thread opens a connection if needed, and `call` is notified.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn lease_soon(
         self: &Arc<Self>,
@@ -208,14 +208,14 @@ impl Peer {
         Ok(leasing)
     }
 
-    /// As [`lease_open`](Self::lease_open), for asynchronous calls.
+    /// [`lease_open`](Self::lease_open) for asynchronous calls.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn lease_open_soon(self: &Arc<Self>) -> Result<LeaseResult, CallFailure> {
         let connection = self.open_now(|_| true)?;
         Ok(LeaseResult::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }))
     }
 
-    /// `connect` opens one more.
+    /// Leases a connection; `connect` opens a new one.
     #[cfg(feature = "asynchronous")]
     fn lease_soon_or(
         self: &Arc<Self>,
@@ -238,7 +238,7 @@ impl Peer {
         let (peer, opener) = (Arc::clone(self), Arc::clone(call));
         let open = move || {
             let opened = connect(&peer).map(Arc::new);
-            // It was there before those that are parked.
+            // This call waited before those that are parked.
             let first = || match &opened {
                 Err(failure) if failure.loss == RequestLoss::Superseded => opener.freed(),
                 opened => opener.opened(opened.as_ref().map(drop).map_err(CallFailure::clone)),
@@ -248,7 +248,7 @@ impl Peer {
         let started = thread::Builder::new().name("spandrel-connect".into()).spawn(open);
         if let Err(error) = started {
             let exception = SystemException::no_resources(0, CompletionStatus::No)
-                .with_detail(|| format!("no thread to connect to {} in", self.address))
+                .with_detail(|| format!("the thread that connects to {} could not be started", self.address))
                 .with_source(error);
             let failure = CallFailure::new(exception);
             self.finish_opening(&Err(failure.clone()), false, 0, || {});
@@ -257,7 +257,7 @@ impl Peer {
         Ok(LeaseResult::Parked)
     }
 
-    /// A call waits for a connection no longer.
+    /// Ends a call's wait for a connection.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn unpark(&self, call: &Arc<dyn ReplyReceiver>) {
         let mut pool = self.pool.lock();
@@ -266,14 +266,14 @@ impl Peer {
         drop(left);
     }
 
-    /// How much may wait on one connection.
+    /// The limits of one connection's pending requests and unwritten octets.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn bounds(&self) -> WriteLimits {
         WriteLimits { requests: self.settings.max_pending, octets: self.settings.max_unsent }
     }
 
-    /// Forgets the connections that nobody uses: one that lay idle was found closed. Of those that are read from at all times it is known
-    /// whether they are.
+    /// Removes the unused connections, after one was found closed. Those that are read at all times stay:
+    /// their end is noticed.
     pub(crate) fn drop_idle(&self) {
         let mut pool = self.pool.lock();
         let forgets = |pooled: &mut Pooled| pooled.users == 0 && !pooled.connection.may_be_called();
@@ -302,12 +302,12 @@ impl Peer {
             .with_slot(slot))
     }
 
-    /// Somebody takes it for a server older than GIOP 1.2, to which a client must not say CloseConnection.
+    /// Records a server older than GIOP 1.2, to which a client must not send CloseConnection.
     pub(crate) fn note_old_server(&self) {
         self.is_old.store(true, Ordering::Relaxed);
     }
 
-    /// `is_limited`: a time-out may be ours and not the system's.
+    /// `is_limited`: a time-out may be that of the call and not the system's.
     fn connect_failed(&self, error: io::Error, is_limited: bool) -> CallFailure {
         self.statistics.connection_failed();
         tracing::debug!(peer = %self.address, %error, "cannot connect");
@@ -330,14 +330,14 @@ impl Peer {
     }
 }
 
-/// The reason for which the server of a reference cannot be connected to.
+/// The reason why the server of a reference cannot be connected to.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "its server is reached only over connections that it has opened itself, and none is open here (both sides need -ORBBidirectional)"
+    "its server is only reached over connections that it has opened, and none is open (both sides need -ORBBidirectional)"
 )]
 struct BidirectionalOnly;
 
-/// It says nothing of the peer.
+/// Whether the failure has a local reason.
 fn is_ours(failure: &CallFailure) -> bool {
     failure.exception.kind() == SystemExceptionKind::NoResources
 }
