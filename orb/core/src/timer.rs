@@ -1,4 +1,4 @@
-//! A time that calls wait for which no thread waits for.
+//! A time that asynchronous calls wait for.
 
 use std::{
     future::Future,
@@ -15,13 +15,13 @@ use crate::{
     client::{ExpiryReason, TimedCall, TimedCallId},
 };
 
-/// Ready when the time has come: true; or the ORB ends: false.
+/// A future that is ready at a time (true), or when the ORB ends (false).
 pub(crate) struct TimerFuture {
     orb: Orb,
     at: Instant,
     alarm: Arc<TimerEntry>,
     call_id: Option<TimedCallId>,
-    /// It is one of others, and no call of this ORB.
+    /// Whether it belongs to a request of a client, and not to a call of this ORB.
     #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "there are no others"))]
     of_request: bool,
 }
@@ -40,7 +40,7 @@ impl TimerFuture {
         Self { orb: orb.clone(), at, alarm: Arc::default(), call_id: None, of_request: false }
     }
 
-    /// For a request of others.
+    /// A timer for a request of a client.
     #[cfg(feature = "server")]
     pub(crate) fn of_request(orb: &Orb, at: Instant) -> Self {
         let mut delay = Self::until(orb, at);
@@ -61,9 +61,9 @@ impl TimerFuture {
 }
 
 impl TimedCall for TimerEntry {
-    fn end(self: Arc<Self>, why: ExpiryReason) {
+    fn end(self: Arc<Self>, reason: ExpiryReason) {
         let mut state = self.0.lock();
-        state.rung = Some(why);
+        state.rung = Some(reason);
         let waker = state.waker.take();
         drop(state);
         if let Some(waker) = waker {
@@ -82,14 +82,14 @@ impl Future for TimerFuture {
         let old = state.waker.replace(waker);
         drop(state);
         drop(old);
-        if let Some(why) = rung {
-            return Poll::Ready(why == ExpiryReason::TimeUp);
+        if let Some(reason) = rung {
+            return Poll::Ready(reason == ExpiryReason::TimeUp);
         }
         if self.call_id.is_none() {
             match self.enter() {
                 Ok(call_id) => self.call_id = Some(call_id),
                 Err(error) => {
-                    tracing::debug!(%error, "nobody knows the time for a call that waits for it");
+                    tracing::debug!(%error, "the timer of a call cannot be set");
                     return Poll::Ready(false);
                 }
             }

@@ -1,4 +1,4 @@
-//! A call that is watched, from its beginning to its end.
+//! The observation of a call, from its beginning to its end.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub(crate) struct InterfaceLabel(&'static str);
 impl InterfaceLabel {
     /// The label of the reference in a stub of the interface `I`.
     pub(crate) fn narrowed<I: Interface>(self) -> Self {
-        // Every object is a CORBA::Object: that says nothing of its interface.
+        // All objects have the type CORBA::Object, which is not a useful label.
         if I::REPOSITORY_ID == OBJECT_ID { self } else { Self(I::REPOSITORY_ID) }
     }
 
@@ -31,7 +31,7 @@ impl InterfaceLabel {
 
 /// The diagnostics of one call.
 pub(crate) trait CallObserver {
-    /// The request is about to be sent over a connection, or, without one, served by this ORB.
+    /// Called before the request is sent over a connection, or, without one, served by this ORB.
     fn sent(
         &self,
         connection: Option<(&ConnectionMetrics, &dyn fmt::Display)>,
@@ -41,7 +41,7 @@ pub(crate) trait CallObserver {
     );
 }
 
-/// What is known of a call for those who watch it.
+/// The state of an observed call.
 pub(crate) struct WatchedCall {
     metrics: Option<Arc<Metrics>>,
     started: Instant,
@@ -50,7 +50,7 @@ pub(crate) struct WatchedCall {
 }
 
 impl WatchedCall {
-    /// A call of an operation of this interface.
+    /// Begins the observation of a call of this operation.
     pub(crate) fn begin(diagnostics: &Diagnostics, interface: &str, operation: &str) -> Self {
         let span = tracing::debug_span!(
             target: "spandrel::call",
@@ -72,17 +72,17 @@ impl WatchedCall {
         Self { metrics, started: Instant::now(), span, context }
     }
 
-    /// What goes with the request.
+    /// The contexts that are sent with the request.
     pub(crate) fn contexts(&self) -> &[ServiceContext] {
         self.context.as_slice()
     }
 
-    /// Does something for the call.
+    /// Runs a function in the call's span.
     pub(crate) fn in_scope<R>(&self, act: impl FnOnce() -> R) -> R {
         self.span.in_scope(act)
     }
 
-    /// It has ended, with a reply of this status, or none.
+    /// Ends the observation, with the status of the reply, `None` without a reply, or the exception.
     pub(crate) fn end(&self, interface: &str, operation: &str, outcome: Result<Option<ReplyStatus>, &SystemException>) {
         let outcome = match outcome {
             Ok(Some(ReplyStatus::UserException)) => CallOutcome::UserException,
@@ -95,7 +95,7 @@ impl WatchedCall {
         self.end_in(interface, operation, outcome);
     }
 
-    /// Nobody waits for it any more.
+    /// Ends the observation of an abandoned call.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn abandon(&self, interface: &str, operation: &str) {
         self.end_in(interface, operation, CallOutcome::Abandoned);

@@ -1,19 +1,20 @@
-//! As much of HTTP/1.1 (RFC 9112) as it takes to answer a question: its first line, where it ends, and an answer of known length.
+//! The part of HTTP/1.1 (RFC 9112) that the endpoint needs: the request line, the end of the header, and
+//! responses of known length.
 
-/// What somebody wants.
+/// A parsed request.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum EndpointRequest<'r> {
-    /// To read what is at this path.
+    /// GET or HEAD of this path.
     Read(&'r str),
-    /// Anything else than to read.
+    /// Another method.
     Write,
     Malformed,
     TooLong,
 }
 
-/// What a request asks, and whether the answer's body is wanted; nothing while more of it has to come.
+/// Parses a request; also returns whether the response has a body. `None` while the header is not complete.
 pub(super) fn read(octets: &[u8], longest: usize) -> Option<(EndpointRequest<'_>, bool)> {
-    // What is no text at its beginning will not become a request by getting longer.
+    // A request cannot begin with another octet.
     if octets.first().is_some_and(|first| !first.is_ascii_uppercase()) {
         return Some((EndpointRequest::Malformed, true));
     }
@@ -40,7 +41,7 @@ pub(super) fn read(octets: &[u8], longest: usize) -> Option<(EndpointRequest<'_>
     Some((question, true))
 }
 
-/// What somebody is told.
+/// A response.
 #[derive(Debug)]
 pub(super) struct EndpointResponse {
     status: &'static str,

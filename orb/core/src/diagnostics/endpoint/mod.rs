@@ -1,7 +1,8 @@
-//! A place where Prometheus, and whoever asks whether the process is well, are answered over HTTP: `/metrics` and `/healthz`.
+//! The HTTP endpoint for Prometheus and health checks: `/metrics` and `/healthz`.
 //!
-//! It has a thread and a reactor of its own, so that it answers while the ORB is busy. It is no web server: a request without a body, one
-//! answer, and the connection ends. Who may ask is for the address to say, which is a loopback one unless somebody says otherwise.
+//! It has a thread and a reactor of its own, so that it answers while the ORB is busy. It is no web server:
+//! each connection has one request without a body and one response. There is no access control beyond the
+//! address, which is a loopback one by default.
 
 mod http;
 
@@ -21,24 +22,24 @@ use spandrel_sync::{
 use crate::statistics::CONTENT_TYPE;
 use http::{EndpointRequest, EndpointResponse};
 
-/// Connections at a time; further ones are closed at once.
+/// The most connections at a time; further ones are closed at once.
 const MOST: usize = 16;
-/// How long a connection may take, all in all.
+/// The longest time of a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest request.
 const LONGEST: usize = 4096;
 
-/// Makes the text of all metrics.
+/// Renders all metrics as text.
 pub(crate) type RenderMetrics = Box<dyn Fn() -> String + Send + Sync>;
 
-/// What is told.
+/// The content that the endpoint serves.
 struct EndpointState {
     render: RenderMetrics,
-    /// The ORB is shutting down.
+    /// Whether the ORB is shutting down.
     is_closing: AtomicBool,
 }
 
-/// A place that answers, until it is dropped.
+/// The endpoint; closed when it is dropped.
 pub(super) struct Endpoint {
     reactor: Reactor,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
@@ -47,7 +48,7 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Listens, in a thread of its own.
+    /// Listens, and serves in a thread of its own.
     ///
     /// # Errors
     /// Those of the system.
@@ -62,11 +63,11 @@ impl Endpoint {
         let running = reactor.clone();
         let run = move || {
             if let Err(error) = running.run() {
-                tracing::error!(%error, "metrics are told no longer");
+                tracing::error!(%error, "the metrics endpoint ended");
             }
         };
         let thread = thread::Builder::new().name("spandrel-metrics".into()).spawn(run)?;
-        tracing::info!(%addr, "telling metrics");
+        tracing::info!(%addr, "serving metrics");
         Ok(Self { reactor, thread: Mutex::new(Some(thread)), receiver, addr })
     }
 
@@ -74,18 +75,18 @@ impl Endpoint {
         self.addr
     }
 
-    /// The ORB begins to shut down.
+    /// Makes `/healthz` fail, when the ORB begins to shut down.
     pub(super) fn begin_close(&self) {
         self.receiver.is_closing.store(true, Ordering::Relaxed);
     }
 
-    /// Answers nobody any more.
+    /// Stops serving.
     pub(super) fn close(&self) {
         self.reactor.close();
         let thread = self.thread.lock().take();
-        // This thread's own, if it was the last to need the ORB.
+        // Not if this is the endpoint's own thread, which may be the last to use the ORB.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
-            // It says itself what it ended with.
+            // The thread has logged its error.
             let _ = thread.join();
         }
     }
@@ -106,7 +107,7 @@ impl fmt::Debug for Endpoint {
 /// One connection.
 struct Asking {
     receiver: Arc<EndpointState>,
-    /// What has come of the request; nothing once it was answered.
+    /// The octets of the request; empty after the response.
     read: Vec<u8>,
 }
 
@@ -153,7 +154,7 @@ impl ServiceHandler<Inet> for Asking {
         Ok(())
     }
 
-    /// It has taken too long.
+    /// Closes a connection that has taken too long.
     fn handle_timeout(&mut self, peer: &mut Peer<'_, Inet>, _timer: Expired) -> io::Result<()> {
         let _ = peer;
         Err(io::ErrorKind::TimedOut.into())

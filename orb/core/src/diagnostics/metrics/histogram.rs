@@ -1,4 +1,5 @@
-//! How long things took: counts in buckets whose widths grow with the time, so that each is right to a fifth of its size.
+//! Histograms of durations. The widths of the buckets grow with the time, so that each count is right to a
+//! fifth of its size.
 
 use std::time::Duration;
 
@@ -34,7 +35,8 @@ impl Histogram {
         self.sum.fetch_add(time, Ordering::Relaxed);
     }
 
-    /// What it looks like now: for each doubling how many durations were no longer, then how many there are, and their sum in seconds.
+    /// Returns a snapshot: for each doubling the number of durations up to it, then the count of all, and
+    /// their sum in seconds.
     pub(super) fn seen(&self) -> HistogramSnapshot {
         let mut count = 0;
         let mut counts: Vec<u64> = Vec::with_capacity((LAST - FIRST) as usize + 1);
@@ -57,12 +59,12 @@ pub(super) struct HistogramSnapshot {
     pub(super) seconds: f64,
 }
 
-/// The bounds that are told, in seconds: one for each doubling.
+/// The bounds that are exported, in seconds: one for each doubling.
 pub(super) fn bounds() -> impl Iterator<Item = f64> {
     (FIRST..=LAST).map(|power| Duration::from_nanos(1 << power).as_secs_f64())
 }
 
-/// The bucket of a duration in nanoseconds; its upper bound belongs to it, as Prometheus wants it.
+/// The bucket of a duration in nanoseconds. Its upper bound belongs to it, as Prometheus requires.
 fn bucket(time: u64) -> usize {
     let below = time.saturating_sub(1);
     if below >> FIRST == 0 {

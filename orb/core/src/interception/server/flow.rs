@@ -1,4 +1,4 @@
-//! One request among the interceptors of its server: in what order they are called, and with what.
+//! The interception of one request on the server: the order of the interceptors, and their information.
 
 use spandrel_giop::{CompletionStatus, RequestHeader, ServiceContext};
 use spandrel_sync::{Arc, Mutex};
@@ -12,17 +12,17 @@ use crate::{
     },
 };
 
-/// A request as interceptors are told of it now.
+/// The present data of a request for interceptors.
 pub(crate) struct RequestView<'r> {
     pub(crate) header: &'r RequestHeader<'r>,
     pub(crate) target: Option<&'r dyn Target>,
 }
 
-/// A request among its interceptors, from its arrival to its answer.
+/// A request on its way through the interceptors, from its arrival to its answer.
 #[derive(Debug)]
 pub(crate) struct ServerFlow {
     orb: Orb,
-    /// Taken out while interceptors run.
+    /// The record of the request; taken out while interceptors run.
     kept: Mutex<RequestRecord>,
 }
 
@@ -39,7 +39,8 @@ impl ServerFlow {
     /// Calls the starting points.
     ///
     /// # Errors
-    /// What an interceptor has raised. Those before it are on the flow stack, and to be told of the answer.
+    /// The exception or forwarding of an interceptor. Those before it are on the flow stack, and have their
+    /// ending points called.
     pub(crate) fn receive_request_service_contexts(&self, seen: &RequestView<'_>) -> Result<(), Interruption> {
         let mut info = self.info(Point::ReceiveServiceContexts, seen, None);
         let mut outcome = Ok(());
@@ -54,10 +55,10 @@ impl ServerFlow {
         outcome.map_err(Interruption::at_start)
     }
 
-    /// Calls the intermediate points: the servant is there.
+    /// Calls the intermediate points, after the servant was found.
     ///
     /// # Errors
-    /// What an interceptor has raised.
+    /// The exception or forwarding of an interceptor.
     pub(crate) fn receive_request(&self, seen: &RequestView<'_>, servant: &dyn Servant) -> Result<(), Interruption> {
         let mut info = self.info(Point::ReceiveRequest, seen, Some(servant));
         info.kept.found = seen.target.map(|target| ObjectInfo {
@@ -73,10 +74,10 @@ impl ServerFlow {
         outcome.map_err(Interruption::at_start)
     }
 
-    /// Calls the ending points; what goes with the answer.
+    /// Calls the ending points; returns the outcome, and the contexts of the reply.
     ///
     /// # Errors
-    /// What the request has come to instead, if an interceptor has raised something.
+    /// The new outcome of the request, if an interceptor has changed it.
     pub(crate) fn end(
         &self,
         seen: &RequestView<'_>,
@@ -84,7 +85,7 @@ impl ServerFlow {
     ) -> (Result<(), RequestOutcome>, Vec<ServiceContext>) {
         let mut info = self.info(Point::SendReply, seen, None);
         if info.kept.is_lent {
-            // What the servant has made of them (16.4.4.2).
+            // With the changes by the servant (16.4.4.2).
             info.kept.slots = self.orb.interception().thread_slots();
         }
         info.ending = ending;
@@ -95,7 +96,7 @@ impl ServerFlow {
         (outcome, contexts)
     }
 
-    /// Gives the calling thread the request's slots, as long as what is returned exists.
+    /// Gives the calling thread the request's slots for the lifetime of the result.
     pub(crate) fn lend_slots(&self) -> LentSlots<'_> {
         let mut kept = self.kept.lock();
         kept.is_lent = true;
@@ -133,13 +134,13 @@ impl Drop for LentSlots<'_> {
         kept.is_lent = false;
         let before = std::mem::replace(&mut kept.slots, slots);
         drop(kept);
-        // Values in them are anybody's.
+        // Their destructors may run code of the application.
         drop(before);
     }
 }
 
 impl Interruption {
-    /// What is raised before the servant has run has COMPLETED_NO (16.3.9.1, 16.3.9.2).
+    /// Exceptions before the servant has run have COMPLETED_NO (16.3.9.1, 16.3.9.2).
     fn at_start(self) -> Self {
         match self {
             Self::System(exception) => Self::System(exception.with_completed(CompletionStatus::No)),
