@@ -1,16 +1,16 @@
-//! Whether this thread's calls go by more than their references and their ORB say: one look for all that may be.
+//! Flags of a thread that affect its calls: one load tells whether there are any.
 
 use std::cell::Cell;
 
 use spandrel_sync::thread_local;
 
-/// What there may be.
+/// The flags.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(crate) enum ThreadPolicy {
-    /// Policies of the thread.
+    /// The thread has policies.
     Policies = 1,
-    /// The deadline of the request that it serves.
+    /// The request that the thread serves has a deadline.
     #[cfg(feature = "server")]
     Deadline = 2,
 }
@@ -19,13 +19,13 @@ thread_local! {
     static TERMS: Cell<u8> = const { Cell::new(0) };
 }
 
-/// Whether there is any of it.
+/// Whether any flag is set.
 #[inline]
 pub(crate) fn are_there() -> bool {
     TERMS.with(Cell::get) != 0
 }
 
-/// Whether there is this now.
+/// Sets or clears a flag.
 pub(crate) fn set(term: ThreadPolicy, is_there: bool) {
     TERMS.with(|call_policies| {
         call_policies.set(if is_there { call_policies.get() | term as u8 } else { call_policies.get() & !(term as u8) })

@@ -1,4 +1,4 @@
-//! The text of metrics for Prometheus, as [`Statistics`](crate::Statistics)' is.
+//! The text of metrics for Prometheus, in the format of [`Statistics`](crate::Statistics).
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ const SIDES: &[Side] = &[Side::Client, Side::Server];
 const SIDES: &[Side] = &[Side::Client];
 
 impl Metrics {
-    /// Appends all that was counted.
+    /// Appends all metrics.
     pub(crate) fn render(&self, text: &mut String) {
         header(text, "spandrel_requests_running", "Calls (client) and requests (server) that have not ended.", "gauge");
         for side in SIDES {
@@ -49,7 +49,7 @@ impl Metrics {
             Side::Client => ("spandrel_call_seconds", "Time of calls, from the caller's point of view."),
             #[cfg(feature = "server")]
             Side::Server => {
-                ("spandrel_request_seconds", "Time of requests, from when a thread has them to their being answered.")
+                ("spandrel_request_seconds", "Time of requests, from the begin of their service by a thread to the reply.")
             }
         };
         header(text, name, help, "histogram");
@@ -65,7 +65,7 @@ impl Metrics {
     }
 }
 
-/// One histogram, unless there is nothing in it.
+/// Renders a histogram, unless it is empty.
 fn render_histogram(text: &mut String, name: &str, labels: &str, histogram: &Histogram) {
     let seen = histogram.seen();
     if seen.count == 0 {
@@ -79,7 +79,7 @@ fn render_histogram(text: &mut String, name: &str, labels: &str, histogram: &His
     sample(text, &format!("{name}_count"), labels, seen.count);
 }
 
-/// In a label's value a backslash, a quotation mark and the end of a line are escaped; what else could disturb a reader is, too.
+/// Escapes a label's value: backslashes, quotation marks, line ends, and other control characters.
 fn label_value(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for c in value.chars() {

@@ -1,4 +1,4 @@
-//! Histograms by interface, operation and outcome: as many as there may be, and one set for all others.
+//! Histograms by interface, operation and outcome, up to a limit, and one set for all others.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -10,12 +10,12 @@ use spandrel_sync::{
 use super::histogram::Histogram;
 use crate::diagnostics::CallOutcome;
 
-/// What operations count as that there is no more room for, and requests that no operation was found for.
+/// The label of operations beyond the limit, and of requests for unknown operations.
 pub(super) const OTHER: &str = "other";
-/// The longest name that is kept.
+/// The longest name of an interface or operation that has a series.
 const LONGEST: usize = 256;
 
-/// By interface, then by operation.
+/// The series by interface, then by operation.
 type Interfaces = HashMap<Box<str>, HashMap<Box<str>, Arc<Series>>>;
 
 /// The series of one side.
@@ -23,12 +23,12 @@ type Interfaces = HashMap<Box<str>, HashMap<Box<str>, Arc<Series>>>;
 pub(super) struct SeriesTable {
     interfaces: RwLock<Interfaces>,
     other: Arc<Series>,
-    /// Histograms, one for each outcome that an operation has had.
+    /// The number of histograms: one for each outcome of an operation.
     histograms: AtomicUsize,
     limit: usize,
 }
 
-/// The histograms of one operation. It ends mostly in the same way, so that the list is short.
+/// The histograms of one operation. Most calls have the same outcome, so that the list is short.
 #[derive(Debug, Default)]
 struct Series {
     ok: Histogram,
@@ -36,7 +36,7 @@ struct Series {
 }
 
 impl SeriesTable {
-    /// At most so many histograms, besides those of everything else.
+    /// A table of at most `limit` histograms, besides those of all others.
     pub(super) fn new(limit: usize) -> Self {
         Self { interfaces: RwLock::default(), other: Arc::default(), histograms: AtomicUsize::new(0), limit }
     }
@@ -56,7 +56,7 @@ impl SeriesTable {
         if let Some((_, histogram)) = others.iter().find(|(known, _)| *known == outcome) {
             return histogram.add(time);
         }
-        // What an operation may end in is bounded by the kinds of exceptions; `other` has them all.
+        // The number of outcomes is bounded by the kinds of exceptions; `other` has a histogram for each.
         if std::ptr::eq(series, &*self.other) || self.takes_one_more() {
             let histogram = Arc::<Histogram>::default();
             histogram.add(time);
@@ -92,7 +92,7 @@ impl SeriesTable {
         self.histograms.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// Each histogram with its interface, operation and outcome, in the order of these names.
+    /// Visits each histogram with its interface, operation and outcome, in the order of these names.
     pub(super) fn visit(&self, mut visit: impl FnMut(&str, &str, CallOutcome, &Histogram)) {
         let mut all: Vec<(String, String, Arc<Series>)> = Vec::new();
         for (interface, operations) in &*self.interfaces.read() {
