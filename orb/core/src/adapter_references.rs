@@ -4,14 +4,14 @@
 
 use spandrel_giop::SystemException;
 
-use crate::interception::{self, Custom};
+use crate::interception::{self, ReferenceCustomization};
 use crate::{AdapterDescription, AdapterState, ObjectRef, Operations, Orb, operation_index};
 
 /// The additions of interceptors to all references of an adapter. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct References {
     /// `None` in most cases.
-    custom: Option<Custom>,
+    custom: Option<ReferenceCustomization>,
     /// The operation table that is offered to Spandrel clients.
     operations: Option<&'static Operations>,
 }
@@ -37,12 +37,12 @@ impl Orb {
 
     /// Reports a new state of an adapter manager. Called with no lock held.
     pub fn adapter_manager_state_changed(&self, manager_id: &str, state: AdapterState) {
-        interception::note_manager_state(self, manager_id, state);
+        interception::report_manager_state(self, manager_id, state);
     }
 
     /// Reports a new state of single adapters: they were destroyed. Called with no lock held.
     pub fn adapter_state_changed(&self, adapter_names: &[Vec<String>], state: AdapterState) {
-        interception::note_adapter_state(self, adapter_names, state);
+        interception::report_adapter_state(self, adapter_names, state);
     }
 
     /// Makes a reference to an adapter's object with the additions of interceptors; otherwise the same as

@@ -73,7 +73,7 @@ impl ObjectRef {
         // The ordinary call reports errors in the reference.
         let home = self.home().ok()?;
         let destination = &home[self.preferred().load(Ordering::Relaxed) % home.len()];
-        (destination.is_here && collocated::is_settled(orb)).then_some(destination)
+        (destination.is_collocated && collocated::is_settled(orb)).then_some(destination)
     }
 
     /// Runs `upcall` on the object. Without an error, `upcall` may not have been called.

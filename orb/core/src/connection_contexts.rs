@@ -97,10 +97,10 @@ fn announce(
     }
     let context = ListenPoint::to_context(&points).map_err(|_| NothingToSend)?;
     // Before the peer may send requests.
-    if let Err(exception) = orb.client_reactor().registration(connection) {
+    if let Err(exception) = orb.client_reactor().register_connection(connection) {
         tracing::warn!(%exception, "a connection cannot be registered, and is not bidirectional");
         return Err(NothingToSend);
     }
-    connection.take_calls(|| Callbacks::of(orb, connection));
+    connection.accept_callbacks(|| Callbacks::of(orb, connection));
     Ok(Some(context))
 }

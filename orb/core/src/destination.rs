@@ -74,7 +74,7 @@ pub(crate) struct Destination {
     target: Option<Box<Target<'static>>>,
     /// Whether the server is this ORB's own, and is called in this process.
     #[cfg(feature = "server")]
-    pub(crate) is_here: bool,
+    pub(crate) is_collocated: bool,
     /// Whether the server is a Spandrel server.
     pub(crate) is_ours: bool,
     /// The agreed code sets.
@@ -103,7 +103,7 @@ impl Destination {
             && settings.deadlines == DeadlineContext::Remaining;
         let peer = peers.peer(address, protocol, text.chosen());
         if version < GiopVersion::V1_2 {
-            peer.note_old_server();
+            peer.mark_old_server();
         }
         Ok(Self {
             peer,
@@ -124,7 +124,7 @@ impl Destination {
                 None
             },
             #[cfg(feature = "server")]
-            is_here: false,
+            is_collocated: false,
             is_ours,
             object_key: profile.object_key.clone(),
             text,

@@ -71,7 +71,7 @@ enum Stage {
     /// A job polls it.
     Polled,
     /// A job polls it, and it was woken meanwhile.
-    DueAgain,
+    WokenWhilePolled,
 }
 
 impl<E: Executor> Wake for PolledTask<E> {
@@ -80,10 +80,10 @@ impl<E: Executor> Wake for PolledTask<E> {
         match state.stage {
             Stage::Waiting => state.stage = Stage::RequestDeadline,
             Stage::Polled => {
-                state.stage = Stage::DueAgain;
+                state.stage = Stage::WokenWhilePolled;
                 return;
             }
-            Stage::RequestDeadline | Stage::DueAgain => return,
+            Stage::RequestDeadline | Stage::WokenWhilePolled => return,
         }
         drop(state);
         // If the threads do not accept the job, it is run here.

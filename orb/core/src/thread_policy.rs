@@ -16,18 +16,18 @@ pub(crate) enum ThreadPolicy {
 }
 
 thread_local! {
-    static TERMS: Cell<u8> = const { Cell::new(0) };
+    static FLAGS: Cell<u8> = const { Cell::new(0) };
 }
 
 /// Whether any flag is set.
 #[inline]
-pub(crate) fn are_there() -> bool {
-    TERMS.with(Cell::get) != 0
+pub(crate) fn any_set() -> bool {
+    FLAGS.with(Cell::get) != 0
 }
 
 /// Sets or clears a flag.
 pub(crate) fn set(term: ThreadPolicy, is_there: bool) {
-    TERMS.with(|call_policies| {
+    FLAGS.with(|call_policies| {
         call_policies.set(if is_there { call_policies.get() | term as u8 } else { call_policies.get() & !(term as u8) })
     });
 }

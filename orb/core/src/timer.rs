@@ -54,9 +54,9 @@ impl TimerFuture {
             (Arc::downgrade(&alarm), Deadline::after(self.at.saturating_duration_since(Instant::now())));
         #[cfg(feature = "server")]
         if self.of_request {
-            return self.orb.client_reactor().watch(alarm, &left);
+            return self.orb.client_reactor().register_request(alarm, &left);
         }
-        self.orb.client_reactor().enter(alarm, Some(&left))
+        self.orb.client_reactor().register_call(alarm, Some(&left))
     }
 }
 
@@ -83,7 +83,7 @@ impl Future for TimerFuture {
         drop(state);
         drop(old);
         if let Some(reason) = rung {
-            return Poll::Ready(reason == ExpiryReason::TimeUp);
+            return Poll::Ready(reason == ExpiryReason::DeadlinePassed);
         }
         if self.call_id.is_none() {
             match self.enter() {
@@ -101,7 +101,7 @@ impl Future for TimerFuture {
 impl Drop for TimerFuture {
     fn drop(&mut self) {
         if let Some(call_id) = self.call_id.take() {
-            self.orb.client_reactor().leave(call_id);
+            self.orb.client_reactor().unregister(call_id);
         }
     }
 }

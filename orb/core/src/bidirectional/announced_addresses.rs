@@ -9,7 +9,7 @@ use spandrel_transport::Address;
 use crate::client::ClientConnection;
 
 /// The most addresses of one connection.
-const MAX_PLACES: usize = 64;
+const MAX_ADDRESSES: usize = 64;
 /// The most connections of one address; further ones of the same client are not needed.
 const MAX_CONNECTIONS: usize = 16;
 
@@ -41,7 +41,7 @@ impl AnnouncedAddresses {
             return Ok(());
         }
         let count = addresses.values().flatten().filter(|entry| entry.is(connection)).count();
-        if count >= MAX_PLACES {
+        if count >= MAX_ADDRESSES {
             return Err("the connection has too many listen points");
         }
         let entries = addresses.entry(address.clone()).or_default();

@@ -33,16 +33,16 @@ pub(crate) struct Bidirectional {
     /// Whether adapters without a policy use it.
     is_default: AtomicBool,
     /// Whether all announced addresses are trusted.
-    is_credulous: bool,
+    trusts_all: bool,
     announced: AnnouncedAddresses,
 }
 
 impl Bidirectional {
-    pub(crate) fn new(is_on: bool, is_credulous: bool) -> Self {
+    pub(crate) fn new(is_on: bool, trusts_all: bool) -> Self {
         Self {
             is_on: AtomicBool::new(is_on),
             is_default: AtomicBool::new(is_on),
-            is_credulous,
+            trusts_all,
             announced: AnnouncedAddresses::default(),
         }
     }
@@ -73,7 +73,7 @@ impl Bidirectional {
         adopt: impl Fn() -> Arc<ClientConnection>,
     ) {
         for point in points {
-            let doubt = match self.is_credulous {
+            let doubt = match self.trusts_all {
                 true => None,
                 false => trust::doubt(&point.host, from),
             };

@@ -25,13 +25,13 @@ use crate::{
 /// The state of a request that is not cancelled.
 const OPEN: u8 = 0;
 /// The state of an answered request, which cannot be cancelled.
-const OVER: u8 = u8::MAX;
+const ANSWERED: u8 = u8::MAX;
 /// The key of the future that serves the request.
 pub(crate) const SERVING: u64 = 0;
 
 /// Whether the reply to a request is still needed, and the waiters for the opposite.
 pub(crate) struct CancellationSource {
-    /// [`OPEN`], [`OVER`], or a [`CancelReason`].
+    /// [`OPEN`], [`ANSWERED`], or a [`CancelReason`].
     state: AtomicU8,
     /// The time at which it cancels itself.
     deadline: Option<Instant>,
@@ -39,13 +39,13 @@ pub(crate) struct CancellationSource {
     orb: Option<WeakOrb>,
     /// The transport of the request, if it is known; it is not kept open.
     transport: Option<Weak<dyn ReactorTransport>>,
-    waiting: Mutex<CancellationWaiter>,
-    tripped: Condition,
+    waiting: Mutex<CancellationWaiters>,
+    changed: Condition,
     keys: AtomicU64,
 }
 
 #[derive(Default)]
-struct CancellationWaiter {
+struct CancellationWaiters {
     wakers: Vec<(u64, Waker)>,
     timer: CancellationTimer,
 }
@@ -91,7 +91,7 @@ impl CancellationSource {
             orb,
             transport,
             waiting: Mutex::default(),
-            tripped: Condition::new(),
+            changed: Condition::new(),
             keys: AtomicU64::new(SERVING + 1),
         })
     }
@@ -119,7 +119,7 @@ impl CancellationSource {
         let mut waiting = self.waiting.lock();
         let (wakers, timer) = (std::mem::take(&mut waiting.wakers), std::mem::take(&mut waiting.timer));
         drop(waiting);
-        self.tripped.notify_all();
+        self.changed.notify_all();
         self.stop(timer);
         for (_, waker) in wakers {
             held::assert_none("a waker");
@@ -132,7 +132,7 @@ impl CancellationSource {
 
     /// Marks the request as answered: nothing cancels it from now on.
     pub(crate) fn mark_answered(&self) {
-        let _ = self.state.compare_exchange(OPEN, OVER, Ordering::SeqCst, Ordering::SeqCst);
+        let _ = self.state.compare_exchange(OPEN, ANSWERED, Ordering::SeqCst, Ordering::SeqCst);
     }
 
     /// The reason, if the request is cancelled.
@@ -163,7 +163,7 @@ impl CancellationSource {
     /// Returns the reason, or registers the task to be woken.
     pub(crate) fn poll(self: &Arc<Self>, key: u64, waker: &Waker) -> Option<CancelReason> {
         let known =
-            |waiting: &CancellationWaiter| waiting.wakers.iter().any(|(of, old)| *of == key && old.will_wake(waker));
+            |waiting: &CancellationWaiters| waiting.wakers.iter().any(|(of, old)| *of == key && old.will_wake(waker));
         let is_known = known(&self.waiting.lock());
         if !is_known {
             // The clone and the old waker's drop are code of the executor: both run outside of the lock.
@@ -202,8 +202,8 @@ impl CancellationSource {
             }
             let until = self.deadline.map_or(end, |deadline| deadline.min(end));
             let mut waiting = self.waiting.lock();
-            if self.state.load(Ordering::SeqCst) == OPEN || self.state.load(Ordering::SeqCst) == OVER {
-                self.tripped.wait_for(&mut waiting, until.saturating_duration_since(Instant::now()));
+            if self.state.load(Ordering::SeqCst) == OPEN || self.state.load(Ordering::SeqCst) == ANSWERED {
+                self.changed.wait_for(&mut waiting, until.saturating_duration_since(Instant::now()));
             }
             drop(waiting);
             if end <= Instant::now() {
@@ -224,7 +224,7 @@ impl CancellationSource {
         let Some(orb) = self.orb.as_ref().and_then(WeakOrb::upgrade) else { return };
         let this: Arc<dyn TimedCall> = Arc::clone(self) as _;
         let left = deadline.saturating_duration_since(Instant::now());
-        match orb.client_reactor().watch(Arc::downgrade(&this), &Deadline::after(left)) {
+        match orb.client_reactor().register_request(Arc::downgrade(&this), &Deadline::after(left)) {
             Ok(call_id) => {
                 let mut waiting = self.waiting.lock();
                 // Taken away meanwhile if the request is cancelled.
@@ -245,7 +245,7 @@ impl CancellationSource {
 
     fn stop(&self, timer: CancellationTimer) {
         if let (CancellationTimer::Set(call_id), Some(orb)) = (timer, self.orb.as_ref().and_then(WeakOrb::upgrade)) {
-            orb.client_reactor().leave(call_id);
+            orb.client_reactor().unregister(call_id);
         }
     }
 }
@@ -253,7 +253,7 @@ impl CancellationSource {
 impl TimedCall for CancellationSource {
     fn end(self: Arc<Self>, reason: ExpiryReason) {
         self.cancel(match reason {
-            ExpiryReason::TimeUp => CancelReason::DeadlineElapsed,
+            ExpiryReason::DeadlinePassed => CancelReason::DeadlineElapsed,
             ExpiryReason::Shutdown => CancelReason::ShuttingDown,
             ExpiryReason::Cancelled => CancelReason::ClientCancelled,
         });

@@ -35,19 +35,19 @@ const MAX_REQUESTS: usize = 1 << 15;
 
 thread_local! {
     /// Whether this thread is a client reactor's.
-    static IS_HERE: Cell<bool> = const { Cell::new(false) };
+    static IS_REACTOR_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether this thread completes asynchronous calls, and therefore cannot wait for one.
-pub(crate) fn is_here() -> bool {
-    IS_HERE.with(Cell::get)
+pub(crate) fn is_client_reactor_thread() -> bool {
+    IS_REACTOR_THREAD.with(Cell::get)
 }
 
 /// The reason why a pending call is ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ExpiryReason {
     /// The call's deadline has passed.
-    TimeUp,
+    DeadlinePassed,
     /// The ORB was shut down.
     Shutdown,
     /// The request on whose behalf the call is made was cancelled.
@@ -58,7 +58,7 @@ pub(crate) enum ExpiryReason {
 impl ExpiryReason {
     /// Whether the connection is not used for further calls, since the reply will come late or never.
     pub(crate) fn retires_connection(self) -> bool {
-        matches!(self, Self::TimeUp | Self::Shutdown)
+        matches!(self, Self::DeadlinePassed | Self::Shutdown)
     }
 
     /// Returns the exception that the call ends in. `may_have_arrived`: the server may have received the
@@ -66,8 +66,8 @@ impl ExpiryReason {
     pub(crate) fn exception(self, may_have_arrived: bool) -> SystemException {
         let completed = if may_have_arrived { CompletionStatus::Maybe } else { CompletionStatus::No };
         match self {
-            Self::TimeUp if !may_have_arrived => not_sent_in_time(None),
-            Self::TimeUp => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, completed)
+            Self::DeadlinePassed if !may_have_arrived => not_sent_in_time(None),
+            Self::DeadlinePassed => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, completed)
                 .with_detail("no reply within the time-out"),
             Self::Shutdown => SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, completed),
             #[cfg(feature = "server")]
@@ -100,7 +100,7 @@ pub(crate) struct TimedCallId {
 /// The reactor, its thread, and the pending calls.
 #[derive(Debug, Default)]
 pub(crate) struct ClientReactor {
-    running: OnceLock<ReactorThread>,
+    reactor_thread: OnceLock<ReactorThread>,
     calls: Arc<Mutex<Calls>>,
 }
 
@@ -131,7 +131,7 @@ impl ClientReactor {
     /// # Errors
     /// BAD_INV_ORDER after shutdown; TRANSIENT for too many calls; NO_RESOURCES if the reactor cannot be
     /// started.
-    pub(crate) fn enter(
+    pub(crate) fn register_call(
         &self,
         call: Weak<dyn TimedCall>,
         deadline: Option<&Deadline>,
@@ -142,15 +142,15 @@ impl ClientReactor {
             return Err(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No)
                 .with_detail(|| format!("{MAX_CALLS} asynchronous calls are under way")));
         }
-        self.admit(calls, call, deadline, false)
+        self.insert(calls, call, deadline, false)
     }
 
     /// Registers a request of a client, which is ended at its deadline.
     ///
     /// # Errors
-    /// As [`enter`](Self::enter); the limit is lower.
+    /// As [`register_call`](Self::register_call); the limit is lower.
     #[cfg(feature = "server")]
-    pub(crate) fn watch(
+    pub(crate) fn register_request(
         &self,
         request: Weak<dyn TimedCall>,
         deadline: &Deadline,
@@ -160,7 +160,7 @@ impl ClientReactor {
             return Err(SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No)
                 .with_detail(|| format!("the deadlines of {MAX_REQUESTS} requests are watched already")));
         }
-        self.admit(calls, request, Some(deadline), true)
+        self.insert(calls, request, Some(deadline), true)
     }
 
     fn open_calls(&self) -> Result<MutexGuard<'_, Calls>, SystemException> {
@@ -171,21 +171,21 @@ impl ClientReactor {
         Ok(calls)
     }
 
-    fn admit(
+    fn insert(
         &self,
         mut calls: MutexGuard<'_, Calls>,
         call: Weak<dyn TimedCall>,
         deadline: Option<&Deadline>,
         of_request: bool,
     ) -> Result<TimedCallId, SystemException> {
-        let running = self.running(&mut calls).map_err(no_reactor)?;
+        let reactor_thread = self.reactor_thread(&mut calls).map_err(no_reactor)?;
         let key = calls.next;
         calls.next += 1;
         let timer = match deadline {
             None => None,
             Some(deadline) => {
-                let registry = running.reactor.registry();
-                Some(registry.schedule(running.clock, deadline.remaining(), None, key).map_err(no_reactor)?)
+                let registry = reactor_thread.reactor.registry();
+                Some(registry.schedule(reactor_thread.clock, deadline.remaining(), None, key).map_err(no_reactor)?)
             }
         };
         calls.waiting.insert(key, call);
@@ -194,15 +194,15 @@ impl ClientReactor {
     }
 
     /// Removes a call that has ended.
-    pub(crate) fn leave(&self, call_id: TimedCallId) {
+    pub(crate) fn unregister(&self, call_id: TimedCallId) {
         let mut calls = self.calls.lock();
         // Also for a call that the timer has removed: each id is given back once.
         calls.requests -= usize::from(call_id.of_request && !calls.is_closed);
-        let left = calls.waiting.remove(&call_id.key);
+        let removed = calls.waiting.remove(&call_id.key);
         drop(calls);
-        drop(left);
-        if let (Some(timer), Some(running)) = (call_id.timer, self.running.get()) {
-            running.reactor.registry().cancel(timer);
+        drop(removed);
+        if let (Some(timer), Some(reactor_thread)) = (call_id.timer, self.reactor_thread.get()) {
+            reactor_thread.reactor.registry().cancel(timer);
         }
     }
 
@@ -210,7 +210,7 @@ impl ClientReactor {
     ///
     /// # Errors
     /// NO_RESOURCES if the reactor cannot be started.
-    pub(crate) fn registration(&self, connection: &Arc<ClientConnection>) -> Result<(), SystemException> {
+    pub(crate) fn register_connection(&self, connection: &Arc<ClientConnection>) -> Result<(), SystemException> {
         let registry = self.registry().map_err(no_reactor)?;
         let register = |connection: &Arc<ClientConnection>| {
             let handler = ConnectionInput {
@@ -226,7 +226,7 @@ impl ClientReactor {
     /// Runs a future in the reactor's thread.
     ///
     /// # Errors
-    /// As [`enter`](Self::enter).
+    /// As [`register_call`](Self::register_call).
     pub(crate) fn run(&self, task: Task) -> Result<(), SystemException> {
         if self.calls.lock().is_closed {
             return Err(SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No));
@@ -240,33 +240,33 @@ impl ClientReactor {
     /// # Errors
     /// Those of the system; [`io::ErrorKind::NotConnected`] after shutdown.
     pub(crate) fn registry(&self) -> io::Result<&Registry> {
-        if let Some(running) = self.running.get() {
-            return Ok(running.reactor.registry());
+        if let Some(reactor_thread) = self.reactor_thread.get() {
+            return Ok(reactor_thread.reactor.registry());
         }
         let mut calls = self.calls.lock();
         if calls.is_closed {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        self.running(&mut calls).map(|running| running.reactor.registry())
+        self.reactor_thread(&mut calls).map(|reactor_thread| reactor_thread.reactor.registry())
     }
 
     /// Returns the running reactor, or starts it. The lock on `_calls` makes one thread start it.
-    fn running(&self, _calls: &mut Calls) -> io::Result<&ReactorThread> {
-        if let Some(running) = self.running.get() {
-            return Ok(running);
+    fn reactor_thread(&self, _calls: &mut Calls) -> io::Result<&ReactorThread> {
+        if let Some(reactor_thread) = self.reactor_thread.get() {
+            return Ok(reactor_thread);
         }
         let reactor = Reactor::with(&Options::new())?;
         let clock = reactor.registry().register(Clock(Arc::downgrade(&self.calls)), Interest::NONE)?;
-        let runs = reactor.clone();
+        let runner = reactor.clone();
         let run = move || {
-            IS_HERE.with(|is_here| is_here.set(true));
-            if let Err(error) = runs.run() {
+            IS_REACTOR_THREAD.with(|is_client_reactor_thread| is_client_reactor_thread.set(true));
+            if let Err(error) = runner.run() {
                 tracing::error!(%error, "the reactor of asynchronous calls ended");
             }
-            runs.close();
+            runner.close();
         };
         thread::Builder::new().name("spandrel-async".into()).spawn(run)?;
-        Ok(self.running.get_or_init(|| ReactorThread { reactor, clock }))
+        Ok(self.reactor_thread.get_or_init(|| ReactorThread { reactor, clock }))
     }
 
     /// Ends all calls and the reactor.
@@ -276,9 +276,9 @@ impl ClientReactor {
         let waiting = std::mem::take(&mut calls.waiting);
         drop(calls);
         waiting.into_values().filter_map(|call| call.upgrade()).for_each(|call| call.end(ExpiryReason::Shutdown));
-        if let Some(running) = self.running.get() {
+        if let Some(reactor_thread) = self.reactor_thread.get() {
             // After the work that the ends of the calls have queued there.
-            let registry = running.reactor.registry();
+            let registry = reactor_thread.reactor.registry();
             if registry.execute(Registry::stop).is_err() {
                 registry.stop();
             }
@@ -288,8 +288,8 @@ impl ClientReactor {
 
 impl Drop for ClientReactor {
     fn drop(&mut self) {
-        if let Some(running) = self.running.get() {
-            running.reactor.close();
+        if let Some(reactor_thread) = self.reactor_thread.get() {
+            reactor_thread.reactor.close();
         }
     }
 }
@@ -312,7 +312,7 @@ impl EventHandler for Clock {
         let Some(calls) = self.0.upgrade() else { return Ok(()) };
         let call = calls.lock().waiting.remove(&timer.argument);
         if let Some(call) = call.and_then(|call| call.upgrade()) {
-            call.end(ExpiryReason::TimeUp);
+            call.end(ExpiryReason::DeadlinePassed);
         }
         Ok(())
     }
@@ -330,8 +330,8 @@ impl EventHandler for ConnectionInput {
     }
 
     fn handle_input(&mut self, context: &Context<'_>) -> io::Result<()> {
-        let goes_on = self.connection.upgrade().is_some_and(|connection| connection.serve_ready());
-        if !goes_on {
+        let is_open = self.connection.upgrade().is_some_and(|connection| connection.serve_ready());
+        if !is_open {
             context.close();
         }
         Ok(())
@@ -371,11 +371,11 @@ impl ReactorRegistration for ConnectionHandler {
         let _ = self.registry.set_interest(self.id, interest);
     }
 
-    fn look(&self) {
+    fn mark_readable(&self) {
         self.registry.mark_ready(self.id, Interest::INPUT);
     }
 
-    fn leave(&self) {
+    fn deregister(&self) {
         self.registry.remove(self.id);
     }
 }

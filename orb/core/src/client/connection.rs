@@ -60,10 +60,10 @@ use crate::{
 };
 
 /// How long the peer's reason for a failed write is read for.
-const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(200);
+const PEER_REASON_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// The time-out for writing a message that may be lost, such as a CancelRequest after the caller's deadline.
-const HINT: std::time::Duration = std::time::Duration::from_millis(10);
+const ADVISORY_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// A connection that this process opened.
 #[derive(Debug)]
@@ -179,7 +179,7 @@ impl ClientConnection {
     /// Sends a request without a reply.
     pub(crate) fn one_way(&self, request: &Encoder<'_>, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
         self.check_open()?;
-        let sent = self.send_in_turn(request, deadline);
+        let sent = self.lock_and_send(request, deadline);
         sent.map_err(|error| self.write_failed(error))
     }
 
@@ -218,20 +218,20 @@ impl ClientConnection {
             && let Some(reader) = pending.reader.take()
         {
             drop(pending);
-            return self.call_exclusively(writer, reader, request_id, request, deadline);
+            return self.call_exclusive(writer, reader, request_id, request, deadline);
         }
         pending.waiters.push(Waiter { request_id, reply: None, waiter: ReplyWaiter::Thread(None) });
         drop(pending);
         #[cfg(feature = "server")]
         self.ensure_reading(request_id)?;
-        match self.send_in_turn(request, deadline) {
+        match self.lock_and_send(request, deadline) {
             Ok(()) => self.await_reply(request_id, deadline),
             Err(error) if is_local_failure(&error) => {
                 self.pending.lock().remove(request_id);
                 Err(self.write_failed(error))
             }
             Err(error) => {
-                let read = self.await_reply(request_id, Some(&Deadline::after(LAST_WORDS)));
+                let read = self.await_reply(request_id, Some(&Deadline::after(PEER_REASON_TIMEOUT)));
                 Err(self.peer_reason(error, read))
             }
         }
@@ -239,7 +239,7 @@ impl ClientConnection {
 
     /// Makes a call on a connection without other users.
     #[inline]
-    fn call_exclusively(
+    fn call_exclusive(
         &self,
         mut writer: MutexGuard<'_, Writer>,
         mut reader: Box<MessageReader>,
@@ -250,10 +250,10 @@ impl ClientConnection {
         let sent = self.send(&mut writer, request, deadline);
         drop(writer);
         let outcome = match sent {
-            Ok(()) => self.read_as_leader(&mut reader, request_id, deadline),
+            Ok(()) => self.read_until_reply(&mut reader, request_id, deadline),
             Err(error) if is_local_failure(&error) => Err(self.write_failed(error)),
             Err(error) => {
-                let read = self.read_as_leader(&mut reader, request_id, Some(&Deadline::after(LAST_WORDS)));
+                let read = self.read_until_reply(&mut reader, request_id, Some(&Deadline::after(PEER_REASON_TIMEOUT)));
                 Err(self.peer_reason(error, read))
             }
         };
@@ -277,7 +277,7 @@ impl ClientConnection {
             }
             if let Some(mut reader) = pending.reader.take() {
                 drop(pending);
-                let outcome = self.read_as_leader(&mut reader, request_id, deadline);
+                let outcome = self.read_until_reply(&mut reader, request_id, deadline);
                 self.return_reader(reader, Some(request_id), false);
                 self.note_outcome(&outcome);
                 return outcome;
@@ -292,7 +292,7 @@ impl ClientConnection {
                         pending.waiters.swap_remove(waiter);
                         drop(pending);
                         let failure = self.reply_timed_out();
-                        self.note_timeout(&failure);
+                        self.retire_after_timeout(&failure);
                         return Err(failure);
                     }
                     wake.wait_for(&mut pending, remaining);
@@ -302,7 +302,7 @@ impl ClientConnection {
     }
 
     /// Reads for all calls until this thread's own reply has come.
-    fn read_as_leader(
+    fn read_until_reply(
         &self,
         reader: &mut MessageReader,
         request_id: u32,
@@ -334,37 +334,37 @@ impl ClientConnection {
                 let version = message.header.version;
                 Reply::parse(message).map(Some).map_err(|error| self.unreadable(error, version))
             }
-            _ => self.sort_unusual(message),
+            _ => self.dispatch_or_fail(message),
         }
     }
 
     #[cold]
-    fn sort_unusual(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
+    fn dispatch_or_fail(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
         #[cfg(feature = "server")]
         let Some(message) = self.dispatch_callback(message) else { return Ok(None) };
-        Err(self.is_no_reply(message.header.message_type, message.header.version))
+        Err(self.unexpected_message(message.header.message_type, message.header.version))
     }
 
     /// Puts the reader back, removes the entry of this thread's request, and hands reading over for pending
-    /// calls. `has_looked`: the reactor calls, and has taken all available messages.
+    /// calls. `has_taken_all`: the reactor calls, and has taken all available messages.
     #[inline]
-    fn return_reader(&self, reader: Box<MessageReader>, request_id: Option<u32>, has_looked: bool) {
+    fn return_reader(&self, reader: Box<MessageReader>, request_id: Option<u32>, has_taken_all: bool) {
         let mut pending = self.pending.lock();
         if let Some(request_id) = request_id {
             pending.remove(request_id);
         }
         pending.reader = Some(reader);
         if !pending.waiters.is_empty() {
-            self.hand_over_reading(pending, has_looked);
+            self.hand_over_reading(pending, has_taken_all);
         }
     }
 
     /// Hands reading over to a waiting thread, or to the reactor.
-    fn hand_over_reading(&self, pending: MutexGuard<'_, PendingCalls>, has_looked: bool) {
-        if pending.wake_next_leader() || !pending.has_tasks() {
+    fn hand_over_reading(&self, pending: MutexGuard<'_, PendingCalls>, has_taken_all: bool) {
+        if pending.wake_next_reader() || !pending.has_tasks() {
             return;
         }
-        let is_drained = has_looked || pending.reader.as_ref().is_none_or(|reader| async_calls::is_drained(reader));
+        let is_drained = has_taken_all || pending.reader.as_ref().is_none_or(|reader| async_calls::is_drained(reader));
         self.want_input();
         drop(pending);
         self.update_interest(is_drained);
@@ -380,9 +380,9 @@ impl ClientConnection {
     }
 
     /// Whether the peer may send further requests: the connection is read at all times then.
-    pub(crate) fn may_be_called(&self) -> bool {
+    pub(crate) fn accepts_callbacks(&self) -> bool {
         #[cfg(feature = "server")]
-        return self.is_open_both_ways();
+        return self.is_open_for_callbacks();
         #[cfg(not(feature = "server"))]
         false
     }
@@ -394,7 +394,7 @@ impl ClientConnection {
             return false;
         }
         #[cfg(feature = "server")]
-        return !self.is_adopted() && !self.is_open_both_ways();
+        return !self.is_adopted() && !self.is_open_for_callbacks();
         #[cfg(not(feature = "server"))]
         true
     }
@@ -402,7 +402,7 @@ impl ClientConnection {
     #[inline]
     fn note_outcome(&self, outcome: &Result<Reply, CallFailure>) {
         if let Err(failure) = outcome {
-            self.note_timeout(failure);
+            self.retire_after_timeout(failure);
         }
     }
 }
@@ -415,7 +415,7 @@ impl Drop for ClientConnection {
         let is_own = true;
         self.statistics.change(Level::ClientConnections, -i64::from(is_own));
         #[cfg(feature = "asynchronous")]
-        self.flush_at_the_end();
+        self.flush_before_close();
         self.leave_reactor();
         self.close_transport();
     }

@@ -89,7 +89,7 @@ impl Default for CacheSettings {
 }
 
 /// The number of consecutive sweeps that find a connection unused before it is closed.
-const LOOKS: u32 = 4;
+const IDLE_SWEEPS: u32 = 4;
 
 /// A peer's connections that the cache counts. Called without any lock of the cache held.
 pub(super) trait CachedConnections: Send + Sync {
@@ -155,7 +155,7 @@ impl PurgingMarks {
         self.uses += 1;
     }
 
-    pub(super) fn stamp(&mut self, at: u64) {
+    pub(super) fn set_last_use(&mut self, at: u64) {
         self.used = at;
     }
 
@@ -169,13 +169,13 @@ impl PurgingMarks {
     }
 
     /// Examines an unused connection; returns true if it has been idle for the whole time.
-    pub(super) fn is_left(&mut self) -> bool {
+    pub(super) fn is_unused_since_sweeps(&mut self) -> bool {
         if self.seen != self.uses {
             (self.seen, self.looks) = (self.uses, 0);
             return false;
         }
         self.looks += 1;
-        self.looks >= LOOKS
+        self.looks >= IDLE_SWEEPS
     }
 }
 
@@ -242,7 +242,7 @@ impl ConnectionCache {
         member: &dyn CachedConnections,
         timeout: Option<Duration>,
     ) -> Result<ConnectionSlot, CallFailure> {
-        let slot = match self.take_or_purge() {
+        let slot = match self.try_reserve_or_purge() {
             Some(slot) => slot,
             None => {
                 self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -250,7 +250,7 @@ impl ConnectionCache {
                 self.is_watched.store(true, Ordering::Relaxed);
                 let taken = self.wait(member, timeout.map(Deadline::after));
                 self.waiting.fetch_sub(1, Ordering::SeqCst);
-                taken.map_err(|loss| CallFailure::of(loss, self.is_spent()))?
+                taken.map_err(|loss| CallFailure::of(loss, self.limit_reached()))?
             }
         };
         self.schedule_idle_sweep();
@@ -264,7 +264,7 @@ impl ConnectionCache {
     ) -> Result<ConnectionSlot, RequestLoss> {
         loop {
             let seen = *self.freed.lock();
-            if let Some(slot) = self.take_or_purge() {
+            if let Some(slot) = self.try_reserve_or_purge() {
                 return Ok(slot);
             }
             if member.can_share() {
@@ -281,7 +281,7 @@ impl ConnectionCache {
         }
     }
 
-    fn take_or_purge(self: &Arc<Self>) -> Option<ConnectionSlot> {
+    fn try_reserve_or_purge(self: &Arc<Self>) -> Option<ConnectionSlot> {
         loop {
             if let Some(slot) = self.take() {
                 return Some(slot);
@@ -331,7 +331,7 @@ impl ConnectionCache {
         }
     }
 
-    fn is_spent(&self) -> SystemException {
+    fn limit_reached(&self) -> SystemException {
         let limit = self.settings.limit;
         SystemException::no_resources(0, CompletionStatus::No).with_detail(|| {
             format!("all {limit} connections that may be open are in use (`-ORBMaxClientConnections`), and none became free in time")
@@ -340,7 +340,7 @@ impl ConnectionCache {
 
     /// The time from one sweep to the next.
     fn period(&self) -> Option<Duration> {
-        self.settings.idle.map(|idle| idle / LOOKS)
+        self.settings.idle.map(|idle| idle / IDLE_SWEEPS)
     }
 
     /// Schedules the search for idle connections, or makes it, when a connection is opened.

@@ -26,7 +26,7 @@ mod unsent_calls;
 pub(crate) use client_reactor::cancelled;
 #[cfg(feature = "asynchronous")]
 pub(crate) use client_reactor::{
-    ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_here as is_client_reactor_thread,
+    ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread,
 };
 #[cfg(feature = "asynchronous")]
 pub(crate) use connection::Buffering;

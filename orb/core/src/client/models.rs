@@ -111,7 +111,7 @@ fn verify(outcomes: &[Outcome], record: &Record) {
 }
 
 /// A deadline that may expire at any moment.
-fn an_hour() -> Option<Deadline> {
+fn expiring_deadline() -> Option<Deadline> {
     Some(Deadline::after(Duration::from_secs(3600)))
 }
 
@@ -154,7 +154,7 @@ fn a_timeout_of_one_call_leaves_the_others_alone() {
             Stage::new(4096, 4, FakeBehaviour { octets: 4, forgets: true, ..FakeBehaviour::default() });
         stage.callers(3, |stage, caller| {
             if caller == 0 {
-                stage.two_way(0, an_hour());
+                stage.two_way(0, expiring_deadline());
             } else {
                 let _ = stage.two_way(caller * 10, None) && stage.two_way(caller * 10 + 1, None);
             }
@@ -182,7 +182,7 @@ fn no_message_follows_a_request_that_its_deadline_interrupted() {
     check(6000, || {
         let (stage, server) = Stage::new(64, 100, FakeBehaviour { octets: 4, ..FakeBehaviour::default() });
         stage.callers(3, |stage, caller| {
-            let deadline = if caller == 0 { an_hour() } else { None };
+            let deadline = if caller == 0 { expiring_deadline() } else { None };
             let _ = stage.two_way(caller * 10, deadline) && stage.one_way(caller * 10 + 1, deadline);
         });
         let (outcomes, record) = stage.close(server);
@@ -223,7 +223,7 @@ fn an_unread_late_reply_blocks_no_writer() {
         let behaviour = FakeBehaviour { octets: 100, is_serial: true, ..FakeBehaviour::default() };
         let (stage, server) = Stage::new(48, 100, behaviour);
         stage.callers(3, |stage, caller| {
-            let deadline = if caller == 0 { an_hour() } else { None };
+            let deadline = if caller == 0 { expiring_deadline() } else { None };
             let _ = stage.two_way(caller * 10, deadline) && stage.two_way(caller * 10 + 1, deadline);
         });
         for (question, outcome) in stage.outcomes.lock().iter() {

@@ -65,7 +65,7 @@ impl Peer {
     /// Whether a connection attempt failed slowly a short time ago.
     #[inline]
     pub(crate) fn is_unreachable(&self) -> bool {
-        self.unreachable.is_now()
+        self.unreachable.is_unreachable()
     }
 
     /// The server's address.
@@ -93,8 +93,8 @@ impl Peer {
     }
 
     /// Whether the peer may send requests over an open connection.
-    pub(super) fn may_call(&self) -> bool {
-        self.pool.lock().connections.iter().any(|pooled| pooled.connection.may_be_called())
+    pub(super) fn accepts_callbacks(&self) -> bool {
+        self.pool.lock().connections.iter().any(|pooled| pooled.connection.accepts_callbacks())
     }
 
     /// Leases an unused connection, or a new one, or, at the limit, the one with the fewest users.
@@ -106,7 +106,7 @@ impl Peer {
             None => self.lease_other(timeout)?,
         };
         #[cfg(feature = "asynchronous")]
-        self.write_before(&lease);
+        self.flush_other_connections(&lease);
         Ok(lease)
     }
 
@@ -121,10 +121,10 @@ impl Peer {
     /// # Errors
     /// REBIND if there is none.
     pub(crate) fn lease_open(&self) -> Result<Lease<&Self>, CallFailure> {
-        Ok(Lease { peer: self, connection: self.open_now(is_free)?, fresh: false })
+        Ok(Lease { peer: self, connection: self.find_open(is_free)?, fresh: false })
     }
 
-    fn open_now(&self, suits: impl Fn(&ClientConnection) -> bool) -> Result<Arc<ClientConnection>, CallFailure> {
+    fn find_open(&self, suits: impl Fn(&ClientConnection) -> bool) -> Result<Arc<ClientConnection>, CallFailure> {
         let mut pool = self.pool.lock();
         let connection = pool.idle(&suits).or_else(|| pool.least_used(&suits));
         connection.ok_or_else(|| CallFailure::new(no_reconnecting()))
@@ -137,7 +137,7 @@ impl Peer {
         connect: impl Fn() -> Result<ClientConnection, CallFailure>,
     ) -> Result<Lease<&Self>, CallFailure> {
         loop {
-            if let Some(connection) = self.open_already(timeout)? {
+            if let Some(connection) = self.find_or_begin_opening(timeout)? {
                 return Ok(Lease { peer: self, connection, fresh: false });
             }
             let opened = connect().map(Arc::new);
@@ -195,29 +195,29 @@ impl Peer {
 
     /// [`lease`](Self::lease) without waiting: a thread opens a connection if needed, and `call` is notified.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn lease_soon(
+    pub(crate) fn lease_async(
         self: &Arc<Self>,
         timeout: Option<Duration>,
         call: &Arc<dyn ReplyReceiver>,
     ) -> Result<LeaseResult, CallFailure> {
-        let leasing = self.lease_soon_or(timeout.is_some(), call, move |peer| peer.connect(timeout))?;
+        let leasing = self.lease_async_or(timeout.is_some(), call, move |peer| peer.connect(timeout))?;
         #[cfg(feature = "asynchronous")]
         if let LeaseResult::Leased(lease) = &leasing {
-            self.write_before(lease);
+            self.flush_other_connections(lease);
         }
         Ok(leasing)
     }
 
     /// [`lease_open`](Self::lease_open) for asynchronous calls.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn lease_open_soon(self: &Arc<Self>) -> Result<LeaseResult, CallFailure> {
-        let connection = self.open_now(|_| true)?;
+    pub(crate) fn lease_open_async(self: &Arc<Self>) -> Result<LeaseResult, CallFailure> {
+        let connection = self.find_open(|_| true)?;
         Ok(LeaseResult::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }))
     }
 
     /// Leases a connection; `connect` opens a new one.
     #[cfg(feature = "asynchronous")]
-    fn lease_soon_or(
+    fn lease_async_or(
         self: &Arc<Self>,
         is_limited: bool,
         call: &Arc<dyn ReplyReceiver>,
@@ -276,7 +276,7 @@ impl Peer {
     /// their end is noticed.
     pub(crate) fn drop_idle(&self) {
         let mut pool = self.pool.lock();
-        let forgets = |pooled: &mut Pooled| pooled.users == 0 && !pooled.connection.may_be_called();
+        let forgets = |pooled: &mut Pooled| pooled.users == 0 && !pooled.connection.accepts_callbacks();
         let idle: Vec<_> = pool.connections.extract_if(.., forgets).collect();
         drop(pool);
         // Closed outside of the lock.
@@ -303,7 +303,7 @@ impl Peer {
     }
 
     /// Records a server older than GIOP 1.2, to which a client must not send CloseConnection.
-    pub(crate) fn note_old_server(&self) {
+    pub(crate) fn mark_old_server(&self) {
         self.is_old.store(true, Ordering::Relaxed);
     }
 

@@ -77,7 +77,7 @@ impl PeerTable {
         }
         // Peers without a reference are removed here, so that the table is bounded by its use.
         let forgotten: Vec<_> =
-            peers.extract_if(.., |(_, peer)| Arc::strong_count(peer) == 1 && !peer.may_call()).collect();
+            peers.extract_if(.., |(_, peer)| Arc::strong_count(peer) == 1 && !peer.accepts_callbacks()).collect();
         let (protocol, settings, cache) = (Arc::clone(protocol), Arc::clone(&self.settings), Arc::clone(&self.cache));
         let peer = Arc::new(Peer::new(key.0.clone(), protocol, settings, cache, self.statistics.clone()));
         let at = peers.partition_point(|(known, _)| *known < key);

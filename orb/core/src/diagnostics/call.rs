@@ -42,14 +42,14 @@ pub(crate) trait CallObserver {
 }
 
 /// The state of an observed call.
-pub(crate) struct WatchedCall {
+pub(crate) struct ObservedCall {
     metrics: Option<Arc<Metrics>>,
     started: Instant,
     span: Span,
     context: Option<ServiceContext>,
 }
 
-impl WatchedCall {
+impl ObservedCall {
     /// Begins the observation of a call of this operation.
     pub(crate) fn begin(diagnostics: &Diagnostics, interface: &str, operation: &str) -> Self {
         let span = tracing::debug_span!(
@@ -111,7 +111,7 @@ impl WatchedCall {
     }
 }
 
-impl CallObserver for WatchedCall {
+impl CallObserver for ObservedCall {
     fn sent(
         &self,
         connection: Option<(&ConnectionMetrics, &dyn fmt::Display)>,
@@ -145,7 +145,7 @@ fn carried(diagnostics: &Diagnostics, operation: &str) -> Option<TraceContext> {
     })
 }
 
-impl fmt::Debug for WatchedCall {
+impl fmt::Debug for ObservedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WatchedCall").field("span", &self.span.id()).finish_non_exhaustive()
     }

@@ -1,7 +1,7 @@
 //! The observation of calls and requests: spans, metrics, and traces.
 //!
 //! Without an observer, a call or request pays three loads and a branch. With one, it goes through
-//! `WatchedCall` on the client or `WatchedRequest` on the server, which lead back into the same code. Events
+//! `ObservedCall` on the client or `ObservedRequest` on the server, which lead back into the same code. Events
 //! of the ORB as a whole are always counted, by [`statistics`](crate::statistics).
 //!
 //! Direct calls on objects of the same ORB are method calls, and are not observed.
@@ -26,7 +26,7 @@ use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
-pub(crate) use call::{CallObserver, InterfaceLabel, WatchedCall};
+pub(crate) use call::{CallObserver, InterfaceLabel, ObservedCall};
 #[cfg(feature = "asynchronous")]
 use endpoint::Endpoint;
 #[cfg(feature = "asynchronous")]
@@ -36,7 +36,7 @@ pub(crate) use metrics::MAX_SERIES;
 use metrics::Metrics;
 pub(crate) use outcome::CallOutcome;
 #[cfg(feature = "server")]
-pub(crate) use request::WatchedRequest;
+pub(crate) use request::ObservedRequest;
 pub(crate) use trace::TraceSourceSetting;
 pub use trace::{MAX_STATE, TraceContext, TraceContextError, TracePropagation, TraceScope, TraceSource};
 
@@ -114,7 +114,7 @@ impl Diagnostics {
 
     /// The address of the metrics endpoint, if there is one.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn told_at(&self) -> Option<SocketAddr> {
+    pub(crate) fn endpoint_addr(&self) -> Option<SocketAddr> {
         self.endpoint.get().map(Endpoint::addr)
     }
 

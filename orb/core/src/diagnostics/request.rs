@@ -19,7 +19,7 @@ impl Diagnostics {
     /// Whether a request is observed: all are, or it carries a trace context, or the serving thread works for
     /// a trace that the request may not belong to.
     #[inline]
-    pub(crate) fn is_request_watched(&self, header: &RequestHeader<'_>) -> bool {
+    pub(crate) fn is_request_observed(&self, header: &RequestHeader<'_>) -> bool {
         self.is_watched() || !header.service_contexts.is_empty() && self.is_of_trace(header)
     }
 
@@ -31,7 +31,7 @@ impl Diagnostics {
 
 /// The state of an observed request. Shared by all that serve it; the observation ends with the last
 /// reference.
-pub(crate) struct WatchedRequest {
+pub(crate) struct ObservedRequest {
     metrics: Option<Arc<Metrics>>,
     started: Instant,
     span: Span,
@@ -49,7 +49,7 @@ struct RequestEnd {
     ended: Option<(CallOutcome, Duration)>,
 }
 
-impl WatchedRequest {
+impl ObservedRequest {
     pub(crate) fn begin(
         diagnostics: &Diagnostics,
         peer: &str,
@@ -118,7 +118,7 @@ impl WatchedRequest {
     }
 }
 
-impl Drop for WatchedRequest {
+impl Drop for ObservedRequest {
     fn drop(&mut self) {
         let ended = self.ending.lock().ended.take();
         let (outcome, time) = ended.unwrap_or_else(|| (CallOutcome::Abandoned, self.started.elapsed()));
@@ -152,7 +152,7 @@ fn received(diagnostics: &Diagnostics, header: &RequestHeader<'_>, span: &Span) 
     Some(own)
 }
 
-impl fmt::Debug for WatchedRequest {
+impl fmt::Debug for ObservedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WatchedRequest").field("span", &self.span.id()).finish_non_exhaustive()
     }

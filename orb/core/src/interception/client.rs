@@ -8,7 +8,7 @@ use spandrel_giop::{CompletionStatus, IiopProfile, ServiceContext, SystemExcepti
 use super::contexts::{add_context, find_context};
 use super::{
     DynamicRequest, Interceptor, Interruption, InvalidSlot, Parameter, RaisedException, ReplyStatus, RequestOutcome,
-    SlotId, dynamic::UndecodedResult, not_here, not_kept, sync_scope,
+    SlotId, dynamic::UndecodedResult, not_available, no_description, sync_scope,
 };
 use crate::{ObjectRef, Policy, PolicyType, object::EffectiveReference, policies::SyncScopePolicy};
 pub(crate) use flow::{ClientFlow, OutgoingContexts, ResponseRequest};
@@ -162,7 +162,7 @@ impl<'r> ClientRequestInfo<'r> {
     /// `receive_reply`.
     pub fn result(&self) -> Result<Any, SystemException> {
         self.only_at(&[Point::ReceiveReply])?;
-        let (described, returned) = (self.described()?, self.returned.as_ref().ok_or_else(not_kept)?);
+        let (described, returned) = (self.described()?, self.returned.as_ref().ok_or_else(no_description)?);
         returned.read(self.target.orb(), described).map(|(result, _)| result)
     }
 
@@ -197,7 +197,7 @@ impl<'r> ClientRequestInfo<'r> {
     pub fn forward_reference(&self) -> Result<ObjectRef, SystemException> {
         match (&self.ending, self.point) {
             (RequestOutcome::Other(_, Some(forward)), Point::ReceiveOther) => Ok(forward.clone()),
-            _ => Err(not_here()),
+            _ => Err(not_available()),
         }
     }
 
@@ -293,7 +293,7 @@ impl<'r> ClientRequestInfo<'r> {
     pub fn received_exception(&self) -> Result<&RaisedException, SystemException> {
         match (&self.ending, self.point) {
             (RequestOutcome::Exception(exception), Point::ReceiveException) => Ok(exception),
-            _ => Err(not_here()),
+            _ => Err(not_available()),
         }
     }
 
@@ -319,7 +319,7 @@ impl<'r> ClientRequestInfo<'r> {
     }
 
     fn described(&self) -> Result<&DynamicRequest, SystemException> {
-        self.outgoing.described.as_deref().ok_or_else(not_kept)
+        self.outgoing.described.as_deref().ok_or_else(no_description)
     }
 
     fn find_profile(&self) -> Result<(&TaggedProfile, IiopProfile), SystemException> {
@@ -329,11 +329,11 @@ impl<'r> ClientRequestInfo<'r> {
     }
 
     fn only_at(&self, points: &[Point]) -> Result<(), SystemException> {
-        if points.contains(&self.point) { Ok(()) } else { Err(not_here()) }
+        if points.contains(&self.point) { Ok(()) } else { Err(not_available()) }
     }
 
     fn not_at_poll(&self) -> Result<(), SystemException> {
-        if self.point == Point::SendPoll { Err(not_here()) } else { Ok(()) }
+        if self.point == Point::SendPoll { Err(not_available()) } else { Ok(()) }
     }
 
     fn at_end(&self) -> Result<(), SystemException> {

@@ -6,7 +6,7 @@ use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{CompletionStatus, SystemException, TAG_INTERNET_IOP, TAG_MULTIPLE_COMPONENTS, minor};
 use spandrel_sync::Arc;
 
-use super::{Interceptor, flow, not_here};
+use super::{Interceptor, flow, not_available};
 use crate::{AdapterDescription, AdapterState, ObjectRef, Orb, Policy, PolicyType};
 
 /// An interceptor that is called when an adapter is made (`IORInterceptor` and `IORInterceptor_3_0`, 16.5.4).
@@ -86,7 +86,7 @@ impl IorInfo<'_> {
     /// BAD_INV_ORDER except in `establish_components`.
     pub fn add_ior_component(&mut self, component: TaggedComponent) -> Result<(), SystemException> {
         if self.is_established {
-            return Err(not_here());
+            return Err(not_available());
         }
         self.components.push(component);
         Ok(())
@@ -127,7 +127,7 @@ impl IorInfo<'_> {
     /// # Errors
     /// BAD_INV_ORDER except in `components_established`.
     pub fn adapter_template(&self) -> Result<&ObjectReferenceTemplate, SystemException> {
-        if self.is_established { Ok(&self.template) } else { Err(not_here()) }
+        if self.is_established { Ok(&self.template) } else { Err(not_available()) }
     }
 
     /// The factory of the adapter's references; `None` if the adapter makes them.
@@ -135,7 +135,7 @@ impl IorInfo<'_> {
     /// # Errors
     /// BAD_INV_ORDER except in `components_established`.
     pub fn current_factory(&self) -> Result<Option<Arc<dyn ObjectReferenceFactory>>, SystemException> {
-        if self.is_established { Ok(self.factory.clone()) } else { Err(not_here()) }
+        if self.is_established { Ok(self.factory.clone()) } else { Err(not_available()) }
     }
 
     /// Replaces the factory of the adapter's references.
@@ -144,7 +144,7 @@ impl IorInfo<'_> {
     /// BAD_INV_ORDER except in `components_established`.
     pub fn set_current_factory(&mut self, factory: Arc<dyn ObjectReferenceFactory>) -> Result<(), SystemException> {
         if !self.is_established {
-            return Err(not_here());
+            return Err(not_available());
         }
         self.factory = Some(factory);
         Ok(())
@@ -162,7 +162,7 @@ impl fmt::Debug for IorInfo<'_> {
 
 /// The components and the factory that interceptors have given an adapter.
 #[derive(Clone)]
-pub(crate) struct Custom(Arc<IorInfoState>);
+pub(crate) struct ReferenceCustomization(Arc<IorInfoState>);
 
 struct IorInfoState {
     template: ObjectReferenceTemplate,
@@ -170,7 +170,7 @@ struct IorInfoState {
     factory: Option<Arc<dyn ObjectReferenceFactory>>,
 }
 
-impl Custom {
+impl ReferenceCustomization {
     pub(crate) fn make_reference(
         &self,
         orb: &Orb,
@@ -189,7 +189,7 @@ impl Custom {
     }
 }
 
-impl fmt::Debug for Custom {
+impl fmt::Debug for ReferenceCustomization {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Custom").field("components", &self.0.components).finish_non_exhaustive()
     }
@@ -200,7 +200,7 @@ impl fmt::Debug for Custom {
 ///
 /// # Errors
 /// OBJ_ADAPTER if an interceptor prevents its creation (16.5.4.2).
-pub(crate) fn establish(orb: &Orb, adapter: &dyn AdapterDescription) -> Result<Option<Custom>, SystemException> {
+pub(crate) fn establish(orb: &Orb, adapter: &dyn AdapterDescription) -> Result<Option<ReferenceCustomization>, SystemException> {
     let interceptors = orb.interception().ior();
     if interceptors.is_empty() {
         return Ok(None);
@@ -219,18 +219,18 @@ pub(crate) fn establish(orb: &Orb, adapter: &dyn AdapterDescription) -> Result<O
         })?;
     }
     let IorInfo { template, components, factory, .. } = info;
-    Ok(Some(Custom(Arc::new(IorInfoState { template, components, factory }))))
+    Ok(Some(ReferenceCustomization(Arc::new(IorInfoState { template, components, factory }))))
 }
 
 /// Reports a new state of an adapter manager to the interceptors. Called with no lock held.
-pub(crate) fn note_manager_state(orb: &Orb, manager_id: &str, state: AdapterState) {
+pub(crate) fn report_manager_state(orb: &Orb, manager_id: &str, state: AdapterState) {
     for interceptor in orb.interception().ior() {
         tell(&**interceptor, |interceptor| interceptor.adapter_manager_state_changed(manager_id, state));
     }
 }
 
 /// Reports a new state of single adapters to the interceptors. Called with no lock held.
-pub(crate) fn note_adapter_state(orb: &Orb, adapter_names: &[Vec<String>], state: AdapterState) {
+pub(crate) fn report_adapter_state(orb: &Orb, adapter_names: &[Vec<String>], state: AdapterState) {
     let interceptors = orb.interception().ior();
     if interceptors.is_empty() {
         return;

@@ -46,7 +46,7 @@ pub(crate) use flow::RequestOutcome;
 pub(crate) use initializer::initialize;
 pub use initializer::{OrbInitInfo, OrbInitializer};
 #[cfg(feature = "server")]
-pub(crate) use ior::{Custom, establish, note_adapter_state, note_manager_state};
+pub(crate) use ior::{ReferenceCustomization, establish, report_adapter_state, report_manager_state};
 #[cfg(feature = "server")]
 pub use ior::{IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate};
 pub use registry::DuplicateName;
@@ -85,13 +85,13 @@ pub enum Interruption {
 }
 
 /// BAD_INV_ORDER for a value that is not available at a point (16.3.13, 16.3.14).
-fn not_here() -> SystemException {
+fn not_available() -> SystemException {
     SystemException::bad_inv_order(minor::INVALID_PI_CALL, CompletionStatus::No)
         .with_detail("this is not available at this interception point")
 }
 
 /// NO_RESOURCES for values that compiled stubs and skeletons do not have (16.3.12.3 to 16.3.12.7).
-fn not_kept() -> SystemException {
+fn no_description() -> SystemException {
     SystemException::no_resources(minor::PORTABLE_INTERCEPTOR_UNSUPPORTED, CompletionStatus::No)
         .with_detail("compiled stubs and skeletons have no list of values")
 }

@@ -8,7 +8,7 @@ use spandrel_giop::{CompletionStatus, RequestHeader, ServiceContext, SystemExcep
 use super::{
     Interceptor, Interruption, InvalidSlot, RaisedException, ReplyStatus, RequestOutcome, SlotId, SlotTable,
     contexts::{add_context, find_context, no_context},
-    not_here, not_kept, sync_scope,
+    not_available, no_description, sync_scope,
 };
 use crate::{ObjectRef, Orb, Policy, PolicyType, Servant, Target, policies::SyncScopePolicy};
 pub(crate) use flow::{LentSlots, RequestView, ServerFlow};
@@ -133,7 +133,7 @@ impl ServerRequestInfo<'_> {
     /// `send_reply`.
     pub fn arguments(&self) -> Result<Vec<Any>, SystemException> {
         self.only_at(&[Point::ReceiveRequest, Point::SendReply])?;
-        Err(not_kept())
+        Err(no_description())
     }
 
     /// The types of the exceptions that the operation raises.
@@ -143,7 +143,7 @@ impl ServerRequestInfo<'_> {
     /// `receive_request_service_contexts`.
     pub fn exceptions(&self) -> Result<Vec<TypeCode>, SystemException> {
         self.not_before_adapter()?;
-        Err(not_kept())
+        Err(no_description())
     }
 
     /// The names of the operation's `context` clause.
@@ -152,7 +152,7 @@ impl ServerRequestInfo<'_> {
     /// As [`exceptions`](Self::exceptions).
     pub fn contexts(&self) -> Result<Vec<String>, SystemException> {
         self.not_before_adapter()?;
-        Err(not_kept())
+        Err(no_description())
     }
 
     /// The context of the request.
@@ -161,7 +161,7 @@ impl ServerRequestInfo<'_> {
     /// As [`arguments`](Self::arguments).
     pub fn operation_context(&self) -> Result<crate::Context, SystemException> {
         self.only_at(&[Point::ReceiveRequest, Point::SendReply])?;
-        Err(not_kept())
+        Err(no_description())
     }
 
     /// The result of the operation.
@@ -170,7 +170,7 @@ impl ServerRequestInfo<'_> {
     /// NO_RESOURCES: compiled skeletons do not have it; BAD_INV_ORDER except in `send_reply`.
     pub fn result(&self) -> Result<Any, SystemException> {
         self.only_at(&[Point::SendReply])?;
-        Err(not_kept())
+        Err(no_description())
     }
 
     /// Whether the client waits for a reply.
@@ -201,7 +201,7 @@ impl ServerRequestInfo<'_> {
     pub fn forward_reference(&self) -> Result<ObjectRef, SystemException> {
         match (&self.ending, self.point) {
             (RequestOutcome::Other(_, Some(forward)), Point::SendOther) => Ok(forward.clone()),
-            _ => Err(not_here()),
+            _ => Err(not_available()),
         }
     }
 
@@ -255,7 +255,7 @@ impl ServerRequestInfo<'_> {
     pub fn sending_exception(&self) -> Result<&RaisedException, SystemException> {
         match (&self.ending, self.point) {
             (RequestOutcome::Exception(exception), Point::SendException) => Ok(exception),
-            _ => Err(not_here()),
+            _ => Err(not_available()),
         }
     }
 
@@ -330,7 +330,7 @@ impl ServerRequestInfo<'_> {
     }
 
     fn servant(&self) -> Result<&dyn Servant, SystemException> {
-        self.servant.filter(|_| self.point == Point::ReceiveRequest).ok_or_else(not_here)
+        self.servant.filter(|_| self.point == Point::ReceiveRequest).ok_or_else(not_available)
     }
 
     fn found(&self) -> Result<&ObjectInfo, SystemException> {
@@ -339,11 +339,11 @@ impl ServerRequestInfo<'_> {
     }
 
     fn only_at(&self, points: &[Point]) -> Result<(), SystemException> {
-        if points.contains(&self.point) { Ok(()) } else { Err(not_here()) }
+        if points.contains(&self.point) { Ok(()) } else { Err(not_available()) }
     }
 
     fn not_before_adapter(&self) -> Result<(), SystemException> {
-        if self.point == Point::ReceiveServiceContexts { Err(not_here()) } else { Ok(()) }
+        if self.point == Point::ReceiveServiceContexts { Err(not_available()) } else { Ok(()) }
     }
 
     fn at_end(&self) -> Result<(), SystemException> {

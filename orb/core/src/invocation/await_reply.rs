@@ -160,7 +160,7 @@ impl AwaitedReply {
             }
             match deadline.map(Deadline::remaining) {
                 None => self.changed.wait(&mut state),
-                Some(Duration::ZERO) => return WaitState::Over(ExpiryReason::TimeUp),
+                Some(Duration::ZERO) => return WaitState::Over(ExpiryReason::DeadlinePassed),
                 Some(remaining) => drop(self.changed.wait_for(&mut state, remaining)),
             }
         }
@@ -207,10 +207,10 @@ pub(crate) fn two_way(
     #[cfg(feature = "server")]
     let _cancelling = CancellationLink::begin(orb, &awaited).map_err(CallFailure::new)?;
     let client_reactor = orb.client_reactor();
-    client_reactor.registration(connection).map_err(CallFailure::new)?;
+    client_reactor.register_connection(connection).map_err(CallFailure::new)?;
     let limited: Arc<dyn TimedCall> = Arc::clone(&awaited) as _;
     let call_id = client_reactor.enter(Arc::downgrade(&limited), None).map_err(CallFailure::new)?;
-    let sent = connection.send_soon(request_id, request, UnsentKind::TwoWay, Arc::clone(&awaited) as _, bounds);
+    let sent = connection.send_async(request_id, request, UnsentKind::TwoWay, Arc::clone(&awaited) as _, bounds);
     let outcome = sent.and_then(|()| {
         #[cfg(feature = "server")]
         if let Some(nested) = nested {

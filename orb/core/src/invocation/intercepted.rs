@@ -135,7 +135,7 @@ impl ObjectRef {
             return Err(Some(CallFailure::new(not_sent_in_time(attempt.deadline))));
         }
         #[cfg(feature = "server")]
-        if destination.is_here && question.waits() {
+        if destination.is_collocated && question.waits() {
             return super::exchange_here(self.orb(), destination, question, attempt.deadline).map(Some).map_err(Some);
         }
         let selector = &mut attempt.selector;

@@ -32,7 +32,7 @@ impl Orb {
     #[must_use]
     #[cfg(feature = "asynchronous")]
     pub fn metrics_endpoint(&self) -> Option<SocketAddr> {
-        self.diagnostics().told_at()
+        self.diagnostics().endpoint_addr()
     }
 
     /// Begins to tell metrics, if that is wanted. The ORB is held only while they are told.

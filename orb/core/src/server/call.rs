@@ -14,7 +14,7 @@ use super::{
     reply::answer,
 };
 use crate::{
-    CancellationToken, ObjectRef, Replied, Servant, Target, UserException, diagnostics::WatchedRequest,
+    CancellationToken, ObjectRef, Replied, Servant, Target, UserException, diagnostics::ObservedRequest,
     object::OBJECT_ID,
 };
 
@@ -61,7 +61,7 @@ impl<'m> ServerCall<'m> {
     }
 
     /// What those have of it who watch it.
-    pub(super) fn watched(&self) -> Option<&'m Arc<WatchedRequest>> {
+    pub(super) fn watched(&self) -> Option<&'m Arc<ObservedRequest>> {
         self.request.watched
     }
 

@@ -26,14 +26,14 @@ use super::{
 #[cfg(feature = "server")]
 use registration::OUTPUT;
 pub(crate) use registration::ReactorRegistration;
-use registration::{PATIENCE, RegistrationState};
+use registration::{WRITER_LOCK_TIMEOUT, RegistrationState};
 pub(crate) use write_queue::UnsentKind;
 pub(super) use write_queue::UnsentMessage;
 use write_queue::{Charge, WriteQueue};
 
 /// The most droppable messages that may wait to be written.
 #[cfg(feature = "server")]
-const MAX_HINTS: usize = 1024;
+const MAX_DROPPABLE: usize = 1024;
 
 /// With more abandoned requests than this, a connection is not used for further calls.
 const MAX_ABANDONED: usize = 256;
@@ -44,7 +44,7 @@ pub(super) struct AsyncWrites {
     /// Their messages that are still to be written.
     write_queue: Mutex<WriteQueue>,
     /// The events that the reactor is to wait for.
-    wanted: AtomicU8,
+    wanted_interest: AtomicU8,
     /// The number of writes by the reactor.
     #[cfg(feature = "server")]
     written: AtomicU64,
@@ -56,7 +56,7 @@ pub(super) struct AsyncWrites {
 impl AsyncWrites {
     /// Whether something waits to be written.
     pub(super) fn wants_output(&self) -> bool {
-        self.wanted.load(Ordering::SeqCst) & OUTPUT != 0
+        self.wanted_interest.load(Ordering::SeqCst) & OUTPUT != 0
     }
 
     /// The number of writes by the reactor.
@@ -79,7 +79,7 @@ impl ClientConnection {
     ///
     /// # Errors
     /// If it cannot be sent on this connection: the peer has not acted on it. TRANSIENT at one of the limits.
-    pub(crate) fn send_soon(
+    pub(crate) fn send_async(
         &self,
         request_id: u32,
         request: &Encoder<'_>,
@@ -93,7 +93,7 @@ impl ClientConnection {
                 return Err(unsent(failure));
             }
             if pending.waiters.len() >= bounds.requests {
-                return Err(self.too_many(bounds.requests));
+                return Err(self.too_many_pending(bounds.requests));
             }
             pending.waiters.push(Waiter {
                 request_id,
@@ -105,13 +105,13 @@ impl ClientConnection {
             }
         }
         self.update_interest(true);
-        self.write_soon(request_id, request, kind, bounds.octets, None)
+        self.write_or_queue(request_id, request, kind, bounds.octets, None)
     }
 
     /// Writes as much as the transport takes without waiting, and leaves the rest to the reactor. Fails if
     /// more than `limit` octets would be unwritten then. `charge`: the memory that the rest is counted
     /// against.
-    pub(super) fn write_soon(
+    pub(super) fn write_or_queue(
         &self,
         request_id: u32,
         message: &Encoder<'_>,
@@ -125,13 +125,13 @@ impl ClientConnection {
             ..UnsentMessage::new(request_id, message, fragments.as_ref(), at, kind)
         };
         let mut queue = || {
-            self.queue(unsent(0), limit).or_else(|octets| self.refuse(request_id, |this| this.exceeds(octets, limit)))
+            self.queue(unsent(0), limit).or_else(|octets| self.refuse(request_id, |this| this.buffer_limit_exceeded(octets, limit)))
         };
         let Some(mut writer) = self.writer.try_lock() else { return queue() };
-        if kind == UnsentKind::Hint && writer.is_cut {
+        if kind == UnsentKind::Droppable && writer.is_broken {
             return Ok(());
         }
-        if writer.is_cut || self.is_retired() && kind != UnsentKind::Hint {
+        if writer.is_broken || self.is_retired() && kind != UnsentKind::Droppable {
             drop(writer);
             return self.refuse(request_id, |this| this.write_failed(io::ErrorKind::NotConnected.into()));
         }
@@ -152,7 +152,7 @@ impl ClientConnection {
                 Ok(())
             }
             Ok(sent) => {
-                self.has_left(request_id, false);
+                self.mark_request_sent(request_id, false);
                 writer.rest = Some(unsent(sent));
                 drop(writer);
                 self.want_output();
@@ -163,9 +163,9 @@ impl ClientConnection {
                 queue()
             }
             Err(error) => {
-                writer.is_cut = true;
+                writer.is_broken = true;
                 drop(writer);
-                self.has_left(request_id, false);
+                self.mark_request_sent(request_id, false);
                 self.end_with_peer_reason(error);
                 Ok(())
             }
@@ -183,17 +183,17 @@ impl ClientConnection {
     /// Writes a message that may be lost, now or when there is room. Returns false if too many are queued.
     #[cfg(feature = "server")]
     pub(super) fn hint(&self, request_id: u32, message: &Encoder<'_>) -> bool {
-        self.async_writes.write_queue.lock().messages.len() < MAX_HINTS
-            && self.write_soon(request_id, message, UnsentKind::Hint, usize::MAX, None).is_ok()
+        self.async_writes.write_queue.lock().messages.len() < MAX_DROPPABLE
+            && self.write_or_queue(request_id, message, UnsentKind::Droppable, usize::MAX, None).is_ok()
     }
 
     /// Fails a request that cannot be written here, without reading the peer's reason first.
-    fn refuse(&self, request_id: u32, why: impl FnOnce(&Self) -> CallFailure) -> Result<(), CallFailure> {
+    fn refuse(&self, request_id: u32, reason: impl FnOnce(&Self) -> CallFailure) -> Result<(), CallFailure> {
         let mut pending = self.pending.lock();
         let removed = pending.find(request_id).map(|at| pending.waiters.swap_remove(at));
         drop(pending);
         // If the connection was closed meanwhile, the receiver has been notified.
-        if removed.is_some() { Err(why(self)) } else { Ok(()) }
+        if removed.is_some() { Err(reason(self)) } else { Ok(()) }
     }
 
     /// Queues a message, because another thread writes or the transport has no room.
@@ -202,11 +202,11 @@ impl ClientConnection {
     /// The number of octets that are queued already, if they reach the limit.
     pub(super) fn queue(&self, message: UnsentMessage, limit: usize) -> Result<(), usize> {
         // Recorded before another thread can write it, because that thread records the contrary.
-        self.note_sent(&message, false);
+        self.mark_message_sent(&message, false);
         let mut write_queue = self.async_writes.write_queue.lock();
         if write_queue.octets > 0
             && write_queue.octets + message.octets.len() > limit
-            && message.kind != UnsentKind::Hint
+            && message.kind != UnsentKind::Droppable
         {
             return Err(write_queue.octets);
         }
@@ -216,14 +216,14 @@ impl ClientConnection {
         Ok(())
     }
 
-    fn note_sent(&self, message: &UnsentMessage, sent: bool) {
-        if message.is_told() {
-            self.has_left(message.request_id, sent);
+    fn mark_message_sent(&self, message: &UnsentMessage, sent: bool) {
+        if message.has_receiver() {
+            self.mark_request_sent(message.request_id, sent);
         }
     }
 
     /// Records whether the transport has taken the request's last octet, or may have.
-    fn has_left(&self, request_id: u32, sent: bool) {
+    fn mark_request_sent(&self, request_id: u32, sent: bool) {
         let mut pending = self.pending.lock();
         if let Some(at) = pending.find(request_id)
             && let ReplyWaiter::Task { is_sent, .. } = &mut pending.waiters[at].waiter
@@ -246,7 +246,7 @@ impl ClientConnection {
     pub(super) fn write_rest(&self, message: &mut UnsentMessage) -> io::Result<bool> {
         while !message.is_whole() {
             // Set before the write: if the connection ends from now on, the peer may have the whole request.
-            self.note_sent(message, true);
+            self.mark_message_sent(message, true);
             match self.transport.try_send_v(&[io::IoSlice::new(&message.octets[message.at..])]) {
                 Ok(sent) => {
                     message.at += sent;
@@ -254,12 +254,12 @@ impl ClientConnection {
                     self.async_writes.written.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(error) => {
-                    self.note_sent(message, false);
+                    self.mark_message_sent(message, false);
                     return if error.kind() == io::ErrorKind::WouldBlock { Ok(false) } else { Err(error) };
                 }
             }
             if !message.is_whole() {
-                self.note_sent(message, false);
+                self.mark_message_sent(message, false);
             }
         }
         Ok(true)
@@ -274,11 +274,11 @@ impl ClientConnection {
     ) -> io::Result<()> {
         while !message.is_whole() {
             arm()?;
-            self.note_sent(message, true);
+            self.mark_message_sent(message, true);
             let sent = self.transport.send(&message.octets[message.at..]);
             message.at += sent.as_ref().map_or(0, |sent| *sent);
             if !message.is_whole() {
-                self.note_sent(message, false);
+                self.mark_message_sent(message, false);
             }
             sent?;
         }
@@ -312,7 +312,7 @@ impl ClientConnection {
     pub(super) fn fail_unsent(&self) {
         // If the lock is held, nothing is broken yet, or its holder calls this after breaking it.
         let Some(mut writer) = self.writer.try_lock() else { return };
-        if !writer.is_cut {
+        if !writer.is_broken {
             return;
         }
         let queued = std::mem::take(&mut *self.async_writes.write_queue.lock());
@@ -326,7 +326,7 @@ impl ClientConnection {
             return;
         }
         let is_unwritten =
-            |id| unwritten.iter().any(|message| message.is_told() && message.request_id == id && !message.is_whole());
+            |id| unwritten.iter().any(|message| message.has_receiver() && message.request_id == id && !message.is_whole());
         let mut pending = self.pending.lock();
         let unsent =
             |waiter: &mut Waiter| is_unwritten(waiter.request_id) && !matches!(waiter.waiter, ReplyWaiter::Thread(_));
@@ -335,10 +335,10 @@ impl ClientConnection {
         drop(pending);
         let exception = SystemException::comm_failure(0, CompletionStatus::No);
         let failure = exception.with_detail(|| format!("writing to {} was interrupted", self.peer));
-        self.fail_all(tasks, &CallFailure::of(loss, failure));
+        self.fail_calls(tasks, &CallFailure::of(loss, failure));
     }
 
-    pub(super) fn fail_all(&self, tasks: Vec<Waiter>, failure: &CallFailure) {
+    pub(super) fn fail_calls(&self, tasks: Vec<Waiter>, failure: &CallFailure) {
         for task in tasks {
             if let ReplyWaiter::Task { receiver, is_sent } = task.waiter {
                 receiver.done(Err(if is_sent { failure.clone() } else { unsent(failure) }));
@@ -367,7 +367,7 @@ impl ClientConnection {
         }
         let mut write_queue = self.async_writes.write_queue.lock();
         let unwritten =
-            write_queue.messages.iter().position(|message| message.is_told() && message.request_id == request_id);
+            write_queue.messages.iter().position(|message| message.has_receiver() && message.request_id == request_id);
         let unwritten = unwritten.and_then(|at| write_queue.take(at));
         drop(write_queue);
         let mut pending = self.pending.lock();
@@ -391,7 +391,7 @@ impl ClientConnection {
         let mut out = Encoder::new(wire);
         if (CancelRequest { request_id }).encode(&mut out).is_ok() {
             // It may be lost: then the server completes a request in vain.
-            let _ = self.write_soon(request_id, &out, UnsentKind::Hint, usize::MAX, None);
+            let _ = self.write_or_queue(request_id, &out, UnsentKind::Droppable, usize::MAX, None);
         }
         true
     }
@@ -400,7 +400,7 @@ impl ClientConnection {
     /// (9.4.9).
     fn abort(&self, request_id: u32, wire: Wire) -> bool {
         let mut out = Encoder::new(wire);
-        let Some(mut writer) = self.writer.try_lock_for(PATIENCE) else { return false };
+        let Some(mut writer) = self.writer.try_lock_for(WRITER_LOCK_TIMEOUT) else { return false };
         let rest = writer.rest.as_mut().filter(|rest| rest.request_id == request_id);
         rest.is_some_and(|rest| (CancelRequest { request_id }).encode(&mut out).is_ok() && rest.abort(&out))
     }
@@ -412,13 +412,13 @@ impl ClientConnection {
         self.close(CallFailure::of(RequestLoss::InDoubt, exception.with_detail(detail)));
     }
 
-    fn too_many(&self, limit: usize) -> CallFailure {
+    fn too_many_pending(&self, limit: usize) -> CallFailure {
         self.statistics.refused_pending();
         let detail = || format!("{limit} requests to {} wait for their replies, the limit (`-ORBPendingRequests`)", self.peer);
         CallFailure::new(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No).with_detail(detail))
     }
 
-    fn exceeds(&self, octets: usize, limit: usize) -> CallFailure {
+    fn buffer_limit_exceeded(&self, octets: usize, limit: usize) -> CallFailure {
         self.statistics.refused_memory();
         let detail = || {
             format!(

@@ -24,13 +24,13 @@ use crate::{
 const QUIET: Duration = Duration::from_micros(200);
 
 /// The shortest and the longest delay before a peer that did not read is tried again.
-const PATIENCE: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
+const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 
 /// The time for writing the buffer when the connection is closed.
-const AT_THE_END: Duration = Duration::from_secs(1);
+const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A written buffer with a larger capacity than this is not reused.
-const KEPT: usize = 128 * 1024;
+const MAX_SPARE_CAPACITY: usize = 128 * 1024;
 
 /// The conditions for writing buffered one-ways.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -55,13 +55,13 @@ impl Default for Buffering {
 #[derive(Debug, Default)]
 pub(super) struct Batching {
     /// The time of the last write.
-    last: Option<Instant>,
+    last_write: Option<Instant>,
     /// The time at which the buffer is to be written.
-    due: Option<Instant>,
+    flush_at: Option<Instant>,
     /// Whether the maintenance thread will look at this connection.
-    is_expected: bool,
+    is_scheduled: bool,
     /// The delay before a peer that does not read is tried again.
-    patience: Duration,
+    retry_delay: Duration,
     /// The last written buffer, for reuse.
     spare: Vec<u8>,
 }
@@ -84,7 +84,7 @@ impl UnsentMessage {
         self.kind == UnsentKind::Batch
     }
 
-    fn pending(&self) -> usize {
+    fn unwritten(&self) -> usize {
         self.octets.len() - self.at
     }
 
@@ -123,13 +123,13 @@ impl Batching {
     }
 
     /// Ends a batch that was written.
-    fn end(&mut self, batch: &mut Option<UnsentMessage>, keeps: bool, statistics: &Statistics) {
+    fn end(&mut self, batch: &mut Option<UnsentMessage>, keeps_buffer: bool, statistics: &Statistics) {
         let written = batch.take();
         if let Some(batch) = &written {
             statistics.batch_written();
             statistics.change(Level::OneWaysUnsent, -i64::from(batch.messages));
         }
-        if let Some(UnsentMessage { octets, .. }) = written.filter(|batch| keeps && batch.octets.capacity() <= KEPT) {
+        if let Some(UnsentMessage { octets, .. }) = written.filter(|batch| keeps_buffer && batch.octets.capacity() <= MAX_SPARE_CAPACITY) {
             self.spare = octets;
         }
     }
@@ -145,7 +145,7 @@ impl Writer {
 impl ClientConnection {
     /// Buffers a one-way request. At most `limit` octets are buffered, but at least one message; beyond, this
     /// waits.
-    pub(crate) fn one_way_soon(
+    pub(crate) fn buffer_one_way(
         self: &Arc<Self>,
         request: &Encoder<'_>,
         buffering: &Buffering,
@@ -159,13 +159,13 @@ impl ClientConnection {
         }
         self.check_open()?;
         let mut writer = self.lock_writer(deadline).map_err(|error| self.write_failed(error))?;
-        if self.is_retired() || writer.is_cut {
+        if self.is_retired() || writer.is_broken {
             drop(writer);
             return Err(self.write_failed(io::ErrorKind::NotConnected.into()));
         }
-        let taken = self.take_in(&mut writer, request, (buffering, limit), deadline);
+        let taken = self.batch_or_queue(&mut writer, request, (buffering, limit), deadline);
         let Writer { rest, batching, .. } = &mut *writer;
-        let begins = rest.is_some() && !std::mem::replace(&mut batching.is_expected, rest.is_some());
+        let begins = rest.is_some() && !std::mem::replace(&mut batching.is_scheduled, rest.is_some());
         drop(writer);
         if begins && !maintenance_thread.expect(Arc::downgrade(self) as Weak<dyn Maintained>, buffering.timeout) {
             // No thread can write it later.
@@ -173,13 +173,13 @@ impl ClientConnection {
         }
         match taken {
             Ok(()) => Ok(()),
-            Err(Refusal::Full(octets)) => Err(self.is_full(octets, limit)),
+            Err(Refusal::Full(octets)) => Err(self.buffer_full(octets, limit)),
             Err(Refusal::Broken(error)) => Err(self.write_failed(error)),
         }
     }
 
     /// Writes the request, or adds it to the buffer or the write queue.
-    fn take_in(
+    fn batch_or_queue(
         &self,
         writer: &mut Writer,
         request: &Encoder<'_>,
@@ -189,23 +189,23 @@ impl ClientConnection {
         let len = request.position();
         let Writer { rest, batching, .. } = writer;
         match rest {
-            None => self.take_first(writer, request, buffering),
+            None => self.begin_batch(writer, request, buffering),
             Some(batch) if batch.is_batch() => {
-                if batch.pending() + len <= buffering.octets && batch.messages + 1 < buffering.messages {
+                if batch.unwritten() + len <= buffering.octets && batch.messages + 1 < buffering.messages {
                     batch.append(request, &self.statistics);
                     return Ok(());
                 }
                 let mut parts = request.parts();
                 parts.insert(0, io::IoSlice::new(&batch.octets[batch.at..]));
-                let sent = self.transport.try_send_v(&parts).or_else(none_if_blocked);
+                let sent = self.transport.try_send_v(&parts).or_else(zero_if_blocked);
                 drop(parts);
-                let before = batch.pending();
-                let sent = sent.inspect_err(|_| writer.is_cut = true)?;
+                let before = batch.unwritten();
+                let sent = sent.inspect_err(|_| writer.is_broken = true)?;
                 if sent < before {
                     batch.at += sent;
-                    return self.take_last(writer, request, limit, deadline);
+                    return self.append_or_flush(writer, request, limit, deadline);
                 }
-                batching.last = Some(Instant::now());
+                batching.last_write = Some(Instant::now());
                 batching.end(rest, true, &self.statistics);
                 if sent < before + len {
                     *rest = Some(batching.begin(request, sent - before, &self.statistics));
@@ -223,29 +223,29 @@ impl ClientConnection {
     }
 
     /// Handles the first one-way of a batch, or one after a pause.
-    fn take_first(&self, writer: &mut Writer, request: &Encoder<'_>, buffering: &Buffering) -> Result<(), Refusal> {
-        let Writer { rest, batching, is_cut, .. } = writer;
+    fn begin_batch(&self, writer: &mut Writer, request: &Encoder<'_>, buffering: &Buffering) -> Result<(), Refusal> {
+        let Writer { rest, batching, is_broken, .. } = writer;
         let now = Instant::now();
-        let is_quiet = || batching.last.is_none_or(|last| now.saturating_duration_since(last) >= QUIET);
+        let is_quiet = || batching.last_write.is_none_or(|last_write| now.saturating_duration_since(last_write) >= QUIET);
         let len = request.position();
         let is_due = buffering.is_prompt && is_quiet() || len >= buffering.octets || buffering.messages <= 1;
         let sent = if is_due {
-            batching.last = Some(now);
-            let sent = self.transport.try_send_v(&request.parts()).or_else(none_if_blocked);
-            sent.inspect_err(|_| *is_cut = true)?
+            batching.last_write = Some(now);
+            let sent = self.transport.try_send_v(&request.parts()).or_else(zero_if_blocked);
+            sent.inspect_err(|_| *is_broken = true)?
         } else {
             0
         };
         if sent < len {
-            batching.due = now.checked_add(buffering.timeout);
-            batching.patience = Duration::ZERO;
+            batching.flush_at = now.checked_add(buffering.timeout);
+            batching.retry_delay = Duration::ZERO;
             *rest = Some(batching.begin(request, sent, &self.statistics));
         }
         Ok(())
     }
 
     /// Handles a one-way that may exceed the limit: the peer does not read.
-    fn take_last(
+    fn append_or_flush(
         &self,
         writer: &mut Writer,
         request: &Encoder<'_>,
@@ -253,7 +253,7 @@ impl ClientConnection {
         deadline: Option<&Deadline>,
     ) -> Result<(), Refusal> {
         let Some(batch) = &mut writer.rest else { return Ok(()) };
-        if batch.pending() + request.position() > limit {
+        if batch.unwritten() + request.position() > limit {
             self.write_batch(writer, deadline)?;
             let Writer { rest, batching, .. } = writer;
             *rest = Some(batching.begin(request, 0, &self.statistics));
@@ -265,18 +265,18 @@ impl ClientConnection {
 
     /// Waits until the transport has taken the batch.
     fn write_batch(&self, writer: &mut Writer, deadline: Option<&Deadline>) -> Result<(), Refusal> {
-        let Writer { timeout, rest, batching, is_cut, .. } = writer;
+        let Writer { timeout, rest, batching, is_broken, .. } = writer;
         let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch()) else { return Ok(()) };
         let mut arm = || self.arm(timeout, deadline, Deadline::wait);
         match self.finish_rest(batch, &mut arm) {
             Ok(()) => {
-                batching.last = Some(Instant::now());
+                batching.last_write = Some(Instant::now());
                 batching.end(rest, true, &self.statistics);
                 Ok(())
             }
-            Err(error) if is_timeout(&error) => Err(Refusal::Full(batch.pending())),
+            Err(error) if is_timeout(&error) => Err(Refusal::Full(batch.unwritten())),
             Err(error) => {
-                *is_cut = true;
+                *is_broken = true;
                 Err(Refusal::Broken(error))
             }
         }
@@ -324,7 +324,7 @@ impl ClientConnection {
     /// Writes all buffered one-ways.
     pub(crate) fn flush(&self, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
         let mut writer = self.lock_writer(deadline).map_err(|error| self.not_flushed(error))?;
-        if writer.is_cut {
+        if writer.is_broken {
             return Ok(());
         }
         let written = self.write_batch(&mut writer, deadline);
@@ -340,13 +340,13 @@ impl ClientConnection {
     pub(crate) fn write_buffered(&self) {
         // The thread that holds the lock writes the batch first.
         let Some(mut writer) = self.writer.try_lock() else { return };
-        let Writer { rest, batching, is_cut, .. } = &mut *writer;
-        let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && !*is_cut) else { return };
+        let Writer { rest, batching, is_broken, .. } = &mut *writer;
+        let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && !*is_broken) else { return };
         match self.write_rest(batch) {
             Ok(true) => batching.end(rest, true, &self.statistics),
             Ok(false) => {}
             Err(error) => {
-                *is_cut = true;
+                *is_broken = true;
                 drop(writer);
                 self.end_with_peer_reason(error);
             }
@@ -354,13 +354,13 @@ impl ClientConnection {
     }
 
     /// Writes the batch before the connection is closed.
-    pub(super) fn flush_at_the_end(&self) {
+    pub(super) fn flush_before_close(&self) {
         let Some(mut writer) = self.writer.try_lock() else { return };
-        if writer.rest.is_none() || writer.is_cut {
+        if writer.rest.is_none() || writer.is_broken {
             return;
         }
         // An error changes nothing: the connection is closed in any case.
-        let _ = self.write_batch(&mut writer, Some(&Deadline::after(AT_THE_END)));
+        let _ = self.write_batch(&mut writer, Some(&Deadline::after(FINAL_FLUSH_TIMEOUT)));
         if let Some(batch) = &writer.rest {
             self.record_lost(batch);
         }
@@ -376,7 +376,7 @@ impl ClientConnection {
         }
     }
 
-    fn is_full(&self, octets: usize, limit: usize) -> CallFailure {
+    fn buffer_full(&self, octets: usize, limit: usize) -> CallFailure {
         let detail = || {
             format!(
                 "{} does not read: {octets} octets of one-ways wait to be written, and the limit is {limit} (`-ORBBufferLimit`)",
@@ -401,30 +401,30 @@ impl Maintained for ClientConnection {
     fn maintain(&self, now: Instant) -> Option<Duration> {
         // The thread that holds the lock writes the batch first.
         let Some(mut writer) = self.writer.try_lock() else { return Some(QUIET) };
-        let Writer { rest, batching, is_cut, .. } = &mut *writer;
-        let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && !*is_cut) else {
-            batching.is_expected = false;
+        let Writer { rest, batching, is_broken, .. } = &mut *writer;
+        let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && !*is_broken) else {
+            batching.is_scheduled = false;
             return None;
         };
-        let left = batching.due.map_or(Duration::ZERO, |due| due.saturating_duration_since(now));
+        let left = batching.flush_at.map_or(Duration::ZERO, |flush_at| flush_at.saturating_duration_since(now));
         if !left.is_zero() {
             return Some(left);
         }
         match self.write_rest(batch) {
             Ok(true) => {
-                batching.last = Some(now);
+                batching.last_write = Some(now);
                 batching.end(rest, false, &self.statistics);
-                batching.is_expected = false;
+                batching.is_scheduled = false;
                 None
             }
             Ok(false) => {
-                let [shortest, longest] = PATIENCE;
-                batching.patience = (batching.patience * 2).clamp(shortest, longest);
-                Some(batching.patience)
+                let [shortest, longest] = RETRY_DELAYS;
+                batching.retry_delay = (batching.retry_delay * 2).clamp(shortest, longest);
+                Some(batching.retry_delay)
             }
             Err(error) => {
-                *is_cut = true;
-                batching.is_expected = false;
+                *is_broken = true;
+                batching.is_scheduled = false;
                 drop(writer);
                 self.end_with_peer_reason(error);
                 None
@@ -434,6 +434,6 @@ impl Maintained for ClientConnection {
 }
 
 /// Maps `WouldBlock` to zero octets.
-fn none_if_blocked(error: io::Error) -> io::Result<usize> {
+fn zero_if_blocked(error: io::Error) -> io::Result<usize> {
     if error.kind() == io::ErrorKind::WouldBlock { Ok(0) } else { Err(error) }
 }

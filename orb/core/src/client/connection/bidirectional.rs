@@ -107,7 +107,7 @@ impl ClientConnection {
     }
 
     /// Whether the peer may send further requests.
-    pub(crate) fn is_open_both_ways(&self) -> bool {
+    pub(crate) fn is_open_for_callbacks(&self) -> bool {
         self.is_bidirectional() && !self.is_retired()
     }
 
@@ -141,7 +141,7 @@ impl ClientConnection {
 
     /// Accepts requests of the peer from now on. The caller ensures that the connection is
     /// [registered](Self::register_with).
-    pub(crate) fn take_calls(&self, called: impl FnOnce() -> Arc<dyn CallbackDispatcher>) {
+    pub(crate) fn accept_callbacks(&self, called: impl FnOnce() -> Arc<dyn CallbackDispatcher>) {
         let mut pending = self.pending.lock();
         if pending.closed.is_some() || self.is_bidirectional() {
             return;
@@ -171,7 +171,7 @@ impl ClientConnection {
     }
 
     /// Ends the dispatcher of a connection that has ended.
-    pub(super) fn end_calls(&self) {
+    pub(super) fn end_callbacks(&self) {
         if let Some(called) = self.called() {
             called.end();
         }
@@ -216,7 +216,7 @@ impl ClientConnection {
     /// against.
     pub(crate) fn answer(&self, answer: &Encoder<'_>, charge: Charge) {
         // If this fails, the connection ends.
-        let _ = self.write_soon(PEER, answer, UnsentKind::Hint, usize::MAX, Some(charge));
+        let _ = self.write_or_queue(PEER, answer, UnsentKind::Droppable, usize::MAX, Some(charge));
     }
 
     /// Whether octets wait to be written.
@@ -234,7 +234,7 @@ impl ClientConnection {
     /// # Errors
     /// NO_RESOURCES if the reactor cannot be started.
     pub(crate) fn write_in(self: &Arc<Self>, client_reactor: &ClientReactor) -> Result<(), SystemException> {
-        client_reactor.registration(self)?;
+        client_reactor.register_connection(self)?;
         self.update_interest(true);
         Ok(())
     }
@@ -280,7 +280,7 @@ impl ClientConnection {
     /// unanswered requests were not executed.
     pub(crate) fn end_of_input(&self, is_orderly: bool) {
         let failure = match is_orderly {
-            true => self.is_no_reply(MessageType::CloseConnection, GiopVersion::V1_2),
+            true => self.unexpected_message(MessageType::CloseConnection, GiopVersion::V1_2),
             false => self.read_failed(ReadError::EndOfFile),
         };
         self.close(failure);
@@ -289,13 +289,13 @@ impl ClientConnection {
     /// Writes a last message, if that is possible within `courtesy`.
     pub(crate) fn send_last(&self, octets: &[u8], courtesy: Duration) {
         let Some(mut writer) = self.writer.try_lock_for(courtesy) else { return };
-        let Writer { timeout, is_cut, rest, .. } = &mut *writer;
-        if *is_cut || self.transport.set_send_timeout(Some(courtesy)).is_err() {
+        let Writer { timeout, is_broken, rest, .. } = &mut *writer;
+        if *is_broken || self.transport.set_send_timeout(Some(courtesy)).is_err() {
             return;
         }
         *timeout = Some(courtesy);
         let before = rest.as_mut().map_or(Ok(()), |rest| self.finish_rest(rest, &mut || Ok(())));
-        *is_cut = before.and_then(|()| send_octets(&*self.transport, octets)).is_err();
+        *is_broken = before.and_then(|()| send_octets(&*self.transport, octets)).is_err();
     }
 
     /// Closes the transport: the peer would not understand anything further. The reading thread sees the end.
@@ -311,9 +311,9 @@ impl ClientConnection {
 
     /// Handles a request that could not be written. The connection stays in use if no octet of it was
     /// written.
-    pub(super) fn retire_unwritten(&self) {
+    pub(super) fn retire_after_failed_write(&self) {
         let Some(adopted_reader) = self.adopted_reader() else { return self.retire() };
-        if self.writer.try_lock().is_none_or(|writer| !writer.is_cut) {
+        if self.writer.try_lock().is_none_or(|writer| !writer.is_broken) {
             return;
         }
         self.retire();

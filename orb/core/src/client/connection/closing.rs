@@ -8,7 +8,7 @@ use spandrel_giop::{
 use spandrel_sync::atomic::Ordering;
 use spandrel_transport::{Deadline, ReadError};
 
-use super::{CallFailure, ClientConnection, HINT, RequestLoss};
+use super::{CallFailure, ClientConnection, ADVISORY_TIMEOUT, RequestLoss};
 use crate::statistics::Event;
 
 impl ClientConnection {
@@ -23,9 +23,9 @@ impl ClientConnection {
         pending.threads().for_each(|wake| wake.notify_one());
         let tasks = pending.take_tasks();
         drop(pending);
-        self.fail_all(tasks, &failure);
+        self.fail_calls(tasks, &failure);
         #[cfg(feature = "server")]
-        self.end_calls();
+        self.end_callbacks();
         failure
     }
 
@@ -49,21 +49,21 @@ impl ClientConnection {
     /// 2, 9.4.7).
     pub(crate) fn part(&self) {
         #[cfg(feature = "asynchronous")]
-        self.flush_at_the_end();
+        self.flush_before_close();
         let Some(writer) = self.writer.try_lock() else { return };
-        if self.is_retired() || writer.is_cut || writer.rest.is_some() {
+        if self.is_retired() || writer.is_broken || writer.rest.is_some() {
             return;
         }
         self.retire();
         let close_connection = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, MessageType::CloseConnection);
         // If it is lost, the end of the stream has the same meaning.
-        let _ = self.transport.set_send_timeout(Some(HINT)).and_then(|()| self.transport.send(&close_connection));
+        let _ = self.transport.set_send_timeout(Some(ADVISORY_TIMEOUT)).and_then(|()| self.transport.send(&close_connection));
     }
 
     #[cold]
     pub(super) fn unreadable(&self, error: GiopError, version: GiopVersion) -> CallFailure {
         self.statistics.client_protocol_error();
-        self.complain(version);
+        self.send_message_error(version);
         CallFailure::of(
             RequestLoss::InDoubt,
             SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe)
@@ -73,7 +73,7 @@ impl ClientConnection {
     }
 
     #[cold]
-    pub(super) fn is_no_reply(&self, message_type: MessageType, version: GiopVersion) -> CallFailure {
+    pub(super) fn unexpected_message(&self, message_type: MessageType, version: GiopVersion) -> CallFailure {
         let maybe = CompletionStatus::Maybe;
         if message_type != MessageType::CloseConnection {
             self.statistics.client_protocol_error();
@@ -93,7 +93,7 @@ impl ClientConnection {
                 )),
             ),
             other => {
-                self.complain(version);
+                self.send_message_error(version);
                 CallFailure::of(RequestLoss::InDoubt,
                     SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe)
                         .with_detail(|| format!("{} sent a {other}, which only clients may send", self.peer)),
@@ -105,25 +105,25 @@ impl ClientConnection {
     /// Sends MessageError, because a message cannot be understood (9.4.8), unless that would have to wait for
     /// other writers. The connection ends in any case.
     #[cold]
-    fn complain(&self, version: GiopVersion) {
+    fn send_message_error(&self, version: GiopVersion) {
         if cfg!(not(feature = "details")) {
             return;
         }
         let Some(mut writer) = self.writer.try_lock() else { return };
-        if writer.is_cut || writer.rest.is_some() {
+        if writer.is_broken || writer.rest.is_some() {
             return;
         }
-        writer.is_cut = true;
+        writer.is_broken = true;
         let sent = bare_message(version, ByteOrder::NATIVE, MessageType::MessageError);
         // It may be lost: the peer sees the end of the stream.
-        let _ = self.transport.set_send_timeout(Some(HINT)).and_then(|()| self.transport.send(&sent));
+        let _ = self.transport.set_send_timeout(Some(ADVISORY_TIMEOUT)).and_then(|()| self.transport.send(&sent));
     }
 
     pub(super) fn read_failed(&self, error: ReadError) -> CallFailure {
         if let ReadError::Giop(reason) = &error {
             self.statistics.client_protocol_error();
             if reason.reaction() == Reaction::SendMessageError {
-                self.complain(reason.answer_version().unwrap_or(GiopVersion::V1_0));
+                self.send_message_error(reason.answer_version().unwrap_or(GiopVersion::V1_0));
             }
         }
         if let ReadError::Giop(GiopError::TooLarge { len, limit }) = error {
@@ -161,12 +161,12 @@ impl ClientConnection {
     /// Retires the connection after a time-out: no thread would read the late reply. It closes with its last
     /// user.
     #[cold]
-    pub(super) fn note_timeout(&self, failure: &CallFailure) {
+    pub(super) fn retire_after_timeout(&self, failure: &CallFailure) {
         if is_abandoned(&failure.exception) {
             self.statistics.timed_out_waiting();
             self.retire_unread();
             if self.writer.try_lock().is_none() {
-                self.free_writer();
+                self.unblock_writer();
             }
         }
     }
@@ -192,7 +192,7 @@ impl ClientConnection {
         let mut out = Encoder::new(wire);
         // It may be lost: then the server completes a request in vain.
         if let (Ok(()), Some(mut writer)) = (CancelRequest { request_id }.encode(&mut out), self.writer.try_lock()) {
-            let _ = self.send(&mut writer, &out, Some(&Deadline::after(HINT)));
+            let _ = self.send(&mut writer, &out, Some(&Deadline::after(ADVISORY_TIMEOUT)));
         }
     }
 }

@@ -25,7 +25,7 @@ impl ClientConnection {
 
     pub(super) fn fail_unsent(&self) {}
 
-    pub(super) fn fail_all(&self, _tasks: [Infallible; 0], _failure: &CallFailure) {}
+    pub(super) fn fail_calls(&self, _tasks: [Infallible; 0], _failure: &CallFailure) {}
 
     pub(super) fn finish_rest(
         &self,

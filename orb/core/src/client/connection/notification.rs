@@ -9,18 +9,18 @@ use super::ClientConnection;
 
 thread_local! {
     /// The addresses of the connections that this thread reads and whose calls it is notifying.
-    static TELLING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    static NOTIFYING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
     /// Whether there are any.
-    static IS_TELLING: Cell<bool> = const { Cell::new(false) };
+    static IS_NOTIFYING: Cell<bool> = const { Cell::new(false) };
 }
 
 impl ClientConnection {
     /// Whether this thread is notifying a call of this connection: a call on it would wait for its own
     /// thread.
     #[inline]
-    pub(crate) fn is_read_here(&self) -> bool {
-        IS_TELLING.with(Cell::get)
-            && TELLING.with(|telling| telling.borrow().contains(&std::ptr::from_ref(self).addr()))
+    pub(crate) fn is_notifying_thread(&self) -> bool {
+        IS_NOTIFYING.with(Cell::get)
+            && NOTIFYING.with(|notifying| notifying.borrow().contains(&std::ptr::from_ref(self).addr()))
     }
 }
 
@@ -29,19 +29,19 @@ pub(super) struct NotificationScope(());
 
 impl NotificationScope {
     pub(super) fn begin(connection: &ClientConnection) -> Self {
-        TELLING.with(|telling| telling.borrow_mut().push(std::ptr::from_ref(connection).addr()));
-        IS_TELLING.with(|is_telling| is_telling.set(true));
+        NOTIFYING.with(|notifying| notifying.borrow_mut().push(std::ptr::from_ref(connection).addr()));
+        IS_NOTIFYING.with(|is_notifying| is_notifying.set(true));
         Self(())
     }
 }
 
 impl Drop for NotificationScope {
     fn drop(&mut self) {
-        let still = TELLING.with(|telling| {
-            let mut telling = telling.borrow_mut();
-            telling.pop();
-            !telling.is_empty()
+        let still = NOTIFYING.with(|notifying| {
+            let mut notifying = notifying.borrow_mut();
+            notifying.pop();
+            !notifying.is_empty()
         });
-        IS_TELLING.with(|is_telling| is_telling.set(still));
+        IS_NOTIFYING.with(|is_notifying| is_notifying.set(still));
     }
 }

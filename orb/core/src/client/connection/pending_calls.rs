@@ -52,7 +52,7 @@ pub(super) enum ReplyWaiter {
 #[cfg(feature = "asynchronous")]
 pub(crate) trait ReplyReceiver: Send + Sync + fmt::Debug {
     /// Receives the reply, the end of a one-way's writing (`None`), or the failure. Called once, without any
-    /// lock held, by any thread; possibly before `ClientConnection::send_soon` has returned.
+    /// lock held, by any thread; possibly before `ClientConnection::send_async` has returned.
     fn done(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>);
 
     /// Receives the end of a wait for a connection: it was opened, or could not be.
@@ -90,7 +90,7 @@ impl ReplyReceiverHandle {
 
 impl PendingCalls {
     /// Gives the reader role to one of the waiting threads; returns false if there is none.
-    pub(super) fn wake_next_leader(&self) -> bool {
+    pub(super) fn wake_next_reader(&self) -> bool {
         let mut waiting = self.waiters.iter().filter(|waiter| waiter.reply.is_none());
         let wake = waiting.find_map(Waiter::wake);
         wake.inspect(|wake| wake.notify_one()).is_some()

@@ -9,7 +9,7 @@ use spandrel_transport::{Deadline, Transport, is_timeout, send_message, send_sli
 
 #[cfg(feature = "asynchronous")]
 use super::batch;
-use super::{CallFailure, ClientConnection, HINT, Reply, RequestLoss, UnsentMessage};
+use super::{CallFailure, ClientConnection, ADVISORY_TIMEOUT, Reply, RequestLoss, UnsentMessage};
 
 /// The state of the write side, for the thread that holds its lock.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct Writer {
     /// The time-out that the transport has now.
     pub(super) timeout: Option<Duration>,
     /// Whether a message was written in part: the peer would read further octets as the rest of it.
-    pub(super) is_cut: bool,
+    pub(super) is_broken: bool,
     /// The message that an asynchronous call could not write whole without waiting: comes before all others.
     pub(super) rest: Option<UnsentMessage>,
     #[cfg(feature = "asynchronous")]
@@ -37,7 +37,7 @@ impl ClientConnection {
     }
 
     /// Sends a message under the write lock, unless the deadline passes before.
-    pub(super) fn send_in_turn(&self, request: &Encoder<'_>, deadline: Option<&Deadline>) -> io::Result<()> {
+    pub(super) fn lock_and_send(&self, request: &Encoder<'_>, deadline: Option<&Deadline>) -> io::Result<()> {
         let mut writer = self.lock_writer(deadline)?;
         if self.is_retired() {
             // A call was abandoned, and its reply may have no reader now. The server would block on that
@@ -53,10 +53,10 @@ impl ClientConnection {
         message: &Encoder<'_>,
         deadline: Option<&Deadline>,
     ) -> io::Result<()> {
-        if writer.is_cut {
+        if writer.is_broken {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        let Writer { timeout, is_cut, rest, .. } = writer;
+        let Writer { timeout, is_broken, rest, .. } = writer;
         let mut has_begun = false;
         let mut arm = || {
             let armed = self.arm(timeout, deadline, Deadline::wait_to_send);
@@ -67,7 +67,7 @@ impl ClientConnection {
             #[cfg(feature = "asynchronous")]
             Some(batch) if batch.is_batch() && message.position() <= self.fragment_size => {
                 let sent = self.send_after_batch((rest, &mut writer.batching), message, &mut arm);
-                return sent.inspect_err(|_| *is_cut = true);
+                return sent.inspect_err(|_| *is_broken = true);
             }
             Some(rest) => self.finish_rest(rest, &mut arm),
             None => Ok(()),
@@ -78,7 +78,7 @@ impl ClientConnection {
             }
             _ => send_message(&*self.transport, message, arm),
         });
-        sent.inspect_err(|_| *is_cut = has_begun)
+        sent.inspect_err(|_| *is_broken = has_begun)
     }
 
     /// Sets the transport's time-out to the time that `wait` derives from the deadline. `current`: the
@@ -116,7 +116,7 @@ impl ClientConnection {
     pub(super) fn write_failed(&self, error: io::Error) -> CallFailure {
         let is_abandoned = self.is_abandoned();
         #[cfg(feature = "server")]
-        self.retire_unwritten();
+        self.retire_after_failed_write();
         #[cfg(not(feature = "server"))]
         self.retire();
         self.fail_unsent();
@@ -151,8 +151,8 @@ impl ClientConnection {
     /// request after the other is busy with the late reply and would read no further, so the writer would
     /// wait for ever. Closing the write side sends its request to another connection. If the transport has
     /// just taken its last octet, the reply can still be read.
-    pub(super) fn free_writer(&self) {
-        if self.writer.try_lock_for(HINT).is_some() {
+    pub(super) fn unblock_writer(&self) {
+        if self.writer.try_lock_for(ADVISORY_TIMEOUT).is_some() {
             return;
         }
         let pending = self.pending.lock();

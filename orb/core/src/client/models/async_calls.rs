@@ -5,7 +5,7 @@ use spandrel_ipc::Interest;
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
 use spandrel_transport::Deadline;
 
-use super::{Outcome, Stage, an_hour, verify};
+use super::{Outcome, Stage, expiring_deadline, verify};
 use crate::{
     client::{
         CallFailure, ClientConnection, ExpiryReason, Reply, ReplyReceiver, TimedCall, UnsentKind, WriteLimits,
@@ -26,7 +26,7 @@ const BOUNDS: WriteLimits = WriteLimits { requests: 16, octets: 1 << 20 };
 
 /// A reactor for one connection.
 #[derive(Debug, Default)]
-pub(super) struct Pretended {
+pub(super) struct FakeReactor {
     bell: Arc<PipeCondition>,
     wants: Mutex<Wants>,
 }
@@ -51,7 +51,7 @@ enum Event {
     Left,
 }
 
-impl Pretended {
+impl FakeReactor {
     pub(super) fn start(connection: &Arc<ClientConnection>, near: PipeEnd) -> thread::JoinHandle<()> {
         let reactor = Arc::new(Self::default());
         near.set_bell(&reactor.bell);
@@ -90,18 +90,18 @@ impl Pretended {
     }
 }
 
-impl ReactorRegistration for Pretended {
+impl ReactorRegistration for FakeReactor {
     fn wait_for(&self, interest: Interest) {
         self.wants.lock().interest = interest;
         self.bell.ring();
     }
 
-    fn look(&self) {
+    fn mark_readable(&self) {
         self.wants.lock().look = true;
         self.bell.ring();
     }
 
-    fn leave(&self) {
+    fn deregister(&self) {
         self.wants.lock().left = true;
         self.bell.ring();
     }
@@ -148,7 +148,7 @@ impl Stage {
         let kind = if question.is_two_way { UnsentKind::TwoWay } else { UnsentKind::OneWay };
         let request = messages::request(question, self.octets);
         let awaiting = Arc::clone(&receiver) as Arc<dyn ReplyReceiver>;
-        self.connection.send_soon(question.id, &request, kind, awaiting, BOUNDS).map(|()| receiver)
+        self.connection.send_async(question.id, &request, kind, awaiting, BOUNDS).map(|()| receiver)
     }
 
     fn finish(&self, question: FakeRequest, receiver: Result<Arc<ReplyReceiverHandle>, CallFailure>) -> bool {
@@ -172,7 +172,7 @@ impl Stage {
 /// A connection that is registered with a reactor, whose thread ends with the connection.
 fn stage(capacity: usize, octets: usize, behaviour: FakeBehaviour) -> (Arc<Stage>, FakePeer, thread::JoinHandle<()>) {
     let (stage, server, near) = Stage::with_end(capacity, octets, behaviour);
-    let reactor = Pretended::start(&stage.connection, near);
+    let reactor = FakeReactor::start(&stage.connection, near);
     (stage, server, reactor)
 }
 
@@ -236,7 +236,7 @@ fn an_expired_deadline_of_a_thread_may_interrupt_the_write_of_an_asynchronous_ca
     check(4000, || {
         let (stage, server, reactor) = stage(64, 100, FakeBehaviour { octets: 4, ..FakeBehaviour::default() });
         stage.callers(3, |stage, caller| match caller {
-            0 => drop(stage.two_way(0, an_hour())),
+            0 => drop(stage.two_way(0, expiring_deadline())),
             _ => {
                 let first = stage.question(caller * 10, !one_in(3));
                 let receiver = stage.start(first);
@@ -279,7 +279,7 @@ fn the_table_of_pending_calls_is_bounded() {
             let awaiting = Arc::clone(&receiver) as Arc<dyn ReplyReceiver>;
             (
                 receiver,
-                stage.connection.send_soon(
+                stage.connection.send_async(
                     question.id,
                     &request,
                     UnsentKind::TwoWay,
@@ -304,7 +304,7 @@ impl Stage {
         let awaited = ending.map_or_else(|| AwaitedReply::new(None), Arc::clone);
         let request = messages::request(question, self.octets);
         let awaiting = Arc::clone(&awaited) as Arc<dyn ReplyReceiver>;
-        let sent = self.connection.send_soon(question.id, &request, UnsentKind::TwoWay, awaiting, BOUNDS);
+        let sent = self.connection.send_async(question.id, &request, UnsentKind::TwoWay, awaiting, BOUNDS);
         let outcome = sent
             .and_then(|()| awaited.outcome(&self.connection, question.id, Some(request.wire()), deadline.as_ref()))
             .map(|reply| assert_eq!(messages::token_in(&reply.message, reply.body), token));
@@ -336,7 +336,7 @@ fn waiting_threads_return_at_their_deadline() {
             stage(64, 100, FakeBehaviour { octets: 4, forgets: true, ..FakeBehaviour::default() });
         stage.callers(3, |stage, caller| match caller {
             0 => {
-                stage.woken(0, an_hour(), None);
+                stage.woken(0, expiring_deadline(), None);
             }
             1 => {
                 let _ = stage.woken(10, None, None) && stage.woken(11, None, None);

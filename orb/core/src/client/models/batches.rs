@@ -20,7 +20,7 @@ impl Stage {
         let question = FakeRequest { id, token, is_two_way: false, is_limited: false };
         let request = messages::request(question, self.octets);
         let buffering = Buffering { messages: 3, is_prompt: one_in(2), ..Buffering::default() };
-        let outcome = self.connection.one_way_soon(&request, &buffering, 256, maintenance_thread, None);
+        let outcome = self.connection.buffer_one_way(&request, &buffering, 256, maintenance_thread, None);
         self.note(question, outcome)
     }
 }

@@ -5,7 +5,7 @@ use spandrel_giop::{Message, MessageType, SystemException};
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
 use spandrel_transport::{Address, Transport, send_octets};
 
-use super::{Outcome, Stage, async_calls::Pretended, verify};
+use super::{Outcome, Stage, async_calls::FakeReactor, verify};
 use crate::{
     Orb,
     client::{AdoptedReader, CallbackDispatcher, ClientConnection},
@@ -21,12 +21,12 @@ use crate::{
 
 /// The reader of an adopted connection.
 #[derive(Debug)]
-struct Feeding {
+struct FakeAdoptedReader {
     orb: Orb,
     near: PipeEnd,
 }
 
-impl AdoptedReader for Feeding {
+impl AdoptedReader for FakeAdoptedReader {
     fn ensure_reading(&self) -> Result<(), SystemException> {
         Ok(())
     }
@@ -42,7 +42,7 @@ impl AdoptedReader for Feeding {
     }
 }
 
-impl Feeding {
+impl FakeAdoptedReader {
     fn deliver(&self, connection: &Arc<ClientConnection>) {
         let mut reader = messages::reader();
         let is_orderly = loop {
@@ -62,7 +62,7 @@ impl Feeding {
 /// outcomes.
 fn adopted(behaviour: FakeBehaviour, capacity: usize, call: fn(&Stage, u32)) -> (Vec<Outcome>, Record) {
     let (near, far) = pipe::pair(capacity);
-    let feeding = Arc::new(Feeding { orb: Orb::builder().build().unwrap(), near: near.clone() });
+    let feeding = Arc::new(FakeAdoptedReader { orb: Orb::builder().build().unwrap(), near: near.clone() });
     let adopted_reader: Weak<dyn AdoptedReader> = Arc::downgrade(&(Arc::clone(&feeding) as Arc<dyn AdoptedReader>));
     let (address, transport) = (Arc::new(Address::new("pretend", "")), Arc::new(near.clone()));
     let connection = Arc::new(ClientConnection::adopted(address, transport, adopted_reader, Statistics::default()));
@@ -172,9 +172,9 @@ fn callbacks_are_dispatched_in_order_with_and_without_waiting_calls() {
         let (near, far) = pipe::pair(4096);
         let (address, transport) = (Arc::new(Address::new("pretend", "")), Arc::new(near.clone()));
         let connection = Arc::new(ClientConnection::new(address, transport, messages::reader(), Statistics::default()));
-        let reactor = Pretended::start(&connection, near.clone());
+        let reactor = FakeReactor::start(&connection, near.clone());
         let bell = Arc::new(Bell::default());
-        connection.take_calls(|| Arc::clone(&bell) as Arc<dyn CallbackDispatcher>);
+        connection.accept_callbacks(|| Arc::clone(&bell) as Arc<dyn CallbackDispatcher>);
         let server = calling_server(far, CALLS);
         let stage = Arc::new(Stage { connection, octets: 4, outcomes: Mutex::default() });
         stage.callers(2, |stage, caller| {

@@ -49,14 +49,14 @@ impl Peer {
     /// Writes what is buffered on other connections, before the caller writes to this one: it was sent
     /// before.
     #[inline]
-    pub(super) fn write_before(&self, connection: &Arc<ClientConnection>) {
+    pub(super) fn flush_other_connections(&self, connection: &Arc<ClientConnection>) {
         if self.batches.is_used.load(Ordering::Relaxed) {
-            self.write_others(connection);
+            self.flush_others(connection);
         }
     }
 
     #[cold]
-    fn write_others(&self, connection: &Arc<ClientConnection>) {
+    fn flush_others(&self, connection: &Arc<ClientConnection>) {
         let others = self.pool.lock().other_connections(Some(connection));
         others.iter().for_each(|other| other.write_buffered());
     }

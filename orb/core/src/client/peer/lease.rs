@@ -46,7 +46,7 @@ impl<P: Deref<Target = Peer>> Drop for Lease<P> {
         if self.peer.cache.is_watched()
             && let Some(limits) = self.peer.settings.limits
         {
-            (limits.note_release)(&self.peer, &self.connection);
+            (limits.record_release)(&self.peer, &self.connection);
         }
     }
 }

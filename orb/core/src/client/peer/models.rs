@@ -89,11 +89,11 @@ impl ReplyReceiver for Parked {
 
 /// [`lease`] as an asynchronous call does it. Returns `None` if the wait was abandoned or no connection could
 /// be opened.
-fn lease_soon(peer: &Arc<Peer>, is_limited: bool) -> Option<Lease<Arc<Peer>>> {
+fn lease_async(peer: &Arc<Peer>, is_limited: bool) -> Option<Lease<Arc<Peer>>> {
     let parked = Arc::<Parked>::default();
     let awaiting = Arc::clone(&parked) as Arc<dyn ReplyReceiver>;
     loop {
-        match peer.lease_soon_or(is_limited, &awaiting, |peer| open(peer, true)) {
+        match peer.lease_async_or(is_limited, &awaiting, |peer| open(peer, true)) {
             Ok(LeaseResult::Leased(lease)) => return Some(lease),
             Ok(LeaseResult::Parked) if one_in(4) => {
                 // The receiver may be notified all the same.
@@ -170,7 +170,7 @@ fn every_parked_call_is_resumed() {
             for _ in 0..2 {
                 if !is_asynchronous {
                     lease(peer, None, true).iter().for_each(call);
-                } else if let Some(lease) = lease_soon(peer, one_in(2)) {
+                } else if let Some(lease) = lease_async(peer, one_in(2)) {
                     call(&lease);
                 }
                 verify(peer);

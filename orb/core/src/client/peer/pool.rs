@@ -31,7 +31,7 @@ pub(super) struct Pooled {
 /// Whether the calling thread may wait for a reply there: not if it reads the connection itself, since it
 /// would wait for itself.
 pub(super) fn is_free(connection: &ClientConnection) -> bool {
-    !connection.is_read_here()
+    !connection.is_notifying_thread()
 }
 
 impl Pool {
@@ -55,7 +55,7 @@ impl Pool {
     }
 
     /// Whether the calling thread may share one of them.
-    pub(super) fn has_free(&self) -> bool {
+    pub(super) fn has_shareable(&self) -> bool {
         self.connections.iter().any(|pooled| !pooled.connection.is_retired() && is_free(&pooled.connection))
     }
 

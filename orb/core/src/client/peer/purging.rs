@@ -22,7 +22,7 @@ pub(crate) struct ConnectionLimits {
     /// Closes an idle connection of any peer; returns false if there is none.
     pub(super) purge: fn(&ConnectionCache) -> bool,
     /// Records that a connection was given back while calls wait for one.
-    pub(super) note_release: fn(&Peer, &Arc<ClientConnection>),
+    pub(super) record_release: fn(&Peer, &Arc<ClientConnection>),
 }
 
 /// The limits of [`CacheSettings`](crate::client::CacheSettings).
@@ -30,7 +30,7 @@ pub(crate) static CONNECTION_LIMITS: ConnectionLimits = ConnectionLimits {
     join: ConnectionCache::join,
     reserve: |peer, timeout| peer.cache.reserve(peer, timeout),
     purge: ConnectionCache::purge,
-    note_release: Peer::note_release,
+    record_release: Peer::record_release,
 };
 
 impl std::fmt::Debug for ConnectionLimits {
@@ -41,7 +41,7 @@ impl std::fmt::Debug for ConnectionLimits {
 
 impl CachedConnections for Peer {
     fn can_share(&self) -> bool {
-        !self.is_exclusive() && self.pool.lock().has_free()
+        !self.is_exclusive() && self.pool.lock().has_shareable()
     }
 
     fn eviction_candidate(&self, purging: Purging) -> Option<u64> {
@@ -63,7 +63,7 @@ impl CachedConnections for Peer {
 
     fn close_idle(&self) {
         let mut pool = self.pool.lock();
-        let idle = pool.connections.extract_if(.., |pooled| pooled.is_idle() && pooled.marks.is_left());
+        let idle = pool.connections.extract_if(.., |pooled| pooled.is_idle() && pooled.marks.is_unused_since_sweeps());
         let idle: Vec<_> = idle.map(|pooled| pooled.connection).collect();
         drop(pool);
         for connection in idle {
@@ -89,12 +89,12 @@ impl Peer {
 
     /// Records that a connection was given back, and wakes the calls that wait for one.
     #[cold]
-    fn note_release(&self, connection: &Arc<ClientConnection>) {
+    fn record_release(&self, connection: &Arc<ClientConnection>) {
         let mut pool = self.pool.lock();
         let now = self.cache.tick();
         let pooled = pool.connections.iter_mut().find(|pooled| Arc::ptr_eq(&pooled.connection, connection));
         if let Some(pooled) = pooled {
-            pooled.marks.stamp(now);
+            pooled.marks.set_last_use(now);
         }
         let is_exclusive = self.is_exclusive();
         let parked = if is_exclusive { std::mem::take(&mut pool.parked) } else { Vec::new() };

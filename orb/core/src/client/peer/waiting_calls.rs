@@ -68,7 +68,7 @@ impl Peer {
 
     /// Takes an open connection. Returns `None` if the caller is to open one, which is counted as being
     /// opened.
-    pub(super) fn open_already(&self, timeout: Option<Duration>) -> Result<Option<Arc<ClientConnection>>, CallFailure> {
+    pub(super) fn find_or_begin_opening(&self, timeout: Option<Duration>) -> Result<Option<Arc<ClientConnection>>, CallFailure> {
         let mut waiting = None;
         let mut pool = self.pool.lock();
         loop {
@@ -91,7 +91,7 @@ impl Peer {
             }
             match deadline.as_ref().map(Deadline::remaining) {
                 None => self.opened.wait(&mut pool),
-                Some(Duration::ZERO) => return Err(self.none_came_free()),
+                Some(Duration::ZERO) => return Err(self.no_connection_free()),
                 Some(remaining) => drop(self.opened.wait_for(&mut pool, remaining)),
             }
         }
@@ -105,14 +105,14 @@ impl Peer {
         if let (Some((until, _)), Some((_, refused))) = (pool.backoff, &pool.refused) {
             let left = until.saturating_duration_since(Instant::now());
             if !left.is_zero() {
-                return Err(self.is_left_alone(left, refused));
+                return Err(self.in_backoff(left, refused));
             }
         }
         pool.opening += 1;
         Ok(())
     }
 
-    fn none_came_free(&self) -> CallFailure {
+    fn no_connection_free(&self) -> CallFailure {
         if let (limit, false) = self.limit() {
             let detail = || {
                 let address = &self.address;
@@ -128,7 +128,7 @@ impl Peer {
 }
 
 impl Peer {
-    fn is_left_alone(&self, left: Duration, refused: &CallFailure) -> CallFailure {
+    fn in_backoff(&self, left: Duration, refused: &CallFailure) -> CallFailure {
         let detail = || {
             let (address, left) = (&self.address, left.as_millis());
             format!(

@@ -57,7 +57,7 @@ impl SeriesTable {
             return histogram.add(time);
         }
         // The number of outcomes is bounded by the kinds of exceptions; `other` has a histogram for each.
-        if std::ptr::eq(series, &*self.other) || self.takes_one_more() {
+        if std::ptr::eq(series, &*self.other) || self.reserve_histogram() {
             let histogram = Arc::<Histogram>::default();
             histogram.add(time);
             others.push((outcome, histogram));
@@ -79,7 +79,7 @@ impl SeriesTable {
         if let Some(series) = known(&interfaces) {
             return Some(series);
         }
-        if !self.takes_one_more() {
+        if !self.reserve_histogram() {
             return None;
         }
         let series = Arc::<Series>::default();
@@ -87,7 +87,7 @@ impl SeriesTable {
         Some(series)
     }
 
-    fn takes_one_more(&self) -> bool {
+    fn reserve_histogram(&self) -> bool {
         let more = |count| (count < self.limit).then(|| count + 1);
         self.histograms.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }

@@ -17,7 +17,7 @@ const INPUT: u8 = 1;
 pub(super) const OUTPUT: u8 = 2;
 
 /// The longest wait of the reactor for the lock of a thread that writes.
-pub(super) const PATIENCE: Duration = Duration::from_millis(1);
+pub(super) const WRITER_LOCK_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// A connection's registration with a reactor, which calls [`ClientConnection::serve_ready`] and
 /// [`ClientConnection::write_ready`].
@@ -25,16 +25,16 @@ pub(crate) trait ReactorRegistration: Send + Sync + fmt::Debug {
     /// Replaces the events for which the reactor calls.
     fn wait_for(&self, interest: Interest);
     /// Makes the reactor call as if the handle were readable: there is input that the handle does not show.
-    fn look(&self);
+    fn mark_readable(&self);
     /// Ends the registration.
-    fn leave(&self);
+    fn deregister(&self);
 }
 
 /// The registration, and the interest that it has now.
 #[derive(Debug, Default)]
 pub(super) struct RegistrationState {
     registration: Option<Arc<dyn ReactorRegistration>>,
-    receiver: u8,
+    reported_interest: u8,
 }
 
 impl ClientConnection {
@@ -61,32 +61,32 @@ impl ClientConnection {
     pub(in crate::client::connection) fn leave_reactor(&self) {
         let registration = self.async_writes.state.lock().registration.take();
         if let Some(registration) = registration {
-            registration.leave();
+            registration.deregister();
         }
     }
 
     pub(super) fn want_output(&self) {
-        self.async_writes.wanted.fetch_or(OUTPUT, Ordering::SeqCst);
+        self.async_writes.wanted_interest.fetch_or(OUTPUT, Ordering::SeqCst);
         self.update_interest(true);
     }
 
     /// Adds reading to the interest. The caller holds the lock under which it has seen the idle reader.
     pub(in crate::client::connection) fn want_input(&self) {
-        self.async_writes.wanted.fetch_or(INPUT, Ordering::SeqCst);
+        self.async_writes.wanted_interest.fetch_or(INPUT, Ordering::SeqCst);
     }
 
     /// Passes the wanted interest to the reactor. `is_drained`: the reader has buffered no further input.
     pub(in crate::client::connection) fn update_interest(&self, is_drained: bool) {
         let mut state = self.async_writes.state.lock();
         // Loaded under the lock, so that the last caller passes the newest value.
-        let wanted = self.async_writes.wanted.load(Ordering::SeqCst);
+        let wanted_interest = self.async_writes.wanted_interest.load(Ordering::SeqCst);
         let Some(registration) = state.registration.clone() else { return };
-        if state.receiver != wanted {
-            state.receiver = wanted;
-            registration.wait_for(interest(wanted));
+        if state.reported_interest != wanted_interest {
+            state.reported_interest = wanted_interest;
+            registration.wait_for(interest(wanted_interest));
         }
-        if !is_drained && wanted & INPUT != 0 {
-            registration.look();
+        if !is_drained && wanted_interest & INPUT != 0 {
+            registration.mark_readable();
         }
     }
 
@@ -98,7 +98,7 @@ impl ClientConnection {
         }
         let Some(mut reader) = pending.reader.take() else {
             // A thread reads. It adds the interest again when the reactor has to read.
-            self.async_writes.wanted.fetch_and(!INPUT, Ordering::SeqCst);
+            self.async_writes.wanted_interest.fetch_and(!INPUT, Ordering::SeqCst);
             drop(pending);
             self.update_interest(true);
             return true;
@@ -128,19 +128,19 @@ impl ClientConnection {
     /// Writes as much as the transport takes; called by the reactor.
     pub(crate) fn write_ready(&self) {
         // A thread that holds the lock finds no room either, or has soon finished.
-        let Some(mut writer) = self.writer.try_lock_for(PATIENCE) else { return };
+        let Some(mut writer) = self.writer.try_lock_for(WRITER_LOCK_TIMEOUT) else { return };
         loop {
             if writer.rest.is_none() {
                 writer.rest = self.next_unsent();
             }
-            let Writer { rest, is_cut, .. } = &mut *writer;
+            let Writer { rest, is_broken, .. } = &mut *writer;
             let Some(message) = rest else {
                 drop(writer);
                 #[cfg(feature = "server")]
                 self.notify_written();
                 return;
             };
-            if *is_cut {
+            if *is_broken {
                 drop(writer);
                 return self.fail_unsent();
             }
@@ -158,7 +158,7 @@ impl ClientConnection {
                 }
                 Ok(false) => return,
                 Err(error) => {
-                    *is_cut = true;
+                    *is_broken = true;
                     drop(writer);
                     return self.end_with_peer_reason(error);
                 }
@@ -172,19 +172,19 @@ impl ClientConnection {
         if next.is_some() {
             return next;
         }
-        self.async_writes.wanted.fetch_and(!OUTPUT, Ordering::SeqCst);
+        self.async_writes.wanted_interest.fetch_and(!OUTPUT, Ordering::SeqCst);
         // Checked after the interest was removed: a thread adds its message before the interest.
         let late = self.async_writes.write_queue.lock().pop();
         if late.is_some() {
-            self.async_writes.wanted.fetch_or(OUTPUT, Ordering::SeqCst);
+            self.async_writes.wanted_interest.fetch_or(OUTPUT, Ordering::SeqCst);
         }
         self.update_interest(true);
         late
     }
 }
 
-fn interest(wanted: u8) -> Interest {
-    match wanted & (INPUT | OUTPUT) {
+fn interest(wanted_interest: u8) -> Interest {
+    match wanted_interest & (INPUT | OUTPUT) {
         0 => Interest::NONE,
         INPUT => Interest::INPUT,
         OUTPUT => Interest::OUTPUT,

@@ -59,7 +59,7 @@ pub(crate) enum UnsentKind {
     TwoWay,
     OneWay,
     /// A message without a reply that may be lost.
-    Hint,
+    Droppable,
     /// One-ways whose calls have returned.
     #[cfg(feature = "asynchronous")]
     Batch,
@@ -97,7 +97,7 @@ impl UnsentMessage {
         let Some(end) = end else { return false };
         self.octets.truncate(end);
         self.octets.extend_from_slice(&cancel.to_vec());
-        (self.kind, self.boundaries) = (UnsentKind::Hint, Vec::new());
+        (self.kind, self.boundaries) = (UnsentKind::Droppable, Vec::new());
         true
     }
 
@@ -106,7 +106,7 @@ impl UnsentMessage {
     }
 
     /// Whether a call waits for its outcome.
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn has_receiver(&self) -> bool {
         matches!(self.kind, UnsentKind::TwoWay | UnsentKind::OneWay)
     }
 }
