@@ -96,7 +96,7 @@ impl Destination {
         let version = profile.version.min(settings.version);
         let wire = text.on(Wire { limits: settings.limits, ..Wire::new(settings.order, version) });
         let is_ours = is_ours(profile)?;
-        let keeps_timed = settings.begin_timed.is_some()
+        let caches_timed = settings.begin_timed.is_some()
             && settings.caches_requests
             && is_ours
             && version >= GiopVersion::V1_2
@@ -114,7 +114,7 @@ impl Destination {
             },
             target: target.map(Box::new),
             cache: settings.caches_requests.then(RequestCache::default),
-            timed_cache: keeps_timed.then(RequestCache::default),
+            timed_cache: caches_timed.then(RequestCache::default),
             deadlines: settings.deadlines,
             begin_timed: settings.begin_timed,
             #[cfg(feature = "server")]
@@ -214,8 +214,8 @@ impl Destination {
         if let Some(header) = cache.and_then(|cache| cache.header(&self.template, operation, always)) {
             return header.begin_with_tail(out, request_id, response, &remaining_end(deadline, is_awaited));
         }
-        let said = written_contexts(deadline, is_awaited, says_remaining, says_absolute);
-        self.template.begin(out, request_id, response, operation, &[contexts, &said].concat())
+        let timed_contexts = written_contexts(deadline, is_awaited, says_remaining, says_absolute);
+        self.template.begin(out, request_id, response, operation, &[contexts, &timed_contexts].concat())
     }
 
     #[cfg(feature = "server")]
@@ -237,17 +237,17 @@ impl Destination {
     /// Returns a connection that the peer has opened, and over which it accepts requests.
     #[cfg(feature = "server")]
     #[inline]
-    pub(crate) fn adopted(&self, both_ways: &Bidirectional) -> Option<Arc<ClientConnection>> {
-        if both_ways.is_on() { self.find_adopted(both_ways) } else { None }
+    pub(crate) fn adopted(&self, bidirectional: &Bidirectional) -> Option<Arc<ClientConnection>> {
+        if bidirectional.is_on() { self.find_adopted(bidirectional) } else { None }
     }
 
     #[cfg(feature = "server")]
     #[cold]
-    fn find_adopted(&self, both_ways: &Bidirectional) -> Option<Arc<ClientConnection>> {
+    fn find_adopted(&self, bidirectional: &Bidirectional) -> Option<Arc<ClientConnection>> {
         if self.template.wire().version < GiopVersion::V1_2 {
             return None;
         }
-        both_ways.find(self.peer.address(), self.text.context().first())
+        bidirectional.find(self.peer.address(), self.text.context().first())
     }
 
     /// The exception for arguments that cannot be written.

@@ -5,7 +5,7 @@ use spandrel_transport::Deadline;
 
 use crate::{
     ObjectRef, Orb,
-    client::{Buffering, CallFailure, all},
+    client::{Buffering, CallFailure, first_failure},
     policies::{BufferingConstraintPolicy, SyncScopePolicy},
 };
 
@@ -22,7 +22,7 @@ impl ObjectRef {
         let deadline = self.call_policies().deadline;
         let destinations = self.destinations()?;
         let flushed = destinations.iter().map(|destination| destination.peer.flush(deadline.as_ref()));
-        all(flushed).map_err(exception)
+        first_failure(flushed).map_err(exception)
     }
 
     /// The buffering of a one-way that is sent now; `None` if its caller waits until it is written.

@@ -90,7 +90,7 @@ pub(crate) struct ClientConnection {
     sent: AtomicU8,
     /// Its role in bidirectional use.
     #[cfg(feature = "server")]
-    both_ways: BidirectionalUse,
+    bidirectional_use: BidirectionalUse,
     /// Its slot among the open connections, if it is counted.
     _slot: Option<ConnectionSlot>,
 }
@@ -133,7 +133,7 @@ impl ClientConnection {
             async_writes: AsyncWrites::default(),
             sent: AtomicU8::new(0),
             #[cfg(feature = "server")]
-            both_ways: BidirectionalUse::default(),
+            bidirectional_use: BidirectionalUse::default(),
             _slot: None,
         }
     }
@@ -315,7 +315,7 @@ impl ClientConnection {
                 Err(ReadError::TimedOut) => return Err(self.reply_timed_out()),
                 Err(error) => return Err(self.close(self.read_failed(error))),
             };
-            match self.sort(message) {
+            match self.parse_message(message) {
                 Ok(Some(reply)) if reply.request_id == request_id => return Ok(reply),
                 Ok(Some(reply)) => self.deliver(reply),
                 Ok(None) => {}
@@ -328,7 +328,7 @@ impl ClientConnection {
     /// dispatched.
     // See `Reply::parse`.
     #[inline(always)]
-    fn sort(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
+    fn parse_message(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
         match message.header.message_type {
             MessageType::Reply | MessageType::LocateReply => {
                 let version = message.header.version;

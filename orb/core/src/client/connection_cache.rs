@@ -116,12 +116,12 @@ pub(crate) struct ConnectionCache {
     /// The counter that orders the opening and the uses of connections.
     clock: AtomicU64,
     /// Whether connections that are given back are to be reported here.
-    is_watched: AtomicBool,
+    tracks_releases: AtomicBool,
     /// The calls that wait for a free connection.
     waiting: AtomicUsize,
     /// The number of connections that became free while calls waited.
-    freed: Mutex<u64>,
-    receiver: Condition,
+    releases: Mutex<u64>,
+    slot_released: Condition,
     members: Mutex<Members>,
 }
 
@@ -130,7 +130,7 @@ struct Members {
     all: Vec<Weak<dyn CachedConnections>>,
     last_sweep: Option<Instant>,
     /// Whether the maintenance thread sweeps.
-    is_kept: bool,
+    is_scheduled: bool,
 }
 
 /// The right to have one connection open.
@@ -142,11 +142,11 @@ pub(crate) struct ConnectionSlot(Arc<ConnectionCache>);
 pub(crate) struct PurgingMarks {
     opened: u64,
     /// The time of its last use, once half of all connections are open.
-    used: u64,
+    last_use: u64,
     uses: u64,
     /// The number of uses at the last sweep, and the number of sweeps since it last changed.
-    seen: u64,
-    looks: u32,
+    uses_at_sweep: u64,
+    sweeps: u32,
 }
 
 impl PurgingMarks {
@@ -156,13 +156,13 @@ impl PurgingMarks {
     }
 
     pub(super) fn set_last_use(&mut self, at: u64) {
-        self.used = at;
+        self.last_use = at;
     }
 
     /// The connection's rank: the lowest is closed first.
     pub(super) fn rank(&self, purging: Purging) -> u64 {
         match purging {
-            Purging::LeastRecentlyUsed | Purging::Null => self.used,
+            Purging::LeastRecentlyUsed | Purging::Null => self.last_use,
             Purging::LeastFrequentlyUsed => self.uses,
             Purging::Fifo => self.opened,
         }
@@ -170,12 +170,12 @@ impl PurgingMarks {
 
     /// Examines an unused connection; returns true if it has been idle for the whole time.
     pub(super) fn is_unused_since_sweeps(&mut self) -> bool {
-        if self.seen != self.uses {
-            (self.seen, self.looks) = (self.uses, 0);
+        if self.uses_at_sweep != self.uses {
+            (self.uses_at_sweep, self.sweeps) = (self.uses, 0);
             return false;
         }
-        self.looks += 1;
-        self.looks >= IDLE_SWEEPS
+        self.sweeps += 1;
+        self.sweeps >= IDLE_SWEEPS
     }
 }
 
@@ -187,10 +187,10 @@ impl ConnectionCache {
             maintenance_thread: Arc::default(),
             open: AtomicUsize::new(0),
             clock: AtomicU64::new(1),
-            is_watched: AtomicBool::new(is_exclusive),
+            tracks_releases: AtomicBool::new(is_exclusive),
             waiting: AtomicUsize::new(0),
-            freed: Mutex::default(),
-            receiver: Condition::new(),
+            releases: Mutex::default(),
+            slot_released: Condition::new(),
             members: Mutex::default(),
         })
     }
@@ -206,8 +206,8 @@ impl ConnectionCache {
 
     /// Whether connections that are given back have to be reported.
     #[inline]
-    pub(crate) fn is_watched(&self) -> bool {
-        self.is_watched.load(Ordering::Relaxed)
+    pub(crate) fn tracks_releases(&self) -> bool {
+        self.tracks_releases.load(Ordering::Relaxed)
     }
 
     /// Whether as many connections are open as the limit allows.
@@ -223,7 +223,7 @@ impl ConnectionCache {
     /// The history of a connection that is opened now.
     pub(super) fn marks(&self) -> PurgingMarks {
         let now = self.tick();
-        PurgingMarks { opened: now, used: now, ..PurgingMarks::default() }
+        PurgingMarks { opened: now, last_use: now, ..PurgingMarks::default() }
     }
 
     /// Adds a member.
@@ -247,10 +247,10 @@ impl ConnectionCache {
             None => {
                 self.waiting.fetch_add(1, Ordering::SeqCst);
                 // Each later return of a connection sees this, through the lock of its pool.
-                self.is_watched.store(true, Ordering::Relaxed);
-                let taken = self.wait(member, timeout.map(Deadline::after));
+                self.tracks_releases.store(true, Ordering::Relaxed);
+                let slot = self.wait(member, timeout.map(Deadline::after));
                 self.waiting.fetch_sub(1, Ordering::SeqCst);
-                taken.map_err(|loss| CallFailure::of(loss, self.limit_reached()))?
+                slot.map_err(|loss| CallFailure::of(loss, self.limit_reached()))?
             }
         };
         self.schedule_idle_sweep();
@@ -263,19 +263,19 @@ impl ConnectionCache {
         deadline: Option<Deadline>,
     ) -> Result<ConnectionSlot, RequestLoss> {
         loop {
-            let seen = *self.freed.lock();
+            let before = *self.releases.lock();
             if let Some(slot) = self.try_reserve_or_purge() {
                 return Ok(slot);
             }
             if member.can_share() {
                 return Err(RequestLoss::Superseded);
             }
-            let mut freed = self.freed.lock();
-            while *freed == seen {
+            let mut releases = self.releases.lock();
+            while *releases == before {
                 match deadline.as_ref().map(Deadline::remaining) {
-                    None => self.receiver.wait(&mut freed),
+                    None => self.slot_released.wait(&mut releases),
                     Some(Duration::ZERO) => return Err(RequestLoss::Other),
-                    Some(remaining) => drop(self.receiver.wait_for(&mut freed, remaining)),
+                    Some(remaining) => drop(self.slot_released.wait_for(&mut releases, remaining)),
                 }
             }
         }
@@ -283,7 +283,7 @@ impl ConnectionCache {
 
     fn try_reserve_or_purge(self: &Arc<Self>) -> Option<ConnectionSlot> {
         loop {
-            if let Some(slot) = self.take() {
+            if let Some(slot) = self.try_reserve() {
                 return Some(slot);
             }
             if !self.purge() {
@@ -292,12 +292,12 @@ impl ConnectionCache {
         }
     }
 
-    fn take(self: &Arc<Self>) -> Option<ConnectionSlot> {
+    fn try_reserve(self: &Arc<Self>) -> Option<ConnectionSlot> {
         let (relaxed, limit) = (Ordering::Relaxed, self.settings.limit);
         let before = self.open.fetch_update(relaxed, relaxed, |open| (open < limit).then_some(open + 1)).ok()?;
         if before + 1 >= limit.div_ceil(2) {
             // Never reset: the reset might overtake another thread that has just opened one.
-            self.is_watched.store(true, Ordering::Relaxed);
+            self.tracks_releases.store(true, Ordering::Relaxed);
         }
         Some(ConnectionSlot(Arc::clone(self)))
     }
@@ -324,10 +324,10 @@ impl ConnectionCache {
     }
 
     /// Wakes the waiting calls, after a connection has become unused or was closed.
-    pub(super) fn tell(&self) {
+    pub(super) fn notify_release(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
-            *self.freed.lock() += 1;
-            self.receiver.notify_all();
+            *self.releases.lock() += 1;
+            self.slot_released.notify_all();
         }
     }
 
@@ -348,9 +348,9 @@ impl ConnectionCache {
         let Some(period) = self.period() else { return };
         let mut members = self.members.lock();
         if let Some(schedule) = self.settings.schedule {
-            if !members.is_kept {
+            if !members.is_scheduled {
                 let cache = Arc::downgrade(self) as Weak<dyn Maintained>;
-                members.is_kept = schedule(&self.maintenance_thread, cache, period);
+                members.is_scheduled = schedule(&self.maintenance_thread, cache, period);
             }
             return;
         }
@@ -375,14 +375,14 @@ impl Maintained for ConnectionCache {
     fn maintain(&self, _now: Instant) -> Option<Duration> {
         self.sweep();
         let mut members = self.members.lock();
-        members.is_kept = self.open.load(Ordering::Relaxed) > 0;
-        if members.is_kept { self.period() } else { None }
+        members.is_scheduled = self.open.load(Ordering::Relaxed) > 0;
+        if members.is_scheduled { self.period() } else { None }
     }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
-        self.0.tell();
+        self.0.notify_release();
     }
 }

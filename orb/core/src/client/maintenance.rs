@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread, time::Instant};
 
-/// [`MaintenanceThread::expect`], for settings that may leave the thread out.
+/// [`MaintenanceThread::schedule`], for settings that may leave the thread out.
 pub(crate) type Schedule = fn(&Arc<MaintenanceThread>, Weak<dyn Maintained>, Duration) -> bool;
 
 /// An object that the thread visits.
@@ -18,12 +18,12 @@ pub(crate) trait Maintained: Send + Sync {
 /// The thread and its schedule.
 #[derive(Debug, Default)]
 pub(crate) struct MaintenanceThread {
-    rounds: Mutex<Rounds>,
+    schedule: Mutex<VisitSchedule>,
     changed: Condition,
 }
 
 #[derive(Debug, Default)]
-struct Rounds {
+struct VisitSchedule {
     visits: Vec<MaintenanceVisit>,
     is_running: bool,
     is_closed: bool,
@@ -33,20 +33,20 @@ struct Rounds {
 #[derive(Debug)]
 struct MaintenanceVisit {
     at: Instant,
-    whom: Weak<dyn Maintained>,
+    target: Weak<dyn Maintained>,
 }
 
 impl MaintenanceThread {
     /// Schedules a visit after this time; returns false if the thread cannot run.
-    pub(crate) fn expect(self: &Arc<Self>, whom: Weak<dyn Maintained>, after: Duration) -> bool {
+    pub(crate) fn schedule(self: &Arc<Self>, target: Weak<dyn Maintained>, after: Duration) -> bool {
         let Some(at) = Instant::now().checked_add(after) else { return true };
-        let mut rounds = self.rounds.lock();
-        if rounds.is_closed || !self.is_running(&mut rounds) {
+        let mut schedule = self.schedule.lock();
+        if schedule.is_closed || !self.ensure_running(&mut schedule) {
             return false;
         }
-        let is_next = rounds.visits.iter().all(|visit| visit.at > at);
-        rounds.visits.push(MaintenanceVisit { at, whom });
-        drop(rounds);
+        let is_next = schedule.visits.iter().all(|visit| visit.at > at);
+        schedule.visits.push(MaintenanceVisit { at, target });
+        drop(schedule);
         if is_next {
             self.changed.notify_one();
         }
@@ -54,43 +54,43 @@ impl MaintenanceThread {
     }
 
     /// Starts the thread, unless it runs.
-    fn is_running(self: &Arc<Self>, rounds: &mut Rounds) -> bool {
-        if !rounds.is_running {
+    fn ensure_running(self: &Arc<Self>, schedule: &mut VisitSchedule) -> bool {
+        if !schedule.is_running {
             let maintenance_thread = Arc::clone(self);
             let started = thread::Builder::new().name("spandrel-keeper".into()).spawn(move || maintenance_thread.run());
             match started {
-                Ok(_) => rounds.is_running = true,
+                Ok(_) => schedule.is_running = true,
                 Err(error) => tracing::error!(%error, "the thread that maintains connections could not be started"),
             }
         }
-        rounds.is_running
+        schedule.is_running
     }
 
     fn run(&self) {
-        let mut rounds = self.rounds.lock();
-        while !rounds.is_closed {
+        let mut schedule = self.schedule.lock();
+        while !schedule.is_closed {
             let now = Instant::now();
-            let due: Vec<MaintenanceVisit> = rounds.visits.extract_if(.., |visit| visit.at <= now).collect();
+            let due: Vec<MaintenanceVisit> = schedule.visits.extract_if(.., |visit| visit.at <= now).collect();
             if !due.is_empty() {
-                drop(rounds);
-                let again: Vec<MaintenanceVisit> = due.into_iter().filter_map(|visit| visit.visit(now)).collect();
-                rounds = self.rounds.lock();
-                rounds.visits.extend(again);
+                drop(schedule);
+                let next_visits: Vec<MaintenanceVisit> = due.into_iter().filter_map(|visit| visit.visit(now)).collect();
+                schedule = self.schedule.lock();
+                schedule.visits.extend(next_visits);
                 continue;
             }
-            match rounds.visits.iter().map(|visit| visit.at).min() {
-                None => self.changed.wait(&mut rounds),
-                Some(next) => drop(self.changed.wait_for(&mut rounds, next.saturating_duration_since(now))),
+            match schedule.visits.iter().map(|visit| visit.at).min() {
+                None => self.changed.wait(&mut schedule),
+                Some(next) => drop(self.changed.wait_for(&mut schedule, next.saturating_duration_since(now))),
             }
         }
     }
 
     /// Ends the thread; its last visit may still run.
     pub(crate) fn close(&self) {
-        let mut rounds = self.rounds.lock();
-        rounds.is_closed = true;
-        rounds.visits.clear();
-        drop(rounds);
+        let mut schedule = self.schedule.lock();
+        schedule.is_closed = true;
+        schedule.visits.clear();
+        drop(schedule);
         self.changed.notify_one();
     }
 }
@@ -98,8 +98,8 @@ impl MaintenanceThread {
 impl MaintenanceVisit {
     /// Makes the visit; returns the next one, if there is one.
     fn visit(self, now: Instant) -> Option<Self> {
-        let visited = self.whom.upgrade()?;
-        let at = visited.maintain(now).and_then(|delay| now.checked_add(delay));
-        at.map(|at| Self { at, whom: self.whom })
+        let object = self.target.upgrade()?;
+        let at = object.maintain(now).and_then(|delay| now.checked_add(delay));
+        at.map(|at| Self { at, target: self.target })
     }
 }

@@ -46,7 +46,7 @@ pub(crate) use maintenance::{MaintenanceThread, Schedule};
 #[cfg(feature = "asynchronous")]
 pub(crate) use peer::LeaseResult;
 #[cfg(feature = "asynchronous")]
-pub(crate) use peer::batches::all;
+pub(crate) use peer::batches::first_failure;
 pub(crate) use peer::{
     Lease, Peer,
     purging::{CONNECTION_LIMITS, ConnectionLimits},

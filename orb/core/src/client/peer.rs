@@ -100,7 +100,7 @@ impl Peer {
     /// Leases an unused connection, or a new one, or, at the limit, the one with the fewest users.
     pub(crate) fn lease(&self, timeout: Option<Duration>) -> Result<Lease<&Self>, CallFailure> {
         // In most cases there is one; the rest is kept out of this function.
-        let idle = self.pool.lock().idle(is_free);
+        let idle = self.pool.lock().idle(may_wait_on);
         let lease = match idle {
             Some(connection) => Lease { peer: self, connection, fresh: false },
             None => self.lease_other(timeout)?,
@@ -121,7 +121,7 @@ impl Peer {
     /// # Errors
     /// REBIND if there is none.
     pub(crate) fn lease_open(&self) -> Result<Lease<&Self>, CallFailure> {
-        Ok(Lease { peer: self, connection: self.find_open(is_free)?, fresh: false })
+        Ok(Lease { peer: self, connection: self.find_open(may_wait_on)?, fresh: false })
     }
 
     fn find_open(&self, suits: impl Fn(&ClientConnection) -> bool) -> Result<Arc<ClientConnection>, CallFailure> {
@@ -161,7 +161,7 @@ impl Peer {
     ) {
         let mut pool = self.pool.lock();
         pool.opening -= 1;
-        if !opened.as_ref().is_err_and(is_ours) {
+        if !opened.as_ref().is_err_and(is_local_failure) {
             self.note_outcome(&mut pool, opened.is_ok());
         }
         let mut outcome = Ok(());
@@ -175,7 +175,7 @@ impl Peer {
                 pool.connections.push(Pooled { connection, users, marks });
             }
             // The deadline of this call is not that of others.
-            Err(failure) if is_limited && is_timeout(failure) || is_ours(failure) => {}
+            Err(failure) if is_limited && is_timeout(failure) || is_local_failure(failure) => {}
             Err(failure) => {
                 pool.refused = Some((pool.refusals() + 1, failure.clone()));
                 if pool.open() == 0 {
@@ -186,7 +186,7 @@ impl Peer {
         let parked = std::mem::take(&mut pool.parked);
         drop(pool);
         self.opened.notify_all();
-        self.cache.tell();
+        self.cache.notify_release();
         first();
         for call in parked {
             call.opened(outcome.clone());
@@ -200,12 +200,12 @@ impl Peer {
         timeout: Option<Duration>,
         call: &Arc<dyn ReplyReceiver>,
     ) -> Result<LeaseResult, CallFailure> {
-        let leasing = self.lease_async_or(timeout.is_some(), call, move |peer| peer.connect(timeout))?;
+        let result = self.lease_async_or(timeout.is_some(), call, move |peer| peer.connect(timeout))?;
         #[cfg(feature = "asynchronous")]
-        if let LeaseResult::Leased(lease) = &leasing {
+        if let LeaseResult::Leased(lease) = &result {
             self.flush_other_connections(lease);
         }
-        Ok(leasing)
+        Ok(result)
     }
 
     /// [`lease_open`](Self::lease_open) for asynchronous calls.
@@ -261,9 +261,9 @@ impl Peer {
     #[cfg(feature = "asynchronous")]
     pub(crate) fn unpark(&self, call: &Arc<dyn ReplyReceiver>) {
         let mut pool = self.pool.lock();
-        let left: Vec<_> = pool.parked.extract_if(.., |parked| Arc::ptr_eq(parked, call)).collect();
+        let removed: Vec<_> = pool.parked.extract_if(.., |parked| Arc::ptr_eq(parked, call)).collect();
         drop(pool);
-        drop(left);
+        drop(removed);
     }
 
     /// The limits of one connection's pending requests and unwritten octets.
@@ -276,8 +276,8 @@ impl Peer {
     /// their end is noticed.
     pub(crate) fn drop_idle(&self) {
         let mut pool = self.pool.lock();
-        let forgets = |pooled: &mut Pooled| pooled.users == 0 && !pooled.connection.accepts_callbacks();
-        let idle: Vec<_> = pool.connections.extract_if(.., forgets).collect();
+        let is_unused = |pooled: &mut Pooled| pooled.users == 0 && !pooled.connection.accepts_callbacks();
+        let idle: Vec<_> = pool.connections.extract_if(.., is_unused).collect();
         drop(pool);
         // Closed outside of the lock.
         drop(idle);
@@ -338,7 +338,7 @@ impl Peer {
 struct BidirectionalOnly;
 
 /// Whether the failure has a local reason.
-fn is_ours(failure: &CallFailure) -> bool {
+fn is_local_failure(failure: &CallFailure) -> bool {
     failure.exception.kind() == SystemExceptionKind::NoResources
 }
 
@@ -358,6 +358,6 @@ mod waiting_calls;
 pub(crate) use lease::Lease;
 #[cfg(feature = "asynchronous")]
 pub(crate) use lease::LeaseResult;
-use pool::{Pool, Pooled, is_free};
+use pool::{Pool, Pooled, may_wait_on};
 #[cfg(feature = "asynchronous")]
 use waiting_calls::LeaseChoice;

@@ -12,7 +12,7 @@ use spandrel_transport::Deadline;
 #[cfg(feature = "server")]
 use super::ClientConnection;
 #[cfg(feature = "asynchronous")]
-use super::{CallFailure, all};
+use super::{CallFailure, first_failure};
 use super::{ClientSettings, ConnectionCache, Peer};
 use crate::{
     statistics::Statistics,
@@ -76,7 +76,7 @@ impl PeerTable {
             return Arc::clone(&peers[at].1);
         }
         // Peers without a reference are removed here, so that the table is bounded by its use.
-        let forgotten: Vec<_> =
+        let removed: Vec<_> =
             peers.extract_if(.., |(_, peer)| Arc::strong_count(peer) == 1 && !peer.accepts_callbacks()).collect();
         let (protocol, settings, cache) = (Arc::clone(protocol), Arc::clone(&self.settings), Arc::clone(&self.cache));
         let peer = Arc::new(Peer::new(key.0.clone(), protocol, settings, cache, self.statistics.clone()));
@@ -84,7 +84,7 @@ impl PeerTable {
         peers.insert(at, (key, Arc::clone(&peer)));
         drop(peers);
         // Their connections end outside of the lock.
-        drop(forgotten);
+        drop(removed);
         if let Some(limits) = self.settings.limits {
             (limits.join)(&self.cache, &peer);
         }
@@ -105,14 +105,14 @@ impl PeerTable {
         peers.iter().for_each(|(_, peer)| peer.forget_connections());
     }
 
-    /// Sends CloseConnection to the peers that may send requests, and waits up to `patience` until they
+    /// Sends CloseConnection to the peers that may send requests, and waits up to `timeout` until they
     /// close.
     #[cfg(feature = "server")]
-    pub(crate) fn send_close(&self, patience: Duration) {
-        let mut receiver = self.connections();
-        receiver.retain(|connection| connection.send_close());
-        let deadline = Deadline::after(patience);
-        receiver.iter().for_each(|connection| connection.await_end(&deadline));
+    pub(crate) fn send_close(&self, timeout: Duration) {
+        let mut closing = self.connections();
+        closing.retain(|connection| connection.send_close());
+        let deadline = Deadline::after(timeout);
+        closing.iter().for_each(|connection| connection.await_end(&deadline));
     }
 
     /// Has the listen points sent again on all connections, because there are new ones.
@@ -138,6 +138,6 @@ impl PeerTable {
     /// Writes all buffered one-ways.
     pub(crate) fn flush(&self, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
         let peers: Vec<_> = self.peers.lock().iter().map(|(_, peer)| Arc::clone(peer)).collect();
-        all(peers.iter().map(|peer| peer.flush(deadline)))
+        first_failure(peers.iter().map(|peer| peer.flush(deadline)))
     }
 }

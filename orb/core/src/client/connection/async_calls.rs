@@ -182,7 +182,7 @@ impl ClientConnection {
 
     /// Writes a message that may be lost, now or when there is room. Returns false if too many are queued.
     #[cfg(feature = "server")]
-    pub(super) fn hint(&self, request_id: u32, message: &Encoder<'_>) -> bool {
+    pub(super) fn write_droppable(&self, request_id: u32, message: &Encoder<'_>) -> bool {
         self.async_writes.write_queue.lock().messages.len() < MAX_DROPPABLE
             && self.write_or_queue(request_id, message, UnsentKind::Droppable, usize::MAX, None).is_ok()
     }
@@ -378,8 +378,8 @@ impl ClientConnection {
             drop(removed);
             return false;
         }
-        let was = std::mem::replace(&mut pending.waiters[at].waiter, ReplyWaiter::Nobody);
-        if pending.waiters.iter().filter(|waiter| matches!(waiter.waiter, ReplyWaiter::Nobody)).count() > MAX_ABANDONED
+        let was = std::mem::replace(&mut pending.waiters[at].waiter, ReplyWaiter::Abandoned);
+        if pending.waiters.iter().filter(|waiter| matches!(waiter.waiter, ReplyWaiter::Abandoned)).count() > MAX_ABANDONED
         {
             self.retire();
         }

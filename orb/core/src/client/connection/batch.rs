@@ -167,7 +167,7 @@ impl ClientConnection {
         let Writer { rest, batching, .. } = &mut *writer;
         let begins = rest.is_some() && !std::mem::replace(&mut batching.is_scheduled, rest.is_some());
         drop(writer);
-        if begins && !maintenance_thread.expect(Arc::downgrade(self) as Weak<dyn Maintained>, buffering.timeout) {
+        if begins && !maintenance_thread.schedule(Arc::downgrade(self) as Weak<dyn Maintained>, buffering.timeout) {
             // No thread can write it later.
             self.flush(deadline)?;
         }

@@ -25,12 +25,12 @@ use super::{CallFailure, ClientConnection, Reply, ReplyWaiter, UnsentKind, Waite
 use crate::{client::ClientReactor, statistics::Statistics, task::Task};
 
 /// The id of the entry that stands for the peer. Requests of this side have even ids.
-const PEER: u32 = 1;
+const PEER_ENTRY: u32 = 1;
 /// The id of the entry of a thread that waits for the connection's end.
-const END: u32 = 3;
+const END_ENTRY: u32 = 3;
 
 /// The time for writing a message that only announces the end.
-const COURTESY: Duration = Duration::from_millis(200);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The receiver of requests that come over a connection that this side has opened.
 pub(crate) trait CallbackDispatcher: Send + Sync + std::fmt::Debug {
@@ -62,15 +62,15 @@ pub(crate) trait AdoptedReader: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// As those of [`ClientReactor::run`](crate::client::ClientReactor::run).
-    fn run_in_other_thread(&self, tell: Task) -> Result<(), SystemException>;
+    fn run_in_other_thread(&self, notify: Task) -> Result<(), SystemException>;
 }
 
 /// A connection's role in bidirectional use.
 #[derive(Debug, Default)]
-pub(super) struct BidirectionalUse(OnceLock<ReaderRole>);
+pub(super) struct BidirectionalUse(OnceLock<BidirectionalRole>);
 
 #[derive(Debug)]
-enum ReaderRole {
+enum BidirectionalRole {
     /// This side has opened the connection.
     Opener(Arc<dyn CallbackDispatcher>),
     /// The peer has opened the connection.
@@ -91,8 +91,8 @@ impl ClientConnection {
         statistics: Statistics,
     ) -> Self {
         let mut connection = Self::over(peer, transport, None, statistics);
-        connection.both_ways =
-            BidirectionalUse(ReaderRole::Adopted { adopted_reader, code_sets: OnceLock::new() }.into());
+        connection.bidirectional_use =
+            BidirectionalUse(BidirectionalRole::Adopted { adopted_reader, code_sets: OnceLock::new() }.into());
         connection.next_request_id = AtomicU32::new(1);
         // The server counts the connection.
         connection.is_end_counted = AtomicBool::new(true);
@@ -103,7 +103,7 @@ impl ClientConnection {
     /// Whether the peer may send requests. Such a connection is not idle because this side sends none.
     #[inline]
     pub(crate) fn is_bidirectional(&self) -> bool {
-        self.both_ways.0.get().is_some()
+        self.bidirectional_use.0.get().is_some()
     }
 
     /// Whether the peer may send further requests.
@@ -113,41 +113,41 @@ impl ClientConnection {
 
     /// Whether the peer has opened the connection.
     pub(crate) fn is_adopted(&self) -> bool {
-        matches!(self.both_ways.0.get(), Some(ReaderRole::Adopted { .. }))
+        matches!(self.bidirectional_use.0.get(), Some(BidirectionalRole::Adopted { .. }))
     }
 
     /// Whether requests with this code set context may be sent on an adopted connection. The first call
     /// decides.
     pub(crate) fn accepts_code_sets(&self, sent: Option<&ServiceContext>) -> bool {
-        match self.both_ways.0.get() {
-            Some(ReaderRole::Adopted { code_sets, .. }) => code_sets.get_or_init(|| sent.cloned()).as_ref() == sent,
+        match self.bidirectional_use.0.get() {
+            Some(BidirectionalRole::Adopted { code_sets, .. }) => code_sets.get_or_init(|| sent.cloned()).as_ref() == sent,
             _ => true,
         }
     }
 
-    fn called(&self) -> Option<&Arc<dyn CallbackDispatcher>> {
-        match self.both_ways.0.get()? {
-            ReaderRole::Opener(called) => Some(called),
-            ReaderRole::Adopted { .. } => None,
+    fn dispatcher(&self) -> Option<&Arc<dyn CallbackDispatcher>> {
+        match self.bidirectional_use.0.get()? {
+            BidirectionalRole::Opener(dispatcher) => Some(dispatcher),
+            BidirectionalRole::Adopted { .. } => None,
         }
     }
 
     fn adopted_reader(&self) -> Option<Arc<dyn AdoptedReader>> {
-        match self.both_ways.0.get()? {
-            ReaderRole::Opener(_) => None,
-            ReaderRole::Adopted { adopted_reader, .. } => adopted_reader.upgrade(),
+        match self.bidirectional_use.0.get()? {
+            BidirectionalRole::Opener(_) => None,
+            BidirectionalRole::Adopted { adopted_reader, .. } => adopted_reader.upgrade(),
         }
     }
 
     /// Accepts requests of the peer from now on. The caller ensures that the connection is
     /// [registered](Self::register_with).
-    pub(crate) fn accept_callbacks(&self, called: impl FnOnce() -> Arc<dyn CallbackDispatcher>) {
+    pub(crate) fn accept_callbacks(&self, dispatcher: impl FnOnce() -> Arc<dyn CallbackDispatcher>) {
         let mut pending = self.pending.lock();
         if pending.closed.is_some() || self.is_bidirectional() {
             return;
         }
-        self.both_ways.0.get_or_init(|| ReaderRole::Opener(called()));
-        pending.waiters.push(Waiter { request_id: PEER, reply: None, waiter: ReplyWaiter::Peer });
+        self.bidirectional_use.0.get_or_init(|| BidirectionalRole::Opener(dispatcher()));
+        pending.waiters.push(Waiter { request_id: PEER_ENTRY, reply: None, waiter: ReplyWaiter::Peer });
         if pending.reader.is_some() {
             self.want_input();
         }
@@ -161,9 +161,9 @@ impl ClientConnection {
             message.header.message_type,
             MessageType::Request | MessageType::LocateRequest | MessageType::CancelRequest
         );
-        match self.called() {
-            Some(called) if is_call => {
-                called.take(message);
+        match self.dispatcher() {
+            Some(dispatcher) if is_call => {
+                dispatcher.take(message);
                 None
             }
             _ => Some(message),
@@ -172,21 +172,21 @@ impl ClientConnection {
 
     /// Ends the dispatcher of a connection that has ended.
     pub(super) fn end_callbacks(&self) {
-        if let Some(called) = self.called() {
-            called.end();
+        if let Some(dispatcher) = self.dispatcher() {
+            dispatcher.end();
         }
     }
 
     /// Sends CloseConnection, if that leaves no request of either side in doubt. Nothing more is written
     /// then.
     pub(crate) fn send_close(&self) -> bool {
-        let is_idle = self.pending.lock().waiters.len() == 1 && self.called().is_some_and(|called| called.is_idle());
+        let is_idle = self.pending.lock().waiters.len() == 1 && self.dispatcher().is_some_and(|dispatcher| dispatcher.is_idle());
         if is_idle {
             // Closed because the ORB ends, like the other connections at shutdown, which are not counted either.
             self.is_end_counted.store(true, Ordering::Relaxed);
             self.retire();
             let close_connection = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, MessageType::CloseConnection);
-            self.send_last(&close_connection, COURTESY);
+            self.send_last(&close_connection, CLOSE_TIMEOUT);
             self.transport.close_writer();
         }
         is_idle
@@ -195,28 +195,28 @@ impl ClientConnection {
     /// Waits until the peer has closed its side, too, so that input from it does not destroy the last message
     /// to it.
     pub(crate) fn await_end(&self, deadline: &Deadline) {
-        self.pending.lock().waiters.push(Waiter { request_id: END, reply: None, waiter: ReplyWaiter::Thread(None) });
+        self.pending.lock().waiters.push(Waiter { request_id: END_ENTRY, reply: None, waiter: ReplyWaiter::Thread(None) });
         // There is no reply to this: the connection ends, or the time is up.
-        let _ = self.await_reply(END, Some(deadline));
+        let _ = self.await_reply(END_ENTRY, Some(deadline));
     }
 
     /// Sends a message without a body, if that is possible without waiting.
     pub(crate) fn send_control(&self, message_type: MessageType) {
         let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2));
         bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, message_type).into_iter().for_each(|octet| out.u8(octet));
-        self.hint(PEER, &out);
+        self.write_droppable(PEER_ENTRY, &out);
     }
 
     /// Writes a message that may be lost, now or when there is room. Returns false if too many are queued.
     pub(crate) fn send_control_later(&self, message: &Encoder<'_>) -> bool {
-        self.hint(PEER, message)
+        self.write_droppable(PEER_ENTRY, message)
     }
 
     /// Writes a reply, or leaves the rest to a reactor. `charge`: the memory that the rest is counted
     /// against.
     pub(crate) fn answer(&self, answer: &Encoder<'_>, charge: Charge) {
         // If this fails, the connection ends.
-        let _ = self.write_or_queue(PEER, answer, UnsentKind::Droppable, usize::MAX, Some(charge));
+        let _ = self.write_or_queue(PEER_ENTRY, answer, UnsentKind::Droppable, usize::MAX, Some(charge));
     }
 
     /// Whether octets wait to be written.
@@ -262,16 +262,16 @@ impl ClientConnection {
 
     /// Runs a notification elsewhere: it may call this peer again, and wait for a reply that this thread
     /// would have to read.
-    fn notify_in_other_thread(&self, tell: impl FnOnce() + Send + 'static) {
-        let Some(adopted_reader) = self.adopted_reader() else { return tell() };
-        let mut tell = Some(tell);
-        let receiver = adopted_reader.run_in_other_thread(Box::pin(std::future::poll_fn(move |_| {
-            if let Some(tell) = tell.take() {
-                tell();
+    fn notify_in_other_thread(&self, notify: impl FnOnce() + Send + 'static) {
+        let Some(adopted_reader) = self.adopted_reader() else { return notify() };
+        let mut notify = Some(notify);
+        let outcome = adopted_reader.run_in_other_thread(Box::pin(std::future::poll_fn(move |_| {
+            if let Some(notify) = notify.take() {
+                notify();
             }
             Poll::Ready(())
         })));
-        if let Err(exception) = receiver {
+        if let Err(exception) = outcome {
             tracing::error!(%exception, "no thread could be started to notify a call of its reply");
         }
     }
@@ -286,14 +286,14 @@ impl ClientConnection {
         self.close(failure);
     }
 
-    /// Writes a last message, if that is possible within `courtesy`.
-    pub(crate) fn send_last(&self, octets: &[u8], courtesy: Duration) {
-        let Some(mut writer) = self.writer.try_lock_for(courtesy) else { return };
+    /// Writes a last message, if that is possible within `limit`.
+    pub(crate) fn send_last(&self, octets: &[u8], limit: Duration) {
+        let Some(mut writer) = self.writer.try_lock_for(limit) else { return };
         let Writer { timeout, is_broken, rest, .. } = &mut *writer;
-        if *is_broken || self.transport.set_send_timeout(Some(courtesy)).is_err() {
+        if *is_broken || self.transport.set_send_timeout(Some(limit)).is_err() {
             return;
         }
-        *timeout = Some(courtesy);
+        *timeout = Some(limit);
         let before = rest.as_mut().map_or(Ok(()), |rest| self.finish_rest(rest, &mut || Ok(())));
         *is_broken = before.and_then(|()| send_octets(&*self.transport, octets)).is_err();
     }

@@ -47,7 +47,7 @@ impl ClientConnection {
 
     /// Closes a connection without users in an orderly way: the peer is sent CloseConnection (CORBA 3.3 Part
     /// 2, 9.4.7).
-    pub(crate) fn part(&self) {
+    pub(crate) fn close_orderly(&self) {
         #[cfg(feature = "asynchronous")]
         self.flush_before_close();
         let Some(writer) = self.writer.try_lock() else { return };
@@ -199,9 +199,9 @@ impl ClientConnection {
 
 /// Whether the request was written whole, and its caller stopped waiting for the reply.
 fn is_abandoned(exception: &SystemException) -> bool {
-    let is_unwanted =
+    let is_cancelled =
         exception.kind() == SystemExceptionKind::Transient && exception.minor() == minor::REQUEST_CANCELLED;
-    (exception.kind() == SystemExceptionKind::Timeout || is_unwanted)
+    (exception.kind() == SystemExceptionKind::Timeout || is_cancelled)
         && exception.completed() == CompletionStatus::Maybe
 }
 

@@ -42,7 +42,7 @@ pub(super) enum ReplyWaiter {
     },
     /// An abandoned call: the reply is dropped when it comes. Until then a thread has to read.
     #[cfg(feature = "asynchronous")]
-    Nobody,
+    Abandoned,
     /// The peer, which may send requests at any time. The entry gets no reply, and keeps a thread reading.
     #[cfg(feature = "server")]
     Peer,
@@ -152,7 +152,7 @@ impl Waiter {
             #[cfg(feature = "asynchronous")]
             ReplyWaiter::Task { receiver, .. } => Some(receiver),
             #[cfg(feature = "asynchronous")]
-            ReplyWaiter::Nobody => None,
+            ReplyWaiter::Abandoned => None,
             #[cfg(feature = "server")]
             ReplyWaiter::Peer => None,
         }

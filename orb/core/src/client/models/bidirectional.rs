@@ -37,8 +37,8 @@ impl AdoptedReader for FakeAdoptedReader {
 
     fn written(&self) {}
 
-    fn run_in_other_thread(&self, tell: crate::Task) -> Result<(), SystemException> {
-        self.orb.client_reactor().run(tell)
+    fn run_in_other_thread(&self, notify: crate::Task) -> Result<(), SystemException> {
+        self.orb.client_reactor().run(notify)
     }
 }
 

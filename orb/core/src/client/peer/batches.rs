@@ -8,7 +8,7 @@ use spandrel_sync::{
 };
 use spandrel_transport::Deadline;
 
-use super::{CallFailure, ClientConnection, Lease, Peer, Pool, is_free};
+use super::{CallFailure, ClientConnection, Lease, Peer, Pool, may_wait_on};
 use crate::client::ConnectionSharing;
 use crate::client::MaintenanceThread;
 
@@ -43,7 +43,7 @@ impl Peer {
             return Ok(());
         }
         let connections = self.pool.lock().other_connections(None);
-        all(connections.iter().map(|connection| connection.flush(deadline)))
+        first_failure(connections.iter().map(|connection| connection.flush(deadline)))
     }
 
     /// Writes what is buffered on other connections, before the caller writes to this one: it was sent
@@ -64,7 +64,7 @@ impl Peer {
 
 impl Pool {
     fn first(&mut self) -> Option<Arc<ClientConnection>> {
-        let suits = |connection: &ClientConnection| !connection.is_retired() && is_free(connection);
+        let suits = |connection: &ClientConnection| !connection.is_retired() && may_wait_on(connection);
         let pooled = self.connections.iter_mut().find(|pooled| suits(&pooled.connection))?;
         pooled.users += 1;
         Some(Arc::clone(&pooled.connection))
@@ -78,6 +78,6 @@ impl Pool {
 }
 
 /// Evaluates all results; returns the first failure.
-pub(crate) fn all(flushed: impl Iterator<Item = Result<(), CallFailure>>) -> Result<(), CallFailure> {
+pub(crate) fn first_failure(flushed: impl Iterator<Item = Result<(), CallFailure>>) -> Result<(), CallFailure> {
     flushed.filter_map(Result::err).reduce(|first, _| first).map_or(Ok(()), Err)
 }

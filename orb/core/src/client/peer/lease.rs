@@ -43,7 +43,7 @@ impl<P: Deref<Target = Peer>> Deref for Lease<P> {
 impl<P: Deref<Target = Peer>> Drop for Lease<P> {
     fn drop(&mut self) {
         self.peer.pool.lock().release(&self.connection);
-        if self.peer.cache.is_watched()
+        if self.peer.cache.tracks_releases()
             && let Some(limits) = self.peer.settings.limits
         {
             (limits.record_release)(&self.peer, &self.connection);

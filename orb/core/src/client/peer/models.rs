@@ -71,7 +71,7 @@ fn open(peer: &Peer, may_fail: bool) -> Result<ClientConnection, CallFailure> {
 /// An asynchronous call that waits for a connection.
 #[derive(Debug, Default)]
 struct Parked {
-    receiver: Mutex<Option<Result<(), CallFailure>>>,
+    outcome: Mutex<Option<Result<(), CallFailure>>>,
     changed: Condition,
 }
 
@@ -81,7 +81,7 @@ impl ReplyReceiver for Parked {
     }
 
     fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
-        let before = self.receiver.lock().replace(outcome);
+        let before = self.outcome.lock().replace(outcome);
         assert!(before.is_none(), "the receiver is notified once per wait");
         self.changed.notify_one();
     }
@@ -101,9 +101,9 @@ fn lease_async(peer: &Arc<Peer>, is_limited: bool) -> Option<Lease<Arc<Peer>>> {
                 return None;
             }
             Ok(LeaseResult::Parked) => {
-                let mut receiver = parked.receiver.lock();
-                parked.changed.wait_while(&mut receiver, |receiver| receiver.is_none());
-                receiver.take()?.ok()?;
+                let mut outcome = parked.outcome.lock();
+                parked.changed.wait_while(&mut outcome, |outcome| outcome.is_none());
+                outcome.take()?.ok()?;
             }
             Err(_) => return None,
         }

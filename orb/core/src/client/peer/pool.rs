@@ -30,7 +30,7 @@ pub(super) struct Pooled {
 
 /// Whether the calling thread may wait for a reply there: not if it reads the connection itself, since it
 /// would wait for itself.
-pub(super) fn is_free(connection: &ClientConnection) -> bool {
+pub(super) fn may_wait_on(connection: &ClientConnection) -> bool {
     !connection.is_notifying_thread()
 }
 
@@ -56,7 +56,7 @@ impl Pool {
 
     /// Whether the calling thread may share one of them.
     pub(super) fn has_shareable(&self) -> bool {
-        self.connections.iter().any(|pooled| !pooled.connection.is_retired() && is_free(&pooled.connection))
+        self.connections.iter().any(|pooled| !pooled.connection.is_retired() && may_wait_on(&pooled.connection))
     }
 
     pub(super) fn refusals(&self) -> u64 {

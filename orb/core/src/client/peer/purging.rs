@@ -52,8 +52,8 @@ impl CachedConnections for Peer {
 
     fn evict(&self, purging: Purging, rank: u64) -> bool {
         let mut pool = self.pool.lock();
-        let goes = |pooled: &Pooled| pooled.is_idle() && pooled.marks.rank(purging) == rank;
-        let Some(at) = pool.connections.iter().position(goes) else { return false };
+        let is_candidate = |pooled: &Pooled| pooled.is_idle() && pooled.marks.rank(purging) == rank;
+        let Some(at) = pool.connections.iter().position(is_candidate) else { return false };
         let connection = pool.connections.remove(at).connection;
         drop(pool);
         connection.count_end(Event::ClientClosedForLimit);
@@ -82,7 +82,7 @@ impl Peer {
     /// Closes an unused connection that has left the pool. Called without any lock held.
     fn close_idle(&self, connection: Arc<ClientConnection>) {
         if !self.is_old.load(Ordering::Relaxed) {
-            connection.part();
+            connection.close_orderly();
         }
         drop(connection);
     }
@@ -103,6 +103,6 @@ impl Peer {
             self.opened.notify_all();
             parked.into_iter().for_each(|call| call.freed());
         }
-        self.cache.tell();
+        self.cache.notify_release();
     }
 }

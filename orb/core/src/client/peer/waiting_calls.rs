@@ -6,7 +6,7 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, MutexGuard};
 
-use super::{CallFailure, ClientConnection, Deadline, Peer, Pool, is_free};
+use super::{CallFailure, ClientConnection, Deadline, Peer, Pool, may_wait_on};
 use crate::client::ConnectionSharing;
 
 /// The choice for a call.
@@ -73,7 +73,7 @@ impl Peer {
         let mut pool = self.pool.lock();
         loop {
             let choice;
-            (pool, choice) = self.choose(pool, is_free);
+            (pool, choice) = self.choose(pool, may_wait_on);
             if let LeaseChoice::Take(connection) = choice {
                 return Ok(Some(connection));
             }

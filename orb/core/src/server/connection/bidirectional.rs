@@ -104,7 +104,7 @@ impl AdoptedReader for ServerConnection {
         self.after_deferred();
     }
 
-    fn run_in_other_thread(&self, tell: Task) -> Result<(), SystemException> {
-        self.orb.client_reactor().run(tell)
+    fn run_in_other_thread(&self, notify: Task) -> Result<(), SystemException> {
+        self.orb.client_reactor().run(notify)
     }
 }

@@ -115,7 +115,7 @@ impl ClientConnection {
         loop {
             match reader.next_ready(&*self.transport) {
                 Ok(Some(message)) => {
-                    if let Some(reply) = self.sort(message)? {
+                    if let Some(reply) = self.parse_message(message)? {
                         self.deliver(reply);
                     }
                 }
