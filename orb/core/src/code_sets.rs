@@ -112,7 +112,7 @@ impl Agreement {
 }
 
 /// Parses code sets from the command line: names or numbers with commas between, `all`, or `none`.
-pub(crate) fn listed<S: std::str::FromStr>(text: &str, all: impl Iterator<Item = S>) -> Result<Vec<S>, S::Err> {
+pub(crate) fn parse_list<S: std::str::FromStr>(text: &str, all: impl Iterator<Item = S>) -> Result<Vec<S>, S::Err> {
     match text {
         "all" => Ok(all.collect()),
         "none" => Ok(Vec::new()),

@@ -33,9 +33,9 @@ type SkeletonCell<T> = Option<Arc<dyn Facet<T>>>;
 /// # Errors
 /// The skeleton, if the cell is for another trait.
 #[inline]
-pub fn offer<T: ?Sized + 'static, S: Facet<T> + 'static>(skeleton: Arc<S>, place: &mut dyn Any) -> Result<(), Arc<S>> {
-    let Some(place) = place.downcast_mut::<SkeletonCell<T>>() else { return Err(skeleton) };
-    *place = Some(skeleton);
+pub fn offer<T: ?Sized + 'static, S: Facet<T> + 'static>(skeleton: Arc<S>, cell: &mut dyn Any) -> Result<(), Arc<S>> {
+    let Some(cell) = cell.downcast_mut::<SkeletonCell<T>>() else { return Err(skeleton) };
+    *cell = Some(skeleton);
     Ok(())
 }
 
@@ -50,9 +50,9 @@ pub fn direct<T: ?Sized + 'static, R, E: From<SystemException>>(
     let destination = object.direct_destination()?;
     let (mut upcall, mut outcome) = (Some(upcall), None);
     let ended = object.enter(destination, operation, &mut |servant| {
-        let mut place: SkeletonCell<T> = None;
-        Arc::clone(servant).direct(&mut place);
-        if let (Some(facet), Some(upcall)) = (place, upcall.take()) {
+        let mut cell: SkeletonCell<T> = None;
+        Arc::clone(servant).direct(&mut cell);
+        if let (Some(facet), Some(upcall)) = (cell, upcall.take()) {
             outcome = Some(upcall(facet.facet()));
         }
     });
@@ -94,8 +94,8 @@ impl ObjectRef {
         let deadline = call_policies.deadline;
         let _scope = UpcallScope::enter();
         let _deadline = deadline.as_ref().and_then(|deadline| collocated::limit(orb, deadline));
-        let entered = catch_unwind(AssertUnwindSafe(|| adapter.enter(&destination.object_key, operation, upcall)));
-        match entered {
+        let result = catch_unwind(AssertUnwindSafe(|| adapter.enter(&destination.object_key, operation, upcall)));
+        match result {
             Ok(Ok(true)) => self.note_bound(true),
             Ok(Ok(false)) => return Ok(()),
             Ok(Err(exception)) => return Err(exception),

@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct ConnectionContexts<'d> {
     pub(crate) contexts: Cow<'d, [ServiceContext]>,
-    says: u8,
+    sent_bits: u8,
 }
 
 impl<'d> ConnectionContexts<'d> {
@@ -34,31 +34,31 @@ impl<'d> ConnectionContexts<'d> {
             0 => Cow::Borrowed(destination.code_sets()),
             _ => Cow::default(),
         };
-        let mut says = CODE_SETS;
+        let mut sent_bits = CODE_SETS;
         if sent & LISTEN_POINTS == 0 {
             #[cfg(feature = "server")]
             if let Ok(points) = announce(orb, connection, destination) {
                 points.into_iter().for_each(|context| contexts.to_mut().push(context));
-                says |= LISTEN_POINTS;
+                sent_bits |= LISTEN_POINTS;
             }
             #[cfg(not(feature = "server"))]
             {
                 let _ = (orb, connection);
-                says |= LISTEN_POINTS;
+                sent_bits |= LISTEN_POINTS;
             }
         }
-        Self { contexts, says }
+        Self { contexts, sent_bits }
     }
 
     /// Marks the contexts as sent, after the request was written.
     pub(crate) fn mark_sent(&self, connection: &ClientConnection) {
-        connection.mark_sent(self.says);
+        connection.mark_sent(self.sent_bits);
     }
 
     /// Marks all but the code sets. The server has to know these before it reads a request without them.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn mark_listen_points_sent(&self, connection: &ClientConnection) {
-        connection.mark_sent(self.says & !CODE_SETS);
+        connection.mark_sent(self.sent_bits & !CODE_SETS);
     }
 }
 

@@ -71,7 +71,7 @@ mod tests {
         &[1, 0, 6, 3, 7, 5, 4, 2],
     );
 
-    fn said(data: &[u8]) -> Option<OperationIndex> {
+    fn parsed(data: &[u8]) -> Option<OperationIndex> {
         OperationIndex::of(&[TaggedComponent { tag: ids::TAG_OPERATION_INDEX, data: data.to_vec() }])
     }
 
@@ -91,18 +91,18 @@ mod tests {
     fn malformed_components_are_ignored() {
         let sound = component(&OPERATIONS).unwrap().data;
         for len in 0..sound.len() {
-            assert!(said(&sound[..len]).is_none(), "{len}");
+            assert!(parsed(&sound[..len]).is_none(), "{len}");
         }
         let without_displacements = [&sound[..12], &[0; 4]].concat();
-        assert!(said(&without_displacements).is_none());
+        assert!(parsed(&without_displacements).is_none());
         let endless = [&sound[..12], &[0xff; 4]].concat();
-        assert!(said(&endless).is_none());
+        assert!(parsed(&endless).is_none());
         // Tables that are larger than any generated one, or empty: an index that cannot be encoded, or that
         // has no operation.
         let huge = [&sound[..8], &[0xff; 4], &sound[12..]].concat();
-        assert!(said(&huge).unwrap().context("deposit").is_none_or(|context| context.data.len() == 4));
+        assert!(parsed(&huge).unwrap().context("deposit").is_none_or(|context| context.data.len() == 4));
         let empty = [&sound[..8], &[0; 4], &sound[12..]].concat();
-        assert_eq!(said(&empty).unwrap().context("deposit").unwrap().data, [0; 4]);
+        assert_eq!(parsed(&empty).unwrap().context("deposit").unwrap().data, [0; 4]);
         assert!(OperationIndex::of(&[]).is_none());
     }
 }

@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 use spandrel_giop::{CompleteHeader, RequestTemplate, ServiceContext};
 
 /// The number of operations whose headers are cached: those that are called first.
-const MOST_OPERATIONS: usize = 4;
+const MAX_OPERATIONS: usize = 4;
 /// Operations with longer names are not cached.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_OCTETS: usize = 64;
 
 /// The headers of one profile's requests.
 #[derive(Debug, Default)]
@@ -35,30 +35,30 @@ impl RequestCache {
         operation: &str,
         contexts: impl Fn() -> Vec<ServiceContext>,
     ) -> Option<&CompleteHeader> {
-        let mut place = self;
-        for _ in 0..MOST_OPERATIONS {
-            let kept = match place.0.get() {
-                Some(kept) => kept,
-                None => place.keep(template, operation, &contexts())?,
+        let mut cell = self;
+        for _ in 0..MAX_OPERATIONS {
+            let cached = match cell.0.get() {
+                Some(cached) => cached,
+                None => cell.insert(template, operation, &contexts())?,
             };
-            if *kept.operation == *operation {
-                return Some(&kept.header);
+            if *cached.operation == *operation {
+                return Some(&cached.header);
             }
-            place = &kept.next;
+            cell = &cached.next;
         }
         None
     }
 
     /// Caches the header here, unless another thread has just cached another.
     #[cold]
-    fn keep(&self, template: &RequestTemplate, operation: &str, contexts: &[ServiceContext]) -> Option<&CachedHeaders> {
+    fn insert(&self, template: &RequestTemplate, operation: &str, contexts: &[ServiceContext]) -> Option<&CachedHeaders> {
         // The encoding of other text is left to each request.
-        if operation.len() > LONGEST_NAME || !operation.is_ascii() {
+        if operation.len() > MAX_NAME_OCTETS || !operation.is_ascii() {
             return None;
         }
         let header = template.complete(operation, contexts).ok()?;
-        let kept = CachedHeaders { operation: operation.into(), header, next: Self::default() };
-        Some(self.0.get_or_init(|| Box::new(kept)))
+        let cached = CachedHeaders { operation: operation.into(), header, next: Self::default() };
+        Some(self.0.get_or_init(|| Box::new(cached)))
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
         RequestTemplate::new(Wire::default(), b"key")
     }
 
-    fn written(begin: impl FnOnce(&mut Encoder<'_>) -> spandrel_giop::Body) -> Vec<u8> {
+    fn encoded(begin: impl FnOnce(&mut Encoder<'_>) -> spandrel_giop::Body) -> Vec<u8> {
         let mut out = Encoder::new(Wire::default());
         let body = begin(&mut out);
         out.u32(7);
@@ -86,10 +86,10 @@ mod tests {
         let (template, cache) = (template(), RequestCache::default());
         for round in 1..4 {
             for operation in ["a", "b", "_get_a", "", "fifth", "sixth"] {
-                let expected = written(|out| template.begin(out, round, ResponseFlags::TWO_WAY, operation, &[]));
+                let expected = encoded(|out| template.begin(out, round, ResponseFlags::TWO_WAY, operation, &[]));
                 match cache.header(&template, operation, Vec::new) {
                     Some(header) => {
-                        assert_eq!(written(|out| header.begin(out, round, ResponseFlags::TWO_WAY)), expected);
+                        assert_eq!(encoded(|out| header.begin(out, round, ResponseFlags::TWO_WAY)), expected);
                     }
                     None => assert!(["fifth", "sixth"].contains(&operation)),
                 }

@@ -67,9 +67,9 @@ enum Stage {
     /// Waiting for a wake-up.
     Waiting,
     /// A job will poll it.
-    RequestDeadline,
+    Scheduled,
     /// A job polls it.
-    Polled,
+    Polling,
     /// A job polls it, and it was woken meanwhile.
     WokenWhilePolled,
 }
@@ -78,12 +78,12 @@ impl<E: Executor> Wake for PolledTask<E> {
     fn wake(self: Arc<Self>) {
         let mut state = self.state.lock();
         match state.stage {
-            Stage::Waiting => state.stage = Stage::RequestDeadline,
-            Stage::Polled => {
+            Stage::Waiting => state.stage = Stage::Scheduled,
+            Stage::Polling => {
                 state.stage = Stage::WokenWhilePolled;
                 return;
             }
-            Stage::RequestDeadline | Stage::WokenWhilePolled => return,
+            Stage::Scheduled | Stage::WokenWhilePolled => return,
         }
         drop(state);
         // If the threads do not accept the job, it is run here.
@@ -104,7 +104,7 @@ impl<E: Executor> PolledTask<E> {
         let waker = Waker::from(Arc::clone(self));
         loop {
             let mut state = self.state.lock();
-            state.stage = Stage::Polled;
+            state.stage = Stage::Polling;
             let Some(mut task) = state.task.take() else { return };
             drop(state);
             held::assert_none("a task");
@@ -116,11 +116,11 @@ impl<E: Executor> PolledTask<E> {
             }
             let mut state = self.state.lock();
             state.task = Some(task);
-            if state.stage == Stage::Polled {
+            if state.stage == Stage::Polling {
                 state.stage = Stage::Waiting;
                 return;
             }
-            state.stage = Stage::RequestDeadline;
+            state.stage = Stage::Scheduled;
             drop(state);
             // After the jobs that are queued: the future may have yielded to wait for one of them.
             if self.enqueue() {

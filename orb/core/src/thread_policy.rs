@@ -26,8 +26,8 @@ pub(crate) fn any_set() -> bool {
 }
 
 /// Sets or clears a flag.
-pub(crate) fn set(term: ThreadPolicy, is_there: bool) {
-    FLAGS.with(|call_policies| {
-        call_policies.set(if is_there { call_policies.get() | term as u8 } else { call_policies.get() & !(term as u8) })
+pub(crate) fn set(flag: ThreadPolicy, is_set: bool) {
+    FLAGS.with(|flags| {
+        flags.set(if is_set { flags.get() | flag as u8 } else { flags.get() & !(flag as u8) })
     });
 }

@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct TimerFuture {
     orb: Orb,
     at: Instant,
-    alarm: Arc<TimerEntry>,
+    entry: Arc<TimerEntry>,
     call_id: Option<TimedCallId>,
     /// Whether it belongs to a request of a client, and not to a call of this ORB.
     #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "there are no others"))]
@@ -31,13 +31,13 @@ struct TimerEntry(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    rung: Option<ExpiryReason>,
+    end_reason: Option<ExpiryReason>,
     waker: Option<Waker>,
 }
 
 impl TimerFuture {
     pub(crate) fn until(orb: &Orb, at: Instant) -> Self {
-        Self { orb: orb.clone(), at, alarm: Arc::default(), call_id: None, of_request: false }
+        Self { orb: orb.clone(), at, entry: Arc::default(), call_id: None, of_request: false }
     }
 
     /// A timer for a request of a client.
@@ -49,21 +49,21 @@ impl TimerFuture {
     }
 
     fn enter(&self) -> Result<TimedCallId, SystemException> {
-        let alarm: Arc<dyn TimedCall> = Arc::clone(&self.alarm) as _;
-        let (alarm, left) =
-            (Arc::downgrade(&alarm), Deadline::after(self.at.saturating_duration_since(Instant::now())));
+        let entry: Arc<dyn TimedCall> = Arc::clone(&self.entry) as _;
+        let (entry, left) =
+            (Arc::downgrade(&entry), Deadline::after(self.at.saturating_duration_since(Instant::now())));
         #[cfg(feature = "server")]
         if self.of_request {
-            return self.orb.client_reactor().register_request(alarm, &left);
+            return self.orb.client_reactor().register_request(entry, &left);
         }
-        self.orb.client_reactor().register_call(alarm, Some(&left))
+        self.orb.client_reactor().register_call(entry, Some(&left))
     }
 }
 
 impl TimedCall for TimerEntry {
     fn end(self: Arc<Self>, reason: ExpiryReason) {
         let mut state = self.0.lock();
-        state.rung = Some(reason);
+        state.end_reason = Some(reason);
         let waker = state.waker.take();
         drop(state);
         if let Some(waker) = waker {
@@ -77,12 +77,12 @@ impl Future for TimerFuture {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
         let waker = cx.waker().clone();
-        let mut state = self.alarm.0.lock();
-        let rung = state.rung;
+        let mut state = self.entry.0.lock();
+        let end_reason = state.end_reason;
         let old = state.waker.replace(waker);
         drop(state);
         drop(old);
-        if let Some(reason) = rung {
+        if let Some(reason) = end_reason {
             return Poll::Ready(reason == ExpiryReason::DeadlinePassed);
         }
         if self.call_id.is_none() {

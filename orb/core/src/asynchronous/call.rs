@@ -107,7 +107,7 @@ impl Call {
         };
         let watched = {
             let diagnostics = object.orb().diagnostics();
-            diagnostics.is_watched().then(|| ObservedCall::begin(diagnostics, object.interface_label(), &operation))
+            diagnostics.is_observed().then(|| ObservedCall::begin(diagnostics, object.interface_label(), &operation))
         };
         let request = AsyncRequest { object: object.clone(), operation, response };
         let call = Arc::new(Self { request, arguments, deadline, reply_start, watched, state: Mutex::default() });

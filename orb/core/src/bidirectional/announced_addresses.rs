@@ -29,7 +29,7 @@ impl AnnouncedAddresses {
     ///
     /// # Errors
     /// The reason: another host's connection is open for it, or there are too many.
-    pub(super) fn enter(
+    pub(super) fn insert(
         &self,
         address: &Address,
         connection: &Arc<ClientConnection>,
@@ -68,7 +68,7 @@ impl AnnouncedAddresses {
     }
 
     /// Removes a connection that has ended.
-    pub(super) fn forget(&self, connection: &Arc<ClientConnection>) {
+    pub(super) fn remove(&self, connection: &Arc<ClientConnection>) {
         let mut ended = Vec::new();
         self.0.lock().retain(|_, entries| {
             ended.extend(entries.extract_if(.., |entry| entry.is(connection)));

@@ -58,14 +58,14 @@ impl Bidirectional {
     }
 
     /// Switches bidirectional use on: for an adapter, or `for_all`. Returns true if it was off.
-    pub(crate) fn begin(&self, for_all: bool) -> bool {
+    pub(crate) fn enable(&self, for_all: bool) -> bool {
         self.is_default.fetch_or(for_all, Ordering::Relaxed);
         !self.is_on.swap(true, Ordering::SeqCst)
     }
 
     /// Records the points that a client has announced on a connection from `from`. Requests to trusted ones
     /// are sent by `adopt`. `own`: the addresses of this ORB.
-    pub(crate) fn note(
+    pub(crate) fn record_listen_points(
         &self,
         points: &[ListenPoint],
         from: &Address,
@@ -73,16 +73,16 @@ impl Bidirectional {
         adopt: impl Fn() -> Arc<ClientConnection>,
     ) {
         for point in points {
-            let doubt = match self.trusts_all {
+            let distrust_reason = match self.trusts_all {
                 true => None,
-                false => trust::doubt(&point.host, from),
+                false => trust::distrust_reason(&point.host, from),
             };
             for address in addresses(point, from) {
                 let is_own = own.is_some_and(|own| own.addresses.contains(&address));
-                let doubt = doubt.or(is_own.then_some("it is an address of this ORB"));
-                let entered = match doubt {
-                    Some(doubt) => Err(doubt),
-                    None => self.announced.enter(&address, &adopt(), from),
+                let distrust_reason = distrust_reason.or(is_own.then_some("it is an address of this ORB"));
+                let entered = match distrust_reason {
+                    Some(distrust_reason) => Err(distrust_reason),
+                    None => self.announced.insert(&address, &adopt(), from),
                 };
                 match entered {
                     Ok(()) => tracing::debug!(%address, %from, "a listen point is reached over its client's connection"),
@@ -98,8 +98,8 @@ impl Bidirectional {
     }
 
     /// Removes an adopted connection that has ended.
-    pub(crate) fn forget(&self, connection: &Arc<ClientConnection>) {
-        self.announced.forget(connection);
+    pub(crate) fn remove(&self, connection: &Arc<ClientConnection>) {
+        self.announced.remove(connection);
     }
 }
 

@@ -8,7 +8,7 @@ use spandrel_transport::{Address, is_bidirectional_only};
 /// Trusted are the address that the client's connection comes from; all addresses of this machine, if the
 /// connection comes from it; and names that exist only for bidirectional use. Other names are not resolved:
 /// the reading thread would wait.
-pub(super) fn doubt(host: &str, from: &Address) -> Option<&'static str> {
+pub(super) fn distrust_reason(host: &str, from: &Address) -> Option<&'static str> {
     let is_credible = is_bidirectional_only(host)
         || match (address(host), origin(from)) {
             (None, _) => return Some("host names are not trusted (-ORBTrustListenPoints)"),
@@ -42,11 +42,11 @@ mod tests {
     #[test]
     fn listen_points_on_the_clients_own_host_are_trusted() {
         let remote = Address::at_port("iiop", "192.0.2.7", 40_000);
-        assert_eq!(doubt("192.0.2.7", &remote), None);
-        assert_eq!(doubt("::ffff:192.0.2.7", &remote), None);
-        assert_eq!(doubt("spandrel-1.bidir.invalid", &remote), None);
+        assert_eq!(distrust_reason("192.0.2.7", &remote), None);
+        assert_eq!(distrust_reason("::ffff:192.0.2.7", &remote), None);
+        assert_eq!(distrust_reason("spandrel-1.bidir.invalid", &remote), None);
         for others in ["192.0.2.8", "127.0.0.1", "localhost", "bank.example", "", "2001:db8::1"] {
-            assert!(doubt(others, &remote).is_some(), "{others}");
+            assert!(distrust_reason(others, &remote).is_some(), "{others}");
         }
     }
 
@@ -56,12 +56,12 @@ mod tests {
         for from in
             [Address::at_port("iiop", "127.0.0.1", 40_000), Address::new("uds", "/run/x"), Address::new("uds", "")]
         {
-            assert_eq!(doubt("localhost", &from), None);
-            assert_eq!(doubt("::1", &from), None);
+            assert_eq!(distrust_reason("localhost", &from), None);
+            assert_eq!(distrust_reason("::1", &from), None);
             for interface in &own {
-                assert_eq!(doubt(&interface.ip().to_string(), &from), None);
+                assert_eq!(distrust_reason(&interface.ip().to_string(), &from), None);
             }
-            assert!(doubt("192.0.2.8", &from).is_some());
+            assert!(distrust_reason("192.0.2.8", &from).is_some());
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) struct CancellationSource {
     orb: Option<WeakOrb>,
     /// The transport of the request, if it is known; it is not kept open.
     transport: Option<Weak<dyn ReactorTransport>>,
-    waiting: Mutex<CancellationWaiters>,
+    waiters: Mutex<CancellationWaiters>,
     changed: Condition,
     keys: AtomicU64,
 }
@@ -56,7 +56,7 @@ enum CancellationTimer {
     #[default]
     None,
     /// A thread is setting it.
-    RequestDeadline,
+    Arming,
     Set(TimedCallId),
 }
 
@@ -90,7 +90,7 @@ impl CancellationSource {
             deadline,
             orb,
             transport,
-            waiting: Mutex::default(),
+            waiters: Mutex::default(),
             changed: Condition::new(),
             keys: AtomicU64::new(SERVING + 1),
         })
@@ -116,9 +116,9 @@ impl CancellationSource {
             });
         }
         // A waiter has checked the state before this lock was taken, or checks it after the lock is released.
-        let mut waiting = self.waiting.lock();
-        let (wakers, timer) = (std::mem::take(&mut waiting.wakers), std::mem::take(&mut waiting.timer));
-        drop(waiting);
+        let mut waiters = self.waiters.lock();
+        let (wakers, timer) = (std::mem::take(&mut waiters.wakers), std::mem::take(&mut waiters.timer));
+        drop(waiters);
         self.changed.notify_all();
         self.stop(timer);
         for (_, waker) in wakers {
@@ -162,17 +162,17 @@ impl CancellationSource {
 
     /// Returns the reason, or registers the task to be woken.
     pub(crate) fn poll(self: &Arc<Self>, key: u64, waker: &Waker) -> Option<CancelReason> {
-        let known =
-            |waiting: &CancellationWaiters| waiting.wakers.iter().any(|(of, old)| *of == key && old.will_wake(waker));
-        let is_known = known(&self.waiting.lock());
-        if !is_known {
+        let is_registered =
+            |waiters: &CancellationWaiters| waiters.wakers.iter().any(|(of, old)| *of == key && old.will_wake(waker));
+        let is_current = is_registered(&self.waiters.lock());
+        if !is_current {
             // The clone and the old waker's drop are code of the executor: both run outside of the lock.
             let waker = waker.clone();
-            let mut waiting = self.waiting.lock();
-            let place = waiting.wakers.iter().position(|(of, _)| *of == key);
-            let old = place.map(|place| waiting.wakers.swap_remove(place));
-            waiting.wakers.push((key, waker));
-            drop(waiting);
+            let mut waiters = self.waiters.lock();
+            let position = waiters.wakers.iter().position(|(of, _)| *of == key);
+            let old = position.map(|position| waiters.wakers.swap_remove(position));
+            waiters.wakers.push((key, waker));
+            drop(waiters);
             drop(old);
             self.set_timer();
         }
@@ -186,10 +186,10 @@ impl CancellationSource {
 
     /// Removes a waiter.
     pub(crate) fn forget(&self, key: u64) {
-        let mut waiting = self.waiting.lock();
-        let place = waiting.wakers.iter().position(|(of, _)| *of == key);
-        let waker = place.map(|place| waiting.wakers.swap_remove(place));
-        drop(waiting);
+        let mut waiters = self.waiters.lock();
+        let position = waiters.wakers.iter().position(|(of, _)| *of == key);
+        let waker = position.map(|position| waiters.wakers.swap_remove(position));
+        drop(waiters);
         drop(waker);
     }
 
@@ -201,11 +201,11 @@ impl CancellationSource {
                 return true;
             }
             let until = self.deadline.map_or(end, |deadline| deadline.min(end));
-            let mut waiting = self.waiting.lock();
+            let mut waiters = self.waiters.lock();
             if self.state.load(Ordering::SeqCst) == OPEN || self.state.load(Ordering::SeqCst) == ANSWERED {
-                self.changed.wait_for(&mut waiting, until.saturating_duration_since(Instant::now()));
+                self.changed.wait_for(&mut waiters, until.saturating_duration_since(Instant::now()));
             }
-            drop(waiting);
+            drop(waiters);
             if end <= Instant::now() {
                 return self.is_cancelled();
             }
@@ -215,27 +215,27 @@ impl CancellationSource {
     /// Sets the timer that wakes tasks at the deadline, once.
     fn set_timer(self: &Arc<Self>) {
         let Some(deadline) = self.deadline else { return };
-        let mut waiting = self.waiting.lock();
-        if !matches!(waiting.timer, CancellationTimer::None) || self.state.load(Ordering::SeqCst) != OPEN {
+        let mut waiters = self.waiters.lock();
+        if !matches!(waiters.timer, CancellationTimer::None) || self.state.load(Ordering::SeqCst) != OPEN {
             return;
         }
-        waiting.timer = CancellationTimer::RequestDeadline;
-        drop(waiting);
+        waiters.timer = CancellationTimer::Arming;
+        drop(waiters);
         let Some(orb) = self.orb.as_ref().and_then(WeakOrb::upgrade) else { return };
         let this: Arc<dyn TimedCall> = Arc::clone(self) as _;
         let left = deadline.saturating_duration_since(Instant::now());
         match orb.client_reactor().register_request(Arc::downgrade(&this), &Deadline::after(left)) {
             Ok(call_id) => {
-                let mut waiting = self.waiting.lock();
+                let mut waiters = self.waiters.lock();
                 // Taken away meanwhile if the request is cancelled.
-                let late = match waiting.timer {
-                    CancellationTimer::RequestDeadline => {
-                        waiting.timer = CancellationTimer::Set(call_id);
+                let late = match waiters.timer {
+                    CancellationTimer::Arming => {
+                        waiters.timer = CancellationTimer::Set(call_id);
                         None
                     }
                     _ => Some(call_id),
                 };
-                drop(waiting);
+                drop(waiters);
                 late.into_iter().for_each(|call_id| self.stop(CancellationTimer::Set(call_id)));
             }
             // The deadline is seen when the token is polled.
@@ -262,7 +262,7 @@ impl TimedCall for CancellationSource {
 
 impl Drop for CancellationSource {
     fn drop(&mut self) {
-        let timer = std::mem::take(&mut self.waiting.lock().timer);
+        let timer = std::mem::take(&mut self.waiters.lock().timer);
         self.stop(timer);
     }
 }

@@ -63,12 +63,12 @@ impl ObservedCall {
             trace_id = field::Empty,
             outcome = field::Empty,
         );
-        let context = span.in_scope(|| carried(diagnostics, operation)).map(|context| {
+        let context = span.in_scope(|| outgoing_context(diagnostics, operation)).map(|context| {
             span.record("trace_id", field::display(&context));
             context.to_context()
         });
         let metrics = diagnostics.metrics().cloned();
-        metrics.iter().for_each(|metrics| metrics.begun(Side::Client));
+        metrics.iter().for_each(|metrics| metrics.count_begin(Side::Client));
         Self { metrics, started: Instant::now(), span, context }
     }
 
@@ -106,7 +106,7 @@ impl ObservedCall {
         self.span.record("outcome", outcome.name());
         self.span.in_scope(|| tracing::debug!(target: "spandrel::call", ?time, "ended"));
         if let Some(metrics) = &self.metrics {
-            metrics.ended(Side::Client, (interface, operation), outcome, time);
+            metrics.count_end(Side::Client, (interface, operation), outcome, time);
         }
     }
 }
@@ -133,7 +133,7 @@ impl CallObserver for ObservedCall {
 }
 
 /// The trace context that a call from here carries.
-fn carried(diagnostics: &Diagnostics, operation: &str) -> Option<TraceContext> {
+fn outgoing_context(diagnostics: &Diagnostics, operation: &str) -> Option<TraceContext> {
     if diagnostics.trace == TracePropagation::No {
         return None;
     }

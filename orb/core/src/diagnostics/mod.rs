@@ -66,7 +66,7 @@ pub(crate) struct Diagnostics {
     #[cfg(feature = "asynchronous")]
     endpoint: OnceLock<Endpoint>,
     /// Whether all calls and requests are observed.
-    is_wanted: bool,
+    observes_all: bool,
 }
 
 impl Diagnostics {
@@ -75,7 +75,7 @@ impl Diagnostics {
         let traces = trace == TracePropagation::Yes || trace != TracePropagation::No && source.is_some();
         Self {
             ask,
-            is_wanted: metrics.is_some() || traces,
+            observes_all: metrics.is_some() || traces,
             metrics: metrics.map(Metrics::new).map(Arc::new),
             trace,
             source,
@@ -87,13 +87,13 @@ impl Diagnostics {
     /// The function for observed calls; `None` if calls of this thread are not observed.
     #[inline]
     pub(crate) fn ask(&self) -> Option<Ask> {
-        if self.is_watched() { self.ask } else { None }
+        if self.is_observed() { self.ask } else { None }
     }
 
     /// Whether a call by this thread is observed.
     #[inline]
-    pub(crate) fn is_watched(&self) -> bool {
-        self.is_wanted | trace::is_traced() | is_logged()
+    pub(crate) fn is_observed(&self) -> bool {
+        self.observes_all | trace::is_traced() | is_logged()
     }
 
     /// Opens the metrics endpoint at this address.
@@ -101,7 +101,7 @@ impl Diagnostics {
     /// # Errors
     /// INITIALIZE if the address cannot be listened on.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn tell(&self, addr: SocketAddr, render: RenderMetrics) -> Result<(), SystemException> {
+    pub(crate) fn open_endpoint(&self, addr: SocketAddr, render: RenderMetrics) -> Result<(), SystemException> {
         let opened = Endpoint::open(addr, render).map_err(|error| {
             SystemException::initialize(0, CompletionStatus::No)
                 .with_detail(|| format!("cannot open the metrics endpoint at {addr} (`-ORBMetricsEndpoint`)"))
@@ -172,7 +172,7 @@ impl ArrivalTime {
     /// Ends the wait.
     pub(crate) fn ends(self, diagnostics: &Diagnostics) {
         if let (Some(since), Some(metrics)) = (self.0, diagnostics.metrics()) {
-            metrics.waited(since.elapsed());
+            metrics.add_wait(since.elapsed());
         }
     }
 }

@@ -20,7 +20,7 @@ impl Diagnostics {
     /// a trace that the request may not belong to.
     #[inline]
     pub(crate) fn is_request_observed(&self, header: &RequestHeader<'_>) -> bool {
-        self.is_watched() || !header.service_contexts.is_empty() && self.is_of_trace(header)
+        self.is_observed() || !header.service_contexts.is_empty() && self.is_of_trace(header)
     }
 
     #[cold]
@@ -38,14 +38,14 @@ pub(crate) struct ObservedRequest {
     /// The trace context of its servant.
     trace: Option<TraceContext>,
     /// The interface of its servant, and the operation if the servant has it.
-    found: OnceLock<(String, String)>,
+    servant_operation: OnceLock<(String, String)>,
     ending: Mutex<RequestEnd>,
 }
 
 #[derive(Debug, Default)]
 struct RequestEnd {
     /// The kind of the exception in the reply.
-    raised: Option<SystemExceptionKind>,
+    exception: Option<SystemExceptionKind>,
     ended: Option<(CallOutcome, Duration)>,
 }
 
@@ -72,16 +72,16 @@ impl ObservedRequest {
         if let (Some(key), false) = (header.target.object_key(), span.is_disabled()) {
             span.record("object", field::display(Key(&key)));
         }
-        let trace = span.in_scope(|| received(diagnostics, header, &span));
+        let trace = span.in_scope(|| incoming_context(diagnostics, header, &span));
         let metrics = diagnostics.metrics().cloned();
         if let Some(metrics) = &metrics {
-            metrics.begun(Side::Server);
+            metrics.count_begin(Side::Server);
             if let Some(connection) = connection {
                 metrics.on_connection(connection, Side::Server, || peer.to_owned(), octets);
             }
         }
-        let (found, ending) = (OnceLock::new(), Mutex::default());
-        Arc::new(Self { metrics, started: Instant::now(), span, trace, found, ending })
+        let (servant_operation, ending) = (OnceLock::new(), Mutex::default());
+        Arc::new(Self { metrics, started: Instant::now(), span, trace, servant_operation, ending })
     }
 
     /// Runs a function in the request's span and trace.
@@ -91,26 +91,26 @@ impl ObservedRequest {
     }
 
     /// Records the servant. `has_operation`: its table has the operation.
-    pub(crate) fn found(&self, interface: &str, operation: &str, has_operation: bool) {
+    pub(crate) fn record_servant(&self, interface: &str, operation: &str, has_operation: bool) {
         self.span.record("interface", interface);
         let is_known = has_operation || IMPLICIT.contains(&operation);
         if self.metrics.is_some() {
             let operation = if is_known { operation } else { "" };
             // The servant of a request that waited is found twice.
-            let _ = self.found.set((interface.to_owned(), operation.to_owned()));
+            let _ = self.servant_operation.set((interface.to_owned(), operation.to_owned()));
         }
     }
 
     /// Records the exception of the reply.
-    pub(crate) fn raised(&self, exception: &SystemException) {
+    pub(crate) fn record_exception(&self, exception: &SystemException) {
         self.span.in_scope(|| tracing::debug!(target: "spandrel::request", %exception, "failed"));
-        self.ending.lock().raised = Some(exception.kind());
+        self.ending.lock().exception = Some(exception.kind());
     }
 
     /// Records the reply, or, for one-ways, the end of the upcall.
-    pub(crate) fn answered(&self, status: ReplyStatus) {
+    pub(crate) fn record_reply(&self, status: ReplyStatus) {
         let mut ending = self.ending.lock();
-        let outcome = match (CallOutcome::of_reply(status), ending.raised) {
+        let outcome = match (CallOutcome::of_reply(status), ending.exception) {
             (CallOutcome::System(_), Some(kind)) => CallOutcome::System(kind),
             (outcome, _) => outcome,
         };
@@ -125,16 +125,16 @@ impl Drop for ObservedRequest {
         self.span.record("outcome", outcome.name());
         self.span.in_scope(|| tracing::debug!(target: "spandrel::request", ?time, "ended"));
         if let Some(metrics) = &self.metrics {
-            let (interface, operation) = self.found.get().map_or(("", ""), |(interface, name)| (interface, name));
+            let (interface, operation) = self.servant_operation.get().map_or(("", ""), |(interface, name)| (interface, name));
             // A dynamic servant has no table: this exception means that the operation is unknown.
             let is_none = outcome == CallOutcome::System(SystemExceptionKind::BadOperation);
-            metrics.ended(Side::Server, (interface, if is_none { "" } else { operation }), outcome, time);
+            metrics.count_end(Side::Server, (interface, if is_none { "" } else { operation }), outcome, time);
         }
     }
 }
 
 /// The trace context of a request's servant: a child of the received one.
-fn received(diagnostics: &Diagnostics, header: &RequestHeader<'_>, span: &Span) -> Option<TraceContext> {
+fn incoming_context(diagnostics: &Diagnostics, header: &RequestHeader<'_>, span: &Span) -> Option<TraceContext> {
     if diagnostics.trace == TracePropagation::No || header.service_contexts.is_empty() {
         return None;
     }

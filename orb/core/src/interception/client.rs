@@ -87,7 +87,7 @@ enum Point {
 pub struct ClientRequestInfo<'r> {
     point: Point,
     operation: &'r str,
-    wanted: ResponseRequest,
+    response_request: ResponseRequest,
     target: &'r ObjectRef,
     /// The reference that the object was forwarded to.
     effective: EffectiveReference,
@@ -121,10 +121,10 @@ impl<'r> ClientRequestInfo<'r> {
     /// `send_request` and `receive_reply`.
     pub fn arguments(&self) -> Result<Vec<Parameter>, SystemException> {
         self.only_at(&[Point::SendRequest, Point::ReceiveReply])?;
-        let described = self.described()?;
+        let description = self.description()?;
         match &self.returned {
-            Some(returned) => returned.read(self.target.orb(), described).map(|(_, arguments)| arguments),
-            None => Ok(described.arguments.clone()),
+            Some(returned) => returned.read(self.target.orb(), description).map(|(_, arguments)| arguments),
+            None => Ok(description.arguments.clone()),
         }
     }
 
@@ -134,7 +134,7 @@ impl<'r> ClientRequestInfo<'r> {
     /// NO_RESOURCES for requests of compiled stubs, which have no description; BAD_INV_ORDER in `send_poll`.
     pub fn exceptions(&self) -> Result<Vec<TypeCode>, SystemException> {
         self.not_at_poll()?;
-        Ok(self.described()?.exceptions.clone())
+        Ok(self.description()?.exceptions.clone())
     }
 
     /// The names of the operation's `context` clause.
@@ -143,7 +143,7 @@ impl<'r> ClientRequestInfo<'r> {
     /// As [`exceptions`](Self::exceptions).
     pub fn contexts(&self) -> Result<Vec<String>, SystemException> {
         self.not_at_poll()?;
-        Ok(self.described()?.contexts.clone())
+        Ok(self.description()?.contexts.clone())
     }
 
     /// The context that is sent with the request.
@@ -152,7 +152,7 @@ impl<'r> ClientRequestInfo<'r> {
     /// As [`exceptions`](Self::exceptions).
     pub fn operation_context(&self) -> Result<crate::Context, SystemException> {
         self.not_at_poll()?;
-        Ok(self.described()?.operation_context.clone())
+        Ok(self.description()?.operation_context.clone())
     }
 
     /// The result of a dynamic request.
@@ -162,14 +162,14 @@ impl<'r> ClientRequestInfo<'r> {
     /// `receive_reply`.
     pub fn result(&self) -> Result<Any, SystemException> {
         self.only_at(&[Point::ReceiveReply])?;
-        let (described, returned) = (self.described()?, self.returned.as_ref().ok_or_else(no_description)?);
-        returned.read(self.target.orb(), described).map(|(result, _)| result)
+        let (description, returned) = (self.description()?, self.returned.as_ref().ok_or_else(no_description)?);
+        returned.read(self.target.orb(), description).map(|(result, _)| result)
     }
 
     /// Whether the operation is two-way. False for a one-way with any sync scope.
     #[must_use]
     pub fn response_expected(&self) -> bool {
-        !self.wanted.1
+        !self.response_request.1
     }
 
     /// The sync scope of a one-way; without a meaning where a response is expected.
@@ -178,7 +178,7 @@ impl<'r> ClientRequestInfo<'r> {
     /// BAD_INV_ORDER in `send_poll`.
     pub fn sync_scope(&self) -> Result<SyncScopePolicy, SystemException> {
         self.not_at_poll()?;
-        Ok(sync_scope(self.wanted.0))
+        Ok(sync_scope(self.response_request.0))
     }
 
     /// The outcome of the request.
@@ -318,8 +318,8 @@ impl<'r> ClientRequestInfo<'r> {
         add_context(&mut self.outgoing.contexts, context, replace)
     }
 
-    fn described(&self) -> Result<&DynamicRequest, SystemException> {
-        self.outgoing.described.as_deref().ok_or_else(no_description)
+    fn description(&self) -> Result<&DynamicRequest, SystemException> {
+        self.outgoing.description.as_deref().ok_or_else(no_description)
     }
 
     fn find_profile(&self) -> Result<(&TaggedProfile, IiopProfile), SystemException> {

@@ -85,14 +85,14 @@ pub(super) fn take() -> Option<Arc<DynamicRequest>> {
 }
 
 impl Orb {
-    /// Makes a request with the description `described` for interceptors. Without interceptors, `described`
+    /// Makes a request with the description `description` for interceptors. Without interceptors, `description`
     /// is not called.
-    pub fn describing<R>(&self, described: impl FnOnce() -> DynamicRequest, request: impl FnOnce() -> R) -> R {
+    pub fn describing<R>(&self, description: impl FnOnce() -> DynamicRequest, request: impl FnOnce() -> R) -> R {
         if !self.has_client_interceptors() {
             return request();
         }
-        let described = Arc::new(described());
-        NEXT.with(|next| next.borrow_mut().replace(described));
+        let description = Arc::new(description());
+        NEXT.with(|next| next.borrow_mut().replace(description));
         let made = request();
         // It may have failed before it began.
         drop(take());

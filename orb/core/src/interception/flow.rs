@@ -96,7 +96,7 @@ pub(super) fn unwind(stack: &mut impl FlowStack) -> bool {
     let mut is_changed = false;
     while let Some(top) = stack.height().checked_sub(1) {
         *stack.height() = top;
-        if let Err(interruption) = contained(|| stack.call(top))
+        if let Err(interruption) = catch_panic(|| stack.call(top))
             && let Some(ending) = stack.ending().interrupted(interruption)
         {
             *stack.ending() = ending;
@@ -107,7 +107,7 @@ pub(super) fn unwind(stack: &mut impl FlowStack) -> bool {
 }
 
 /// Runs an interceptor; a panic becomes its exception.
-pub(super) fn contained<E: From<SystemException>>(point: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+pub(super) fn catch_panic<E: From<SystemException>>(point: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
     spandrel_sync::held::assert_none("an interceptor");
     catch_unwind(AssertUnwindSafe(point)).unwrap_or_else(|_| {
         tracing::error!("an interceptor panicked");

@@ -156,31 +156,31 @@ mod tests {
     use crate::interception::{Codec, Encoding, Interceptor};
 
     /// An interceptor with the usual contents.
-    struct Equipped {
-        _witness: Arc<()>,
+    struct TestInterceptor {
+        _token: Arc<()>,
         _codec: Codec,
     }
 
-    impl Interceptor for Equipped {}
+    impl Interceptor for TestInterceptor {}
 
-    impl ClientRequestInterceptor for Equipped {}
+    impl ClientRequestInterceptor for TestInterceptor {}
 
-    struct Equips(Arc<()>);
+    struct TestInitializer(Arc<()>);
 
-    impl OrbInitializer for Equips {
+    impl OrbInitializer for TestInitializer {
         fn pre_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
             let codec = info.codec_factory().create_codec(Encoding::cdr_encaps(GiopVersion::V1_2));
             let codec = codec.expect("a known encoding");
-            Ok(info.add_client_request_interceptor(Equipped { _witness: Arc::clone(&self.0), _codec: codec })?)
+            Ok(info.add_client_request_interceptor(TestInterceptor { _token: Arc::clone(&self.0), _codec: codec })?)
         }
     }
 
     #[test]
     fn interceptors_do_not_keep_the_orb_alive() {
-        let witness = Arc::new(());
-        let orb = Orb::builder().initializer(Equips(Arc::clone(&witness))).build().unwrap();
-        assert_eq!(Arc::strong_count(&witness), 2, "the initialiser was dropped, the interceptor exists");
+        let token = Arc::new(());
+        let orb = Orb::builder().initializer(TestInitializer(Arc::clone(&token))).build().unwrap();
+        assert_eq!(Arc::strong_count(&token), 2, "the initialiser was dropped, the interceptor exists");
         drop(orb);
-        assert_eq!(Arc::strong_count(&witness), 1);
+        assert_eq!(Arc::strong_count(&token), 1);
     }
 }

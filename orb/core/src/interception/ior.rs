@@ -208,11 +208,11 @@ pub(crate) fn establish(orb: &Orb, adapter: &dyn AdapterDescription) -> Result<O
     let template = template(orb, adapter.adapter_name());
     let mut info = IorInfo { adapter, template, components: Vec::new(), factory: None, is_established: false };
     for interceptor in interceptors {
-        tell(&**interceptor, |interceptor| interceptor.establish_components(&mut info));
+        notify(&**interceptor, |interceptor| interceptor.establish_components(&mut info));
     }
     info.is_established = true;
     for interceptor in interceptors {
-        flow::contained(|| interceptor.components_established(&mut info)).map_err(|exception| {
+        flow::catch_panic(|| interceptor.components_established(&mut info)).map_err(|exception| {
             SystemException::obj_adapter(minor::IOR_INTERCEPTOR_FAILED, CompletionStatus::No)
                 .with_detail(|| format!("an interceptor prevents the creation of the adapter: {exception}"))
                 .with_source(exception)
@@ -225,7 +225,7 @@ pub(crate) fn establish(orb: &Orb, adapter: &dyn AdapterDescription) -> Result<O
 /// Reports a new state of an adapter manager to the interceptors. Called with no lock held.
 pub(crate) fn report_manager_state(orb: &Orb, manager_id: &str, state: AdapterState) {
     for interceptor in orb.interception().ior() {
-        tell(&**interceptor, |interceptor| interceptor.adapter_manager_state_changed(manager_id, state));
+        notify(&**interceptor, |interceptor| interceptor.adapter_manager_state_changed(manager_id, state));
     }
 }
 
@@ -237,7 +237,7 @@ pub(crate) fn report_adapter_state(orb: &Orb, adapter_names: &[Vec<String>], sta
     }
     let templates: Vec<_> = adapter_names.iter().map(|name| template(orb, name.clone())).collect();
     for interceptor in interceptors {
-        tell(&**interceptor, |interceptor| interceptor.adapter_state_changed(&templates, state));
+        notify(&**interceptor, |interceptor| interceptor.adapter_state_changed(&templates, state));
     }
 }
 
@@ -247,12 +247,12 @@ fn template(orb: &Orb, adapter_name: Vec<String>) -> ObjectReferenceTemplate {
 }
 
 /// Calls a point that raises nothing; a panic is ignored (16.5.4.1).
-fn tell(interceptor: &dyn IorInterceptor, point: impl FnOnce(&dyn IorInterceptor)) {
-    let receiver = flow::contained(|| -> Result<(), SystemException> {
+fn notify(interceptor: &dyn IorInterceptor, point: impl FnOnce(&dyn IorInterceptor)) {
+    let outcome = flow::catch_panic(|| -> Result<(), SystemException> {
         point(interceptor);
         Ok(())
     });
-    if let Err(exception) = receiver {
+    if let Err(exception) = outcome {
         tracing::error!(name = interceptor.name(), %exception, "an IOR interceptor failed");
     }
 }

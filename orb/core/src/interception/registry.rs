@@ -188,11 +188,11 @@ impl Interception {
     pub(crate) fn destroy(&self) {
         let Some(registered) = self.registered.get() else { return };
         registered.for_each(|interceptor| {
-            let contained = super::flow::contained(|| -> Result<(), spandrel_giop::SystemException> {
+            let catch_panic = super::flow::catch_panic(|| -> Result<(), spandrel_giop::SystemException> {
                 interceptor.destroy();
                 Ok(())
             });
-            if let Err(exception) = contained {
+            if let Err(exception) = catch_panic {
                 tracing::error!(name = interceptor.name(), %exception, "an interceptor could not be destroyed");
             }
         });

@@ -88,7 +88,7 @@ pub struct ServerRequestInfo<'r> {
     header: &'r RequestHeader<'r>,
     target: Option<&'r dyn Target>,
     servant: Option<&'r dyn Servant>,
-    kept: RequestRecord,
+    record: RequestRecord,
     ending: RequestOutcome,
 }
 
@@ -100,9 +100,9 @@ struct RequestRecord {
     height: usize,
     slots: SlotTable,
     /// Whether the thread that runs the servant has the slots at present.
-    is_lent: bool,
+    is_in_thread: bool,
     reply_contexts: Vec<ServiceContext>,
-    found: Option<ObjectInfo>,
+    object: Option<ObjectInfo>,
 }
 
 /// The adapter's information on the object, for later points.
@@ -117,7 +117,7 @@ impl ServerRequestInfo<'_> {
     /// A number that no other pending request of this ORB has.
     #[must_use]
     pub fn request_id(&self) -> u32 {
-        self.kept.request_id
+        self.record.request_id
     }
 
     /// The operation's name; attributes are `_get_` and `_set_` with their name.
@@ -210,7 +210,7 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// A slot that was not allocated.
     pub fn slot(&self, id: SlotId) -> Result<Any, InvalidSlot> {
-        self.kept.slots.get(id)
+        self.record.slots.get(id)
     }
 
     /// Sets a slot of the request. The thread that runs the servant has those that are set before the adapter
@@ -219,7 +219,7 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// A slot that was not allocated.
     pub fn set_slot(&mut self, id: SlotId, data: Any) -> Result<(), InvalidSlot> {
-        self.kept.slots.set(id, data)
+        self.record.slots.set(id, data)
     }
 
     /// A context that came with the request.
@@ -227,8 +227,8 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// BAD_PARAM if none has this id.
     pub fn request_service_context(&self, id: u32) -> Result<ServiceContext, SystemException> {
-        let found = self.header.service_contexts.find(id);
-        found.map(|data| ServiceContext { id, data: data.to_vec() }).ok_or_else(|| no_context(id))
+        let data = self.header.service_contexts.find(id);
+        data.map(|data| ServiceContext { id, data: data.to_vec() }).ok_or_else(|| no_context(id))
     }
 
     /// A context of the reply.
@@ -237,7 +237,7 @@ impl ServerRequestInfo<'_> {
     /// BAD_PARAM if none has this id; BAD_INV_ORDER before there is a reply.
     pub fn reply_service_context(&self, id: u32) -> Result<ServiceContext, SystemException> {
         self.at_end()?;
-        find_context(&self.kept.reply_contexts, id)
+        find_context(&self.record.reply_contexts, id)
     }
 
     /// Adds a context to the reply; with `replace`, instead of one with its id.
@@ -245,7 +245,7 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// BAD_INV_ORDER if there is one that is not to be replaced.
     pub fn add_reply_service_context(&mut self, context: ServiceContext, replace: bool) -> Result<(), SystemException> {
-        add_context(&mut self.kept.reply_contexts, context, replace)
+        add_context(&mut self.record.reply_contexts, context, replace)
     }
 
     /// The exception that is about to be sent. One that the operation raises can be [extracted](RaisedException::extract).
@@ -264,7 +264,7 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// BAD_INV_ORDER before the adapter is called; NO_RESOURCES if it has found no servant.
     pub fn object_id(&self) -> Result<&[u8], SystemException> {
-        self.found().map(|found| &*found.object_id)
+        self.object().map(|object| &*object.object_id)
     }
 
     /// The adapter's id, unique within its ORB.
@@ -272,7 +272,7 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// As [`object_id`](Self::object_id).
     pub fn adapter_id(&self) -> Result<&[u8], SystemException> {
-        self.found().map(|found| &*found.adapter_id)
+        self.object().map(|object| &*object.adapter_id)
     }
 
     /// The names of the adapters from the root to the object's own.
@@ -280,7 +280,7 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// As [`object_id`](Self::object_id).
     pub fn adapter_name(&self) -> Result<&[String], SystemException> {
-        self.found().map(|found| &*found.adapter_name)
+        self.object().map(|object| &*object.adapter_name)
     }
 
     /// The server's name (`-ORBServerId`); empty by default.
@@ -333,9 +333,9 @@ impl ServerRequestInfo<'_> {
         self.servant.filter(|_| self.point == Point::ReceiveRequest).ok_or_else(not_available)
     }
 
-    fn found(&self) -> Result<&ObjectInfo, SystemException> {
+    fn object(&self) -> Result<&ObjectInfo, SystemException> {
         self.not_before_adapter()?;
-        self.kept.found.as_ref().ok_or_else(|| unknown_object("the adapter has found no servant"))
+        self.record.object.as_ref().ok_or_else(|| unknown_object("the adapter has found no servant"))
     }
 
     fn only_at(&self, points: &[Point]) -> Result<(), SystemException> {
@@ -355,7 +355,7 @@ impl std::fmt::Debug for ServerRequestInfo<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerRequestInfo")
             .field("point", &self.point)
-            .field("kept", &self.kept)
+            .field("record", &self.record)
             .finish_non_exhaustive()
     }
 }

@@ -66,9 +66,9 @@ impl ObjectRef {
                 let flow = ClientFlow::new(self, operation, wanted, outgoing.clone(), (effective.clone(), index));
                 match self.try_one(flow, &destinations[index], question, &mut attempt)? {
                     AttemptResult::End(reply) => return Ok(reply),
-                    AttemptResult::Onwards => outgoing = outgoing.again(self),
+                    AttemptResult::Onwards => outgoing = outgoing.for_retry(self),
                     AttemptResult::AskAgain => {
-                        outgoing = outgoing.again(self);
+                        outgoing = outgoing.for_retry(self);
                         break;
                     }
                 }

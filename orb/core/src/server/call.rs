@@ -100,7 +100,7 @@ impl<'m> ServerCall<'m> {
         let operations = servant.operations();
         let found = self.look_up(operations, target.operation_demux());
         if let Some(watched) = self.request.watched {
-            watched.found(servant.repository_id(), name, found.is_some() || operations.is_empty());
+            watched.record_servant(servant.repository_id(), name, found.is_some() || operations.is_empty());
         }
         match found {
             Some(operation) => servant.upcall(operation, self),

@@ -24,15 +24,15 @@ pub use render::CONTENT_TYPE;
 /// Each number is right by itself; several numbers may be read at different moments.
 #[derive(Clone, Default)]
 pub struct Statistics {
-    shared: Arc<Numbers>,
+    shared: Arc<Counters>,
 }
 
-struct Numbers {
+struct Counters {
     events: [AtomicU64; Event::COUNT],
     levels: [AtomicI64; Level::COUNT],
 }
 
-impl Default for Numbers {
+impl Default for Counters {
     fn default() -> Self {
         Self { events: std::array::from_fn(|_| AtomicU64::new(0)), levels: std::array::from_fn(|_| AtomicI64::new(0)) }
     }
@@ -72,12 +72,12 @@ impl Statistics {
 
 impl fmt::Debug for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut seen = f.debug_struct("Statistics");
+        let mut fields = f.debug_struct("Statistics");
         for (name, count) in Event::ALL.iter().map(|event| (format!("{event:?}"), self.count(*event))) {
             if count > 0 {
-                seen.field(&name, &count);
+                fields.field(&name, &count);
             }
         }
-        seen.finish_non_exhaustive()
+        fields.finish_non_exhaustive()
     }
 }

@@ -23,11 +23,11 @@ use crate::statistics::CONTENT_TYPE;
 use http::{EndpointRequest, EndpointResponse};
 
 /// The most connections at a time; further ones are closed at once.
-const MOST: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 /// The longest time of a connection.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest request.
-const LONGEST: usize = 4096;
+const MAX_REQUEST_OCTETS: usize = 4096;
 
 /// Renders all metrics as text.
 pub(crate) type RenderMetrics = Box<dyn Fn() -> String + Send + Sync>;
@@ -43,7 +43,7 @@ struct EndpointState {
 pub(super) struct Endpoint {
     reactor: Reactor,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
-    receiver: Arc<EndpointState>,
+    state: Arc<EndpointState>,
     addr: SocketAddr,
 }
 
@@ -53,22 +53,22 @@ impl Endpoint {
     /// # Errors
     /// Those of the system.
     pub(super) fn open(addr: SocketAddr, render: RenderMetrics) -> io::Result<Self> {
-        let receiver = Arc::new(EndpointState { render, is_closing: AtomicBool::new(false) });
-        let reactor = Reactor::with(&Options::new().max_handlers(MOST + 2))?;
-        let answers = Arc::clone(&receiver);
-        let made = Acceptor::new(Inet::default(), move || Asking { receiver: Arc::clone(&answers), read: Vec::new() });
+        let state = Arc::new(EndpointState { render, is_closing: AtomicBool::new(false) });
+        let reactor = Reactor::with(&Options::new().max_handlers(MAX_CONNECTIONS + 2))?;
+        let answers = Arc::clone(&state);
+        let acceptor = Acceptor::new(Inet::default(), move || EndpointConnection { state: Arc::clone(&answers), read: Vec::new() });
         let server =
-            made.acceptance(AtMost(MOST)).concurrency(Reactive).open(reactor.registry(), &inet::Addr::from(addr))?;
+            acceptor.acceptance(AtMost(MAX_CONNECTIONS)).concurrency(Reactive).open(reactor.registry(), &inet::Addr::from(addr))?;
         let addr = SocketAddr::from(*server.addr());
-        let running = reactor.clone();
+        let event_loop = reactor.clone();
         let run = move || {
-            if let Err(error) = running.run() {
+            if let Err(error) = event_loop.run() {
                 tracing::error!(%error, "the metrics endpoint ended");
             }
         };
         let thread = thread::Builder::new().name("spandrel-metrics".into()).spawn(run)?;
         tracing::info!(%addr, "serving metrics");
-        Ok(Self { reactor, thread: Mutex::new(Some(thread)), receiver, addr })
+        Ok(Self { reactor, thread: Mutex::new(Some(thread)), state, addr })
     }
 
     pub(super) fn addr(&self) -> SocketAddr {
@@ -77,7 +77,7 @@ impl Endpoint {
 
     /// Makes `/healthz` fail, when the ORB begins to shut down.
     pub(super) fn begin_close(&self) {
-        self.receiver.is_closing.store(true, Ordering::Relaxed);
+        self.state.is_closing.store(true, Ordering::Relaxed);
     }
 
     /// Stops serving.
@@ -105,19 +105,19 @@ impl fmt::Debug for Endpoint {
 }
 
 /// One connection.
-struct Asking {
-    receiver: Arc<EndpointState>,
+struct EndpointConnection {
+    state: Arc<EndpointState>,
     /// The octets of the request; empty after the response.
     read: Vec<u8>,
 }
 
-impl Asking {
-    fn answer(&self, question: &EndpointRequest<'_>) -> EndpointResponse {
-        match question {
+impl EndpointConnection {
+    fn respond(&self, request: &EndpointRequest<'_>) -> EndpointResponse {
+        match request {
             EndpointRequest::Read("/metrics") => {
-                EndpointResponse::new("200 OK", CONTENT_TYPE, (self.receiver.render)())
+                EndpointResponse::new("200 OK", CONTENT_TYPE, (self.state.render)())
             }
-            EndpointRequest::Read("/healthz") if self.receiver.is_closing.load(Ordering::Relaxed) => {
+            EndpointRequest::Read("/healthz") if self.state.is_closing.load(Ordering::Relaxed) => {
                 EndpointResponse::plain("503 Service Unavailable", "shutting down\n")
             }
             EndpointRequest::Read("/healthz") => EndpointResponse::plain("200 OK", "ok\n"),
@@ -133,9 +133,9 @@ impl Asking {
     }
 }
 
-impl ServiceHandler<Inet> for Asking {
+impl ServiceHandler<Inet> for EndpointConnection {
     fn open(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
-        peer.schedule(PATIENCE, None, 0).map(drop)
+        peer.schedule(CONNECTION_TIMEOUT, None, 0).map(drop)
     }
 
     fn handle_input(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
@@ -146,10 +146,10 @@ impl ServiceHandler<Inet> for Asking {
             return Ok(());
         }
         self.read.extend_from_slice(&room[..count]);
-        let Some((question, wants_body)) = http::read(&self.read, LONGEST) else { return Ok(()) };
-        let answer = self.answer(&question).to_octets(wants_body);
-        peer.limit_waiting(answer.len());
-        peer.put(&answer)?;
+        let Some((request, wants_body)) = http::read(&self.read, MAX_REQUEST_OCTETS) else { return Ok(()) };
+        let response = self.respond(&request).to_octets(wants_body);
+        peer.limit_waiting(response.len());
+        peer.put(&response)?;
         peer.close();
         Ok(())
     }

@@ -8,7 +8,7 @@ use spandrel_sync::{
 };
 
 /// The most connections that are counted one by one; further ones are not counted.
-const MOST: usize = 1024;
+const MAX_CONNECTIONS: usize = 1024;
 
 /// The side of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -47,15 +47,15 @@ pub(super) struct Connections(Mutex<Vec<Weak<ConnectionCounters>>>);
 impl Connections {
     /// Counts one more request of so many octets.
     pub(super) fn count(&self, of: &ConnectionMetrics, side: Side, peer: impl FnOnce() -> String, octets: usize) {
-        let Some(numbers) = of.0.get_or_init(|| self.enter(side, peer())) else { return };
+        let Some(numbers) = of.0.get_or_init(|| self.insert(side, peer())) else { return };
         numbers.requests.fetch_add(1, Ordering::Relaxed);
         numbers.octets.fetch_add(octets as u64, Ordering::Relaxed);
     }
 
-    fn enter(&self, side: Side, peer: String) -> Option<Arc<ConnectionCounters>> {
+    fn insert(&self, side: Side, peer: String) -> Option<Arc<ConnectionCounters>> {
         let mut known = self.0.lock();
         known.retain(|numbers| numbers.strong_count() > 0);
-        if known.len() >= MOST {
+        if known.len() >= MAX_CONNECTIONS {
             return None;
         }
         let numbers =
@@ -65,12 +65,12 @@ impl Connections {
     }
 
     /// Returns side, peer, requests and octets of each open connection.
-    pub(super) fn seen(&self) -> Vec<(Side, String, u64, u64)> {
-        let seen = |numbers: Arc<ConnectionCounters>| {
+    pub(super) fn snapshot(&self) -> Vec<(Side, String, u64, u64)> {
+        let snapshot = |numbers: Arc<ConnectionCounters>| {
             let (requests, octets) = (numbers.requests.load(Ordering::Relaxed), numbers.octets.load(Ordering::Relaxed));
             (numbers.side, numbers.peer.clone(), requests, octets)
         };
-        let open: Vec<_> = self.0.lock().iter().filter_map(Weak::upgrade).map(seen).collect();
+        let open: Vec<_> = self.0.lock().iter().filter_map(Weak::upgrade).map(snapshot).collect();
         // Several connections to one peer are one series.
         let mut joined: Vec<(Side, String, u64, u64)> = Vec::new();
         for (side, peer, requests, octets) in open {

@@ -37,7 +37,7 @@ impl Histogram {
 
     /// Returns a snapshot: for each doubling the number of durations up to it, then the count of all, and
     /// their sum in seconds.
-    pub(super) fn seen(&self) -> HistogramSnapshot {
+    pub(super) fn snapshot(&self) -> HistogramSnapshot {
         let mut count = 0;
         let mut counts: Vec<u64> = Vec::with_capacity((LAST - FIRST) as usize + 1);
         for (at, bucket) in self.buckets.iter().enumerate() {
@@ -105,11 +105,11 @@ mod tests {
         for micros in [1, 1, 3, 100, 70_000_000] {
             histogram.add(Duration::from_micros(micros));
         }
-        let seen = histogram.seen();
-        assert_eq!(seen.counts.len(), bounds().count());
-        let at_most = |seconds: f64| seen.counts[bounds().position(|bound| bound >= seconds).unwrap()];
+        let snapshot = histogram.snapshot();
+        assert_eq!(snapshot.counts.len(), bounds().count());
+        let at_most = |seconds: f64| snapshot.counts[bounds().position(|bound| bound >= seconds).unwrap()];
         assert_eq!((at_most(1.1e-6), at_most(4e-6), at_most(2e-4), at_most(60.0)), (2, 3, 4, 4));
-        assert_eq!(seen.count, 5);
-        assert!((seen.seconds - 70.000_105).abs() < 1e-9);
+        assert_eq!(snapshot.count, 5);
+        assert!((snapshot.seconds - 70.000_105).abs() < 1e-9);
     }
 }

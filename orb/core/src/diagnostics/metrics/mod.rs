@@ -53,19 +53,19 @@ impl Metrics {
     }
 
     /// Counts the begin of a call or request.
-    pub(super) fn begun(&self, side: Side) {
+    pub(super) fn count_begin(&self, side: Side) {
         self.side(side).running.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts its end.
-    pub(super) fn ended(&self, side: Side, (interface, operation): (&str, &str), outcome: CallOutcome, time: Duration) {
+    pub(super) fn count_end(&self, side: Side, (interface, operation): (&str, &str), outcome: CallOutcome, time: Duration) {
         self.side(side).running.fetch_sub(1, Ordering::Relaxed);
         self.side(side).series.add(interface, operation, outcome, time);
     }
 
     /// Adds the time that a request has waited for a thread.
     #[cfg(feature = "server")]
-    pub(super) fn waited(&self, time: Duration) {
+    pub(super) fn add_wait(&self, time: Duration) {
         self.waits.add(time);
     }
 

@@ -32,16 +32,16 @@ impl Metrics {
             header(text, name, "Time that requests waited for a thread of the pool.", "histogram");
             render_histogram(text, name, r#"queue="pool""#, &self.waits);
         }
-        let seen = self.connections.seen();
+        let snapshot = self.connections.snapshot();
         let mut per_connection = |name: &str, help: &str, number: fn(&(Side, String, u64, u64)) -> u64| {
             header(text, name, help, "counter");
-            for connection in &seen {
+            for connection in &snapshot {
                 let labels = format!(r#"side="{}",peer="{}""#, connection.0.name(), label_value(&connection.1));
                 sample(text, name, &labels, number(connection));
             }
         };
-        per_connection("spandrel_connection_requests_total", "Requests over each open connection.", |seen| seen.2);
-        per_connection("spandrel_connection_request_octets_total", "Octets of these requests.", |seen| seen.3);
+        per_connection("spandrel_connection_requests_total", "Requests over each open connection.", |snapshot| snapshot.2);
+        per_connection("spandrel_connection_request_octets_total", "Octets of these requests.", |snapshot| snapshot.3);
     }
 
     fn render_times(&self, text: &mut String, side: Side) {
@@ -67,16 +67,16 @@ impl Metrics {
 
 /// Renders a histogram, unless it is empty.
 fn render_histogram(text: &mut String, name: &str, labels: &str, histogram: &Histogram) {
-    let seen = histogram.seen();
-    if seen.count == 0 {
+    let snapshot = histogram.snapshot();
+    if snapshot.count == 0 {
         return;
     }
-    for (bound, count) in bounds().zip(&seen.counts) {
+    for (bound, count) in bounds().zip(&snapshot.counts) {
         sample(text, &format!("{name}_bucket"), &format!(r#"{labels},le="{bound}""#), count);
     }
-    sample(text, &format!("{name}_bucket"), &format!(r#"{labels},le="+Inf""#), seen.count);
-    sample(text, &format!("{name}_sum"), labels, seen.seconds);
-    sample(text, &format!("{name}_count"), labels, seen.count);
+    sample(text, &format!("{name}_bucket"), &format!(r#"{labels},le="+Inf""#), snapshot.count);
+    sample(text, &format!("{name}_sum"), labels, snapshot.seconds);
+    sample(text, &format!("{name}_count"), labels, snapshot.count);
 }
 
 /// Escapes a label's value: backslashes, quotation marks, line ends, and other control characters.

@@ -13,7 +13,7 @@ use crate::diagnostics::CallOutcome;
 /// The label of operations beyond the limit, and of requests for unknown operations.
 pub(super) const OTHER: &str = "other";
 /// The longest name of an interface or operation that has a series.
-const LONGEST: usize = 256;
+const MAX_NAME_OCTETS: usize = 256;
 
 /// The series by interface, then by operation.
 type Interfaces = HashMap<Box<str>, HashMap<Box<str>, Arc<Series>>>;
@@ -68,7 +68,7 @@ impl SeriesTable {
     }
 
     fn series(&self, interface: &str, operation: &str) -> Option<Arc<Series>> {
-        if operation.is_empty() || interface.len() > LONGEST || operation.len() > LONGEST {
+        if operation.is_empty() || interface.len() > MAX_NAME_OCTETS || operation.len() > MAX_NAME_OCTETS {
             return None;
         }
         let known = |interfaces: &Interfaces| interfaces.get(interface)?.get(operation).cloned();
@@ -119,7 +119,7 @@ mod tests {
     fn names(table: &SeriesTable) -> Vec<(String, CallOutcome, u64)> {
         let mut names = Vec::new();
         table.visit(|_, operation, outcome, histogram| {
-            names.push((operation.to_owned(), outcome, histogram.seen().count));
+            names.push((operation.to_owned(), outcome, histogram.snapshot().count));
         });
         names
     }
@@ -132,7 +132,7 @@ mod tests {
             table.add("I", operation, CallOutcome::Ok, time);
         }
         table.add("I", "a", CallOutcome::UserException, time);
-        table.add("I", &"x".repeat(LONGEST + 1), CallOutcome::UserException, time);
+        table.add("I", &"x".repeat(MAX_NAME_OCTETS + 1), CallOutcome::UserException, time);
         let named = |name: &str, outcome, count| (name.to_owned(), outcome, count);
         assert_eq!(
             names(&table),

@@ -27,7 +27,7 @@ pub(crate) struct OutgoingContexts {
     pub(super) contexts: Vec<ServiceContext>,
     pub(super) slots: SlotTable,
     /// The description of a dynamic request.
-    pub(super) described: Option<Arc<DynamicRequest>>,
+    pub(super) description: Option<Arc<DynamicRequest>>,
 }
 
 impl OutgoingContexts {
@@ -35,14 +35,14 @@ impl OutgoingContexts {
     pub(crate) fn of_thread(object: &ObjectRef) -> Self {
         let interception = object.orb().interception();
         let (request_id, slots) = (interception.request_id(), interception.thread_slots());
-        Self { request_id, contexts: Vec::new(), slots, described: dynamic::take() }
+        Self { request_id, contexts: Vec::new(), slots, description: dynamic::take() }
     }
 
     /// The data of the same request when it is sent again: a new request with the same slots (16.3.6.5).
-    pub(crate) fn again(&self, object: &ObjectRef) -> Self {
+    pub(crate) fn for_retry(&self, object: &ObjectRef) -> Self {
         let interception = object.orb().interception();
-        let (slots, described) = (self.slots.clone(), self.described.clone());
-        Self { request_id: interception.request_id(), contexts: Vec::new(), slots, described }
+        let (slots, description) = (self.slots.clone(), self.description.clone());
+        Self { request_id: interception.request_id(), contexts: Vec::new(), slots, description }
     }
 
     /// The contexts that interceptors add to the request.
@@ -64,7 +64,7 @@ impl<'r> ClientFlow<'r> {
     pub(crate) fn new(
         target: &'r ObjectRef,
         operation: &'r str,
-        wanted: ResponseRequest,
+        response_request: ResponseRequest,
         outgoing: OutgoingContexts,
         (effective, profile): (EffectiveReference, usize),
     ) -> Self {
@@ -73,7 +73,7 @@ impl<'r> ClientFlow<'r> {
         let info = ClientRequestInfo {
             point,
             operation,
-            wanted,
+            response_request,
             target,
             effective,
             profile,
@@ -109,7 +109,7 @@ impl<'r> ClientFlow<'r> {
     ) -> Result<(), RequestOutcome> {
         self.info.point = point;
         for interceptor in self.info.target.orb().interception().client() {
-            if let Err(interruption) = flow::contained(|| call(&**interceptor, &mut self.info)) {
+            if let Err(interruption) = flow::catch_panic(|| call(&**interceptor, &mut self.info)) {
                 self.info.ending = flow::interrupted_at_start(interruption);
                 flow::unwind(self);
                 return Err(self.info.ending.clone());
@@ -131,7 +131,7 @@ impl<'r> ClientFlow<'r> {
     pub(crate) fn end(mut self, ending: RequestOutcome, reply: Option<&Reply>) -> Result<(), RequestOutcome> {
         if let Some(reply) = reply {
             self.info.reply_contexts = contexts_of(reply);
-            self.info.returned = self.info.outgoing.described.is_some().then(|| UndecodedResult::of(reply));
+            self.info.returned = self.info.outgoing.description.is_some().then(|| UndecodedResult::of(reply));
         }
         self.info.ending = ending;
         if flow::unwind(&mut self) { Err(self.info.ending) } else { Ok(()) }
