@@ -73,7 +73,7 @@ impl FakeTransport {
         loop {
             match reader.next(&self.end, None) {
                 Ok(message) if message.header.message_type == MessageType::Request => {
-                    self.take(messages::question(&message));
+                    self.take(messages::parse_request(&message));
                 }
                 // The client may cancel requests, and rejects garbage with MessageError.
                 Ok(message) => assert!(
@@ -88,17 +88,17 @@ impl FakeTransport {
         self.arrived.notify_one();
     }
 
-    fn take(&self, question: FakeRequest) {
+    fn take(&self, fake_request: FakeRequest) {
         let mut inbox = self.inbox.lock();
-        inbox.record.read.push(question.token);
-        if !question.is_two_way {
+        inbox.record.read.push(fake_request.token);
+        if !fake_request.is_two_way {
             return;
         }
         if self.behaviour.is_serial {
             drop(inbox);
-            self.answer(question);
+            self.answer(fake_request);
         } else {
-            inbox.waiting.push(question);
+            inbox.waiting.push(fake_request);
             self.arrived.notify_one();
         }
     }
@@ -111,22 +111,22 @@ impl FakeTransport {
                 return;
             }
             let request_key = below(inbox.waiting.len());
-            let question = inbox.waiting.swap_remove(request_key);
+            let fake_request = inbox.waiting.swap_remove(request_key);
             drop(inbox);
             if self.behaviour.ends && one_in(4) {
                 return self.finish();
             }
-            self.answer(question);
+            self.answer(fake_request);
         }
     }
 
-    fn answer(&self, question: FakeRequest) {
-        if self.behaviour.forgets && question.is_limited && one_in(2) {
+    fn answer(&self, fake_request: FakeRequest) {
+        if self.behaviour.forgets && fake_request.is_limited && one_in(2) {
             return;
         }
-        self.inbox.lock().record.answered.push(question.token);
+        self.inbox.lock().record.answered.push(fake_request.token);
         // The client may have closed.
-        let _ = send_octets(&self.end, &messages::reply(question, self.behaviour.octets));
+        let _ = send_octets(&self.end, &messages::reply(fake_request, self.behaviour.octets));
     }
 
     /// Ends the connection in one of the possible ways.

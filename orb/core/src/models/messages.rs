@@ -26,21 +26,21 @@ pub(crate) fn reader() -> MessageReader {
 }
 
 /// Encodes a request, with so many octets after its token.
-pub(crate) fn request(question: FakeRequest, octets: usize) -> Encoder<'static> {
-    let response = if question.is_two_way { ResponseFlags::TWO_WAY } else { ResponseFlags::NONE };
+pub(crate) fn request(fake_request: FakeRequest, octets: usize) -> Encoder<'static> {
+    let response = if fake_request.is_two_way { ResponseFlags::TWO_WAY } else { ResponseFlags::NONE };
     let mut out = Encoder::new(wire());
-    let operation = if question.is_limited { "limited" } else { "unlimited" };
-    let body = RequestTemplate::new(wire(), b"key").begin(&mut out, question.id, response, operation, &[]);
-    put(&mut out, question.token, octets);
+    let operation = if fake_request.is_limited { "limited" } else { "unlimited" };
+    let body = RequestTemplate::new(wire(), b"key").begin(&mut out, fake_request.id, response, operation, &[]);
+    put(&mut out, fake_request.token, octets);
     body.end(&mut out).expect("it is short");
     out
 }
 
 /// Encodes a reply.
-pub(crate) fn reply(question: FakeRequest, octets: usize) -> Vec<u8> {
+pub(crate) fn reply(fake_request: FakeRequest, octets: usize) -> Vec<u8> {
     let mut out = Encoder::new(wire());
-    let body = begin_reply(&mut out, question.id, ReplyStatus::NoException, &[]);
-    put(&mut out, question.token, octets);
+    let body = begin_reply(&mut out, fake_request.id, ReplyStatus::NoException, &[]);
+    put(&mut out, fake_request.token, octets);
     body.end(&mut out).expect("it is short");
     out.to_vec()
 }
@@ -68,7 +68,7 @@ pub(crate) fn bare(message_type: MessageType) -> [u8; 12] {
 ///
 /// # Panics
 /// If the message is no request of a model.
-pub(crate) fn question(message: &Message) -> FakeRequest {
+pub(crate) fn parse_request(message: &Message) -> FakeRequest {
     let mut input = message.decoder(Limits::default());
     let header = RequestHeader::decode(&mut input).expect("a request");
     let token = token_in(message, input.position());

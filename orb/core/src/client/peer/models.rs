@@ -113,8 +113,8 @@ fn lease_async(peer: &Arc<Peer>, is_limited: bool) -> Option<Lease<Arc<Peer>>> {
 /// Makes a call, which fails and retires its connection if the other end is closed.
 fn call<P: Deref<Target = Peer>>(lease: &Lease<P>) {
     let id = lease.request_id();
-    let question = messages::FakeRequest { id, token: id, is_two_way: false, is_limited: false };
-    if lease.one_way(&messages::request(question, 0), None).is_err() {
+    let fake_request = messages::FakeRequest { id, token: id, is_two_way: false, is_limited: false };
+    if lease.one_way(&messages::request(fake_request, 0), None).is_err() {
         assert!(lease.is_retired());
     }
 }

@@ -40,8 +40,8 @@ impl Metrics {
                 sample(text, name, &labels, number(connection));
             }
         };
-        per_connection("spandrel_connection_requests_total", "Requests over each open connection.", |snapshot| snapshot.2);
-        per_connection("spandrel_connection_request_octets_total", "Octets of these requests.", |snapshot| snapshot.3);
+        per_connection("spandrel_connection_requests_total", "Requests over each open connection.", |counts| counts.2);
+        per_connection("spandrel_connection_request_octets_total", "Octets of these requests.", |counts| counts.3);
     }
 
     fn render_times(&self, text: &mut String, side: Side) {
