@@ -201,12 +201,12 @@ mod tests {
     #[test]
     fn jobs_run_in_order_in_the_main_thread_and_panics_end_there() {
         let orb = Orb::builder().build().unwrap();
-        let (receiver, heard) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         assert!(!orb.work_pending().unwrap());
         for turn in 0..3 {
-            let receiver = receiver.clone();
+            let sender = sender.clone();
             let job = move || {
-                receiver.send((turn, thread::current().id())).unwrap();
+                sender.send((turn, thread::current().id())).unwrap();
                 assert_ne!(turn, 1, "the panic that is tested");
             };
             orb.run_in_main(Box::new(job)).unwrap();
@@ -214,7 +214,7 @@ mod tests {
         for turn in 0..3 {
             assert!(orb.work_pending().unwrap());
             orb.perform_work().unwrap();
-            assert_eq!(heard.try_recv(), Ok((turn, thread::current().id())));
+            assert_eq!(receiver.try_recv(), Ok((turn, thread::current().id())));
         }
         assert!(!orb.work_pending().unwrap());
         orb.perform_work().unwrap();
@@ -230,23 +230,23 @@ mod tests {
         orb.perform_work().unwrap();
         let another = orb.clone();
         let another = thread::spawn(move || another.run());
-        let (receiver, heard) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let stopping = orb.clone();
         let job = move || {
             let refused = stopping.shutdown(true).unwrap_err();
             stopping.shutdown(false).unwrap();
-            receiver.send((thread::current().id(), refused.minor())).unwrap();
+            sender.send((thread::current().id(), refused.minor())).unwrap();
         };
         orb.run_in_main(Box::new(job)).unwrap();
         orb.run();
-        assert_eq!(heard.try_recv(), Ok((thread::current().id(), minor::OPERATION_WOULD_DEADLOCK)));
+        assert_eq!(receiver.try_recv(), Ok((thread::current().id(), minor::OPERATION_WOULD_DEADLOCK)));
         another.join().unwrap();
     }
 
     #[test]
     fn jobs_beyond_the_limit_are_refused_and_the_rest_dropped_at_shutdown() {
         let orb = Orb::builder().build().unwrap();
-        let kept = Arc::new(AtomicUsize::new(0));
+        let live_jobs = Arc::new(AtomicUsize::new(0));
         struct Counted(Arc<AtomicUsize>);
         impl Drop for Counted {
             fn drop(&mut self) {
@@ -254,8 +254,8 @@ mod tests {
             }
         }
         let job = || {
-            kept.fetch_add(1, Ordering::SeqCst);
-            let counted = Counted(Arc::clone(&kept));
+            live_jobs.fetch_add(1, Ordering::SeqCst);
+            let counted = Counted(Arc::clone(&live_jobs));
             Box::new(move || drop(counted))
         };
         for _ in 0..MAX_JOBS {
@@ -263,21 +263,21 @@ mod tests {
         }
         let refused = orb.run_in_main(job()).unwrap_err();
         assert_eq!((refused.kind(), refused.completed()), (SystemExceptionKind::Transient, CompletionStatus::No));
-        assert_eq!(kept.load(Ordering::SeqCst), MAX_JOBS);
+        assert_eq!(live_jobs.load(Ordering::SeqCst), MAX_JOBS);
         orb.shutdown(true).unwrap();
-        assert_eq!(kept.load(Ordering::SeqCst), 0);
+        assert_eq!(live_jobs.load(Ordering::SeqCst), 0);
         assert_eq!(orb.run_in_main(job()).unwrap_err().kind(), SystemExceptionKind::BadInvOrder);
-        assert_eq!(kept.load(Ordering::SeqCst), 0);
+        assert_eq!(live_jobs.load(Ordering::SeqCst), 0);
     }
 
     #[test]
     fn waiting_for_shutdown_in_the_main_thread_runs_remaining_jobs() {
         let orb = Orb::builder().build().unwrap();
         orb.perform_work().unwrap();
-        let (receiver, heard) = std::sync::mpsc::channel();
-        orb.run_in_main(Box::new(move || receiver.send(()).unwrap())).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        orb.run_in_main(Box::new(move || sender.send(()).unwrap())).unwrap();
         orb.shutdown(true).unwrap();
         // Run or dropped: in both cases no job is left.
-        assert_ne!(heard.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty));
+        assert_ne!(receiver.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty));
     }
 }

@@ -92,7 +92,7 @@ fn a_reply_that_races_with_a_cancellation_has_one_outcome() {
             cancelled.reason()
         });
         answering.join().expect("it is answered");
-        let seen = cancelling.join().expect("it is cancelled");
-        assert_eq!(seen, cancellation.reason(), "the reason does not change");
+        let reason = cancelling.join().expect("it is cancelled");
+        assert_eq!(reason, cancellation.reason(), "the reason does not change");
     });
 }

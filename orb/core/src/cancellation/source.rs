@@ -338,10 +338,10 @@ mod tests {
         assert!(waiting.wait_timeout(Duration::MAX));
         assert_eq!(waiting.reason(), Some(CancelReason::DeadlineElapsed));
         let (_source, polled) = token(&orb, Some(Instant::now() + Duration::from_millis(20)));
-        let (receiver, heard) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let cancelled = polled.cancelled();
-        orb.spawn(async move { receiver.send(cancelled.await).unwrap() }).unwrap();
-        assert_eq!(heard.recv_timeout(Duration::from_secs(60)), Ok(CancelReason::DeadlineElapsed));
+        orb.spawn(async move { sender.send(cancelled.await).unwrap() }).unwrap();
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Ok(CancelReason::DeadlineElapsed));
         orb.shutdown(true).unwrap();
         let (_source, late) = token(&orb, Some(Instant::now()));
         assert!(late.is_cancelled(), "also without a timer");

@@ -98,14 +98,14 @@ pub(super) fn exchange(token: &OrbToken, slots: SlotTable) -> SlotTable {
     let (before, dropped) = SCOPES.with(|scopes| {
         let mut scopes = scopes.borrow_mut();
         // Slots of ORBs that no longer exist are removed here.
-        let (mut kept, dropped): (Vec<_>, Vec<_>) =
+        let (mut remaining, dropped): (Vec<_>, Vec<_>) =
             std::mem::take(&mut *scopes).into_iter().partition(|scope| scope.token.strong_count() > 0);
-        let at = kept.iter().position(|scope| scope.token.as_ptr() == Arc::as_ptr(token));
-        let before = at.map_or_else(|| SlotTable::new(count), |at| kept.swap_remove(at).slots);
+        let at = remaining.iter().position(|scope| scope.token.as_ptr() == Arc::as_ptr(token));
+        let before = at.map_or_else(|| SlotTable::new(count), |at| remaining.swap_remove(at).slots);
         if slots.values.is_some() {
-            kept.push(ThreadScope { token: Arc::downgrade(token), slots });
+            remaining.push(ThreadScope { token: Arc::downgrade(token), slots });
         }
-        *scopes = kept;
+        *scopes = remaining;
         (before, dropped)
     });
     // Outside of the borrow: references in them may be the last of their ORB.

@@ -74,7 +74,7 @@ events! {
     "spandrel_connections_refused_total" "Clients' connections that were refused, by reason." {
         RefusedForLimit refused_for_limit r#"reason="limit""# "A client was refused: the limit on connections is reached.";
         RefusedForAddress refused_for_address r#"reason="address""# "A client was refused: its address is not allowed.";
-        RefusedForResources refused_for_resources r#"reason="resources""# "A client was refused: no thread or descriptor could be had.";
+        RefusedForResources refused_for_resources r#"reason="resources""# "A client was refused: no thread or descriptor was available.";
         RefusedForSecurity refused_for_security r#"reason="security""# "A client was refused: the handshake failed, or the certificate was not accepted.";
         RefusedForShutdown refused_for_shutdown r#"reason="shutdown""# "A client was refused: the ORB is shutting down.";
     }
