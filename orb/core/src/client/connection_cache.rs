@@ -169,7 +169,7 @@ impl PurgingMarks {
     }
 
     /// Examines an unused connection; returns true if it has been idle for the whole time.
-    pub(super) fn is_unused_since_sweeps(&mut self) -> bool {
+    pub(super) fn count_idle_sweep(&mut self) -> bool {
         if self.uses_at_sweep != self.uses {
             (self.uses_at_sweep, self.sweeps) = (self.uses, 0);
             return false;

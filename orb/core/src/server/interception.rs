@@ -19,7 +19,7 @@ pub(super) type PointDecision = Result<ObjectRef, SystemException>;
 
 /// True if a request to this ORB is seen by interceptors.
 #[inline]
-pub(super) fn any_set(orb: &Orb) -> bool {
+pub(super) fn are_there(orb: &Orb) -> bool {
     orb.interception().has_server_points()
 }
 

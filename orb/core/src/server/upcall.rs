@@ -41,7 +41,7 @@ pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
         },
     };
     let (flow, seen, _slots);
-    let request = if interception::any_set(orb) {
+    let request = if interception::are_there(orb) {
         let Some((begun, instead)) = interception::begin(request) else { return };
         flow = begun;
         seen = IncomingRequest { flow: Some(&flow), ..*request };

@@ -31,9 +31,9 @@ pub(crate) use write_queue::UnsentKind;
 pub(super) use write_queue::UnsentMessage;
 use write_queue::{Charge, WriteQueue};
 
-/// The most droppable messages that may wait to be written.
+/// The most messages that may be queued when another one without a waiting call is written.
 #[cfg(feature = "server")]
-const MAX_DROPPABLE: usize = 1024;
+const MAX_UNTRACKED: usize = 1024;
 
 /// With more abandoned requests than this, a connection is not used for further calls.
 const MAX_ABANDONED: usize = 256;
@@ -128,10 +128,10 @@ impl ClientConnection {
             self.queue(unsent(0), limit).or_else(|octets| self.refuse(request_id, |this| this.buffer_limit_exceeded(octets, limit)))
         };
         let Some(mut writer) = self.writer.try_lock() else { return queue() };
-        if kind == UnsentKind::Droppable && writer.is_broken {
+        if kind == UnsentKind::Untracked && writer.is_broken {
             return Ok(());
         }
-        if writer.is_broken || self.is_retired() && kind != UnsentKind::Droppable {
+        if writer.is_broken || self.is_retired() && kind != UnsentKind::Untracked {
             drop(writer);
             return self.refuse(request_id, |this| this.write_failed(io::ErrorKind::NotConnected.into()));
         }
@@ -180,11 +180,11 @@ impl ClientConnection {
         None
     }
 
-    /// Writes a message that may be lost, now or when there is room. Returns false if too many are queued.
+    /// Writes a message that no call waits for, now or when there is room. Returns false if too many are queued.
     #[cfg(feature = "server")]
-    pub(super) fn write_droppable(&self, request_id: u32, message: &Encoder<'_>) -> bool {
-        self.async_writes.write_queue.lock().messages.len() < MAX_DROPPABLE
-            && self.write_or_queue(request_id, message, UnsentKind::Droppable, usize::MAX, None).is_ok()
+    pub(super) fn write_untracked(&self, request_id: u32, message: &Encoder<'_>) -> bool {
+        self.async_writes.write_queue.lock().messages.len() < MAX_UNTRACKED
+            && self.write_or_queue(request_id, message, UnsentKind::Untracked, usize::MAX, None).is_ok()
     }
 
     /// Fails a request that cannot be written here, without reading the peer's reason first.
@@ -206,7 +206,7 @@ impl ClientConnection {
         let mut write_queue = self.async_writes.write_queue.lock();
         if write_queue.octets > 0
             && write_queue.octets + message.octets.len() > limit
-            && message.kind != UnsentKind::Droppable
+            && message.kind != UnsentKind::Untracked
         {
             return Err(write_queue.octets);
         }
@@ -391,7 +391,7 @@ impl ClientConnection {
         let mut out = Encoder::new(wire);
         if (CancelRequest { request_id }).encode(&mut out).is_ok() {
             // It may be lost: then the server completes a request in vain.
-            let _ = self.write_or_queue(request_id, &out, UnsentKind::Droppable, usize::MAX, None);
+            let _ = self.write_or_queue(request_id, &out, UnsentKind::Untracked, usize::MAX, None);
         }
         true
     }

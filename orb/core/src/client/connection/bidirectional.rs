@@ -204,19 +204,19 @@ impl ClientConnection {
     pub(crate) fn send_control(&self, message_type: MessageType) {
         let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2));
         bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, message_type).into_iter().for_each(|octet| out.u8(octet));
-        self.write_droppable(PEER_ENTRY, &out);
+        self.write_untracked(PEER_ENTRY, &out);
     }
 
-    /// Writes a message that may be lost, now or when there is room. Returns false if too many are queued.
+    /// Writes a message that no call waits for, now or when there is room. Returns false if too many are queued.
     pub(crate) fn send_control_later(&self, message: &Encoder<'_>) -> bool {
-        self.write_droppable(PEER_ENTRY, message)
+        self.write_untracked(PEER_ENTRY, message)
     }
 
     /// Writes a reply, or leaves the rest to a reactor. `charge`: the memory that the rest is counted
     /// against.
     pub(crate) fn answer(&self, answer: &Encoder<'_>, charge: Charge) {
         // If this fails, the connection ends.
-        let _ = self.write_or_queue(PEER_ENTRY, answer, UnsentKind::Droppable, usize::MAX, Some(charge));
+        let _ = self.write_or_queue(PEER_ENTRY, answer, UnsentKind::Untracked, usize::MAX, Some(charge));
     }
 
     /// Whether octets wait to be written.

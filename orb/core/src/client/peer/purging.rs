@@ -63,7 +63,7 @@ impl CachedConnections for Peer {
 
     fn close_idle(&self) {
         let mut pool = self.pool.lock();
-        let idle = pool.connections.extract_if(.., |pooled| pooled.is_idle() && pooled.marks.is_unused_since_sweeps());
+        let idle = pool.connections.extract_if(.., |pooled| pooled.is_idle() && pooled.marks.count_idle_sweep());
         let idle: Vec<_> = idle.map(|pooled| pooled.connection).collect();
         drop(pool);
         for connection in idle {

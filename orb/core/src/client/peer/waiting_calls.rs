@@ -105,7 +105,7 @@ impl Peer {
         if let (Some((until, _)), Some((_, refused))) = (pool.backoff, &pool.refused) {
             let left = until.saturating_duration_since(Instant::now());
             if !left.is_zero() {
-                return Err(self.in_backoff(left, refused));
+                return Err(self.backoff_failure(left, refused));
             }
         }
         pool.opening += 1;
@@ -128,7 +128,7 @@ impl Peer {
 }
 
 impl Peer {
-    fn in_backoff(&self, left: Duration, refused: &CallFailure) -> CallFailure {
+    fn backoff_failure(&self, left: Duration, refused: &CallFailure) -> CallFailure {
         let detail = || {
             let (address, left) = (&self.address, left.as_millis());
             format!(

@@ -58,8 +58,8 @@ pub(in crate::client::connection) struct UnsentMessage {
 pub(crate) enum UnsentKind {
     TwoWay,
     OneWay,
-    /// A message without a reply that may be lost.
-    Droppable,
+    /// A message that no call waits for: a CancelRequest, another control message, or a reply.
+    Untracked,
     /// One-ways whose calls have returned.
     #[cfg(feature = "asynchronous")]
     Batch,
@@ -97,7 +97,7 @@ impl UnsentMessage {
         let Some(end) = end else { return false };
         self.octets.truncate(end);
         self.octets.extend_from_slice(&cancel.to_vec());
-        (self.kind, self.boundaries) = (UnsentKind::Droppable, Vec::new());
+        (self.kind, self.boundaries) = (UnsentKind::Untracked, Vec::new());
         true
     }
 
