@@ -326,15 +326,15 @@ impl Call {
 }
 
 impl ReplyReceiver for Call {
-    fn done(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
+    fn complete(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
         elsewhere(&self.request, &self, |call| call.arrived(outcome));
     }
 
-    fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
+    fn connection_opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
         elsewhere(&self.request, &self, |call| call.connected(outcome, true));
     }
 
-    fn freed(self: Arc<Self>) {
+    fn connection_freed(self: Arc<Self>) {
         elsewhere(&self.request, &self, |call| call.connected(Ok(()), false));
     }
 }

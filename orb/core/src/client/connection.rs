@@ -375,7 +375,7 @@ impl ClientConnection {
         let receiver = self.pending.lock().deliver(reply);
         if let Some((receiver, reply)) = receiver {
             let _scope = NotificationScope::begin(self);
-            receiver.done(Ok(Some(reply)));
+            receiver.complete(Ok(Some(reply)));
         }
     }
 

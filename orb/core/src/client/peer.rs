@@ -189,7 +189,7 @@ impl Peer {
         self.cache.notify_release();
         first();
         for call in parked {
-            call.opened(outcome.clone());
+            call.connection_opened(outcome.clone());
         }
     }
 
@@ -240,8 +240,8 @@ impl Peer {
             let opened = connect(&peer).map(Arc::new);
             // This call waited before those that are parked.
             let first = || match &opened {
-                Err(failure) if failure.loss == RequestLoss::Superseded => opener.freed(),
-                opened => opener.opened(opened.as_ref().map(drop).map_err(CallFailure::clone)),
+                Err(failure) if failure.loss == RequestLoss::Superseded => opener.connection_freed(),
+                opened => opener.connection_opened(opened.as_ref().map(drop).map_err(CallFailure::clone)),
             };
             peer.finish_opening(&opened, is_limited, 0, first);
         };

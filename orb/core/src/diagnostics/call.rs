@@ -147,6 +147,6 @@ fn outgoing_context(diagnostics: &Diagnostics, operation: &str) -> Option<TraceC
 
 impl fmt::Debug for ObservedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WatchedCall").field("span", &self.span.id()).finish_non_exhaustive()
+        f.debug_struct("ObservedCall").field("span", &self.span.id()).finish_non_exhaustive()
     }
 }

@@ -154,6 +154,6 @@ fn incoming_context(diagnostics: &Diagnostics, header: &RequestHeader<'_>, span:
 
 impl fmt::Debug for ObservedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WatchedRequest").field("span", &self.span.id()).finish_non_exhaustive()
+        f.debug_struct("ObservedRequest").field("span", &self.span.id()).finish_non_exhaustive()
     }
 }

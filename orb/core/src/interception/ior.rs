@@ -191,7 +191,7 @@ impl ReferenceCustomization {
 
 impl fmt::Debug for ReferenceCustomization {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Custom").field("components", &self.0.components).finish_non_exhaustive()
+        f.debug_struct("ReferenceCustomization").field("components", &self.0.components).finish_non_exhaustive()
     }
 }
 

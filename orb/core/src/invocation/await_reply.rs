@@ -168,13 +168,13 @@ impl AwaitedReply {
 }
 
 impl ReplyReceiver for AwaitedReply {
-    fn done(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
+    fn complete(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
         let no_reply = || CallFailure::new(SystemException::internal(0, CompletionStatus::Maybe));
         self.settle(WaitState::Come(outcome.and_then(|reply| reply.ok_or_else(no_reply))));
     }
 
     /// It has its connection.
-    fn opened(self: Arc<Self>, _outcome: Result<(), CallFailure>) {}
+    fn connection_opened(self: Arc<Self>, _outcome: Result<(), CallFailure>) {}
 }
 
 impl TimedCall for AwaitedReply {

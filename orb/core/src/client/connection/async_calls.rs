@@ -238,7 +238,7 @@ impl ClientConnection {
         let waiter = pending.find(request_id).map(|at| pending.waiters.swap_remove(at));
         drop(pending);
         if let Some(Waiter { waiter: ReplyWaiter::Task { receiver, .. }, .. }) = waiter {
-            receiver.done(Ok(None));
+            receiver.complete(Ok(None));
         }
     }
 
@@ -341,7 +341,7 @@ impl ClientConnection {
     pub(super) fn fail_calls(&self, tasks: Vec<Waiter>, failure: &CallFailure) {
         for task in tasks {
             if let ReplyWaiter::Task { receiver, is_sent } = task.waiter {
-                receiver.done(Err(if is_sent { failure.clone() } else { unsent(failure) }));
+                receiver.complete(Err(if is_sent { failure.clone() } else { unsent(failure) }));
             }
         }
     }

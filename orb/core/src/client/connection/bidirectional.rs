@@ -255,7 +255,7 @@ impl ClientConnection {
         let reply = Reply::parse(message)?;
         let receiver = self.pending.lock().deliver(reply);
         if let Some((receiver, reply)) = receiver {
-            self.notify_in_other_thread(move || receiver.done(Ok(Some(reply))));
+            self.notify_in_other_thread(move || receiver.complete(Ok(Some(reply))));
         }
         Ok(())
     }

@@ -53,14 +53,14 @@ pub(super) enum ReplyWaiter {
 pub(crate) trait ReplyReceiver: Send + Sync + fmt::Debug {
     /// Receives the reply, the end of a one-way's writing (`None`), or the failure. Called once, without any
     /// lock held, by any thread; possibly before `ClientConnection::send_async` has returned.
-    fn done(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>);
+    fn complete(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>);
 
     /// Receives the end of a wait for a connection: it was opened, or could not be.
-    fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>);
+    fn connection_opened(self: Arc<Self>, outcome: Result<(), CallFailure>);
 
     /// Receives the news that a connection in use has become free.
-    fn freed(self: Arc<Self>) {
-        self.opened(Ok(()));
+    fn connection_freed(self: Arc<Self>) {
+        self.connection_opened(Ok(()));
     }
 }
 
@@ -75,15 +75,15 @@ pub(crate) struct ReplyReceiverHandle(Infallible);
 
 #[cfg(not(feature = "asynchronous"))]
 impl ReplyReceiverHandle {
-    pub(crate) fn done(self, _outcome: Result<Option<Reply>, CallFailure>) {
+    pub(crate) fn complete(self, _outcome: Result<Option<Reply>, CallFailure>) {
         match self.0 {}
     }
 
-    pub(crate) fn opened(self, _outcome: Result<(), CallFailure>) {
+    pub(crate) fn connection_opened(self, _outcome: Result<(), CallFailure>) {
         match self.0 {}
     }
 
-    pub(crate) fn freed(self) {
+    pub(crate) fn connection_freed(self) {
         match self.0 {}
     }
 }

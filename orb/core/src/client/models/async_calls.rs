@@ -115,13 +115,13 @@ struct ReplyReceiverHandle {
 }
 
 impl ReplyReceiver for ReplyReceiverHandle {
-    fn done(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
+    fn complete(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
         let before = self.outcome.lock().replace(outcome);
         assert!(before.is_none(), "the receiver is notified once");
         self.changed.notify_one();
     }
 
-    fn opened(self: Arc<Self>, _outcome: Result<(), CallFailure>) {
+    fn connection_opened(self: Arc<Self>, _outcome: Result<(), CallFailure>) {
         unreachable!("the connection is open");
     }
 }

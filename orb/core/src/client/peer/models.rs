@@ -76,11 +76,11 @@ struct Parked {
 }
 
 impl ReplyReceiver for Parked {
-    fn done(self: Arc<Self>, _outcome: Result<Option<Reply>, CallFailure>) {
+    fn complete(self: Arc<Self>, _outcome: Result<Option<Reply>, CallFailure>) {
         unreachable!("no request is sent");
     }
 
-    fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
+    fn connection_opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
         let before = self.outcome.lock().replace(outcome);
         assert!(before.is_none(), "the receiver is notified once per wait");
         self.changed.notify_one();

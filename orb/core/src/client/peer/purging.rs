@@ -101,7 +101,7 @@ impl Peer {
         drop(pool);
         if is_exclusive {
             self.opened.notify_all();
-            parked.into_iter().for_each(|call| call.freed());
+            parked.into_iter().for_each(|call| call.connection_freed());
         }
         self.cache.notify_release();
     }
