@@ -28,7 +28,7 @@ impl<'d> ConnectionContexts<'d> {
     /// Returns the contexts for a request to this destination.
     #[cold]
     pub(crate) fn new(orb: &Orb, connection: &Arc<ClientConnection>, destination: &'d Destination) -> Self {
-        let sent = connection.sent();
+        let sent = connection.sent_contexts();
         #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "only servers have points to add"))]
         let mut contexts = match sent & CODE_SETS {
             0 => Cow::Borrowed(destination.code_sets()),

@@ -87,7 +87,7 @@ pub(crate) struct ClientConnection {
     /// The state of asynchronous calls.
     async_writes: AsyncWrites,
     /// The contexts that were sent on the connection; further requests leave them out.
-    sent: AtomicU8,
+    sent_contexts: AtomicU8,
     /// Its role in bidirectional use.
     #[cfg(feature = "server")]
     bidirectional_use: BidirectionalUse,
@@ -131,7 +131,7 @@ impl ClientConnection {
             retired: AtomicBool::new(false),
             is_end_counted: AtomicBool::new(false),
             async_writes: AsyncWrites::default(),
-            sent: AtomicU8::new(0),
+            sent_contexts: AtomicU8::new(0),
             #[cfg(feature = "server")]
             bidirectional_use: BidirectionalUse::default(),
             _slot: None,
@@ -258,7 +258,7 @@ impl ClientConnection {
             }
         };
         self.return_reader(reader, None, false);
-        self.note_outcome(&outcome);
+        self.retire_if_timed_out(&outcome);
         outcome
     }
 
@@ -279,7 +279,7 @@ impl ClientConnection {
                 drop(pending);
                 let outcome = self.read_until_reply(&mut reader, request_id, deadline);
                 self.return_reader(reader, Some(request_id), false);
-                self.note_outcome(&outcome);
+                self.retire_if_timed_out(&outcome);
                 return outcome;
             }
             let wake = WAKE.with(Arc::clone);
@@ -400,7 +400,7 @@ impl ClientConnection {
     }
 
     #[inline]
-    fn note_outcome(&self, outcome: &Result<Reply, CallFailure>) {
+    fn retire_if_timed_out(&self, outcome: &Result<Reply, CallFailure>) {
         if let Err(failure) = outcome {
             self.retire_after_timeout(failure);
         }

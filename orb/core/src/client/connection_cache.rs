@@ -268,7 +268,7 @@ impl ConnectionCache {
                 return Ok(slot);
             }
             if member.can_share() {
-                return Err(RequestLoss::Superseded);
+                return Err(RequestLoss::ConnectionShareable);
             }
             let mut releases = self.releases.lock();
             while *releases == before {

@@ -30,10 +30,10 @@ pub(crate) struct Peer {
     statistics: Statistics,
     pool: Mutex<Pool>,
     /// Notified when a connection was opened or could not be, and when one that is not shared is given back.
-    opened: Condition,
+    connection_available: Condition,
     cache: Arc<ConnectionCache>,
     /// Whether a reference names it with a version before GIOP 1.2.
-    is_old: AtomicBool,
+    is_old_server: AtomicBool,
     unreachable: UnreachableCache,
     #[cfg(feature = "asynchronous")]
     batches: batches::BatchQueues,
@@ -53,9 +53,9 @@ impl Peer {
             settings,
             statistics,
             pool: Mutex::default(),
-            opened: Condition::new(),
+            connection_available: Condition::new(),
             cache,
-            is_old: AtomicBool::new(false),
+            is_old_server: AtomicBool::new(false),
             unreachable: UnreachableCache::default(),
             #[cfg(feature = "asynchronous")]
             batches: batches::BatchQueues::default(),
@@ -144,7 +144,7 @@ impl Peer {
             self.finish_opening(&opened, timeout.is_some(), 1, || {});
             match opened {
                 Ok(connection) => return Ok(Lease { peer: self, connection, fresh: true }),
-                Err(failure) if failure.loss == RequestLoss::Superseded => {}
+                Err(failure) if failure.loss == RequestLoss::ConnectionShareable => {}
                 Err(failure) => return Err(failure),
             }
         }
@@ -162,7 +162,7 @@ impl Peer {
         let mut pool = self.pool.lock();
         pool.opening -= 1;
         if !opened.as_ref().is_err_and(is_local_failure) {
-            self.note_outcome(&mut pool, opened.is_ok());
+            self.update_backoff(&mut pool, opened.is_ok());
         }
         let mut outcome = Ok(());
         match opened {
@@ -177,7 +177,7 @@ impl Peer {
             // The deadline of this call is not that of others.
             Err(failure) if is_limited && is_timeout(failure) || is_local_failure(failure) => {}
             Err(failure) => {
-                pool.refused = Some((pool.refusals() + 1, failure.clone()));
+                pool.last_failure = Some((pool.failure_count() + 1, failure.clone()));
                 if pool.open() == 0 {
                     outcome = Err(failure.clone());
                 }
@@ -185,7 +185,7 @@ impl Peer {
         }
         let parked = std::mem::take(&mut pool.parked);
         drop(pool);
-        self.opened.notify_all();
+        self.connection_available.notify_all();
         self.cache.notify_release();
         first();
         for call in parked {
@@ -240,7 +240,7 @@ impl Peer {
             let opened = connect(&peer).map(Arc::new);
             // This call waited before those that are parked.
             let first = || match &opened {
-                Err(failure) if failure.loss == RequestLoss::Superseded => opener.connection_freed(),
+                Err(failure) if failure.loss == RequestLoss::ConnectionShareable => opener.connection_freed(),
                 opened => opener.connection_opened(opened.as_ref().map(drop).map_err(CallFailure::clone)),
             };
             peer.finish_opening(&opened, is_limited, 0, first);
@@ -304,7 +304,7 @@ impl Peer {
 
     /// Records a server older than GIOP 1.2, to which a client must not send CloseConnection.
     pub(crate) fn mark_old_server(&self) {
-        self.is_old.store(true, Ordering::Relaxed);
+        self.is_old_server.store(true, Ordering::Relaxed);
     }
 
     /// `is_limited`: a time-out may be that of the call and not the system's.

@@ -331,7 +331,7 @@ impl ClientConnection {
         let unsent =
             |waiter: &mut Waiter| is_unwritten(waiter.request_id) && !matches!(waiter.waiter, ReplyWaiter::Thread(_));
         let tasks: Vec<_> = pending.waiters.extract_if(.., unsent).collect();
-        let loss = if pending.closed.is_none() { RequestLoss::GivenUp } else { RequestLoss::NotWritten };
+        let loss = if pending.closed.is_none() { RequestLoss::ConnectionAbandoned } else { RequestLoss::NotWritten };
         drop(pending);
         let exception = SystemException::comm_failure(0, CompletionStatus::No);
         let failure = exception.with_detail(|| format!("writing to {} was interrupted", self.peer));

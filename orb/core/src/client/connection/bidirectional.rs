@@ -96,7 +96,7 @@ impl ClientConnection {
         connection.next_request_id = AtomicU32::new(1);
         // The server counts the connection.
         connection.is_end_counted = AtomicBool::new(true);
-        connection.sent = sent_contexts::LISTEN_POINTS.into();
+        connection.sent_contexts = sent_contexts::LISTEN_POINTS.into();
         connection
     }
 

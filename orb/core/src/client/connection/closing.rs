@@ -81,12 +81,12 @@ impl ClientConnection {
         match message_type {
             // No request without a reply was or will be processed (9.4.7): safe to send again.
             MessageType::CloseConnection => CallFailure::of(
-                RequestLoss::ClosedInOrder,
+                RequestLoss::ClosedOrderly,
                 SystemException::comm_failure(0, CompletionStatus::No)
                     .with_detail(|| format!("{} closed the connection in an orderly way", self.peer)),
             ),
             MessageType::MessageError => CallFailure::of(
-                RequestLoss::Explained,
+                RequestLoss::MessageErrorReceived,
                 SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe).with_detail(|| format!(
                     "{} could not read a message and answered MessageError (it may be longer than the peer accepts)",
                     self.peer

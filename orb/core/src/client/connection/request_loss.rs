@@ -13,24 +13,24 @@ pub(crate) enum RequestLoss {
     NotWritten,
     /// The transport did not accept its last octet: another call of this side had given the connection up, in
     /// most cases after a time-out. The peer is not known to have failed.
-    GivenUp,
+    ConnectionAbandoned,
     /// The transport did not accept its last octet.
-    CutOff,
+    PartiallyWritten,
     /// The peer sent CloseConnection before it answered the request (CORBA 3.3 Part 2, 9.4.7).
-    ClosedInOrder,
+    ClosedOrderly,
     /// It was not written to its end, since the peer sent MessageError. The peer would reject it on another
     /// connection, too.
     Rejected,
     /// The peer sent MessageError after all of it was written. The message may have been another one.
-    Explained,
+    MessageErrorReceived,
     /// The deadline passed before the transport had accepted its last octet.
-    LateToBeSent,
+    SendTimedOut,
     /// It was written whole, and then the connection ended, the reply could not be read, or the deadline
     /// passed.
     InDoubt,
     /// No loss: no connection may be opened for the request, but one can be shared now. It begins anew,
     /// without an exception.
-    Superseded,
+    ConnectionShareable,
     /// No connection was tried: there is none, or it is at one of its limits. The exception has the
     /// completion status; other addresses are tried.
     Other,
@@ -50,10 +50,10 @@ impl RequestLoss {
     pub(super) const fn consequence(self) -> LossConsequence {
         use CompletionStatus::{Maybe, No};
         let (completed, repeats) = match self {
-            Self::NotWritten | Self::GivenUp | Self::CutOff | Self::ClosedInOrder => (Some(No), true),
-            Self::Rejected | Self::LateToBeSent => (Some(No), false),
-            Self::Explained | Self::InDoubt => (Some(Maybe), false),
-            Self::Superseded => (None, false),
+            Self::NotWritten | Self::ConnectionAbandoned | Self::PartiallyWritten | Self::ClosedOrderly => (Some(No), true),
+            Self::Rejected | Self::SendTimedOut => (Some(No), false),
+            Self::MessageErrorReceived | Self::InDoubt => (Some(Maybe), false),
+            Self::ConnectionShareable => (None, false),
             Self::Other => (None, false),
         };
         LossConsequence { completed, repeats }
@@ -63,8 +63,8 @@ impl RequestLoss {
     #[cfg(any(test, feature = "asynchronous"))]
     pub(super) const fn unwritten(self) -> Self {
         match self {
-            Self::Explained | Self::Rejected => Self::Rejected,
-            Self::GivenUp => Self::GivenUp,
+            Self::MessageErrorReceived | Self::Rejected => Self::Rejected,
+            Self::ConnectionAbandoned => Self::ConnectionAbandoned,
             _ => Self::NotWritten,
         }
     }
@@ -78,14 +78,14 @@ mod tests {
 
     const ALL: &[RequestLoss] = &[
         RequestLoss::NotWritten,
-        RequestLoss::GivenUp,
-        RequestLoss::CutOff,
-        RequestLoss::ClosedInOrder,
+        RequestLoss::ConnectionAbandoned,
+        RequestLoss::PartiallyWritten,
+        RequestLoss::ClosedOrderly,
         RequestLoss::Rejected,
-        RequestLoss::Explained,
-        RequestLoss::LateToBeSent,
+        RequestLoss::MessageErrorReceived,
+        RequestLoss::SendTimedOut,
         RequestLoss::InDoubt,
-        RequestLoss::Superseded,
+        RequestLoss::ConnectionShareable,
         RequestLoss::Other,
     ];
 
@@ -94,7 +94,7 @@ mod tests {
         let repeated: Vec<_> = ALL.iter().copied().filter(|loss| loss.consequence().repeats).collect();
         assert_eq!(
             repeated,
-            [RequestLoss::NotWritten, RequestLoss::GivenUp, RequestLoss::CutOff, RequestLoss::ClosedInOrder]
+            [RequestLoss::NotWritten, RequestLoss::ConnectionAbandoned, RequestLoss::PartiallyWritten, RequestLoss::ClosedOrderly]
         );
         assert!(repeated.iter().all(|loss| loss.consequence().completed == Some(CompletionStatus::No)));
     }
@@ -106,13 +106,13 @@ mod tests {
             let completed = CallFailure::of(loss, exception).exception.completed();
             let expected = match loss {
                 RequestLoss::NotWritten
-                | RequestLoss::GivenUp
-                | RequestLoss::CutOff
-                | RequestLoss::ClosedInOrder
+                | RequestLoss::ConnectionAbandoned
+                | RequestLoss::PartiallyWritten
+                | RequestLoss::ClosedOrderly
                 | RequestLoss::Rejected
-                | RequestLoss::LateToBeSent => CompletionStatus::No,
-                RequestLoss::Explained | RequestLoss::InDoubt => CompletionStatus::Maybe,
-                RequestLoss::Superseded => CompletionStatus::Yes,
+                | RequestLoss::SendTimedOut => CompletionStatus::No,
+                RequestLoss::MessageErrorReceived | RequestLoss::InDoubt => CompletionStatus::Maybe,
+                RequestLoss::ConnectionShareable => CompletionStatus::Yes,
                 RequestLoss::Other => CompletionStatus::Yes,
             };
             assert_eq!(completed, expected, "{loss:?}");
@@ -124,7 +124,7 @@ mod tests {
         for &loss in ALL {
             let unwritten = loss.unwritten().consequence();
             assert_eq!(unwritten.completed, Some(CompletionStatus::No));
-            assert_eq!(unwritten.repeats, !matches!(loss, RequestLoss::Explained | RequestLoss::Rejected), "{loss:?}");
+            assert_eq!(unwritten.repeats, !matches!(loss, RequestLoss::MessageErrorReceived | RequestLoss::Rejected), "{loss:?}");
         }
     }
 }

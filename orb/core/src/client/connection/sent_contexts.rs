@@ -11,19 +11,19 @@ pub(crate) const LISTEN_POINTS: u8 = 2;
 
 impl ClientConnection {
     /// The contexts that were sent: [`CODE_SETS`], [`LISTEN_POINTS`].
-    pub(crate) fn sent(&self) -> u8 {
-        self.sent.load(Ordering::Acquire)
+    pub(crate) fn sent_contexts(&self) -> u8 {
+        self.sent_contexts.load(Ordering::Acquire)
     }
 
     /// Marks further contexts as sent.
-    pub(crate) fn mark_sent(&self, what: u8) {
-        self.sent.fetch_or(what, Ordering::Release);
+    pub(crate) fn mark_sent(&self, contexts: u8) {
+        self.sent_contexts.fetch_or(contexts, Ordering::Release);
     }
 
     /// Whether no context is left to be sent on the connection.
     #[inline]
     pub(crate) fn has_sent_contexts(&self) -> bool {
-        self.sent() == CODE_SETS | LISTEN_POINTS
+        self.sent_contexts() == CODE_SETS | LISTEN_POINTS
     }
 
     /// Marks the code sets as sent, after the reply to a request with that context.
@@ -35,6 +35,6 @@ impl ClientConnection {
     /// Has the listen points sent again, because there are new ones.
     #[cfg(feature = "server")]
     pub(crate) fn resend_listen_points(&self) {
-        self.sent.fetch_and(!LISTEN_POINTS, Ordering::Release);
+        self.sent_contexts.fetch_and(!LISTEN_POINTS, Ordering::Release);
     }
 }

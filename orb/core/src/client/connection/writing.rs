@@ -105,7 +105,7 @@ impl ClientConnection {
     pub(super) fn peer_reason(&self, error: io::Error, read: Result<Reply, CallFailure>) -> CallFailure {
         match read {
             Err(read) if read.may_repeat() => read,
-            Err(read) if read.loss == RequestLoss::Explained => {
+            Err(read) if read.loss == RequestLoss::MessageErrorReceived => {
                 self.retire();
                 CallFailure::of(RequestLoss::Rejected, read.exception)
             }
@@ -124,15 +124,15 @@ impl ClientConnection {
             self.statistics.timed_out_sending();
             let detail = || format!("the request could not be written to {} within the time-out", self.peer);
             return CallFailure::of(
-                RequestLoss::LateToBeSent,
+                RequestLoss::SendTimedOut,
                 SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No)
                     .with_detail(detail)
                     .with_source(error),
             );
         }
         let (loss, manner) = match is_abandoned {
-            true => (RequestLoss::GivenUp, "ended: another call had given the connection up"),
-            false => (RequestLoss::CutOff, "failed"),
+            true => (RequestLoss::ConnectionAbandoned, "ended: another call had given the connection up"),
+            false => (RequestLoss::PartiallyWritten, "failed"),
         };
         let detail = || format!("writing to {} {manner}", self.peer);
         CallFailure::of(

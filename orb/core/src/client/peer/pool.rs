@@ -12,7 +12,7 @@ pub(super) struct Pool {
     /// Connections that are being opened.
     pub(super) opening: usize,
     /// The number of failures to open one, and the last of them.
-    pub(super) refused: Option<(u64, CallFailure)>,
+    pub(super) last_failure: Option<(u64, CallFailure)>,
     /// Asynchronous calls that wait for one that is being opened.
     pub(super) parked: Vec<ReplyReceiverHandle>,
     /// Whether there was a connection before.
@@ -59,8 +59,8 @@ impl Pool {
         self.connections.iter().any(|pooled| !pooled.connection.is_retired() && may_wait_on(&pooled.connection))
     }
 
-    pub(super) fn refusals(&self) -> u64 {
-        self.refused.as_ref().map_or(0, |(count, _)| *count)
+    pub(super) fn failure_count(&self) -> u64 {
+        self.last_failure.as_ref().map_or(0, |(count, _)| *count)
     }
 
     pub(super) fn least_used(&mut self, suits: impl Fn(&ClientConnection) -> bool) -> Option<Arc<ClientConnection>> {

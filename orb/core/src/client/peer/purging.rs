@@ -81,7 +81,7 @@ impl Peer {
 
     /// Closes an unused connection that has left the pool. Called without any lock held.
     fn close_idle(&self, connection: Arc<ClientConnection>) {
-        if !self.is_old.load(Ordering::Relaxed) {
+        if !self.is_old_server.load(Ordering::Relaxed) {
             connection.close_orderly();
         }
         drop(connection);
@@ -100,7 +100,7 @@ impl Peer {
         let parked = if is_exclusive { std::mem::take(&mut pool.parked) } else { Vec::new() };
         drop(pool);
         if is_exclusive {
-            self.opened.notify_all();
+            self.connection_available.notify_all();
             parked.into_iter().for_each(|call| call.connection_freed());
         }
         self.cache.notify_release();

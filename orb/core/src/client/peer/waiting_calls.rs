@@ -77,11 +77,11 @@ impl Peer {
             if let LeaseChoice::Take(connection) = choice {
                 return Ok(Some(connection));
             }
-            let (deadline, refusals) = waiting.get_or_insert_with(|| (timeout.map(Deadline::after), pool.refusals()));
+            let (deadline, failure_count) = waiting.get_or_insert_with(|| (timeout.map(Deadline::after), pool.failure_count()));
             // The failure of the attempts that this call waited for is its own, too.
-            if let Some((count, failure)) = &pool.refused
+            if let Some((count, failure)) = &pool.last_failure
                 && pool.open() == 0
-                && count != refusals
+                && count != failure_count
             {
                 return Err(failure.clone());
             }
@@ -90,9 +90,9 @@ impl Peer {
                 return Ok(None);
             }
             match deadline.as_ref().map(Deadline::remaining) {
-                None => self.opened.wait(&mut pool),
+                None => self.connection_available.wait(&mut pool),
                 Some(Duration::ZERO) => return Err(self.no_connection_free()),
-                Some(remaining) => drop(self.opened.wait_for(&mut pool, remaining)),
+                Some(remaining) => drop(self.connection_available.wait_for(&mut pool, remaining)),
             }
         }
     }
@@ -102,10 +102,10 @@ impl Peer {
     /// # Errors
     /// If the peer refused a short time ago, during the backoff.
     pub(super) fn begin_opening(&self, pool: &mut Pool) -> Result<(), CallFailure> {
-        if let (Some((until, _)), Some((_, refused))) = (pool.backoff, &pool.refused) {
+        if let (Some((until, _)), Some((_, last_failure))) = (pool.backoff, &pool.last_failure) {
             let left = until.saturating_duration_since(Instant::now());
             if !left.is_zero() {
-                return Err(self.backoff_failure(left, refused));
+                return Err(self.backoff_failure(left, last_failure));
             }
         }
         pool.opening += 1;
@@ -128,7 +128,7 @@ impl Peer {
 }
 
 impl Peer {
-    fn backoff_failure(&self, left: Duration, refused: &CallFailure) -> CallFailure {
+    fn backoff_failure(&self, left: Duration, last_failure: &CallFailure) -> CallFailure {
         let detail = || {
             let (address, left) = (&self.address, left.as_millis());
             format!(
@@ -136,11 +136,11 @@ impl Peer {
             )
         };
         let exception = SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No);
-        CallFailure::new(exception.with_detail(detail).with_source(refused.exception.clone()))
+        CallFailure::new(exception.with_detail(detail).with_source(last_failure.exception.clone()))
     }
 
     /// Sets or clears the backoff after an attempt to connect.
-    pub(super) fn note_outcome(&self, pool: &mut Pool, is_open: bool) {
+    pub(super) fn update_backoff(&self, pool: &mut Pool, is_open: bool) {
         let Some((first, longest)) = self.cache.settings().backoff else { return };
         pool.backoff = match (is_open, pool.backoff) {
             (true, _) => None,
