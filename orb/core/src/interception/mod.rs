@@ -1,11 +1,15 @@
 //! Portable Interceptors: code of services that is called for each request and reference (CORBA 3.3 Part 1,
 //! clause 16).
 //!
-//! An interceptor is registered with an ORB while that is made ([`OrbBuilder`](crate::OrbBuilder)), and is
-//! called at points of each request from then on. A [`ClientRequestInterceptor`] is called where a request is
-//! sent and where its reply arrives, a `ServerRequestInterceptor` where a request arrives and where it is
-//! answered, and an `IorInterceptor` when an adapter is made. A point is given a [`ClientRequestInfo`] or
-//! `ServerRequestInfo`; values that are not available at a point are refused with BAD_INV_ORDER.
+//! An interceptor is registered with an ORB while that is made ([`OrbBuilder`](crate::OrbBuilder)), and is called
+//! at points of each request from then on:
+//!
+//! - a [`ClientRequestInterceptor`] where a request is sent and where its reply arrives,
+//! - a `ServerRequestInterceptor` where a request arrives and where it is answered,
+//! - an `IorInterceptor` when an adapter is made.
+//!
+//! A point is given a [`ClientRequestInfo`] or `ServerRequestInfo`; values that are not available at a point are
+//! refused with BAD_INV_ORDER.
 //!
 //! The rules of flow are in [`flow`](self): each interceptor whose starting point has completed has an ending
 //! point called, in reverse order. The points are called by `invocation`, `asynchronous` and `server`. No
