@@ -351,8 +351,8 @@ impl EventHandler for ConnectionInput {
         }
         let Some(connection) = self.connection.upgrade() else { return };
         // Not in this call: the connection may be changing its interest at the moment, under a lock.
-        let receiver = context.execute(move |_| connection.reactor_ended(&reason.to_string()));
-        if let Err(error) = receiver {
+        let queued = context.execute(move |_| connection.reactor_ended(&reason.to_string()));
+        if let Err(error) = queued {
             tracing::error!(%error, "a connection cannot be closed although its replies are no longer read");
         }
     }

@@ -378,14 +378,14 @@ impl ClientConnection {
             drop(removed);
             return false;
         }
-        let was = std::mem::replace(&mut pending.waiters[at].waiter, ReplyWaiter::Abandoned);
+        let abandoned = std::mem::replace(&mut pending.waiters[at].waiter, ReplyWaiter::Abandoned);
         if pending.waiters.iter().filter(|waiter| matches!(waiter.waiter, ReplyWaiter::Abandoned)).count() > MAX_ABANDONED
         {
             self.retire();
         }
         drop(pending);
         // Its destructor may run code of the application.
-        drop(was);
+        drop(abandoned);
         // Also if the transport has taken a part only: the rest follows, before messages of others.
         let Some(wire) = wire else { return true };
         let mut out = Encoder::new(wire);

@@ -163,15 +163,15 @@ impl ClientConnection {
             drop(writer);
             return Err(self.write_failed(io::ErrorKind::NotConnected.into()));
         }
-        let taken = self.batch_or_queue(&mut writer, request, (buffering, limit), deadline);
+        let accepted = self.batch_or_queue(&mut writer, request, (buffering, limit), deadline);
         let Writer { rest, batching, .. } = &mut *writer;
-        let begins = rest.is_some() && !std::mem::replace(&mut batching.is_scheduled, rest.is_some());
+        let must_schedule = rest.is_some() && !std::mem::replace(&mut batching.is_scheduled, rest.is_some());
         drop(writer);
-        if begins && !maintenance_thread.schedule(Arc::downgrade(self) as Weak<dyn Maintained>, buffering.timeout) {
+        if must_schedule && !maintenance_thread.schedule(Arc::downgrade(self) as Weak<dyn Maintained>, buffering.timeout) {
             // No thread can write it later.
             self.flush(deadline)?;
         }
-        match taken {
+        match accepted {
             Ok(()) => Ok(()),
             Err(Refusal::Full(octets)) => Err(self.buffer_full(octets, limit)),
             Err(Refusal::Broken(error)) => Err(self.write_failed(error)),

@@ -35,7 +35,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 /// The receiver of requests that come over a connection that this side has opened.
 pub(crate) trait CallbackDispatcher: Send + Sync + std::fmt::Debug {
     /// Accepts a Request, LocateRequest or CancelRequest. Must not wait: the caller reads for all calls.
-    fn take(&self, message: Message);
+    fn dispatch(&self, message: Message);
 
     /// Ends the dispatcher: no more requests come, and replies will not arrive.
     fn end(&self);
@@ -163,7 +163,7 @@ impl ClientConnection {
         );
         match self.dispatcher() {
             Some(dispatcher) if is_call => {
-                dispatcher.take(message);
+                dispatcher.dispatch(message);
                 None
             }
             _ => Some(message),

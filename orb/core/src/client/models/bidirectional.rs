@@ -129,7 +129,7 @@ struct Received {
 }
 
 impl CallbackDispatcher for FakeDispatcher {
-    fn take(&self, message: Message) {
+    fn dispatch(&self, message: Message) {
         self.received.lock().tokens.push(messages::parse_request(&message).token);
         self.changed.notify_all();
     }
