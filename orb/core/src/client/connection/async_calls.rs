@@ -270,10 +270,10 @@ impl ClientConnection {
     pub(super) fn finish_rest(
         &self,
         message: &mut UnsentMessage,
-        arm: &mut dyn FnMut() -> io::Result<()>,
+        update_timeout: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<()> {
         while !message.is_whole() {
-            arm()?;
+            update_timeout()?;
             self.mark_message_sent(message, true);
             let sent = self.transport.send(&message.octets[message.at..]);
             message.at += sent.as_ref().map_or(0, |sent| *sent);

@@ -267,8 +267,8 @@ impl ClientConnection {
     fn write_batch(&self, writer: &mut Writer, deadline: Option<&Deadline>) -> Result<(), Refusal> {
         let Writer { timeout, rest, batching, is_broken, .. } = writer;
         let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch()) else { return Ok(()) };
-        let mut arm = || self.arm(timeout, deadline, Deadline::wait);
-        match self.finish_rest(batch, &mut arm) {
+        let mut update_timeout = || self.update_timeout(timeout, deadline, Deadline::wait);
+        match self.finish_rest(batch, &mut update_timeout) {
             Ok(()) => {
                 batching.last_write = Some(Instant::now());
                 batching.end(rest, true, &self.statistics);
@@ -287,7 +287,7 @@ impl ClientConnection {
         &self,
         (rest, batching): (&mut Option<UnsentMessage>, &mut Batching),
         message: &Encoder<'_>,
-        arm: &mut dyn FnMut() -> io::Result<()>,
+        update_timeout: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<()> {
         let Some(batch) = rest else { return Ok(()) };
         let before = batch.octets.len();
@@ -298,7 +298,7 @@ impl ClientConnection {
         let mut slices = &mut parts[..];
         let mut failure = None;
         while at < end {
-            let sent = arm().and_then(|()| match self.transport.send_v(slices)? {
+            let sent = update_timeout().and_then(|()| match self.transport.send_v(slices)? {
                 0 => Err(io::ErrorKind::WriteZero.into()),
                 sent => Ok(sent),
             });

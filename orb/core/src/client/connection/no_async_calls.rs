@@ -30,7 +30,7 @@ impl ClientConnection {
     pub(super) fn finish_rest(
         &self,
         message: &mut UnsentMessage,
-        _arm: &mut dyn FnMut() -> io::Result<()>,
+        _update_timeout: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<()> {
         match message.0 {}
     }

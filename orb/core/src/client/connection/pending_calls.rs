@@ -29,9 +29,9 @@ pub(super) struct Waiter {
 /// The waiter for a reply.
 #[derive(Debug)]
 pub(super) enum ReplyWaiter {
-    /// A thread, with its condition variable. The variable is set once the thread waits for the reader, and
-    /// may be given the reader role. A thread that still writes must not have the role: no thread would read
-    /// meanwhile.
+    /// A thread, with its condition variable, which is set once the thread waits for another reader. From then
+    /// on the thread may be given the reader role. A thread that still writes must not have the role: no thread
+    /// would read meanwhile.
     Thread(Option<Arc<Condition>>),
     /// An asynchronous call.
     #[cfg(feature = "asynchronous")]

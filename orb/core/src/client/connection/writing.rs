@@ -58,25 +58,25 @@ impl ClientConnection {
         }
         let Writer { timeout, is_broken, rest, .. } = writer;
         let mut has_begun = false;
-        let mut arm = || {
-            let armed = self.arm(timeout, deadline, Deadline::wait_to_send);
-            has_begun |= armed.is_ok();
-            armed
+        let mut update_timeout = || {
+            let result = self.update_timeout(timeout, deadline, Deadline::wait_to_send);
+            has_begun |= result.is_ok();
+            result
         };
         let before = match rest {
             #[cfg(feature = "asynchronous")]
             Some(batch) if batch.is_batch() && message.position() <= self.fragment_size => {
-                let sent = self.send_after_batch((rest, &mut writer.batching), message, &mut arm);
+                let sent = self.send_after_batch((rest, &mut writer.batching), message, &mut update_timeout);
                 return sent.inspect_err(|_| *is_broken = true);
             }
-            Some(rest) => self.finish_rest(rest, &mut arm),
+            Some(rest) => self.finish_rest(rest, &mut update_timeout),
             None => Ok(()),
         };
         let sent = before.and_then(|()| match self.send_fragmented {
             Some(send_fragmented) if message.position() > self.fragment_size => {
-                send_fragmented(&*self.transport, message, self.fragment_size, &mut arm)
+                send_fragmented(&*self.transport, message, self.fragment_size, &mut update_timeout)
             }
-            _ => send_message(&*self.transport, message, arm),
+            _ => send_message(&*self.transport, message, update_timeout),
         });
         sent.inspect_err(|_| *is_broken = has_begun)
     }
@@ -84,19 +84,19 @@ impl ClientConnection {
     /// Sets the transport's time-out to the time that `wait` derives from the deadline. `current`: the
     /// time-out that was set last.
     #[inline]
-    pub(super) fn arm(
+    pub(super) fn update_timeout(
         &self,
         current: &mut Option<Duration>,
         deadline: Option<&Deadline>,
         wait: impl Fn(&Deadline) -> Option<Duration>,
     ) -> io::Result<()> {
-        let wanted = match deadline {
+        let new_timeout = match deadline {
             None => None,
             Some(deadline) => Some(wait(deadline).ok_or(io::ErrorKind::TimedOut)?),
         };
-        if *current != wanted {
-            self.transport.set_send_timeout(wanted)?;
-            *current = wanted;
+        if *current != new_timeout {
+            self.transport.set_send_timeout(new_timeout)?;
+            *current = new_timeout;
         }
         Ok(())
     }

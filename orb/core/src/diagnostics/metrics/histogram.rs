@@ -1,5 +1,5 @@
-//! Histograms of durations. The widths of the buckets grow with the time, so that each count is right to a
-//! fifth of its size.
+//! Histograms of durations. The widths of the buckets grow with the time, so that each duration is
+//! known to a fifth of its size.
 
 use std::time::Duration;
 
