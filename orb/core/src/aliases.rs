@@ -57,8 +57,9 @@ impl Orb {
     pub fn set_object_key_alias(&self, name: impl Into<Vec<u8>>, object: &ObjectRef) -> Result<(), SystemException> {
         let name = name.into();
         if name.first().is_none_or(|first| *first < FIRST) {
-            return Err(SystemException::bad_param(0, CompletionStatus::No)
-                .with_detail(|| format!("invalid object key `{}`: it is empty or begins with a control character", name.escape_ascii())));
+            return Err(SystemException::bad_param(0, CompletionStatus::No).with_detail(|| {
+                format!("invalid object key `{}`: it is empty or begins with a control character", name.escape_ascii())
+            }));
         }
         let aliases = self.aliases();
         let mut by_name = aliases.by_name.write();

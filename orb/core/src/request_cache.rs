@@ -51,7 +51,12 @@ impl RequestCache {
 
     /// Caches the header here, unless another thread has just cached another.
     #[cold]
-    fn insert(&self, template: &RequestTemplate, operation: &str, contexts: &[ServiceContext]) -> Option<&CachedHeaders> {
+    fn insert(
+        &self,
+        template: &RequestTemplate,
+        operation: &str,
+        contexts: &[ServiceContext],
+    ) -> Option<&CachedHeaders> {
         // The encoding of other text is left to each request.
         if operation.len() > MAX_NAME_OCTETS || !operation.is_ascii() {
             return None;

@@ -27,7 +27,5 @@ pub(crate) fn any_set() -> bool {
 
 /// Sets or clears a flag.
 pub(crate) fn set(flag: ThreadPolicy, is_set: bool) {
-    FLAGS.with(|flags| {
-        flags.set(if is_set { flags.get() | flag as u8 } else { flags.get() & !(flag as u8) })
-    });
+    FLAGS.with(|flags| flags.set(if is_set { flags.get() | flag as u8 } else { flags.get() & !(flag as u8) }));
 }

@@ -112,8 +112,12 @@ impl Call {
         let request = AsyncRequest { object: object.clone(), operation, response };
         let call = Arc::new(Self { request, arguments, deadline, reply_start, watched, state: Mutex::default() });
         let weak = Arc::downgrade(&call);
-        let call_id =
-            call.request.object.orb().client_reactor().register_call(weak as Weak<dyn TimedCall>, call.deadline.as_ref())?;
+        let call_id = call
+            .request
+            .object
+            .orb()
+            .client_reactor()
+            .register_call(weak as Weak<dyn TimedCall>, call.deadline.as_ref())?;
         let mut state = call.state.lock();
         // Its time may be up already.
         let late = if state.is_over { Some(call_id) } else { state.call_id.replace(call_id) };

@@ -85,7 +85,9 @@ impl Bidirectional {
                     None => self.announced.insert(&address, &adopt(), from),
                 };
                 match entered {
-                    Ok(()) => tracing::debug!(%address, %from, "a listen point is reached over its client's connection"),
+                    Ok(()) => {
+                        tracing::debug!(%address, %from, "a listen point is reached over its client's connection")
+                    }
                     Err(reason) => tracing::warn!(%address, %from, reason, "a listen point is not trusted"),
                 }
             }

@@ -269,7 +269,10 @@ impl Drop for CancellationSource {
 
 impl fmt::Debug for CancellationSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CancellationSource").field("state", &self.state).field("deadline", &self.deadline).finish_non_exhaustive()
+        f.debug_struct("CancellationSource")
+            .field("state", &self.state)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
     }
 }
 

@@ -25,9 +25,7 @@ mod unsent_calls;
 #[cfg(feature = "server")]
 pub(crate) use client_reactor::cancelled;
 #[cfg(feature = "asynchronous")]
-pub(crate) use client_reactor::{
-    ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread,
-};
+pub(crate) use client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread};
 #[cfg(feature = "asynchronous")]
 pub(crate) use connection::Buffering;
 #[cfg(feature = "server")]

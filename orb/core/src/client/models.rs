@@ -67,7 +67,10 @@ impl TestBed {
         let id = self.connection.request_id();
         let fake_request = FakeRequest { id, token, is_two_way: true, is_limited: deadline.is_some() };
         let outcome = self.connection.two_way(id, &messages::request(fake_request, self.octets), deadline.as_ref());
-        self.record_outcome(fake_request, outcome.map(|reply| assert_eq!(messages::token_in(&reply.message, reply.body), token)))
+        self.record_outcome(
+            fake_request,
+            outcome.map(|reply| assert_eq!(messages::token_in(&reply.message, reply.body), token)),
+        )
     }
 
     fn one_way(&self, token: u32, deadline: Option<Deadline>) -> bool {
@@ -98,7 +101,9 @@ fn verify(outcomes: &[Outcome], record: &Record) {
         let was_read = record.read.contains(&fake_request.token);
         let was_answered = record.answered.contains(&fake_request.token);
         match outcome {
-            Ok(()) if fake_request.is_two_way => assert!(was_answered, "{fake_request:?} has a reply that the server did not write"),
+            Ok(()) if fake_request.is_two_way => {
+                assert!(was_answered, "{fake_request:?} has a reply that the server did not write")
+            }
             // The transport took it: a one-way has no other guarantee.
             Ok(()) => {}
             Err(failure) if failure.exception.completed() == CompletionStatus::No => {
@@ -136,7 +141,8 @@ fn each_call_gets_its_own_reply_in_any_order() {
 #[test]
 fn the_end_of_the_connection_ends_every_call() {
     check(6000, || {
-        let (test_bed, server) = TestBed::new(4096, 4, FakeBehaviour { octets: 4, ends: true, ..FakeBehaviour::default() });
+        let (test_bed, server) =
+            TestBed::new(4096, 4, FakeBehaviour { octets: 4, ends: true, ..FakeBehaviour::default() });
         test_bed.callers(3, |test_bed, caller| {
             let _ = test_bed.two_way(caller * 10, None)
                 && test_bed.one_way(caller * 10 + 1, None)

@@ -125,7 +125,8 @@ impl Drop for ObservedRequest {
         self.span.record("outcome", outcome.name());
         self.span.in_scope(|| tracing::debug!(target: "spandrel::request", ?time, "ended"));
         if let Some(metrics) = &self.metrics {
-            let (interface, operation) = self.servant_operation.get().map_or(("", ""), |(interface, name)| (interface, name));
+            let (interface, operation) =
+                self.servant_operation.get().map_or(("", ""), |(interface, name)| (interface, name));
             // A dynamic servant has no table: this exception means that the operation is unknown.
             let is_none = outcome == CallOutcome::System(SystemExceptionKind::BadOperation);
             metrics.count_end(Side::Server, (interface, if is_none { "" } else { operation }), outcome, time);

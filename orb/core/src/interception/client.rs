@@ -8,7 +8,7 @@ use spandrel_giop::{CompletionStatus, IiopProfile, ServiceContext, SystemExcepti
 use super::contexts::{add_context, find_context};
 use super::{
     DynamicRequest, Interceptor, Interruption, InvalidSlot, Parameter, RaisedException, ReplyStatus, RequestOutcome,
-    SlotId, dynamic::UndecodedResult, not_available, no_description, sync_scope,
+    SlotId, dynamic::UndecodedResult, no_description, not_available, sync_scope,
 };
 use crate::{ObjectRef, Policy, PolicyType, object::EffectiveReference, policies::SyncScopePolicy};
 pub(crate) use flow::{ClientFlow, OutgoingContexts, ResponseRequest};

@@ -200,7 +200,10 @@ impl fmt::Debug for ReferenceCustomization {
 ///
 /// # Errors
 /// OBJ_ADAPTER if an interceptor prevents its creation (16.5.4.2).
-pub(crate) fn establish(orb: &Orb, adapter: &dyn AdapterDescription) -> Result<Option<ReferenceCustomization>, SystemException> {
+pub(crate) fn establish(
+    orb: &Orb,
+    adapter: &dyn AdapterDescription,
+) -> Result<Option<ReferenceCustomization>, SystemException> {
     let interceptors = orb.interception().ior();
     if interceptors.is_empty() {
         return Ok(None);

@@ -50,9 +50,9 @@ pub(crate) use flow::RequestOutcome;
 pub(crate) use initializer::initialize;
 pub use initializer::{OrbInitInfo, OrbInitializer};
 #[cfg(feature = "server")]
-pub(crate) use ior::{ReferenceCustomization, establish, report_adapter_state, report_manager_state};
-#[cfg(feature = "server")]
 pub use ior::{IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate};
+#[cfg(feature = "server")]
+pub(crate) use ior::{ReferenceCustomization, establish, report_adapter_state, report_manager_state};
 pub use registry::DuplicateName;
 pub(crate) use registry::{Interception, RegisteredInterceptors};
 #[cfg(feature = "server")]

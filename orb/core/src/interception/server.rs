@@ -8,7 +8,7 @@ use spandrel_giop::{CompletionStatus, RequestHeader, ServiceContext, SystemExcep
 use super::{
     Interceptor, Interruption, InvalidSlot, RaisedException, ReplyStatus, RequestOutcome, SlotId, SlotTable,
     contexts::{add_context, find_context, no_context},
-    not_available, no_description, sync_scope,
+    no_description, not_available, sync_scope,
 };
 use crate::{ObjectRef, Orb, Policy, PolicyType, Servant, Target, policies::SyncScopePolicy};
 pub(crate) use flow::{LentSlots, RequestView, ServerFlow};
@@ -322,7 +322,8 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// INV_POLICY if it has none; NO_RESOURCES before the adapter is called, and after the end of the upcall.
     pub fn server_policy(&self, policy_type: PolicyType) -> Result<Policy, SystemException> {
-        let target = self.target.ok_or_else(|| unknown_object("the adapter is not available at this interception point"))?;
+        let target =
+            self.target.ok_or_else(|| unknown_object("the adapter is not available at this interception point"))?;
         target.policy(policy_type).ok_or_else(|| {
             SystemException::inv_policy(minor::UNKNOWN_POLICY_TYPE, CompletionStatus::No)
                 .with_detail(|| format!("the adapter has no policy of type {policy_type}"))

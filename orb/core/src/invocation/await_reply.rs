@@ -209,7 +209,7 @@ pub(crate) fn two_way(
     let client_reactor = orb.client_reactor();
     client_reactor.register_connection(connection).map_err(CallFailure::new)?;
     let limited: Arc<dyn TimedCall> = Arc::clone(&awaited) as _;
-    let call_id = client_reactor.enter(Arc::downgrade(&limited), None).map_err(CallFailure::new)?;
+    let call_id = client_reactor.register_call(Arc::downgrade(&limited), None).map_err(CallFailure::new)?;
     let sent = connection.send_async(request_id, request, UnsentKind::TwoWay, Arc::clone(&awaited) as _, bounds);
     let outcome = sent.and_then(|()| {
         #[cfg(feature = "server")]
@@ -219,6 +219,6 @@ pub(crate) fn two_way(
         // Whoever has sent it tells the server, if that is to be told.
         awaited.outcome(connection, request_id, None, deadline)
     });
-    client_reactor.leave(call_id);
+    client_reactor.unregister(call_id);
     outcome
 }

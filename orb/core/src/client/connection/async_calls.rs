@@ -26,7 +26,7 @@ use super::{
 #[cfg(feature = "server")]
 use registration::OUTPUT;
 pub(crate) use registration::ReactorRegistration;
-use registration::{WRITER_LOCK_TIMEOUT, RegistrationState};
+use registration::{RegistrationState, WRITER_LOCK_TIMEOUT};
 pub(crate) use write_queue::UnsentKind;
 pub(super) use write_queue::UnsentMessage;
 use write_queue::{Charge, WriteQueue};
@@ -125,7 +125,8 @@ impl ClientConnection {
             ..UnsentMessage::new(request_id, message, fragments.as_ref(), at, kind)
         };
         let mut queue = || {
-            self.queue(unsent(0), limit).or_else(|octets| self.refuse(request_id, |this| this.buffer_limit_exceeded(octets, limit)))
+            self.queue(unsent(0), limit)
+                .or_else(|octets| self.refuse(request_id, |this| this.buffer_limit_exceeded(octets, limit)))
         };
         let Some(mut writer) = self.writer.try_lock() else { return queue() };
         if kind == UnsentKind::Untracked && writer.is_broken {
@@ -325,8 +326,9 @@ impl ClientConnection {
         if unwritten.is_empty() {
             return;
         }
-        let is_unwritten =
-            |id| unwritten.iter().any(|message| message.has_receiver() && message.request_id == id && !message.is_whole());
+        let is_unwritten = |id| {
+            unwritten.iter().any(|message| message.has_receiver() && message.request_id == id && !message.is_whole())
+        };
         let mut pending = self.pending.lock();
         let unsent =
             |waiter: &mut Waiter| is_unwritten(waiter.request_id) && !matches!(waiter.waiter, ReplyWaiter::Thread(_));
@@ -379,7 +381,8 @@ impl ClientConnection {
             return false;
         }
         let abandoned = std::mem::replace(&mut pending.waiters[at].waiter, ReplyWaiter::Abandoned);
-        if pending.waiters.iter().filter(|waiter| matches!(waiter.waiter, ReplyWaiter::Abandoned)).count() > MAX_ABANDONED
+        if pending.waiters.iter().filter(|waiter| matches!(waiter.waiter, ReplyWaiter::Abandoned)).count()
+            > MAX_ABANDONED
         {
             self.retire();
         }
@@ -414,7 +417,8 @@ impl ClientConnection {
 
     fn too_many_pending(&self, limit: usize) -> CallFailure {
         self.statistics.refused_pending();
-        let detail = || format!("{limit} requests to {} wait for their replies, the limit (`-ORBPendingRequests`)", self.peer);
+        let detail =
+            || format!("{limit} requests to {} wait for their replies, the limit (`-ORBPendingRequests`)", self.peer);
         CallFailure::new(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No).with_detail(detail))
     }
 

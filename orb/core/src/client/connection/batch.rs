@@ -129,7 +129,9 @@ impl Batching {
             statistics.batch_written();
             statistics.change(Level::OneWaysUnsent, -i64::from(batch.messages));
         }
-        if let Some(UnsentMessage { octets, .. }) = written.filter(|batch| keeps_buffer && batch.octets.capacity() <= MAX_SPARE_CAPACITY) {
+        if let Some(UnsentMessage { octets, .. }) =
+            written.filter(|batch| keeps_buffer && batch.octets.capacity() <= MAX_SPARE_CAPACITY)
+        {
             self.spare = octets;
         }
     }
@@ -167,7 +169,9 @@ impl ClientConnection {
         let Writer { rest, batching, .. } = &mut *writer;
         let must_schedule = rest.is_some() && !std::mem::replace(&mut batching.is_scheduled, rest.is_some());
         drop(writer);
-        if must_schedule && !maintenance_thread.schedule(Arc::downgrade(self) as Weak<dyn Maintained>, buffering.timeout) {
+        if must_schedule
+            && !maintenance_thread.schedule(Arc::downgrade(self) as Weak<dyn Maintained>, buffering.timeout)
+        {
             // No thread can write it later.
             self.flush(deadline)?;
         }
@@ -226,7 +230,8 @@ impl ClientConnection {
     fn begin_batch(&self, writer: &mut Writer, request: &Encoder<'_>, buffering: &Buffering) -> Result<(), Refusal> {
         let Writer { rest, batching, is_broken, .. } = writer;
         let now = Instant::now();
-        let is_quiet = || batching.last_write.is_none_or(|last_write| now.saturating_duration_since(last_write) >= QUIET);
+        let is_quiet =
+            || batching.last_write.is_none_or(|last_write| now.saturating_duration_since(last_write) >= QUIET);
         let len = request.position();
         let is_due = buffering.is_prompt && is_quiet() || len >= buffering.octets || buffering.messages <= 1;
         let sent = if is_due {

@@ -120,7 +120,9 @@ impl ClientConnection {
     /// decides.
     pub(crate) fn accepts_code_sets(&self, sent: Option<&ServiceContext>) -> bool {
         match self.bidirectional_use.0.get() {
-            Some(BidirectionalRole::Adopted { code_sets, .. }) => code_sets.get_or_init(|| sent.cloned()).as_ref() == sent,
+            Some(BidirectionalRole::Adopted { code_sets, .. }) => {
+                code_sets.get_or_init(|| sent.cloned()).as_ref() == sent
+            }
             _ => true,
         }
     }
@@ -180,7 +182,8 @@ impl ClientConnection {
     /// Sends CloseConnection, if that leaves no request of either side in doubt. Nothing more is written
     /// then.
     pub(crate) fn send_close(&self) -> bool {
-        let is_idle = self.pending.lock().waiters.len() == 1 && self.dispatcher().is_some_and(|dispatcher| dispatcher.is_idle());
+        let is_idle =
+            self.pending.lock().waiters.len() == 1 && self.dispatcher().is_some_and(|dispatcher| dispatcher.is_idle());
         if is_idle {
             // Closed because the ORB ends, like the other connections at shutdown, which are not counted either.
             self.is_end_counted.store(true, Ordering::Relaxed);
@@ -195,7 +198,11 @@ impl ClientConnection {
     /// Waits until the peer has closed its side, too, so that input from it does not destroy the last message
     /// to it.
     pub(crate) fn await_end(&self, deadline: &Deadline) {
-        self.pending.lock().waiters.push(Waiter { request_id: END_ENTRY, reply: None, waiter: ReplyWaiter::Thread(None) });
+        self.pending.lock().waiters.push(Waiter {
+            request_id: END_ENTRY,
+            reply: None,
+            waiter: ReplyWaiter::Thread(None),
+        });
         // There is no reply to this: the connection ends, or the time is up.
         let _ = self.await_reply(END_ENTRY, Some(deadline));
     }

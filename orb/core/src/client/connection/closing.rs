@@ -8,7 +8,7 @@ use spandrel_giop::{
 use spandrel_sync::atomic::Ordering;
 use spandrel_transport::{Deadline, ReadError};
 
-use super::{CallFailure, ClientConnection, ADVISORY_TIMEOUT, RequestLoss};
+use super::{ADVISORY_TIMEOUT, CallFailure, ClientConnection, RequestLoss};
 use crate::statistics::Event;
 
 impl ClientConnection {
@@ -57,7 +57,10 @@ impl ClientConnection {
         self.retire();
         let close_connection = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, MessageType::CloseConnection);
         // If it is lost, the end of the stream has the same meaning.
-        let _ = self.transport.set_send_timeout(Some(ADVISORY_TIMEOUT)).and_then(|()| self.transport.send(&close_connection));
+        let _ = self
+            .transport
+            .set_send_timeout(Some(ADVISORY_TIMEOUT))
+            .and_then(|()| self.transport.send(&close_connection));
     }
 
     #[cold]

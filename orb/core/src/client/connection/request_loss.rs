@@ -50,7 +50,9 @@ impl RequestLoss {
     pub(super) const fn consequence(self) -> LossConsequence {
         use CompletionStatus::{Maybe, No};
         let (completed, repeats) = match self {
-            Self::NotWritten | Self::ConnectionAbandoned | Self::PartiallyWritten | Self::ClosedOrderly => (Some(No), true),
+            Self::NotWritten | Self::ConnectionAbandoned | Self::PartiallyWritten | Self::ClosedOrderly => {
+                (Some(No), true)
+            }
             Self::Rejected | Self::SendTimedOut => (Some(No), false),
             Self::MessageErrorReceived | Self::InDoubt => (Some(Maybe), false),
             Self::ConnectionShareable => (None, false),
@@ -94,7 +96,12 @@ mod tests {
         let repeated: Vec<_> = ALL.iter().copied().filter(|loss| loss.consequence().repeats).collect();
         assert_eq!(
             repeated,
-            [RequestLoss::NotWritten, RequestLoss::ConnectionAbandoned, RequestLoss::PartiallyWritten, RequestLoss::ClosedOrderly]
+            [
+                RequestLoss::NotWritten,
+                RequestLoss::ConnectionAbandoned,
+                RequestLoss::PartiallyWritten,
+                RequestLoss::ClosedOrderly
+            ]
         );
         assert!(repeated.iter().all(|loss| loss.consequence().completed == Some(CompletionStatus::No)));
     }
@@ -124,7 +131,11 @@ mod tests {
         for &loss in ALL {
             let unwritten = loss.unwritten().consequence();
             assert_eq!(unwritten.completed, Some(CompletionStatus::No));
-            assert_eq!(unwritten.repeats, !matches!(loss, RequestLoss::MessageErrorReceived | RequestLoss::Rejected), "{loss:?}");
+            assert_eq!(
+                unwritten.repeats,
+                !matches!(loss, RequestLoss::MessageErrorReceived | RequestLoss::Rejected),
+                "{loss:?}"
+            );
         }
     }
 }

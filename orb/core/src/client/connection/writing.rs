@@ -9,7 +9,7 @@ use spandrel_transport::{Deadline, Transport, is_timeout, send_message, send_sli
 
 #[cfg(feature = "asynchronous")]
 use super::batch;
-use super::{CallFailure, ClientConnection, ADVISORY_TIMEOUT, Reply, RequestLoss, UnsentMessage};
+use super::{ADVISORY_TIMEOUT, CallFailure, ClientConnection, Reply, RequestLoss, UnsentMessage};
 
 /// The state of the write side, for the thread that holds its lock.
 #[derive(Debug, Default)]

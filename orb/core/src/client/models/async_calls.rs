@@ -170,7 +170,11 @@ impl TestBed {
 }
 
 /// A connection that is registered with a reactor, whose thread ends with the connection.
-fn test_bed(capacity: usize, octets: usize, behaviour: FakeBehaviour) -> (Arc<TestBed>, FakePeer, thread::JoinHandle<()>) {
+fn test_bed(
+    capacity: usize,
+    octets: usize,
+    behaviour: FakeBehaviour,
+) -> (Arc<TestBed>, FakePeer, thread::JoinHandle<()>) {
     let (test_bed, server, near) = TestBed::with_end(capacity, octets, behaviour);
     let reactor = FakeReactor::start(&test_bed.connection, near);
     (test_bed, server, reactor)
@@ -189,7 +193,8 @@ fn threads_and_tasks_get_their_own_replies() {
         test_bed.callers(3, |test_bed, caller| {
             let first = test_bed.fake_request(caller * 10, true);
             let receiver = test_bed.start(first);
-            let succeeded = if caller == 0 { test_bed.task(1, one_in(2)) } else { test_bed.two_way(caller * 10 + 1, None) };
+            let succeeded =
+                if caller == 0 { test_bed.task(1, one_in(2)) } else { test_bed.two_way(caller * 10 + 1, None) };
             assert!(succeeded && test_bed.finish(first, receiver), "nothing ended the connection");
         });
         assert!(test_bed.two_way(98, None) && test_bed.task(99, true), "no call has left a reply unread");
@@ -319,7 +324,11 @@ fn waiting_threads_get_their_own_replies_from_another_reader() {
         test_bed.callers(3, |test_bed, caller| {
             for turn in 0..2 {
                 let token = caller * 10 + turn;
-                let succeeded = if one_in(3) { test_bed.two_way(token, None) } else { test_bed.sleeping_two_way(token, None, None) };
+                let succeeded = if one_in(3) {
+                    test_bed.two_way(token, None)
+                } else {
+                    test_bed.sleeping_two_way(token, None, None)
+                };
                 assert!(succeeded, "nothing ended the connection");
             }
         });

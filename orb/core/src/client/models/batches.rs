@@ -64,7 +64,8 @@ fn buffered_messages_are_written_once_in_order_and_first() {
 #[test]
 fn the_end_of_the_connection_ends_waits_for_a_flush() {
     check(3000, || {
-        let (test_bed, server) = TestBed::new(96, 4, FakeBehaviour { octets: 4, ends: true, ..FakeBehaviour::default() });
+        let (test_bed, server) =
+            TestBed::new(96, 4, FakeBehaviour { octets: 4, ends: true, ..FakeBehaviour::default() });
         let maintenance_thread = Arc::<MaintenanceThread>::default();
         let callers = (0..2u32).map(|caller| {
             let (test_bed, maintenance_thread) = (Arc::clone(&test_bed), Arc::clone(&maintenance_thread));

@@ -68,7 +68,10 @@ impl Peer {
 
     /// Takes an open connection. Returns `None` if the caller is to open one, which is counted as being
     /// opened.
-    pub(super) fn find_or_begin_opening(&self, timeout: Option<Duration>) -> Result<Option<Arc<ClientConnection>>, CallFailure> {
+    pub(super) fn find_or_begin_opening(
+        &self,
+        timeout: Option<Duration>,
+    ) -> Result<Option<Arc<ClientConnection>>, CallFailure> {
         let mut waiting = None;
         let mut pool = self.pool.lock();
         loop {
@@ -77,7 +80,8 @@ impl Peer {
             if let LeaseChoice::Take(connection) = choice {
                 return Ok(Some(connection));
             }
-            let (deadline, failure_count) = waiting.get_or_insert_with(|| (timeout.map(Deadline::after), pool.failure_count()));
+            let (deadline, failure_count) =
+                waiting.get_or_insert_with(|| (timeout.map(Deadline::after), pool.failure_count()));
             // The failure of the attempts that this call waited for is its own, too.
             if let Some((count, failure)) = &pool.last_failure
                 && pool.open() == 0

@@ -56,9 +56,14 @@ impl Endpoint {
         let state = Arc::new(EndpointState { render, is_closing: AtomicBool::new(false) });
         let reactor = Reactor::with(&Options::new().max_handlers(MAX_CONNECTIONS + 2))?;
         let answers = Arc::clone(&state);
-        let acceptor = Acceptor::new(Inet::default(), move || EndpointConnection { state: Arc::clone(&answers), read: Vec::new() });
-        let server =
-            acceptor.acceptance(AtMost(MAX_CONNECTIONS)).concurrency(Reactive).open(reactor.registry(), &inet::Addr::from(addr))?;
+        let acceptor = Acceptor::new(Inet::default(), move || EndpointConnection {
+            state: Arc::clone(&answers),
+            read: Vec::new(),
+        });
+        let server = acceptor
+            .acceptance(AtMost(MAX_CONNECTIONS))
+            .concurrency(Reactive)
+            .open(reactor.registry(), &inet::Addr::from(addr))?;
         let addr = SocketAddr::from(*server.addr());
         let event_loop = reactor.clone();
         let run = move || {
@@ -114,9 +119,7 @@ struct EndpointConnection {
 impl EndpointConnection {
     fn respond(&self, request: &EndpointRequest<'_>) -> EndpointResponse {
         match request {
-            EndpointRequest::Read("/metrics") => {
-                EndpointResponse::new("200 OK", CONTENT_TYPE, (self.state.render)())
-            }
+            EndpointRequest::Read("/metrics") => EndpointResponse::new("200 OK", CONTENT_TYPE, (self.state.render)()),
             EndpointRequest::Read("/healthz") if self.state.is_closing.load(Ordering::Relaxed) => {
                 EndpointResponse::plain("503 Service Unavailable", "shutting down\n")
             }

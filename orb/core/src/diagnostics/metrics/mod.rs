@@ -58,7 +58,13 @@ impl Metrics {
     }
 
     /// Counts its end.
-    pub(super) fn count_end(&self, side: Side, (interface, operation): (&str, &str), outcome: CallOutcome, time: Duration) {
+    pub(super) fn count_end(
+        &self,
+        side: Side,
+        (interface, operation): (&str, &str),
+        outcome: CallOutcome,
+        time: Duration,
+    ) {
         self.side(side).running.fetch_sub(1, Ordering::Relaxed);
         self.side(side).series.add(interface, operation, outcome, time);
     }

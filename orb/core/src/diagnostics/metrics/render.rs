@@ -48,9 +48,10 @@ impl Metrics {
         let (name, help) = match side {
             Side::Client => ("spandrel_call_seconds", "Time of calls, from the caller's point of view."),
             #[cfg(feature = "server")]
-            Side::Server => {
-                ("spandrel_request_seconds", "Time of requests, from the begin of their service by a thread to the reply.")
-            }
+            Side::Server => (
+                "spandrel_request_seconds",
+                "Time of requests, from the begin of their service by a thread to the reply.",
+            ),
         };
         header(text, name, help, "histogram");
         self.side(side).series.visit(|interface, operation, outcome, histogram| {

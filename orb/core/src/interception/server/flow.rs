@@ -68,8 +68,9 @@ impl ServerFlow {
         });
         let interceptors = self.orb.interception().server();
         let on_stack = interceptors.iter().take(info.record.height);
-        let outcome =
-            on_stack.into_iter().try_for_each(|interceptor| flow::catch_panic(|| interceptor.receive_request(&mut info)));
+        let outcome = on_stack
+            .into_iter()
+            .try_for_each(|interceptor| flow::catch_panic(|| interceptor.receive_request(&mut info)));
         self.store(info);
         outcome.map_err(Interruption::at_start)
     }
