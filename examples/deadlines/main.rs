@@ -28,9 +28,9 @@ impl IndexServant for Archive {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let server = Orb::init(std::env::args())?;
-    let reference = Poa::root(&server)?.activate(IndexSkeleton::new(Archive(tell)))?;
+    let reference = Poa::root(&server)?.activate(IndexSkeleton::new(Archive(sender)))?;
 
     let client = Orb::init(std::env::args())?;
     let object = client.string_to_object(&reference.to_string())?;
@@ -40,13 +40,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Err(exception) = hurried.search("17") {
         println!("17: {}", exception.kind().name());
     }
-    println!("{}\n{}", told.recv()?, told.recv()?);
+    println!("{}\n{}", receiver.recv()?, receiver.recv()?);
 
     // A client that cancels its request.
-    let asked = Index::unchecked_narrow(&object).search_async("23");
-    println!("{}", told.recv()?);
-    drop(asked);
-    println!("{}", told.recv()?);
+    let pending = Index::unchecked_narrow(&object).search_async("23");
+    println!("{}", receiver.recv()?);
+    drop(pending);
+    println!("{}", receiver.recv()?);
 
     client.shutdown(true)?;
     server.shutdown(true)?;

@@ -79,7 +79,7 @@ fn a_servant_stops_when_its_client_has_timed_out_or_cancelled() {
     let lines: Vec<&str> = said.lines().collect();
     // The order of these two reasons depends on timing: both sides check their clocks at the same time, and
     // the servant's output may arrive before its client has timed out.
-    let reasons = ["the client's time for the call has passed", "the client has cancelled the request"];
+    let reasons = ["the client's deadline has passed", "the client has cancelled the request"];
     assert!(["17: TIMEOUT", "17: TRANSIENT"].contains(&lines[0]), "{said}");
     assert_eq!(lines[1], "17: begun, in a hurry: true");
     assert!(reasons.iter().any(|reason| lines[2] == format!("17: stopped, {reason}")), "{said}");

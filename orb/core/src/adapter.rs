@@ -1,4 +1,4 @@
-//! What the core asks of an object adapter; the adapters themselves stand above it.
+//! The interface between the core and object adapters, which are implemented in crates above it.
 
 #[cfg(feature = "server")]
 use std::{any::Any, fmt};
@@ -20,15 +20,16 @@ pub trait ObjectAdapter: Send + Sync + fmt::Debug {
     /// Runs one request, by [`ServerCall::run`]. No lock may be held while the servant runs.
     ///
     /// # Errors
-    /// The exception to answer with when the servant did not reply itself: OBJECT_NOT_EXIST for a key that nobody has.
+    /// The exception to reply with if the servant did not reply itself: OBJECT_NOT_EXIST for an unknown key.
     fn dispatch(&self, object_key: &[u8], operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException>;
 
-    /// Runs `upcall` with the object's servant, for a caller in this process that does not marshal: the object is in use meanwhile, and
-    /// all that is known to the servant of a request's upcall is known to it. False, and nothing happened, if a request would
-    /// have to wait, to be forwarded, or to be run by another thread: then it comes by [`dispatch`](Self::dispatch).
+    /// Runs `upcall` with the object's servant, for a caller in this process that does not marshal. The
+    /// object is in use meanwhile, and the servant has the same context as in the upcall of a request.
+    /// Returns false without an effect if a request would have to wait, to be forwarded, or to be run by
+    /// another thread: the caller then uses [`dispatch`](Self::dispatch).
     ///
     /// # Errors
-    /// The exception to end the call with, as from [`dispatch`](Self::dispatch).
+    /// The exception that the call ends with, as from [`dispatch`](Self::dispatch).
     fn enter(
         &self,
         object_key: &[u8],
@@ -39,36 +40,38 @@ pub trait ObjectAdapter: Send + Sync + fmt::Debug {
         Ok(false)
     }
 
-    /// Says where the object is, without running anything on it (LocateRequest).
+    /// Locates the object, without running an operation on it (LocateRequest).
     ///
     /// # Errors
-    /// The exception by which a request would be refused at present, though the object may be here.
+    /// The exception that a request would be refused with at present, though the object may exist here.
     fn locate(&self, object_key: &[u8]) -> Result<Located, SystemException>;
 
-    /// Whether the object is called over connections that its own ORB has opened, if its adapter says so itself.
+    /// The adapter's bidirectional policy, if it has one: whether the object is called over connections that
+    /// its own ORB has opened.
     fn bidirectional_policy(&self, object_key: &[u8]) -> Option<BidirectionalPolicy> {
         _ = object_key;
         None
     }
 
-    /// How many requests are held until something changes here.
+    /// The number of requests that the adapter's managers hold.
     fn held(&self) -> usize {
         0
     }
 
-    /// The ORB begins to end: what waits for its turn here never has one, and is to be answered now. Requests that run go on.
+    /// Ends all waiting requests, when the ORB begins to shut down: they are to be answered now. Requests
+    /// that run go on.
     fn begin_close(&self) {}
 
-    /// Lets all servants go: the ORB has ended. Called without any lock held.
+    /// Releases all servants, after the end of the ORB. Called without any lock held.
     fn close(&self);
 
-    /// Itself, for whoever installed it and wants its own type back.
+    /// Returns the adapter as `Any`, for a downcast to its own type.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
-/// What an adapter says of the object that an upcall is for.
+/// The adapter's information on the object of an upcall.
 ///
-/// It lives as long as the upcall; what outlives that is [kept in use](Self::keep_in_use).
+/// It lives as long as the upcall; [`keep_in_use`](Self::keep_in_use) is for use beyond it.
 #[cfg(feature = "server")]
 pub trait Target: Sync {
     /// The object's id within its adapter.
@@ -83,55 +86,55 @@ pub trait Target: Sync {
     /// The adapter's policy of this type, if it has one.
     fn policy(&self, policy_type: PolicyType) -> Option<Policy>;
 
-    /// How the operations of the adapter's servants are found.
+    /// The strategy for finding operations of the adapter's servants.
     fn operation_demux(&self) -> OperationDemux {
         OperationDemux::default()
     }
 
-    /// Keeps the object in use until what is returned is dropped: its request will be answered after the upcall.
+    /// Keeps the object in use until the result is dropped, for a request that is answered after the upcall.
     fn keep_in_use(&self) -> Box<dyn Any + Send + Sync>;
 }
 
-/// Where an object is.
+/// The location of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Located {
-    /// Here.
+    /// In this server.
     Here,
-    /// Nowhere that this server knows of.
+    /// Unknown to this server.
     Unknown,
-    /// At another reference, for now.
+    /// Behind another reference, for now.
     Forward(Ior),
-    /// At another reference, and this one is worthless from now on. Of GIOP 1.0 and 1.1 servers cannot be told, nor clients.
+    /// Behind another reference; this one is invalid from now on. GIOP 1.0 and 1.1 cannot express this.
     ForwardPermanently(Ior),
 }
 
-/// What an adapter does with requests (`PortableInterceptor::AdapterState`, 16.5.5).
+/// An adapter's treatment of requests (`PortableInterceptor::AdapterState`, 16.5.5).
 #[cfg(feature = "server")]
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(i16)]
 pub enum AdapterState {
-    /// They wait.
+    /// Requests wait.
     Holding = 0,
-    /// They are run.
+    /// Requests are run.
     Active = 1,
-    /// They are refused for now.
+    /// Requests are refused for now.
     Discarding = 2,
-    /// They are refused for ever.
+    /// Requests are refused for ever.
     Inactive = 3,
-    /// There is no adapter any more.
+    /// The adapter does not exist any more.
     NonExistent = 4,
 }
 
-/// What an adapter that is being made says of itself.
+/// The description of an adapter that is being made.
 #[cfg(feature = "server")]
 pub trait AdapterDescription {
     /// The names of the adapters from the root to itself.
     fn adapter_name(&self) -> Vec<String>;
 
-    /// What its manager is called.
+    /// The id of its manager.
     fn manager_id(&self) -> &str;
 
-    /// What it does with requests now.
+    /// Its present state.
     fn state(&self) -> AdapterState;
 
     /// Its policy of this type, if it has one.

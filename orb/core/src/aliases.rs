@@ -1,7 +1,9 @@
-//! Plain object keys: names under which a server's objects, or others, are found by `corbaloc:…/Name`.
+//! Plain object keys: names for objects of this server or others, for references of the form
+//! `corbaloc:…/Name`.
 //!
-//! Whoever asks for such a key is told where the object is: a request by LOCATION_FORWARD, a question by OBJECT_FORWARD. Keys that
-//! adapters make begin with an octet that no text begins with, so that for them nothing is looked up.
+//! A client that uses such a key is forwarded to the object: with LOCATION_FORWARD for a request, with
+//! OBJECT_FORWARD for a LocateRequest. Keys of adapters begin with an octet that no text begins with, so that
+//! they need no look-up here.
 
 use std::collections::HashMap;
 
@@ -14,22 +16,22 @@ use spandrel_sync::{
 
 use crate::{ObjectRef, Orb};
 
-/// Names that one ORB may have.
+/// The most names of one ORB.
 const MAX_ALIASES: usize = 65_536;
 
-/// What text begins with at least; keys of adapters begin with a version, which is less.
+/// The least first octet of a text. Keys of adapters begin with a version number, which is less.
 const FIRST: u8 = b' ';
 
-/// The plain keys of one ORB. Plain references: those that held their ORB would keep it for ever.
+/// The plain keys of one ORB. They are IORs: references with their ORB would keep it alive for ever.
 #[derive(Debug, Default)]
 pub(crate) struct Aliases {
-    /// True if there have been any.
+    /// Whether there have been any.
     are_used: AtomicBool,
     by_name: RwLock<HashMap<Vec<u8>, Ior>>,
 }
 
 impl Aliases {
-    /// The object that is known by this key.
+    /// The object with this key.
     #[inline]
     pub(crate) fn target(&self, key: &[u8]) -> Option<Ior> {
         let is_text = key.first().is_some_and(|first| *first >= FIRST);
@@ -43,32 +45,34 @@ impl Aliases {
 }
 
 impl Orb {
-    /// Makes an object known by a plain object key, so that `corbaloc:…/name` is it: those who ask are told to ask the object's own
-    /// reference from then on. It goes before what an adapter knows by that key. A name that is known already gets the new object.
+    /// Gives an object a plain object key, so that `corbaloc:…/name` refers to it: clients are forwarded to
+    /// the object's own reference. The name takes precedence over an adapter's key. A name in use gets the
+    /// new object.
     ///
-    /// The server listens once it has objects; where nothing was activated, [`Orb::listen`] says when and where.
+    /// The server listens once it has objects. Without an activated object, [`Orb::listen`] makes it listen.
     ///
     /// # Errors
-    /// BAD_PARAM for a name that is empty, or begins with a control character as keys of adapters do; IMP_LIMIT for more names than
-    /// 65,536.
+    /// BAD_PARAM for a name that is empty, or begins with a control character like keys of adapters;
+    /// IMP_LIMIT for more than 65,536 names.
     pub fn set_object_key_alias(&self, name: impl Into<Vec<u8>>, object: &ObjectRef) -> Result<(), SystemException> {
         let name = name.into();
         if name.first().is_none_or(|first| *first < FIRST) {
-            return Err(SystemException::bad_param(0, CompletionStatus::No)
-                .with_detail(|| format!("`{}` does not begin as text does", name.escape_ascii())));
+            return Err(SystemException::bad_param(0, CompletionStatus::No).with_detail(|| {
+                format!("invalid object key `{}`: it is empty or begins with a control character", name.escape_ascii())
+            }));
         }
         let aliases = self.aliases();
         let mut by_name = aliases.by_name.write();
         if by_name.len() >= MAX_ALIASES && !by_name.contains_key(&name) {
             return Err(SystemException::imp_limit(0, CompletionStatus::No)
-                .with_detail(|| format!("{MAX_ALIASES} objects are known by plain keys")));
+                .with_detail(|| format!("{MAX_ALIASES} plain object keys are in use, the limit")));
         }
         by_name.insert(name, object.ior().clone());
         aliases.are_used.store(true, Ordering::Release);
         Ok(())
     }
 
-    /// Forgets a plain object key; false if nothing was known by it.
+    /// Removes a plain object key; returns false if it was not in use.
     pub fn remove_object_key_alias(&self, name: impl AsRef<[u8]>) -> bool {
         self.aliases().by_name.write().remove(name.as_ref()).is_some()
     }

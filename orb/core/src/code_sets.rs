@@ -1,6 +1,6 @@
-//! Which code sets text travels in: what an ORB is told to prefer and to offer, and what it agrees on with one server.
+//! Code sets for text: those that an ORB prefers and offers, and the agreement with a server.
 //!
-//! The choice itself is the protocol's (`spandrel-giop`), conversion that of CDR.
+//! The choice belongs to the protocol (`spandrel-giop`), conversion to CDR.
 
 use spandrel_cdr::{CdrError, GiopVersion, WcharSet, Wire};
 use spandrel_giop::{
@@ -10,28 +10,29 @@ use spandrel_giop::{
     ids, minor,
 };
 
-/// What was agreed on with a server, by what its reference says.
+/// The agreement with a server, from its reference.
 #[derive(Clone, Debug)]
 pub(crate) struct Agreement {
     chosen: Option<TransmissionCodeSets>,
-    /// What the first request of a connection says, if the reference names code sets.
+    /// The context of a connection's first request, if the reference names code sets.
     context: Option<ServiceContext>,
     /// The native code sets for wide text on both sides.
     wide: (WcharSet, u32),
 }
 
 impl Agreement {
-    /// What to agree on with the server of this profile, in this version.
+    /// Makes the agreement with the server of this profile, in this version.
     ///
     /// # Errors
-    /// [`GiopError::Profile`] for a component that cannot be read; inside, that there is nothing to agree on.
+    /// [`GiopError::Profile`] for a component that cannot be decoded. The inner error: there is no common
+    /// code set.
     pub(crate) fn of(
         profile: &IiopProfile,
         own: &OwnCodeSets,
         version: GiopVersion,
     ) -> Result<Result<Self, NoCommonCodeSet>, GiopError> {
         let (mut named, mut is_ours) = (None, false);
-        // GIOP 1.0 knows of no code sets.
+        // GIOP 1.0 has no code sets.
         let components = if version < GiopVersion::V1_1 { &[] } else { &*profile.components };
         for component in components {
             if let Some(sets) = Component::read_code_sets(component)? {
@@ -50,23 +51,23 @@ impl Agreement {
         }))
     }
 
-    /// What the reference's connections are told apart by.
+    /// The chosen code sets: references with different ones have separate connections.
     pub(crate) fn chosen(&self) -> Option<TransmissionCodeSets> {
         self.chosen
     }
 
-    /// The agreement under which requests are written.
+    /// The encoding of requests under the agreement.
     pub(crate) fn on(&self, wire: Wire) -> Wire {
         self.chosen.unwrap_or(TransmissionCodeSets::UNNEGOTIATED).on(wire)
     }
 
-    /// What a connection is told, once.
+    /// The context that is sent once on each connection.
     #[inline]
     pub(crate) fn context(&self) -> &[ServiceContext] {
         self.context.as_slice()
     }
 
-    /// The exception for arguments that cannot be written.
+    /// The exception for arguments that cannot be encoded.
     pub(crate) fn not_encodable(&self, error: CdrError) -> SystemException {
         match error {
             CdrError::NoWcharSet => self.no_wide_text().with_source(error),
@@ -74,8 +75,8 @@ impl Agreement {
                 let cause = error.clone();
                 SystemException::from(error).with_detail(move || {
                     format!(
-                        "{cause}: the reference names no code sets, as an IOR of its server would (-ORBDefaultCharCodeSet \
-                         says what to assume)"
+                        "{cause}: the reference names no code sets, unlike an IOR of its server (-ORBDefaultCharCodeSet \
+                         sets the code set to assume)"
                     )
                 })
             }
@@ -83,7 +84,8 @@ impl Agreement {
         }
     }
 
-    /// Without a component, with one that names none for wide characters, or without agreement (7.10.2.6).
+    /// The exception for wide text without a component, with one that names no wide code set, or without
+    /// agreement (7.10.2.6).
     fn no_wide_text(&self) -> SystemException {
         match self.wide {
             (own, server) if own != WcharSet::Unknown && server != 0 => SystemException::codeset_incompatible(
@@ -92,15 +94,15 @@ impl Agreement {
             )
             .with_detail(|| {
                 format!(
-                    "the server's native code set for wchar is {}, ours {own}, and neither side converts to what the \
-                         other has (-ORBNativeWCharCodeSet, -ORBConversionWCharCodeSets)",
+                    "the server's native code set for wchar is {}, ours {own}, and neither side converts to that of the \
+                         other (-ORBNativeWCharCodeSet, -ORBConversionWCharCodeSets)",
                     CodeSetName(server)
                 )
             }),
             (_, 0) => {
                 let minor = if self.chosen.is_some() { minor::WCHAR_NOT_SUPPORTED } else { minor::CODE_SETS_REQUIRED };
                 SystemException::inv_objref(minor, CompletionStatus::No).with_detail(
-                    "the reference names no code set for wide characters (-ORBDefaultWCharCodeSet says what to assume)",
+                    "the reference names no code set for wide characters (-ORBDefaultWCharCodeSet sets the code set to assume)",
                 )
             }
             _ => SystemException::bad_param(minor::NO_WCHAR_CODE_SET, CompletionStatus::No)
@@ -109,8 +111,8 @@ impl Agreement {
     }
 }
 
-/// Code sets as a command line lists them: names or numbers with commas between, `all`, or `none`.
-pub(crate) fn listed<S: std::str::FromStr>(text: &str, all: impl Iterator<Item = S>) -> Result<Vec<S>, S::Err> {
+/// Parses code sets from the command line: names or numbers with commas between, `all`, or `none`.
+pub(crate) fn parse_list<S: std::str::FromStr>(text: &str, all: impl Iterator<Item = S>) -> Result<Vec<S>, S::Err> {
     match text {
         "all" => Ok(all.collect()),
         "none" => Ok(Vec::new()),

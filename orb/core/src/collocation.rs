@@ -1,8 +1,8 @@
 //! Direct calls on objects of the same ORB (paper 001's collocation strategies).
 //!
-//! A direct call is made by a generated stub: it names the servant trait and the method, and [`direct`] has the adapter find the servant. Nothing
-//! is kept from call to call, so that there is nothing to be out of date: deactivation, another servant, a holding manager show in the next call.
-//! Calls through the adapter are [`collocated`](crate::server).
+//! A generated stub makes a direct call: it names the servant trait and the method, and [`direct`] has the
+//! adapter find the servant. No state is kept between calls, so that deactivation, another servant or a
+//! holding manager affect the next call. Calls through the adapter belong to [`collocated`](crate::server).
 
 use std::{
     any::Any,
@@ -19,28 +19,28 @@ use crate::{
     upcalls::UpcallScope,
 };
 
-/// A skeleton, as what implements one of its interfaces' servant traits.
+/// A skeleton as the implementation of one of its interfaces' servant traits.
 pub trait Facet<T: ?Sized>: Send + Sync {
     /// The implementation.
     fn facet(&self) -> &T;
 }
 
-/// Where a skeleton puts itself.
+/// The cell that a skeleton puts itself into.
 type SkeletonCell<T> = Option<Arc<dyn Facet<T>>>;
 
-/// Puts a skeleton into a place for this servant trait, or gives it back.
+/// Puts a skeleton into a cell for this servant trait, or returns it.
 ///
 /// # Errors
-/// The skeleton, if the place is for another trait.
+/// The skeleton, if the cell is for another trait.
 #[inline]
-pub fn offer<T: ?Sized + 'static, S: Facet<T> + 'static>(skeleton: Arc<S>, place: &mut dyn Any) -> Result<(), Arc<S>> {
-    let Some(place) = place.downcast_mut::<SkeletonCell<T>>() else { return Err(skeleton) };
-    *place = Some(skeleton);
+pub fn offer<T: ?Sized + 'static, S: Facet<T> + 'static>(skeleton: Arc<S>, cell: &mut dyn Any) -> Result<(), Arc<S>> {
+    let Some(cell) = cell.downcast_mut::<SkeletonCell<T>>() else { return Err(skeleton) };
+    *cell = Some(skeleton);
     Ok(())
 }
 
-/// Calls the servant of an object of this ORB, if that may be done without marshaling; otherwise the call is to be made as any other, and
-/// `upcall` was not used.
+/// Calls the servant of an object of this ORB, if that is possible without marshaling. `None`: the stub has
+/// to make an ordinary call, and `upcall` was not used.
 #[inline]
 pub fn direct<T: ?Sized + 'static, R, E: From<SystemException>>(
     object: &ObjectRef,
@@ -50,9 +50,9 @@ pub fn direct<T: ?Sized + 'static, R, E: From<SystemException>>(
     let destination = object.direct_destination()?;
     let (mut upcall, mut outcome) = (Some(upcall), None);
     let ended = object.enter(destination, operation, &mut |servant| {
-        let mut place: SkeletonCell<T> = None;
-        Arc::clone(servant).direct(&mut place);
-        if let (Some(facet), Some(upcall)) = (place, upcall.take()) {
+        let mut cell: SkeletonCell<T> = None;
+        Arc::clone(servant).direct(&mut cell);
+        if let (Some(facet), Some(upcall)) = (cell, upcall.take()) {
             outcome = Some(upcall(facet.facet()));
         }
     });
@@ -63,20 +63,20 @@ pub fn direct<T: ?Sized + 'static, R, E: From<SystemException>>(
 }
 
 impl ObjectRef {
-    /// Where a direct call goes, if there may be one.
+    /// The destination of a direct call, if one is possible.
     #[inline]
     fn direct_destination(&self) -> Option<&Destination> {
         let orb = self.orb();
         if orb.settings().serving.collocation != Collocation::Direct || self.is_forwarded() || orb.is_intercepting() {
             return None;
         }
-        // What is wrong with the reference is said by the call that is made instead.
+        // The ordinary call reports errors in the reference.
         let home = self.home().ok()?;
         let destination = &home[self.preferred().load(Ordering::Relaxed) % home.len()];
-        (destination.is_here && collocated::is_settled(orb)).then_some(destination)
+        (destination.is_collocated && collocated::is_settled(orb)).then_some(destination)
     }
 
-    /// Enters the object in place of a request. Without an error it may be that `upcall` was not called.
+    /// Runs `upcall` on the object. Without an error, `upcall` may not have been called.
     fn enter(
         &self,
         destination: &Destination,
@@ -88,20 +88,20 @@ impl ObjectRef {
         let _running = orb.locals().enter(orb)?;
         let call_policies = self.call_policies();
         if call_policies.starts.is_some() {
-            // By the way on which that is obeyed.
+            // The ordinary call obeys start times.
             return Ok(());
         }
         let deadline = call_policies.deadline;
         let _scope = UpcallScope::enter();
         let _deadline = deadline.as_ref().and_then(|deadline| collocated::limit(orb, deadline));
-        let entered = catch_unwind(AssertUnwindSafe(|| adapter.enter(&destination.object_key, operation, upcall)));
-        match entered {
+        let result = catch_unwind(AssertUnwindSafe(|| adapter.enter(&destination.object_key, operation, upcall)));
+        match result {
             Ok(Ok(true)) => self.note_bound(true),
             Ok(Ok(false)) => return Ok(()),
             Ok(Err(exception)) => return Err(exception),
             Err(panic) => {
                 let exception = panicked(operation, &*panic);
-                tracing::error!(%exception, "in a direct call");
+                tracing::error!(%exception, "a servant panicked in a direct call");
                 return Err(exception);
             }
         }

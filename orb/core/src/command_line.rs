@@ -22,7 +22,7 @@ use no_option as server_option;
 use server::option as server_option;
 use values::{milliseconds, or_off, yes_or_no};
 
-use crate::code_sets::listed;
+use crate::code_sets::parse_list;
 use crate::diagnostics::TracePropagation;
 use crate::policies::DeadlineContext;
 use crate::{ConnectionSharing, Purging};
@@ -239,10 +239,10 @@ fn client_option(builder: OrbBuilder, option: &str, value: &str, bad: InvalidVal
             builder.default_wchar_set(value.parse().map_err(|_| bad(CODE_SET))?)
         }
         "-ORBConversionCodeSets" => {
-            builder.conversion_char_sets(listed(value, CharSet::all()).map_err(|_| bad(CODE_SETS))?)
+            builder.conversion_char_sets(parse_list(value, CharSet::all()).map_err(|_| bad(CODE_SETS))?)
         }
         "-ORBConversionWCharCodeSets" => {
-            builder.conversion_wchar_sets(listed(value, WcharSet::all()).map_err(|_| bad(CODE_SETS))?)
+            builder.conversion_wchar_sets(parse_list(value, WcharSet::all()).map_err(|_| bad(CODE_SETS))?)
         }
         "-ORBMaxMessageSize" => builder.max_message(value.parse().map_err(|_| bad("a number of octets"))?),
         "-ORBFragmentSize" => {

@@ -1,4 +1,4 @@
-//! What the first request on a connection says of it: which code sets are in force, and where its client would listen.
+//! The service contexts that are sent once per connection: code sets, and the client's listen points.
 
 use std::borrow::Cow;
 
@@ -17,60 +17,61 @@ use crate::{
     destination::Destination,
 };
 
-/// What a request says of its connection because no request before it has.
+/// The contexts that a request carries because no request before it has.
 #[derive(Debug)]
 pub(crate) struct ConnectionContexts<'d> {
     pub(crate) contexts: Cow<'d, [ServiceContext]>,
-    says: u8,
+    sent_bits: u8,
 }
 
 impl<'d> ConnectionContexts<'d> {
-    /// What a request to this destination has to say.
+    /// Returns the contexts for a request to this destination.
     #[cold]
     pub(crate) fn new(orb: &Orb, connection: &Arc<ClientConnection>, destination: &'d Destination) -> Self {
-        let sent = connection.sent();
+        let sent = connection.sent_contexts();
         #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "only servers have points to add"))]
         let mut contexts = match sent & CODE_SETS {
             0 => Cow::Borrowed(destination.code_sets()),
             _ => Cow::default(),
         };
-        let mut says = CODE_SETS;
+        let mut sent_bits = CODE_SETS;
         if sent & LISTEN_POINTS == 0 {
             #[cfg(feature = "server")]
             if let Ok(points) = announce(orb, connection, destination) {
                 points.into_iter().for_each(|context| contexts.to_mut().push(context));
-                says |= LISTEN_POINTS;
+                sent_bits |= LISTEN_POINTS;
             }
             #[cfg(not(feature = "server"))]
             {
                 let _ = (orb, connection);
-                says |= LISTEN_POINTS;
+                sent_bits |= LISTEN_POINTS;
             }
         }
-        Self { contexts, says }
+        Self { contexts, sent_bits }
     }
 
-    /// A request with it has been written.
+    /// Marks the contexts as sent, after the request was written.
     pub(crate) fn mark_sent(&self, connection: &ClientConnection) {
-        connection.mark_sent(self.says);
+        connection.mark_sent(self.sent_bits);
     }
 
-    /// The same of all but the code sets, of which the server must know before it reads a request that does not say them.
+    /// Marks all but the code sets. The server has to know these before it reads a request without them.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn mark_listen_points_sent(&self, connection: &ClientConnection) {
-        connection.mark_sent(self.says & !CODE_SETS);
+        connection.mark_sent(self.sent_bits & !CODE_SETS);
     }
 }
 
-/// There is nothing to announce, but there may be later.
+/// There is nothing to announce yet.
 #[cfg(feature = "server")]
 #[derive(Debug)]
 struct NothingToSend;
 
-/// What the next request to this destination says of listen points, if it says something. The connection takes requests from then on.
+/// Returns the listen points for the next request to this destination, if there are any. The connection
+/// accepts requests from then on.
 ///
 /// # Errors
-/// [`NothingToSend`] if a later request may say more.
+/// [`NothingToSend`] if a later request may carry some.
 #[cfg(feature = "server")]
 fn announce(
     orb: &Orb,
@@ -83,7 +84,7 @@ fn announce(
     if destination.template.wire().version < GiopVersion::V1_2 {
         return Err(NothingToSend);
     }
-    // Without references nobody can call back.
+    // Without references the peer cannot call back.
     let published = orb.published_already().ok_or(NothingToSend)?;
     let points: Vec<_> = published
         .hosts
@@ -95,11 +96,11 @@ fn announce(
         return Ok(None);
     }
     let context = ListenPoint::to_context(&points).map_err(|_| NothingToSend)?;
-    // Before the peer may send any.
-    if let Err(exception) = orb.client_reactor().registration(connection) {
-        tracing::warn!(%exception, "a connection will not be bidirectional");
+    // Before the peer may send requests.
+    if let Err(exception) = orb.client_reactor().register_connection(connection) {
+        tracing::warn!(%exception, "a connection cannot be registered, and is not bidirectional");
         return Err(NothingToSend);
     }
-    connection.take_calls(|| Callbacks::of(orb, connection));
+    connection.accept_callbacks(|| Callbacks::of(orb, connection));
     Ok(Some(context))
 }

@@ -1,7 +1,8 @@
-//! One-ways by datagram: what a client does where a server reads them.
+//! One-ways by datagram: the client's side.
 //!
-//! Nobody learns whether a datagram arrives, so that this is done only where the program has chosen it ([`OrbBuilder::datagrams`](crate::OrbBuilder::datagrams)),
-//! and for requests that nobody answers. What does not fit into a datagram, and what the system does not take, goes by a connection.
+//! The sender does not learn whether a datagram arrives. So datagrams are only used if the program enables
+//! them ([`OrbBuilder::datagrams`](crate::OrbBuilder::datagrams)), and only for requests without a reply. A
+//! request that does not fit into a datagram, or that the system does not accept, is sent over a connection.
 
 use std::io::IoSlice;
 
@@ -13,25 +14,25 @@ use spandrel_giop::{
 use spandrel_ipc::inet;
 use spandrel_sync::{Arc, Mutex, Weak};
 
-/// Where a server reads datagrams, and a socket that sends there.
+/// The address at which a server reads datagrams, and a socket for it.
 #[derive(Debug)]
 pub(crate) struct DatagramPeer {
     address: DatagramAddress,
-    /// None once it was found that there can be none.
+    /// `None` if it could not be opened.
     socket: Option<inet::ConnectedDgram>,
 }
 
-/// The sockets that references need, one for each address.
+/// The sockets of references, one for each address.
 #[derive(Debug, Default)]
 pub(crate) struct DatagramPeers(Mutex<Vec<Weak<DatagramPeer>>>);
 
 impl DatagramPeers {
-    /// The peer at an address, the same for all that name it.
+    /// Returns the peer at an address, the same for all references with it.
     pub(crate) fn of(&self, address: DatagramAddress) -> Arc<DatagramPeer> {
         if let Some(peer) = self.find(&address) {
             return peer;
         }
-        // A name is looked up outside of the lock. Who does so at the same time has a socket more.
+        // A name is resolved outside of the lock. Two threads that do so at once make two sockets.
         let peer = Arc::new(DatagramPeer::new(address));
         self.0.lock().push(Arc::downgrade(&peer));
         peer
@@ -47,17 +48,17 @@ impl DatagramPeers {
 impl DatagramPeer {
     fn new(address: DatagramAddress) -> Self {
         let open = || {
-            let there =
+            let resolved =
                 *inet::Addr::resolve(&address.host, address.port)?.first().ok_or(std::io::ErrorKind::NotFound)?;
-            inet::ConnectedDgram::connect(&there)
+            inet::ConnectedDgram::connect(&resolved)
         };
         let socket = open().inspect_err(|error| {
-            tracing::warn!(host = address.host, port = address.port, %error, "no datagrams can be sent there");
+            tracing::warn!(host = address.host, port = address.port, %error, "a socket for datagrams could not be opened");
         });
         Self { socket: socket.ok(), address }
     }
 
-    /// Sends a request; false if it must go another way.
+    /// Sends a request; returns false if it must be sent over a connection.
     pub(crate) fn send(&self, request: &Encoder<'_>) -> bool {
         let most = (self.address.max_octets as usize).min(MAX_DATAGRAM);
         let Some(socket) = &self.socket else { return false };
@@ -66,7 +67,7 @@ impl DatagramPeer {
         }
         let parts = request.parts();
         let Some((first, more)) = parts.split_first() else { return false };
-        // Headers are written and never lent, so that they stand in the first part.
+        // The header was written by the encoder and not borrowed, so that it is in the first part.
         let Some((header, rest)) = first.split_first_chunk::<HEADER_LEN>() else { return false };
         let Some(light) = light_header(header) else { return false };
         let mut slices = vec![IoSlice::new(&light), IoSlice::new(rest)];

@@ -1,4 +1,4 @@
-//! Where a request goes: a peer, and the part of its header that is the same every time.
+//! The destination of a request: a peer, and the constant part of the header.
 
 use spandrel_cdr::{ByteOrder, CdrError, Encoder, GiopVersion, Ior, Limits, Wire};
 use spandrel_giop::{
@@ -21,23 +21,24 @@ use crate::{
     transport::ClientProtocol,
 };
 
-/// What the ORB writes when it may choose.
+/// The ORB's settings for the encoding of requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WireSettings {
-    /// The newest version that is spoken; a profile may name an older one.
+    /// The newest GIOP version that is used; a profile may name an older one.
     pub(crate) version: GiopVersion,
     pub(crate) order: ByteOrder,
-    /// How a request says which object it is for.
+    /// The form in which a request addresses its object.
     pub(crate) addressing: AddressingDisposition,
-    /// What is refused although it is well formed.
+    /// The limits on the decoding of well-formed values.
     pub(crate) limits: Limits,
-    /// Headers of requests are kept, to be sent again.
+    /// Whether headers of requests are cached.
     pub(crate) caches_requests: bool,
-    /// The form of deadlines in requests.
+    /// The form in which requests carry their deadline.
     pub(crate) deadlines: DeadlineContext,
-    /// Writes requests that say their deadline. A program that never sets it does not contain the contexts.
+    /// Writes requests with a deadline context. A program that never sets it does not contain the contexts.
     pub(crate) begin_timed: Option<BeginTimed>,
-    /// Kept headers say where the operation is in the server's table, if its reference offers that.
+    /// Whether cached headers carry the operation's index in the server's table, if its reference offers
+    /// that.
     #[cfg(feature = "server")]
     pub(crate) sends_operation_index: bool,
 }
@@ -58,27 +59,27 @@ pub(crate) type BeginTimed = for<'d, 'o, 'e, 's> fn(
 pub(crate) struct Destination {
     pub(crate) peer: Arc<Peer>,
     pub(crate) template: RequestTemplate,
-    /// Headers of requests that were sent, if they are to be kept.
+    /// The headers of requests that were sent, if they are cached.
     cache: Option<RequestCache>,
-    /// The same for requests with a deadline, if it is said as the time that is left and in no other way.
+    /// The headers of requests with a deadline, if the remaining time is its only form.
     timed_cache: Option<RequestCache>,
-    /// The form of deadlines in requests.
+    /// The form in which requests carry their deadline.
     deadlines: DeadlineContext,
     begin_timed: Option<BeginTimed>,
-    /// How the server's operations are hashed, if that is to be made use of.
+    /// The hash function of the server's operations, if it is used.
     #[cfg(feature = "server")]
     operations: Option<OperationIndex>,
     pub(crate) object_key: Vec<u8>,
-    /// How the object is addressed, if not by its key.
+    /// The form in which the object is addressed, if not by its key.
     target: Option<Box<Target<'static>>>,
-    /// The server is this ORB's own, and is called in this process.
+    /// Whether the server is this ORB's own, and is called in this process.
     #[cfg(feature = "server")]
-    pub(crate) is_here: bool,
-    /// The server is one of ours.
+    pub(crate) is_collocated: bool,
+    /// Whether the server is a Spandrel server.
     pub(crate) is_ours: bool,
-    /// How text is coded.
+    /// The agreed code sets.
     text: Agreement,
-    /// Where requests that nobody answers may go by datagram.
+    /// The address for one-way requests by datagram.
     #[cfg(feature = "server")]
     datagrams: Option<Arc<DatagramPeer>>,
 }
@@ -95,14 +96,14 @@ impl Destination {
         let version = profile.version.min(settings.version);
         let wire = text.on(Wire { limits: settings.limits, ..Wire::new(settings.order, version) });
         let is_ours = is_ours(profile)?;
-        let keeps_timed = settings.begin_timed.is_some()
+        let caches_timed = settings.begin_timed.is_some()
             && settings.caches_requests
             && is_ours
             && version >= GiopVersion::V1_2
             && settings.deadlines == DeadlineContext::Remaining;
         let peer = peers.peer(address, protocol, text.chosen());
         if version < GiopVersion::V1_2 {
-            peer.note_old_server();
+            peer.mark_old_server();
         }
         Ok(Self {
             peer,
@@ -113,7 +114,7 @@ impl Destination {
             },
             target: target.map(Box::new),
             cache: settings.caches_requests.then(RequestCache::default),
-            timed_cache: keeps_timed.then(RequestCache::default),
+            timed_cache: caches_timed.then(RequestCache::default),
             deadlines: settings.deadlines,
             begin_timed: settings.begin_timed,
             #[cfg(feature = "server")]
@@ -123,7 +124,7 @@ impl Destination {
                 None
             },
             #[cfg(feature = "server")]
-            is_here: false,
+            is_collocated: false,
             is_ours,
             object_key: profile.object_key.clone(),
             text,
@@ -132,7 +133,7 @@ impl Destination {
         })
     }
 
-    /// Sends a request by datagram that nobody answers, if that is wanted and possible here.
+    /// Sends a one-way request by datagram, if that is enabled and possible. Returns whether it was sent so.
     #[cfg(feature = "server")]
     pub(crate) fn uses_datagram<'a>(
         &self,
@@ -140,14 +141,14 @@ impl Destination {
     ) -> Result<bool, CallFailure> {
         let Some(datagrams) = &self.datagrams else { return Ok(false) };
         let mut out = Encoder::reusing(crate::scratch::take(), self.template.wire());
-        // Any may be the first that arrives.
+        // Each has the contexts: any may be the first that arrives.
         let written = write(&mut out, self.text.context());
         let sent = written.map(|()| datagrams.send(&out));
         crate::scratch::give(out.into_scratch());
         sent
     }
 
-    /// Writes a request up to its body. An operation's name that CDR cannot say is reported by [`Body::end`].
+    /// Writes a request up to its body. A name that CDR cannot encode is reported by [`Body::end`].
     #[inline]
     pub(crate) fn begin(
         &self,
@@ -182,7 +183,7 @@ impl Destination {
         }
     }
 
-    /// Writes the question where the object is.
+    /// Writes a LocateRequest for the object.
     pub(crate) fn locate(&self, out: &mut Encoder<'_>, request_id: u32) -> Result<(), CdrError> {
         match &self.target {
             None => locate_request(out, request_id, &self.object_key),
@@ -190,7 +191,7 @@ impl Destination {
         }
     }
 
-    /// A request that says how much time it has.
+    /// Begins a request with its deadline in a context.
     #[inline(never)]
     pub(crate) fn begin_timed(
         &self,
@@ -201,7 +202,7 @@ impl Destination {
         contexts: &[ServiceContext],
         deadline: &Deadline,
     ) -> Body {
-        // Nobody waits for the servant of a one-way.
+        // No client waits for the servant of a one-way.
         let is_awaited = response == ResponseFlags::TWO_WAY;
         let says_remaining = self.is_ours && self.deadlines.says_remaining() && deadline.limits_server(is_awaited);
         let says_absolute = self.deadlines.says_absolute() && deadline.limits_server(is_awaited);
@@ -213,8 +214,8 @@ impl Destination {
         if let Some(header) = cache.and_then(|cache| cache.header(&self.template, operation, always)) {
             return header.begin_with_tail(out, request_id, response, &remaining_end(deadline, is_awaited));
         }
-        let said = written_contexts(deadline, is_awaited, says_remaining, says_absolute);
-        self.template.begin(out, request_id, response, operation, &[contexts, &said].concat())
+        let timed_contexts = written_contexts(deadline, is_awaited, says_remaining, says_absolute);
+        self.template.begin(out, request_id, response, operation, &[contexts, &timed_contexts].concat())
     }
 
     #[cfg(feature = "server")]
@@ -222,31 +223,31 @@ impl Destination {
         self.operations.as_ref()?.context(operation)
     }
 
-    /// What is only understood by servers of ours is sent only by programs that have that code.
+    /// A program without the server does not contain the index.
     #[cfg(not(feature = "server"))]
     fn operation_context(&self, _operation: &str) -> Option<ServiceContext> {
         None
     }
 
-    /// What requests say until the connection has said which code sets are in force.
+    /// The code set contexts of requests until the connection has sent them.
     pub(crate) fn code_sets(&self) -> &[ServiceContext] {
         self.text.context()
     }
 
-    /// A connection that the peer has opened itself, and over which it takes requests.
+    /// Returns a connection that the peer has opened, and over which it accepts requests.
     #[cfg(feature = "server")]
     #[inline]
-    pub(crate) fn adopted(&self, both_ways: &Bidirectional) -> Option<Arc<ClientConnection>> {
-        if both_ways.is_on() { self.find_adopted(both_ways) } else { None }
+    pub(crate) fn adopted(&self, bidirectional: &Bidirectional) -> Option<Arc<ClientConnection>> {
+        if bidirectional.is_on() { self.find_adopted(bidirectional) } else { None }
     }
 
     #[cfg(feature = "server")]
     #[cold]
-    fn find_adopted(&self, both_ways: &Bidirectional) -> Option<Arc<ClientConnection>> {
+    fn find_adopted(&self, bidirectional: &Bidirectional) -> Option<Arc<ClientConnection>> {
         if self.template.wire().version < GiopVersion::V1_2 {
             return None;
         }
-        both_ways.find(self.peer.address(), self.text.context().first())
+        bidirectional.find(self.peer.address(), self.text.context().first())
     }
 
     /// The exception for arguments that cannot be written.
@@ -254,11 +255,11 @@ impl Destination {
         self.text.not_encodable(error)
     }
 
-    /// The destinations of a reference: the cheapest first, otherwise in its order of preference.
+    /// Returns the destinations of a reference: by cost, and within that in the reference's order.
     ///
     /// # Errors
-    /// INV_OBJREF if none of its profiles is IIOP, or one is malformed; TRANSIENT if no rule allows any of its addresses; CODESET_INCOMPATIBLE if all that are have no code set in common
-    /// with this ORB.
+    /// INV_OBJREF if none of its profiles is IIOP, or one is malformed. TRANSIENT if the rules allow none of
+    /// its addresses. CODESET_INCOMPATIBLE if no allowed profile has a code set in common with this ORB.
     pub(crate) fn all_of(
         ior: &Ior,
         settings: WireSettings,
@@ -278,7 +279,7 @@ impl Destination {
                     continue;
                 }
             };
-            // What can only be the key is not looked for.
+            // The target is only computed if it is not the key.
             let addressing = settings.addressing;
             let target = || Target::by(addressing, ior, index);
             for (address, protocol) in peers.protocols().addresses(&profile) {
@@ -288,7 +289,7 @@ impl Destination {
                 };
                 let destination = Self::new(&profile, target(), (address, protocol), text.clone(), settings, peers)
                     .map_err(unusable)?;
-                // Several profiles may name one place, such as a socket of this host.
+                // Several profiles may name one address, such as a socket of this host.
                 if !found.iter().any(|(_, known)| known.is_same(&destination)) {
                     found.insert(found.partition_point(|(known, _)| *known <= rank), (rank, destination));
                 }
@@ -309,7 +310,7 @@ impl Destination {
     }
 }
 
-/// Whether the profile says that its server is one of ours.
+/// Whether the profile's ORB type is Spandrel's.
 fn is_ours(profile: &IiopProfile) -> Result<bool, GiopError> {
     for component in &profile.components {
         if let Some(orb) = Component::read_orb_type(component)? {
@@ -319,7 +320,7 @@ fn is_ours(profile: &IiopProfile) -> Result<bool, GiopError> {
     Ok(false)
 }
 
-/// TRANSIENT for a reference all of whose addresses are forbidden, as omniORB has it.
+/// TRANSIENT for a reference all of whose addresses are forbidden, as in omniORB.
 fn describe_forbidden(ior: &Ior, peers: &PeerTable) -> SystemException {
     SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No).with_detail(|| {
         let profiles = ior.profiles.iter().filter_map(|tagged| IiopProfile::decode(tagged).ok().flatten());

@@ -1,29 +1,31 @@
-//! One-ways that are written together (the sync scope NONE), as references and the ORB see them.
+//! The flushing of buffered one-ways (sync scope NONE), for references and the ORB.
 
 use spandrel_giop::SystemException;
 use spandrel_transport::Deadline;
 
 use crate::{
     ObjectRef, Orb,
-    client::{Buffering, CallFailure, all},
+    client::{Buffering, CallFailure, first_failure},
     policies::{BufferingConstraintPolicy, SyncScopePolicy},
 };
 
 impl ObjectRef {
-    /// Has the one-ways written that were sent with the sync scope NONE over this reference's connections, whichever references they
-    /// were sent by (`TAO::BUFFER_FLUSH`). Anything else that is sent there does this by itself, and so does time, soon.
+    /// Writes the buffered one-ways of this reference's connections: those with the sync scope NONE, sent by
+    /// any reference (`TAO::BUFFER_FLUSH`). Each other message on these connections also flushes them, and so
+    /// does a short timer.
     ///
     /// # Errors
-    /// TIMEOUT if the peer does not read within the reference's time-out; then they still wait. COMM_FAILURE if they are lost.
+    /// TIMEOUT if the peer does not read within the reference's time-out; the one-ways stay buffered.
+    /// COMM_FAILURE if they are lost.
     pub fn flush(&self) -> Result<(), SystemException> {
         self.orb().check_running()?;
         let deadline = self.call_policies().deadline;
         let destinations = self.destinations()?;
         let flushed = destinations.iter().map(|destination| destination.peer.flush(deadline.as_ref()));
-        all(flushed).map_err(exception)
+        first_failure(flushed).map_err(exception)
     }
 
-    /// How a one-way that is sent now is buffered, if nobody waits until it is written.
+    /// The buffering of a one-way that is sent now; `None` if its caller waits until it is written.
     pub(crate) fn buffering(&self) -> Option<Buffering> {
         if !self.has_policies() {
             return None;
@@ -43,7 +45,7 @@ impl ObjectRef {
 }
 
 impl Orb {
-    /// Has all one-ways written that were sent with the sync scope NONE ([`ObjectRef::flush`]).
+    /// Writes all buffered one-ways with the sync scope NONE ([`ObjectRef::flush`]).
     ///
     /// # Errors
     /// As [`ObjectRef::flush`], by the ORB's time-out.

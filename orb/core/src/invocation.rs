@@ -20,7 +20,7 @@ use spandrel_cdr::{CdrError, Decode, Decoder, Encoder, Ior};
 use spandrel_giop::{CompletionStatus, LocateStatus, ReplyStatus, ResponseFlags, SystemException, minor};
 use spandrel_transport::Deadline;
 
-use crate::diagnostics::{CallObserver, WatchedCall};
+use crate::diagnostics::{CallObserver, ObservedCall};
 #[cfg(feature = "server")]
 use crate::server::collocated;
 use crate::{
@@ -232,7 +232,7 @@ impl ObjectRef {
     #[cold]
     pub(crate) fn ask_observed(&self, question: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
         let CallKind::Request { operation, .. } = *question else { return self.ask(question) };
-        let call = WatchedCall::begin(self.orb().diagnostics(), self.interface_label(), operation);
+        let call = ObservedCall::begin(self.orb().diagnostics(), self.interface_label(), operation);
         let mut question = *question;
         let joined;
         if let CallKind::Request { contexts, observer, .. } = &mut question {
@@ -270,7 +270,7 @@ impl ObjectRef {
         while let Some(index) = selector.next(destinations) {
             let destination = &destinations[index];
             #[cfg(feature = "server")]
-            if destination.is_here {
+            if destination.is_collocated {
                 if !question.waits() {
                     collocated::note_one_way(self.orb());
                 } else if collocated::settle(self.orb()) {

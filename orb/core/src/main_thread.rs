@@ -1,8 +1,9 @@
-//! The ORB's end, which threads wait for, and the work that is done in one thread of the application's choice.
+//! The wait for the ORB's end, and work that is done in one thread of the application's choice.
 //!
-//! Some libraries want to be called in one thread only, most often the first. What concerns them is queued as jobs, and run by the
-//! thread that waits in [`Orb::run`] or asks for work by [`Orb::perform_work`] (CORBA 3.3 Part 1, 8.2.3): the first
-//! thread that calls either is the ORB's main thread from then on. Which requests become jobs is for adapters to say.
+//! Some libraries must be called in one thread only, in most cases the first. Work for them is queued as
+//! jobs. The jobs are run by the thread that waits in [`Orb::run`] or calls [`Orb::perform_work`] (CORBA 3.3
+//! Part 1, 8.2.3): the first thread that calls either is the ORB's main thread from then on. Adapters decide
+//! which requests become jobs.
 
 #[cfg(feature = "server")]
 use std::{
@@ -23,15 +24,15 @@ use spandrel_sync::{
 #[cfg(feature = "server")]
 use crate::upcalls::{MAX_NESTING, UpcallScope, upcalls};
 
-/// Something to be done in the main thread.
+/// A job for the main thread.
 #[cfg(feature = "server")]
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// Jobs that wait for the main thread, at most.
+/// The most jobs that may wait for the main thread.
 #[cfg(feature = "server")]
 const MAX_JOBS: usize = 1024;
 
-/// What the threads wait for that are inside of `run` and `shutdown`.
+/// The state that threads in `run` and `shutdown` wait for.
 #[derive(Default)]
 pub(crate) struct MainThread {
     state: Mutex<State>,
@@ -41,7 +42,7 @@ pub(crate) struct MainThread {
 #[derive(Default)]
 struct State {
     closed: bool,
-    /// Ends the ORB.
+    /// The thread that closes the ORB.
     closer: Option<ThreadId>,
     #[cfg(feature = "server")]
     jobs: VecDeque<Job>,
@@ -50,14 +51,14 @@ struct State {
 }
 
 impl State {
-    /// Whether the caller need not wait any longer, or cannot wait: it ends the ORB itself.
+    /// Whether the caller need not wait any longer, or cannot wait because it closes the ORB itself.
     fn is_over(&self) -> bool {
         self.closed || self.closer == Some(thread::current().id())
     }
 }
 
 impl MainThread {
-    /// Waits for so long; less if the ORB is closed meanwhile.
+    /// Waits for this time, or until the ORB is closed.
     pub(crate) fn wait_for(&self, time: std::time::Duration) {
         let end = Instant::now() + time;
         let mut state = self.state.lock();
@@ -78,7 +79,8 @@ impl MainThread {
         }
     }
 
-    /// The ORB begins to close, in this thread. Where no thread has ever come to run jobs, none will.
+    /// Records that this thread closes the ORB. Without a main thread the jobs are dropped: none will come to
+    /// run them.
     pub(crate) fn begin_close(&self) {
         let mut state = self.state.lock();
         state.closer = Some(thread::current().id());
@@ -87,12 +89,12 @@ impl MainThread {
         drop(state);
     }
 
-    /// True in the thread that closes the ORB: what that calls cannot wait for it.
+    /// Whether this thread closes the ORB: code that it calls cannot wait for that.
     pub(crate) fn is_closing_here(&self) -> bool {
         self.state.lock().closer == Some(thread::current().id())
     }
 
-    /// The ORB is closed: nobody waits any longer, and jobs that were not run never will be.
+    /// Wakes all waiting threads, and drops the jobs that were not run: the ORB is closed.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
@@ -120,10 +122,10 @@ impl MainThread {
         }
     }
 
-    /// Runs the next job, if there is one and this is the main thread; false once the ORB is closed.
+    /// Runs the next job, if there is one and this is the main thread; returns false once the ORB is closed.
     pub(crate) fn perform_work(&self) -> bool {
         let (mut state, is_main) = self.claim();
-        // A job that asks for work has others run inside of itself; they must not fill its stack.
+        // A job that calls this runs others inside itself; they must not exhaust its stack.
         let job = if is_main && upcalls() < MAX_NESTING { state.jobs.pop_front() } else { None };
         let is_open = !state.closed;
         drop(state);
@@ -133,13 +135,13 @@ impl MainThread {
         is_open
     }
 
-    /// Whether there is a job for the main thread; none once the ORB is closed.
+    /// Whether there is a job for the main thread; `None` once the ORB is closed.
     pub(crate) fn work_pending(&self) -> Option<bool> {
         let state = self.state.lock();
         (!state.closed).then(|| !state.jobs.is_empty())
     }
 
-    /// Has the main thread run this job.
+    /// Queues a job for the main thread.
     pub(crate) fn enqueue(&self, job: Job) -> Result<(), SystemException> {
         let mut state = self.state.lock();
         let refused = if state.closed || (state.closer.is_some() && state.thread.is_none()) {
@@ -153,12 +155,12 @@ impl MainThread {
             self.changed.notify_all();
             return Ok(());
         };
-        // Before the job is dropped, which is anybody's code.
+        // Before the job is dropped, which runs code of the application.
         drop(state);
         Err(refused)
     }
 
-    /// True if the caller is the main thread, as which the first is taken who wants to be.
+    /// Returns whether the caller is the main thread; the first caller becomes it.
     fn claim(&self) -> (MutexGuard<'_, State>, bool) {
         let me = thread::current().id();
         let mut state = self.state.lock();
@@ -166,18 +168,18 @@ impl MainThread {
         (state, is_main)
     }
 
-    /// How many jobs wait.
+    /// The number of waiting jobs.
     pub(crate) fn jobs(&self) -> usize {
         self.state.lock().jobs.len()
     }
 
-    /// True if the caller is the main thread already.
+    /// Whether the caller is the main thread already.
     pub(crate) fn is_current(&self) -> bool {
         self.state.lock().thread == Some(thread::current().id())
     }
 }
 
-/// A job is an upcall: it may call others while the ORB closes, and cannot wait for that.
+/// Runs a job as an upcall: it may make calls while the ORB closes, and cannot wait for the end.
 #[cfg(feature = "server")]
 fn perform(job: Job) {
     let _scope = UpcallScope::enter();
@@ -199,20 +201,20 @@ mod tests {
     #[test]
     fn jobs_run_in_order_in_the_main_thread_and_panics_end_there() {
         let orb = Orb::builder().build().unwrap();
-        let (receiver, heard) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         assert!(!orb.work_pending().unwrap());
         for turn in 0..3 {
-            let receiver = receiver.clone();
+            let sender = sender.clone();
             let job = move || {
-                receiver.send((turn, thread::current().id())).unwrap();
-                assert_ne!(turn, 1, "as wanted");
+                sender.send((turn, thread::current().id())).unwrap();
+                assert_ne!(turn, 1, "the panic that is tested");
             };
             orb.run_in_main(Box::new(job)).unwrap();
         }
         for turn in 0..3 {
             assert!(orb.work_pending().unwrap());
             orb.perform_work().unwrap();
-            assert_eq!(heard.try_recv(), Ok((turn, thread::current().id())));
+            assert_eq!(receiver.try_recv(), Ok((turn, thread::current().id())));
         }
         assert!(!orb.work_pending().unwrap());
         orb.perform_work().unwrap();
@@ -228,23 +230,23 @@ mod tests {
         orb.perform_work().unwrap();
         let another = orb.clone();
         let another = thread::spawn(move || another.run());
-        let (receiver, heard) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let stopping = orb.clone();
         let job = move || {
             let refused = stopping.shutdown(true).unwrap_err();
             stopping.shutdown(false).unwrap();
-            receiver.send((thread::current().id(), refused.minor())).unwrap();
+            sender.send((thread::current().id(), refused.minor())).unwrap();
         };
         orb.run_in_main(Box::new(job)).unwrap();
         orb.run();
-        assert_eq!(heard.try_recv(), Ok((thread::current().id(), minor::OPERATION_WOULD_DEADLOCK)));
+        assert_eq!(receiver.try_recv(), Ok((thread::current().id(), minor::OPERATION_WOULD_DEADLOCK)));
         another.join().unwrap();
     }
 
     #[test]
     fn jobs_beyond_the_limit_are_refused_and_the_rest_dropped_at_shutdown() {
         let orb = Orb::builder().build().unwrap();
-        let kept = Arc::new(AtomicUsize::new(0));
+        let live_jobs = Arc::new(AtomicUsize::new(0));
         struct Counted(Arc<AtomicUsize>);
         impl Drop for Counted {
             fn drop(&mut self) {
@@ -252,8 +254,8 @@ mod tests {
             }
         }
         let job = || {
-            kept.fetch_add(1, Ordering::SeqCst);
-            let counted = Counted(Arc::clone(&kept));
+            live_jobs.fetch_add(1, Ordering::SeqCst);
+            let counted = Counted(Arc::clone(&live_jobs));
             Box::new(move || drop(counted))
         };
         for _ in 0..MAX_JOBS {
@@ -261,21 +263,21 @@ mod tests {
         }
         let refused = orb.run_in_main(job()).unwrap_err();
         assert_eq!((refused.kind(), refused.completed()), (SystemExceptionKind::Transient, CompletionStatus::No));
-        assert_eq!(kept.load(Ordering::SeqCst), MAX_JOBS);
+        assert_eq!(live_jobs.load(Ordering::SeqCst), MAX_JOBS);
         orb.shutdown(true).unwrap();
-        assert_eq!(kept.load(Ordering::SeqCst), 0);
+        assert_eq!(live_jobs.load(Ordering::SeqCst), 0);
         assert_eq!(orb.run_in_main(job()).unwrap_err().kind(), SystemExceptionKind::BadInvOrder);
-        assert_eq!(kept.load(Ordering::SeqCst), 0);
+        assert_eq!(live_jobs.load(Ordering::SeqCst), 0);
     }
 
     #[test]
     fn waiting_for_shutdown_in_the_main_thread_runs_remaining_jobs() {
         let orb = Orb::builder().build().unwrap();
         orb.perform_work().unwrap();
-        let (receiver, heard) = std::sync::mpsc::channel();
-        orb.run_in_main(Box::new(move || receiver.send(()).unwrap())).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        orb.run_in_main(Box::new(move || sender.send(()).unwrap())).unwrap();
         orb.shutdown(true).unwrap();
-        // Run or dropped: either way nothing is left.
-        assert_ne!(heard.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty));
+        // Run or dropped: in both cases no job is left.
+        assert_ne!(receiver.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty));
     }
 }

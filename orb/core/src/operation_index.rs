@@ -1,14 +1,16 @@
-//! De-layered lookup of operations (design decision 11): references say how their server's table of operations is hashed, and clients that
-//! are told to send an operation's place in that table along with its name.
+//! De-layered lookup of operations (design decision 11): references contain the hash function of their
+//! server's operation table, and clients that enable it send an operation's index in that table with its
+//! name.
 //!
-//! The component is an encapsulation `ulong seed | ulong places | sequence<ushort> displacements`, the context one of a single
-//! `ushort index`. The server compares the name that is at the place, so that a client can say nothing wrong, only nothing useful.
+//! The component is an encapsulation `ulong seed | ulong places | sequence<ushort> displacements`, the
+//! context one of a single `ushort index`. The server compares the name at the index, so that a wrong index
+//! has no effect.
 
 use spandrel_cdr::{ByteOrder, CdrError, Decoder, Encoder, GiopVersion, TaggedComponent, Wire};
 use spandrel_demux::{Operations, perfect};
 use spandrel_giop::{ServiceContext, ids};
 
-/// How a server's table of operations is hashed.
+/// The hash function of a server's operation table.
 #[derive(Debug)]
 pub(crate) struct OperationIndex {
     seed: u32,
@@ -17,7 +19,7 @@ pub(crate) struct OperationIndex {
 }
 
 impl OperationIndex {
-    /// What these components say of it. One that cannot be read says nothing: requests are understood without.
+    /// Decodes the component. A malformed one is ignored: requests are valid without an index.
     pub(crate) fn of(components: &[TaggedComponent]) -> Option<Self> {
         let component = components.iter().find(|component| component.tag == ids::TAG_OPERATION_INDEX)?;
         let mut input = Decoder::of_encapsulation(&component.data, wire()).ok()?;
@@ -31,7 +33,7 @@ impl OperationIndex {
         Ok(Self { seed, places, displacements })
     }
 
-    /// What is sent along with this operation's name.
+    /// The context that is sent with this operation's name.
     pub(crate) fn context(&self, operation: &str) -> Option<ServiceContext> {
         let index = perfect::place(self.seed, &self.displacements, self.places, operation.as_bytes());
         let [high, low] = u16::try_from(index).ok()?.to_be_bytes();
@@ -39,7 +41,7 @@ impl OperationIndex {
     }
 }
 
-/// What references to objects with these operations say.
+/// The component of references to objects with these operations.
 pub(crate) fn component(operations: &Operations) -> Option<TaggedComponent> {
     let (seed, displacements, places) = operations.hash_function();
     let (places, count) = (u32::try_from(places).ok()?, u32::try_from(displacements.len()).ok()?);
@@ -69,7 +71,7 @@ mod tests {
         &[1, 0, 6, 3, 7, 5, 4, 2],
     );
 
-    fn said(data: &[u8]) -> Option<OperationIndex> {
+    fn parsed(data: &[u8]) -> Option<OperationIndex> {
         OperationIndex::of(&[TaggedComponent { tag: ids::TAG_OPERATION_INDEX, data: data.to_vec() }])
     }
 
@@ -81,7 +83,7 @@ mod tests {
             let [0, 0, high, low] = context.data[..] else { panic!("{context:?}") };
             assert_eq!(OPERATIONS.at_place(u16::from_be_bytes([high, low]).into(), name), Some(nth));
         }
-        let _stranger = index.context("withdraw");
+        let _unknown = index.context("withdraw");
         assert_eq!(component(Operations::NONE), None);
     }
 
@@ -89,17 +91,18 @@ mod tests {
     fn malformed_components_are_ignored() {
         let sound = component(&OPERATIONS).unwrap().data;
         for len in 0..sound.len() {
-            assert!(said(&sound[..len]).is_none(), "{len}");
+            assert!(parsed(&sound[..len]).is_none(), "{len}");
         }
         let without_displacements = [&sound[..12], &[0; 4]].concat();
-        assert!(said(&without_displacements).is_none());
+        assert!(parsed(&without_displacements).is_none());
         let endless = [&sound[..12], &[0xff; 4]].concat();
-        assert!(said(&endless).is_none());
-        // Tables larger than any of ours, or empty ones: a place that cannot be said, or that is nobody's.
+        assert!(parsed(&endless).is_none());
+        // Tables that are larger than any generated one, or empty: an index that cannot be encoded, or that
+        // has no operation.
         let huge = [&sound[..8], &[0xff; 4], &sound[12..]].concat();
-        assert!(said(&huge).unwrap().context("deposit").is_none_or(|context| context.data.len() == 4));
+        assert!(parsed(&huge).unwrap().context("deposit").is_none_or(|context| context.data.len() == 4));
         let empty = [&sound[..8], &[0; 4], &sound[12..]].concat();
-        assert_eq!(said(&empty).unwrap().context("deposit").unwrap().data, [0; 4]);
+        assert_eq!(parsed(&empty).unwrap().context("deposit").unwrap().data, [0; 4]);
         assert!(OperationIndex::of(&[]).is_none());
     }
 }

@@ -1,22 +1,23 @@
-//! Headers of requests that a reference has sent, to be sent again (request caching, paper 003).
+//! The cache of request headers that a reference has sent (request caching, paper 003).
 //!
-//! Most references are called with few operations again and again. What their requests have in common (key, operation, the same contexts or none) is
-//! then one copy. Nothing of it ever changes, since a reference's profile does not: there is nothing to invalidate, and no lock.
+//! Most references are called with few operations many times. The common part of their requests (key,
+//! operation, the same contexts or none) is then one copy. It never changes, since a reference's profile does
+//! not: there is no invalidation, and no lock.
 
 use std::sync::OnceLock;
 
 use spandrel_giop::{CompleteHeader, RequestTemplate, ServiceContext};
 
-/// Operations whose headers are kept: those that are called first. Others are written out each time.
-const MOST_OPERATIONS: usize = 4;
-/// Longer names are not worth the room.
-const LONGEST_NAME: usize = 64;
+/// The number of operations whose headers are cached: those that are called first.
+const MAX_OPERATIONS: usize = 4;
+/// Operations with longer names are not cached.
+const MAX_NAME_OCTETS: usize = 64;
 
 /// The headers of one profile's requests.
 #[derive(Debug, Default)]
 pub(crate) struct RequestCache(OnceLock<Box<CachedHeaders>>);
 
-/// One header, and those that were kept after it.
+/// A header, and the link to the next.
 #[derive(Debug)]
 struct CachedHeaders {
     operation: Box<str>,
@@ -25,7 +26,8 @@ struct CachedHeaders {
 }
 
 impl RequestCache {
-    /// The header of requests for this operation; none if it is not to be kept. `contexts` says what is always sent with it.
+    /// Returns the header of requests for this operation; `None` if it is not cached. `contexts` returns the
+    /// contexts that are always sent with it.
     #[inline]
     pub(crate) fn header(
         &self,
@@ -33,30 +35,35 @@ impl RequestCache {
         operation: &str,
         contexts: impl Fn() -> Vec<ServiceContext>,
     ) -> Option<&CompleteHeader> {
-        let mut place = self;
-        for _ in 0..MOST_OPERATIONS {
-            let kept = match place.0.get() {
-                Some(kept) => kept,
-                None => place.keep(template, operation, &contexts())?,
+        let mut cell = self;
+        for _ in 0..MAX_OPERATIONS {
+            let cached = match cell.0.get() {
+                Some(cached) => cached,
+                None => cell.insert(template, operation, &contexts())?,
             };
-            if *kept.operation == *operation {
-                return Some(&kept.header);
+            if *cached.operation == *operation {
+                return Some(&cached.header);
             }
-            place = &kept.next;
+            cell = &cached.next;
         }
         None
     }
 
-    /// Keeps it here, unless another thread has just kept another.
+    /// Caches the header here, unless another thread has just cached another.
     #[cold]
-    fn keep(&self, template: &RequestTemplate, operation: &str, contexts: &[ServiceContext]) -> Option<&CachedHeaders> {
-        // How other text is written, if at all, is for each request to find out.
-        if operation.len() > LONGEST_NAME || !operation.is_ascii() {
+    fn insert(
+        &self,
+        template: &RequestTemplate,
+        operation: &str,
+        contexts: &[ServiceContext],
+    ) -> Option<&CachedHeaders> {
+        // The encoding of other text is left to each request.
+        if operation.len() > MAX_NAME_OCTETS || !operation.is_ascii() {
             return None;
         }
         let header = template.complete(operation, contexts).ok()?;
-        let kept = CachedHeaders { operation: operation.into(), header, next: Self::default() };
-        Some(self.0.get_or_init(|| Box::new(kept)))
+        let cached = CachedHeaders { operation: operation.into(), header, next: Self::default() };
+        Some(self.0.get_or_init(|| Box::new(cached)))
     }
 }
 
@@ -71,7 +78,7 @@ mod tests {
         RequestTemplate::new(Wire::default(), b"key")
     }
 
-    fn written(begin: impl FnOnce(&mut Encoder<'_>) -> spandrel_giop::Body) -> Vec<u8> {
+    fn encoded(begin: impl FnOnce(&mut Encoder<'_>) -> spandrel_giop::Body) -> Vec<u8> {
         let mut out = Encoder::new(Wire::default());
         let body = begin(&mut out);
         out.u32(7);
@@ -84,10 +91,10 @@ mod tests {
         let (template, cache) = (template(), RequestCache::default());
         for round in 1..4 {
             for operation in ["a", "b", "_get_a", "", "fifth", "sixth"] {
-                let expected = written(|out| template.begin(out, round, ResponseFlags::TWO_WAY, operation, &[]));
+                let expected = encoded(|out| template.begin(out, round, ResponseFlags::TWO_WAY, operation, &[]));
                 match cache.header(&template, operation, Vec::new) {
                     Some(header) => {
-                        assert_eq!(written(|out| header.begin(out, round, ResponseFlags::TWO_WAY)), expected);
+                        assert_eq!(encoded(|out| header.begin(out, round, ResponseFlags::TWO_WAY)), expected);
                     }
                     None => assert!(["fifth", "sixth"].contains(&operation)),
                 }

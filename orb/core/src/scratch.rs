@@ -4,20 +4,20 @@ use std::cell::Cell;
 
 use spandrel_sync::thread_local;
 
-/// Blocks that grew beyond this are given back to the allocator.
+/// Larger blocks than this are returned to the allocator.
 const KEEP_OCTETS: usize = 1 << 20;
 
 thread_local! {
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// This thread's scratch block; empty if it is in use further up the stack.
+/// Takes this thread's scratch block; empty if it is in use further up the stack.
 #[inline]
 pub(crate) fn take() -> Vec<u8> {
     SCRATCH.with(Cell::take)
 }
 
-/// Keeps a block for the next message of this thread.
+/// Returns a block for the next message of this thread.
 #[inline]
 pub(crate) fn give(block: Vec<u8>) {
     if block.len() <= KEEP_OCTETS {

@@ -1,4 +1,4 @@
-//! What an adapter calls: a servant behind its skeleton.
+//! The interface between an adapter and a servant behind its skeleton.
 
 #[cfg(feature = "server")]
 use std::any::Any;
@@ -13,21 +13,22 @@ use spandrel_sync::Arc;
 #[cfg(feature = "server")]
 use crate::{ObjectRef, ServerCall};
 
-/// Proof that a call was answered, or wanted no answer. Only a [`ServerCall`] makes one.
+/// Proof that a call was answered, or has no reply. Only a [`ServerCall`] makes one.
 #[derive(Debug)]
 #[must_use]
 pub struct Replied(pub(crate) ());
 
-/// An implementation of an interface that requests can be dispatched to; generated skeletons implement it.
+/// An implementation of an interface, to which requests are dispatched; generated skeletons implement it.
 #[cfg(feature = "server")]
 pub trait Servant: Send + Sync {
     /// The repository id of the most derived interface.
     fn repository_id(&self) -> &str;
 
-    /// True if the servant supports the interface with this repository id.
+    /// Whether the servant supports the interface with this repository id.
     fn is_a(&self, repository_id: &str) -> bool;
 
-    /// True if there is no such object although there is a servant: default servants and dynamic ones may know (`_non_existent`).
+    /// Whether the object does not exist although there is a servant: default and dynamic servants may know
+    /// (`_non_existent`).
     fn non_existent(&self) -> bool {
         false
     }
@@ -37,18 +38,18 @@ pub trait Servant: Send + Sync {
         None
     }
 
-    /// The component that its object is a facet of, if it is (`_component`).
+    /// The component of which the object is a facet, if there is one (`_component`).
     fn component(&self) -> Option<ObjectRef> {
         None
     }
 
-    /// Puts itself into `place`, if that is for one of its interfaces: what stubs in the same process call without marshaling.
-    /// Skeletons that are not called so leave it empty.
+    /// Puts itself into `place`, if that is for one of its interfaces, so that stubs in the same process call
+    /// it without marshaling. Skeletons without direct calls leave it empty.
     fn direct(self: Arc<Self>, place: &mut dyn Any) {
         _ = place;
     }
 
-    /// The operations that are known by their index; none for servants that look at names themselves.
+    /// The operations with an index; none for servants that compare names themselves.
     fn operations(&self) -> &'static Operations {
         Operations::NONE
     }
@@ -56,7 +57,7 @@ pub trait Servant: Send + Sync {
     /// Runs the operation with this index and answers the call. Adapters call it by [`ServerCall::run`] only.
     ///
     /// # Errors
-    /// The system exception to answer with instead.
+    /// The system exception to reply with instead.
     fn upcall(&self, operation: usize, call: ServerCall<'_>) -> Result<Replied, SystemException> {
         _ = operation;
         call.refuse()
@@ -66,7 +67,7 @@ pub trait Servant: Send + Sync {
     /// [`ServerCall::run`] only.
     ///
     /// # Errors
-    /// The system exception to answer with instead.
+    /// The system exception to reply with instead.
     fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
         _ = operation;
         call.refuse()

@@ -1,4 +1,4 @@
-//! Who runs futures for an ORB.
+//! Executors of an ORB's futures.
 
 use std::{
     fmt,
@@ -11,16 +11,18 @@ use std::{
 use spandrel_reactor::Registry;
 use spandrel_sync::{Arc, Mutex, held};
 
-/// A future that nobody waits for.
+/// A future that runs to its end without a waiting thread.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send + 'static>>;
 
-/// Runs futures to their ends: an executor. Closures that take a [`Task`] are one.
+/// An executor, which runs futures to their end. Closures that take a [`Task`] are executors.
 ///
-/// The ORB calls it on threads of its own, which belong to no runtime. There `tokio::spawn` panics ("there is no reactor running"); a
-/// handle of the runtime works on every thread: `let runtime = tokio::runtime::Handle::current()`, and
-/// `move |task| drop(runtime.spawn(task))`. The program `examples/tokio` does so.
+/// The ORB calls it on threads of its own, which belong to no runtime. There `tokio::spawn` panics ("there is
+/// no reactor running"), but a handle of the runtime works on each thread: `let runtime =
+/// tokio::runtime::Handle::current()`, and `move |task| drop(runtime.spawn(task))`. The program
+/// `examples/tokio` does so.
 pub trait Spawn: Send + Sync {
-    /// Polls `task` until it is ready, on any threads, beginning now or later. Dropping it ends what it does.
+    /// Polls `task` until it is ready, on any threads, beginning now or later. Dropping the task ends its
+    /// work.
     fn spawn(&self, task: Task);
 }
 
@@ -30,9 +32,9 @@ impl<F: Fn(Task) + Send + Sync> Spawn for F {
     }
 }
 
-/// Threads that do what they are given.
+/// Threads that run jobs.
 pub(crate) trait Executor: Send + Sync + 'static {
-    /// Has it done; false if they do nothing more, or have too much to do.
+    /// Queues a job; returns false if the threads have ended, or have too many jobs.
     fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool;
 }
 
@@ -48,42 +50,43 @@ pub(crate) fn run_in(threads: impl Executor, task: Task) {
     Wake::wake(Arc::new(PolledTask { threads, state: Mutex::new(state) }));
 }
 
-/// A future that is polled as a job of some threads.
+/// A future that is polled as a job.
 struct PolledTask<E> {
     threads: E,
     state: Mutex<State>,
 }
 
 struct State {
-    /// None while it is polled, and once it has ended.
+    /// `None` while it is polled, and once it has ended.
     task: Option<Task>,
     stage: Stage,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stage {
-    /// For somebody to wake it.
+    /// Waiting for a wake-up.
     Waiting,
-    /// It will be polled.
-    RequestDeadline,
-    Polled,
-    /// It is being polled, and was woken meanwhile.
-    DueAgain,
+    /// A job will poll it.
+    Scheduled,
+    /// A job polls it.
+    Polling,
+    /// A job polls it, and it was woken meanwhile.
+    WokenWhilePolled,
 }
 
 impl<E: Executor> Wake for PolledTask<E> {
     fn wake(self: Arc<Self>) {
         let mut state = self.state.lock();
         match state.stage {
-            Stage::Waiting => state.stage = Stage::RequestDeadline,
-            Stage::Polled => {
-                state.stage = Stage::DueAgain;
+            Stage::Waiting => state.stage = Stage::Scheduled,
+            Stage::Polling => {
+                state.stage = Stage::WokenWhilePolled;
                 return;
             }
-            Stage::RequestDeadline | Stage::DueAgain => return,
+            Stage::Scheduled | Stage::WokenWhilePolled => return,
         }
         drop(state);
-        // Where they have too much to do, or have ended, it is done here.
+        // If the threads do not accept the job, it is run here.
         if !self.enqueue() {
             self.poll();
         }
@@ -91,7 +94,7 @@ impl<E: Executor> Wake for PolledTask<E> {
 }
 
 impl<E: Executor> PolledTask<E> {
-    /// Has it polled as a job; false if the threads take no more of them.
+    /// Queues a job that polls it; returns false if the threads do not accept it.
     fn enqueue(self: &Arc<Self>) -> bool {
         let running = Arc::clone(self);
         self.threads.execute(Box::new(move || running.poll()))
@@ -101,7 +104,7 @@ impl<E: Executor> PolledTask<E> {
         let waker = Waker::from(Arc::clone(self));
         loop {
             let mut state = self.state.lock();
-            state.stage = Stage::Polled;
+            state.stage = Stage::Polling;
             let Some(mut task) = state.task.take() else { return };
             drop(state);
             held::assert_none("a task");
@@ -113,13 +116,13 @@ impl<E: Executor> PolledTask<E> {
             }
             let mut state = self.state.lock();
             state.task = Some(task);
-            if state.stage == Stage::Polled {
+            if state.stage == Stage::Polling {
                 state.stage = Stage::Waiting;
                 return;
             }
-            state.stage = Stage::RequestDeadline;
+            state.stage = Stage::Scheduled;
             drop(state);
-            // After what else is due: it may be waiting for just that, and have only given way.
+            // After the jobs that are queued: the future may have yielded to wait for one of them.
             if self.enqueue() {
                 return;
             }
@@ -129,6 +132,6 @@ impl<E: Executor> PolledTask<E> {
 
 impl<E> fmt::Debug for PolledTask<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").finish_non_exhaustive()
+        f.debug_struct("PolledTask").finish_non_exhaustive()
     }
 }

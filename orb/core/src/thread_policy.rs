@@ -1,33 +1,31 @@
-//! Whether this thread's calls go by more than their references and their ORB say: one look for all that may be.
+//! Flags of a thread that affect its calls: one load tells whether there are any.
 
 use std::cell::Cell;
 
 use spandrel_sync::thread_local;
 
-/// What there may be.
+/// The flags.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(crate) enum ThreadPolicy {
-    /// Policies of the thread.
+    /// The thread has policies.
     Policies = 1,
-    /// The deadline of the request that it serves.
+    /// The request that the thread serves has a deadline.
     #[cfg(feature = "server")]
     Deadline = 2,
 }
 
 thread_local! {
-    static TERMS: Cell<u8> = const { Cell::new(0) };
+    static FLAGS: Cell<u8> = const { Cell::new(0) };
 }
 
-/// Whether there is any of it.
+/// Whether any flag is set.
 #[inline]
-pub(crate) fn are_there() -> bool {
-    TERMS.with(Cell::get) != 0
+pub(crate) fn any_set() -> bool {
+    FLAGS.with(Cell::get) != 0
 }
 
-/// Whether there is this now.
-pub(crate) fn set(term: ThreadPolicy, is_there: bool) {
-    TERMS.with(|call_policies| {
-        call_policies.set(if is_there { call_policies.get() | term as u8 } else { call_policies.get() & !(term as u8) })
-    });
+/// Sets or clears a flag.
+pub(crate) fn set(flag: ThreadPolicy, is_set: bool) {
+    FLAGS.with(|flags| flags.set(if is_set { flags.get() | flag as u8 } else { flags.get() & !(flag as u8) }));
 }

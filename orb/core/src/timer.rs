@@ -1,4 +1,4 @@
-//! A time that calls wait for which no thread waits for.
+//! A time that asynchronous calls wait for.
 
 use std::{
     future::Future,
@@ -15,13 +15,13 @@ use crate::{
     client::{ExpiryReason, TimedCall, TimedCallId},
 };
 
-/// Ready when the time has come: true; or the ORB ends: false.
+/// A future that is ready at a time (true), or when the ORB ends (false).
 pub(crate) struct TimerFuture {
     orb: Orb,
     at: Instant,
-    alarm: Arc<TimerEntry>,
+    entry: Arc<TimerEntry>,
     call_id: Option<TimedCallId>,
-    /// It is one of others, and no call of this ORB.
+    /// Whether it belongs to a request of a client, and not to a call of this ORB.
     #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "there are no others"))]
     of_request: bool,
 }
@@ -31,16 +31,16 @@ struct TimerEntry(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    rung: Option<ExpiryReason>,
+    end_reason: Option<ExpiryReason>,
     waker: Option<Waker>,
 }
 
 impl TimerFuture {
     pub(crate) fn until(orb: &Orb, at: Instant) -> Self {
-        Self { orb: orb.clone(), at, alarm: Arc::default(), call_id: None, of_request: false }
+        Self { orb: orb.clone(), at, entry: Arc::default(), call_id: None, of_request: false }
     }
 
-    /// For a request of others.
+    /// A timer for a request of a client.
     #[cfg(feature = "server")]
     pub(crate) fn of_request(orb: &Orb, at: Instant) -> Self {
         let mut delay = Self::until(orb, at);
@@ -49,21 +49,21 @@ impl TimerFuture {
     }
 
     fn enter(&self) -> Result<TimedCallId, SystemException> {
-        let alarm: Arc<dyn TimedCall> = Arc::clone(&self.alarm) as _;
-        let (alarm, left) =
-            (Arc::downgrade(&alarm), Deadline::after(self.at.saturating_duration_since(Instant::now())));
+        let entry: Arc<dyn TimedCall> = Arc::clone(&self.entry) as _;
+        let (entry, left) =
+            (Arc::downgrade(&entry), Deadline::after(self.at.saturating_duration_since(Instant::now())));
         #[cfg(feature = "server")]
         if self.of_request {
-            return self.orb.client_reactor().watch(alarm, &left);
+            return self.orb.client_reactor().register_request(entry, &left);
         }
-        self.orb.client_reactor().enter(alarm, Some(&left))
+        self.orb.client_reactor().register_call(entry, Some(&left))
     }
 }
 
 impl TimedCall for TimerEntry {
-    fn end(self: Arc<Self>, why: ExpiryReason) {
+    fn end(self: Arc<Self>, reason: ExpiryReason) {
         let mut state = self.0.lock();
-        state.rung = Some(why);
+        state.end_reason = Some(reason);
         let waker = state.waker.take();
         drop(state);
         if let Some(waker) = waker {
@@ -77,19 +77,19 @@ impl Future for TimerFuture {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
         let waker = cx.waker().clone();
-        let mut state = self.alarm.0.lock();
-        let rung = state.rung;
+        let mut state = self.entry.0.lock();
+        let end_reason = state.end_reason;
         let old = state.waker.replace(waker);
         drop(state);
         drop(old);
-        if let Some(why) = rung {
-            return Poll::Ready(why == ExpiryReason::TimeUp);
+        if let Some(reason) = end_reason {
+            return Poll::Ready(reason == ExpiryReason::DeadlinePassed);
         }
         if self.call_id.is_none() {
             match self.enter() {
                 Ok(call_id) => self.call_id = Some(call_id),
                 Err(error) => {
-                    tracing::debug!(%error, "nobody knows the time for a call that waits for it");
+                    tracing::debug!(%error, "the timer of a call cannot be set");
                     return Poll::Ready(false);
                 }
             }
@@ -101,7 +101,7 @@ impl Future for TimerFuture {
 impl Drop for TimerFuture {
     fn drop(&mut self) {
         if let Some(call_id) = self.call_id.take() {
-            self.orb.client_reactor().leave(call_id);
+            self.orb.client_reactor().unregister(call_id);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How deep a thread is inside of upcalls: what the ORB runs for others, servants and jobs.
+//! The nesting of upcalls in a thread: servants and jobs that the ORB runs.
 
 #[cfg(feature = "server")]
 use std::cell::{Cell, RefCell};
@@ -6,15 +6,16 @@ use std::cell::{Cell, RefCell};
 #[cfg(feature = "server")]
 use spandrel_sync::{held, thread_local};
 
-/// How deep upcalls may nest in one thread (design decision 3): each has frames of the ORB and of a servant on the stack.
+/// The limit on nested upcalls in one thread (design decision 3): each has frames of the ORB and of a servant
+/// on the stack.
 #[cfg(feature = "server")]
 pub(crate) const MAX_NESTING: u32 = 64;
 
 #[cfg(feature = "server")]
 thread_local! {
-    /// How many upcalls this thread is inside of.
+    /// The number of upcalls that this thread is inside of.
     static UPCALLS: Cell<u32> = const { Cell::new(0) };
-    /// Whose requests' futures this thread polls, by the ORBs' places; innermost last.
+    /// The addresses of the ORBs whose deferred requests this thread polls; innermost last.
     static POLLED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -26,14 +27,14 @@ pub(crate) fn is_in_upcall() -> bool {
     false
 }
 
-/// How many upcalls this thread is inside of.
+/// The number of upcalls that this thread is inside of.
 #[cfg(feature = "server")]
 #[inline]
 pub(crate) fn upcalls() -> u32 {
     UPCALLS.with(Cell::get)
 }
 
-/// Marks the time in which this thread runs a servant.
+/// The time in which this thread runs a servant.
 #[cfg(feature = "server")]
 #[derive(Debug)]
 pub(crate) struct UpcallScope(());
@@ -56,7 +57,7 @@ impl Drop for UpcallScope {
     }
 }
 
-/// Marks the time in which this thread polls the future of a request that is answered later.
+/// The time in which this thread polls the future of a deferred request.
 #[cfg(feature = "server")]
 #[derive(Debug)]
 pub(crate) struct PollScope {
@@ -71,7 +72,7 @@ impl PollScope {
         Self { _upcall: upcall }
     }
 
-    /// Whether this thread polls one of this ORB's.
+    /// Whether this thread polls a request of this ORB.
     pub(crate) fn is_inside_of(orb: usize) -> bool {
         POLLED.with(|polled| polled.borrow().contains(&orb))
     }

@@ -27,7 +27,7 @@ use crate::{
     ObjectRef,
     client::{CallFailure, ExpiryReason, Lease, Peer, Reply, ReplyReceiver, TimedCall, TimedCallId},
     destination::Destination,
-    diagnostics::WatchedCall,
+    diagnostics::ObservedCall,
     invocation::{ProfileSelector, RetryState},
     orb::is_a_copy,
     policies::CallPolicies,
@@ -45,7 +45,7 @@ pub(super) struct Call {
     /// Before that its reply is not handed over.
     reply_start: Option<Instant>,
     /// What those have of it who watch it.
-    watched: Option<WatchedCall>,
+    watched: Option<ObservedCall>,
     state: Mutex<CallState>,
 }
 
@@ -107,20 +107,24 @@ impl Call {
         };
         let watched = {
             let diagnostics = object.orb().diagnostics();
-            diagnostics.is_watched().then(|| WatchedCall::begin(diagnostics, object.interface_label(), &operation))
+            diagnostics.is_observed().then(|| ObservedCall::begin(diagnostics, object.interface_label(), &operation))
         };
         let request = AsyncRequest { object: object.clone(), operation, response };
         let call = Arc::new(Self { request, arguments, deadline, reply_start, watched, state: Mutex::default() });
         let weak = Arc::downgrade(&call);
-        let call_id =
-            call.request.object.orb().client_reactor().enter(weak as Weak<dyn TimedCall>, call.deadline.as_ref())?;
+        let call_id = call
+            .request
+            .object
+            .orb()
+            .client_reactor()
+            .register_call(weak as Weak<dyn TimedCall>, call.deadline.as_ref())?;
         let mut state = call.state.lock();
         // Its time may be up already.
         let late = if state.is_over { Some(call_id) } else { state.call_id.replace(call_id) };
         let is_over = state.is_over;
         drop(state);
         if let Some(late) = late {
-            call.request.object.orb().client_reactor().leave(late);
+            call.request.object.orb().client_reactor().unregister(late);
         }
         let progress = AsyncCallProgress { attempts: RetryState::new(rebind), ..AsyncCallProgress::default() };
         if let Some(start) = held_until {
@@ -283,7 +287,7 @@ impl Call {
         let (waker, call_id) = (state.waker.take(), state.call_id.take());
         drop(state);
         if let Some(call_id) = call_id {
-            self.request.object.orb().client_reactor().leave(call_id);
+            self.request.object.orb().client_reactor().unregister(call_id);
         }
         if let Some(waker) = waker {
             held::assert_none("a waker");
@@ -306,7 +310,7 @@ impl Call {
         let progress = std::mem::take(&mut state.progress);
         drop(state);
         if let Some(call_id) = call_id {
-            self.request.object.orb().client_reactor().leave(call_id);
+            self.request.object.orb().client_reactor().unregister(call_id);
         }
         let may_have_arrived = match location {
             CallLocation::Nowhere => false,
@@ -326,22 +330,22 @@ impl Call {
 }
 
 impl ReplyReceiver for Call {
-    fn done(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
+    fn complete(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
         elsewhere(&self.request, &self, |call| call.arrived(outcome));
     }
 
-    fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
+    fn connection_opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
         elsewhere(&self.request, &self, |call| call.connected(outcome, true));
     }
 
-    fn freed(self: Arc<Self>) {
+    fn connection_freed(self: Arc<Self>) {
         elsewhere(&self.request, &self, |call| call.connected(Ok(()), false));
     }
 }
 
 impl TimedCall for Call {
     fn end(self: Arc<Self>, why: ExpiryReason) {
-        let Some((may_have_arrived, mut progress)) = self.abort(why == ExpiryReason::TimeUp) else { return };
+        let Some((may_have_arrived, mut progress)) = self.abort(why == ExpiryReason::DeadlinePassed) else { return };
         let exception = why.exception(may_have_arrived);
         if !progress.interception.is_open() {
             return self.tell(Err(exception));

@@ -128,7 +128,7 @@ impl ObjectRef {
         let preferred = self.preferred().load(Ordering::Relaxed) % destinations.len();
         let destination = &destinations[preferred];
         #[cfg(feature = "server")]
-        if destination.is_here && response != ResponseFlags::TWO_WAY {
+        if destination.is_collocated && response != ResponseFlags::TWO_WAY {
             collocated::note_one_way(self.orb());
         }
         let arguments =

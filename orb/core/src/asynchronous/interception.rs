@@ -69,7 +69,7 @@ impl AsyncInterception {
         }
         let outgoing = match self.outgoing.take() {
             None => OutgoingContexts::of_thread(object),
-            Some(before) => before.again(object),
+            Some(before) => before.for_retry(object),
         };
         let target = (object.effective()?.1, index);
         let mut flow = ClientFlow::new(object, &request.operation, wanted(request), outgoing, target.clone());

@@ -1,4 +1,4 @@
-//! Which addresses are reached over connections that the peers there have opened themselves.
+//! The addresses that are reached over connections that the peers have opened.
 
 use std::collections::HashMap;
 
@@ -8,28 +8,28 @@ use spandrel_transport::Address;
 
 use crate::client::ClientConnection;
 
-/// Places that one connection may stand for.
-const MAX_PLACES: usize = 64;
-/// Connections that may stand for one place; further ones of the same client are not needed.
+/// The most addresses of one connection.
+const MAX_ADDRESSES: usize = 64;
+/// The most connections of one address; further ones of the same client are not needed.
 const MAX_CONNECTIONS: usize = 16;
 
-/// The addresses, and for each the connections that lead there, in the order in which they were announced.
+/// The connections to each address, in the order in which they were announced.
 #[derive(Debug, Default)]
 pub(super) struct AnnouncedAddresses(Mutex<HashMap<Address, Vec<AnnouncedEntry>>>);
 
 #[derive(Debug)]
 struct AnnouncedEntry {
     connection: Arc<ClientConnection>,
-    /// Whose connection it is: an address, or a description of one that is none.
+    /// The client's host, or a description of an address without one.
     owner: String,
 }
 
 impl AnnouncedAddresses {
-    /// Remembers that a connection leads to a place.
+    /// Adds a connection for an address.
     ///
     /// # Errors
-    /// Why not: somebody else's connection does already, and has not ended; or there are too many.
-    pub(super) fn enter(
+    /// The reason: another host's connection is open for it, or there are too many.
+    pub(super) fn insert(
         &self,
         address: &Address,
         connection: &Arc<ClientConnection>,
@@ -41,8 +41,8 @@ impl AnnouncedAddresses {
             return Ok(());
         }
         let count = addresses.values().flatten().filter(|entry| entry.is(connection)).count();
-        if count >= MAX_PLACES {
-            return Err("too many listen points of one connection");
+        if count >= MAX_ADDRESSES {
+            return Err("the connection has too many listen points");
         }
         let entries = addresses.entry(address.clone()).or_default();
         let ended: Vec<_> = entries.extract_if(.., |entry| entry.connection.is_retired()).collect();
@@ -54,20 +54,21 @@ impl AnnouncedAddresses {
         // Dropped outside of the lock.
         drop(ended);
         if is_taken {
-            return Err("it was announced from elsewhere, on a connection that is still open");
+            return Err("another host has announced it on a connection that is still open");
         }
         Ok(())
     }
 
-    /// The connection by which requests to this place go. `code_sets`: those that the requests would agree on.
+    /// Returns the connection for requests to this address. `code_sets`: those that the requests would agree
+    /// on.
     pub(super) fn find(&self, address: &Address, code_sets: Option<&ServiceContext>) -> Option<Arc<ClientConnection>> {
         let addresses = self.0.lock();
         let mut open = addresses.get(address)?.iter().map(|entry| &entry.connection);
         open.find(|connection| !connection.is_retired() && connection.accepts_code_sets(code_sets)).cloned()
     }
 
-    /// The connection leads nowhere any more.
-    pub(super) fn forget(&self, connection: &Arc<ClientConnection>) {
+    /// Removes a connection that has ended.
+    pub(super) fn remove(&self, connection: &Arc<ClientConnection>) {
         let mut ended = Vec::new();
         self.0.lock().retain(|_, entries| {
             ended.extend(entries.extract_if(.., |entry| entry.is(connection)));
@@ -84,7 +85,7 @@ impl AnnouncedEntry {
     }
 }
 
-/// The part of an address that a client's connections have in common.
+/// The part of an address that is common to a client's connections.
 fn owner(from: &Address) -> String {
     from.host_and_port().map_or_else(|| from.to_string(), |(host, _)| host.to_owned())
 }

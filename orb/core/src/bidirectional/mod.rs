@@ -1,10 +1,13 @@
-//! Bidirectional GIOP: requests of both sides over one connection, for clients that nobody can connect to (CORBA 3.3 Part 2, 9.8 and 9.9).
+//! Bidirectional GIOP: requests of both sides over one connection, for clients behind firewalls (CORBA 3.3
+//! Part 2, 9.8 and 9.9).
 //!
-//! An ORB that is bidirectional says in the first request of each connection that it opens which addresses its references name, and takes requests
-//! over it ([`connection_contexts`](crate::connection_contexts)). As a server it remembers what is [announced], as far as that is [credible](trust), and sends requests to such an
-//! address over the connection on which it was said. One setting is for both: [`OrbBuilder::bidirectional`](crate::OrbBuilder::bidirectional).
+//! A bidirectional ORB announces the addresses in its references with the first request on each connection
+//! that it opens, and accepts requests over it (`connection_contexts`). As a server it records [announced
+//! addresses](announced_addresses) that it [trusts](trust), and sends requests for such an address over the
+//! connection that announced it. One setting serves both sides:
+//! [`OrbBuilder::bidirectional`](crate::OrbBuilder::bidirectional).
 //!
-//! How a connection carries requests of both sides belongs to `client` and `server`.
+//! The exchange of both sides' requests on a connection belongs to `client` and `server`.
 
 mod announced_addresses;
 mod policy;
@@ -22,24 +25,24 @@ pub use policy::BidirectionalPolicy;
 
 use crate::client::ClientConnection;
 
-/// What an ORB has of it.
+/// An ORB's state of bidirectional GIOP.
 #[derive(Debug)]
 pub(crate) struct Bidirectional {
-    /// Connections are used by both sides.
+    /// Whether connections are used by both sides.
     is_on: AtomicBool,
-    /// By those adapters, too, that have no policy of their own.
+    /// Whether adapters without a policy use it.
     is_default: AtomicBool,
-    /// What is announced is believed, whatever it is.
-    is_credulous: bool,
+    /// Whether all announced addresses are trusted.
+    trusts_all: bool,
     announced: AnnouncedAddresses,
 }
 
 impl Bidirectional {
-    pub(crate) fn new(is_on: bool, is_credulous: bool) -> Self {
+    pub(crate) fn new(is_on: bool, trusts_all: bool) -> Self {
         Self {
             is_on: AtomicBool::new(is_on),
             is_default: AtomicBool::new(is_on),
-            is_credulous,
+            trusts_all,
             announced: AnnouncedAddresses::default(),
         }
     }
@@ -49,20 +52,20 @@ impl Bidirectional {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    /// Whether those adapters use it, too, that have no policy of their own.
+    /// Whether adapters without a policy use it.
     pub(crate) fn is_default(&self) -> bool {
         self.is_default.load(Ordering::Relaxed)
     }
 
-    /// Connections are used by both sides from now on: for the sake of an adapter, or `for_all`. True if they were not before.
-    pub(crate) fn begin(&self, for_all: bool) -> bool {
+    /// Switches bidirectional use on: for an adapter, or `for_all`. Returns true if it was off.
+    pub(crate) fn enable(&self, for_all: bool) -> bool {
         self.is_default.fetch_or(for_all, Ordering::Relaxed);
         !self.is_on.swap(true, Ordering::SeqCst)
     }
 
-    /// A client has announced these points on a connection from `address`: requests to those that are credible will go by `adopt`. `own`: where
-    /// this ORB listens itself.
-    pub(crate) fn note(
+    /// Records the points that a client has announced on a connection from `from`. Requests to trusted ones
+    /// are sent by `adopt`. `own`: the addresses of this ORB.
+    pub(crate) fn record_listen_points(
         &self,
         points: &[ListenPoint],
         from: &Address,
@@ -70,41 +73,43 @@ impl Bidirectional {
         adopt: impl Fn() -> Arc<ClientConnection>,
     ) {
         for point in points {
-            let doubt = match self.is_credulous {
+            let distrust_reason = match self.trusts_all {
                 true => None,
-                false => trust::doubt(&point.host, from),
+                false => trust::distrust_reason(&point.host, from),
             };
             for address in addresses(point, from) {
                 let is_own = own.is_some_and(|own| own.addresses.contains(&address));
-                let doubt = doubt.or(is_own.then_some("it is this ORB's own"));
-                let entered = match doubt {
-                    Some(doubt) => Err(doubt),
-                    None => self.announced.enter(&address, &adopt(), from),
+                let distrust_reason = distrust_reason.or(is_own.then_some("it is an address of this ORB"));
+                let entered = match distrust_reason {
+                    Some(distrust_reason) => Err(distrust_reason),
+                    None => self.announced.insert(&address, &adopt(), from),
                 };
                 match entered {
-                    Ok(()) => tracing::debug!(%address, %from, "reached over its client's own connection"),
-                    Err(reason) => tracing::warn!(%address, %from, reason, "a listen point is not believed"),
+                    Ok(()) => {
+                        tracing::debug!(%address, %from, "a listen point is reached over its client's connection")
+                    }
+                    Err(reason) => tracing::warn!(%address, %from, reason, "a listen point is not trusted"),
                 }
             }
         }
     }
 
-    /// A connection that the peer at this place has opened itself.
+    /// Returns a connection that the peer at this address has opened.
     pub(crate) fn find(&self, address: &Address, code_sets: Option<&ServiceContext>) -> Option<Arc<ClientConnection>> {
         self.announced.find(address, code_sets)
     }
 
-    /// An adopted connection has ended.
-    pub(crate) fn forget(&self, connection: &Arc<ClientConnection>) {
-        self.announced.forget(connection);
+    /// Removes an adopted connection that has ended.
+    pub(crate) fn remove(&self, connection: &Arc<ClientConnection>) {
+        self.announced.remove(connection);
     }
 }
 
-/// The places that references with this address may mean.
+/// The addresses in references that the point may stand for.
 fn addresses(point: &ListenPoint, from: &Address) -> Vec<Address> {
     let mut addresses = vec![Address::at_port(spandrel_transport::IIOP, &point.host, point.port)];
     if from.host_and_port().is_some() && from.scheme() != spandrel_transport::IIOP {
-        // The context does not say which protocol listens there (9.8.1.1).
+        // The context does not name the protocol (9.8.1.1).
         addresses.push(Address::at_port(from.scheme().to_owned(), &point.host, point.port));
     }
     addresses

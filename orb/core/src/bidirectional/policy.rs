@@ -1,21 +1,23 @@
-//! The policy that says whether connections are used by both sides (CORBA 3.3 Part 2, 9.9).
+//! The policy for the use of connections by both sides (CORBA 3.3 Part 2, 9.9).
 
 use crate::{PolicyType, PolicyValue};
 
-/// Whether requests come to an adapter's objects over connections that their own ORB has opened (`BiDirPolicy::BidirectionalPolicy`).
+/// Whether an adapter's objects are called over connections that their own ORB has opened
+/// (`BiDirPolicy::BidirectionalPolicy`).
 ///
-/// Adapters without it go by their ORB's [setting](crate::OrbBuilder::bidirectional), or by this policy among the ORB's.
+/// Adapters without the policy use their ORB's [setting](crate::OrbBuilder::bidirectional), or this policy
+/// among the ORB's.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum BidirectionalPolicy {
-    /// They do not: who calls has to connect.
+    /// They are not: clients have to connect.
     #[default]
     Normal,
-    /// They do.
+    /// They are.
     Both,
 }
 
 impl BidirectionalPolicy {
-    /// What this policy is about (`BIDIRECTIONAL_POLICY_TYPE`).
+    /// The type of this policy (`BIDIRECTIONAL_POLICY_TYPE`).
     pub const POLICY_TYPE: PolicyType = 37;
 }
 

@@ -1,20 +1,21 @@
-//! Which listen points are believed: requests that are meant for others must not go to whoever claims an address.
+//! The trust in listen points: requests for one host must not be sent to another that claims its address.
 
 use std::net::IpAddr;
 
 use spandrel_transport::{Address, is_bidirectional_only};
-/// Why a host that a client at this place announces is not believed; nothing if it is.
+/// Returns the reason why a host that the client announces is not trusted; `None` if it is.
 ///
-/// Believed is the address that the client's connection comes from; any address of this machine, if it comes from this machine; and names
-/// that can lead nowhere else. Other names are not looked up: whoever reads would wait for that.
-pub(super) fn doubt(host: &str, from: &Address) -> Option<&'static str> {
+/// Trusted are the address that the client's connection comes from; all addresses of this machine, if the
+/// connection comes from it; and names that exist only for bidirectional use. Other names are not resolved:
+/// the reading thread would wait.
+pub(super) fn distrust_reason(host: &str, from: &Address) -> Option<&'static str> {
     let is_credible = is_bidirectional_only(host)
         || match (address(host), origin(from)) {
-            (None, _) => return Some("names are not believed (-ORBTrustListenPoints)"),
+            (None, _) => return Some("host names are not trusted (-ORBTrustListenPoints)"),
             (Some(announced), None) => is_local(announced),
             (Some(announced), Some(origin)) => announced == origin || is_local(announced) && is_local(origin),
         };
-    (!is_credible).then_some("it is another host's (-ORBTrustListenPoints)")
+    (!is_credible).then_some("it is the address of another host (-ORBTrustListenPoints)")
 }
 
 fn address(host: &str) -> Option<IpAddr> {
@@ -24,7 +25,7 @@ fn address(host: &str) -> Option<IpAddr> {
     }
 }
 
-/// The address of the connection; nothing if it is one inside of this machine.
+/// The address of the connection; `None` for one within this machine.
 fn origin(from: &Address) -> Option<IpAddr> {
     from.host_and_port().and_then(|(host, _)| address(host))
 }
@@ -41,11 +42,11 @@ mod tests {
     #[test]
     fn listen_points_on_the_clients_own_host_are_trusted() {
         let remote = Address::at_port("iiop", "192.0.2.7", 40_000);
-        assert_eq!(doubt("192.0.2.7", &remote), None);
-        assert_eq!(doubt("::ffff:192.0.2.7", &remote), None);
-        assert_eq!(doubt("spandrel-1.bidir.invalid", &remote), None);
+        assert_eq!(distrust_reason("192.0.2.7", &remote), None);
+        assert_eq!(distrust_reason("::ffff:192.0.2.7", &remote), None);
+        assert_eq!(distrust_reason("spandrel-1.bidir.invalid", &remote), None);
         for others in ["192.0.2.8", "127.0.0.1", "localhost", "bank.example", "", "2001:db8::1"] {
-            assert!(doubt(others, &remote).is_some(), "{others}");
+            assert!(distrust_reason(others, &remote).is_some(), "{others}");
         }
     }
 
@@ -55,12 +56,12 @@ mod tests {
         for from in
             [Address::at_port("iiop", "127.0.0.1", 40_000), Address::new("uds", "/run/x"), Address::new("uds", "")]
         {
-            assert_eq!(doubt("localhost", &from), None);
-            assert_eq!(doubt("::1", &from), None);
+            assert_eq!(distrust_reason("localhost", &from), None);
+            assert_eq!(distrust_reason("::1", &from), None);
             for interface in &own {
-                assert_eq!(doubt(&interface.ip().to_string(), &from), None);
+                assert_eq!(distrust_reason(&interface.ip().to_string(), &from), None);
             }
-            assert!(doubt("192.0.2.8", &from).is_some());
+            assert!(distrust_reason("192.0.2.8", &from).is_some());
         }
     }
 }

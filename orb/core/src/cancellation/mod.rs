@@ -1,10 +1,11 @@
-//! Whether anybody still waits for the answer to a request, for the servant that runs it.
+//! The cancellation of requests, as servants see it.
 //!
-//! GIOP's CancelRequest is advisory (CORBA 3.3 Part 2, 9.4.4): a servant goes on unless it looks. One that wants to look asks for a
-//! [`CancellationToken`], which costs requests whose servants do not ask nothing. It trips once, for the first [reason](CancelReason) that comes, and
-//! stays tripped. An answer that is given all the same is sent; a client that waits no longer drops it.
+//! GIOP's CancelRequest is advisory (CORBA 3.3 Part 2, 9.4.4): a servant goes on unless it checks. To check,
+//! it gets a [`CancellationToken`]; requests without one cost nothing more. A token is cancelled once, for
+//! the first [reason](CancelReason). A reply that is given all the same is sent, and the client drops it.
 //!
-//! Here is what trips, and who is told. Which request a thread runs, and who reads CancelRequests and sees connections end, is the server's affair.
+//! This module has the source of cancellations and its waiters. The server knows the request of a thread,
+//! reads CancelRequests and sees connections end.
 
 #[cfg(all(test, shuttle))]
 mod models;
@@ -22,18 +23,18 @@ use spandrel_sync::Arc;
 
 pub(crate) use source::{CancellationSource, SERVING};
 
-/// Why nobody waits for the answer to a request any more.
+/// The reason why the reply to a request is no longer needed.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum CancelReason {
-    /// The client has said so: its time was up, or whoever waited has given up.
+    /// The client has sent CancelRequest: its deadline has passed, or the caller gave up.
     ClientCancelled = 1,
-    /// The time that the client gave the call has passed.
+    /// The deadline that came with the request has passed.
     DeadlineElapsed = 2,
-    /// The client is gone, or can be reached no longer.
+    /// The client's end of the connection was closed, or cannot be reached.
     ConnectionLost = 3,
-    /// The ORB has been shut down, and has waited for the request as long as it does.
+    /// The ORB was shut down, and its time for waiting has passed.
     ShuttingDown = 4,
 }
 
@@ -41,14 +42,15 @@ impl fmt::Display for CancelReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ClientCancelled => "the client has cancelled the request",
-            Self::DeadlineElapsed => "the client's time for the call has passed",
+            Self::DeadlineElapsed => "the client's deadline has passed",
             Self::ConnectionLost => "the client's connection is lost",
             Self::ShuttingDown => "the ORB shuts down",
         })
     }
 }
 
-/// Tells a servant that nobody waits for its answer any more. Cheap to clone; all clones are the same token, and may be used by any thread.
+/// Tells a servant that its reply is no longer needed. Cheap to clone: all clones are the same token, for any
+/// thread.
 ///
 /// ```
 /// # use spandrel_orb::{CancellationToken, SystemException, CompletionStatus, minor};
@@ -67,8 +69,8 @@ impl fmt::Display for CancelReason {
 /// # assert_eq!(report(3).unwrap(), 3);
 /// ```
 ///
-/// A token belongs to one request. It trips no more once that has been answered, and one-ways, whose answers nobody waits for, are not
-/// cancelled by their clients.
+/// A token belongs to one request, and is not cancelled after the reply. Clients cannot cancel one-ways,
+/// which have no reply.
 #[derive(Clone)]
 pub struct CancellationToken(Arc<CancellationSource>);
 
@@ -77,24 +79,24 @@ impl CancellationToken {
         Self(cancellation)
     }
 
-    /// True once nobody waits for the answer any more.
+    /// Whether the reply is no longer needed.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }
 
-    /// Why nobody waits, once that is so.
+    /// The reason, once the request is cancelled.
     #[must_use]
     pub fn reason(&self) -> Option<CancelReason> {
         self.0.reason()
     }
 
-    /// Ready once nobody waits for the answer any more. If the request is answered before that, it stays pending.
+    /// A future that is ready once the request is cancelled. If the reply is given before, it stays pending.
     pub fn cancelled(&self) -> Cancelled {
         Cancelled { key: self.0.key(), cancellation: Arc::clone(&self.0) }
     }
 
-    /// Waits so long at most; true once nobody waits for the answer any more.
+    /// Waits until the request is cancelled, or the time has passed; returns whether it is cancelled.
     #[must_use]
     pub fn wait_timeout(&self, timeout: Duration) -> bool {
         self.0.wait(timeout)
@@ -107,7 +109,7 @@ impl fmt::Debug for CancellationToken {
     }
 }
 
-/// What [`CancellationToken::cancelled`] returns.
+/// The future of [`CancellationToken::cancelled`].
 #[must_use = "futures do nothing unless polled"]
 pub struct Cancelled {
     cancellation: Arc<CancellationSource>,

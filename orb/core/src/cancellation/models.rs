@@ -1,4 +1,4 @@
-//! Models of what trips: those who trip it, those who wait, and those who leave.
+//! Models of cancellations: sources, waiters, and waiters that leave.
 
 use std::{
     pin::Pin,
@@ -15,34 +15,34 @@ use crate::{
     orb::WeakOrb,
 };
 
-/// Years: no wait of a model runs out before.
+/// Years: no wait of a model ends before.
 const NEVER: Duration = Duration::from_secs(1000 * 24 * 60 * 60);
 
 #[derive(Default)]
-struct Bell {
-    has_rung: Mutex<bool>,
-    rung: Condition,
+struct TestWaker {
+    is_woken: Mutex<bool>,
+    woken: Condition,
 }
 
-impl Wake for Bell {
+impl Wake for TestWaker {
     fn wake(self: Arc<Self>) {
-        *self.has_rung.lock() = true;
-        self.rung.notify_all();
+        *self.is_woken.lock() = true;
+        self.woken.notify_all();
     }
 }
 
-/// Polls until it is cancelled, and then only when it is woken; or leaves after the first time.
-fn poll(token: &CancellationToken, leaves: bool) -> Option<CancelReason> {
+/// Polls until it is cancelled, each time after a wake-up; or returns after the first poll.
+fn poll(token: &CancellationToken, stops: bool) -> Option<CancelReason> {
     let mut cancelled = token.cancelled();
     loop {
-        let bell = Arc::<Bell>::default();
-        let waker = Waker::from(Arc::clone(&bell));
+        let test_waker = Arc::<TestWaker>::default();
+        let waker = Waker::from(Arc::clone(&test_waker));
         match Pin::new(&mut cancelled).poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(reason) => return Some(reason),
-            Poll::Pending if leaves => return None,
+            Poll::Pending if stops => return None,
             Poll::Pending => {
-                let mut has_rung = bell.has_rung.lock();
-                bell.rung.wait_while(&mut has_rung, |has_rung| !*has_rung);
+                let mut is_woken = test_waker.is_woken.lock();
+                test_waker.woken.wait_while(&mut is_woken, |is_woken| !*is_woken);
             }
         }
     }
@@ -54,7 +54,7 @@ fn all_waiters_wake_with_the_same_reason() {
         let orb = Orb::builder().build().unwrap();
         let cancellation = CancellationSource::new(WeakOrb::of(&orb), None);
         let token = CancellationToken::new(Arc::clone(&cancellation));
-        let heard = (0..3).map(|waiter| {
+        let reasons = (0..3).map(|waiter| {
             let token = token.clone();
             thread::spawn(move || match waiter {
                 0 => {
@@ -65,17 +65,17 @@ fn all_waiters_wake_with_the_same_reason() {
                 _ => poll(&token, one_in(2)),
             })
         });
-        let heard: Vec<_> = heard.collect();
-        let tripping = [CancelReason::ClientCancelled, CancelReason::ConnectionLost].map(|reason| {
+        let reasons: Vec<_> = reasons.collect();
+        let cancelling = [CancelReason::ClientCancelled, CancelReason::ConnectionLost].map(|reason| {
             let cancellation = Arc::clone(&cancellation);
             thread::spawn(move || cancellation.cancel(reason))
         });
-        tripping.into_iter().for_each(|thread| thread.join().expect("it trips"));
+        cancelling.into_iter().for_each(|thread| thread.join().expect("it did not panic"));
         let reason = token.reason();
         assert!(reason.is_some());
-        for (waiter, thread) in heard.into_iter().enumerate() {
-            let heard = thread.join().expect("it has waited");
-            assert!(heard == reason || waiter == 2 && heard.is_none(), "{heard:?} and not {reason:?}");
+        for (waiter, thread) in reasons.into_iter().enumerate() {
+            let reasons = thread.join().expect("it has waited");
+            assert!(reasons == reason || waiter == 2 && reasons.is_none(), "{reasons:?} and not {reason:?}");
         }
     });
 }
@@ -92,7 +92,7 @@ fn a_reply_that_races_with_a_cancellation_has_one_outcome() {
             cancelled.reason()
         });
         answering.join().expect("it is answered");
-        let seen = cancelling.join().expect("it is cancelled");
-        assert_eq!(seen, cancellation.reason(), "what was seen once stays so");
+        let reason = cancelling.join().expect("it is cancelled");
+        assert_eq!(reason, cancellation.reason(), "the reason does not change");
     });
 }

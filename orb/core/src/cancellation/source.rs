@@ -1,4 +1,4 @@
-//! What a request and whoever may cancel it have in common.
+//! The state that a request shares with the sources of its cancellation.
 
 use std::{
     fmt,
@@ -22,51 +22,51 @@ use crate::{
     statistics::Event,
 };
 
-/// Nobody has cancelled it.
+/// The state of a request that is not cancelled.
 const OPEN: u8 = 0;
-/// It is answered, and can be cancelled no more.
-const OVER: u8 = u8::MAX;
+/// The state of an answered request, which cannot be cancelled.
+const ANSWERED: u8 = u8::MAX;
 /// The key of the future that serves the request.
 pub(crate) const SERVING: u64 = 0;
 
-/// Whether somebody still waits for the answer, and who wants to know when nobody does.
+/// Whether the reply to a request is still needed, and the waiters for the opposite.
 pub(crate) struct CancellationSource {
-    /// [`OPEN`], [`OVER`], or a [`CancelReason`].
+    /// [`OPEN`], [`ANSWERED`], or a [`CancelReason`].
     state: AtomicU8,
-    /// When it trips by itself.
+    /// The time at which it cancels itself.
     deadline: Option<Instant>,
-    /// Who counts, and knows the time. None for what never trips.
+    /// The ORB that counts the cancellation and has the timer. `None` without a request.
     orb: Option<WeakOrb>,
-    /// What the request came over, if that is known; it is not kept open.
+    /// The transport of the request, if it is known; it is not kept open.
     transport: Option<Weak<dyn ReactorTransport>>,
-    waiting: Mutex<CancellationWaiter>,
-    tripped: Condition,
+    waiters: Mutex<CancellationWaiters>,
+    changed: Condition,
     keys: AtomicU64,
 }
 
 #[derive(Default)]
-struct CancellationWaiter {
+struct CancellationWaiters {
     wakers: Vec<(u64, Waker)>,
     timer: CancellationTimer,
 }
 
-/// Who wakes them at the deadline.
+/// The timer that wakes the waiters at the deadline.
 #[derive(Default)]
 enum CancellationTimer {
     #[default]
     None,
-    /// Some thread is arranging it.
-    RequestDeadline,
+    /// A thread is setting it.
+    Arming,
     Set(TimedCallId),
 }
 
 impl CancellationSource {
-    /// For a request that nobody waits for any more after `deadline`.
+    /// The source of a request whose reply is not needed after `deadline`.
     pub(crate) fn new(orb: WeakOrb, deadline: Option<Instant>) -> Arc<Self> {
         Self::with(Some(orb), deadline, None)
     }
 
-    /// The same for one that came over this.
+    /// The source of a request that came over this transport.
     pub(crate) fn linked_to(
         transport: &Arc<dyn ReactorTransport>,
         orb: WeakOrb,
@@ -75,7 +75,7 @@ impl CancellationSource {
         Self::with(Some(orb), deadline, Some(Arc::downgrade(transport)))
     }
 
-    /// For what is no request.
+    /// A source that is never cancelled, for threads without a request.
     pub(crate) fn never() -> Arc<Self> {
         Self::with(None, None, None)
     }
@@ -90,23 +90,23 @@ impl CancellationSource {
             deadline,
             orb,
             transport,
-            waiting: Mutex::default(),
-            tripped: Condition::new(),
+            waiters: Mutex::default(),
+            changed: Condition::new(),
             keys: AtomicU64::new(SERVING + 1),
         })
     }
 
-    /// What the request came over, if that is known and still there.
+    /// The transport of the request, if it is known and still open.
     pub(crate) fn transport(&self) -> Option<Arc<dyn ReactorTransport>> {
         self.transport.as_ref()?.upgrade()
     }
 
-    /// Nobody waits any more. The first reason counts.
+    /// Cancels the request. The first reason counts.
     pub(crate) fn cancel(&self, reason: CancelReason) {
         if self.state.compare_exchange(OPEN, reason as u8, Ordering::SeqCst, Ordering::SeqCst).is_err() {
             return;
         }
-        tracing::debug!(%reason, "a request is served in vain");
+        tracing::debug!(%reason, "a request is cancelled");
         if let Some(orb) = self.orb.as_ref().and_then(WeakOrb::upgrade) {
             orb.statistics().note(match reason {
                 CancelReason::ClientCancelled => Event::CancelledByClient,
@@ -115,27 +115,27 @@ impl CancellationSource {
                 CancelReason::ShuttingDown => Event::CancelledByShutdown,
             });
         }
-        // Whoever waits has looked before this lock was taken, or looks after it was given back.
-        let mut waiting = self.waiting.lock();
-        let (wakers, timer) = (std::mem::take(&mut waiting.wakers), std::mem::take(&mut waiting.timer));
-        drop(waiting);
-        self.tripped.notify_all();
+        // A waiter has checked the state before this lock was taken, or checks it after the lock is released.
+        let mut waiters = self.waiters.lock();
+        let (wakers, timer) = (std::mem::take(&mut waiters.wakers), std::mem::take(&mut waiters.timer));
+        drop(waiters);
+        self.changed.notify_all();
         self.stop(timer);
         for (_, waker) in wakers {
             held::assert_none("a waker");
-            // It is an executor's code, and this thread reads for others.
+            // It is an executor's code, and this thread may read for other calls.
             if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
                 tracing::error!("a waker panicked");
             }
         }
     }
 
-    /// The request has been answered: nothing cancels it from now on.
+    /// Marks the request as answered: nothing cancels it from now on.
     pub(crate) fn mark_answered(&self) {
-        let _ = self.state.compare_exchange(OPEN, OVER, Ordering::SeqCst, Ordering::SeqCst);
+        let _ = self.state.compare_exchange(OPEN, ANSWERED, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// Why nobody waits, if that is so.
+    /// The reason, if the request is cancelled.
     pub(crate) fn reason(&self) -> Option<CancelReason> {
         if let (OPEN, Some(deadline)) = (self.state.load(Ordering::SeqCst), self.deadline)
             && Instant::now() >= deadline
@@ -155,28 +155,28 @@ impl CancellationSource {
         self.reason().is_some()
     }
 
-    /// By which one of those who wait is known.
+    /// Returns the key of a new waiter.
     pub(crate) fn key(&self) -> u64 {
         self.keys.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Why nobody waits; the task is woken when that is so.
+    /// Returns the reason, or registers the task to be woken.
     pub(crate) fn poll(self: &Arc<Self>, key: u64, waker: &Waker) -> Option<CancelReason> {
-        let known =
-            |waiting: &CancellationWaiter| waiting.wakers.iter().any(|(of, old)| *of == key && old.will_wake(waker));
-        let is_known = known(&self.waiting.lock());
-        if !is_known {
-            // Made, and the old one dropped, outside of the lock, since both are anybody's code.
+        let is_registered =
+            |waiters: &CancellationWaiters| waiters.wakers.iter().any(|(of, old)| *of == key && old.will_wake(waker));
+        let is_current = is_registered(&self.waiters.lock());
+        if !is_current {
+            // The clone and the old waker's drop are code of the executor: both run outside of the lock.
             let waker = waker.clone();
-            let mut waiting = self.waiting.lock();
-            let place = waiting.wakers.iter().position(|(of, _)| *of == key);
-            let old = place.map(|place| waiting.wakers.swap_remove(place));
-            waiting.wakers.push((key, waker));
-            drop(waiting);
+            let mut waiters = self.waiters.lock();
+            let position = waiters.wakers.iter().position(|(of, _)| *of == key);
+            let old = position.map(|position| waiters.wakers.swap_remove(position));
+            waiters.wakers.push((key, waker));
+            drop(waiters);
             drop(old);
             self.set_timer();
         }
-        // Looked at afterwards: who cancels takes the wakers after that.
+        // Checked after the registration: a cancellation takes the wakers after it has set the state.
         let reason = self.reason();
         if reason.is_some() {
             self.forget(key);
@@ -184,16 +184,16 @@ impl CancellationSource {
         reason
     }
 
-    /// This one waits no longer.
+    /// Removes a waiter.
     pub(crate) fn forget(&self, key: u64) {
-        let mut waiting = self.waiting.lock();
-        let place = waiting.wakers.iter().position(|(of, _)| *of == key);
-        let waker = place.map(|place| waiting.wakers.swap_remove(place));
-        drop(waiting);
+        let mut waiters = self.waiters.lock();
+        let position = waiters.wakers.iter().position(|(of, _)| *of == key);
+        let waker = position.map(|position| waiters.wakers.swap_remove(position));
+        drop(waiters);
         drop(waker);
     }
 
-    /// Waits so long; true once nobody waits for the answer.
+    /// Waits until the request is cancelled, or the time has passed; returns whether it is cancelled.
     pub(super) fn wait(&self, timeout: Duration) -> bool {
         let end = Deadline::after(timeout).end();
         loop {
@@ -201,59 +201,59 @@ impl CancellationSource {
                 return true;
             }
             let until = self.deadline.map_or(end, |deadline| deadline.min(end));
-            let mut waiting = self.waiting.lock();
-            if self.state.load(Ordering::SeqCst) == OPEN || self.state.load(Ordering::SeqCst) == OVER {
-                self.tripped.wait_for(&mut waiting, until.saturating_duration_since(Instant::now()));
+            let mut waiters = self.waiters.lock();
+            if self.state.load(Ordering::SeqCst) == OPEN || self.state.load(Ordering::SeqCst) == ANSWERED {
+                self.changed.wait_for(&mut waiters, until.saturating_duration_since(Instant::now()));
             }
-            drop(waiting);
+            drop(waiters);
             if end <= Instant::now() {
                 return self.is_cancelled();
             }
         }
     }
 
-    /// Has those that wait as tasks woken at the deadline; once.
+    /// Sets the timer that wakes tasks at the deadline, once.
     fn set_timer(self: &Arc<Self>) {
         let Some(deadline) = self.deadline else { return };
-        let mut waiting = self.waiting.lock();
-        if !matches!(waiting.timer, CancellationTimer::None) || self.state.load(Ordering::SeqCst) != OPEN {
+        let mut waiters = self.waiters.lock();
+        if !matches!(waiters.timer, CancellationTimer::None) || self.state.load(Ordering::SeqCst) != OPEN {
             return;
         }
-        waiting.timer = CancellationTimer::RequestDeadline;
-        drop(waiting);
+        waiters.timer = CancellationTimer::Arming;
+        drop(waiters);
         let Some(orb) = self.orb.as_ref().and_then(WeakOrb::upgrade) else { return };
         let this: Arc<dyn TimedCall> = Arc::clone(self) as _;
         let left = deadline.saturating_duration_since(Instant::now());
-        match orb.client_reactor().watch(Arc::downgrade(&this), &Deadline::after(left)) {
+        match orb.client_reactor().register_request(Arc::downgrade(&this), &Deadline::after(left)) {
             Ok(call_id) => {
-                let mut waiting = self.waiting.lock();
-                // Taken away meanwhile if it has tripped.
-                let late = match waiting.timer {
-                    CancellationTimer::RequestDeadline => {
-                        waiting.timer = CancellationTimer::Set(call_id);
+                let mut waiters = self.waiters.lock();
+                // Taken away meanwhile if the request is cancelled.
+                let late = match waiters.timer {
+                    CancellationTimer::Arming => {
+                        waiters.timer = CancellationTimer::Set(call_id);
                         None
                     }
                     _ => Some(call_id),
                 };
-                drop(waiting);
+                drop(waiters);
                 late.into_iter().for_each(|call_id| self.stop(CancellationTimer::Set(call_id)));
             }
-            // It is seen by whoever looks.
-            Err(error) => tracing::debug!(%error, "nobody is woken at a request's deadline"),
+            // The deadline is seen when the token is polled.
+            Err(error) => tracing::debug!(%error, "the timer of a request's deadline cannot be set"),
         }
     }
 
     fn stop(&self, timer: CancellationTimer) {
         if let (CancellationTimer::Set(call_id), Some(orb)) = (timer, self.orb.as_ref().and_then(WeakOrb::upgrade)) {
-            orb.client_reactor().leave(call_id);
+            orb.client_reactor().unregister(call_id);
         }
     }
 }
 
 impl TimedCall for CancellationSource {
-    fn end(self: Arc<Self>, why: ExpiryReason) {
-        self.cancel(match why {
-            ExpiryReason::TimeUp => CancelReason::DeadlineElapsed,
+    fn end(self: Arc<Self>, reason: ExpiryReason) {
+        self.cancel(match reason {
+            ExpiryReason::DeadlinePassed => CancelReason::DeadlineElapsed,
             ExpiryReason::Shutdown => CancelReason::ShuttingDown,
             ExpiryReason::Cancelled => CancelReason::ClientCancelled,
         });
@@ -262,14 +262,17 @@ impl TimedCall for CancellationSource {
 
 impl Drop for CancellationSource {
     fn drop(&mut self) {
-        let timer = std::mem::take(&mut self.waiting.lock().timer);
+        let timer = std::mem::take(&mut self.waiters.lock().timer);
         self.stop(timer);
     }
 }
 
 impl fmt::Debug for CancellationSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Trip").field("state", &self.state).field("deadline", &self.deadline).finish_non_exhaustive()
+        f.debug_struct("CancellationSource")
+            .field("state", &self.state)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
     }
 }
 
@@ -327,30 +330,30 @@ mod tests {
         cancellation.mark_answered();
         cancellation.cancel(CancelReason::ClientCancelled);
         assert!(!token.is_cancelled(), "nor by its deadline");
-        let nobody = CancellationToken::current();
-        assert!(!nobody.is_cancelled() && !nobody.wait_timeout(Duration::from_millis(1)));
+        let unbound = CancellationToken::current();
+        assert!(!unbound.is_cancelled() && !unbound.wait_timeout(Duration::from_millis(1)));
     }
 
     #[test]
     fn a_deadline_wakes_threads_and_tasks() {
         let orb = Orb::builder().build().unwrap();
-        let (_trip, waiting) = token(&orb, Some(Instant::now() + Duration::from_millis(20)));
+        let (_source, waiting) = token(&orb, Some(Instant::now() + Duration::from_millis(20)));
         assert!(waiting.wait_timeout(Duration::MAX));
         assert_eq!(waiting.reason(), Some(CancelReason::DeadlineElapsed));
-        let (_trip, polled) = token(&orb, Some(Instant::now() + Duration::from_millis(20)));
-        let (receiver, heard) = std::sync::mpsc::channel();
+        let (_source, polled) = token(&orb, Some(Instant::now() + Duration::from_millis(20)));
+        let (sender, receiver) = std::sync::mpsc::channel();
         let cancelled = polled.cancelled();
-        orb.spawn(async move { receiver.send(cancelled.await).unwrap() }).unwrap();
-        assert_eq!(heard.recv_timeout(Duration::from_secs(60)), Ok(CancelReason::DeadlineElapsed));
+        orb.spawn(async move { sender.send(cancelled.await).unwrap() }).unwrap();
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Ok(CancelReason::DeadlineElapsed));
         orb.shutdown(true).unwrap();
-        let (_trip, late) = token(&orb, Some(Instant::now()));
-        assert!(late.is_cancelled(), "also where nobody knows the time any more");
+        let (_source, late) = token(&orb, Some(Instant::now()));
+        assert!(late.is_cancelled(), "also without a timer");
     }
 
     #[test]
     fn orb_shutdown_ends_waits_for_a_deadline() {
         let orb = Orb::builder().build().unwrap();
-        let (_trip, token) = token(&orb, Some(Instant::now() + Duration::from_secs(1000)));
+        let (_source, token) = token(&orb, Some(Instant::now() + Duration::from_secs(1000)));
         let mut cancelled = token.cancelled();
         let mut cx = std::task::Context::from_waker(Waker::noop());
         assert_eq!(std::pin::Pin::new(&mut cancelled).poll(&mut cx), Poll::Pending);

@@ -1,7 +1,8 @@
 //! The ORB's reactor for asynchronous calls: one thread, started by the first of them.
 //!
-//! It reads replies where no synchronous caller does, writes what the transport did not take at once, ends calls whose time is up,
-//! and runs what is to be run when a call has ended. Whatever runs here must not wait: everybody else would wait with it.
+//! The thread reads replies where no synchronous caller does and writes the octets that the transport did not
+//! take at once. It ends calls at their deadline and runs their completions. Code that runs here must not
+//! wait: all asynchronous calls would wait with it.
 
 use std::{
     cell::Cell,
@@ -24,46 +25,49 @@ use crate::{
     transport::ConnectionTransport,
 };
 
-/// Calls that wait for their ends at once, over all connections.
+/// The most asynchronous calls that may be pending at once, over all connections.
 const MAX_CALLS: usize = 1 << 16;
-/// Requests of others whose deadlines are waited for at once. Beyond, they are seen by those who look. What clients ask for takes no room
-/// from calls of the ORB's own.
+/// The most server requests whose deadlines this reactor watches at once. Beyond, a request's deadline is
+/// only seen where its token is polled. The separate limit keeps clients from using up the room of the ORB's
+/// own calls.
 #[cfg(feature = "server")]
 const MAX_REQUESTS: usize = 1 << 15;
 
 thread_local! {
-    /// This thread is that of a station.
-    static IS_HERE: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread is a client reactor's.
+    static IS_REACTOR_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread brings the ends of asynchronous calls: it cannot wait for one.
-pub(crate) fn is_here() -> bool {
-    IS_HERE.with(Cell::get)
+/// Whether this thread completes asynchronous calls, and therefore cannot wait for one.
+pub(crate) fn is_client_reactor_thread() -> bool {
+    IS_REACTOR_THREAD.with(Cell::get)
 }
 
-/// Why a call ends that nothing has ended yet.
+/// The reason why a pending call is ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ExpiryReason {
-    TimeUp,
-    /// Of the ORB.
+    /// The call's deadline has passed.
+    DeadlinePassed,
+    /// The ORB was shut down.
     Shutdown,
-    /// Nobody waits any more for what the call is made for.
+    /// The request on whose behalf the call is made was cancelled.
     #[cfg(feature = "server")]
     Cancelled,
 }
 
 impl ExpiryReason {
-    /// Whether its connection is given to nobody any more, since its reply will come late, or never.
+    /// Whether the connection is not used for further calls, since the reply will come late or never.
     pub(crate) fn retires_connection(self) -> bool {
-        matches!(self, Self::TimeUp | Self::Shutdown)
+        matches!(self, Self::DeadlinePassed | Self::Shutdown)
     }
 
-    /// What such a call ends in. `may_have_arrived`: the server may have the request.
+    /// Returns the exception that the call ends in. `may_have_arrived`: the server may have received the
+    /// request.
     pub(crate) fn exception(self, may_have_arrived: bool) -> SystemException {
         let completed = if may_have_arrived { CompletionStatus::Maybe } else { CompletionStatus::No };
         match self {
-            Self::TimeUp if !may_have_arrived => not_sent_in_time(None),
-            Self::TimeUp => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, completed)
+            Self::DeadlinePassed if !may_have_arrived => not_sent_in_time(None),
+            Self::DeadlinePassed => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, completed)
                 .with_detail("no reply within the time-out"),
             Self::Shutdown => SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, completed),
             #[cfg(feature = "server")]
@@ -72,20 +76,20 @@ impl ExpiryReason {
     }
 }
 
-/// TRANSIENT for a call that is made for nobody any more.
+/// Returns the exception of a call whose own request was cancelled: TRANSIENT.
 #[cfg(feature = "server")]
 pub(crate) fn cancelled(completed: CompletionStatus) -> SystemException {
     SystemException::transient(minor::REQUEST_CANCELLED, completed)
         .with_detail("the request that this call was made for is cancelled (-ORBCancelNested)")
 }
 
-/// A call that the station may end.
+/// A call that the reactor may end.
 pub(crate) trait TimedCall: Send + Sync {
     /// Ends it, unless it has ended.
-    fn end(self: Arc<Self>, why: ExpiryReason);
+    fn end(self: Arc<Self>, reason: ExpiryReason);
 }
 
-/// A call's place among those that wait.
+/// A call's entry among the pending ones.
 #[derive(Debug)]
 pub(crate) struct TimedCallId {
     key: u64,
@@ -93,10 +97,10 @@ pub(crate) struct TimedCallId {
     timer: Option<TimerId>,
 }
 
-/// The reactor, its thread, and the calls that wait.
+/// The reactor, its thread, and the pending calls.
 #[derive(Debug, Default)]
 pub(crate) struct ClientReactor {
-    running: OnceLock<ReactorThread>,
+    reactor_thread: OnceLock<ReactorThread>,
     calls: Arc<Mutex<Calls>>,
 }
 
@@ -109,7 +113,7 @@ struct ReactorThread {
 #[derive(Default)]
 struct Calls {
     waiting: HashMap<u64, Weak<dyn TimedCall>>,
-    /// Those of them that are requests of others.
+    /// The number of entries that are requests of clients.
     requests: usize,
     next: u64,
     is_closed: bool,
@@ -122,30 +126,31 @@ impl std::fmt::Debug for Calls {
 }
 
 impl ClientReactor {
-    /// Counts a call in, which is ended when its time is up or the ORB is.
+    /// Registers a call, which is ended at its deadline or when the ORB shuts down.
     ///
     /// # Errors
-    /// BAD_INV_ORDER after shutdown; TRANSIENT for too many calls; NO_RESOURCES if there can be no reactor.
-    pub(crate) fn enter(
+    /// BAD_INV_ORDER after shutdown; TRANSIENT for too many calls; NO_RESOURCES if the reactor cannot be
+    /// started.
+    pub(crate) fn register_call(
         &self,
         call: Weak<dyn TimedCall>,
         deadline: Option<&Deadline>,
     ) -> Result<TimedCallId, SystemException> {
         let calls = self.open_calls()?;
-        // One that has just been told may be counted still.
+        // A call that has just ended may still be counted.
         if calls.waiting.len().saturating_sub(calls.requests) >= MAX_CALLS {
             return Err(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No)
                 .with_detail(|| format!("{MAX_CALLS} asynchronous calls are under way")));
         }
-        self.admit(calls, call, deadline, false)
+        self.insert(calls, call, deadline, false)
     }
 
-    /// The same for a request of others, which is told when its time is up.
+    /// Registers a request of a client, which is ended at its deadline.
     ///
     /// # Errors
-    /// As [`enter`](Self::enter); there is room for fewer of them.
+    /// As [`register_call`](Self::register_call); the limit is lower.
     #[cfg(feature = "server")]
-    pub(crate) fn watch(
+    pub(crate) fn register_request(
         &self,
         request: Weak<dyn TimedCall>,
         deadline: &Deadline,
@@ -153,9 +158,9 @@ impl ClientReactor {
         let calls = self.open_calls()?;
         if calls.requests >= MAX_REQUESTS {
             return Err(SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No)
-                .with_detail(|| format!("the deadlines of {MAX_REQUESTS} requests are waited for already")));
+                .with_detail(|| format!("the deadlines of {MAX_REQUESTS} requests are watched already")));
         }
-        self.admit(calls, request, Some(deadline), true)
+        self.insert(calls, request, Some(deadline), true)
     }
 
     fn open_calls(&self) -> Result<MutexGuard<'_, Calls>, SystemException> {
@@ -166,21 +171,21 @@ impl ClientReactor {
         Ok(calls)
     }
 
-    fn admit(
+    fn insert(
         &self,
         mut calls: MutexGuard<'_, Calls>,
         call: Weak<dyn TimedCall>,
         deadline: Option<&Deadline>,
         of_request: bool,
     ) -> Result<TimedCallId, SystemException> {
-        let running = self.running(&mut calls).map_err(no_reactor)?;
+        let reactor_thread = self.reactor_thread(&mut calls).map_err(no_reactor)?;
         let key = calls.next;
         calls.next += 1;
         let timer = match deadline {
             None => None,
             Some(deadline) => {
-                let registry = running.reactor.registry();
-                Some(registry.schedule(running.clock, deadline.remaining(), None, key).map_err(no_reactor)?)
+                let registry = reactor_thread.reactor.registry();
+                Some(registry.schedule(reactor_thread.clock, deadline.remaining(), None, key).map_err(no_reactor)?)
             }
         };
         calls.waiting.insert(key, call);
@@ -188,24 +193,24 @@ impl ClientReactor {
         Ok(TimedCallId { key, of_request, timer })
     }
 
-    /// A call has ended.
-    pub(crate) fn leave(&self, call_id: TimedCallId) {
+    /// Removes a call that has ended.
+    pub(crate) fn unregister(&self, call_id: TimedCallId) {
         let mut calls = self.calls.lock();
-        // Also if it has been told: whoever has a ticket gives it back.
+        // Also for a call that the timer has removed: each id is given back once.
         calls.requests -= usize::from(call_id.of_request && !calls.is_closed);
-        let left = calls.waiting.remove(&call_id.key);
+        let removed = calls.waiting.remove(&call_id.key);
         drop(calls);
-        drop(left);
-        if let (Some(timer), Some(running)) = (call_id.timer, self.running.get()) {
-            running.reactor.registry().cancel(timer);
+        drop(removed);
+        if let (Some(timer), Some(reactor_thread)) = (call_id.timer, self.reactor_thread.get()) {
+            reactor_thread.reactor.registry().cancel(timer);
         }
     }
 
-    /// Gives a connection its place in the reactor.
+    /// Registers a connection with the reactor.
     ///
     /// # Errors
-    /// NO_RESOURCES if there is none.
-    pub(crate) fn registration(&self, connection: &Arc<ClientConnection>) -> Result<(), SystemException> {
+    /// NO_RESOURCES if the reactor cannot be started.
+    pub(crate) fn register_connection(&self, connection: &Arc<ClientConnection>) -> Result<(), SystemException> {
         let registry = self.registry().map_err(no_reactor)?;
         let register = |connection: &Arc<ClientConnection>| {
             let handler = ConnectionInput {
@@ -221,7 +226,7 @@ impl ClientReactor {
     /// Runs a future in the reactor's thread.
     ///
     /// # Errors
-    /// As [`enter`](Self::enter).
+    /// As [`register_call`](Self::register_call).
     pub(crate) fn run(&self, task: Task) -> Result<(), SystemException> {
         if self.calls.lock().is_closed {
             return Err(SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No));
@@ -235,45 +240,45 @@ impl ClientReactor {
     /// # Errors
     /// Those of the system; [`io::ErrorKind::NotConnected`] after shutdown.
     pub(crate) fn registry(&self) -> io::Result<&Registry> {
-        if let Some(running) = self.running.get() {
-            return Ok(running.reactor.registry());
+        if let Some(reactor_thread) = self.reactor_thread.get() {
+            return Ok(reactor_thread.reactor.registry());
         }
         let mut calls = self.calls.lock();
         if calls.is_closed {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        self.running(&mut calls).map(|running| running.reactor.registry())
+        self.reactor_thread(&mut calls).map(|reactor_thread| reactor_thread.reactor.registry())
     }
 
-    /// `_calls`: locked, so that one thread starts it.
-    fn running(&self, _calls: &mut Calls) -> io::Result<&ReactorThread> {
-        if let Some(running) = self.running.get() {
-            return Ok(running);
+    /// Returns the running reactor, or starts it. The lock on `_calls` makes one thread start it.
+    fn reactor_thread(&self, _calls: &mut Calls) -> io::Result<&ReactorThread> {
+        if let Some(reactor_thread) = self.reactor_thread.get() {
+            return Ok(reactor_thread);
         }
         let reactor = Reactor::with(&Options::new())?;
         let clock = reactor.registry().register(Clock(Arc::downgrade(&self.calls)), Interest::NONE)?;
-        let runs = reactor.clone();
+        let runner = reactor.clone();
         let run = move || {
-            IS_HERE.with(|is_here| is_here.set(true));
-            if let Err(error) = runs.run() {
+            IS_REACTOR_THREAD.with(|is_client_reactor_thread| is_client_reactor_thread.set(true));
+            if let Err(error) = runner.run() {
                 tracing::error!(%error, "the reactor of asynchronous calls ended");
             }
-            runs.close();
+            runner.close();
         };
         thread::Builder::new().name("spandrel-async".into()).spawn(run)?;
-        Ok(self.running.get_or_init(|| ReactorThread { reactor, clock }))
+        Ok(self.reactor_thread.get_or_init(|| ReactorThread { reactor, clock }))
     }
 
-    /// Ends all calls, and the reactor.
+    /// Ends all calls and the reactor.
     pub(crate) fn shut_down(&self) {
         let mut calls = self.calls.lock();
         calls.is_closed = true;
         let waiting = std::mem::take(&mut calls.waiting);
         drop(calls);
         waiting.into_values().filter_map(|call| call.upgrade()).for_each(|call| call.end(ExpiryReason::Shutdown));
-        if let Some(running) = self.running.get() {
-            // After all that the ends of the calls have still to do there.
-            let registry = running.reactor.registry();
+        if let Some(reactor_thread) = self.reactor_thread.get() {
+            // After the work that the ends of the calls have queued there.
+            let registry = reactor_thread.reactor.registry();
             if registry.execute(Registry::stop).is_err() {
                 registry.stop();
             }
@@ -283,19 +288,19 @@ impl ClientReactor {
 
 impl Drop for ClientReactor {
     fn drop(&mut self) {
-        if let Some(running) = self.running.get() {
-            running.reactor.close();
+        if let Some(reactor_thread) = self.reactor_thread.get() {
+            reactor_thread.reactor.close();
         }
     }
 }
 
 fn no_reactor(error: io::Error) -> SystemException {
     SystemException::no_resources(0, CompletionStatus::No)
-        .with_detail("no reactor to wait for replies in")
+        .with_detail("the reactor for asynchronous calls cannot be started")
         .with_source(error)
 }
 
-/// Knows when whose time is up.
+/// The timer handler that ends calls at their deadline.
 struct Clock(Weak<Mutex<Calls>>);
 
 impl EventHandler for Clock {
@@ -307,13 +312,13 @@ impl EventHandler for Clock {
         let Some(calls) = self.0.upgrade() else { return Ok(()) };
         let call = calls.lock().waiting.remove(&timer.argument);
         if let Some(call) = call.and_then(|call| call.upgrade()) {
-            call.end(ExpiryReason::TimeUp);
+            call.end(ExpiryReason::DeadlinePassed);
         }
         Ok(())
     }
 }
 
-/// Reads and writes for one connection. It keeps the handle open, and not the connection.
+/// The handler of a connection's input and output. It keeps the handle open, but not the connection.
 struct ConnectionInput {
     transport: Arc<dyn ConnectionTransport>,
     connection: Weak<ClientConnection>,
@@ -325,8 +330,8 @@ impl EventHandler for ConnectionInput {
     }
 
     fn handle_input(&mut self, context: &Context<'_>) -> io::Result<()> {
-        let goes_on = self.connection.upgrade().is_some_and(|connection| connection.serve_ready());
-        if !goes_on {
+        let is_open = self.connection.upgrade().is_some_and(|connection| connection.serve_ready());
+        if !is_open {
             context.close();
         }
         Ok(())
@@ -345,15 +350,15 @@ impl EventHandler for ConnectionInput {
             return;
         }
         let Some(connection) = self.connection.upgrade() else { return };
-        // Not here: the connection may be telling the reactor what it wants at the moment, under a lock.
-        let receiver = context.execute(move |_| connection.reactor_ended(&reason.to_string()));
-        if let Err(error) = receiver {
-            tracing::error!(%error, "a connection cannot be told that its replies are no longer read");
+        // Not in this call: the connection may be changing its interest at the moment, under a lock.
+        let queued = context.execute(move |_| connection.reactor_ended(&reason.to_string()));
+        if let Err(error) = queued {
+            tracing::error!(%error, "a connection cannot be closed although its replies are no longer read");
         }
     }
 }
 
-/// A connection's place in the reactor.
+/// A connection's registration with the reactor.
 #[derive(Debug)]
 struct ConnectionHandler {
     registry: Registry,
@@ -362,15 +367,15 @@ struct ConnectionHandler {
 
 impl ReactorRegistration for ConnectionHandler {
     fn wait_for(&self, interest: Interest) {
-        // The handler is told if it fails.
+        // The handler is closed if this fails.
         let _ = self.registry.set_interest(self.id, interest);
     }
 
-    fn look(&self) {
+    fn mark_readable(&self) {
         self.registry.mark_ready(self.id, Interest::INPUT);
     }
 
-    fn leave(&self) {
+    fn deregister(&self) {
         self.registry.remove(self.id);
     }
 }

@@ -1,7 +1,8 @@
 //! One connection to a peer, used by one thread or shared by several.
 //!
-//! Threads that wait for a reply read it here. [`pending_calls`] is the table of waiting calls, [`async_calls`] has the calls that no thread
-//! waits for, [`writing`] gives threads their turn to write, and [`closing`] ends the connection.
+//! This file has the calls of threads that wait for their reply. The pending calls are in `pending_calls`,
+//! asynchronous calls in [`async_calls`], the write lock in [`writing`], and the end of a connection in
+//! [`closing`].
 
 #[cfg(feature = "asynchronous")]
 mod async_calls;
@@ -58,44 +59,44 @@ use crate::{
     transport::ConnectionTransport,
 };
 
-/// How long to look for what the peer said before it made a write fail.
-const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(200);
+/// How long the peer's reason for a failed write is read for.
+const PEER_REASON_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(200);
 
-/// How long the message that a reply is no longer awaited may take to be written, when the caller's time is up already.
-const HINT: std::time::Duration = std::time::Duration::from_millis(10);
+/// The time-out for writing a message that may be lost, such as a CancelRequest after the caller's deadline.
+const ADVISORY_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// A connection that this process opened.
 #[derive(Debug)]
 pub(crate) struct ClientConnection {
-    /// For messages about it.
+    /// The peer's address, for log and error texts.
     peer: Arc<Address>,
     statistics: Statistics,
-    /// What those have of it who measure.
+    /// The counts of requests and octets, if the ORB is measured.
     metrics: ConnectionMetrics,
     transport: Arc<dyn ConnectionTransport>,
     writer: Mutex<Writer>,
-    /// Octets from which on messages are sent in fragments.
+    /// The length beyond which messages are sent in fragments.
     fragment_size: usize,
     send_fragmented: Option<SendFragmented>,
     pending: Mutex<PendingCalls>,
     next_request_id: AtomicU32,
-    /// Set when it must not be given to further callers.
+    /// Whether it must not be used for further calls.
     retired: AtomicBool,
-    /// Its end has been counted, or is not to be: each connection is counted as closed once at most.
+    /// Whether its end has been counted, or is not to be: a connection is counted as closed at most once.
     is_end_counted: AtomicBool,
-    /// What asynchronous calls need.
+    /// The state of asynchronous calls.
     async_writes: AsyncWrites,
-    /// What requests that were written have said of the connection; those that are written from now on need not.
-    sent: AtomicU8,
-    /// What makes it bidirectional, if it is.
+    /// The contexts that were sent on the connection; further requests leave them out.
+    sent_contexts: AtomicU8,
+    /// Its role in bidirectional use.
     #[cfg(feature = "server")]
-    both_ways: BidirectionalUse,
-    /// The right to be open, for one that counts.
+    bidirectional_use: BidirectionalUse,
+    /// Its slot among the open connections, if it is counted.
     _slot: Option<ConnectionSlot>,
 }
 
 thread_local! {
-    /// What this thread waits on while another leads.
+    /// The condition variable of this thread, while another thread reads.
     static WAKE: Arc<Condition> = Arc::new(Condition::new());
 }
 
@@ -130,14 +131,14 @@ impl ClientConnection {
             retired: AtomicBool::new(false),
             is_end_counted: AtomicBool::new(false),
             async_writes: AsyncWrites::default(),
-            sent: AtomicU8::new(0),
+            sent_contexts: AtomicU8::new(0),
             #[cfg(feature = "server")]
-            both_ways: BidirectionalUse::default(),
+            bidirectional_use: BidirectionalUse::default(),
             _slot: None,
         }
     }
 
-    /// The same, for messages that are sent in fragments of so many octets at most.
+    /// Sends messages in fragments of at most so many octets.
     pub(crate) fn with_fragments_of(mut self, fragments: Option<(usize, SendFragmented)>) -> Self {
         if let Some((octets, send_fragmented)) = fragments {
             (self.fragment_size, self.send_fragmented) = (octets, Some(send_fragmented));
@@ -145,7 +146,7 @@ impl ClientConnection {
         self
     }
 
-    /// It counts among those that may be open.
+    /// Counts the connection among the open ones.
     pub(crate) fn with_slot(mut self, slot: Option<ConnectionSlot>) -> Self {
         self._slot = slot;
         self
@@ -155,18 +156,18 @@ impl ClientConnection {
         &self.metrics
     }
 
-    /// Where it leads.
+    /// The peer's address.
     pub(crate) fn peer(&self) -> &Address {
         &self.peer
     }
 
-    /// An id that no other request on this connection has: even from whoever opened it, odd from the other side (9.4.2.1).
+    /// Returns an unused request id: even on the side that opened the connection, odd on the other (9.4.2.1).
     #[inline]
     pub(crate) fn request_id(&self) -> u32 {
         self.next_request_id.fetch_add(2, Ordering::Relaxed)
     }
 
-    /// True once no further caller should get it.
+    /// Whether it must not be used for further calls.
     pub(crate) fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Relaxed)
     }
@@ -175,16 +176,17 @@ impl ClientConnection {
         self.retired.store(true, Ordering::Relaxed);
     }
 
-    /// Sends a request that wants no reply.
+    /// Sends a request without a reply.
     pub(crate) fn one_way(&self, request: &Encoder<'_>, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
         self.check_open()?;
-        let sent = self.send_in_turn(request, deadline);
+        let sent = self.lock_and_send(request, deadline);
         sent.map_err(|error| self.write_failed(error))
     }
 
-    /// Fails if it has ended.
+    /// Fails if the connection has ended.
     fn check_open(&self) -> Result<(), CallFailure> {
-        // Retired before it is closed, so that the usual case needs no lock; whoever comes in between fails to write.
+        // It is retired before it is closed, so that the usual case needs no lock. A caller in between fails
+        // to write.
         if self.is_retired()
             && let Some(failure) = &self.pending.lock().closed
         {
@@ -205,9 +207,9 @@ impl ClientConnection {
         if let Some(failure) = &pending.closed {
             return Err(CallFailure::of(RequestLoss::NotWritten, failure.exception.clone()));
         }
-        // Nobody waits, nobody reads, nobody writes: this thread does it all and need not be found by others. Taking the
-        // writer while the lock is held keeps everybody else's request behind this one, so that nobody's reply can fill
-        // the connection while the one who would read it writes.
+        // No thread waits, reads or writes: this one does all and needs no entry. The write lock is taken
+        // under the lock of pending calls, so that other requests follow this one. No other reply can fill
+        // the connection then while the only reader writes.
         if pending.waiters.is_empty()
             && pending.reader.is_some()
             && !self.is_retired()
@@ -216,28 +218,28 @@ impl ClientConnection {
             && let Some(reader) = pending.reader.take()
         {
             drop(pending);
-            return self.call_exclusively(writer, reader, request_id, request, deadline);
+            return self.call_exclusive(writer, reader, request_id, request, deadline);
         }
         pending.waiters.push(Waiter { request_id, reply: None, waiter: ReplyWaiter::Thread(None) });
         drop(pending);
         #[cfg(feature = "server")]
         self.ensure_reading(request_id)?;
-        match self.send_in_turn(request, deadline) {
+        match self.lock_and_send(request, deadline) {
             Ok(()) => self.await_reply(request_id, deadline),
             Err(error) if is_local_failure(&error) => {
                 self.pending.lock().remove(request_id);
                 Err(self.write_failed(error))
             }
             Err(error) => {
-                let read = self.await_reply(request_id, Some(&Deadline::after(LAST_WORDS)));
+                let read = self.await_reply(request_id, Some(&Deadline::after(PEER_REASON_TIMEOUT)));
                 Err(self.peer_reason(error, read))
             }
         }
     }
 
-    /// The whole of a call on a connection that nobody else uses at its beginning.
+    /// Makes a call on a connection without other users.
     #[inline]
-    fn call_exclusively(
+    fn call_exclusive(
         &self,
         mut writer: MutexGuard<'_, Writer>,
         mut reader: Box<MessageReader>,
@@ -248,15 +250,15 @@ impl ClientConnection {
         let sent = self.send(&mut writer, request, deadline);
         drop(writer);
         let outcome = match sent {
-            Ok(()) => self.read_as_leader(&mut reader, request_id, deadline),
+            Ok(()) => self.read_until_reply(&mut reader, request_id, deadline),
             Err(error) if is_local_failure(&error) => Err(self.write_failed(error)),
             Err(error) => {
-                let read = self.read_as_leader(&mut reader, request_id, Some(&Deadline::after(LAST_WORDS)));
+                let read = self.read_until_reply(&mut reader, request_id, Some(&Deadline::after(PEER_REASON_TIMEOUT)));
                 Err(self.peer_reason(error, read))
             }
         };
         self.return_reader(reader, None, false);
-        self.note_outcome(&outcome);
+        self.retire_if_timed_out(&outcome);
         outcome
     }
 
@@ -275,9 +277,9 @@ impl ClientConnection {
             }
             if let Some(mut reader) = pending.reader.take() {
                 drop(pending);
-                let outcome = self.read_as_leader(&mut reader, request_id, deadline);
+                let outcome = self.read_until_reply(&mut reader, request_id, deadline);
                 self.return_reader(reader, Some(request_id), false);
-                self.note_outcome(&outcome);
+                self.retire_if_timed_out(&outcome);
                 return outcome;
             }
             let wake = WAKE.with(Arc::clone);
@@ -290,7 +292,7 @@ impl ClientConnection {
                         pending.waiters.swap_remove(waiter);
                         drop(pending);
                         let failure = self.reply_timed_out();
-                        self.note_timeout(&failure);
+                        self.retire_after_timeout(&failure);
                         return Err(failure);
                     }
                     wake.wait_for(&mut pending, remaining);
@@ -299,8 +301,8 @@ impl ClientConnection {
         }
     }
 
-    /// Reads for everybody until this thread's own reply has come.
-    fn read_as_leader(
+    /// Reads for all calls until this thread's own reply has come.
+    fn read_until_reply(
         &self,
         reader: &mut MessageReader,
         request_id: u32,
@@ -313,7 +315,7 @@ impl ClientConnection {
                 Err(ReadError::TimedOut) => return Err(self.reply_timed_out()),
                 Err(error) => return Err(self.close(self.read_failed(error))),
             };
-            match self.sort(message) {
+            match self.parse_message(message) {
                 Ok(Some(reply)) if reply.request_id == request_id => return Ok(reply),
                 Ok(Some(reply)) => self.deliver(reply),
                 Ok(None) => {}
@@ -322,84 +324,85 @@ impl ClientConnection {
         }
     }
 
-    /// Reads the header of a reply, or the reason for which there will be none. Nothing for a request, which is handed on.
+    /// Reads the header of a reply, or the reason why none will come. Returns `None` for a request, which is
+    /// dispatched.
     // See `Reply::parse`.
     #[inline(always)]
-    fn sort(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
+    fn parse_message(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
         match message.header.message_type {
             MessageType::Reply | MessageType::LocateReply => {
                 let version = message.header.version;
                 Reply::parse(message).map(Some).map_err(|error| self.unreadable(error, version))
             }
-            _ => self.sort_unusual(message),
+            _ => self.dispatch_or_fail(message),
         }
     }
 
     #[cold]
-    fn sort_unusual(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
+    fn dispatch_or_fail(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
         #[cfg(feature = "server")]
         let Some(message) = self.dispatch_callback(message) else { return Ok(None) };
-        Err(self.is_no_reply(message.header.message_type, message.header.version))
+        Err(self.unexpected_message(message.header.message_type, message.header.version))
     }
 
-    /// Puts the reader back, of whose thread this was the request, and sees to it that somebody reads on for those who still
-    /// wait: the next leader, or the reactor. `has_looked`: that is the reactor, which has taken all messages that are there.
+    /// Puts the reader back, removes the entry of this thread's request, and hands reading over for pending
+    /// calls. `has_taken_all`: the reactor calls, and has taken all available messages.
     #[inline]
-    fn return_reader(&self, reader: Box<MessageReader>, request_id: Option<u32>, has_looked: bool) {
+    fn return_reader(&self, reader: Box<MessageReader>, request_id: Option<u32>, has_taken_all: bool) {
         let mut pending = self.pending.lock();
         if let Some(request_id) = request_id {
             pending.remove(request_id);
         }
         pending.reader = Some(reader);
         if !pending.waiters.is_empty() {
-            self.hand_over_reading(pending, has_looked);
+            self.hand_over_reading(pending, has_taken_all);
         }
     }
 
-    /// Somebody else has to read now.
-    fn hand_over_reading(&self, pending: MutexGuard<'_, PendingCalls>, has_looked: bool) {
-        if pending.wake_next_leader() || !pending.has_tasks() {
+    /// Hands reading over to a waiting thread, or to the reactor.
+    fn hand_over_reading(&self, pending: MutexGuard<'_, PendingCalls>, has_taken_all: bool) {
+        if pending.wake_next_reader() || !pending.has_tasks() {
             return;
         }
-        let is_drained = has_looked || pending.reader.as_ref().is_none_or(|reader| async_calls::is_drained(reader));
+        let is_drained = has_taken_all || pending.reader.as_ref().is_none_or(|reader| async_calls::is_drained(reader));
         self.want_input();
         drop(pending);
         self.update_interest(is_drained);
     }
 
-    /// Replies that nobody waits for any more are dropped.
+    /// Delivers a reply to its waiter; one for an abandoned call is dropped.
     fn deliver(&self, reply: Reply) {
         let receiver = self.pending.lock().deliver(reply);
         if let Some((receiver, reply)) = receiver {
-            let _telling = NotificationScope::begin(self);
-            receiver.done(Ok(Some(reply)));
+            let _scope = NotificationScope::begin(self);
+            receiver.complete(Ok(Some(reply)));
         }
     }
 
-    /// Whether the peer may send requests, and may go on to do so: then it is read from at all times.
-    pub(crate) fn may_be_called(&self) -> bool {
+    /// Whether the peer may send further requests: the connection is read at all times then.
+    pub(crate) fn accepts_callbacks(&self) -> bool {
         #[cfg(feature = "server")]
-        return self.is_open_both_ways();
+        return self.is_open_for_callbacks();
         #[cfg(not(feature = "server"))]
         false
     }
 
-    /// Whether it may be closed once no call uses it: not if something has still to be written, if it is the other side's, or if that
-    /// side may call over it.
+    /// Whether it may be closed once no call uses it: not with unwritten messages, nor if it is adopted or
+    /// the peer may send requests over it.
     pub(crate) fn may_be_closed(&self) -> bool {
         if self.writer.try_lock().is_none_or(|writer| writer.rest.is_some() && !self.is_retired()) {
             return false;
         }
         #[cfg(feature = "server")]
-        return !self.is_adopted() && !self.is_open_both_ways();
+        return !self.is_adopted() && !self.is_open_for_callbacks();
         #[cfg(not(feature = "server"))]
         true
     }
 
     #[inline]
-    fn note_outcome(&self, outcome: &Result<Reply, CallFailure>) {
+    fn retire_if_timed_out(&self, outcome: &Result<Reply, CallFailure>) {
         if let Err(failure) = outcome {
-            self.note_timeout(failure);
+            self.retire_after_timeout(failure);
         }
     }
 }
@@ -412,7 +415,7 @@ impl Drop for ClientConnection {
         let is_own = true;
         self.statistics.change(Level::ClientConnections, -i64::from(is_own));
         #[cfg(feature = "asynchronous")]
-        self.flush_at_the_end();
+        self.flush_before_close();
         self.leave_reactor();
         self.close_transport();
     }

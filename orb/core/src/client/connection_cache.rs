@@ -1,8 +1,8 @@
-//! How many connections an ORB has open, over all its peers, and which of them go: to make room for others, or because nobody
-//! has used them for long.
+//! The limit on an ORB's open connections over all its peers, and the closing of connections: to make room
+//! for others, or because they are idle.
 //!
-//! The peer, a [`CachedConnections`], selects the connection of a call. A connection in use is never closed. Until half of what may
-//! be open has been, calls leave no trace here but the count of a connection's uses.
+//! A call's choice of a connection belongs to its peer, a [`CachedConnections`] here. A connection in use is
+//! never closed. Until half of the limit has been open, calls only count a connection's uses here.
 
 use std::time::Duration;
 
@@ -19,18 +19,18 @@ use super::{
     maintenance::{Maintained, Schedule},
 };
 
-/// Which connection is closed when another is to be opened and there are as many as there may be: always one that nobody uses.
+/// The order in which unused connections are closed when a new one is needed at the limit.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Purging {
-    /// The one whose last use lies farthest back. Uses are put in order once half of all connections that may be open have been.
+    /// The one whose last use lies farthest back. Uses are ordered once half of the limit has been open.
     #[default]
     LeastRecentlyUsed,
     /// The one with the fewest uses.
     LeastFrequentlyUsed,
     /// The one that was opened first.
     Fifo,
-    /// None: whoever wants another one waits.
+    /// None: a call that needs another one waits.
     Null,
 }
 
@@ -49,22 +49,22 @@ pub enum ConnectionSharing {
     Multiplexed,
 }
 
-/// What a cache is configured with.
+/// The configuration of the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheSettings {
     pub(crate) limit: usize,
     pub(crate) purging: Purging,
     pub(crate) sharing: ConnectionSharing,
     pub(crate) idle: Option<Duration>,
-    /// Schedules the search for idle connections on the maintenance thread; without it they are looked for when others are opened. A
-    /// program that never sets it does not contain the thread.
+    /// Schedules the search for idle connections on the maintenance thread. Without it, opening a connection
+    /// starts the search. A program that never sets it does not contain the thread.
     pub(crate) schedule: Option<Schedule>,
-    /// How long a peer that refused is left alone, at first and at most.
+    /// How long calls to a peer that refused fail at once: at first, and at most.
     pub(crate) backoff: Option<(Duration, Duration)>,
 }
 
 impl CacheSettings {
-    /// Any number of connections, of which none is closed for being idle.
+    /// Any number of connections; none is closed for being idle.
     pub(crate) const UNLIMITED: Self = Self {
         limit: usize::MAX,
         purging: Purging::Null,
@@ -88,40 +88,40 @@ impl Default for CacheSettings {
     }
 }
 
-/// So many looks at a connection that was not used in between make the idle time.
-const LOOKS: u32 = 4;
+/// The number of consecutive sweeps that find a connection unused before it is closed.
+const IDLE_SWEEPS: u32 = 4;
 
-/// Whoever has connections that the cache counts. Asked without any lock of the cache held.
+/// A peer's connections that the cache counts. Called without any lock of the cache held.
 pub(super) trait CachedConnections: Send + Sync {
     /// Whether there is a connection that is open and may be shared.
     fn can_share(&self) -> bool;
 
-    /// The rank of the connection that goes first, of those that nobody uses.
+    /// The lowest rank among the unused connections.
     fn eviction_candidate(&self, purging: Purging) -> Option<u64>;
 
-    /// Closes the connection of that rank; false if somebody has begun to use it.
+    /// Closes the connection of that rank; returns false if it is in use now.
     fn evict(&self, purging: Purging, rank: u64) -> bool;
 
-    /// Looks at the connections that nobody uses, and closes those that were found so too often.
+    /// Examines the unused connections, and closes those that were unused in enough sweeps.
     fn close_idle(&self);
 }
 
-/// All connections of an ORB's client side, by their numbers.
+/// All connections of an ORB's client side, by number.
 #[derive(Debug)]
 pub(crate) struct ConnectionCache {
     settings: CacheSettings,
     maintenance_thread: Arc<MaintenanceThread>,
     /// Connections that are open or being opened.
     open: AtomicUsize,
-    /// Orders what happens to connections.
+    /// The counter that orders the opening and the uses of connections.
     clock: AtomicU64,
-    /// What happens to connections is to be told here.
-    is_watched: AtomicBool,
-    /// Calls that wait until one connection less is in use.
+    /// Whether connections that are given back are to be reported here.
+    tracks_releases: AtomicBool,
+    /// The calls that wait for a free connection.
     waiting: AtomicUsize,
-    /// How often that was told.
-    freed: Mutex<u64>,
-    receiver: Condition,
+    /// The number of connections that became free while calls waited.
+    releases: Mutex<u64>,
+    slot_released: Condition,
     members: Mutex<Members>,
 }
 
@@ -129,24 +129,24 @@ pub(crate) struct ConnectionCache {
 struct Members {
     all: Vec<Weak<dyn CachedConnections>>,
     last_sweep: Option<Instant>,
-    /// The keeper sweeps.
-    is_kept: bool,
+    /// Whether the maintenance thread sweeps.
+    is_scheduled: bool,
 }
 
 /// The right to have one connection open.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot(Arc<ConnectionCache>);
 
-/// What is known of a connection, of which the purging strategy makes an order.
+/// The history of a connection, from which the purging strategy takes its rank.
 #[derive(Debug, Default)]
 pub(crate) struct PurgingMarks {
     opened: u64,
-    /// When it was used last, once half of all connections are open.
-    used: u64,
+    /// The time of its last use, once half of all connections are open.
+    last_use: u64,
     uses: u64,
-    /// How many uses there were at the last look, and how many looks ago that was so first.
-    seen: u64,
-    looks: u32,
+    /// The number of uses at the last sweep, and the number of sweeps since it last changed.
+    uses_at_sweep: u64,
+    sweeps: u32,
 }
 
 impl PurgingMarks {
@@ -155,27 +155,27 @@ impl PurgingMarks {
         self.uses += 1;
     }
 
-    pub(super) fn stamp(&mut self, at: u64) {
-        self.used = at;
+    pub(super) fn set_last_use(&mut self, at: u64) {
+        self.last_use = at;
     }
 
-    /// Which connections go first: those with low numbers.
+    /// The connection's rank: the lowest is closed first.
     pub(super) fn rank(&self, purging: Purging) -> u64 {
         match purging {
-            Purging::LeastRecentlyUsed | Purging::Null => self.used,
+            Purging::LeastRecentlyUsed | Purging::Null => self.last_use,
             Purging::LeastFrequentlyUsed => self.uses,
             Purging::Fifo => self.opened,
         }
     }
 
-    /// Looks at it while nobody uses it; true if it has been idle for long.
-    pub(super) fn is_left(&mut self) -> bool {
-        if self.seen != self.uses {
-            (self.seen, self.looks) = (self.uses, 0);
+    /// Examines an unused connection; returns true if it has been idle for the whole time.
+    pub(super) fn count_idle_sweep(&mut self) -> bool {
+        if self.uses_at_sweep != self.uses {
+            (self.uses_at_sweep, self.sweeps) = (self.uses, 0);
             return false;
         }
-        self.looks += 1;
-        self.looks >= LOOKS
+        self.sweeps += 1;
+        self.sweeps >= IDLE_SWEEPS
     }
 }
 
@@ -187,10 +187,10 @@ impl ConnectionCache {
             maintenance_thread: Arc::default(),
             open: AtomicUsize::new(0),
             clock: AtomicU64::new(1),
-            is_watched: AtomicBool::new(is_exclusive),
+            tracks_releases: AtomicBool::new(is_exclusive),
             waiting: AtomicUsize::new(0),
-            freed: Mutex::default(),
-            receiver: Condition::new(),
+            releases: Mutex::default(),
+            slot_released: Condition::new(),
             members: Mutex::default(),
         })
     }
@@ -199,58 +199,58 @@ impl ConnectionCache {
         &self.settings
     }
 
-    /// Who looks after connections.
+    /// The thread that looks after connections.
     pub(crate) fn maintenance_thread(&self) -> &Arc<MaintenanceThread> {
         &self.maintenance_thread
     }
 
-    /// Whether it is to be told of connections that are given back.
+    /// Whether connections that are given back have to be reported.
     #[inline]
-    pub(crate) fn is_watched(&self) -> bool {
-        self.is_watched.load(Ordering::Relaxed)
+    pub(crate) fn tracks_releases(&self) -> bool {
+        self.tracks_releases.load(Ordering::Relaxed)
     }
 
-    /// True if as many connections are open as there may be.
+    /// Whether as many connections are open as the limit allows.
     pub(crate) fn is_full(&self) -> bool {
         self.open.load(Ordering::Relaxed) >= self.settings.limit
     }
 
-    /// Now, in the order of things here.
+    /// The next value of the ordering counter.
     pub(super) fn tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// What is known of a connection that is opened now.
+    /// The history of a connection that is opened now.
     pub(super) fn marks(&self) -> PurgingMarks {
         let now = self.tick();
-        PurgingMarks { opened: now, used: now, ..PurgingMarks::default() }
+        PurgingMarks { opened: now, last_use: now, ..PurgingMarks::default() }
     }
 
-    /// One member more.
+    /// Adds a member.
     pub(super) fn join<M: CachedConnections + 'static>(&self, member: &Arc<M>) {
         let mut members = self.members.lock();
         members.all.retain(|member| member.strong_count() > 0);
         members.all.push(Arc::downgrade(member) as Weak<dyn CachedConnections>);
     }
 
-    /// Waits until one more connection may be open to this member, or one that is can be shared.
+    /// Waits until one more connection may be opened for this member, or an open one can be shared.
     ///
     /// # Errors
-    /// NO_RESOURCES if it may not.
+    /// NO_RESOURCES after the time-out.
     pub(super) fn reserve(
         self: &Arc<Self>,
         member: &dyn CachedConnections,
         timeout: Option<Duration>,
     ) -> Result<ConnectionSlot, CallFailure> {
-        let slot = match self.take_or_purge() {
+        let slot = match self.try_reserve_or_purge() {
             Some(slot) => slot,
             None => {
                 self.waiting.fetch_add(1, Ordering::SeqCst);
-                // Seen by all who give a connection back after it was looked at here, by its pool's lock.
-                self.is_watched.store(true, Ordering::Relaxed);
-                let taken = self.wait(member, timeout.map(Deadline::after));
+                // Each later return of a connection sees this, through the lock of its pool.
+                self.tracks_releases.store(true, Ordering::Relaxed);
+                let slot = self.wait(member, timeout.map(Deadline::after));
                 self.waiting.fetch_sub(1, Ordering::SeqCst);
-                taken.map_err(|loss| CallFailure::of(loss, self.is_spent()))?
+                slot.map_err(|loss| CallFailure::of(loss, self.limit_reached()))?
             }
         };
         self.schedule_idle_sweep();
@@ -263,27 +263,27 @@ impl ConnectionCache {
         deadline: Option<Deadline>,
     ) -> Result<ConnectionSlot, RequestLoss> {
         loop {
-            let seen = *self.freed.lock();
-            if let Some(slot) = self.take_or_purge() {
+            let before = *self.releases.lock();
+            if let Some(slot) = self.try_reserve_or_purge() {
                 return Ok(slot);
             }
             if member.can_share() {
-                return Err(RequestLoss::Superseded);
+                return Err(RequestLoss::ConnectionShareable);
             }
-            let mut freed = self.freed.lock();
-            while *freed == seen {
+            let mut releases = self.releases.lock();
+            while *releases == before {
                 match deadline.as_ref().map(Deadline::remaining) {
-                    None => self.receiver.wait(&mut freed),
+                    None => self.slot_released.wait(&mut releases),
                     Some(Duration::ZERO) => return Err(RequestLoss::Other),
-                    Some(remaining) => drop(self.receiver.wait_for(&mut freed, remaining)),
+                    Some(remaining) => drop(self.slot_released.wait_for(&mut releases, remaining)),
                 }
             }
         }
     }
 
-    fn take_or_purge(self: &Arc<Self>) -> Option<ConnectionSlot> {
+    fn try_reserve_or_purge(self: &Arc<Self>) -> Option<ConnectionSlot> {
         loop {
-            if let Some(slot) = self.take() {
+            if let Some(slot) = self.try_reserve() {
                 return Some(slot);
             }
             if !self.purge() {
@@ -292,17 +292,17 @@ impl ConnectionCache {
         }
     }
 
-    fn take(self: &Arc<Self>) -> Option<ConnectionSlot> {
+    fn try_reserve(self: &Arc<Self>) -> Option<ConnectionSlot> {
         let (relaxed, limit) = (Ordering::Relaxed, self.settings.limit);
         let before = self.open.fetch_update(relaxed, relaxed, |open| (open < limit).then_some(open + 1)).ok()?;
         if before + 1 >= limit.div_ceil(2) {
-            // For good: who switched it off might be overtaken by one who has just opened another.
-            self.is_watched.store(true, Ordering::Relaxed);
+            // Never reset: the reset might overtake another thread that has just opened one.
+            self.tracks_releases.store(true, Ordering::Relaxed);
         }
         Some(ConnectionSlot(Arc::clone(self)))
     }
 
-    /// Closes a connection that nobody uses; false if there is none, or none is to be closed.
+    /// Closes an unused connection; returns false if there is none, or the strategy closes none.
     pub(crate) fn purge(&self) -> bool {
         let purging = self.settings.purging;
         if purging == Purging::Null {
@@ -312,7 +312,7 @@ impl ConnectionCache {
         loop {
             let candidates = members.iter().filter_map(|member| Some((member.eviction_candidate(purging)?, member)));
             let Some((rank, member)) = candidates.min_by_key(|(rank, _)| *rank) else { return false };
-            // Somebody may have begun to use it.
+            // A call may have begun to use it.
             if member.evict(purging, rank) {
                 return true;
             }
@@ -323,34 +323,34 @@ impl ConnectionCache {
         self.members.lock().all.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// A connection is used by nobody any more, or gone.
-    pub(super) fn tell(&self) {
+    /// Wakes the waiting calls, after a connection has become unused or was closed.
+    pub(super) fn notify_release(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
-            *self.freed.lock() += 1;
-            self.receiver.notify_all();
+            *self.releases.lock() += 1;
+            self.slot_released.notify_all();
         }
     }
 
-    fn is_spent(&self) -> SystemException {
+    fn limit_reached(&self) -> SystemException {
         let limit = self.settings.limit;
         SystemException::no_resources(0, CompletionStatus::No).with_detail(|| {
-            format!("all {limit} connections that may be open are in use (`-ORBMaxClientConnections`), and none came free in time")
+            format!("all {limit} connections that may be open are in use (`-ORBMaxClientConnections`), and none became free in time")
         })
     }
 
-    /// How long it is from one look at idle connections to the next.
+    /// The time from one sweep to the next.
     fn period(&self) -> Option<Duration> {
-        self.settings.idle.map(|idle| idle / LOOKS)
+        self.settings.idle.map(|idle| idle / IDLE_SWEEPS)
     }
 
-    /// A connection is opened: sees to it that somebody looks whether others are idle.
+    /// Schedules the search for idle connections, or makes it, when a connection is opened.
     fn schedule_idle_sweep(self: &Arc<Self>) {
         let Some(period) = self.period() else { return };
         let mut members = self.members.lock();
         if let Some(schedule) = self.settings.schedule {
-            if !members.is_kept {
+            if !members.is_scheduled {
                 let cache = Arc::downgrade(self) as Weak<dyn Maintained>;
-                members.is_kept = schedule(&self.maintenance_thread, cache, period);
+                members.is_scheduled = schedule(&self.maintenance_thread, cache, period);
             }
             return;
         }
@@ -365,7 +365,7 @@ impl ConnectionCache {
         }
     }
 
-    /// Has all connections looked at that nobody uses.
+    /// Examines all unused connections.
     fn sweep(&self) {
         self.members().iter().for_each(|member| member.close_idle());
     }
@@ -375,14 +375,14 @@ impl Maintained for ConnectionCache {
     fn maintain(&self, _now: Instant) -> Option<Duration> {
         self.sweep();
         let mut members = self.members.lock();
-        members.is_kept = self.open.load(Ordering::Relaxed) > 0;
-        if members.is_kept { self.period() } else { None }
+        members.is_scheduled = self.open.load(Ordering::Relaxed) > 0;
+        if members.is_scheduled { self.period() } else { None }
     }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
-        self.0.tell();
+        self.0.notify_release();
     }
 }

@@ -1,16 +1,16 @@
-//! From which length on messages are sent in fragments: to whom.
+//! The lengths beyond which messages are sent in fragments, by peer.
 
 use spandrel_transport::Address;
 
 use super::connection::{SendFragmented, send_fragmented};
 
-/// Octets from which on messages are sent in fragments, for all peers and for some.
+/// The fragment sizes for all peers and for single ones.
 #[derive(Clone, Debug)]
 pub(crate) struct FragmentSizes {
     usual: usize,
     /// Writes messages in fragments. A program that sets no size does not contain it.
     send: Option<SendFragmented>,
-    /// By host, or by host and port; who was named last counts.
+    /// By host, or by host and port; the last entry that matches counts.
     of_peers: Vec<(String, usize)>,
 }
 
@@ -31,7 +31,7 @@ impl FragmentSizes {
         self.send = Some(send_fragmented);
     }
 
-    /// The size for a peer, and the function that cuts what is longer.
+    /// The size for a peer, and the function that divides longer messages.
     pub(crate) fn of_peer(&self, address: &Address) -> Option<(usize, SendFragmented)> {
         self.send.map(|send| (self.of(address), send))
     }

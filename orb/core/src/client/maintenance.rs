@@ -1,52 +1,52 @@
-//! Who looks after connections while nobody calls: one thread, started by the first that needs it.
+//! The thread that maintains connections between calls; the first use starts it.
 //!
-//! It sleeps until the next thing is to be looked at, and never waits for a peer.
+//! It sleeps until the next visit, and never waits for a peer.
 
 use std::time::Duration;
 
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread, time::Instant};
 
-/// [`MaintenanceThread::expect`], for settings that may leave the thread out.
+/// [`MaintenanceThread::schedule`], for settings that may leave the thread out.
 pub(crate) type Schedule = fn(&Arc<MaintenanceThread>, Weak<dyn Maintained>, Duration) -> bool;
 
-/// Something that is to be looked at from time to time.
+/// An object that the thread visits.
 pub(crate) trait Maintained: Send + Sync {
-    /// Looks, without waiting for anybody; when it is to be looked at again, if so.
+    /// Does the work without waiting; returns the time until the next visit, if there is one.
     fn maintain(&self, now: Instant) -> Option<Duration>;
 }
 
-/// The thread, and when it looks at what.
+/// The thread and its schedule.
 #[derive(Debug, Default)]
 pub(crate) struct MaintenanceThread {
-    rounds: Mutex<Rounds>,
+    schedule: Mutex<VisitSchedule>,
     changed: Condition,
 }
 
 #[derive(Debug, Default)]
-struct Rounds {
+struct VisitSchedule {
     visits: Vec<MaintenanceVisit>,
     is_running: bool,
     is_closed: bool,
 }
 
-/// Somebody to be looked at.
+/// A scheduled visit.
 #[derive(Debug)]
 struct MaintenanceVisit {
     at: Instant,
-    whom: Weak<dyn Maintained>,
+    target: Weak<dyn Maintained>,
 }
 
 impl MaintenanceThread {
-    /// Looks at this once so much time has passed; false if it cannot.
-    pub(crate) fn expect(self: &Arc<Self>, whom: Weak<dyn Maintained>, after: Duration) -> bool {
+    /// Schedules a visit after this time; returns false if the thread cannot run.
+    pub(crate) fn schedule(self: &Arc<Self>, target: Weak<dyn Maintained>, after: Duration) -> bool {
         let Some(at) = Instant::now().checked_add(after) else { return true };
-        let mut rounds = self.rounds.lock();
-        if rounds.is_closed || !self.is_running(&mut rounds) {
+        let mut schedule = self.schedule.lock();
+        if schedule.is_closed || !self.ensure_running(&mut schedule) {
             return false;
         }
-        let is_next = rounds.visits.iter().all(|visit| visit.at > at);
-        rounds.visits.push(MaintenanceVisit { at, whom });
-        drop(rounds);
+        let is_next = schedule.visits.iter().all(|visit| visit.at > at);
+        schedule.visits.push(MaintenanceVisit { at, target });
+        drop(schedule);
         if is_next {
             self.changed.notify_one();
         }
@@ -54,52 +54,52 @@ impl MaintenanceThread {
     }
 
     /// Starts the thread, unless it runs.
-    fn is_running(self: &Arc<Self>, rounds: &mut Rounds) -> bool {
-        if !rounds.is_running {
+    fn ensure_running(self: &Arc<Self>, schedule: &mut VisitSchedule) -> bool {
+        if !schedule.is_running {
             let maintenance_thread = Arc::clone(self);
             let started = thread::Builder::new().name("spandrel-keeper".into()).spawn(move || maintenance_thread.run());
             match started {
-                Ok(_) => rounds.is_running = true,
-                Err(error) => tracing::error!(%error, "no thread to look after connections"),
+                Ok(_) => schedule.is_running = true,
+                Err(error) => tracing::error!(%error, "the thread that maintains connections could not be started"),
             }
         }
-        rounds.is_running
+        schedule.is_running
     }
 
     fn run(&self) {
-        let mut rounds = self.rounds.lock();
-        while !rounds.is_closed {
+        let mut schedule = self.schedule.lock();
+        while !schedule.is_closed {
             let now = Instant::now();
-            let due: Vec<MaintenanceVisit> = rounds.visits.extract_if(.., |visit| visit.at <= now).collect();
+            let due: Vec<MaintenanceVisit> = schedule.visits.extract_if(.., |visit| visit.at <= now).collect();
             if !due.is_empty() {
-                drop(rounds);
-                let again: Vec<MaintenanceVisit> = due.into_iter().filter_map(|visit| visit.visit(now)).collect();
-                rounds = self.rounds.lock();
-                rounds.visits.extend(again);
+                drop(schedule);
+                let next_visits: Vec<MaintenanceVisit> = due.into_iter().filter_map(|visit| visit.visit(now)).collect();
+                schedule = self.schedule.lock();
+                schedule.visits.extend(next_visits);
                 continue;
             }
-            match rounds.visits.iter().map(|visit| visit.at).min() {
-                None => self.changed.wait(&mut rounds),
-                Some(next) => drop(self.changed.wait_for(&mut rounds, next.saturating_duration_since(now))),
+            match schedule.visits.iter().map(|visit| visit.at).min() {
+                None => self.changed.wait(&mut schedule),
+                Some(next) => drop(self.changed.wait_for(&mut schedule, next.saturating_duration_since(now))),
             }
         }
     }
 
-    /// Ends the thread; it may still be at its last visit.
+    /// Ends the thread; its last visit may still run.
     pub(crate) fn close(&self) {
-        let mut rounds = self.rounds.lock();
-        rounds.is_closed = true;
-        rounds.visits.clear();
-        drop(rounds);
+        let mut schedule = self.schedule.lock();
+        schedule.is_closed = true;
+        schedule.visits.clear();
+        drop(schedule);
         self.changed.notify_one();
     }
 }
 
 impl MaintenanceVisit {
-    /// Looks; when it is to be looked at again, if so.
+    /// Makes the visit; returns the next one, if there is one.
     fn visit(self, now: Instant) -> Option<Self> {
-        let visited = self.whom.upgrade()?;
-        let at = visited.maintain(now).and_then(|delay| now.checked_add(delay));
-        at.map(|at| Self { at, whom: self.whom })
+        let object = self.target.upgrade()?;
+        let at = object.maintain(now).and_then(|delay| now.checked_add(delay));
+        at.map(|at| Self { at, target: self.target })
     }
 }

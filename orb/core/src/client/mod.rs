@@ -1,11 +1,12 @@
-//! The client side: connections to peers, and how threads share them.
+//! The client side: connections to peers, and their sharing between threads.
 //!
-//! A [`peer`](self) is a [address](spandrel_transport::Address), such as a host and a port. Calls to it take a connection for themselves while another may be opened (five by
-//! default), and share one after that. Whoever waits first reads for all: the leader delivers other threads' replies and
-//! hands the reading on when its own has come or its time is up.
+//! A [`peer`](self) is an [address](spandrel_transport::Address), such as a host and a port. A call to it
+//! uses a connection alone while another may be opened (five by default), and shares one after that. The
+//! first thread that waits reads for all: it delivers the replies of other threads, and hands reading over
+//! when its own has come or its deadline has passed.
 //!
-//! Asynchronous calls use the same connections. Their replies are read by whoever leads, and by the ORB's reactor where no
-//! thread does (`client_reactor`).
+//! Asynchronous calls use the same connections. Their replies are read by the same threads, or by the ORB's
+//! reactor while none waits (`client_reactor`).
 
 #[cfg(feature = "asynchronous")]
 mod client_reactor;
@@ -24,9 +25,7 @@ mod unsent_calls;
 #[cfg(feature = "server")]
 pub(crate) use client_reactor::cancelled;
 #[cfg(feature = "asynchronous")]
-pub(crate) use client_reactor::{
-    ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_here as is_client_reactor_thread,
-};
+pub(crate) use client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread};
 #[cfg(feature = "asynchronous")]
 pub(crate) use connection::Buffering;
 #[cfg(feature = "server")]
@@ -45,7 +44,7 @@ pub(crate) use maintenance::{MaintenanceThread, Schedule};
 #[cfg(feature = "asynchronous")]
 pub(crate) use peer::LeaseResult;
 #[cfg(feature = "asynchronous")]
-pub(crate) use peer::batches::all;
+pub(crate) use peer::batches::first_failure;
 pub(crate) use peer::{
     Lease, Peer,
     purging::{CONNECTION_LIMITS, ConnectionLimits},

@@ -24,22 +24,22 @@ use crate::{
 
 type Outcome = (FakeRequest, Result<(), CallFailure>);
 
-/// A connection to a pretend server, and what came of the calls over it.
-struct Stage {
+/// A connection to a fake server, and the outcomes of the calls over it.
+struct TestBed {
     connection: Arc<ClientConnection>,
-    /// Length of the requests' bodies.
+    /// The length of the requests' bodies.
     octets: usize,
     outcomes: Mutex<Vec<Outcome>>,
 }
 
-impl Stage {
-    /// Pipes of this capacity, requests of this length.
+impl TestBed {
+    /// Makes pipes of this capacity, for requests of this length.
     fn new(capacity: usize, octets: usize, behaviour: FakeBehaviour) -> (Arc<Self>, FakePeer) {
-        let (stage, server, _) = Self::with_end(capacity, octets, behaviour);
-        (stage, server)
+        let (test_bed, server, _) = Self::with_end(capacity, octets, behaviour);
+        (test_bed, server)
     }
 
-    /// The same, with the connection's own end.
+    /// Also returns the connection's end of the pipe.
     fn with_end(capacity: usize, octets: usize, behaviour: FakeBehaviour) -> (Arc<Self>, FakePeer, pipe::PipeEnd) {
         let (near, far) = pipe::pair(capacity);
         let transport = Arc::new(near.clone());
@@ -49,15 +49,15 @@ impl Stage {
             messages::reader(),
             Statistics::default(),
         ));
-        let stage = Arc::new(Self { connection, octets, outcomes: Mutex::default() });
-        (stage, FakeTransport::start(far, behaviour), near)
+        let test_bed = Arc::new(Self { connection, octets, outcomes: Mutex::default() });
+        (test_bed, FakeTransport::start(far, behaviour), near)
     }
 
-    /// Calls from so many threads and waits for them.
+    /// Runs the calls in so many threads and waits for them.
     fn callers(self: &Arc<Self>, callers: u32, call: fn(&Self, u32)) {
         let start = |caller| {
-            let stage = Arc::clone(self);
-            thread::spawn(move || call(&stage, caller))
+            let test_bed = Arc::clone(self);
+            thread::spawn(move || call(&test_bed, caller))
         };
         let threads: Vec<_> = (0..callers).map(start).collect();
         threads.into_iter().for_each(|caller| caller.join().expect("it did not panic"));
@@ -65,69 +65,74 @@ impl Stage {
 
     fn two_way(&self, token: u32, deadline: Option<Deadline>) -> bool {
         let id = self.connection.request_id();
-        let question = FakeRequest { id, token, is_two_way: true, is_limited: deadline.is_some() };
-        let outcome = self.connection.two_way(id, &messages::request(question, self.octets), deadline.as_ref());
-        self.note(question, outcome.map(|reply| assert_eq!(messages::token_in(&reply.message, reply.body), token)))
+        let fake_request = FakeRequest { id, token, is_two_way: true, is_limited: deadline.is_some() };
+        let outcome = self.connection.two_way(id, &messages::request(fake_request, self.octets), deadline.as_ref());
+        self.record_outcome(
+            fake_request,
+            outcome.map(|reply| assert_eq!(messages::token_in(&reply.message, reply.body), token)),
+        )
     }
 
     fn one_way(&self, token: u32, deadline: Option<Deadline>) -> bool {
         let id = self.connection.request_id();
-        let question = FakeRequest { id, token, is_two_way: false, is_limited: deadline.is_some() };
-        let outcome = self.connection.one_way(&messages::request(question, self.octets), deadline.as_ref());
-        self.note(question, outcome)
+        let fake_request = FakeRequest { id, token, is_two_way: false, is_limited: deadline.is_some() };
+        let outcome = self.connection.one_way(&messages::request(fake_request, self.octets), deadline.as_ref());
+        self.record_outcome(fake_request, outcome)
     }
 
-    /// True if the call succeeded.
-    fn note(&self, question: FakeRequest, outcome: Result<(), CallFailure>) -> bool {
+    /// Records the outcome; returns true if the call succeeded.
+    fn record_outcome(&self, fake_request: FakeRequest, outcome: Result<(), CallFailure>) -> bool {
         let succeeded = outcome.is_ok();
-        self.outcomes.lock().push((question, outcome));
+        self.outcomes.lock().push((fake_request, outcome));
         succeeded
     }
 
-    /// Closes; what came of the calls, and what the server did.
+    /// Closes the connection; returns the outcomes and the server's record.
     fn close(self: Arc<Self>, server: FakePeer) -> (Vec<Outcome>, Record) {
-        let stage = Arc::into_inner(self).expect("the callers are gone");
-        drop(stage.connection);
-        (stage.outcomes.into_inner(), server.record())
+        let test_bed = Arc::into_inner(self).expect("the callers are gone");
+        drop(test_bed.connection);
+        (test_bed.outcomes.into_inner(), server.record())
     }
 }
 
-/// What the ORB promises of every call, however it ended.
+/// Checks that each outcome agrees with the server's record.
 fn verify(outcomes: &[Outcome], record: &Record) {
-    for (question, outcome) in outcomes {
-        let was_read = record.read.contains(&question.token);
-        let was_answered = record.answered.contains(&question.token);
+    for (fake_request, outcome) in outcomes {
+        let was_read = record.read.contains(&fake_request.token);
+        let was_answered = record.answered.contains(&fake_request.token);
         match outcome {
-            Ok(()) if question.is_two_way => assert!(was_answered, "{question:?} has a reply that nobody wrote"),
-            // The transport took it: more is not promised.
+            Ok(()) if fake_request.is_two_way => {
+                assert!(was_answered, "{fake_request:?} has a reply that the server did not write")
+            }
+            // The transport took it: a one-way has no other guarantee.
             Ok(()) => {}
             Err(failure) if failure.exception.completed() == CompletionStatus::No => {
                 let may_be_sent_again = !was_read || record.sent_close && !was_answered;
-                assert!(may_be_sent_again, "{question:?} was acted on and failed with {}", failure.exception);
+                assert!(may_be_sent_again, "{fake_request:?} was acted on and failed with {}", failure.exception);
             }
-            Err(failure) => assert!(!failure.may_repeat(), "{question:?} may have been acted on"),
+            Err(failure) => assert!(!failure.may_repeat(), "{fake_request:?} may have been acted on"),
         }
     }
 }
 
-/// A time that may run out at any moment.
-fn an_hour() -> Option<Deadline> {
+/// A deadline that may expire at any moment.
+fn expiring_deadline() -> Option<Deadline> {
     Some(Deadline::after(Duration::from_secs(3600)))
 }
 
 #[test]
 fn each_call_gets_its_own_reply_in_any_order() {
     check(6000, || {
-        let (stage, server) = Stage::new(4096, 4, FakeBehaviour { octets: 4, ..FakeBehaviour::default() });
-        stage.callers(3, |stage, caller| {
+        let (test_bed, server) = TestBed::new(4096, 4, FakeBehaviour { octets: 4, ..FakeBehaviour::default() });
+        test_bed.callers(3, |test_bed, caller| {
             for turn in 0..2 {
                 let token = caller * 10 + turn;
-                let succeeded = if one_in(4) { stage.one_way(token, None) } else { stage.two_way(token, None) };
+                let succeeded = if one_in(4) { test_bed.one_way(token, None) } else { test_bed.two_way(token, None) };
                 assert!(succeeded, "nothing ended the connection");
             }
         });
-        assert!(stage.two_way(99, None), "nobody left anything behind");
-        let (outcomes, record) = stage.close(server);
+        assert!(test_bed.two_way(99, None), "no call has left a reply unread");
+        let (outcomes, record) = test_bed.close(server);
         verify(&outcomes, &record);
         assert_eq!(record.read.len(), 7);
     });
@@ -136,13 +141,14 @@ fn each_call_gets_its_own_reply_in_any_order() {
 #[test]
 fn the_end_of_the_connection_ends_every_call() {
     check(6000, || {
-        let (stage, server) = Stage::new(4096, 4, FakeBehaviour { octets: 4, ends: true, ..FakeBehaviour::default() });
-        stage.callers(3, |stage, caller| {
-            let _ = stage.two_way(caller * 10, None)
-                && stage.one_way(caller * 10 + 1, None)
-                && stage.two_way(caller * 10 + 2, None);
+        let (test_bed, server) =
+            TestBed::new(4096, 4, FakeBehaviour { octets: 4, ends: true, ..FakeBehaviour::default() });
+        test_bed.callers(3, |test_bed, caller| {
+            let _ = test_bed.two_way(caller * 10, None)
+                && test_bed.one_way(caller * 10 + 1, None)
+                && test_bed.two_way(caller * 10 + 2, None);
         });
-        let (outcomes, record) = stage.close(server);
+        let (outcomes, record) = test_bed.close(server);
         verify(&outcomes, &record);
     });
 }
@@ -150,49 +156,49 @@ fn the_end_of_the_connection_ends_every_call() {
 #[test]
 fn a_timeout_of_one_call_leaves_the_others_alone() {
     check(6000, || {
-        let (stage, server) =
-            Stage::new(4096, 4, FakeBehaviour { octets: 4, forgets: true, ..FakeBehaviour::default() });
-        stage.callers(3, |stage, caller| {
+        let (test_bed, server) =
+            TestBed::new(4096, 4, FakeBehaviour { octets: 4, forgets: true, ..FakeBehaviour::default() });
+        test_bed.callers(3, |test_bed, caller| {
             if caller == 0 {
-                stage.two_way(0, an_hour());
+                test_bed.two_way(0, expiring_deadline());
             } else {
-                let _ = stage.two_way(caller * 10, None) && stage.two_way(caller * 10 + 1, None);
+                let _ = test_bed.two_way(caller * 10, None) && test_bed.two_way(caller * 10 + 1, None);
             }
         });
-        for (question, outcome) in stage.outcomes.lock().iter() {
-            // Those who come after it are told to go elsewhere, before they have written anything.
+        for (fake_request, outcome) in test_bed.outcomes.lock().iter() {
+            // Later calls are to use another connection, before they have written anything.
             if let Err(failure) = outcome {
                 let is_timeout = failure.exception.kind() == SystemExceptionKind::Timeout;
                 assert!(
-                    question.is_limited && is_timeout || failure.may_repeat(),
-                    "{question:?}: {}",
+                    fake_request.is_limited && is_timeout || failure.may_repeat(),
+                    "{fake_request:?}: {}",
                     failure.exception
                 );
             }
         }
-        let has_lost_a_reply = stage.outcomes.lock().iter().any(|(_, outcome)| outcome.is_err());
-        assert_eq!(stage.connection.is_retired(), has_lost_a_reply);
-        let (outcomes, record) = stage.close(server);
+        let has_lost_a_reply = test_bed.outcomes.lock().iter().any(|(_, outcome)| outcome.is_err());
+        assert_eq!(test_bed.connection.is_retired(), has_lost_a_reply);
+        let (outcomes, record) = test_bed.close(server);
         verify(&outcomes, &record);
     });
 }
 
 #[test]
-fn nothing_is_written_after_a_request_that_its_deadline_cut_off() {
+fn no_message_follows_a_request_that_its_deadline_interrupted() {
     check(6000, || {
-        let (stage, server) = Stage::new(64, 100, FakeBehaviour { octets: 4, ..FakeBehaviour::default() });
-        stage.callers(3, |stage, caller| {
-            let deadline = if caller == 0 { an_hour() } else { None };
-            let _ = stage.two_way(caller * 10, deadline) && stage.one_way(caller * 10 + 1, deadline);
+        let (test_bed, server) = TestBed::new(64, 100, FakeBehaviour { octets: 4, ..FakeBehaviour::default() });
+        test_bed.callers(3, |test_bed, caller| {
+            let deadline = if caller == 0 { expiring_deadline() } else { None };
+            let _ = test_bed.two_way(caller * 10, deadline) && test_bed.one_way(caller * 10 + 1, deadline);
         });
-        let (outcomes, record) = stage.close(server);
+        let (outcomes, record) = test_bed.close(server);
         verify(&outcomes, &record);
-        for (question, outcome) in &outcomes {
+        for (fake_request, outcome) in &outcomes {
             if let Err(failure) = outcome {
                 let is_timeout = failure.exception.kind() == SystemExceptionKind::Timeout;
                 assert!(
-                    question.is_limited && is_timeout || failure.may_repeat(),
-                    "{question:?}: {}",
+                    fake_request.is_limited && is_timeout || failure.may_repeat(),
+                    "{fake_request:?}: {}",
                     failure.exception
                 );
             }
@@ -203,16 +209,16 @@ fn nothing_is_written_after_a_request_that_its_deadline_cut_off() {
 #[test]
 fn messages_larger_than_the_connection_pass_in_both_directions() {
     check(4000, || {
-        let (stage, server) =
-            Stage::new(48, 100, FakeBehaviour { octets: 100, is_serial: true, ..FakeBehaviour::default() });
-        stage.callers(3, |stage, caller| {
+        let (test_bed, server) =
+            TestBed::new(48, 100, FakeBehaviour { octets: 100, is_serial: true, ..FakeBehaviour::default() });
+        test_bed.callers(3, |test_bed, caller| {
             for turn in 0..2 {
                 let token = caller * 10 + turn;
-                let succeeded = if one_in(4) { stage.one_way(token, None) } else { stage.two_way(token, None) };
+                let succeeded = if one_in(4) { test_bed.one_way(token, None) } else { test_bed.two_way(token, None) };
                 assert!(succeeded, "nothing ended the connection");
             }
         });
-        let (outcomes, record) = stage.close(server);
+        let (outcomes, record) = test_bed.close(server);
         verify(&outcomes, &record);
     });
 }
@@ -221,22 +227,22 @@ fn messages_larger_than_the_connection_pass_in_both_directions() {
 fn an_unread_late_reply_blocks_no_writer() {
     check(6000, || {
         let behaviour = FakeBehaviour { octets: 100, is_serial: true, ..FakeBehaviour::default() };
-        let (stage, server) = Stage::new(48, 100, behaviour);
-        stage.callers(3, |stage, caller| {
-            let deadline = if caller == 0 { an_hour() } else { None };
-            let _ = stage.two_way(caller * 10, deadline) && stage.two_way(caller * 10 + 1, deadline);
+        let (test_bed, server) = TestBed::new(48, 100, behaviour);
+        test_bed.callers(3, |test_bed, caller| {
+            let deadline = if caller == 0 { expiring_deadline() } else { None };
+            let _ = test_bed.two_way(caller * 10, deadline) && test_bed.two_way(caller * 10 + 1, deadline);
         });
-        for (question, outcome) in stage.outcomes.lock().iter() {
+        for (fake_request, outcome) in test_bed.outcomes.lock().iter() {
             if let Err(failure) = outcome {
                 let is_timeout = failure.exception.kind() == SystemExceptionKind::Timeout;
                 assert!(
-                    question.is_limited && is_timeout || failure.may_repeat(),
-                    "{question:?}: {}",
+                    fake_request.is_limited && is_timeout || failure.may_repeat(),
+                    "{fake_request:?}: {}",
                     failure.exception
                 );
             }
         }
-        let (outcomes, record) = stage.close(server);
+        let (outcomes, record) = test_bed.close(server);
         verify(&outcomes, &record);
     });
 }

@@ -1,4 +1,4 @@
-//! A place where a server is, and the connections that are open to it.
+//! A server's address and the open connections to it.
 
 use std::{io, time::Duration};
 
@@ -21,7 +21,7 @@ use super::{
 use super::{ReplyReceiver, WriteLimits};
 use crate::{statistics::Statistics, transport::ClientProtocol};
 
-/// One place that requests are sent to.
+/// A server's address, with its connections.
 #[derive(Debug)]
 pub(crate) struct Peer {
     address: Arc<Address>,
@@ -29,11 +29,11 @@ pub(crate) struct Peer {
     settings: Arc<ClientSettings>,
     statistics: Statistics,
     pool: Mutex<Pool>,
-    /// Notified when a connection was opened or could not be, and when one is given back that is not shared.
-    opened: Condition,
+    /// Notified when a connection was opened or could not be, and when one that is not shared is given back.
+    connection_available: Condition,
     cache: Arc<ConnectionCache>,
-    /// Some reference takes it for a server older than GIOP 1.2.
-    is_old: AtomicBool,
+    /// Whether a reference names it with a version before GIOP 1.2.
+    is_old_server: AtomicBool,
     unreachable: UnreachableCache,
     #[cfg(feature = "asynchronous")]
     batches: batches::BatchQueues,
@@ -53,60 +53,60 @@ impl Peer {
             settings,
             statistics,
             pool: Mutex::default(),
-            opened: Condition::new(),
+            connection_available: Condition::new(),
             cache,
-            is_old: AtomicBool::new(false),
+            is_old_server: AtomicBool::new(false),
             unreachable: UnreachableCache::default(),
             #[cfg(feature = "asynchronous")]
             batches: batches::BatchQueues::default(),
         }
     }
 
-    /// Whether it has kept somebody waiting of late who wanted to connect.
+    /// Whether a connection attempt failed slowly a short time ago.
     #[inline]
     pub(crate) fn is_unreachable(&self) -> bool {
-        self.unreachable.is_now()
+        self.unreachable.is_unreachable()
     }
 
-    /// Where it is.
+    /// The server's address.
     #[cfg(feature = "server")]
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The connections that are open to it.
+    /// The open connections.
     #[cfg(feature = "server")]
     pub(super) fn connections(&self) -> Vec<Arc<ClientConnection>> {
         self.pool.lock().connections.iter().map(|pooled| Arc::clone(&pooled.connection)).collect()
     }
 
-    /// How many asynchronous calls wait for one.
+    /// The number of asynchronous calls that wait for a connection.
     #[cfg(feature = "asynchronous")]
     pub(super) fn parked(&self) -> usize {
         self.pool.lock().parked.len()
     }
 
-    /// Forgets its connections, which close when their last call ends.
+    /// Removes its connections, which close when their last call ends.
     pub(super) fn forget_connections(&self) {
         let connections = std::mem::take(&mut self.pool.lock().connections);
         drop(connections);
     }
 
-    /// True if the peer may send requests over a connection that is open.
-    pub(super) fn may_call(&self) -> bool {
-        self.pool.lock().connections.iter().any(|pooled| pooled.connection.may_be_called())
+    /// Whether the peer may send requests over an open connection.
+    pub(super) fn accepts_callbacks(&self) -> bool {
+        self.pool.lock().connections.iter().any(|pooled| pooled.connection.accepts_callbacks())
     }
 
-    /// A connection that nobody uses, or a new one, or, at the limit, the one with the fewest users.
+    /// Leases an unused connection, or a new one, or, at the limit, the one with the fewest users.
     pub(crate) fn lease(&self, timeout: Option<Duration>) -> Result<Lease<&Self>, CallFailure> {
-        // Mostly there is one, and what may be done otherwise is not in its way.
-        let idle = self.pool.lock().idle(is_free);
+        // In most cases there is one; the rest is kept out of this function.
+        let idle = self.pool.lock().idle(may_wait_on);
         let lease = match idle {
             Some(connection) => Lease { peer: self, connection, fresh: false },
             None => self.lease_other(timeout)?,
         };
         #[cfg(feature = "asynchronous")]
-        self.write_before(&lease);
+        self.flush_other_connections(&lease);
         Ok(lease)
     }
 
@@ -116,42 +116,42 @@ impl Peer {
         self.lease_or(timeout, || self.connect(timeout))
     }
 
-    /// A connection that is open: one that nobody uses, or the one with the fewest users.
+    /// Leases an open connection: an unused one, or the one with the fewest users.
     ///
     /// # Errors
     /// REBIND if there is none.
     pub(crate) fn lease_open(&self) -> Result<Lease<&Self>, CallFailure> {
-        Ok(Lease { peer: self, connection: self.open_now(is_free)?, fresh: false })
+        Ok(Lease { peer: self, connection: self.find_open(may_wait_on)?, fresh: false })
     }
 
-    fn open_now(&self, suits: impl Fn(&ClientConnection) -> bool) -> Result<Arc<ClientConnection>, CallFailure> {
+    fn find_open(&self, suits: impl Fn(&ClientConnection) -> bool) -> Result<Arc<ClientConnection>, CallFailure> {
         let mut pool = self.pool.lock();
         let connection = pool.idle(&suits).or_else(|| pool.least_used(&suits));
         connection.ok_or_else(|| CallFailure::new(no_reconnecting()))
     }
 
-    /// `connect` opens one more.
+    /// Leases a connection; `connect` opens a new one.
     fn lease_or(
         &self,
         timeout: Option<Duration>,
         connect: impl Fn() -> Result<ClientConnection, CallFailure>,
     ) -> Result<Lease<&Self>, CallFailure> {
         loop {
-            if let Some(connection) = self.open_already(timeout)? {
+            if let Some(connection) = self.find_or_begin_opening(timeout)? {
                 return Ok(Lease { peer: self, connection, fresh: false });
             }
             let opened = connect().map(Arc::new);
             self.finish_opening(&opened, timeout.is_some(), 1, || {});
             match opened {
                 Ok(connection) => return Ok(Lease { peer: self, connection, fresh: true }),
-                Err(failure) if failure.loss == RequestLoss::Superseded => {}
+                Err(failure) if failure.loss == RequestLoss::ConnectionShareable => {}
                 Err(failure) => return Err(failure),
             }
         }
     }
 
-    /// Tells everybody what came of opening a connection. `is_limited`: a time-out may be that of the one who opened it.
-    /// `first` tells whom it was opened for.
+    /// Records the outcome of opening a connection, and notifies the calls that wait for one. `is_limited`: a
+    /// time-out may be that of the opening call. `first` notifies the call that it was opened for.
     fn finish_opening(
         &self,
         opened: &Result<Arc<ClientConnection>, CallFailure>,
@@ -161,8 +161,8 @@ impl Peer {
     ) {
         let mut pool = self.pool.lock();
         pool.opening -= 1;
-        if !opened.as_ref().is_err_and(is_ours) {
-            self.note_outcome(&mut pool, opened.is_ok());
+        if !opened.as_ref().is_err_and(is_local_failure) {
+            self.update_backoff(&mut pool, opened.is_ok());
         }
         let mut outcome = Ok(());
         match opened {
@@ -174,10 +174,10 @@ impl Peer {
                 pool.was_open = true;
                 pool.connections.push(Pooled { connection, users, marks });
             }
-            // The time of this call is not that of others.
-            Err(failure) if is_limited && is_timeout(failure) || is_ours(failure) => {}
+            // The deadline of this call is not that of others.
+            Err(failure) if is_limited && is_timeout(failure) || is_local_failure(failure) => {}
             Err(failure) => {
-                pool.refused = Some((pool.refusals() + 1, failure.clone()));
+                pool.last_failure = Some((pool.failure_count() + 1, failure.clone()));
                 if pool.open() == 0 {
                     outcome = Err(failure.clone());
                 }
@@ -185,39 +185,39 @@ impl Peer {
         }
         let parked = std::mem::take(&mut pool.parked);
         drop(pool);
-        self.opened.notify_all();
-        self.cache.tell();
+        self.connection_available.notify_all();
+        self.cache.notify_release();
         first();
         for call in parked {
-            call.opened(outcome.clone());
+            call.connection_opened(outcome.clone());
         }
     }
 
-    /// As [`lease`](Self::lease), without waiting: where a connection has to be opened a thread does that, and the call is told.
+    /// [`lease`](Self::lease) without waiting: a thread opens a connection if needed, and `call` is notified.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn lease_soon(
+    pub(crate) fn lease_async(
         self: &Arc<Self>,
         timeout: Option<Duration>,
         call: &Arc<dyn ReplyReceiver>,
     ) -> Result<LeaseResult, CallFailure> {
-        let leasing = self.lease_soon_or(timeout.is_some(), call, move |peer| peer.connect(timeout))?;
+        let result = self.lease_async_or(timeout.is_some(), call, move |peer| peer.connect(timeout))?;
         #[cfg(feature = "asynchronous")]
-        if let LeaseResult::Leased(lease) = &leasing {
-            self.write_before(lease);
+        if let LeaseResult::Leased(lease) = &result {
+            self.flush_other_connections(lease);
         }
-        Ok(leasing)
+        Ok(result)
     }
 
-    /// As [`lease_open`](Self::lease_open), for asynchronous calls.
+    /// [`lease_open`](Self::lease_open) for asynchronous calls.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn lease_open_soon(self: &Arc<Self>) -> Result<LeaseResult, CallFailure> {
-        let connection = self.open_now(|_| true)?;
+    pub(crate) fn lease_open_async(self: &Arc<Self>) -> Result<LeaseResult, CallFailure> {
+        let connection = self.find_open(|_| true)?;
         Ok(LeaseResult::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }))
     }
 
-    /// `connect` opens one more.
+    /// Leases a connection; `connect` opens a new one.
     #[cfg(feature = "asynchronous")]
-    fn lease_soon_or(
+    fn lease_async_or(
         self: &Arc<Self>,
         is_limited: bool,
         call: &Arc<dyn ReplyReceiver>,
@@ -238,17 +238,17 @@ impl Peer {
         let (peer, opener) = (Arc::clone(self), Arc::clone(call));
         let open = move || {
             let opened = connect(&peer).map(Arc::new);
-            // It was there before those that are parked.
+            // This call waited before those that are parked.
             let first = || match &opened {
-                Err(failure) if failure.loss == RequestLoss::Superseded => opener.freed(),
-                opened => opener.opened(opened.as_ref().map(drop).map_err(CallFailure::clone)),
+                Err(failure) if failure.loss == RequestLoss::ConnectionShareable => opener.connection_freed(),
+                opened => opener.connection_opened(opened.as_ref().map(drop).map_err(CallFailure::clone)),
             };
             peer.finish_opening(&opened, is_limited, 0, first);
         };
         let started = thread::Builder::new().name("spandrel-connect".into()).spawn(open);
         if let Err(error) = started {
             let exception = SystemException::no_resources(0, CompletionStatus::No)
-                .with_detail(|| format!("no thread to connect to {} in", self.address))
+                .with_detail(|| format!("the thread that connects to {} could not be started", self.address))
                 .with_source(error);
             let failure = CallFailure::new(exception);
             self.finish_opening(&Err(failure.clone()), false, 0, || {});
@@ -257,27 +257,27 @@ impl Peer {
         Ok(LeaseResult::Parked)
     }
 
-    /// A call waits for a connection no longer.
+    /// Ends a call's wait for a connection.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn unpark(&self, call: &Arc<dyn ReplyReceiver>) {
         let mut pool = self.pool.lock();
-        let left: Vec<_> = pool.parked.extract_if(.., |parked| Arc::ptr_eq(parked, call)).collect();
+        let removed: Vec<_> = pool.parked.extract_if(.., |parked| Arc::ptr_eq(parked, call)).collect();
         drop(pool);
-        drop(left);
+        drop(removed);
     }
 
-    /// How much may wait on one connection.
+    /// The limits of one connection's pending requests and unwritten octets.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn bounds(&self) -> WriteLimits {
         WriteLimits { requests: self.settings.max_pending, octets: self.settings.max_unsent }
     }
 
-    /// Forgets the connections that nobody uses: one that lay idle was found closed. Of those that are read from at all times it is known
-    /// whether they are.
+    /// Removes the unused connections, after one was found closed. Those that are read at all times stay:
+    /// their end is noticed.
     pub(crate) fn drop_idle(&self) {
         let mut pool = self.pool.lock();
-        let forgets = |pooled: &mut Pooled| pooled.users == 0 && !pooled.connection.may_be_called();
-        let idle: Vec<_> = pool.connections.extract_if(.., forgets).collect();
+        let is_unused = |pooled: &mut Pooled| pooled.users == 0 && !pooled.connection.accepts_callbacks();
+        let idle: Vec<_> = pool.connections.extract_if(.., is_unused).collect();
         drop(pool);
         // Closed outside of the lock.
         drop(idle);
@@ -302,12 +302,12 @@ impl Peer {
             .with_slot(slot))
     }
 
-    /// Somebody takes it for a server older than GIOP 1.2, to which a client must not say CloseConnection.
-    pub(crate) fn note_old_server(&self) {
-        self.is_old.store(true, Ordering::Relaxed);
+    /// Records a server older than GIOP 1.2, to which a client must not send CloseConnection.
+    pub(crate) fn mark_old_server(&self) {
+        self.is_old_server.store(true, Ordering::Relaxed);
     }
 
-    /// `is_limited`: a time-out may be ours and not the system's.
+    /// `is_limited`: a time-out may be that of the call and not the system's.
     fn connect_failed(&self, error: io::Error, is_limited: bool) -> CallFailure {
         self.statistics.connection_failed();
         tracing::debug!(peer = %self.address, %error, "cannot connect");
@@ -330,15 +330,15 @@ impl Peer {
     }
 }
 
-/// The reason for which the server of a reference cannot be connected to.
+/// The reason why the server of a reference cannot be connected to.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "its server is reached only over connections that it has opened itself, and none is open here (both sides need -ORBBidirectional)"
+    "its server is only reached over connections that it has opened, and none is open (both sides need -ORBBidirectional)"
 )]
 struct BidirectionalOnly;
 
-/// It says nothing of the peer.
-fn is_ours(failure: &CallFailure) -> bool {
+/// Whether the failure has a local reason.
+fn is_local_failure(failure: &CallFailure) -> bool {
     failure.exception.kind() == SystemExceptionKind::NoResources
 }
 
@@ -358,6 +358,6 @@ mod waiting_calls;
 pub(crate) use lease::Lease;
 #[cfg(feature = "asynchronous")]
 pub(crate) use lease::LeaseResult;
-use pool::{Pool, Pooled, is_free};
+use pool::{Pool, Pooled, may_wait_on};
 #[cfg(feature = "asynchronous")]
 use waiting_calls::LeaseChoice;

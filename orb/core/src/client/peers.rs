@@ -1,4 +1,4 @@
-//! All peers of an ORB's client side: whoever names the same place gets the same peer.
+//! The peers of an ORB's client side: one for each address and code set agreement.
 
 #[cfg(feature = "server")]
 use std::time::Duration;
@@ -12,17 +12,17 @@ use spandrel_transport::Deadline;
 #[cfg(feature = "server")]
 use super::ClientConnection;
 #[cfg(feature = "asynchronous")]
-use super::{CallFailure, all};
+use super::{CallFailure, first_failure};
 use super::{ClientSettings, ConnectionCache, Peer};
 use crate::{
     statistics::Statistics,
     transport::{ClientProtocol, ClientProtocols},
 };
 
-/// Where it is, and what was chosen from the code sets that a reference names: a connection has one agreement all its life.
+/// The address and the code sets chosen from a reference: a connection has one agreement all its life.
 type PeerKey = (Address, Option<TransmissionCodeSets>);
 
-/// All peers that references of one ORB name, in the order of their keys: a table that is seldom added to, and small in every sense.
+/// The peers that references of one ORB name, sorted by key. Insertions are rare, and the table is small.
 #[derive(Debug)]
 pub(crate) struct PeerTable {
     settings: Arc<ClientSettings>,
@@ -48,7 +48,7 @@ impl PeerTable {
         }
     }
 
-    /// Where requests that nobody answers may go by datagram, if that is wanted.
+    /// The address for one-way requests by datagram, if they are enabled and the profile offers it.
     #[cfg(feature = "server")]
     pub(crate) fn datagrams(
         &self,
@@ -58,12 +58,12 @@ impl PeerTable {
         Some(self.datagrams.of(address))
     }
 
-    /// The ways there are to reach peers.
+    /// The protocols that reach peers.
     pub(crate) fn protocols(&self) -> &ClientProtocols {
         &self.protocols
     }
 
-    /// The peer at this place and with this agreement, the same for everybody who names it so.
+    /// Returns the peer at this address and with this agreement, which all references with both share.
     pub(crate) fn peer(
         &self,
         address: Address,
@@ -75,29 +75,29 @@ impl PeerTable {
         if let Ok(at) = peers.binary_search_by(|(known, _)| known.cmp(&key)) {
             return Arc::clone(&peers[at].1);
         }
-        // Peers that no reference names any more are forgotten here, so that the table is bounded by what is in use.
-        let forgotten: Vec<_> =
-            peers.extract_if(.., |(_, peer)| Arc::strong_count(peer) == 1 && !peer.may_call()).collect();
+        // Peers without a reference are removed here, so that the table is bounded by its use.
+        let removed: Vec<_> =
+            peers.extract_if(.., |(_, peer)| Arc::strong_count(peer) == 1 && !peer.accepts_callbacks()).collect();
         let (protocol, settings, cache) = (Arc::clone(protocol), Arc::clone(&self.settings), Arc::clone(&self.cache));
         let peer = Arc::new(Peer::new(key.0.clone(), protocol, settings, cache, self.statistics.clone()));
         let at = peers.partition_point(|(known, _)| *known < key);
         peers.insert(at, (key, Arc::clone(&peer)));
         drop(peers);
         // Their connections end outside of the lock.
-        drop(forgotten);
+        drop(removed);
         if let Some(limits) = self.settings.limits {
             (limits.join)(&self.cache, &peer);
         }
         peer
     }
 
-    /// How many asynchronous calls wait for connections.
+    /// The number of asynchronous calls that wait for connections.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn parked(&self) -> usize {
         self.peers.lock().iter().map(|(_, peer)| peer.parked()).sum()
     }
 
-    /// Forgets all peers; connections close when their last call ends.
+    /// Removes all peers; connections close when their last call ends.
     pub(crate) fn clear(&self) {
         self.cache.maintenance_thread().close();
         let peers = std::mem::take(&mut *self.peers.lock());
@@ -105,16 +105,17 @@ impl PeerTable {
         peers.iter().for_each(|(_, peer)| peer.forget_connections());
     }
 
-    /// Tells those that may call this side that they may no longer, and gives them so long to hear it.
+    /// Sends CloseConnection to the peers that may send requests, and waits up to `timeout` until they
+    /// close.
     #[cfg(feature = "server")]
-    pub(crate) fn send_close(&self, patience: Duration) {
-        let mut receiver = self.connections();
-        receiver.retain(|connection| connection.send_close());
-        let deadline = Deadline::after(patience);
-        receiver.iter().for_each(|connection| connection.await_end(&deadline));
+    pub(crate) fn send_close(&self, timeout: Duration) {
+        let mut closing = self.connections();
+        closing.retain(|connection| connection.send_close());
+        let deadline = Deadline::after(timeout);
+        closing.iter().for_each(|connection| connection.await_end(&deadline));
     }
 
-    /// There is something to say on all connections that there was not before.
+    /// Has the listen points sent again on all connections, because there are new ones.
     #[cfg(feature = "server")]
     pub(crate) fn resend_contexts(&self) {
         self.connections().iter().for_each(|connection| connection.resend_listen_points());
@@ -134,9 +135,9 @@ impl Drop for PeerTable {
 
 #[cfg(feature = "asynchronous")]
 impl PeerTable {
-    /// Has everything written that is buffered.
+    /// Writes all buffered one-ways.
     pub(crate) fn flush(&self, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
         let peers: Vec<_> = self.peers.lock().iter().map(|(_, peer)| Arc::clone(peer)).collect();
-        all(peers.iter().map(|peer| peer.flush(deadline)))
+        first_failure(peers.iter().map(|peer| peer.flush(deadline)))
     }
 }

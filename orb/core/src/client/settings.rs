@@ -1,4 +1,4 @@
-//! What the client side of an ORB is configured with.
+//! The configuration of an ORB's client side.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use spandrel_transport::SocketSettings;
 
 use super::{CacheSettings, ConnectionLimits, FragmentSizes};
 
-/// What the client side of an ORB is configured with.
+/// The configuration of an ORB's client side.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientSettings {
-    /// One-ways go by datagram where a server reads them.
+    /// Whether one-ways are sent by datagram to servers that read them.
     #[cfg(feature = "server")]
     pub(crate) sends_datagrams: bool,
     /// Connections to one peer before calls share them.
     pub(crate) connections_per_peer: usize,
-    /// Requests that wait for their replies on one connection before further asynchronous ones are refused.
+    /// The most requests that wait for replies on one connection, before further asynchronous ones fail.
     #[cfg(feature = "asynchronous")]
     pub(crate) max_pending: usize,
-    /// Octets that wait to be written to one connection before further ones are refused or have to wait.
+    /// The most octets that wait to be written to one connection, before further messages fail or wait.
     #[cfg(feature = "asynchronous")]
     pub(crate) max_unsent: usize,
     /// Enforces the limits of `cache`; without it there are none.
@@ -26,7 +26,7 @@ pub(crate) struct ClientSettings {
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) max_message: usize,
     pub(crate) max_unfinished: usize,
-    /// Octets from which on messages are sent in fragments.
+    /// The lengths beyond which messages are sent in fragments.
     pub(crate) fragment_sizes: FragmentSizes,
     pub(crate) sockets: SocketSettings,
 }

@@ -1,4 +1,4 @@
-//! Places that are dead, and have kept somebody waiting: for a while others are tried before them.
+//! Addresses to which a connection attempt failed slowly: for some time others are tried before them.
 
 use std::time::Duration;
 
@@ -8,41 +8,41 @@ use spandrel_sync::{
     time::Instant,
 };
 
-/// How long others are tried first.
-const WHILE: Duration = Duration::from_secs(10);
-/// A failure that comes sooner costs nothing worth remembering.
-const MOMENT: Duration = Duration::from_millis(50);
+/// The time for which other addresses are tried first.
+const UNREACHABLE_TTL: Duration = Duration::from_secs(10);
+/// A faster failure is not recorded.
+const MIN_CONNECT_TIME: Duration = Duration::from_millis(50);
 
-/// Whether others are to be tried first, of late.
+/// Whether an address is unreachable at present.
 #[derive(Debug, Default)]
 pub(crate) struct UnreachableCache {
-    /// To be looked at without the lock.
+    /// Read without the lock.
     is_unreachable: AtomicBool,
     until: Mutex<Option<Instant>>,
 }
 
 impl UnreachableCache {
-    /// Whether it is so now.
+    /// Whether the address is unreachable now.
     #[inline]
-    pub(crate) fn is_now(&self) -> bool {
-        self.is_unreachable.load(Ordering::Relaxed) && self.is_still()
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.is_unreachable.load(Ordering::Relaxed) && self.check_expiry()
     }
 
     #[cold]
-    fn is_still(&self) -> bool {
-        let is_still = self.until.lock().is_some_and(|until| Instant::now() < until);
-        self.is_unreachable.store(is_still, Ordering::Relaxed);
-        is_still
+    fn check_expiry(&self) -> bool {
+        let is_unreachable = self.until.lock().is_some_and(|until| Instant::now() < until);
+        self.is_unreachable.store(is_unreachable, Ordering::Relaxed);
+        is_unreachable
     }
 
-    /// Somebody has tried since `begin`.
+    /// Records an attempt that began at `begin`.
     pub(crate) fn note(&self, connected: bool, begin: Instant) {
         let now = Instant::now();
-        if connected || now.saturating_duration_since(begin) < MOMENT {
+        if connected || now.saturating_duration_since(begin) < MIN_CONNECT_TIME {
             self.is_unreachable.store(false, Ordering::Relaxed);
             return;
         }
-        *self.until.lock() = now.checked_add(WHILE);
+        *self.until.lock() = now.checked_add(UNREACHABLE_TTL);
         self.is_unreachable.store(true, Ordering::Relaxed);
     }
 }
@@ -54,16 +54,16 @@ mod tests {
     #[test]
     fn a_peer_that_refuses_at_once_is_not_marked_unreachable() {
         let (unreachable, now) = (UnreachableCache::default(), Instant::now());
-        // No time has gone by since then, however slow this machine is.
-        unreachable.note(false, now + WHILE);
-        assert!(!unreachable.is_now());
-        let long_ago = now.checked_sub(MOMENT).expect("the clock runs");
+        // A time in the future: the attempt took no time, on the slowest machine, too.
+        unreachable.note(false, now + UNREACHABLE_TTL);
+        assert!(!unreachable.is_unreachable());
+        let long_ago = now.checked_sub(MIN_CONNECT_TIME).expect("the clock runs");
         unreachable.note(false, long_ago);
-        assert!(unreachable.is_now());
+        assert!(unreachable.is_unreachable());
         unreachable.note(true, long_ago);
-        assert!(!unreachable.is_now(), "somebody got there");
+        assert!(!unreachable.is_unreachable(), "a connection was opened");
         unreachable.note(false, long_ago);
         *unreachable.until.lock() = Some(now);
-        assert!(!unreachable.is_now(), "it was long ago");
+        assert!(!unreachable.is_unreachable(), "it was long ago");
     }
 }

@@ -1,9 +1,9 @@
-//! What a call ends in whose request was never sent.
+//! The exceptions of calls whose requests were not sent.
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_transport::Deadline;
 
-/// REBIND for want of a connection that is open.
+/// REBIND for a call without an open connection.
 pub(crate) fn no_reconnecting() -> SystemException {
     SystemException::rebind(0, CompletionStatus::No)
         .with_detail("no connection is open, and the rebind policy forbids to open one (validate_connection would)")

@@ -10,14 +10,14 @@ thread_local! {
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// How much time there is still for the request that this thread serves, as its client has said: nothing once it has passed, `None` if it has all the
-/// time in the world, or no request is served here. Calls that are made meanwhile have as much time, and no more.
+/// Returns the time that is left for the request that this thread serves: zero once its deadline has passed,
+/// and `None` without a deadline or without a request. Calls that the thread makes end at the same deadline.
 #[must_use]
 pub fn remaining_time() -> Option<Duration> {
     inherited().map(|deadline| deadline.saturating_duration_since(Instant::now()))
 }
 
-/// When nobody waits any more for what this thread serves.
+/// The deadline of the request that this thread serves.
 pub(crate) fn inherited() -> Option<Instant> {
     DEADLINE.with(Cell::get)
 }
@@ -27,14 +27,14 @@ fn replace(deadline: Option<Instant>) -> Option<Instant> {
     DEADLINE.with(|now| now.replace(deadline))
 }
 
-/// The time in which a thread serves a request with a deadline. Within another such time the earlier deadline counts.
+/// The time in which a thread serves a request with a deadline. If nested, the earlier deadline counts.
 #[derive(Debug)]
 pub(crate) struct InheritedDeadline {
     outer: Option<Instant>,
 }
 
 impl InheritedDeadline {
-    /// A request that is made of what this thread serves.
+    /// Enters the service of a request.
     pub(crate) fn enter(deadline: Instant) -> Self {
         let deadline = inherited().map_or(deadline, |outer| outer.min(deadline));
         Self { outer: replace(Some(deadline)) }
@@ -47,7 +47,7 @@ impl Drop for InheritedDeadline {
     }
 }
 
-/// The time in which a thread serves others while its own request waits: these have nothing to do with its deadline.
+/// The time in which a thread serves other requests while its own waits: they do not inherit its deadline.
 #[derive(Debug)]
 pub(crate) struct Unbounded {
     outer: Option<Instant>,

@@ -1,9 +1,10 @@
-//! Deadlines that travel, where they arrive: how much time a client has left bounds the calls that are made in serving its request, and keeps requests
-//! from being run that nobody waits for any more.
+//! Deadlines on the server: the time that a client has left bounds the calls that are made for its request,
+//! and expired requests are not run.
 //!
-//! A server notes what a request says of time when it has read its header ([`RequestDeadline`]). While the servant runs that is the thread's ([`InheritedDeadline`]): calls from
-//! there have as much time and no more, whatever their own policies say. How a request says it, and limits of a call's own, are `policies`'; who is
-//! told when time is up is `cancellation`'s affair.
+//! A server reads the deadline with the request's header ([`RequestDeadline`]). While the servant runs, the
+//! thread has it ([`InheritedDeadline`]): calls from there end at the same time, whatever their own policies
+//! say. Its contexts and the limits of single calls belong to `policies`, the notification of servants to
+//! `cancellation`.
 
 mod inherited;
 
@@ -13,19 +14,19 @@ use spandrel_sync::time::Instant;
 pub use inherited::remaining_time;
 pub(crate) use inherited::{InheritedDeadline, Unbounded, inherited};
 
-/// Until when a request is worth anything.
+/// The limits on the time of a request.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct RequestDeadline {
-    /// Nobody waits for the answer after that.
+    /// The reply is not needed after that.
     pub(crate) answer: Option<Instant>,
-    /// It must not be begun before that.
+    /// The upcall must not begin before that.
     pub(crate) start: Option<Instant>,
-    /// It must not be begun after that.
+    /// The upcall must not begin after that.
     pub(crate) delivery: Option<Instant>,
 }
 
 impl RequestDeadline {
-    /// Whether it may still be begun.
+    /// Checks whether the upcall may still begin.
     ///
     /// # Errors
     /// TIMEOUT, COMPLETED_NO.
@@ -40,6 +41,6 @@ impl RequestDeadline {
             return Ok(());
         };
         Err(SystemException::timeout(minor, CompletionStatus::No)
-            .with_detail("the client's time for the request had passed when its turn came"))
+            .with_detail("the client's deadline had passed before the request could be run"))
     }
 }

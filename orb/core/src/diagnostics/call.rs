@@ -1,4 +1,4 @@
-//! A call that is watched, from its beginning to its end.
+//! The observation of a call, from its beginning to its end.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub(crate) struct InterfaceLabel(&'static str);
 impl InterfaceLabel {
     /// The label of the reference in a stub of the interface `I`.
     pub(crate) fn narrowed<I: Interface>(self) -> Self {
-        // Every object is a CORBA::Object: that says nothing of its interface.
+        // All objects have the type CORBA::Object, which is not a useful label.
         if I::REPOSITORY_ID == OBJECT_ID { self } else { Self(I::REPOSITORY_ID) }
     }
 
@@ -31,7 +31,7 @@ impl InterfaceLabel {
 
 /// The diagnostics of one call.
 pub(crate) trait CallObserver {
-    /// The request is about to be sent over a connection, or, without one, served by this ORB.
+    /// Called before the request is sent over a connection, or, without one, served by this ORB.
     fn sent(
         &self,
         connection: Option<(&ConnectionMetrics, &dyn fmt::Display)>,
@@ -41,16 +41,16 @@ pub(crate) trait CallObserver {
     );
 }
 
-/// What is known of a call for those who watch it.
-pub(crate) struct WatchedCall {
+/// The state of an observed call.
+pub(crate) struct ObservedCall {
     metrics: Option<Arc<Metrics>>,
     started: Instant,
     span: Span,
     context: Option<ServiceContext>,
 }
 
-impl WatchedCall {
-    /// A call of an operation of this interface.
+impl ObservedCall {
+    /// Begins the observation of a call of this operation.
     pub(crate) fn begin(diagnostics: &Diagnostics, interface: &str, operation: &str) -> Self {
         let span = tracing::debug_span!(
             target: "spandrel::call",
@@ -63,26 +63,26 @@ impl WatchedCall {
             trace_id = field::Empty,
             outcome = field::Empty,
         );
-        let context = span.in_scope(|| carried(diagnostics, operation)).map(|context| {
+        let context = span.in_scope(|| outgoing_context(diagnostics, operation)).map(|context| {
             span.record("trace_id", field::display(&context));
             context.to_context()
         });
         let metrics = diagnostics.metrics().cloned();
-        metrics.iter().for_each(|metrics| metrics.begun(Side::Client));
+        metrics.iter().for_each(|metrics| metrics.count_begin(Side::Client));
         Self { metrics, started: Instant::now(), span, context }
     }
 
-    /// What goes with the request.
+    /// The contexts that are sent with the request.
     pub(crate) fn contexts(&self) -> &[ServiceContext] {
         self.context.as_slice()
     }
 
-    /// Does something for the call.
+    /// Runs a function in the call's span.
     pub(crate) fn in_scope<R>(&self, act: impl FnOnce() -> R) -> R {
         self.span.in_scope(act)
     }
 
-    /// It has ended, with a reply of this status, or none.
+    /// Ends the observation, with the status of the reply, `None` without a reply, or the exception.
     pub(crate) fn end(&self, interface: &str, operation: &str, outcome: Result<Option<ReplyStatus>, &SystemException>) {
         let outcome = match outcome {
             Ok(Some(ReplyStatus::UserException)) => CallOutcome::UserException,
@@ -95,7 +95,7 @@ impl WatchedCall {
         self.end_in(interface, operation, outcome);
     }
 
-    /// Nobody waits for it any more.
+    /// Ends the observation of an abandoned call.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn abandon(&self, interface: &str, operation: &str) {
         self.end_in(interface, operation, CallOutcome::Abandoned);
@@ -106,12 +106,12 @@ impl WatchedCall {
         self.span.record("outcome", outcome.name());
         self.span.in_scope(|| tracing::debug!(target: "spandrel::call", ?time, "ended"));
         if let Some(metrics) = &self.metrics {
-            metrics.ended(Side::Client, (interface, operation), outcome, time);
+            metrics.count_end(Side::Client, (interface, operation), outcome, time);
         }
     }
 }
 
-impl CallObserver for WatchedCall {
+impl CallObserver for ObservedCall {
     fn sent(
         &self,
         connection: Option<(&ConnectionMetrics, &dyn fmt::Display)>,
@@ -133,7 +133,7 @@ impl CallObserver for WatchedCall {
 }
 
 /// The trace context that a call from here carries.
-fn carried(diagnostics: &Diagnostics, operation: &str) -> Option<TraceContext> {
+fn outgoing_context(diagnostics: &Diagnostics, operation: &str) -> Option<TraceContext> {
     if diagnostics.trace == TracePropagation::No {
         return None;
     }
@@ -145,8 +145,8 @@ fn carried(diagnostics: &Diagnostics, operation: &str) -> Option<TraceContext> {
     })
 }
 
-impl fmt::Debug for WatchedCall {
+impl fmt::Debug for ObservedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WatchedCall").field("span", &self.span.id()).finish_non_exhaustive()
+        f.debug_struct("ObservedCall").field("span", &self.span.id()).finish_non_exhaustive()
     }
 }

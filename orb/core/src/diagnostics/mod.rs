@@ -1,9 +1,10 @@
-//! What can be seen of calls and requests from outside: spans, metrics, and the traces that they belong to.
+//! The observation of calls and requests: spans, metrics, and traces.
 //!
-//! Nobody is watched unless somebody watches: a call asks once, which is three loads and a branch, and so does a request. What is watched goes another
-//! way, through `WatchedCall` on the client's side and `WatchedRequest` on the server's, which lead back into the same code. What has happened to the ORB as a whole is counted by [`statistics`](crate::statistics), always.
+//! Without an observer, a call or request pays three loads and a branch. With one, it goes through
+//! `ObservedCall` on the client or `ObservedRequest` on the server, which lead back into the same code. Events
+//! of the ORB as a whole are always counted, by [`statistics`](crate::statistics).
 //!
-//! Direct calls on objects of the same ORB are calls of a method, and not watched.
+//! Direct calls on objects of the same ORB are method calls, and are not observed.
 
 mod call;
 #[cfg(feature = "asynchronous")]
@@ -25,7 +26,7 @@ use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
-pub(crate) use call::{CallObserver, InterfaceLabel, WatchedCall};
+pub(crate) use call::{CallObserver, InterfaceLabel, ObservedCall};
 #[cfg(feature = "asynchronous")]
 use endpoint::Endpoint;
 #[cfg(feature = "asynchronous")]
@@ -35,27 +36,27 @@ pub(crate) use metrics::MAX_SERIES;
 use metrics::Metrics;
 pub(crate) use outcome::CallOutcome;
 #[cfg(feature = "server")]
-pub(crate) use request::WatchedRequest;
+pub(crate) use request::ObservedRequest;
 pub(crate) use trace::TraceSourceSetting;
 pub use trace::{MAX_STATE, TraceContext, TraceContextError, TracePropagation, TraceScope, TraceSource};
 
 use crate::object::Ask;
 
-/// What is wanted.
+/// The settings of diagnostics.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DiagnosticsSettings {
     /// Makes calls that are observed. A program that never sets it does not contain the observers.
     pub(crate) ask: Option<Ask>,
-    /// The most histograms on each side; none: nothing is measured.
+    /// The most histograms on each side; `None` without metrics.
     pub(crate) metrics: Option<usize>,
     pub(crate) trace: TracePropagation,
     pub(crate) source: Option<TraceSourceSetting>,
-    /// Where metrics are told.
+    /// The address of the metrics endpoint.
     #[cfg(feature = "asynchronous")]
     pub(crate) endpoint: Option<SocketAddr>,
 }
 
-/// What an ORB has for those who watch it.
+/// An ORB's state of diagnostics.
 #[derive(Debug)]
 pub(crate) struct Diagnostics {
     ask: Option<Ask>,
@@ -64,8 +65,8 @@ pub(crate) struct Diagnostics {
     source: Option<TraceSourceSetting>,
     #[cfg(feature = "asynchronous")]
     endpoint: OnceLock<Endpoint>,
-    /// Every call and every request is watched.
-    is_wanted: bool,
+    /// Whether all calls and requests are observed.
+    observes_all: bool,
 }
 
 impl Diagnostics {
@@ -74,7 +75,7 @@ impl Diagnostics {
         let traces = trace == TracePropagation::Yes || trace != TracePropagation::No && source.is_some();
         Self {
             ask,
-            is_wanted: metrics.is_some() || traces,
+            observes_all: metrics.is_some() || traces,
             metrics: metrics.map(Metrics::new).map(Arc::new),
             trace,
             source,
@@ -83,41 +84,41 @@ impl Diagnostics {
         }
     }
 
-    /// Makes a call that is observed; `None` if calls of this thread are not.
+    /// The function for observed calls; `None` if calls of this thread are not observed.
     #[inline]
     pub(crate) fn ask(&self) -> Option<Ask> {
-        if self.is_watched() { self.ask } else { None }
+        if self.is_observed() { self.ask } else { None }
     }
 
-    /// Whether a call that this thread makes is watched.
+    /// Whether a call by this thread is observed.
     #[inline]
-    pub(crate) fn is_watched(&self) -> bool {
-        self.is_wanted | trace::is_traced() | is_logged()
+    pub(crate) fn is_observed(&self) -> bool {
+        self.observes_all | trace::is_traced() | is_logged()
     }
 
-    /// Begins to tell metrics at this address.
+    /// Opens the metrics endpoint at this address.
     ///
     /// # Errors
-    /// INITIALIZE if it cannot be listened on.
+    /// INITIALIZE if the address cannot be listened on.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn tell(&self, addr: SocketAddr, render: RenderMetrics) -> Result<(), SystemException> {
+    pub(crate) fn open_endpoint(&self, addr: SocketAddr, render: RenderMetrics) -> Result<(), SystemException> {
         let opened = Endpoint::open(addr, render).map_err(|error| {
             SystemException::initialize(0, CompletionStatus::No)
-                .with_detail(|| format!("metrics cannot be told at {addr} (`-ORBMetricsEndpoint`)"))
+                .with_detail(|| format!("cannot open the metrics endpoint at {addr} (`-ORBMetricsEndpoint`)"))
                 .with_source(error)
         })?;
         let is_first = self.endpoint.set(opened).is_ok();
-        debug_assert!(is_first, "an ORB begins once");
+        debug_assert!(is_first, "the endpoint is opened once");
         Ok(())
     }
 
-    /// Where metrics are told, if they are.
+    /// The address of the metrics endpoint, if there is one.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn told_at(&self) -> Option<SocketAddr> {
+    pub(crate) fn endpoint_addr(&self) -> Option<SocketAddr> {
         self.endpoint.get().map(Endpoint::addr)
     }
 
-    /// The ORB begins to shut down, and goes on telling.
+    /// Reports the begin of the shutdown; the endpoint goes on serving.
     pub(crate) fn begin_close(&self) {
         #[cfg(feature = "asynchronous")]
         if let Some(endpoint) = self.endpoint.get() {
@@ -125,7 +126,7 @@ impl Diagnostics {
         }
     }
 
-    /// The ORB has shut down.
+    /// Closes the endpoint, after the shutdown of the ORB.
     pub(crate) fn close(&self) {
         #[cfg(feature = "asynchronous")]
         if let Some(endpoint) = self.endpoint.get() {
@@ -137,13 +138,13 @@ impl Diagnostics {
         self.metrics.as_ref()
     }
 
-    /// What joins traces to ours, unless there are to be none.
+    /// The application's trace source, unless traces are off.
     fn source(&self) -> Option<&TraceSourceSetting> {
         self.source.as_ref().filter(|_| self.trace != TracePropagation::No)
     }
 }
 
-/// Does something that belongs to no trace, in whatever thread.
+/// Runs a function that belongs to no trace.
 #[cfg(feature = "server")]
 #[inline]
 pub(crate) fn untraced<R>(act: impl FnOnce() -> R) -> R {
@@ -151,13 +152,13 @@ pub(crate) fn untraced<R>(act: impl FnOnce() -> R) -> R {
     act()
 }
 
-/// Whether somebody may want to see spans.
+/// Whether spans at level debug may be enabled.
 #[inline]
 fn is_logged() -> bool {
     LevelFilter::DEBUG <= STATIC_MAX_LEVEL && LevelFilter::DEBUG <= LevelFilter::current()
 }
 
-/// When a request came that waits for a thread, if somebody measures that.
+/// The arrival time of a request that waits for a thread, if the ORB is measured.
 #[cfg(feature = "server")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArrivalTime(Option<Instant>);
@@ -168,15 +169,15 @@ impl ArrivalTime {
         Self(diagnostics.metrics().map(|_| Instant::now()))
     }
 
-    /// It waits no longer.
+    /// Ends the wait.
     pub(crate) fn ends(self, diagnostics: &Diagnostics) {
         if let (Some(since), Some(metrics)) = (self.0, diagnostics.metrics()) {
-            metrics.waited(since.elapsed());
+            metrics.add_wait(since.elapsed());
         }
     }
 }
 
-/// An object's key among other text: as it is where it is printable, and not all of it where it is long.
+/// An object key as text: escaped where it is not printable, and shortened.
 struct Key<'k>(&'k [u8]);
 
 impl fmt::Display for Key<'_> {

@@ -1,21 +1,21 @@
-//! How a call or a request ended, in a word.
+//! The outcome of a call or request, as a label.
 
 #[cfg(feature = "server")]
 use spandrel_giop::ReplyStatus;
 use spandrel_giop::SystemExceptionKind;
 
-/// How it ended.
+/// The outcome of a call or request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum CallOutcome {
-    /// With results, or sent, for one-ways.
+    /// Results; for one-ways, a completed sending.
     Ok,
-    /// With an exception that the operation's IDL names.
+    /// An exception that the operation's IDL names.
     UserException,
     System(SystemExceptionKind),
-    /// The client was told to ask elsewhere.
+    /// The client was forwarded to another object.
     #[cfg(feature = "server")]
     Forwarded,
-    /// Nobody waited for the end.
+    /// The caller did not wait for the end.
     #[cfg(feature = "asynchronous")]
     Abandoned,
 }
@@ -33,7 +33,7 @@ impl CallOutcome {
         }
     }
 
-    /// What a reply with this status says; of system exceptions no more than that.
+    /// The outcome in a reply's status. The kind of a system exception is not known from it.
     #[cfg(feature = "server")]
     pub(crate) fn of_reply(status: ReplyStatus) -> Self {
         match status {

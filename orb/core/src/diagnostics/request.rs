@@ -1,4 +1,4 @@
-//! A request that is watched, from its being read to its last word, wherever it is served meanwhile.
+//! The observation of a request, from its reading to its end, in all threads that serve it.
 
 use std::{fmt, sync::OnceLock, time::Duration};
 
@@ -11,16 +11,16 @@ use super::{
     metrics::{ConnectionMetrics, Metrics, Side},
 };
 
-/// Operations that every object has, whatever its table says.
+/// The operations that all objects have, also without an entry in their table.
 const IMPLICIT: &[&str] =
     &["_is_a", "_non_existent", "_not_existent", "_repository_id", "_interface", "_domain_managers", "_component"];
 
 impl Diagnostics {
-    /// Whether a request is watched: somebody wants that of all, or of those that belong to a trace, and this one does; or it is served by
-    /// a thread that works for a trace, which this one may not belong to.
+    /// Whether a request is observed: all are, or it carries a trace context, or the serving thread works for
+    /// a trace that the request may not belong to.
     #[inline]
-    pub(crate) fn is_request_watched(&self, header: &RequestHeader<'_>) -> bool {
-        self.is_watched() || !header.service_contexts.is_empty() && self.is_of_trace(header)
+    pub(crate) fn is_request_observed(&self, header: &RequestHeader<'_>) -> bool {
+        self.is_observed() || !header.service_contexts.is_empty() && self.is_of_trace(header)
     }
 
     #[cold]
@@ -29,26 +29,27 @@ impl Diagnostics {
     }
 }
 
-/// What is known of a request for those who watch it. Shared by all that serve it; with the last of them it has ended.
-pub(crate) struct WatchedRequest {
+/// The state of an observed request. Shared by all that serve it; the observation ends with the last
+/// reference.
+pub(crate) struct ObservedRequest {
     metrics: Option<Arc<Metrics>>,
     started: Instant,
     span: Span,
-    /// What its servant works for.
+    /// The trace context of its servant.
     trace: Option<TraceContext>,
-    /// The interface of its servant, and the operation if it has that.
-    found: OnceLock<(String, String)>,
+    /// The interface of its servant, and the operation if the servant has it.
+    servant_operation: OnceLock<(String, String)>,
     ending: Mutex<RequestEnd>,
 }
 
 #[derive(Debug, Default)]
 struct RequestEnd {
-    /// The kind of the exception that is about to be answered.
-    raised: Option<SystemExceptionKind>,
+    /// The kind of the exception in the reply.
+    exception: Option<SystemExceptionKind>,
     ended: Option<(CallOutcome, Duration)>,
 }
 
-impl WatchedRequest {
+impl ObservedRequest {
     pub(crate) fn begin(
         diagnostics: &Diagnostics,
         peer: &str,
@@ -71,45 +72,45 @@ impl WatchedRequest {
         if let (Some(key), false) = (header.target.object_key(), span.is_disabled()) {
             span.record("object", field::display(Key(&key)));
         }
-        let trace = span.in_scope(|| received(diagnostics, header, &span));
+        let trace = span.in_scope(|| incoming_context(diagnostics, header, &span));
         let metrics = diagnostics.metrics().cloned();
         if let Some(metrics) = &metrics {
-            metrics.begun(Side::Server);
+            metrics.count_begin(Side::Server);
             if let Some(connection) = connection {
                 metrics.on_connection(connection, Side::Server, || peer.to_owned(), octets);
             }
         }
-        let (found, ending) = (OnceLock::new(), Mutex::default());
-        Arc::new(Self { metrics, started: Instant::now(), span, trace, found, ending })
+        let (servant_operation, ending) = (OnceLock::new(), Mutex::default());
+        Arc::new(Self { metrics, started: Instant::now(), span, trace, servant_operation, ending })
     }
 
-    /// Does something for the request, in this thread.
+    /// Runs a function in the request's span and trace.
     pub(crate) fn in_scope<R>(&self, act: impl FnOnce() -> R) -> R {
         let _trace = TraceScope::of(self.trace.clone());
         self.span.in_scope(act)
     }
 
-    /// Its servant has been found. `has_operation`: also the operation, in the servant's table.
-    pub(crate) fn found(&self, interface: &str, operation: &str, has_operation: bool) {
+    /// Records the servant. `has_operation`: its table has the operation.
+    pub(crate) fn record_servant(&self, interface: &str, operation: &str, has_operation: bool) {
         self.span.record("interface", interface);
         let is_known = has_operation || IMPLICIT.contains(&operation);
         if self.metrics.is_some() {
             let operation = if is_known { operation } else { "" };
-            // A request that waited is found once more.
-            let _ = self.found.set((interface.to_owned(), operation.to_owned()));
+            // The servant of a request that waited is found twice.
+            let _ = self.servant_operation.set((interface.to_owned(), operation.to_owned()));
         }
     }
 
-    /// It ends in this exception, as soon as that is sent.
-    pub(crate) fn raised(&self, exception: &SystemException) {
+    /// Records the exception of the reply.
+    pub(crate) fn record_exception(&self, exception: &SystemException) {
         self.span.in_scope(|| tracing::debug!(target: "spandrel::request", %exception, "failed"));
-        self.ending.lock().raised = Some(exception.kind());
+        self.ending.lock().exception = Some(exception.kind());
     }
 
-    /// It has been answered, or, for one-ways, carried out.
-    pub(crate) fn answered(&self, status: ReplyStatus) {
+    /// Records the reply, or, for one-ways, the end of the upcall.
+    pub(crate) fn record_reply(&self, status: ReplyStatus) {
         let mut ending = self.ending.lock();
-        let outcome = match (CallOutcome::of_reply(status), ending.raised) {
+        let outcome = match (CallOutcome::of_reply(status), ending.exception) {
             (CallOutcome::System(_), Some(kind)) => CallOutcome::System(kind),
             (outcome, _) => outcome,
         };
@@ -117,28 +118,29 @@ impl WatchedRequest {
     }
 }
 
-impl Drop for WatchedRequest {
+impl Drop for ObservedRequest {
     fn drop(&mut self) {
         let ended = self.ending.lock().ended.take();
         let (outcome, time) = ended.unwrap_or_else(|| (CallOutcome::Abandoned, self.started.elapsed()));
         self.span.record("outcome", outcome.name());
         self.span.in_scope(|| tracing::debug!(target: "spandrel::request", ?time, "ended"));
         if let Some(metrics) = &self.metrics {
-            let (interface, operation) = self.found.get().map_or(("", ""), |(interface, name)| (interface, name));
-            // A servant that learns its operations at run time has said that this is none.
+            let (interface, operation) =
+                self.servant_operation.get().map_or(("", ""), |(interface, name)| (interface, name));
+            // A dynamic servant has no table: this exception means that the operation is unknown.
             let is_none = outcome == CallOutcome::System(SystemExceptionKind::BadOperation);
-            metrics.ended(Side::Server, (interface, if is_none { "" } else { operation }), outcome, time);
+            metrics.count_end(Side::Server, (interface, if is_none { "" } else { operation }), outcome, time);
         }
     }
 }
 
-/// What a request belongs to, one step further: the step that its servant is.
-fn received(diagnostics: &Diagnostics, header: &RequestHeader<'_>, span: &Span) -> Option<TraceContext> {
+/// The trace context of a request's servant: a child of the received one.
+fn incoming_context(diagnostics: &Diagnostics, header: &RequestHeader<'_>, span: &Span) -> Option<TraceContext> {
     if diagnostics.trace == TracePropagation::No || header.service_contexts.is_empty() {
         return None;
     }
     let Some(sent) = TraceContext::of_context(header.service_contexts.find(CONTEXT_TRACE)?) else {
-        tracing::debug!(target: "spandrel::request", "a trace context that cannot be read is left out");
+        tracing::debug!(target: "spandrel::request", "a malformed trace context is ignored");
         return None;
     };
     let own = sent.child();
@@ -151,8 +153,8 @@ fn received(diagnostics: &Diagnostics, header: &RequestHeader<'_>, span: &Span) 
     Some(own)
 }
 
-impl fmt::Debug for WatchedRequest {
+impl fmt::Debug for ObservedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WatchedRequest").field("span", &self.span.id()).finish_non_exhaustive()
+        f.debug_struct("ObservedRequest").field("span", &self.span.id()).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! The client's interception points, and what they are told (16.3.5 to 16.3.7, 16.3.12, 16.3.13).
+//! The client's interception points and their information (16.3.5 to 16.3.7, 16.3.12, 16.3.13).
 
 mod flow;
 
@@ -8,66 +8,71 @@ use spandrel_giop::{CompletionStatus, IiopProfile, ServiceContext, SystemExcepti
 use super::contexts::{add_context, find_context};
 use super::{
     DynamicRequest, Interceptor, Interruption, InvalidSlot, Parameter, RaisedException, ReplyStatus, RequestOutcome,
-    SlotId, dynamic::UndecodedResult, not_here, not_kept, sync_scope,
+    SlotId, dynamic::UndecodedResult, no_description, not_available, sync_scope,
 };
 use crate::{ObjectRef, Policy, PolicyType, object::EffectiveReference, policies::SyncScopePolicy};
 pub(crate) use flow::{ClientFlow, OutgoingContexts, ResponseRequest};
 
-/// An interceptor that the requests of an ORB pass on their way to their servers, and their replies on the way back (16.3.5).
+/// An interceptor of an ORB's requests on their way to the servers, and of the replies (16.3.5).
 ///
-/// Each point does nothing unless it is implemented. Of the ending points, `receive_reply`, `receive_exception` and `receive_other`,
-/// exactly one is called for each request that has passed the starting point, in the reverse order of registration. A request that is
-/// sent again, because its object was forwarded or a connection was closed under it, is another request. One that
-/// nobody waits for is two (16.3.7.2): `send_request` is followed by `receive_other` before control returns to the client; when there is
-/// an outcome, `send_poll` and an ending point are called by the thread that brings it to the client's tasks, which must not wait.
+/// The default of each point does nothing. Each request that has passed the starting point has exactly one
+/// ending point called, in the reverse order of registration: `receive_reply`, `receive_exception` or
+/// `receive_other`. A request that is sent again, because its object was forwarded or a connection was
+/// closed, is another request.
+///
+/// An asynchronous request is two (16.3.7.2): `send_request` is followed by `receive_other` before control
+/// returns to the client. Once there is an outcome, `send_poll` and an ending point are called by the thread
+/// that completes the client's tasks. They must not wait.
 pub trait ClientRequestInterceptor: Interceptor {
-    /// A request is about to be sent. Service contexts may be added (16.3.6.1).
+    /// Called before a request is sent. Service contexts may be added (16.3.6.1).
     ///
     /// # Errors
-    /// An exception that the request ends with (COMPLETED_NO), or an object that it goes to instead.
+    /// An exception that the request ends with (COMPLETED_NO), or an object that it is sent to instead.
     fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
         let _ = info;
         Ok(())
     }
 
-    /// The outcome of a request is asked for that was sent before (16.3.6.2).
+    /// Called for the outcome of an asynchronous request (16.3.6.2).
     ///
     /// # Errors
-    /// An exception that stands for the outcome.
+    /// An exception that replaces the outcome.
     fn send_poll(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), SystemException> {
         let _ = info;
         Ok(())
     }
 
-    /// Results have come (16.3.6.3).
+    /// Called when a reply with results has come (16.3.6.3).
     ///
     /// # Errors
-    /// An exception that stands for them (COMPLETED_YES).
+    /// An exception that replaces the results (COMPLETED_YES).
     fn receive_reply(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), SystemException> {
         let _ = info;
         Ok(())
     }
 
-    /// An exception has come, or this side has one (16.3.6.4).
+    /// Called when a reply has an exception, or this side raises one (16.3.6.4).
     ///
     /// # Errors
-    /// Another exception, which keeps the completion status; or an object that is tried instead, if the exception said COMPLETED_NO.
+    /// Another exception, with the same completion status; or an object that is tried instead, after
+    /// COMPLETED_NO.
     fn receive_exception(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
         let _ = info;
         Ok(())
     }
 
-    /// The request has ended otherwise: a one-way or an asynchronous request was sent, or the request is sent again (16.3.6.5).
+    /// Called for other ends: a one-way or asynchronous request was sent, or the request is sent again
+    /// (16.3.6.5).
     ///
     /// # Errors
-    /// An exception that the request ends with, or an object that it goes to instead.
+    /// An exception that the request ends with, or an object that it is sent to instead.
     fn receive_other(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
         let _ = info;
         Ok(())
     }
 }
 
-/// Where on a request's way an interceptor is called.
+/// The interception points of a client's request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Point {
     SendRequest,
@@ -77,27 +82,27 @@ enum Point {
     ReceiveOther,
 }
 
-/// What a request of this ORB's clients is, as far as it can be known at an interception point (16.3.12, 16.3.13).
+/// A client's request at an interception point (16.3.12, 16.3.13).
 #[derive(Debug)]
 pub struct ClientRequestInfo<'r> {
     point: Point,
     operation: &'r str,
-    wanted: ResponseRequest,
+    response_request: ResponseRequest,
     target: &'r ObjectRef,
-    /// Where the object turned out to be, if not where its reference says.
+    /// The reference that the object was forwarded to.
     effective: EffectiveReference,
-    /// Which of its IIOP profiles is tried.
+    /// The index of the IIOP profile that is tried.
     profile: usize,
     outgoing: OutgoingContexts,
-    /// Contexts that came back.
+    /// The contexts of the reply.
     reply_contexts: Vec<ServiceContext>,
-    /// Results that came back for a dynamic request.
+    /// The results of a dynamic request.
     returned: Option<UndecodedResult>,
     ending: RequestOutcome,
 }
 
 impl<'r> ClientRequestInfo<'r> {
-    /// A number that no other request of this ORB has that is under way.
+    /// A number that no other pending request of this ORB has.
     #[must_use]
     pub fn request_id(&self) -> u32 {
         self.outgoing.request_id
@@ -109,26 +114,27 @@ impl<'r> ClientRequestInfo<'r> {
         self.operation
     }
 
-    /// The parameters of a dynamic request; in `receive_reply` with what came back.
+    /// The parameters of a dynamic request; in `receive_reply` with the returned values.
     ///
     /// # Errors
-    /// NO_RESOURCES for requests of compiled stubs, which keep none; BAD_INV_ORDER but in `send_request` and `receive_reply`.
+    /// NO_RESOURCES for requests of compiled stubs, which have no description; BAD_INV_ORDER except in
+    /// `send_request` and `receive_reply`.
     pub fn arguments(&self) -> Result<Vec<Parameter>, SystemException> {
         self.only_at(&[Point::SendRequest, Point::ReceiveReply])?;
-        let described = self.described()?;
+        let description = self.description()?;
         match &self.returned {
-            Some(returned) => returned.read(self.target.orb(), described).map(|(_, arguments)| arguments),
-            None => Ok(described.arguments.clone()),
+            Some(returned) => returned.read(self.target.orb(), description).map(|(_, arguments)| arguments),
+            None => Ok(description.arguments.clone()),
         }
     }
 
     /// The types of the exceptions that the operation raises.
     ///
     /// # Errors
-    /// NO_RESOURCES for requests of compiled stubs, which keep none; BAD_INV_ORDER in `send_poll`.
+    /// NO_RESOURCES for requests of compiled stubs, which have no description; BAD_INV_ORDER in `send_poll`.
     pub fn exceptions(&self) -> Result<Vec<TypeCode>, SystemException> {
         self.not_at_poll()?;
-        Ok(self.described()?.exceptions.clone())
+        Ok(self.description()?.exceptions.clone())
     }
 
     /// The names of the operation's `context` clause.
@@ -137,7 +143,7 @@ impl<'r> ClientRequestInfo<'r> {
     /// As [`exceptions`](Self::exceptions).
     pub fn contexts(&self) -> Result<Vec<String>, SystemException> {
         self.not_at_poll()?;
-        Ok(self.described()?.contexts.clone())
+        Ok(self.description()?.contexts.clone())
     }
 
     /// The context that is sent with the request.
@@ -146,55 +152,56 @@ impl<'r> ClientRequestInfo<'r> {
     /// As [`exceptions`](Self::exceptions).
     pub fn operation_context(&self) -> Result<crate::Context, SystemException> {
         self.not_at_poll()?;
-        Ok(self.described()?.operation_context.clone())
+        Ok(self.description()?.operation_context.clone())
     }
 
-    /// What the operation returned to a dynamic request.
+    /// The result of a dynamic request.
     ///
     /// # Errors
-    /// NO_RESOURCES for requests of compiled stubs, which keep none; BAD_INV_ORDER but in `receive_reply`.
+    /// NO_RESOURCES for requests of compiled stubs, which have no description; BAD_INV_ORDER except in
+    /// `receive_reply`.
     pub fn result(&self) -> Result<Any, SystemException> {
         self.only_at(&[Point::ReceiveReply])?;
-        let (described, returned) = (self.described()?, self.returned.as_ref().ok_or_else(not_kept)?);
-        returned.read(self.target.orb(), described).map(|(result, _)| result)
+        let (description, returned) = (self.description()?, self.returned.as_ref().ok_or_else(no_description)?);
+        returned.read(self.target.orb(), description).map(|(result, _)| result)
     }
 
-    /// False for a one-way, however long its client waits.
+    /// Whether the operation is two-way. False for a one-way with any sync scope.
     #[must_use]
     pub fn response_expected(&self) -> bool {
-        !self.wanted.1
+        !self.response_request.1
     }
 
-    /// How long the client of a one-way waits; nothing that counts where a response is expected.
+    /// The sync scope of a one-way; without a meaning where a response is expected.
     ///
     /// # Errors
     /// BAD_INV_ORDER in `send_poll`.
     pub fn sync_scope(&self) -> Result<SyncScopePolicy, SystemException> {
         self.not_at_poll()?;
-        Ok(sync_scope(self.wanted.0))
+        Ok(sync_scope(self.response_request.0))
     }
 
-    /// What the request has come to.
+    /// The outcome of the request.
     ///
     /// # Errors
-    /// BAD_INV_ORDER before it has.
+    /// BAD_INV_ORDER at the starting points.
     pub fn reply_status(&self) -> Result<ReplyStatus, SystemException> {
         self.at_end()?;
         Ok(self.ending.status())
     }
 
-    /// Where the request goes to instead.
+    /// The reference that the request is forwarded to.
     ///
     /// # Errors
     /// BAD_INV_ORDER unless it is forwarded.
     pub fn forward_reference(&self) -> Result<ObjectRef, SystemException> {
         match (&self.ending, self.point) {
             (RequestOutcome::Other(_, Some(forward)), Point::ReceiveOther) => Ok(forward.clone()),
-            _ => Err(not_here()),
+            _ => Err(not_available()),
         }
     }
 
-    /// What the request has in a slot: what the client's thread had when it made the request.
+    /// The value of a slot: that of the client's thread when it made the request.
     ///
     /// # Errors
     /// A slot that was not allocated.
@@ -211,7 +218,7 @@ impl<'r> ClientRequestInfo<'r> {
         find_context(&self.outgoing.contexts, id)
     }
 
-    /// A context that came with the reply.
+    /// A context of the reply.
     ///
     /// # Errors
     /// BAD_PARAM if none has this id; BAD_INV_ORDER before there is a reply.
@@ -226,7 +233,7 @@ impl<'r> ClientRequestInfo<'r> {
         self.target
     }
 
-    /// The reference that the request goes to: another one if the object was forwarded.
+    /// The reference that the request is sent to: another one if the object was forwarded.
     #[must_use]
     pub fn effective_target(&self) -> ObjectRef {
         match &self.effective {
@@ -235,10 +242,10 @@ impl<'r> ClientRequestInfo<'r> {
         }
     }
 
-    /// The profile that the request goes to.
+    /// The profile that the request is sent to.
     ///
     /// # Errors
-    /// INV_OBJREF if it cannot be read; references that can be invoked have one that can.
+    /// INV_OBJREF if it cannot be decoded; a reference that can be invoked has one that can.
     pub fn effective_profile(&self) -> Result<TaggedProfile, SystemException> {
         self.find_profile().map(|(tagged, _)| tagged.clone())
     }
@@ -266,7 +273,7 @@ impl<'r> ClientRequestInfo<'r> {
         }
     }
 
-    /// The policy of this type that the request is made under.
+    /// The policy of this type for the request.
     ///
     /// # Errors
     /// INV_POLICY if no policy of this type is in force; BAD_INV_ORDER in `send_poll`.
@@ -282,26 +289,26 @@ impl<'r> ClientRequestInfo<'r> {
     /// The exception that the request ends with. One that the operation raises can be [extracted](RaisedException::extract).
     ///
     /// # Errors
-    /// BAD_INV_ORDER but in `receive_exception`.
+    /// BAD_INV_ORDER except in `receive_exception`.
     pub fn received_exception(&self) -> Result<&RaisedException, SystemException> {
         match (&self.ending, self.point) {
             (RequestOutcome::Exception(exception), Point::ReceiveException) => Ok(exception),
-            _ => Err(not_here()),
+            _ => Err(not_available()),
         }
     }
 
     /// Its repository id.
     ///
     /// # Errors
-    /// BAD_INV_ORDER but in `receive_exception`.
+    /// BAD_INV_ORDER except in `receive_exception`.
     pub fn received_exception_id(&self) -> Result<&str, SystemException> {
         self.received_exception().map(RaisedException::repository_id)
     }
 
-    /// Adds a context to the request; `replace` one that has its id.
+    /// Adds a context to the request; with `replace`, instead of one with its id.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if there is one and it is not to be replaced, and but in `send_request`.
+    /// BAD_INV_ORDER if there is one that is not to be replaced, and except in `send_request`.
     pub fn add_request_service_context(
         &mut self,
         context: ServiceContext,
@@ -311,8 +318,8 @@ impl<'r> ClientRequestInfo<'r> {
         add_context(&mut self.outgoing.contexts, context, replace)
     }
 
-    fn described(&self) -> Result<&DynamicRequest, SystemException> {
-        self.outgoing.described.as_deref().ok_or_else(not_kept)
+    fn description(&self) -> Result<&DynamicRequest, SystemException> {
+        self.outgoing.description.as_deref().ok_or_else(no_description)
     }
 
     fn find_profile(&self) -> Result<(&TaggedProfile, IiopProfile), SystemException> {
@@ -322,11 +329,11 @@ impl<'r> ClientRequestInfo<'r> {
     }
 
     fn only_at(&self, points: &[Point]) -> Result<(), SystemException> {
-        if points.contains(&self.point) { Ok(()) } else { Err(not_here()) }
+        if points.contains(&self.point) { Ok(()) } else { Err(not_available()) }
     }
 
     fn not_at_poll(&self) -> Result<(), SystemException> {
-        if self.point == Point::SendPoll { Err(not_here()) } else { Ok(()) }
+        if self.point == Point::SendPoll { Err(not_available()) } else { Ok(()) }
     }
 
     fn at_end(&self) -> Result<(), SystemException> {

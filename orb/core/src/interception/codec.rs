@@ -1,16 +1,16 @@
-//! `IOP::Codec`: values as octets, for what goes into service contexts and components (CORBA 3.3 Part 2, 7.8).
+//! `IOP::Codec`: values as octets, for service contexts and components (CORBA 3.3 Part 2, 7.8).
 //!
-//! The one encoding that there is is a CDR encapsulation: an octet for the order of octets, and then the value, or its type code and the
-//! value. Text is coded as encapsulations code it: narrow in ISO 8859-1, wide in UTF-16.
+//! The only encoding is the CDR encapsulation: an octet for the byte order, and then the value, or its type
+//! code and the value. Text is encoded as in encapsulations: narrow in ISO 8859-1, wide in UTF-16.
 
 use spandrel_cdr::{Any, ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, GiopVersion, Limits, TypeCode, Wire};
 
 use crate::{Orb, orb::WeakOrb};
 
-/// How values are encoded (`IOP::Encoding`).
+/// An encoding of values (`IOP::Encoding`).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Encoding {
-    /// Which format; [`Encoding::CDR_ENCAPS`] is the only one.
+    /// The format; [`Encoding::CDR_ENCAPS`] is the only one.
     pub format: i16,
     /// The version of GIOP whose rules the values follow.
     pub major_version: u8,
@@ -29,16 +29,16 @@ impl Encoding {
     }
 }
 
-/// No coder has this encoding (`UnknownEncoding`).
+/// The error for an encoding without a codec (`UnknownEncoding`).
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("there is no encoding {} of version {}.{}", .0.format, .0.major_version, .0.minor_version)]
 pub struct UnknownEncoding(pub Encoding);
 
-/// Why a [`Codec`] gives nothing.
+/// The reason why a [`Codec`] fails.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// The value's type does not exist in the encoding's version, or the value cannot be said in it.
+    /// The value's type does not exist in the encoding's version, or the value cannot be encoded in it.
     #[error("the value has no form in this encoding")]
     InvalidTypeForEncoding(#[source] CdrError),
     /// The octets are no encoded value.
@@ -49,7 +49,7 @@ pub enum CodecError {
     TypeMismatch(TypeCode, #[source] CdrError),
 }
 
-/// Makes coders (`IOP::CodecFactory`).
+/// The factory of codecs (`IOP::CodecFactory`).
 #[derive(Clone, Debug)]
 pub struct CodecFactory {
     orb: WeakOrb,
@@ -57,7 +57,7 @@ pub struct CodecFactory {
 }
 
 impl CodecFactory {
-    /// A coder of this encoding.
+    /// Returns a codec for this encoding.
     ///
     /// # Errors
     /// [`UnknownEncoding`] if there is none: versions 1.0 to 1.2 of CDR encapsulations are known.
@@ -72,8 +72,8 @@ impl CodecFactory {
     }
 }
 
-/// Encodes values and decodes them (`IOP::Codec`). References that it decodes belong to its ORB, which it does not keep: interceptors
-/// may have one.
+/// Encodes values and decodes them (`IOP::Codec`). Decoded references belong to its ORB. It does not keep the
+/// ORB alive, so that interceptors may have one.
 #[derive(Clone, Debug)]
 pub struct Codec {
     orb: WeakOrb,
@@ -81,7 +81,7 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// The value with its type.
+    /// Encodes the value with its type.
     ///
     /// # Errors
     /// `InvalidTypeForEncoding`.
@@ -89,7 +89,7 @@ impl Codec {
         self.written(|out| data.encode(out))
     }
 
-    /// The value that [`encode`](Self::encode) made these octets of.
+    /// Decodes a value with its type, as [`encode`](Self::encode) makes it.
     ///
     /// # Errors
     /// `FormatMismatch`.
@@ -104,7 +104,7 @@ impl Codec {
         read().map_err(CodecError::FormatMismatch)
     }
 
-    /// The value alone.
+    /// Encodes the value alone.
     ///
     /// # Errors
     /// `InvalidTypeForEncoding`.
@@ -112,7 +112,7 @@ impl Codec {
         self.written(|out| data.write_value(out))
     }
 
-    /// The value that [`encode_value`](Self::encode_value) made these octets of, which is of this type.
+    /// Decodes a value of this type, as [`encode_value`](Self::encode_value) makes it.
     ///
     /// # Errors
     /// `FormatMismatch` if the octets are no encapsulation, `TypeMismatch` if they hold no value of the type.
@@ -146,7 +146,7 @@ fn must_be_all(input: &Decoder<'_>) -> Result<(), CdrError> {
 }
 
 impl Orb {
-    /// Makes coders of values (`resolve_initial_references("CodecFactory")`).
+    /// The factory of codecs (`resolve_initial_references("CodecFactory")`).
     #[must_use]
     pub fn codec_factory(&self) -> CodecFactory {
         CodecFactory { orb: WeakOrb::of(self), limits: self.settings().wire.limits }

@@ -1,9 +1,10 @@
-//! `PortableInterceptor::Current`: slots by which services hand what belongs to a thread over to its requests (16.4).
+//! `PortableInterceptor::Current`: slots, by which services pass data from a thread to its requests (16.4).
 //!
-//! There is a table of slots for each thread and ORB (the thread scope), and one for each request (the request scope). On the client a
-//! request is given a copy of its thread's; interceptors may read it. On the server interceptors fill the request's before the adapter
-//! is asked; the thread is given a copy for the time of the upcall, and the request a copy of that at its end. Copies are logical: what
-//! nobody changes is shared.
+//! There is a table of slots for each thread and ORB (the thread scope), and one for each request (the
+//! request scope). On the client, a request has a copy of its thread's table, which interceptors may read. On
+//! the server, interceptors fill the request's table before the adapter is called. The thread has a copy for
+//! the time of the upcall, and the request a copy of that at its end. Copies are logical: unchanged tables
+//! are shared.
 
 use std::{cell::RefCell, fmt};
 
@@ -13,16 +14,16 @@ use spandrel_sync::{Arc, Weak, thread_local};
 
 use crate::{Orb, orb::WeakOrb};
 
-/// Which slot (16.4.3).
+/// The number of a slot (16.4.3).
 pub type SlotId = u32;
 
-/// No such slot was allocated when the ORB was made.
+/// The error for a slot that was not allocated when the ORB was made.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("slot {0} was not allocated")]
 pub struct InvalidSlot(pub SlotId);
 
 impl From<InvalidSlot> for SystemException {
-    /// BAD_PARAM, for interceptors that let it pass.
+    /// BAD_PARAM, for interceptors that pass it on.
     fn from(invalid: InvalidSlot) -> Self {
         Self::bad_param(0, CompletionStatus::No).with_detail(|| invalid.to_string())
     }
@@ -32,17 +33,17 @@ impl From<InvalidSlot> for SystemException {
 #[derive(Clone, Default)]
 pub(crate) struct SlotTable {
     count: u32,
-    /// Nothing as long as none is set.
+    /// `None` while no slot is set.
     values: Option<Arc<[Any]>>,
 }
 
 impl SlotTable {
-    /// As many, and none of them set.
+    /// A table of so many slots, none of them set.
     pub(crate) fn new(count: u32) -> Self {
         Self { count, values: None }
     }
 
-    /// What is in a slot; an empty `any` if nothing is.
+    /// The value of a slot; an empty `any` if it is not set.
     pub(crate) fn get(&self, id: SlotId) -> Result<Any, InvalidSlot> {
         self.check(id)?;
         Ok(self.values.as_ref().map_or_else(Any::default, |values| values[id as usize].clone()))
@@ -66,11 +67,11 @@ impl SlotTable {
 
 impl fmt::Debug for SlotTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slots").field("count", &self.count).field("is_set", &self.values.is_some()).finish()
+        f.debug_struct("SlotTable").field("count", &self.count).field("is_set", &self.values.is_some()).finish()
     }
 }
 
-/// Which ORB a thread's slots are of; as long as somebody remembers it, no other ORB has the same.
+/// The identity of an ORB in its threads' tables; unique while a weak reference to it exists.
 pub(super) type OrbToken = Arc<()>;
 
 struct ThreadScope {
@@ -91,20 +92,20 @@ pub(super) fn of_thread(token: &OrbToken, count: u32) -> SlotTable {
     })
 }
 
-/// Gives the calling thread these slots; those that it had.
+/// Gives the calling thread these slots, and returns its former ones.
 pub(super) fn exchange(token: &OrbToken, slots: SlotTable) -> SlotTable {
     let count = slots.count;
     let (before, dropped) = SCOPES.with(|scopes| {
         let mut scopes = scopes.borrow_mut();
-        // Those of ORBs that are no more go with the opportunity.
-        let (mut kept, dropped): (Vec<_>, Vec<_>) =
+        // Slots of ORBs that no longer exist are removed here.
+        let (mut remaining, dropped): (Vec<_>, Vec<_>) =
             std::mem::take(&mut *scopes).into_iter().partition(|scope| scope.token.strong_count() > 0);
-        let at = kept.iter().position(|scope| scope.token.as_ptr() == Arc::as_ptr(token));
-        let before = at.map_or_else(|| SlotTable::new(count), |at| kept.swap_remove(at).slots);
+        let at = remaining.iter().position(|scope| scope.token.as_ptr() == Arc::as_ptr(token));
+        let before = at.map_or_else(|| SlotTable::new(count), |at| remaining.swap_remove(at).slots);
         if slots.values.is_some() {
-            kept.push(ThreadScope { token: Arc::downgrade(token), slots });
+            remaining.push(ThreadScope { token: Arc::downgrade(token), slots });
         }
-        *scopes = kept;
+        *scopes = remaining;
         (before, dropped)
     });
     // Outside of the borrow: references in them may be the last of their ORB.
@@ -114,12 +115,12 @@ pub(super) fn exchange(token: &OrbToken, slots: SlotTable) -> SlotTable {
 
 /// The slots of the calling thread, for services of one ORB (`PortableInterceptor::Current`).
 ///
-/// It does not keep the ORB: interceptors may have one. Without the ORB there are no slots.
+/// It does not keep the ORB alive, so that interceptors may have one. Without the ORB there are no slots.
 #[derive(Clone, Debug)]
 pub struct PiCurrent(WeakOrb);
 
 impl PiCurrent {
-    /// What the calling thread has in a slot; an `any` without a value if nothing was set.
+    /// The value of a slot of the calling thread; an `any` without a value if it is not set.
     ///
     /// # Errors
     /// A slot that was not allocated.
@@ -127,7 +128,7 @@ impl PiCurrent {
         self.orb(id)?.interception().thread_slots().get(id)
     }
 
-    /// Sets a slot for the calling thread: for the requests that it makes, and for whatever it runs.
+    /// Sets a slot of the calling thread, for its requests and the code that it runs.
     ///
     /// # Errors
     /// A slot that was not allocated.

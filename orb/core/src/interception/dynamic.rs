@@ -1,4 +1,5 @@
-//! What requests that are put together at run time know of themselves (16.3.12.3 to 16.3.12.7). Stubs know it at compile time only.
+//! Descriptions of dynamic requests (16.3.12.3 to 16.3.12.7). Stubs have this information at compile time
+//! only.
 
 use std::cell::RefCell;
 
@@ -8,7 +9,7 @@ use spandrel_sync::{Arc, thread_local};
 
 use crate::{Context, Orb, client::Reply};
 
-/// Which way a parameter goes (`CORBA::ParameterMode`).
+/// The direction of a parameter (`CORBA::ParameterMode`).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u32)]
 pub enum ParameterMode {
@@ -23,30 +24,30 @@ pub enum ParameterMode {
 /// A parameter of a request (`Dynamic::Parameter`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// Its value; that of an `out` parameter is there once it has come.
+    /// Its value; for an `out` parameter, `None` before the reply.
     pub argument: Option<Any>,
     /// Its type.
     pub type_code: TypeCode,
-    /// Which way it goes.
+    /// Its direction.
     pub mode: ParameterMode,
 }
 
-/// A request that was put together at run time, as interceptors see it.
+/// A dynamic request as interceptors see it.
 #[derive(Clone, Debug, Default)]
 pub struct DynamicRequest {
     /// Its parameters, in order.
     pub arguments: Vec<Parameter>,
-    /// What the operation returns.
+    /// The type of the result.
     pub return_type: TypeCode,
-    /// The types of the exceptions that it raises.
+    /// The types of the exceptions that the operation raises.
     pub exceptions: Vec<TypeCode>,
-    /// The names of its `context` clause.
+    /// The names of the operation's `context` clause.
     pub contexts: Vec<String>,
-    /// What goes with it of those.
+    /// The values of these names that are sent with the request.
     pub operation_context: Context,
 }
 
-/// What came back for a dynamic request, not yet read.
+/// The encoded result of a dynamic request.
 #[derive(Clone, Debug)]
 pub(super) struct UndecodedResult {
     message: Message,
@@ -59,7 +60,7 @@ impl UndecodedResult {
         Self { message: reply.message.clone(), body: reply.body, wire: reply.wire }
     }
 
-    /// What the operation returned, and its parameters with their new values.
+    /// Decodes the result and the parameters with their new values.
     pub(super) fn read(&self, orb: &Orb, request: &DynamicRequest) -> Result<(Any, Vec<Parameter>), SystemException> {
         let input = self.message.decoder(orb.settings().wire.limits).with_binder(orb);
         let mut input = input.with_code_sets(self.wire.char_set, self.wire.wchar_set).at(self.body);
@@ -74,23 +75,24 @@ impl UndecodedResult {
 }
 
 thread_local! {
-    /// What the next request of this thread is.
+    /// The description of this thread's next request.
     static NEXT: RefCell<Option<Arc<DynamicRequest>>> = const { RefCell::new(None) };
 }
 
-/// What the request is that begins now; nothing for those of stubs.
+/// Takes the description of the request that begins now; `None` for requests of stubs.
 pub(super) fn take() -> Option<Arc<DynamicRequest>> {
     NEXT.with(|next| next.borrow_mut().take())
 }
 
 impl Orb {
-    /// Makes a request, of which interceptors learn by `described` what stubs could not tell them. It is not called if there are none.
-    pub fn describing<R>(&self, described: impl FnOnce() -> DynamicRequest, request: impl FnOnce() -> R) -> R {
+    /// Makes a request with the description `description` for interceptors. Without interceptors, `description`
+    /// is not called.
+    pub fn describing<R>(&self, description: impl FnOnce() -> DynamicRequest, request: impl FnOnce() -> R) -> R {
         if !self.has_client_interceptors() {
             return request();
         }
-        let described = Arc::new(described());
-        NEXT.with(|next| next.borrow_mut().replace(described));
+        let description = Arc::new(description());
+        NEXT.with(|next| next.borrow_mut().replace(description));
         let made = request();
         // It may have failed before it began.
         drop(take());

@@ -1,4 +1,4 @@
-//! Exceptions as interceptors see them: the ORB does not know the types of those that operations raise.
+//! Exceptions as interceptors see them: the ORB does not know the types of user exceptions.
 
 use spandrel_cdr::{Any, CdrError, Decoder, TypeCode, Wire};
 use spandrel_giop::{CompletionStatus, Message, SystemException, minor};
@@ -15,7 +15,7 @@ enum UserExceptionBody {
     User { repository_id: String, source: ExceptionOctets, body: usize, wire: Wire, orb: Orb },
 }
 
-/// Where the octets of a user exception are.
+/// The octets of a user exception.
 #[derive(Clone, Debug)]
 pub(crate) enum ExceptionOctets {
     Received(Message),
@@ -28,7 +28,8 @@ impl RaisedException {
         Self(UserExceptionBody::System(exception))
     }
 
-    /// One whose repository id begins at `body` of a message. What cannot be read is the exception that says so.
+    /// A user exception whose repository id begins at `body`. If it cannot be decoded, the MARSHAL exception
+    /// of that.
     pub(crate) fn user_exception(source: ExceptionOctets, body: usize, wire: Wire, orb: &Orb) -> Self {
         let raised = UserExceptionBody::User { repository_id: String::new(), source, body, wire, orb: orb.clone() };
         let read = raised.members().and_then(|mut input| input.str().map(std::borrow::Cow::into_owned));
@@ -52,7 +53,7 @@ impl RaisedException {
         }
     }
 
-    /// The system exception that it is, if it is one.
+    /// The system exception; `None` for a user exception.
     #[must_use]
     pub fn system(&self) -> Option<&SystemException> {
         match &self.0 {
@@ -64,7 +65,7 @@ impl RaisedException {
     /// The exception as a value of this type, if it is one.
     ///
     /// # Errors
-    /// Members that are not those of the type.
+    /// If the members are not those of the type.
     pub fn extract<X: UserException>(&self) -> Result<Option<X>, CdrError> {
         if self.system().is_some() || self.repository_id() != X::REPOSITORY_ID {
             return Ok(None);
@@ -74,11 +75,11 @@ impl RaisedException {
         X::decode(&mut input).map(Some)
     }
 
-    /// The exception as an `any`. An exception that the operation raises needs its type: without, it is UNKNOWN with minor code 1
-    /// (16.3.13.4).
+    /// The exception as an `any`. A user exception needs its type: without, the result is UNKNOWN with minor
+    /// code 1 (16.3.13.4).
     ///
     /// # Errors
-    /// A type that is not the exception's.
+    /// If the type is not the exception's.
     pub fn to_any(&self, type_code: Option<TypeCode>) -> Result<Any, CdrError> {
         match (&self.0, type_code) {
             (UserExceptionBody::System(exception), _) => system_any(exception),
@@ -89,7 +90,7 @@ impl RaisedException {
         }
     }
 
-    /// The system exception that it is; UNKNOWN for others.
+    /// The system exception; UNKNOWN for a user exception.
     pub(crate) fn into_system(self) -> SystemException {
         match self.0 {
             UserExceptionBody::System(exception) => exception,
@@ -99,17 +100,17 @@ impl RaisedException {
         }
     }
 
-    /// How far the operation got.
+    /// The completion status of the operation.
     pub(crate) fn completed(&self) -> CompletionStatus {
         self.system().map_or(CompletionStatus::Yes, SystemException::completed)
     }
 }
 
 impl UserExceptionBody {
-    /// Reads from the repository id on.
+    /// A decoder that begins at the repository id.
     fn members(&self) -> Result<Decoder<'_>, CdrError> {
         match self {
-            Self::System(_) => Err(CdrError::Malformed("a system exception is held as what it is")),
+            Self::System(_) => Err(CdrError::Malformed("a system exception has no encoded members here")),
             Self::User { source, body, wire, orb, .. } => {
                 let input = match source {
                     ExceptionOctets::Received(message) => message.decoder(orb.settings().wire.limits),
@@ -122,9 +123,9 @@ impl UserExceptionBody {
     }
 }
 
-/// A system exception with the type that Annex A of Part 1 gives it.
+/// Encodes a system exception with its type of Part 1, Annex A.
 fn system_any(exception: &SystemException) -> Result<Any, CdrError> {
-    let malformed = |_| CdrError::Malformed("a name of the standard's is none");
+    let malformed = |_| CdrError::Malformed("a name of the standard is no identifier");
     let statuses = ["COMPLETED_YES", "COMPLETED_NO", "COMPLETED_MAYBE"];
     let completion = TypeCode::enumeration("IDL:omg.org/CORBA/completion_status:1.0", "completion_status", &statuses);
     let members = [("minor", TypeCode::ULONG), ("completed", completion.map_err(malformed)?)];

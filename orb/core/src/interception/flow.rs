@@ -1,7 +1,8 @@
-//! The rules of flow that client and server have in common (16.3.2).
+//! The rules of flow for client and server (16.3.2).
 //!
-//! An interceptor is on the flow stack once its starting point has completed. At the end everything on the stack is taken off, the last
-//! first, and told at exactly one ending point what the request has come to by then: each may change that for those below it.
+//! An interceptor is on the flow stack once its starting point has completed. At the end all interceptors are
+//! taken off the stack, the last first. Each has exactly one ending point called, with the present outcome of
+//! the request, and may change that for those below it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,14 +11,14 @@ use spandrel_giop::{CompletionStatus, SystemException};
 use super::{Interruption, RaisedException, ReplyStatus};
 use crate::ObjectRef;
 
-/// What a request has come to.
+/// The outcome of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum RequestOutcome {
-    /// Results.
+    /// A reply with results.
     Reply,
     /// An exception.
     Exception(RaisedException),
-    /// Neither: what it is, and where it goes to if it is a forwarding.
+    /// Another outcome: its kind, and the target of a forwarding.
     Other(ReplyStatus, Option<ObjectRef>),
 }
 
@@ -30,7 +31,7 @@ impl RequestOutcome {
         Self::Other(ReplyStatus::LocationForward, Some(target))
     }
 
-    /// The system exception that it is, if it is one.
+    /// The system exception, if the outcome is one.
     pub(crate) fn system_exception(&self) -> Option<SystemException> {
         match self {
             Self::Exception(exception) => exception.system().cloned(),
@@ -47,10 +48,12 @@ impl RequestOutcome {
         }
     }
 
-    /// What it is after an interceptor has raised something at its ending point; nothing if that is not permitted.
+    /// The outcome after an interceptor has raised something at its ending point; `None` if that is not
+    /// permitted.
     ///
-    /// The completion status is not the interceptor's to choose (16.3.6.3 to 16.3.6.5, 16.3.9.3 to 16.3.9.5). A forwarding repeats the
-    /// request, and is ignored where that would have it done twice (16.3.6.4).
+    /// The ORB sets the completion status, not the interceptor (16.3.6.3 to 16.3.6.5, 16.3.9.3 to 16.3.9.5).
+    /// A forwarding repeats the request, and is ignored where the operation might be executed twice
+    /// (16.3.6.4).
     fn interrupted(&self, interruption: Interruption) -> Option<Self> {
         let completed = match self {
             Self::Reply => CompletionStatus::Yes,
@@ -61,14 +64,14 @@ impl RequestOutcome {
             Interruption::System(exception) => Some(Self::system(exception.with_completed(completed))),
             Interruption::ForwardRequest(target) if completed == CompletionStatus::No => Some(Self::forward(target)),
             Interruption::ForwardRequest(_) => {
-                tracing::error!(%completed, "an interceptor forwards a request that may have been carried out: ignored");
+                tracing::error!(%completed, "ignored: an interceptor forwards a request that may have been executed");
                 None
             }
         }
     }
 }
 
-/// What interceptors raise before the operation has begun ends it so.
+/// The outcome of a request whose starting point has raised something.
 pub(super) fn interrupted_at_start(interruption: Interruption) -> RequestOutcome {
     match interruption {
         Interruption::System(exception) => RequestOutcome::system(exception.with_completed(CompletionStatus::No)),
@@ -76,24 +79,24 @@ pub(super) fn interrupted_at_start(interruption: Interruption) -> RequestOutcome
     }
 }
 
-/// A flow stack that is taken down.
+/// A request with a flow stack.
 pub(super) trait FlowStack {
-    /// How many interceptors are on it.
+    /// The number of interceptors on the stack.
     fn height(&mut self) -> &mut usize;
 
-    /// What the request has come to.
+    /// The present outcome of the request.
     fn ending(&mut self) -> &mut RequestOutcome;
 
     /// Calls the ending point of one interceptor.
     fn call(&mut self, index: usize) -> Result<(), Interruption>;
 }
 
-/// Takes the stack down; true if that has changed what the request has come to.
+/// Calls all ending points; returns true if the outcome has changed.
 pub(super) fn unwind(stack: &mut impl FlowStack) -> bool {
     let mut is_changed = false;
     while let Some(top) = stack.height().checked_sub(1) {
         *stack.height() = top;
-        if let Err(interruption) = contained(|| stack.call(top))
+        if let Err(interruption) = catch_panic(|| stack.call(top))
             && let Some(ending) = stack.ending().interrupted(interruption)
         {
             *stack.ending() = ending;
@@ -103,8 +106,8 @@ pub(super) fn unwind(stack: &mut impl FlowStack) -> bool {
     is_changed
 }
 
-/// Runs an interceptor; a panic is its exception and nobody else's.
-pub(super) fn contained<E: From<SystemException>>(point: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+/// Runs an interceptor; a panic becomes its exception.
+pub(super) fn catch_panic<E: From<SystemException>>(point: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
     spandrel_sync::held::assert_none("an interceptor");
     catch_unwind(AssertUnwindSafe(point)).unwrap_or_else(|_| {
         tracing::error!("an interceptor panicked");

@@ -1,4 +1,4 @@
-//! Initialisers: how services register their interceptors with an ORB that they do not make themselves (16.7).
+//! Initialisers, by which services register their interceptors with ORBs that programs make (16.7).
 
 use spandrel_giop::SystemException;
 use spandrel_giop::{CompletionStatus, minor};
@@ -11,33 +11,33 @@ use crate::Orb;
 use crate::{InvalidName, ObjectRef};
 use crate::{PolicyType, policies::PolicyFactory};
 
-/// A service's part in the making of an ORB (`ORBInitializer`, 16.7.1).
+/// A service's part in the creation of an ORB (`ORBInitializer`, 16.7.1).
 pub trait OrbInitializer: Send + Sync {
-    /// The ORB is about to be made: what others need of this service is registered here.
+    /// Called before the ORB is made: registers what other services need of this one.
     ///
     /// # Errors
-    /// Whatever keeps the ORB from being made.
+    /// An exception that prevents the creation of the ORB.
     fn pre_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
         let _ = info;
         Ok(())
     }
 
-    /// All services have registered what others need.
+    /// Called after `pre_init` of all services.
     ///
     /// # Errors
-    /// Whatever keeps the ORB from being made.
+    /// An exception that prevents the creation of the ORB.
     fn post_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
         let _ = info;
         Ok(())
     }
 }
 
-/// What an initialiser may do (`ORBInitInfo`, 16.7.2). It exists no longer than the ORB's making.
+/// The operations of an initialiser (`ORBInitInfo`, 16.7.2). It exists only during the creation of the ORB.
 #[derive(Debug)]
 pub struct OrbInitInfo<'i> {
     registered: &'i mut RegisteredInterceptors,
     orb: &'i Orb,
-    /// What others need is registered.
+    /// Whether `post_init` is being called.
     is_post: bool,
 }
 
@@ -48,21 +48,22 @@ impl OrbInitInfo<'_> {
         self.orb.id()
     }
 
-    /// Makes coders of values, for service contexts and components.
+    /// The factory of codecs, for service contexts and components.
     #[must_use]
     pub fn codec_factory(&self) -> CodecFactory {
         self.orb.codec_factory()
     }
 
-    /// Makes an object known by a name (16.7.2.6).
+    /// Registers an initial reference (16.7.2.6).
     ///
     /// # Errors
-    /// [`InvalidName`] for a name that is empty or taken.
+    /// [`InvalidName`] for an empty name, or one that is registered already.
     pub fn register_initial_reference(&mut self, name: &str, object: &ObjectRef) -> Result<(), InvalidName> {
         self.orb.register_initial_reference(name, object)
     }
 
-    /// The object that is known by a name (16.7.2.7): in `post_init` only. Calls on it pass no interceptors yet.
+    /// The initial reference of this name (16.7.2.7): in `post_init` only. Calls on it pass no interceptors
+    /// yet.
     ///
     /// # Errors
     /// BAD_INV_ORDER in `pre_init`; as `Orb::resolve_initial_references`.
@@ -74,10 +75,10 @@ impl OrbInitInfo<'_> {
         self.orb.resolve_initial_references(name)
     }
 
-    /// As [`OrbBuilder::client_request_interceptor`](crate::OrbBuilder::client_request_interceptor).
+    /// The same as [`OrbBuilder::client_request_interceptor`](crate::OrbBuilder::client_request_interceptor).
     ///
     /// # Errors
-    /// Another interceptor of the kind has its name.
+    /// If another interceptor of the kind has its name.
     pub fn add_client_request_interceptor(
         &mut self,
         interceptor: impl ClientRequestInterceptor + 'static,
@@ -85,10 +86,10 @@ impl OrbInitInfo<'_> {
         self.registered.add_client(Arc::new(interceptor))
     }
 
-    /// As [`OrbBuilder::server_request_interceptor`](crate::OrbBuilder::server_request_interceptor).
+    /// The same as [`OrbBuilder::server_request_interceptor`](crate::OrbBuilder::server_request_interceptor).
     ///
     /// # Errors
-    /// Another interceptor of the kind has its name.
+    /// If another interceptor of the kind has its name.
     #[cfg(feature = "server")]
     pub fn add_server_request_interceptor(
         &mut self,
@@ -97,10 +98,10 @@ impl OrbInitInfo<'_> {
         self.registered.add_server(Arc::new(interceptor))
     }
 
-    /// As [`OrbBuilder::ior_interceptor`](crate::OrbBuilder::ior_interceptor).
+    /// The same as [`OrbBuilder::ior_interceptor`](crate::OrbBuilder::ior_interceptor).
     ///
     /// # Errors
-    /// Another interceptor of the kind has its name.
+    /// If another interceptor of the kind has its name.
     #[cfg(feature = "server")]
     pub fn add_ior_interceptor(&mut self, interceptor: impl IorInterceptor + 'static) -> Result<(), DuplicateName> {
         self.registered.add_ior(Arc::new(interceptor))
@@ -111,10 +112,10 @@ impl OrbInitInfo<'_> {
         self.registered.allocate_slot()
     }
 
-    /// Registers who makes policies of a type (16.7.2.12).
+    /// Registers the factory of policies of a type (16.7.2.12).
     ///
     /// # Errors
-    /// BAD_INV_ORDER if somebody is registered for the type.
+    /// BAD_INV_ORDER if the type has a factory.
     pub fn register_policy_factory(
         &mut self,
         policy_type: PolicyType,
@@ -124,10 +125,10 @@ impl OrbInitInfo<'_> {
     }
 }
 
-/// What initialisers need to make of an ORB before it is anybody's.
+/// Calls the initialisers, and completes the ORB's interceptors.
 ///
 /// # Errors
-/// The first exception that one of them raises; the others are not asked then (16.7.1).
+/// The first exception that one of them raises; the others are not called then (16.7.1).
 pub(crate) fn initialize(orb: &Orb, mut registered: RegisteredInterceptors) -> Result<(), SystemException> {
     let initializers = std::mem::take(&mut registered.initializers);
     for is_post in [false, true] {
@@ -141,7 +142,7 @@ pub(crate) fn initialize(orb: &Orb, mut registered: RegisteredInterceptors) -> R
 }
 
 impl From<DuplicateName> for SystemException {
-    /// INITIALIZE, for initialisers that let it pass.
+    /// INITIALIZE, for initialisers that pass it on.
     fn from(duplicate: DuplicateName) -> Self {
         Self::initialize(0, spandrel_giop::CompletionStatus::No).with_detail(|| duplicate.to_string())
     }
@@ -154,32 +155,32 @@ mod tests {
     use super::*;
     use crate::interception::{Codec, Encoding, Interceptor};
 
-    /// Has what interceptors usually have.
-    struct Equipped {
-        _witness: Arc<()>,
+    /// An interceptor with the usual contents.
+    struct TestInterceptor {
+        _token: Arc<()>,
         _codec: Codec,
     }
 
-    impl Interceptor for Equipped {}
+    impl Interceptor for TestInterceptor {}
 
-    impl ClientRequestInterceptor for Equipped {}
+    impl ClientRequestInterceptor for TestInterceptor {}
 
-    struct Equips(Arc<()>);
+    struct TestInitializer(Arc<()>);
 
-    impl OrbInitializer for Equips {
+    impl OrbInitializer for TestInitializer {
         fn pre_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
             let codec = info.codec_factory().create_codec(Encoding::cdr_encaps(GiopVersion::V1_2));
             let codec = codec.expect("a known encoding");
-            Ok(info.add_client_request_interceptor(Equipped { _witness: Arc::clone(&self.0), _codec: codec })?)
+            Ok(info.add_client_request_interceptor(TestInterceptor { _token: Arc::clone(&self.0), _codec: codec })?)
         }
     }
 
     #[test]
     fn interceptors_do_not_keep_the_orb_alive() {
-        let witness = Arc::new(());
-        let orb = Orb::builder().initializer(Equips(Arc::clone(&witness))).build().unwrap();
-        assert_eq!(Arc::strong_count(&witness), 2, "the initialiser is gone, the interceptor is there");
+        let token = Arc::new(());
+        let orb = Orb::builder().initializer(TestInitializer(Arc::clone(&token))).build().unwrap();
+        assert_eq!(Arc::strong_count(&token), 2, "the initialiser was dropped, the interceptor exists");
         drop(orb);
-        assert_eq!(Arc::strong_count(&witness), 1);
+        assert_eq!(Arc::strong_count(&token), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! IOR interceptors: what services add to the references that an adapter makes (16.5).
+//! IOR interceptors: services that add to the references that an adapter makes (16.5).
 
 use std::fmt;
 
@@ -6,39 +6,39 @@ use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{CompletionStatus, SystemException, TAG_INTERNET_IOP, TAG_MULTIPLE_COMPONENTS, minor};
 use spandrel_sync::Arc;
 
-use super::{Interceptor, flow, not_here};
+use super::{Interceptor, flow, not_available};
 use crate::{AdapterDescription, AdapterState, ObjectRef, Orb, Policy, PolicyType};
 
 /// An interceptor that is called when an adapter is made (`IORInterceptor` and `IORInterceptor_3_0`, 16.5.4).
 ///
-/// Each point does nothing unless it is implemented.
+/// The default of each point does nothing.
 pub trait IorInterceptor: Interceptor {
-    /// An adapter is being made: components may be added to all its references.
+    /// Called while an adapter is made: components may be added to all its references.
     fn establish_components(&self, info: &mut IorInfo<'_>) {
         let _ = info;
     }
 
-    /// All components have been added; the way in which references are made may be changed.
+    /// Called after all components have been added: the factory of references may be replaced.
     ///
     /// # Errors
-    /// Whatever keeps the adapter from being made: its maker gets OBJ_ADAPTER.
+    /// An exception that prevents the creation of the adapter: its creator gets OBJ_ADAPTER.
     fn components_established(&self, info: &mut IorInfo<'_>) -> Result<(), SystemException> {
         let _ = info;
         Ok(())
     }
 
-    /// An adapter manager has changed its state, and with it all adapters that it manages.
+    /// Called when an adapter manager has changed its state, and with it all its adapters.
     fn adapter_manager_state_changed(&self, manager_id: &str, state: AdapterState) {
         let _ = (manager_id, state);
     }
 
-    /// Adapters have changed their state otherwise: they have been destroyed.
+    /// Called when adapters have changed their state otherwise: they were destroyed.
     fn adapter_state_changed(&self, templates: &[ObjectReferenceTemplate], state: AdapterState) {
         let _ = (templates, state);
     }
 }
 
-/// Which adapter references are of (`ObjectReferenceTemplate`, 16.5.6).
+/// The identity of an adapter (`ObjectReferenceTemplate`, 16.5.6).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct ObjectReferenceTemplate {
     /// The server's name (`-ORBServerId`).
@@ -49,12 +49,12 @@ pub struct ObjectReferenceTemplate {
     pub adapter_name: Vec<String>,
 }
 
-/// Makes the references of an adapter in place of the adapter (`ObjectReferenceFactory`, 16.5.6).
+/// Makes the references of an adapter in its place (`ObjectReferenceFactory`, 16.5.6).
 pub trait ObjectReferenceFactory: Send + Sync {
-    /// A reference to an object. `made` is the one that the adapter would have given away, with all components.
+    /// Returns the reference of an object. `made` is the adapter's own one, with all components.
     ///
     /// # Errors
-    /// Whatever keeps the reference from being made.
+    /// An exception that prevents the creation of the reference.
     fn make_object(
         &self,
         template: &ObjectReferenceTemplate,
@@ -69,7 +69,7 @@ pub struct IorInfo<'a> {
     template: ObjectReferenceTemplate,
     components: Vec<TaggedComponent>,
     factory: Option<Arc<dyn ObjectReferenceFactory>>,
-    /// All components are there.
+    /// Whether all components have been added.
     is_established: bool,
 }
 
@@ -83,68 +83,68 @@ impl IorInfo<'_> {
     /// Adds a component to all profiles.
     ///
     /// # Errors
-    /// BAD_INV_ORDER but in `establish_components`.
+    /// BAD_INV_ORDER except in `establish_components`.
     pub fn add_ior_component(&mut self, component: TaggedComponent) -> Result<(), SystemException> {
         if self.is_established {
-            return Err(not_here());
+            return Err(not_available());
         }
         self.components.push(component);
         Ok(())
     }
 
-    /// Adds a component to the profiles of this kind.
+    /// Adds a component to the profiles with this tag.
     ///
     /// # Errors
-    /// BAD_PARAM if references have no such profile: all have `TAG_INTERNET_IOP`, and no other. BAD_INV_ORDER but in
-    /// `establish_components`.
+    /// BAD_PARAM if references have no such profile: all have `TAG_INTERNET_IOP`, and no other. BAD_INV_ORDER
+    /// except in `establish_components`.
     pub fn add_ior_component_to_profile(
         &mut self,
         component: TaggedComponent,
         profile_id: u32,
     ) -> Result<(), SystemException> {
         match profile_id {
-            // Components that belong to no protocol are part of IIOP profiles, too (CORBA 3.3 Part 2, 9.7.3).
+            // Components without a protocol are part of IIOP profiles, too (CORBA 3.3 Part 2, 9.7.3).
             TAG_INTERNET_IOP | TAG_MULTIPLE_COMPONENTS => self.add_ior_component(component),
             other => Err(SystemException::bad_param(minor::NO_SUCH_PROFILE, CompletionStatus::No)
                 .with_detail(|| format!("references have no profile with the tag {other:#x}"))),
         }
     }
 
-    /// What the adapter's manager is called.
+    /// The id of the adapter's manager.
     #[must_use]
     pub fn manager_id(&self) -> &str {
         self.adapter.manager_id()
     }
 
-    /// What the adapter does with requests.
+    /// The adapter's state.
     #[must_use]
     pub fn state(&self) -> AdapterState {
         self.adapter.state()
     }
 
-    /// Which adapter its references are of.
+    /// The identity of the adapter.
     ///
     /// # Errors
-    /// BAD_INV_ORDER but in `components_established`.
+    /// BAD_INV_ORDER except in `components_established`.
     pub fn adapter_template(&self) -> Result<&ObjectReferenceTemplate, SystemException> {
-        if self.is_established { Ok(&self.template) } else { Err(not_here()) }
+        if self.is_established { Ok(&self.template) } else { Err(not_available()) }
     }
 
-    /// Who makes the adapter's references, if not the adapter.
+    /// The factory of the adapter's references; `None` if the adapter makes them.
     ///
     /// # Errors
-    /// BAD_INV_ORDER but in `components_established`.
+    /// BAD_INV_ORDER except in `components_established`.
     pub fn current_factory(&self) -> Result<Option<Arc<dyn ObjectReferenceFactory>>, SystemException> {
-        if self.is_established { Ok(self.factory.clone()) } else { Err(not_here()) }
+        if self.is_established { Ok(self.factory.clone()) } else { Err(not_available()) }
     }
 
-    /// Has somebody else make the adapter's references.
+    /// Replaces the factory of the adapter's references.
     ///
     /// # Errors
-    /// BAD_INV_ORDER but in `components_established`.
+    /// BAD_INV_ORDER except in `components_established`.
     pub fn set_current_factory(&mut self, factory: Arc<dyn ObjectReferenceFactory>) -> Result<(), SystemException> {
         if !self.is_established {
-            return Err(not_here());
+            return Err(not_available());
         }
         self.factory = Some(factory);
         Ok(())
@@ -160,9 +160,9 @@ impl fmt::Debug for IorInfo<'_> {
     }
 }
 
-/// What interceptors have made of an adapter's references.
+/// The components and the factory that interceptors have given an adapter.
 #[derive(Clone)]
-pub(crate) struct Custom(Arc<IorInfoState>);
+pub(crate) struct ReferenceCustomization(Arc<IorInfoState>);
 
 struct IorInfoState {
     template: ObjectReferenceTemplate,
@@ -170,7 +170,7 @@ struct IorInfoState {
     factory: Option<Arc<dyn ObjectReferenceFactory>>,
 }
 
-impl Custom {
+impl ReferenceCustomization {
     pub(crate) fn make_reference(
         &self,
         orb: &Orb,
@@ -189,17 +189,21 @@ impl Custom {
     }
 }
 
-impl fmt::Debug for Custom {
+impl fmt::Debug for ReferenceCustomization {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Custom").field("components", &self.0.components).finish_non_exhaustive()
+        f.debug_struct("ReferenceCustomization").field("components", &self.0.components).finish_non_exhaustive()
     }
 }
 
-/// An adapter is being made; nothing if no interceptor wants to know. Called once for each, with no lock held.
+/// Calls the interceptors for an adapter that is being made; `None` without interceptors. Called once for
+/// each adapter, with no lock held.
 ///
 /// # Errors
-/// OBJ_ADAPTER if an interceptor keeps it from being made (16.5.4.2).
-pub(crate) fn establish(orb: &Orb, adapter: &dyn AdapterDescription) -> Result<Option<Custom>, SystemException> {
+/// OBJ_ADAPTER if an interceptor prevents its creation (16.5.4.2).
+pub(crate) fn establish(
+    orb: &Orb,
+    adapter: &dyn AdapterDescription,
+) -> Result<Option<ReferenceCustomization>, SystemException> {
     let interceptors = orb.interception().ior();
     if interceptors.is_empty() {
         return Ok(None);
@@ -207,36 +211,36 @@ pub(crate) fn establish(orb: &Orb, adapter: &dyn AdapterDescription) -> Result<O
     let template = template(orb, adapter.adapter_name());
     let mut info = IorInfo { adapter, template, components: Vec::new(), factory: None, is_established: false };
     for interceptor in interceptors {
-        tell(&**interceptor, |interceptor| interceptor.establish_components(&mut info));
+        notify(&**interceptor, |interceptor| interceptor.establish_components(&mut info));
     }
     info.is_established = true;
     for interceptor in interceptors {
-        flow::contained(|| interceptor.components_established(&mut info)).map_err(|exception| {
+        flow::catch_panic(|| interceptor.components_established(&mut info)).map_err(|exception| {
             SystemException::obj_adapter(minor::IOR_INTERCEPTOR_FAILED, CompletionStatus::No)
-                .with_detail(|| format!("an interceptor keeps the adapter from being made: {exception}"))
+                .with_detail(|| format!("an interceptor prevents the creation of the adapter: {exception}"))
                 .with_source(exception)
         })?;
     }
     let IorInfo { template, components, factory, .. } = info;
-    Ok(Some(Custom(Arc::new(IorInfoState { template, components, factory }))))
+    Ok(Some(ReferenceCustomization(Arc::new(IorInfoState { template, components, factory }))))
 }
 
-/// A manager of adapters has changed its state. Called with no lock held.
-pub(crate) fn note_manager_state(orb: &Orb, manager_id: &str, state: AdapterState) {
+/// Reports a new state of an adapter manager to the interceptors. Called with no lock held.
+pub(crate) fn report_manager_state(orb: &Orb, manager_id: &str, state: AdapterState) {
     for interceptor in orb.interception().ior() {
-        tell(&**interceptor, |interceptor| interceptor.adapter_manager_state_changed(manager_id, state));
+        notify(&**interceptor, |interceptor| interceptor.adapter_manager_state_changed(manager_id, state));
     }
 }
 
-/// Adapters of these names have changed their state otherwise. Called with no lock held.
-pub(crate) fn note_adapter_state(orb: &Orb, adapter_names: &[Vec<String>], state: AdapterState) {
+/// Reports a new state of single adapters to the interceptors. Called with no lock held.
+pub(crate) fn report_adapter_state(orb: &Orb, adapter_names: &[Vec<String>], state: AdapterState) {
     let interceptors = orb.interception().ior();
     if interceptors.is_empty() {
         return;
     }
     let templates: Vec<_> = adapter_names.iter().map(|name| template(orb, name.clone())).collect();
     for interceptor in interceptors {
-        tell(&**interceptor, |interceptor| interceptor.adapter_state_changed(&templates, state));
+        notify(&**interceptor, |interceptor| interceptor.adapter_state_changed(&templates, state));
     }
 }
 
@@ -245,13 +249,13 @@ fn template(orb: &Orb, adapter_name: Vec<String>) -> ObjectReferenceTemplate {
     ObjectReferenceTemplate { server_id, orb_id, adapter_name }
 }
 
-/// Calls a point that raises nothing: what an interceptor raises nevertheless is ignored (16.5.4.1).
-fn tell(interceptor: &dyn IorInterceptor, point: impl FnOnce(&dyn IorInterceptor)) {
-    let receiver = flow::contained(|| -> Result<(), SystemException> {
+/// Calls a point that raises nothing; a panic is ignored (16.5.4.1).
+fn notify(interceptor: &dyn IorInterceptor, point: impl FnOnce(&dyn IorInterceptor)) {
+    let outcome = flow::catch_panic(|| -> Result<(), SystemException> {
         point(interceptor);
         Ok(())
     });
-    if let Err(exception) = receiver {
+    if let Err(exception) = outcome {
         tracing::error!(name = interceptor.name(), %exception, "an IOR interceptor failed");
     }
 }

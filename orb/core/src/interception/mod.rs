@@ -1,16 +1,22 @@
-//! Portable Interceptors: code that services put into the way of requests and references (CORBA 3.3 Part 1, clause 16).
+//! Portable Interceptors: code of services that is called for each request and reference (CORBA 3.3 Part 1,
+//! clause 16).
 //!
-//! An interceptor is registered with an ORB while that is made ([`OrbBuilder`](crate::OrbBuilder)), and is called at points of every
-//! request's way from then on: a [`ClientRequestInterceptor`] where it leaves and where its reply comes back, a
-//! `ServerRequestInterceptor` where it arrives and where it is answered; an `IorInterceptor` when an adapter decides what its
-//! references say. What one of them is told of is a [`ClientRequestInfo`] or `ServerRequestInfo`; what it may not know at a point
-//! is refused with BAD_INV_ORDER.
+//! An interceptor is registered with an ORB while that is made ([`OrbBuilder`](crate::OrbBuilder)), and is called
+//! at points of each request from then on:
 //!
-//! The rules of flow are in [`flow`](self): whose starting point has completed has an ending point called, in reverse. When the points come
-//! is decided where calls are made (`invocation`, `asynchronous`, `server`). No lock of ours is held while an interceptor runs, so that
-//! it may call objects itself; one that panics has raised UNKNOWN.
+//! - a [`ClientRequestInterceptor`] where a request is sent and where its reply arrives,
+//! - a `ServerRequestInterceptor` where a request arrives and where it is answered,
+//! - an `IorInterceptor` when an adapter is made.
 //!
-//! A program that registers no client interceptor does not contain the calls among them: registering one sets the function that makes them.
+//! A point is given a [`ClientRequestInfo`] or `ServerRequestInfo`; values that are not available at a point are
+//! refused with BAD_INV_ORDER.
+//!
+//! The rules of flow are in [`flow`](self): each interceptor whose starting point has completed has an ending
+//! point called, in reverse order. The points are called by `invocation`, `asynchronous` and `server`. No
+//! lock of the ORB is held while an interceptor runs, so that it may call objects. A panic becomes UNKNOWN.
+//!
+//! A program without client interceptors does not contain the intercepted calls: registering one sets the
+//! function that makes them.
 
 mod client;
 mod codec;
@@ -44,9 +50,9 @@ pub(crate) use flow::RequestOutcome;
 pub(crate) use initializer::initialize;
 pub use initializer::{OrbInitInfo, OrbInitializer};
 #[cfg(feature = "server")]
-pub(crate) use ior::{Custom, establish, note_adapter_state, note_manager_state};
-#[cfg(feature = "server")]
 pub use ior::{IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate};
+#[cfg(feature = "server")]
+pub(crate) use ior::{ReferenceCustomization, establish, report_adapter_state, report_manager_state};
 pub use registry::DuplicateName;
 pub(crate) use registry::{Interception, RegisteredInterceptors};
 #[cfg(feature = "server")]
@@ -60,36 +66,36 @@ use crate::ObjectRef;
 #[cfg(feature = "server")]
 pub use crate::adapter::AdapterState;
 
-/// What every interceptor is (16.2).
+/// The base of all interceptors (16.2).
 pub trait Interceptor: Send + Sync {
-    /// Its name, which no other interceptor of its kind and ORB has. Any number may have none.
+    /// Its name, unique among the interceptors of its kind and ORB. Any number may have an empty one.
     fn name(&self) -> &str {
         ""
     }
 
-    /// The ORB has been shut down: the interceptor is not called any more.
+    /// Called when the ORB has been shut down: the interceptor is not called any more.
     fn destroy(&self) {}
 }
 
-/// What an interceptor raises instead of letting a request take its way.
+/// The exception that an interceptor raises to end or forward a request.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Interruption {
-    /// A system exception, which the request ends with.
+    /// A system exception, with which the request ends.
     #[error(transparent)]
     System(#[from] SystemException),
-    /// The request goes to another object (`PortableInterceptor::ForwardRequest`, 16.3.15).
+    /// The request is sent to another object (`PortableInterceptor::ForwardRequest`, 16.3.15).
     #[error("the request is forwarded to an object of type `{}`", .0.type_id())]
     ForwardRequest(ObjectRef),
 }
 
-/// BAD_INV_ORDER for what cannot be known at a point (16.3.13, 16.3.14).
-fn not_here() -> SystemException {
+/// BAD_INV_ORDER for a value that is not available at a point (16.3.13, 16.3.14).
+fn not_available() -> SystemException {
     SystemException::bad_inv_order(minor::INVALID_PI_CALL, CompletionStatus::No)
         .with_detail("this is not available at this interception point")
 }
 
-/// NO_RESOURCES for what compiled stubs and skeletons do not keep (16.3.12.3 to 16.3.12.7).
-fn not_kept() -> SystemException {
+/// NO_RESOURCES for values that compiled stubs and skeletons do not have (16.3.12.3 to 16.3.12.7).
+fn no_description() -> SystemException {
     SystemException::no_resources(minor::PORTABLE_INTERCEPTOR_UNSUPPORTED, CompletionStatus::No)
-        .with_detail("compiled stubs and skeletons keep no list of values")
+        .with_detail("compiled stubs and skeletons have no list of values")
 }

@@ -1,4 +1,4 @@
-//! Which interceptors an ORB has.
+//! The interceptors of an ORB.
 
 use std::{fmt, sync::OnceLock};
 
@@ -15,12 +15,12 @@ use super::{
 use super::{IorInterceptor, ServerRequestInterceptor};
 use crate::{ObjectRef, Orb, object::Ask};
 
-/// Another interceptor of the same kind has the same name (16.7.2.1).
+/// The error for a second interceptor of a kind with the same name (16.7.2.1).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("an interceptor named `{0}` is registered already")]
 pub struct DuplicateName(pub String);
 
-/// The interceptors of an ORB, in the order of their registration, and what they were promised.
+/// The interceptors of an ORB, in the order of their registration, and their slots.
 #[derive(Clone, Default)]
 pub(crate) struct RegisteredInterceptors {
     pub(crate) initializers: Vec<Arc<dyn OrbInitializer>>,
@@ -29,17 +29,18 @@ pub(crate) struct RegisteredInterceptors {
     pub(super) server: Vec<Arc<dyn ServerRequestInterceptor>>,
     #[cfg(feature = "server")]
     pub(super) ior: Vec<Arc<dyn IorInterceptor>>,
-    /// Makes calls among the client interceptors, if there are any. A program without client interceptors does not contain it.
+    /// Makes calls with client interceptors, if there are any. A program without client interceptors does not
+    /// contain it.
     ask: Option<Ask>,
-    /// How many slots were allocated.
+    /// The number of slots that were allocated.
     pub(super) slots: u32,
 }
 
 impl RegisteredInterceptors {
-    /// Adds an interceptor that sends requests pass.
+    /// Adds an interceptor of the client's requests.
     ///
     /// # Errors
-    /// Its name is taken.
+    /// If its name is taken.
     pub(crate) fn add_client(&mut self, interceptor: Arc<dyn ClientRequestInterceptor>) -> Result<(), DuplicateName> {
         check_name(self.client.iter().map(|other| other.name()), interceptor.name())?;
         self.client.push(interceptor);
@@ -47,10 +48,10 @@ impl RegisteredInterceptors {
         Ok(())
     }
 
-    /// Adds an interceptor that requests to servants pass.
+    /// Adds an interceptor of requests to servants.
     ///
     /// # Errors
-    /// Its name is taken.
+    /// If its name is taken.
     #[cfg(feature = "server")]
     pub(crate) fn add_server(&mut self, interceptor: Arc<dyn ServerRequestInterceptor>) -> Result<(), DuplicateName> {
         check_name(self.server.iter().map(|other| other.name()), interceptor.name())?;
@@ -58,10 +59,10 @@ impl RegisteredInterceptors {
         Ok(())
     }
 
-    /// Adds an interceptor that adapters being made pass.
+    /// Adds an interceptor of adapters that are made.
     ///
     /// # Errors
-    /// Its name is taken.
+    /// If its name is taken.
     #[cfg(feature = "server")]
     pub(crate) fn add_ior(&mut self, interceptor: Arc<dyn IorInterceptor>) -> Result<(), DuplicateName> {
         check_name(self.ior.iter().map(|other| other.name()), interceptor.name())?;
@@ -74,7 +75,7 @@ impl RegisteredInterceptors {
         self.slots - 1
     }
 
-    /// All interceptors, of whatever kind.
+    /// Calls a function for all interceptors of all kinds.
     fn for_each(&self, mut then: impl FnMut(&dyn Interceptor)) {
         self.client.iter().for_each(|interceptor| then(&**interceptor));
         #[cfg(feature = "server")]
@@ -85,7 +86,7 @@ impl RegisteredInterceptors {
     }
 }
 
-/// Any number may be anonymous (16.7.2.1).
+/// Checks that a name is unique. Any number may be empty (16.7.2.1).
 fn check_name<'n>(mut taken: impl Iterator<Item = &'n str>, name: &str) -> Result<(), DuplicateName> {
     if !name.is_empty() && taken.any(|other| other == name) { Err(DuplicateName(name.to_owned())) } else { Ok(()) }
 }
@@ -94,7 +95,7 @@ impl fmt::Debug for RegisteredInterceptors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut names = Vec::new();
         self.for_each(|interceptor| names.push(interceptor.name().to_owned()));
-        f.debug_struct("Registered").field("names", &names).field("slots", &self.slots).finish()
+        f.debug_struct("RegisteredInterceptors").field("names", &names).field("slots", &self.slots).finish()
     }
 }
 
@@ -102,12 +103,12 @@ const CLIENT: u8 = 1;
 #[cfg(feature = "server")]
 const SERVER: u8 = 2;
 
-/// What an ORB has for its interceptors.
+/// An ORB's state of interception.
 #[derive(Debug, Default)]
 pub(crate) struct Interception {
     /// Set when the ORB is ready: while it is being made nothing is intercepted.
     registered: OnceLock<RegisteredInterceptors>,
-    /// On which sides there is something to do: what a call asks, and most often all that it asks.
+    /// The sides with interceptors. In most cases this is all that a call reads.
     sides: AtomicU8,
     token: OrbToken,
     requests: AtomicU32,
@@ -125,45 +126,46 @@ impl Interception {
         self.sides.store(client | server, Ordering::Release);
     }
 
-    /// Makes calls among the client interceptors; `None` without such.
+    /// The function for calls with client interceptors; `None` without interceptors.
     #[inline]
     pub(crate) fn ask(&self) -> Option<Ask> {
         if self.sides.load(Ordering::Acquire) & CLIENT == 0 { None } else { self.registered.get()?.ask }
     }
 
-    /// Those that requests of this ORB's clients pass.
+    /// The interceptors of the client's requests.
     #[inline]
     pub(crate) fn client(&self) -> &[Arc<dyn ClientRequestInterceptor>] {
         self.registered.get().map_or(&[], |registered| &registered.client)
     }
 
-    /// Those that requests to this ORB's servants pass.
+    /// The interceptors of requests to servants.
     #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn server(&self) -> &[Arc<dyn ServerRequestInterceptor>] {
         self.registered.get().map_or(&[], |registered| &registered.server)
     }
 
-    /// Those that adapters being made pass.
+    /// The interceptors of adapters that are made.
     #[cfg(feature = "server")]
     pub(super) fn ior(&self) -> &[Arc<dyn IorInterceptor>] {
         self.registered.get().map_or(&[], |registered| &registered.ior)
     }
 
-    /// True if something is to be done when a request arrives: if only to give its thread slots of its own.
+    /// Whether server points have work for a request, be it only the slots of its thread.
     #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn has_server_points(&self) -> bool {
         self.sides.load(Ordering::Acquire) & SERVER != 0
     }
 
-    /// A request's slots before anybody has set one.
+    /// A request's slots before any of them is set.
     #[cfg(feature = "server")]
     pub(super) fn no_slots(&self) -> SlotTable {
         SlotTable::new(self.slot_count())
     }
 
-    /// A number that no other request has that is under way (16.3.12.1): by intent not that of GIOP, which one connection gives out.
+    /// A number that no other pending request has (16.3.12.1). It is not GIOP's request id, which one
+    /// connection assigns.
     pub(super) fn request_id(&self) -> u32 {
         self.requests.fetch_add(1, Ordering::Relaxed)
     }
@@ -177,20 +179,20 @@ impl Interception {
         current::of_thread(&self.token, self.slot_count())
     }
 
-    /// Gives the calling thread these slots; those that it had.
+    /// Gives the calling thread these slots, and returns its former ones.
     pub(super) fn exchange_thread_slots(&self, slots: SlotTable) -> SlotTable {
         current::exchange(&self.token, slots)
     }
 
-    /// The ORB has been shut down.
+    /// Calls `destroy` on all interceptors, after the shutdown of the ORB.
     pub(crate) fn destroy(&self) {
         let Some(registered) = self.registered.get() else { return };
         registered.for_each(|interceptor| {
-            let contained = super::flow::contained(|| -> Result<(), spandrel_giop::SystemException> {
+            let catch_panic = super::flow::catch_panic(|| -> Result<(), spandrel_giop::SystemException> {
                 interceptor.destroy();
                 Ok(())
             });
-            if let Err(exception) = contained {
+            if let Err(exception) = catch_panic {
                 tracing::error!(name = interceptor.name(), %exception, "an interceptor could not be destroyed");
             }
         });
@@ -198,7 +200,7 @@ impl Interception {
 }
 
 impl Orb {
-    /// Whether client interceptors are registered: then requests may take no short cut past them.
+    /// Whether client interceptors are registered: no request may bypass them then.
     #[must_use]
     #[inline]
     pub fn has_client_interceptors(&self) -> bool {

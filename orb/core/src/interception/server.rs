@@ -1,4 +1,4 @@
-//! The server's interception points, and what they are told (16.3.8 to 16.3.10, 16.3.12, 16.3.14).
+//! The server's interception points and their information (16.3.8 to 16.3.10, 16.3.12, 16.3.14).
 
 mod flow;
 
@@ -8,31 +8,32 @@ use spandrel_giop::{CompletionStatus, RequestHeader, ServiceContext, SystemExcep
 use super::{
     Interceptor, Interruption, InvalidSlot, RaisedException, ReplyStatus, RequestOutcome, SlotId, SlotTable,
     contexts::{add_context, find_context, no_context},
-    not_here, not_kept, sync_scope,
+    no_description, not_available, sync_scope,
 };
 use crate::{ObjectRef, Orb, Policy, PolicyType, Servant, Target, policies::SyncScopePolicy};
 pub(crate) use flow::{LentSlots, RequestView, ServerFlow};
 
-/// An interceptor that the requests to the servants of an ORB pass, and their answers (16.3.8).
+/// An interceptor of the requests to an ORB's servants, and of the replies (16.3.8).
 ///
-/// Each point does nothing unless it is implemented. Of the ending points, `send_reply`, `send_exception` and `send_other`, exactly one
-/// is called for each request that has passed the starting point, `receive_request_service_contexts`, in the reverse order of
-/// registration. One-ways end in `send_reply`, too, which nobody is sent.
+/// The default of each point does nothing. Each request that has passed the starting point,
+/// `receive_request_service_contexts`, has exactly one ending point called, in the reverse order of
+/// registration: `send_reply`, `send_exception` or `send_other`. One-ways end in `send_reply`, too, without a
+/// reply.
 ///
-/// The answer of a servant is sent before a servant locator's `postinvoke` is called, and so are the ending points; the standard has them
-/// the other way round (16.3.10.2).
+/// The ending points are called, and the reply is sent, before a servant locator's `postinvoke`. The standard
+/// has the reverse order (16.3.10.2).
 pub trait ServerRequestInterceptor: Interceptor {
-    /// A request has come, and the adapter has not been asked yet (16.3.9.1): services take what they need from its contexts and put it
-    /// into slots.
+    /// Called when a request has arrived, before its adapter is called (16.3.9.1). Services move data from
+    /// its contexts into slots.
     ///
     /// # Errors
-    /// An exception to answer with (COMPLETED_NO), or an object that the client is to ask instead.
+    /// An exception to reply with (COMPLETED_NO), or an object to which the client is forwarded.
     fn receive_request_service_contexts(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
         let _ = info;
         Ok(())
     }
 
-    /// The servant has been found, and is about to be called by this thread (16.3.9.2).
+    /// Called after the servant was found, by the thread that will call it (16.3.9.2).
     ///
     /// # Errors
     /// As [`receive_request_service_contexts`](Self::receive_request_service_contexts).
@@ -41,36 +42,36 @@ pub trait ServerRequestInterceptor: Interceptor {
         Ok(())
     }
 
-    /// Results are about to be sent (16.3.9.3).
+    /// Called before results are sent (16.3.9.3).
     ///
     /// # Errors
-    /// An exception to answer with instead (COMPLETED_YES).
+    /// An exception to reply with instead (COMPLETED_YES).
     fn send_reply(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), SystemException> {
         let _ = info;
         Ok(())
     }
 
-    /// An exception is about to be sent (16.3.9.4).
+    /// Called before an exception is sent (16.3.9.4).
     ///
     /// # Errors
-    /// Another exception, which keeps the completion status; or an object that the client is to ask instead, if the exception said
-    /// COMPLETED_NO.
+    /// Another exception, with the same completion status; or, after COMPLETED_NO, an object to which the
+    /// client is forwarded.
     fn send_exception(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
         let _ = info;
         Ok(())
     }
 
-    /// The client is about to be told to ask another object (16.3.9.5).
+    /// Called before the client is forwarded to another object (16.3.9.5).
     ///
     /// # Errors
-    /// An exception to answer with instead (COMPLETED_NO), or yet another object.
+    /// An exception to reply with instead (COMPLETED_NO), or another object.
     fn send_other(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
         let _ = info;
         Ok(())
     }
 }
 
-/// Where on a request's way an interceptor is called.
+/// The interception points of a server's request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Point {
     ReceiveServiceContexts,
@@ -80,31 +81,31 @@ enum Point {
     SendOther,
 }
 
-/// What a request to this ORB's servants is, as far as it can be known at an interception point (16.3.12, 16.3.14).
+/// A request to this ORB's servants at an interception point (16.3.12, 16.3.14).
 pub struct ServerRequestInfo<'r> {
     point: Point,
     orb: &'r Orb,
     header: &'r RequestHeader<'r>,
     target: Option<&'r dyn Target>,
     servant: Option<&'r dyn Servant>,
-    kept: RequestRecord,
+    record: RequestRecord,
     ending: RequestOutcome,
 }
 
-/// What is kept of a request from point to point.
+/// The data of a request between its points.
 #[derive(Debug, Default)]
 struct RequestRecord {
     request_id: u32,
-    /// How many interceptors are on the flow stack.
+    /// The number of interceptors on the flow stack.
     height: usize,
     slots: SlotTable,
-    /// The thread that runs the servant has the slots now.
-    is_lent: bool,
+    /// Whether the thread that runs the servant has the slots at present.
+    is_in_thread: bool,
     reply_contexts: Vec<ServiceContext>,
-    found: Option<ObjectInfo>,
+    object: Option<ObjectInfo>,
 }
 
-/// What the adapter said of the object, for when it is not there any more.
+/// The adapter's information on the object, for later points.
 #[derive(Debug)]
 struct ObjectInfo {
     object_id: Vec<u8>,
@@ -113,10 +114,10 @@ struct ObjectInfo {
 }
 
 impl ServerRequestInfo<'_> {
-    /// A number that no other request has that is under way.
+    /// A number that no other pending request of this ORB has.
     #[must_use]
     pub fn request_id(&self) -> u32 {
-        self.kept.request_id
+        self.record.request_id
     }
 
     /// The operation's name; attributes are `_get_` and `_set_` with their name.
@@ -125,22 +126,24 @@ impl ServerRequestInfo<'_> {
         &self.header.operation
     }
 
-    /// The arguments, as a dynamic skeleton has them.
+    /// The arguments of the request.
     ///
     /// # Errors
-    /// NO_RESOURCES: compiled skeletons keep none; BAD_INV_ORDER but in `receive_request` and `send_reply`.
+    /// NO_RESOURCES: compiled skeletons have no list of them; BAD_INV_ORDER except in `receive_request` and
+    /// `send_reply`.
     pub fn arguments(&self) -> Result<Vec<Any>, SystemException> {
         self.only_at(&[Point::ReceiveRequest, Point::SendReply])?;
-        Err(not_kept())
+        Err(no_description())
     }
 
     /// The types of the exceptions that the operation raises.
     ///
     /// # Errors
-    /// NO_RESOURCES: compiled skeletons keep none; BAD_INV_ORDER in `receive_request_service_contexts`.
+    /// NO_RESOURCES: compiled skeletons have no list of them; BAD_INV_ORDER in
+    /// `receive_request_service_contexts`.
     pub fn exceptions(&self) -> Result<Vec<TypeCode>, SystemException> {
         self.not_before_adapter()?;
-        Err(not_kept())
+        Err(no_description())
     }
 
     /// The names of the operation's `context` clause.
@@ -149,73 +152,74 @@ impl ServerRequestInfo<'_> {
     /// As [`exceptions`](Self::exceptions).
     pub fn contexts(&self) -> Result<Vec<String>, SystemException> {
         self.not_before_adapter()?;
-        Err(not_kept())
+        Err(no_description())
     }
 
-    /// The context that came with the request.
+    /// The context of the request.
     ///
     /// # Errors
     /// As [`arguments`](Self::arguments).
     pub fn operation_context(&self) -> Result<crate::Context, SystemException> {
         self.only_at(&[Point::ReceiveRequest, Point::SendReply])?;
-        Err(not_kept())
+        Err(no_description())
     }
 
-    /// What the operation returned.
+    /// The result of the operation.
     ///
     /// # Errors
-    /// NO_RESOURCES: compiled skeletons keep none; BAD_INV_ORDER but in `send_reply`.
+    /// NO_RESOURCES: compiled skeletons do not have it; BAD_INV_ORDER except in `send_reply`.
     pub fn result(&self) -> Result<Any, SystemException> {
         self.only_at(&[Point::SendReply])?;
-        Err(not_kept())
+        Err(no_description())
     }
 
-    /// True if the client waits for an answer.
+    /// Whether the client waits for a reply.
     #[must_use]
     pub fn response_expected(&self) -> bool {
         self.header.response.is_expected()
     }
 
-    /// How long the client of a one-way waits; nothing that counts for other operations.
+    /// The sync scope of a one-way; without a meaning for other operations.
     #[must_use]
     pub fn sync_scope(&self) -> SyncScopePolicy {
         sync_scope(self.header.response)
     }
 
-    /// What the request has come to.
+    /// The outcome of the request.
     ///
     /// # Errors
-    /// BAD_INV_ORDER before it has.
+    /// BAD_INV_ORDER before the ending points.
     pub fn reply_status(&self) -> Result<ReplyStatus, SystemException> {
         self.at_end()?;
         Ok(self.ending.status())
     }
 
-    /// What the client is to ask instead.
+    /// The object to which the client is forwarded.
     ///
     /// # Errors
-    /// BAD_INV_ORDER unless it is to.
+    /// BAD_INV_ORDER unless it is forwarded.
     pub fn forward_reference(&self) -> Result<ObjectRef, SystemException> {
         match (&self.ending, self.point) {
             (RequestOutcome::Other(_, Some(forward)), Point::SendOther) => Ok(forward.clone()),
-            _ => Err(not_here()),
+            _ => Err(not_available()),
         }
     }
 
-    /// What the request has in a slot.
+    /// The value of a slot of the request.
     ///
     /// # Errors
     /// A slot that was not allocated.
     pub fn slot(&self, id: SlotId) -> Result<Any, InvalidSlot> {
-        self.kept.slots.get(id)
+        self.record.slots.get(id)
     }
 
-    /// Sets a slot of the request. The thread that runs the servant has those that are set before the adapter is asked (16.4.4.2).
+    /// Sets a slot of the request. The thread that runs the servant has those that are set before the adapter
+    /// is called (16.4.4.2).
     ///
     /// # Errors
     /// A slot that was not allocated.
     pub fn set_slot(&mut self, id: SlotId, data: Any) -> Result<(), InvalidSlot> {
-        self.kept.slots.set(id, data)
+        self.record.slots.set(id, data)
     }
 
     /// A context that came with the request.
@@ -223,44 +227,44 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// BAD_PARAM if none has this id.
     pub fn request_service_context(&self, id: u32) -> Result<ServiceContext, SystemException> {
-        let found = self.header.service_contexts.find(id);
-        found.map(|data| ServiceContext { id, data: data.to_vec() }).ok_or_else(|| no_context(id))
+        let data = self.header.service_contexts.find(id);
+        data.map(|data| ServiceContext { id, data: data.to_vec() }).ok_or_else(|| no_context(id))
     }
 
-    /// A context that will go with the reply.
+    /// A context of the reply.
     ///
     /// # Errors
     /// BAD_PARAM if none has this id; BAD_INV_ORDER before there is a reply.
     pub fn reply_service_context(&self, id: u32) -> Result<ServiceContext, SystemException> {
         self.at_end()?;
-        find_context(&self.kept.reply_contexts, id)
+        find_context(&self.record.reply_contexts, id)
     }
 
-    /// Adds a context to the reply; `replace` one that has its id.
+    /// Adds a context to the reply; with `replace`, instead of one with its id.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if there is one and it is not to be replaced.
+    /// BAD_INV_ORDER if there is one that is not to be replaced.
     pub fn add_reply_service_context(&mut self, context: ServiceContext, replace: bool) -> Result<(), SystemException> {
-        add_context(&mut self.kept.reply_contexts, context, replace)
+        add_context(&mut self.record.reply_contexts, context, replace)
     }
 
     /// The exception that is about to be sent. One that the operation raises can be [extracted](RaisedException::extract).
     ///
     /// # Errors
-    /// BAD_INV_ORDER but in `send_exception`.
+    /// BAD_INV_ORDER except in `send_exception`.
     pub fn sending_exception(&self) -> Result<&RaisedException, SystemException> {
         match (&self.ending, self.point) {
             (RequestOutcome::Exception(exception), Point::SendException) => Ok(exception),
-            _ => Err(not_here()),
+            _ => Err(not_available()),
         }
     }
 
     /// The object's id within its adapter.
     ///
     /// # Errors
-    /// BAD_INV_ORDER before the adapter is asked; NO_RESOURCES if it has found no servant.
+    /// BAD_INV_ORDER before the adapter is called; NO_RESOURCES if it has found no servant.
     pub fn object_id(&self) -> Result<&[u8], SystemException> {
-        self.found().map(|found| &*found.object_id)
+        self.object().map(|object| &*object.object_id)
     }
 
     /// The adapter's id, unique within its ORB.
@@ -268,7 +272,7 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// As [`object_id`](Self::object_id).
     pub fn adapter_id(&self) -> Result<&[u8], SystemException> {
-        self.found().map(|found| &*found.adapter_id)
+        self.object().map(|object| &*object.adapter_id)
     }
 
     /// The names of the adapters from the root to the object's own.
@@ -276,22 +280,22 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// As [`object_id`](Self::object_id).
     pub fn adapter_name(&self) -> Result<&[String], SystemException> {
-        self.found().map(|found| &*found.adapter_name)
+        self.object().map(|object| &*object.adapter_name)
     }
 
-    /// The server's name (`-ORBServerId`); empty unless it was given one.
+    /// The server's name (`-ORBServerId`); empty by default.
     ///
     /// # Errors
-    /// BAD_INV_ORDER before the adapter is asked.
+    /// BAD_INV_ORDER before the adapter is called.
     pub fn server_id(&self) -> Result<&str, SystemException> {
         self.not_before_adapter()?;
         Ok(self.orb.server_id())
     }
 
-    /// The ORB's name (`-ORBId`); empty unless it was given one.
+    /// The ORB's name (`-ORBId`); empty by default.
     ///
     /// # Errors
-    /// BAD_INV_ORDER before the adapter is asked.
+    /// BAD_INV_ORDER before the adapter is called.
     pub fn orb_id(&self) -> Result<&str, SystemException> {
         self.not_before_adapter()?;
         Ok(self.orb.id())
@@ -300,15 +304,15 @@ impl ServerRequestInfo<'_> {
     /// The repository id of the servant's most derived interface.
     ///
     /// # Errors
-    /// BAD_INV_ORDER but in `receive_request`.
+    /// BAD_INV_ORDER except in `receive_request`.
     pub fn target_most_derived_interface(&self) -> Result<&str, SystemException> {
         self.servant().map(Servant::repository_id)
     }
 
-    /// True if the servant supports the interface with this repository id.
+    /// Whether the servant supports the interface with this repository id.
     ///
     /// # Errors
-    /// BAD_INV_ORDER but in `receive_request`.
+    /// BAD_INV_ORDER except in `receive_request`.
     pub fn target_is_a(&self, repository_id: &str) -> Result<bool, SystemException> {
         Ok(repository_id == crate::object::OBJECT_ID || self.servant()?.is_a(repository_id))
     }
@@ -316,9 +320,10 @@ impl ServerRequestInfo<'_> {
     /// The adapter's policy of this type.
     ///
     /// # Errors
-    /// INV_POLICY if it has none; NO_RESOURCES where the adapter cannot be asked: before it is, and once the upcall has ended.
+    /// INV_POLICY if it has none; NO_RESOURCES before the adapter is called, and after the end of the upcall.
     pub fn server_policy(&self, policy_type: PolicyType) -> Result<Policy, SystemException> {
-        let target = self.target.ok_or_else(|| unknown_object("the adapter cannot be asked here"))?;
+        let target =
+            self.target.ok_or_else(|| unknown_object("the adapter is not available at this interception point"))?;
         target.policy(policy_type).ok_or_else(|| {
             SystemException::inv_policy(minor::UNKNOWN_POLICY_TYPE, CompletionStatus::No)
                 .with_detail(|| format!("the adapter has no policy of type {policy_type}"))
@@ -326,20 +331,20 @@ impl ServerRequestInfo<'_> {
     }
 
     fn servant(&self) -> Result<&dyn Servant, SystemException> {
-        self.servant.filter(|_| self.point == Point::ReceiveRequest).ok_or_else(not_here)
+        self.servant.filter(|_| self.point == Point::ReceiveRequest).ok_or_else(not_available)
     }
 
-    fn found(&self) -> Result<&ObjectInfo, SystemException> {
+    fn object(&self) -> Result<&ObjectInfo, SystemException> {
         self.not_before_adapter()?;
-        self.kept.found.as_ref().ok_or_else(|| unknown_object("the adapter has found no servant"))
+        self.record.object.as_ref().ok_or_else(|| unknown_object("the adapter has found no servant"))
     }
 
     fn only_at(&self, points: &[Point]) -> Result<(), SystemException> {
-        if points.contains(&self.point) { Ok(()) } else { Err(not_here()) }
+        if points.contains(&self.point) { Ok(()) } else { Err(not_available()) }
     }
 
     fn not_before_adapter(&self) -> Result<(), SystemException> {
-        if self.point == Point::ReceiveServiceContexts { Err(not_here()) } else { Ok(()) }
+        if self.point == Point::ReceiveServiceContexts { Err(not_available()) } else { Ok(()) }
     }
 
     fn at_end(&self) -> Result<(), SystemException> {
@@ -351,12 +356,12 @@ impl std::fmt::Debug for ServerRequestInfo<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerRequestInfo")
             .field("point", &self.point)
-            .field("kept", &self.kept)
+            .field("record", &self.record)
             .finish_non_exhaustive()
     }
 }
 
-/// NO_RESOURCES for what the adapter has not said (16.3.14, note 3 of the table).
-fn unknown_object(why: &'static str) -> SystemException {
-    SystemException::no_resources(minor::PORTABLE_INTERCEPTOR_UNSUPPORTED, CompletionStatus::No).with_detail(why)
+/// NO_RESOURCES for an unknown object or adapter (16.3.14, note 3 of the table).
+fn unknown_object(reason: &'static str) -> SystemException {
+    SystemException::no_resources(minor::PORTABLE_INTERCEPTOR_UNSUPPORTED, CompletionStatus::No).with_detail(reason)
 }

@@ -160,7 +160,7 @@ impl AwaitedReply {
             }
             match deadline.map(Deadline::remaining) {
                 None => self.changed.wait(&mut state),
-                Some(Duration::ZERO) => return WaitState::Over(ExpiryReason::TimeUp),
+                Some(Duration::ZERO) => return WaitState::Over(ExpiryReason::DeadlinePassed),
                 Some(remaining) => drop(self.changed.wait_for(&mut state, remaining)),
             }
         }
@@ -168,13 +168,13 @@ impl AwaitedReply {
 }
 
 impl ReplyReceiver for AwaitedReply {
-    fn done(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
+    fn complete(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
         let no_reply = || CallFailure::new(SystemException::internal(0, CompletionStatus::Maybe));
         self.settle(WaitState::Come(outcome.and_then(|reply| reply.ok_or_else(no_reply))));
     }
 
     /// It has its connection.
-    fn opened(self: Arc<Self>, _outcome: Result<(), CallFailure>) {}
+    fn connection_opened(self: Arc<Self>, _outcome: Result<(), CallFailure>) {}
 }
 
 impl TimedCall for AwaitedReply {
@@ -207,10 +207,10 @@ pub(crate) fn two_way(
     #[cfg(feature = "server")]
     let _cancelling = CancellationLink::begin(orb, &awaited).map_err(CallFailure::new)?;
     let client_reactor = orb.client_reactor();
-    client_reactor.registration(connection).map_err(CallFailure::new)?;
+    client_reactor.register_connection(connection).map_err(CallFailure::new)?;
     let limited: Arc<dyn TimedCall> = Arc::clone(&awaited) as _;
-    let call_id = client_reactor.enter(Arc::downgrade(&limited), None).map_err(CallFailure::new)?;
-    let sent = connection.send_soon(request_id, request, UnsentKind::TwoWay, Arc::clone(&awaited) as _, bounds);
+    let call_id = client_reactor.register_call(Arc::downgrade(&limited), None).map_err(CallFailure::new)?;
+    let sent = connection.send_async(request_id, request, UnsentKind::TwoWay, Arc::clone(&awaited) as _, bounds);
     let outcome = sent.and_then(|()| {
         #[cfg(feature = "server")]
         if let Some(nested) = nested {
@@ -219,6 +219,6 @@ pub(crate) fn two_way(
         // Whoever has sent it tells the server, if that is to be told.
         awaited.outcome(connection, request_id, None, deadline)
     });
-    client_reactor.leave(call_id);
+    client_reactor.unregister(call_id);
     outcome
 }

@@ -51,7 +51,7 @@ pub(super) fn exchange(
         #[cfg(feature = "asynchronous")]
         CallKind::Request { buffering: Some(buffering), .. } => {
             let (limit, maintenance_thread) = (destination.peer.bounds().octets, destination.peer.maintenance_thread());
-            connection.one_way_soon(&out, buffering, limit, maintenance_thread, deadline).map(|()| None)
+            connection.buffer_one_way(&out, buffering, limit, maintenance_thread, deadline).map(|()| None)
         }
         CallKind::Request { response, .. } if !response.is_expected() => {
             connection.one_way(&out, deadline).map(|()| None)

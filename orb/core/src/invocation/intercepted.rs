@@ -66,9 +66,9 @@ impl ObjectRef {
                 let flow = ClientFlow::new(self, operation, wanted, outgoing.clone(), (effective.clone(), index));
                 match self.try_one(flow, &destinations[index], question, &mut attempt)? {
                     AttemptResult::End(reply) => return Ok(reply),
-                    AttemptResult::Onwards => outgoing = outgoing.again(self),
+                    AttemptResult::Onwards => outgoing = outgoing.for_retry(self),
                     AttemptResult::AskAgain => {
-                        outgoing = outgoing.again(self);
+                        outgoing = outgoing.for_retry(self);
                         break;
                     }
                 }
@@ -135,7 +135,7 @@ impl ObjectRef {
             return Err(Some(CallFailure::new(not_sent_in_time(attempt.deadline))));
         }
         #[cfg(feature = "server")]
-        if destination.is_here && question.waits() {
+        if destination.is_collocated && question.waits() {
             return super::exchange_here(self.orb(), destination, question, attempt.deadline).map(Some).map_err(Some);
         }
         let selector = &mut attempt.selector;

@@ -124,7 +124,7 @@ impl ProfileSelector {
         fresh: bool,
         destination: &Destination,
     ) -> Result<(), CallFailure> {
-        if failure.loss == RequestLoss::GivenUp {
+        if failure.loss == RequestLoss::ConnectionAbandoned {
             // Another call has ended the connection, not the peer: of that nothing is known that it would not say again.
             return Err(failure);
         }
@@ -188,7 +188,7 @@ impl ProfileSelector {
 fn ended_at_once(ended: CallFailure) -> CallFailure {
     let why = match ended.loss {
         // Who takes connections only to close them has enough of them.
-        RequestLoss::ClosedInOrder => {
+        RequestLoss::ClosedOrderly => {
             "the server took the connection and closed it without an answer: it accepts no more, or is about to end"
         }
         _ => "a new connection ended before the request was written",
@@ -210,8 +210,8 @@ mod tests {
             assert!(source.is_some_and(|source| source.contains("how it ended")));
             exception.to_string()
         };
-        assert!(receiver(RequestLoss::ClosedInOrder).contains("accepts no more"));
-        for loss in [RequestLoss::NotWritten, RequestLoss::CutOff] {
+        assert!(receiver(RequestLoss::ClosedOrderly).contains("accepts no more"));
+        for loss in [RequestLoss::NotWritten, RequestLoss::PartiallyWritten] {
             assert!(receiver(loss).contains("before the request was written"), "{}", receiver(loss));
         }
     }

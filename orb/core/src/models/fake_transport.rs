@@ -1,4 +1,4 @@
-//! A pretend server: reads all requests, and answers them in any order until it has reason to end.
+//! A fake server: reads all requests, and answers them in any order until it ends.
 
 use spandrel_giop::MessageType;
 use spandrel_sync::{Arc, Condition, Mutex, thread};
@@ -11,27 +11,27 @@ use super::{
     pipe::PipeEnd,
 };
 
-/// How a pretend server behaves.
+/// The behaviour of a fake server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FakeBehaviour {
-    /// Length of its answers' bodies.
+    /// The length of its replies' bodies.
     pub(crate) octets: usize,
-    /// It ends the connection at some point.
+    /// Whether it ends the connection at some point.
     pub(crate) ends: bool,
-    /// It does not answer all who have a deadline.
+    /// Whether it leaves some requests with a deadline unanswered.
     pub(crate) forgets: bool,
-    /// It reads the next request only when it has answered the one before.
+    /// Whether it reads the next request only after it has answered the one before.
     pub(crate) is_serial: bool,
 }
 
-/// What a pretend server did.
+/// The record of a fake server.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
-    /// Tokens of the requests that it read whole.
+    /// The tokens of the requests that it read whole.
     pub(crate) read: Vec<u32>,
-    /// Tokens of the requests that it answered.
+    /// The tokens of the requests that it answered.
     pub(crate) answered: Vec<u32>,
-    /// It said that all other requests were and will not be acted on.
+    /// Whether it sent CloseConnection: all other requests were and will not be executed.
     pub(crate) sent_close: bool,
 }
 
@@ -50,7 +50,7 @@ struct FakeInput {
     record: Record,
 }
 
-/// Its threads.
+/// The server's threads.
 #[derive(Debug)]
 pub(crate) struct FakePeer {
     transport: Arc<FakeTransport>,
@@ -73,9 +73,9 @@ impl FakeTransport {
         loop {
             match reader.next(&self.end, None) {
                 Ok(message) if message.header.message_type == MessageType::Request => {
-                    self.take(messages::question(&message));
+                    self.take(messages::parse_request(&message));
                 }
-                // Whoever is answered with what cannot be read says so.
+                // The client may cancel requests, and rejects garbage with MessageError.
                 Ok(message) => assert!(
                     matches!(message.header.message_type, MessageType::CancelRequest | MessageType::MessageError),
                     "{message}"
@@ -88,17 +88,17 @@ impl FakeTransport {
         self.arrived.notify_one();
     }
 
-    fn take(&self, question: FakeRequest) {
+    fn take(&self, fake_request: FakeRequest) {
         let mut inbox = self.inbox.lock();
-        inbox.record.read.push(question.token);
-        if !question.is_two_way {
+        inbox.record.read.push(fake_request.token);
+        if !fake_request.is_two_way {
             return;
         }
         if self.behaviour.is_serial {
             drop(inbox);
-            self.answer(question);
+            self.answer(fake_request);
         } else {
-            inbox.waiting.push(question);
+            inbox.waiting.push(fake_request);
             self.arrived.notify_one();
         }
     }
@@ -111,25 +111,25 @@ impl FakeTransport {
                 return;
             }
             let request_key = below(inbox.waiting.len());
-            let question = inbox.waiting.swap_remove(request_key);
+            let fake_request = inbox.waiting.swap_remove(request_key);
             drop(inbox);
             if self.behaviour.ends && one_in(4) {
                 return self.finish();
             }
-            self.answer(question);
+            self.answer(fake_request);
         }
     }
 
-    fn answer(&self, question: FakeRequest) {
-        if self.behaviour.forgets && question.is_limited && one_in(2) {
+    fn answer(&self, fake_request: FakeRequest) {
+        if self.behaviour.forgets && fake_request.is_limited && one_in(2) {
             return;
         }
-        self.inbox.lock().record.answered.push(question.token);
+        self.inbox.lock().record.answered.push(fake_request.token);
         // The client may have closed.
-        let _ = send_octets(&self.end, &messages::reply(question, self.behaviour.octets));
+        let _ = send_octets(&self.end, &messages::reply(fake_request, self.behaviour.octets));
     }
 
-    /// Ends in one of the ways in which connections end.
+    /// Ends the connection in one of the possible ways.
     fn finish(&self) {
         match below(5) {
             0 => self.end.close_writer(),
@@ -151,7 +151,7 @@ impl FakeTransport {
 }
 
 impl FakePeer {
-    /// Waits until it has seen the end of the connection; what it did.
+    /// Waits until the server has seen the end of the connection; returns its record.
     pub(crate) fn record(self) -> Record {
         for thread in self.threads {
             thread.join().expect("it did not panic");

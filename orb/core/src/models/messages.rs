@@ -1,4 +1,4 @@
-//! Messages that models send: each carries a token, so that nobody takes another's.
+//! The messages of models. Each carries a token, by which a wrong delivery is found.
 
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Limits, Wire};
 use spandrel_giop::{
@@ -7,13 +7,13 @@ use spandrel_giop::{
 };
 use spandrel_transport::MessageReader;
 
-/// Asks for an answer of this length, or for none.
+/// A request for a reply with this token, or for none.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct FakeRequest {
     pub(crate) id: u32,
     pub(crate) token: u32,
     pub(crate) is_two_way: bool,
-    /// The caller has a deadline.
+    /// Whether the caller has a deadline.
     pub(crate) is_limited: bool,
 }
 
@@ -25,22 +25,22 @@ pub(crate) fn reader() -> MessageReader {
     MessageReader::new(1 << 16, 16)
 }
 
-/// The message for a question, with so many octets after its token.
-pub(crate) fn request(question: FakeRequest, octets: usize) -> Encoder<'static> {
-    let response = if question.is_two_way { ResponseFlags::TWO_WAY } else { ResponseFlags::NONE };
+/// Encodes a request, with so many octets after its token.
+pub(crate) fn request(fake_request: FakeRequest, octets: usize) -> Encoder<'static> {
+    let response = if fake_request.is_two_way { ResponseFlags::TWO_WAY } else { ResponseFlags::NONE };
     let mut out = Encoder::new(wire());
-    let operation = if question.is_limited { "limited" } else { "unlimited" };
-    let body = RequestTemplate::new(wire(), b"key").begin(&mut out, question.id, response, operation, &[]);
-    put(&mut out, question.token, octets);
+    let operation = if fake_request.is_limited { "limited" } else { "unlimited" };
+    let body = RequestTemplate::new(wire(), b"key").begin(&mut out, fake_request.id, response, operation, &[]);
+    put(&mut out, fake_request.token, octets);
     body.end(&mut out).expect("it is short");
     out
 }
 
-/// The message for an answer.
-pub(crate) fn reply(question: FakeRequest, octets: usize) -> Vec<u8> {
+/// Encodes a reply.
+pub(crate) fn reply(fake_request: FakeRequest, octets: usize) -> Vec<u8> {
     let mut out = Encoder::new(wire());
-    let body = begin_reply(&mut out, question.id, ReplyStatus::NoException, &[]);
-    put(&mut out, question.token, octets);
+    let body = begin_reply(&mut out, fake_request.id, ReplyStatus::NoException, &[]);
+    put(&mut out, fake_request.token, octets);
     body.end(&mut out).expect("it is short");
     out.to_vec()
 }
@@ -64,11 +64,11 @@ pub(crate) fn bare(message_type: MessageType) -> [u8; 12] {
     bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, message_type)
 }
 
-/// The question in a Request.
+/// Decodes a request.
 ///
 /// # Panics
-/// If the message is not what somebody asked.
-pub(crate) fn question(message: &Message) -> FakeRequest {
+/// If the message is no request of a model.
+pub(crate) fn parse_request(message: &Message) -> FakeRequest {
     let mut input = message.decoder(Limits::default());
     let header = RequestHeader::decode(&mut input).expect("a request");
     let token = token_in(message, input.position());
@@ -76,15 +76,15 @@ pub(crate) fn question(message: &Message) -> FakeRequest {
     FakeRequest { id: header.request_id, token, is_two_way, is_limited }
 }
 
-/// The token in a body that begins there.
+/// Decodes the token of a body at this offset.
 ///
 /// # Panics
-/// If another message's octets are in it.
+/// If it contains octets of another message.
 pub(crate) fn token_in(message: &Message, body: usize) -> u32 {
     let mut input = message.decoder(Limits::default()).at(body);
     let token = input.u32().expect("a token");
     let filling = input.octet_sequence().expect("as many octets as announced");
-    assert!(filling.iter().all(|octet| *octet == filler(token)), "one message in another");
+    assert!(filling.iter().all(|octet| *octet == filler(token)), "a message was written inside another");
     token
 }
 

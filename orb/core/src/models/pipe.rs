@@ -18,14 +18,14 @@ pub(crate) struct PipeEnd {
     limits: Arc<Mutex<Limits>>,
 }
 
-/// How long transfers may wait.
+/// The time-outs of transfers.
 #[derive(Debug, Default)]
 struct Limits {
     recv: Option<Duration>,
     send: Option<Duration>,
 }
 
-/// One direction.
+/// One direction of the connection.
 #[derive(Debug)]
 struct FakePipe {
     capacity: usize,
@@ -35,7 +35,7 @@ struct FakePipe {
     room_bell: Mutex<Option<Arc<PipeCondition>>>,
 }
 
-/// Rings when something happens that a reactor would wait for.
+/// Wakes a fake reactor after each event that it may wait for.
 #[derive(Debug, Default)]
 pub(crate) struct PipeCondition {
     rings: Mutex<u64>,
@@ -48,7 +48,7 @@ impl PipeCondition {
         self.rung.notify_all();
     }
 
-    /// Waits until it is so; what makes it so rings afterwards.
+    /// Waits until the function returns a value. Each change that affects it has to ring afterwards.
     pub(crate) fn await_that<T>(&self, mut is_so: impl FnMut() -> Option<T>) -> T {
         loop {
             let before = *self.rings.lock();
@@ -63,13 +63,13 @@ impl PipeCondition {
 #[derive(Debug, Default)]
 struct State {
     octets: VecDeque<u8>,
-    /// Nothing more will be written.
+    /// Whether the writer has closed.
     ended: bool,
-    /// Nothing more will be read.
+    /// Whether the reader has closed.
     broken: bool,
 }
 
-/// The two ends of a connection that holds so many octets in either direction.
+/// Makes the two ends of a connection that holds so many octets in each direction.
 pub(crate) fn pair(capacity: usize) -> (PipeEnd, PipeEnd) {
     let pipe = || {
         let (state, bell, room_bell) = (Mutex::default(), Mutex::default(), Mutex::default());
@@ -153,23 +153,23 @@ impl FakePipe {
 }
 
 impl PipeEnd {
-    /// Rings when more can be read, or the end.
+    /// Sets the bell that rings when more, or the end, can be read.
     pub(crate) fn set_bell(&self, bell: &Arc<PipeCondition>) {
         *self.input.bell.lock() = Some(Arc::clone(bell));
     }
 
-    /// Rings when more can be written, or nothing any more.
+    /// Sets the bell that rings when more can be written, or the reader has closed.
     pub(crate) fn set_room_bell(&self, bell: &Arc<PipeCondition>) {
         *self.output.room_bell.lock() = Some(Arc::clone(bell));
     }
 
-    /// Whether writing would not wait.
+    /// Whether a write would not wait.
     pub(crate) fn is_writable(&self) -> bool {
         let state = self.output.state.lock();
         state.octets.len() < self.output.capacity || state.ended || state.broken
     }
 
-    /// Whether reading would not wait.
+    /// Whether a read would not wait.
     pub(crate) fn is_readable(&self) -> bool {
         let state = self.input.state.lock();
         !state.octets.is_empty() || state.ended || state.broken

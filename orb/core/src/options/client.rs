@@ -86,7 +86,7 @@ impl OrbBuilder {
     pub fn idle_timeout(self, timeout: Option<Duration>) -> Self {
         let mut this = self.connection_limits();
         this.client.cache.idle = timeout;
-        this.client.cache.schedule = timeout.map(|_| MaintenanceThread::expect as Schedule);
+        this.client.cache.schedule = timeout.map(|_| MaintenanceThread::schedule as Schedule);
         this
     }
 

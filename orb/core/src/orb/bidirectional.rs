@@ -24,7 +24,7 @@ impl Orb {
 
     /// Has connections be used by both sides from now on, for the sake of an adapter or, `for_all`, of those that have no policy of their own.
     pub(crate) fn use_both_ways(&self, for_all: bool) {
-        if self.bidirectional().begin(for_all) {
+        if self.bidirectional().enable(for_all) {
             // They were introduced as connections of one way.
             self.peers().resend_contexts();
         }
@@ -43,6 +43,6 @@ impl Orb {
         from: &Address,
         adopt: impl Fn() -> Arc<ClientConnection>,
     ) {
-        self.bidirectional().note(points, from, self.published_already().as_ref(), adopt);
+        self.bidirectional().record_listen_points(points, from, self.published_already().as_ref(), adopt);
     }
 }

@@ -32,7 +32,7 @@ impl Orb {
     #[must_use]
     #[cfg(feature = "asynchronous")]
     pub fn metrics_endpoint(&self) -> Option<SocketAddr> {
-        self.diagnostics().told_at()
+        self.diagnostics().endpoint_addr()
     }
 
     /// Begins to tell metrics, if that is wanted. The ORB is held only while they are told.
@@ -44,7 +44,7 @@ impl Orb {
         let Some(addr) = self.settings().diagnostics.endpoint else { return Ok(()) };
         let orb = WeakOrb::of(self);
         let render = move || orb.upgrade().map(|orb| orb.render_metrics()).unwrap_or_default();
-        self.diagnostics().tell(addr, Box::new(render))
+        self.diagnostics().open_endpoint(addr, Box::new(render))
     }
 
     /// Looks at all that is not counted while it comes and goes.

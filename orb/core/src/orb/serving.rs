@@ -98,8 +98,8 @@ impl Orb {
         if self.0.settings.serving.collocation != Collocation::No {
             let published = self.0.serving.published.lock();
             let own = published.as_ref().map_or(&[][..], |published| &published.addresses);
-            for Destination { peer, is_here, .. } in &mut destinations {
-                *is_here = own.contains(peer.address());
+            for Destination { peer, is_collocated, .. } in &mut destinations {
+                *is_collocated = own.contains(peer.address());
             }
         }
         destinations

@@ -39,7 +39,7 @@ impl ObjectRef {
     /// The policies in force for this thread's calls.
     pub(crate) fn policy_values(&self) -> PolicyValues {
         let own = self.own_quality();
-        let resolver = self.orb().policy_resolver().filter(|_| thread_policy::are_there());
+        let resolver = self.orb().policy_resolver().filter(|_| thread_policy::any_set());
         let own = resolver.map_or(own, |resolver| own.or((resolver.thread)(self.orb())));
         own.or(self.orb().policy_values().get())
     }
@@ -55,7 +55,7 @@ impl ObjectRef {
     /// True if there may be policies for this thread's calls.
     #[inline]
     pub(crate) fn has_policies(&self) -> bool {
-        if thread_policy::are_there() {
+        if thread_policy::any_set() {
             return true;
         }
         self.orb().policy_values().is_said() || self.own_quality().is_said()

@@ -14,7 +14,7 @@ use super::{
     reply::answer,
 };
 use crate::{
-    CancellationToken, ObjectRef, Replied, Servant, Target, UserException, diagnostics::WatchedRequest,
+    CancellationToken, ObjectRef, Replied, Servant, Target, UserException, diagnostics::ObservedRequest,
     object::OBJECT_ID,
 };
 
@@ -61,7 +61,7 @@ impl<'m> ServerCall<'m> {
     }
 
     /// What those have of it who watch it.
-    pub(super) fn watched(&self) -> Option<&'m Arc<WatchedRequest>> {
+    pub(super) fn watched(&self) -> Option<&'m Arc<ObservedRequest>> {
         self.request.watched
     }
 
@@ -100,7 +100,7 @@ impl<'m> ServerCall<'m> {
         let operations = servant.operations();
         let found = self.look_up(operations, target.operation_demux());
         if let Some(watched) = self.request.watched {
-            watched.found(servant.repository_id(), name, found.is_some() || operations.is_empty());
+            watched.record_servant(servant.repository_id(), name, found.is_some() || operations.is_empty());
         }
         match found {
             Some(operation) => servant.upcall(operation, self),

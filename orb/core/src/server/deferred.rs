@@ -35,7 +35,7 @@ use crate::{
     CancelReason, CancellationToken, Replied, Spawn, Target,
     cancellation::{CancellationSource, SERVING},
     deadlines::InheritedDeadline,
-    diagnostics::{WatchedRequest, untraced},
+    diagnostics::{ObservedRequest, untraced},
     upcalls::PollScope,
 };
 
@@ -53,7 +53,7 @@ pub struct DeferredCall {
     /// What interceptors know of it.
     flow: Option<RequestFlow>,
     /// What those have of it who watch it.
-    watched: Option<Arc<WatchedRequest>>,
+    watched: Option<Arc<ObservedRequest>>,
     deferred_slot: Arc<DeferredSlot>,
     /// Keeps the object in use; nothing if the servant has not been called yet.
     detained: Option<Box<dyn Any + Send + Sync>>,
@@ -130,7 +130,7 @@ struct DeferredService<F> {
     cancellation: Arc<CancellationSource>,
     /// When nobody waits for the answer any more.
     deadline: Option<Instant>,
-    watched: Option<Arc<WatchedRequest>>,
+    watched: Option<Arc<ObservedRequest>>,
     task: Pin<Box<F>>,
 }
 

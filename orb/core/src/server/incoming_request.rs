@@ -12,7 +12,7 @@ use super::{
 };
 use crate::interception::ServerFlow;
 use crate::{
-    Target, cancellation::CancellationSource, deadlines::RequestDeadline, diagnostics::WatchedRequest, policies::due,
+    Target, cancellation::CancellationSource, deadlines::RequestDeadline, diagnostics::ObservedRequest, policies::due,
 };
 
 /// What a request has with it for its interceptors.
@@ -55,7 +55,7 @@ pub(super) struct IncomingRequest<'m> {
     /// What interceptors know of it.
     pub(super) flow: Option<&'m RequestFlow>,
     /// What those have of it who watch it.
-    pub(super) watched: Option<&'m Arc<WatchedRequest>>,
+    pub(super) watched: Option<&'m Arc<ObservedRequest>>,
     /// What it has had since it was deferred, if it was.
     pub(super) deferred_slot: Option<&'m Arc<DeferredSlot>>,
     /// Which upcall of its origin it is.

@@ -33,7 +33,7 @@ fn answer_with<'a>(
         None => write(request, status, contexts, encode),
     };
     if let (Some(watched), Ok(())) = (request.watched, &written) {
-        watched.answered(status);
+        watched.record_reply(status);
     }
     written
 }
@@ -87,7 +87,7 @@ fn refuse_over_budget(request: &IncomingRequest<'_>, exception: &SystemException
 pub(super) fn answer_exception(request: &IncomingRequest<'_>, exception: &SystemException) {
     let is_answered = request.is_answered.load(Ordering::Relaxed);
     if let Some(watched) = request.watched {
-        watched.raised(exception);
+        watched.record_exception(exception);
     }
     if is_answered && request.header.response == ResponseFlags::WITH_SERVER {
         tracing::debug!(%exception, "a one-way failed after the server had answered");

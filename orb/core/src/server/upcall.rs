@@ -20,13 +20,13 @@ use super::{
     origin::{AnswerKind, RequestOrigin},
     reply::{answer_exception, panicked},
 };
-use crate::diagnostics::WatchedRequest;
+use crate::diagnostics::ObservedRequest;
 use crate::{Located, deadlines::InheritedDeadline, scratch, upcalls::UpcallScope};
 
 /// Runs the servant, and answers if it does not. No lock is held here.
 pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
     let orb = request.origin.orb();
-    if request.watched.is_none() && orb.diagnostics().is_request_watched(request.header) {
+    if request.watched.is_none() && orb.diagnostics().is_request_observed(request.header) {
         return run_watched(request, arguments);
     }
     let _scope = UpcallScope::enter();
@@ -83,7 +83,7 @@ pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
 fn run_watched(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
     let (origin, octets) = (request.origin, request.message.header.total_len());
     let diagnostics = origin.orb().diagnostics();
-    let watched = WatchedRequest::begin(diagnostics, origin.name(), origin.metrics(), request.header, octets);
+    let watched = ObservedRequest::begin(diagnostics, origin.name(), origin.metrics(), request.header, octets);
     watched.in_scope(|| run(&IncomingRequest { watched: Some(&watched), ..*request }, arguments));
 }
 

@@ -1,8 +1,8 @@
-//! What an ORB has done so far, in numbers: counters that only grow, levels that come and go, and their text for Prometheus.
+//! Statistics of an ORB: counters that only grow, levels, and their text for Prometheus.
 //!
-//! Whoever does something says so by the method of that name, such as [`Statistics::connection_opened`]: one addition to an atomic
-//! number, in no order with anything else. Nothing is counted here on the way of a call that simply succeeds; what calls take, and
-//! how many there were of each operation, is `metrics`' business, and is off unless somebody wants it.
+//! Each event has a method that counts it, such as [`Statistics::connection_opened`]: one addition to an
+//! atomic number, unordered with all else. A successful call counts nothing here. Durations of calls and
+//! counts by operation belong to `metrics`, which are off by default.
 //!
 //! The events and levels are one table (`events`).
 
@@ -19,51 +19,51 @@ use spandrel_sync::{
 pub use events::{Event, Level};
 pub use render::CONTENT_TYPE;
 
-/// The numbers of one ORB. Cheap to clone; all clones are the same numbers.
+/// The statistics of one ORB. Cheap to clone: all clones are the same numbers.
 ///
-/// Each number is right by itself; several that are read one after the other need not belong to the same moment.
+/// Each number is right by itself; several numbers may be read at different moments.
 #[derive(Clone, Default)]
 pub struct Statistics {
-    shared: Arc<Numbers>,
+    shared: Arc<Counters>,
 }
 
-struct Numbers {
+struct Counters {
     events: [AtomicU64; Event::COUNT],
     levels: [AtomicI64; Level::COUNT],
 }
 
-impl Default for Numbers {
+impl Default for Counters {
     fn default() -> Self {
         Self { events: std::array::from_fn(|_| AtomicU64::new(0)), levels: std::array::from_fn(|_| AtomicI64::new(0)) }
     }
 }
 
 impl Statistics {
-    /// This has happened once more.
+    /// Counts an event.
     #[inline]
     pub fn note(&self, event: Event) {
         self.shared.events[event as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// There is so much more of it, or less.
+    /// Changes a level.
     #[inline]
     pub fn change(&self, level: Level, by: i64) {
         self.shared.levels[level as usize].fetch_add(by, Ordering::Relaxed);
     }
 
-    /// There is so much of it, as somebody has seen who has looked.
+    /// Sets a level to a number that was measured.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn set(&self, level: Level, to: i64) {
         self.shared.levels[level as usize].store(to, Ordering::Relaxed);
     }
 
-    /// How often it has happened.
+    /// The number of times that the event has happened.
     #[must_use]
     pub fn count(&self, event: Event) -> u64 {
         self.shared.events[event as usize].load(Ordering::Relaxed)
     }
 
-    /// How much of it there is now.
+    /// The present level.
     #[must_use]
     pub fn level(&self, level: Level) -> i64 {
         self.shared.levels[level as usize].load(Ordering::Relaxed)
@@ -72,12 +72,12 @@ impl Statistics {
 
 impl fmt::Debug for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut seen = f.debug_struct("Statistics");
+        let mut fields = f.debug_struct("Statistics");
         for (name, count) in Event::ALL.iter().map(|event| (format!("{event:?}"), self.count(*event))) {
             if count > 0 {
-                seen.field(&name, &count);
+                fields.field(&name, &count);
             }
         }
-        seen.finish_non_exhaustive()
+        fields.finish_non_exhaustive()
     }
 }

@@ -9,11 +9,11 @@ use super::{
     events::{FAMILIES, Family, LEVELS},
 };
 
-/// The media type of what is rendered.
+/// The media type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 impl Statistics {
-    /// All numbers as Prometheus reads them (text exposition format 0.0.4): to be served as [`CONTENT_TYPE`].
+    /// Renders all numbers in Prometheus' text exposition format 0.0.4, to be served as [`CONTENT_TYPE`].
     #[must_use]
     pub fn render(&self) -> String {
         let mut text = String::with_capacity(8 << 10);
@@ -33,13 +33,13 @@ impl Statistics {
     }
 }
 
-/// What stands before the series of a family.
+/// Appends the header of a family.
 pub(crate) fn header(text: &mut String, name: &str, help: &str, kind: &str) {
     // Writing to a string does not fail.
     let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", help_text(help));
 }
 
-/// One series. `labels` is what stands between the braces, values escaped.
+/// Appends one series. `labels` is the text between the braces, with escaped values.
 pub(crate) fn sample(text: &mut String, name: &str, labels: &str, value: impl fmt::Display) {
     let _ = match labels {
         "" => writeln!(text, "{name} {value}"),
@@ -47,7 +47,7 @@ pub(crate) fn sample(text: &mut String, name: &str, labels: &str, value: impl fm
     };
 }
 
-/// In help texts a backslash and the end of a line are escaped.
+/// Escapes a help text: backslashes and line ends.
 fn help_text(help: &str) -> String {
     help.replace('\\', r"\\").replace('\n', r"\n")
 }

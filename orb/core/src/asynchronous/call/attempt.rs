@@ -14,7 +14,7 @@ use crate::{
     },
     connection_contexts::ConnectionContexts,
     destination::Destination,
-    diagnostics::{CallObserver, WatchedCall},
+    diagnostics::{CallObserver, ObservedCall},
     invocation::{ProfileSelector, ReplyAction, joined, mistaken},
     scratch,
 };
@@ -54,8 +54,8 @@ impl Call {
             let adopted = None;
             let leased = match (adopted, keeps_connections) {
                 (Some(adopted), _) => Ok(LeaseResult::Leased(Lease::of(Arc::clone(&destination.peer), adopted))),
-                (None, true) => destination.peer.lease_open_soon(),
-                (None, false) => destination.peer.lease_soon(share, &(Arc::clone(self) as Arc<dyn ReplyReceiver>)),
+                (None, true) => destination.peer.lease_open_async(),
+                (None, false) => destination.peer.lease_async(share, &(Arc::clone(self) as Arc<dyn ReplyReceiver>)),
             };
             if matches!(leased, Ok(LeaseResult::Parked)) {
                 return;
@@ -118,7 +118,7 @@ impl Call {
         let (connection, request_id) = (Arc::clone(&lease), lease.request_id());
         let bounds = destination.peer.bounds();
         let mut contexts = progress.interception.contexts().to_vec();
-        contexts.extend_from_slice(self.watched.as_ref().map_or(&[], WatchedCall::contexts));
+        contexts.extend_from_slice(self.watched.as_ref().map_or(&[], ObservedCall::contexts));
         // Before the reply could come.
         if !self.put(CallLocation::SentRequest(SentRequest { lease, request_id, index }), progress) {
             return None;
@@ -135,7 +135,7 @@ impl Call {
         (request_id, contexts): (u32, &[ServiceContext]),
         bounds: WriteLimits,
     ) -> Result<(), CallFailure> {
-        self.request.object.orb().client_reactor().registration(connection).map_err(CallFailure::new)?;
+        self.request.object.orb().client_reactor().register_connection(connection).map_err(CallFailure::new)?;
         let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
         let kind = if self.request.response.is_expected() { UnsentKind::TwoWay } else { UnsentKind::OneWay };
         let receiver = Arc::clone(self) as Arc<dyn ReplyReceiver>;
@@ -155,7 +155,7 @@ impl Call {
             let connection = (connection.metrics(), connection.peer() as &dyn fmt::Display);
             watched.sent(Some(connection), &destination.object_key, request_id, out.position());
         }
-        let sent = made.and_then(|()| connection.send_soon(request_id, &out, kind, receiver, bounds));
+        let sent = made.and_then(|()| connection.send_async(request_id, &out, kind, receiver, bounds));
         if let (Some(introduction), Ok(())) = (&introduction, &sent) {
             introduction.mark_listen_points_sent(connection);
         }

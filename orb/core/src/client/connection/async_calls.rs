@@ -1,10 +1,11 @@
-//! Calls that no thread waits for: they are told what becomes of them.
+//! Asynchronous calls: no thread waits for their replies.
 //!
-//! Their replies are read by whoever leads, and where no thread does, by the reactor's: it calls [`ClientConnection::serve_ready`]
-//! when there is something to read and [`ClientConnection::write_ready`] when there is room to write. Nothing here waits. What the
-//! transport does not take at once stays in the connection, and comes before all that others write.
+//! Their replies are read by the thread that has the reader role. Without one, the reactor reads: it calls
+//! [`ClientConnection::serve_ready`] for input and [`ClientConnection::write_ready`] for room to write.
+//! Nothing here waits. Octets that the transport does not take at once stay with the connection, and are
+//! written before all later messages.
 //!
-//! Nobody is told while a lock is held: who is told may call again at once.
+//! No receiver is notified while a lock is held: it may call again at once.
 
 mod registration;
 mod write_queue;
@@ -25,29 +26,29 @@ use super::{
 #[cfg(feature = "server")]
 use registration::OUTPUT;
 pub(crate) use registration::ReactorRegistration;
-use registration::{PATIENCE, RegistrationState};
+use registration::{RegistrationState, WRITER_LOCK_TIMEOUT};
 pub(crate) use write_queue::UnsentKind;
 pub(super) use write_queue::UnsentMessage;
 use write_queue::{Charge, WriteQueue};
 
-/// With more hints than this that wait to be written there are no further ones.
+/// The most messages that may be queued when another one without a waiting call is written.
 #[cfg(feature = "server")]
-const MAX_HINTS: usize = 1024;
+const MAX_UNTRACKED: usize = 1024;
 
-/// With more requests than this that nobody waits for any more, a connection is given to nobody else.
+/// With more abandoned requests than this, a connection is not used for further calls.
 const MAX_ABANDONED: usize = 256;
 
-/// What a connection has for calls that no thread waits for.
+/// A connection's state for asynchronous calls.
 #[derive(Debug, Default)]
 pub(super) struct AsyncWrites {
-    /// What they have still to send.
+    /// Their messages that are still to be written.
     write_queue: Mutex<WriteQueue>,
-    /// What the reactor is wanted to wait for.
-    wanted: AtomicU8,
-    /// Grows with each piece that the reactor writes.
+    /// The events that the reactor is to wait for.
+    wanted_interest: AtomicU8,
+    /// The number of writes by the reactor.
     #[cfg(feature = "server")]
     written: AtomicU64,
-    /// The place in the reactor, once one of them has needed it.
+    /// The registration with the reactor, made by the first asynchronous call.
     state: Mutex<RegistrationState>,
 }
 
@@ -55,30 +56,30 @@ pub(super) struct AsyncWrites {
 impl AsyncWrites {
     /// Whether something waits to be written.
     pub(super) fn wants_output(&self) -> bool {
-        self.wanted.load(Ordering::SeqCst) & OUTPUT != 0
+        self.wanted_interest.load(Ordering::SeqCst) & OUTPUT != 0
     }
 
-    /// How many pieces the reactor has written.
+    /// The number of writes by the reactor.
     pub(super) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 }
 
-/// How much may wait on one connection.
+/// The limits of one connection's pending requests and unwritten octets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteLimits {
     /// Requests that wait for their replies.
     pub(crate) requests: usize,
-    /// Octets of what has still to be written, beyond one message.
+    /// Unwritten octets, beyond one message.
     pub(crate) octets: usize,
 }
 
 impl ClientConnection {
-    /// Sends a request without waiting. `receiver` learns what becomes of it, unless this fails.
+    /// Sends a request without waiting. `receiver` is given the outcome, unless this fails.
     ///
     /// # Errors
-    /// If it cannot be sent on this connection: the peer has not acted on it. TRANSIENT at one of the bounds.
-    pub(crate) fn send_soon(
+    /// If it cannot be sent on this connection: the peer has not acted on it. TRANSIENT at one of the limits.
+    pub(crate) fn send_async(
         &self,
         request_id: u32,
         request: &Encoder<'_>,
@@ -92,7 +93,7 @@ impl ClientConnection {
                 return Err(unsent(failure));
             }
             if pending.waiters.len() >= bounds.requests {
-                return Err(self.too_many(bounds.requests));
+                return Err(self.too_many_pending(bounds.requests));
             }
             pending.waiters.push(Waiter {
                 request_id,
@@ -104,12 +105,13 @@ impl ClientConnection {
             }
         }
         self.update_interest(true);
-        self.write_soon(request_id, request, kind, bounds.octets, None)
+        self.write_or_queue(request_id, request, kind, bounds.octets, None)
     }
 
-    /// Writes as much as can be written without waiting, and leaves the rest to the reactor, if no more than `limit` octets wait for
-    /// that then. `charge`: what it is counted against meanwhile.
-    pub(super) fn write_soon(
+    /// Writes as much as the transport takes without waiting, and leaves the rest to the reactor. Fails if
+    /// more than `limit` octets would be unwritten then. `charge`: the memory that the rest is counted
+    /// against.
+    pub(super) fn write_or_queue(
         &self,
         request_id: u32,
         message: &Encoder<'_>,
@@ -123,13 +125,14 @@ impl ClientConnection {
             ..UnsentMessage::new(request_id, message, fragments.as_ref(), at, kind)
         };
         let mut queue = || {
-            self.queue(unsent(0), limit).or_else(|octets| self.refuse(request_id, |this| this.exceeds(octets, limit)))
+            self.queue(unsent(0), limit)
+                .or_else(|octets| self.refuse(request_id, |this| this.buffer_limit_exceeded(octets, limit)))
         };
         let Some(mut writer) = self.writer.try_lock() else { return queue() };
-        if kind == UnsentKind::Hint && writer.is_cut {
+        if kind == UnsentKind::Untracked && writer.is_broken {
             return Ok(());
         }
-        if writer.is_cut || self.is_retired() && kind != UnsentKind::Hint {
+        if writer.is_broken || self.is_retired() && kind != UnsentKind::Untracked {
             drop(writer);
             return self.refuse(request_id, |this| this.write_failed(io::ErrorKind::NotConnected.into()));
         }
@@ -150,7 +153,7 @@ impl ClientConnection {
                 Ok(())
             }
             Ok(sent) => {
-                self.has_left(request_id, false);
+                self.mark_request_sent(request_id, false);
                 writer.rest = Some(unsent(sent));
                 drop(writer);
                 self.want_output();
@@ -161,16 +164,16 @@ impl ClientConnection {
                 queue()
             }
             Err(error) => {
-                writer.is_cut = true;
+                writer.is_broken = true;
                 drop(writer);
-                self.has_left(request_id, false);
+                self.mark_request_sent(request_id, false);
                 self.end_with_peer_reason(error);
                 Ok(())
             }
         }
     }
 
-    /// What a message is cut into, if it is.
+    /// Divides a message into fragments, if it is longer than the fragment size.
     fn fragments(&self, message: &Encoder<'_>) -> Option<Fragments> {
         if message.position() > self.fragment_size {
             return Fragments::of(message, self.fragment_size);
@@ -178,33 +181,33 @@ impl ClientConnection {
         None
     }
 
-    /// Writes what may as well get lost, now or when there is room. False if too much waits for that already.
+    /// Writes a message that no call waits for, now or when there is room. Returns false if too many are queued.
     #[cfg(feature = "server")]
-    pub(super) fn hint(&self, request_id: u32, message: &Encoder<'_>) -> bool {
-        self.async_writes.write_queue.lock().messages.len() < MAX_HINTS
-            && self.write_soon(request_id, message, UnsentKind::Hint, usize::MAX, None).is_ok()
+    pub(super) fn write_untracked(&self, request_id: u32, message: &Encoder<'_>) -> bool {
+        self.async_writes.write_queue.lock().messages.len() < MAX_UNTRACKED
+            && self.write_or_queue(request_id, message, UnsentKind::Untracked, usize::MAX, None).is_ok()
     }
 
-    /// The request cannot be written here; the peer need not be asked why.
-    fn refuse(&self, request_id: u32, why: impl FnOnce(&Self) -> CallFailure) -> Result<(), CallFailure> {
+    /// Fails a request that cannot be written here, without reading the peer's reason first.
+    fn refuse(&self, request_id: u32, reason: impl FnOnce(&Self) -> CallFailure) -> Result<(), CallFailure> {
         let mut pending = self.pending.lock();
         let removed = pending.find(request_id).map(|at| pending.waiters.swap_remove(at));
         drop(pending);
-        // If it was closed meanwhile, the call has been told.
-        if removed.is_some() { Err(why(self)) } else { Ok(()) }
+        // If the connection was closed meanwhile, the receiver has been notified.
+        if removed.is_some() { Err(reason(self)) } else { Ok(()) }
     }
 
-    /// Another writes, or there is no room.
+    /// Queues a message, because another thread writes or the transport has no room.
     ///
     /// # Errors
-    /// How many octets wait already, if they are too many.
+    /// The number of octets that are queued already, if they reach the limit.
     pub(super) fn queue(&self, message: UnsentMessage, limit: usize) -> Result<(), usize> {
-        // Said before it can be written, lest it is said after.
-        self.note_sent(&message, false);
+        // Recorded before another thread can write it, because that thread records the contrary.
+        self.mark_message_sent(&message, false);
         let mut write_queue = self.async_writes.write_queue.lock();
         if write_queue.octets > 0
             && write_queue.octets + message.octets.len() > limit
-            && message.kind != UnsentKind::Hint
+            && message.kind != UnsentKind::Untracked
         {
             return Err(write_queue.octets);
         }
@@ -214,14 +217,14 @@ impl ClientConnection {
         Ok(())
     }
 
-    fn note_sent(&self, message: &UnsentMessage, sent: bool) {
-        if message.is_told() {
-            self.has_left(message.request_id, sent);
+    fn mark_message_sent(&self, message: &UnsentMessage, sent: bool) {
+        if message.has_receiver() {
+            self.mark_request_sent(message.request_id, sent);
         }
     }
 
-    /// Whether the transport has taken the request's last octet, or may have.
-    fn has_left(&self, request_id: u32, sent: bool) {
+    /// Records whether the transport has taken the request's last octet, or may have.
+    fn mark_request_sent(&self, request_id: u32, sent: bool) {
         let mut pending = self.pending.lock();
         if let Some(at) = pending.find(request_id)
             && let ReplyWaiter::Task { is_sent, .. } = &mut pending.waiters[at].waiter
@@ -230,21 +233,21 @@ impl ClientConnection {
         }
     }
 
-    /// The transport has taken a one-way.
+    /// Completes a one-way that the transport has taken.
     fn acknowledge(&self, request_id: u32) {
         let mut pending = self.pending.lock();
         let waiter = pending.find(request_id).map(|at| pending.waiters.swap_remove(at));
         drop(pending);
         if let Some(Waiter { waiter: ReplyWaiter::Task { receiver, .. }, .. }) = waiter {
-            receiver.done(Ok(None));
+            receiver.complete(Ok(None));
         }
     }
 
-    /// True once the transport has taken it all.
+    /// Writes without waiting; returns true once the transport has taken all octets.
     pub(super) fn write_rest(&self, message: &mut UnsentMessage) -> io::Result<bool> {
         while !message.is_whole() {
-            // Said before: whoever sees the connection end from now on does not know whether the peer has the whole of it.
-            self.note_sent(message, true);
+            // Set before the write: if the connection ends from now on, the peer may have the whole request.
+            self.mark_message_sent(message, true);
             match self.transport.try_send_v(&[io::IoSlice::new(&message.octets[message.at..])]) {
                 Ok(sent) => {
                     message.at += sent;
@@ -252,42 +255,43 @@ impl ClientConnection {
                     self.async_writes.written.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(error) => {
-                    self.note_sent(message, false);
+                    self.mark_message_sent(message, false);
                     return if error.kind() == io::ErrorKind::WouldBlock { Ok(false) } else { Err(error) };
                 }
             }
             if !message.is_whole() {
-                self.note_sent(message, false);
+                self.mark_message_sent(message, false);
             }
         }
         Ok(true)
     }
 
-    /// The same by a thread that has a message of its own to write and waits for room. The reactor tells the call.
+    /// Writes all, by a thread that waits for room to write a message of its own. The reactor completes the
+    /// call.
     pub(super) fn finish_rest(
         &self,
         message: &mut UnsentMessage,
-        arm: &mut dyn FnMut() -> io::Result<()>,
+        update_timeout: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<()> {
         while !message.is_whole() {
-            arm()?;
-            self.note_sent(message, true);
+            update_timeout()?;
+            self.mark_message_sent(message, true);
             let sent = self.transport.send(&message.octets[message.at..]);
             message.at += sent.as_ref().map_or(0, |sent| *sent);
             if !message.is_whole() {
-                self.note_sent(message, false);
+                self.mark_message_sent(message, false);
             }
             sent?;
         }
         Ok(())
     }
 
-    /// Nothing can be written any more, for this reason, unless the peer said another before. All calls are told.
+    /// Ends the connection after a failed write, with the peer's reason if one has arrived. All calls fail.
     pub(super) fn end_with_peer_reason(&self, error: io::Error) {
         self.retire();
         let reader = self.pending.lock().reader.take();
         let Some(mut reader) = reader else {
-            // Whoever reads sees the end by itself.
+            // The reading thread sees the end by itself.
             return self.fail_unsent();
         };
         let guard = CloseOnPanic(self);
@@ -305,11 +309,11 @@ impl ClientConnection {
         self.fail_unsent();
     }
 
-    /// Tells those whose requests stay unwritten for good, if that is so.
+    /// Fails the calls whose requests can no longer be written, if the write side is broken.
     pub(super) fn fail_unsent(&self) {
-        // Where it is locked, nothing is cut off yet, or who cuts it off does this.
+        // If the lock is held, nothing is broken yet, or its holder calls this after breaking it.
         let Some(mut writer) = self.writer.try_lock() else { return };
-        if !writer.is_cut {
+        if !writer.is_broken {
             return;
         }
         let queued = std::mem::take(&mut *self.async_writes.write_queue.lock());
@@ -322,30 +326,32 @@ impl ClientConnection {
         if unwritten.is_empty() {
             return;
         }
-        let is_unwritten =
-            |id| unwritten.iter().any(|message| message.is_told() && message.request_id == id && !message.is_whole());
+        let is_unwritten = |id| {
+            unwritten.iter().any(|message| message.has_receiver() && message.request_id == id && !message.is_whole())
+        };
         let mut pending = self.pending.lock();
         let unsent =
             |waiter: &mut Waiter| is_unwritten(waiter.request_id) && !matches!(waiter.waiter, ReplyWaiter::Thread(_));
         let tasks: Vec<_> = pending.waiters.extract_if(.., unsent).collect();
-        let loss = if pending.closed.is_none() { RequestLoss::GivenUp } else { RequestLoss::NotWritten };
+        let loss = if pending.closed.is_none() { RequestLoss::ConnectionAbandoned } else { RequestLoss::NotWritten };
         drop(pending);
         let exception = SystemException::comm_failure(0, CompletionStatus::No);
-        let failure = exception.with_detail(|| format!("writing to {} was cut off", self.peer));
-        self.fail_all(tasks, &CallFailure::of(loss, failure));
+        let failure = exception.with_detail(|| format!("writing to {} was interrupted", self.peer));
+        self.fail_calls(tasks, &CallFailure::of(loss, failure));
     }
 
-    pub(super) fn fail_all(&self, tasks: Vec<Waiter>, failure: &CallFailure) {
+    pub(super) fn fail_calls(&self, tasks: Vec<Waiter>, failure: &CallFailure) {
         for task in tasks {
             if let ReplyWaiter::Task { receiver, is_sent } = task.waiter {
-                receiver.done(Err(if is_sent { failure.clone() } else { unsent(failure) }));
+                receiver.complete(Err(if is_sent { failure.clone() } else { unsent(failure) }));
             }
         }
     }
 
-    /// Nobody waits for this reply any more. True if the peer may have the request.
+    /// Abandons a request: its reply is dropped. Returns true if the peer may have the request.
     ///
-    /// `wire`: as the request was written, if the peer is to be told. `retires`: the connection is given to nobody any more, as it is after time-outs.
+    /// `wire`: the encoding of the request, if the peer is to be sent a CancelRequest. `retires`: the
+    /// connection is not used for further calls, as after a time-out.
     pub(crate) fn abandon(&self, request_id: u32, wire: Option<Wire>, retires: bool) -> bool {
         if retires {
             self.retire_unread();
@@ -363,7 +369,7 @@ impl ClientConnection {
         }
         let mut write_queue = self.async_writes.write_queue.lock();
         let unwritten =
-            write_queue.messages.iter().position(|message| message.is_told() && message.request_id == request_id);
+            write_queue.messages.iter().position(|message| message.has_receiver() && message.request_id == request_id);
         let unwritten = unwritten.and_then(|at| write_queue.take(at));
         drop(write_queue);
         let mut pending = self.pending.lock();
@@ -374,46 +380,49 @@ impl ClientConnection {
             drop(removed);
             return false;
         }
-        let was = std::mem::replace(&mut pending.waiters[at].waiter, ReplyWaiter::Nobody);
-        if pending.waiters.iter().filter(|waiter| matches!(waiter.waiter, ReplyWaiter::Nobody)).count() > MAX_ABANDONED
+        let abandoned = std::mem::replace(&mut pending.waiters[at].waiter, ReplyWaiter::Abandoned);
+        if pending.waiters.iter().filter(|waiter| matches!(waiter.waiter, ReplyWaiter::Abandoned)).count()
+            > MAX_ABANDONED
         {
             self.retire();
         }
         drop(pending);
-        // What he may do when he is let go is anybody's code.
-        drop(was);
-        // Also where the transport has taken only a part of it yet: the rest will follow, before what others have to send.
+        // Its destructor may run code of the application.
+        drop(abandoned);
+        // Also if the transport has taken a part only: the rest follows, before messages of others.
         let Some(wire) = wire else { return true };
         let mut out = Encoder::new(wire);
         if (CancelRequest { request_id }).encode(&mut out).is_ok() {
-            // A hint: if it cannot be sent, the server merely works in vain.
-            let _ = self.write_soon(request_id, &out, UnsentKind::Hint, usize::MAX, None);
+            // It may be lost: then the server completes a request in vain.
+            let _ = self.write_or_queue(request_id, &out, UnsentKind::Untracked, usize::MAX, None);
         }
         true
     }
 
-    /// Ends a request between two of its fragments, if it is being written in fragments; the server is told (9.4.9).
+    /// Ends a request between two of its fragments, if it is being written in fragments, with a CancelRequest
+    /// (9.4.9).
     fn abort(&self, request_id: u32, wire: Wire) -> bool {
         let mut out = Encoder::new(wire);
-        let Some(mut writer) = self.writer.try_lock_for(PATIENCE) else { return false };
+        let Some(mut writer) = self.writer.try_lock_for(WRITER_LOCK_TIMEOUT) else { return false };
         let rest = writer.rest.as_mut().filter(|rest| rest.request_id == request_id);
         rest.is_some_and(|rest| (CancelRequest { request_id }).encode(&mut out).is_ok() && rest.abort(&out))
     }
 
-    /// The reactor ends, or can wait for this connection no longer.
-    pub(crate) fn reactor_ended(&self, why: &str) {
+    /// Closes the connection, because the reactor has ended or can no longer wait for it.
+    pub(crate) fn reactor_ended(&self, reason: &str) {
         let exception = SystemException::comm_failure(0, CompletionStatus::Maybe);
-        let detail = || format!("the replies of {} can no longer be waited for: {why}", self.peer);
+        let detail = || format!("cannot read replies of {}: the reactor ended: {reason}", self.peer);
         self.close(CallFailure::of(RequestLoss::InDoubt, exception.with_detail(detail)));
     }
 
-    fn too_many(&self, limit: usize) -> CallFailure {
+    fn too_many_pending(&self, limit: usize) -> CallFailure {
         self.statistics.refused_pending();
-        let detail = || format!("{limit} requests to {} wait for their replies (`-ORBPendingRequests`)", self.peer);
+        let detail =
+            || format!("{limit} requests to {} wait for their replies, the limit (`-ORBPendingRequests`)", self.peer);
         CallFailure::new(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No).with_detail(detail))
     }
 
-    fn exceeds(&self, octets: usize, limit: usize) -> CallFailure {
+    fn buffer_limit_exceeded(&self, octets: usize, limit: usize) -> CallFailure {
         self.statistics.refused_memory();
         let detail = || {
             format!(
@@ -425,24 +434,24 @@ impl ClientConnection {
     }
 }
 
-/// True if nothing was read beyond the messages that were taken.
+/// Whether the reader has buffered no input beyond the messages that were taken.
 pub(super) fn is_drained(reader: &MessageReader) -> bool {
     reader.is_drained()
 }
 
 impl PendingCalls {
-    /// All but threads.
+    /// Removes the entries of all waiters but threads.
     pub(super) fn take_tasks(&mut self) -> Vec<Waiter> {
         self.waiters.extract_if(.., |waiter| !matches!(waiter.waiter, ReplyWaiter::Thread(_))).collect()
     }
 
-    /// Whether replies will come that no thread waits for.
+    /// Whether replies are pending that no thread waits for.
     pub(super) fn has_tasks(&self) -> bool {
         self.waiters.iter().any(|waiter| !matches!(waiter.waiter, ReplyWaiter::Thread(_)))
     }
 }
 
-/// What one learns whose request was not written to its end when the connection ended: the peer cannot have acted on it.
+/// The failure of a request that was not written to its end: the peer cannot have acted on it.
 fn unsent(failure: &CallFailure) -> CallFailure {
     CallFailure::of(failure.loss.unwritten(), failure.exception.clone())
 }

@@ -1,10 +1,11 @@
-//! One-ways that go together: those with the sync scope NONE (design decision 10).
+//! Batches of one-ways with the sync scope NONE (design decision 10).
 //!
-//! The first one after a pause is written at once, and those that follow join a buffer. It is what of the connection's messages comes
-//! next ([`Writer::rest`](super::Writer)), so that whoever writes writes it before: a two-way takes it along in its own write. Beside
-//! that it is written when it is full, when somebody flushes, and when its time has come, for which the [`MaintenanceThread`] looks.
+//! The first one after a pause is written at once; those that follow join a buffer. The buffer is the
+//! connection's next message ([`Writer::rest`](super::Writer)), so that each writer writes it first: a
+//! two-way sends it with its own request in one write. Otherwise the buffer is written when it is full, on a
+//! flush, and when its time has come, by the [`MaintenanceThread`].
 //!
-//! Nothing here waits for the peer, but a one-way that finds the buffer at its limit: the peer does not read.
+//! Only a one-way that finds the buffer at its limit waits for the peer, which does not read then.
 
 use std::{io, time::Duration};
 
@@ -19,28 +20,28 @@ use crate::{
     statistics::{Level, Statistics},
 };
 
-/// A connection that was quiet for this long is written to at once.
+/// A connection without writes for this long writes the next one-way at once.
 const QUIET: Duration = Duration::from_micros(200);
 
-/// The shortest and the longest time after which a peer that did not read is tried again.
-const PATIENCE: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
+/// The shortest and the longest delay before a peer that did not read is tried again.
+const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 
-/// How long what is buffered may take to be written when its connection is let go.
-const AT_THE_END: Duration = Duration::from_secs(1);
+/// The time for writing the buffer when the connection is closed.
+const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A buffer that is larger than this is not kept when it has been written.
-const KEPT: usize = 128 * 1024;
+/// A written buffer with a larger capacity than this is not reused.
+const MAX_SPARE_CAPACITY: usize = 128 * 1024;
 
-/// When one-ways that were buffered are written.
+/// The conditions for writing buffered one-ways.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Buffering {
-    /// At the latest so long after the first of them.
+    /// The latest time, counted from the first of them.
     pub(crate) timeout: Duration,
-    /// As soon as there are so many.
+    /// The number of messages.
     pub(crate) messages: u32,
-    /// As soon as they have so many octets.
+    /// Their octets.
     pub(crate) octets: usize,
-    /// At once, if the connection was quiet.
+    /// Whether the first one is written at once, if the connection was quiet.
     pub(crate) is_prompt: bool,
 }
 
@@ -50,24 +51,24 @@ impl Default for Buffering {
     }
 }
 
-/// What a connection knows of its buffered one-ways.
+/// The state of a connection's buffered one-ways.
 #[derive(Debug, Default)]
 pub(super) struct Batching {
-    /// When one was written last.
-    last: Option<Instant>,
-    /// When those that are there are to be written.
-    due: Option<Instant>,
-    /// The keeper will look.
-    is_expected: bool,
-    /// How long it waits for a peer that does not read.
-    patience: Duration,
-    /// The buffer that was used last.
+    /// The time of the last write.
+    last_write: Option<Instant>,
+    /// The time at which the buffer is to be written.
+    flush_at: Option<Instant>,
+    /// Whether the maintenance thread will look at this connection.
+    is_scheduled: bool,
+    /// The delay before a peer that does not read is tried again.
+    retry_delay: Duration,
+    /// The last written buffer, for reuse.
     spare: Vec<u8>,
 }
 
-/// Why a one-way was not taken.
+/// The reason why a one-way was not accepted.
 enum Refusal {
-    /// So many octets wait already, and its time is up.
+    /// This many octets are buffered, and the deadline has passed.
     Full(usize),
     Broken(io::Error),
 }
@@ -83,11 +84,11 @@ impl UnsentMessage {
         self.kind == UnsentKind::Batch
     }
 
-    fn pending(&self) -> usize {
+    fn unwritten(&self) -> usize {
         self.octets.len() - self.at
     }
 
-    /// Takes one more message in.
+    /// Appends one more message.
     fn append(&mut self, message: &Encoder<'_>, statistics: &Statistics) {
         statistics.one_way_batched();
         statistics.change(Level::OneWaysUnsent, 1);
@@ -103,7 +104,7 @@ impl UnsentMessage {
 }
 
 impl Batching {
-    /// A buffer with this message, of which so much was written.
+    /// Begins a batch with this message, of which `at` octets were written.
     fn begin(&mut self, message: &Encoder<'_>, at: usize, statistics: &Statistics) -> UnsentMessage {
         let mut octets = std::mem::take(&mut self.spare);
         octets.clear();
@@ -121,29 +122,32 @@ impl Batching {
         batch
     }
 
-    /// It was written.
-    fn end(&mut self, batch: &mut Option<UnsentMessage>, keeps: bool, statistics: &Statistics) {
+    /// Ends a batch that was written.
+    fn end(&mut self, batch: &mut Option<UnsentMessage>, keeps_buffer: bool, statistics: &Statistics) {
         let written = batch.take();
         if let Some(batch) = &written {
             statistics.batch_written();
             statistics.change(Level::OneWaysUnsent, -i64::from(batch.messages));
         }
-        if let Some(UnsentMessage { octets, .. }) = written.filter(|batch| keeps && batch.octets.capacity() <= KEPT) {
+        if let Some(UnsentMessage { octets, .. }) =
+            written.filter(|batch| keeps_buffer && batch.octets.capacity() <= MAX_SPARE_CAPACITY)
+        {
             self.spare = octets;
         }
     }
 }
 
 impl Writer {
-    /// What was buffered has been written.
+    /// Ends the batch that was written.
     pub(super) fn end_batch(&mut self, statistics: &Statistics) {
         self.batching.end(&mut self.rest, false, statistics);
     }
 }
 
 impl ClientConnection {
-    /// Takes a request that nobody waits for: it is sent soon. At most `limit` octets wait, one message at least; beyond, this waits.
-    pub(crate) fn one_way_soon(
+    /// Buffers a one-way request. At most `limit` octets are buffered, but at least one message; beyond, this
+    /// waits.
+    pub(crate) fn buffer_one_way(
         self: &Arc<Self>,
         request: &Encoder<'_>,
         buffering: &Buffering,
@@ -152,32 +156,34 @@ impl ClientConnection {
         deadline: Option<&Deadline>,
     ) -> Result<(), CallFailure> {
         if request.position() > self.fragment_size {
-            // Too long to be copied, and to be in one piece.
+            // Too long to be copied, and to be sent unfragmented.
             return self.one_way(request, deadline);
         }
         self.check_open()?;
         let mut writer = self.lock_writer(deadline).map_err(|error| self.write_failed(error))?;
-        if self.is_retired() || writer.is_cut {
+        if self.is_retired() || writer.is_broken {
             drop(writer);
             return Err(self.write_failed(io::ErrorKind::NotConnected.into()));
         }
-        let taken = self.take_in(&mut writer, request, (buffering, limit), deadline);
+        let accepted = self.batch_or_queue(&mut writer, request, (buffering, limit), deadline);
         let Writer { rest, batching, .. } = &mut *writer;
-        let begins = rest.is_some() && !std::mem::replace(&mut batching.is_expected, rest.is_some());
+        let must_schedule = rest.is_some() && !std::mem::replace(&mut batching.is_scheduled, rest.is_some());
         drop(writer);
-        if begins && !maintenance_thread.expect(Arc::downgrade(self) as Weak<dyn Maintained>, buffering.timeout) {
-            // Nobody can look after it.
+        if must_schedule
+            && !maintenance_thread.schedule(Arc::downgrade(self) as Weak<dyn Maintained>, buffering.timeout)
+        {
+            // No thread can write it later.
             self.flush(deadline)?;
         }
-        match taken {
+        match accepted {
             Ok(()) => Ok(()),
-            Err(Refusal::Full(octets)) => Err(self.is_full(octets, limit)),
+            Err(Refusal::Full(octets)) => Err(self.buffer_full(octets, limit)),
             Err(Refusal::Broken(error)) => Err(self.write_failed(error)),
         }
     }
 
-    /// Puts it where it belongs.
-    fn take_in(
+    /// Writes the request, or adds it to the buffer or the write queue.
+    fn batch_or_queue(
         &self,
         writer: &mut Writer,
         request: &Encoder<'_>,
@@ -187,30 +193,31 @@ impl ClientConnection {
         let len = request.position();
         let Writer { rest, batching, .. } = writer;
         match rest {
-            None => self.take_first(writer, request, buffering),
+            None => self.begin_batch(writer, request, buffering),
             Some(batch) if batch.is_batch() => {
-                if batch.pending() + len <= buffering.octets && batch.messages + 1 < buffering.messages {
+                if batch.unwritten() + len <= buffering.octets && batch.messages + 1 < buffering.messages {
                     batch.append(request, &self.statistics);
                     return Ok(());
                 }
                 let mut parts = request.parts();
                 parts.insert(0, io::IoSlice::new(&batch.octets[batch.at..]));
-                let sent = self.transport.try_send_v(&parts).or_else(none_if_blocked);
+                let sent = self.transport.try_send_v(&parts).or_else(zero_if_blocked);
                 drop(parts);
-                let before = batch.pending();
-                let sent = sent.inspect_err(|_| writer.is_cut = true)?;
+                let before = batch.unwritten();
+                let sent = sent.inspect_err(|_| writer.is_broken = true)?;
                 if sent < before {
                     batch.at += sent;
-                    return self.take_last(writer, request, limit, deadline);
+                    return self.append_or_flush(writer, request, limit, deadline);
                 }
-                batching.last = Some(Instant::now());
+                batching.last_write = Some(Instant::now());
                 batching.end(rest, true, &self.statistics);
                 if sent < before + len {
                     *rest = Some(batching.begin(request, sent - before, &self.statistics));
                 }
                 Ok(())
             }
-            // An asynchronous call's, which its reactor writes. Behind it, and behind those that wait with it.
+            // The message of an asynchronous call, which the reactor writes. The one-way is queued behind it
+            // and the others.
             Some(_) => {
                 let mut message = batching.begin(request, 0, &self.statistics);
                 message.request_id = self.request_id();
@@ -219,30 +226,31 @@ impl ClientConnection {
         }
     }
 
-    /// The first, or one after a pause.
-    fn take_first(&self, writer: &mut Writer, request: &Encoder<'_>, buffering: &Buffering) -> Result<(), Refusal> {
-        let Writer { rest, batching, is_cut, .. } = writer;
+    /// Handles the first one-way of a batch, or one after a pause.
+    fn begin_batch(&self, writer: &mut Writer, request: &Encoder<'_>, buffering: &Buffering) -> Result<(), Refusal> {
+        let Writer { rest, batching, is_broken, .. } = writer;
         let now = Instant::now();
-        let is_quiet = || batching.last.is_none_or(|last| now.saturating_duration_since(last) >= QUIET);
+        let is_quiet =
+            || batching.last_write.is_none_or(|last_write| now.saturating_duration_since(last_write) >= QUIET);
         let len = request.position();
         let is_due = buffering.is_prompt && is_quiet() || len >= buffering.octets || buffering.messages <= 1;
         let sent = if is_due {
-            batching.last = Some(now);
-            let sent = self.transport.try_send_v(&request.parts()).or_else(none_if_blocked);
-            sent.inspect_err(|_| *is_cut = true)?
+            batching.last_write = Some(now);
+            let sent = self.transport.try_send_v(&request.parts()).or_else(zero_if_blocked);
+            sent.inspect_err(|_| *is_broken = true)?
         } else {
             0
         };
         if sent < len {
-            batching.due = now.checked_add(buffering.timeout);
-            batching.patience = Duration::ZERO;
+            batching.flush_at = now.checked_add(buffering.timeout);
+            batching.retry_delay = Duration::ZERO;
             *rest = Some(batching.begin(request, sent, &self.statistics));
         }
         Ok(())
     }
 
-    /// One for which there may be no room: the peer does not read.
-    fn take_last(
+    /// Handles a one-way that may exceed the limit: the peer does not read.
+    fn append_or_flush(
         &self,
         writer: &mut Writer,
         request: &Encoder<'_>,
@@ -250,7 +258,7 @@ impl ClientConnection {
         deadline: Option<&Deadline>,
     ) -> Result<(), Refusal> {
         let Some(batch) = &mut writer.rest else { return Ok(()) };
-        if batch.pending() + request.position() > limit {
+        if batch.unwritten() + request.position() > limit {
             self.write_batch(writer, deadline)?;
             let Writer { rest, batching, .. } = writer;
             *rest = Some(batching.begin(request, 0, &self.statistics));
@@ -260,31 +268,31 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Waits until the transport has taken what is buffered.
+    /// Waits until the transport has taken the batch.
     fn write_batch(&self, writer: &mut Writer, deadline: Option<&Deadline>) -> Result<(), Refusal> {
-        let Writer { timeout, rest, batching, is_cut, .. } = writer;
+        let Writer { timeout, rest, batching, is_broken, .. } = writer;
         let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch()) else { return Ok(()) };
-        let mut arm = || self.arm(timeout, deadline, Deadline::wait);
-        match self.finish_rest(batch, &mut arm) {
+        let mut update_timeout = || self.update_timeout(timeout, deadline, Deadline::wait);
+        match self.finish_rest(batch, &mut update_timeout) {
             Ok(()) => {
-                batching.last = Some(Instant::now());
+                batching.last_write = Some(Instant::now());
                 batching.end(rest, true, &self.statistics);
                 Ok(())
             }
-            Err(error) if is_timeout(&error) => Err(Refusal::Full(batch.pending())),
+            Err(error) if is_timeout(&error) => Err(Refusal::Full(batch.unwritten())),
             Err(error) => {
-                *is_cut = true;
+                *is_broken = true;
                 Err(Refusal::Broken(error))
             }
         }
     }
 
-    /// Writes what is buffered, and then this message: all at once if the transport takes it.
+    /// Writes the batch and then this message, in one write if the transport takes it.
     pub(super) fn send_after_batch(
         &self,
         (rest, batching): (&mut Option<UnsentMessage>, &mut Batching),
         message: &Encoder<'_>,
-        arm: &mut dyn FnMut() -> io::Result<()>,
+        update_timeout: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<()> {
         let Some(batch) = rest else { return Ok(()) };
         let before = batch.octets.len();
@@ -295,7 +303,7 @@ impl ClientConnection {
         let mut slices = &mut parts[..];
         let mut failure = None;
         while at < end {
-            let sent = arm().and_then(|()| match self.transport.send_v(slices)? {
+            let sent = update_timeout().and_then(|()| match self.transport.send_v(slices)? {
                 0 => Err(io::ErrorKind::WriteZero.into()),
                 sent => Ok(sent),
             });
@@ -318,10 +326,10 @@ impl ClientConnection {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Has everything written that is buffered.
+    /// Writes all buffered one-ways.
     pub(crate) fn flush(&self, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
         let mut writer = self.lock_writer(deadline).map_err(|error| self.not_flushed(error))?;
-        if writer.is_cut {
+        if writer.is_broken {
             return Ok(());
         }
         let written = self.write_batch(&mut writer, deadline);
@@ -333,47 +341,47 @@ impl ClientConnection {
         }
     }
 
-    /// Writes what is buffered, as far as the peer reads.
+    /// Writes as much of the batch as the peer reads.
     pub(crate) fn write_buffered(&self) {
-        // Whoever writes takes it along.
+        // The thread that holds the lock writes the batch first.
         let Some(mut writer) = self.writer.try_lock() else { return };
-        let Writer { rest, batching, is_cut, .. } = &mut *writer;
-        let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && !*is_cut) else { return };
+        let Writer { rest, batching, is_broken, .. } = &mut *writer;
+        let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && !*is_broken) else { return };
         match self.write_rest(batch) {
             Ok(true) => batching.end(rest, true, &self.statistics),
             Ok(false) => {}
             Err(error) => {
-                *is_cut = true;
+                *is_broken = true;
                 drop(writer);
                 self.end_with_peer_reason(error);
             }
         }
     }
 
-    /// The connection is let go.
-    pub(super) fn flush_at_the_end(&self) {
+    /// Writes the batch before the connection is closed.
+    pub(super) fn flush_before_close(&self) {
         let Some(mut writer) = self.writer.try_lock() else { return };
-        if writer.rest.is_none() || writer.is_cut {
+        if writer.rest.is_none() || writer.is_broken {
             return;
         }
-        // What the transport takes of it is sent, whatever becomes of this end.
-        let _ = self.write_batch(&mut writer, Some(&Deadline::after(AT_THE_END)));
+        // An error changes nothing: the connection is closed in any case.
+        let _ = self.write_batch(&mut writer, Some(&Deadline::after(FINAL_FLUSH_TIMEOUT)));
         if let Some(batch) = &writer.rest {
             self.record_lost(batch);
         }
     }
 
-    /// One-ways whose calls have returned, and that nobody will get.
+    /// Counts and logs one-ways whose calls have returned and that will not arrive.
     pub(super) fn record_lost(&self, batch: &UnsentMessage) {
         if batch.is_batch() && !batch.is_whole() {
             let messages = batch.messages;
             (0..messages).for_each(|_| self.statistics.one_way_dropped());
             self.statistics.change(Level::OneWaysUnsent, -i64::from(messages));
-            tracing::warn!(peer = %self.peer, messages, "one-ways that were buffered (SYNC_NONE) are lost, at most so many");
+            tracing::warn!(peer = %self.peer, messages, "buffered one-ways (SYNC_NONE) are lost, at most this number");
         }
     }
 
-    fn is_full(&self, octets: usize, limit: usize) -> CallFailure {
+    fn buffer_full(&self, octets: usize, limit: usize) -> CallFailure {
         let detail = || {
             format!(
                 "{} does not read: {octets} octets of one-ways wait to be written, and the limit is {limit} (`-ORBBufferLimit`)",
@@ -384,7 +392,7 @@ impl ClientConnection {
     }
 
     fn not_flushed(&self, error: io::Error) -> CallFailure {
-        let detail = || format!("what is buffered could not be written to {} within the time-out", self.peer);
+        let detail = || format!("buffered one-ways could not be written to {} within the time-out", self.peer);
         CallFailure::new(
             SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No)
                 .with_detail(detail)
@@ -393,35 +401,35 @@ impl ClientConnection {
     }
 }
 
-/// What is buffered is written in time.
+/// Writes the batch at its time.
 impl Maintained for ClientConnection {
     fn maintain(&self, now: Instant) -> Option<Duration> {
-        // Whoever writes takes it along.
+        // The thread that holds the lock writes the batch first.
         let Some(mut writer) = self.writer.try_lock() else { return Some(QUIET) };
-        let Writer { rest, batching, is_cut, .. } = &mut *writer;
-        let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && !*is_cut) else {
-            batching.is_expected = false;
+        let Writer { rest, batching, is_broken, .. } = &mut *writer;
+        let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && !*is_broken) else {
+            batching.is_scheduled = false;
             return None;
         };
-        let left = batching.due.map_or(Duration::ZERO, |due| due.saturating_duration_since(now));
+        let left = batching.flush_at.map_or(Duration::ZERO, |flush_at| flush_at.saturating_duration_since(now));
         if !left.is_zero() {
             return Some(left);
         }
         match self.write_rest(batch) {
             Ok(true) => {
-                batching.last = Some(now);
+                batching.last_write = Some(now);
                 batching.end(rest, false, &self.statistics);
-                batching.is_expected = false;
+                batching.is_scheduled = false;
                 None
             }
             Ok(false) => {
-                let [shortest, longest] = PATIENCE;
-                batching.patience = (batching.patience * 2).clamp(shortest, longest);
-                Some(batching.patience)
+                let [shortest, longest] = RETRY_DELAYS;
+                batching.retry_delay = (batching.retry_delay * 2).clamp(shortest, longest);
+                Some(batching.retry_delay)
             }
             Err(error) => {
-                *is_cut = true;
-                batching.is_expected = false;
+                *is_broken = true;
+                batching.is_scheduled = false;
                 drop(writer);
                 self.end_with_peer_reason(error);
                 None
@@ -430,7 +438,7 @@ impl Maintained for ClientConnection {
     }
 }
 
-/// A transport that takes nothing now has taken nothing.
-fn none_if_blocked(error: io::Error) -> io::Result<usize> {
+/// Maps `WouldBlock` to zero octets.
+fn zero_if_blocked(error: io::Error) -> io::Result<usize> {
     if error.kind() == io::ErrorKind::WouldBlock { Ok(0) } else { Err(error) }
 }

@@ -1,4 +1,4 @@
-//! How a connection ends, and what is told to those who wait: its calls, and the peer.
+//! The end of a connection: its calls fail, and the peer is sent the reason.
 
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{
@@ -8,11 +8,11 @@ use spandrel_giop::{
 use spandrel_sync::atomic::Ordering;
 use spandrel_transport::{Deadline, ReadError};
 
-use super::{CallFailure, ClientConnection, HINT, RequestLoss};
+use super::{ADVISORY_TIMEOUT, CallFailure, ClientConnection, RequestLoss};
 use crate::statistics::Event;
 
 impl ClientConnection {
-    /// Nothing more will come: all who wait learn why.
+    /// Closes the connection: all pending calls fail for this reason.
     pub(super) fn close(&self, failure: CallFailure) -> CallFailure {
         tracing::debug!(peer = %self.peer, reason = %failure.exception, "a connection has ended");
         self.count_end(if failure.may_repeat() { Event::ClientClosedByPeer } else { Event::ClientClosedForFault });
@@ -23,9 +23,9 @@ impl ClientConnection {
         pending.threads().for_each(|wake| wake.notify_one());
         let tasks = pending.take_tasks();
         drop(pending);
-        self.fail_all(tasks, &failure);
+        self.fail_calls(tasks, &failure);
         #[cfg(feature = "server")]
-        self.end_calls();
+        self.end_callbacks();
         failure
     }
 
@@ -36,7 +36,7 @@ impl ClientConnection {
         }
     }
 
-    /// Nobody else may have use for it.
+    /// Closes the transport, unless the server side reads it.
     pub(super) fn close_transport(&self) {
         #[cfg(feature = "server")]
         if self.is_adopted() {
@@ -45,24 +45,28 @@ impl ClientConnection {
         self.transport.close();
     }
 
-    /// Nobody uses it, or will: the peer is told that no more requests come (CORBA 3.3 Part 2, 9.4.7).
-    pub(crate) fn part(&self) {
+    /// Closes a connection without users in an orderly way: the peer is sent CloseConnection (CORBA 3.3 Part
+    /// 2, 9.4.7).
+    pub(crate) fn close_orderly(&self) {
         #[cfg(feature = "asynchronous")]
-        self.flush_at_the_end();
+        self.flush_before_close();
         let Some(writer) = self.writer.try_lock() else { return };
-        if self.is_retired() || writer.is_cut || writer.rest.is_some() {
+        if self.is_retired() || writer.is_broken || writer.rest.is_some() {
             return;
         }
         self.retire();
         let close_connection = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, MessageType::CloseConnection);
-        // If it is not heard the end of the connection says the same.
-        let _ = self.transport.set_send_timeout(Some(HINT)).and_then(|()| self.transport.send(&close_connection));
+        // If it is lost, the end of the stream has the same meaning.
+        let _ = self
+            .transport
+            .set_send_timeout(Some(ADVISORY_TIMEOUT))
+            .and_then(|()| self.transport.send(&close_connection));
     }
 
     #[cold]
     pub(super) fn unreadable(&self, error: GiopError, version: GiopVersion) -> CallFailure {
         self.statistics.client_protocol_error();
-        self.complain(version);
+        self.send_message_error(version);
         CallFailure::of(
             RequestLoss::InDoubt,
             SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe)
@@ -72,7 +76,7 @@ impl ClientConnection {
     }
 
     #[cold]
-    pub(super) fn is_no_reply(&self, message_type: MessageType, version: GiopVersion) -> CallFailure {
+    pub(super) fn unexpected_message(&self, message_type: MessageType, version: GiopVersion) -> CallFailure {
         let maybe = CompletionStatus::Maybe;
         if message_type != MessageType::CloseConnection {
             self.statistics.client_protocol_error();
@@ -80,19 +84,19 @@ impl ClientConnection {
         match message_type {
             // No request without a reply was or will be processed (9.4.7): safe to send again.
             MessageType::CloseConnection => CallFailure::of(
-                RequestLoss::ClosedInOrder,
+                RequestLoss::ClosedOrderly,
                 SystemException::comm_failure(0, CompletionStatus::No)
                     .with_detail(|| format!("{} closed the connection in an orderly way", self.peer)),
             ),
             MessageType::MessageError => CallFailure::of(
-                RequestLoss::Explained,
+                RequestLoss::MessageErrorReceived,
                 SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe).with_detail(|| format!(
                     "{} could not read a message and answered MessageError (it may be longer than the peer accepts)",
                     self.peer
                 )),
             ),
             other => {
-                self.complain(version);
+                self.send_message_error(version);
                 CallFailure::of(RequestLoss::InDoubt,
                     SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe)
                         .with_detail(|| format!("{} sent a {other}, which only clients may send", self.peer)),
@@ -101,27 +105,28 @@ impl ClientConnection {
         }
     }
 
-    /// Tells the peer that what it sent cannot be understood (9.4.8), unless that would have to wait for others. The connection ends anyway.
+    /// Sends MessageError, because a message cannot be understood (9.4.8), unless that would have to wait for
+    /// other writers. The connection ends in any case.
     #[cold]
-    fn complain(&self, version: GiopVersion) {
+    fn send_message_error(&self, version: GiopVersion) {
         if cfg!(not(feature = "details")) {
             return;
         }
         let Some(mut writer) = self.writer.try_lock() else { return };
-        if writer.is_cut || writer.rest.is_some() {
+        if writer.is_broken || writer.rest.is_some() {
             return;
         }
-        writer.is_cut = true;
+        writer.is_broken = true;
         let sent = bare_message(version, ByteOrder::NATIVE, MessageType::MessageError);
-        // A courtesy: a peer that does not read it learns of the end.
-        let _ = self.transport.set_send_timeout(Some(HINT)).and_then(|()| self.transport.send(&sent));
+        // It may be lost: the peer sees the end of the stream.
+        let _ = self.transport.set_send_timeout(Some(ADVISORY_TIMEOUT)).and_then(|()| self.transport.send(&sent));
     }
 
     pub(super) fn read_failed(&self, error: ReadError) -> CallFailure {
         if let ReadError::Giop(reason) = &error {
             self.statistics.client_protocol_error();
             if reason.reaction() == Reaction::SendMessageError {
-                self.complain(reason.answer_version().unwrap_or(GiopVersion::V1_0));
+                self.send_message_error(reason.answer_version().unwrap_or(GiopVersion::V1_0));
             }
         }
         if let ReadError::Giop(GiopError::TooLarge { len, limit }) = error {
@@ -139,7 +144,7 @@ impl ClientConnection {
             ReadError::EndOfFile | ReadError::CutOff => {
                 format!("{} closed the connection before it replied", self.peer)
             }
-            ReadError::Giop(_) => format!("{} sent what is not a GIOP reply", self.peer),
+            ReadError::Giop(_) => format!("{} sent octets that are no GIOP reply", self.peer),
             _ => format!("reading from {} failed", self.peer),
         };
         CallFailure::of(
@@ -156,19 +161,20 @@ impl ClientConnection {
         )
     }
 
-    /// After a time-out the late reply would find nobody: the connection ends with its last user.
+    /// Retires the connection after a time-out: no thread would read the late reply. It closes with its last
+    /// user.
     #[cold]
-    pub(super) fn note_timeout(&self, failure: &CallFailure) {
+    pub(super) fn retire_after_timeout(&self, failure: &CallFailure) {
         if is_abandoned(&failure.exception) {
             self.statistics.timed_out_waiting();
             self.retire_unread();
             if self.writer.try_lock().is_none() {
-                self.free_writer();
+                self.unblock_writer();
             }
         }
     }
 
-    /// A late reply would find nobody, unless somebody reads whatever comes.
+    /// Retires the connection, unless it is read at all times: no thread would read a late reply.
     pub(super) fn retire_unread(&self) {
         #[cfg(feature = "server")]
         if self.is_bidirectional() {
@@ -178,30 +184,31 @@ impl ClientConnection {
         self.retire();
     }
 
-    /// Tells the server that the reply to a request that failed so is not awaited any more, if that is why. To be called only where that
-    /// is known to do no harm: omniORB 4.2 may read a CancelRequest for ever, at full load, and nothing after it on that connection.
+    /// Cancels a request after its time-out or the cancellation of its caller. To be called only for peers
+    /// that handle CancelRequest: omniORB 4.2 may read one for ever, at full load, and nothing after it on
+    /// that connection.
     #[cold]
     pub(crate) fn cancel(&self, request_id: u32, wire: Wire, failure: &CallFailure) {
         if !is_abandoned(&failure.exception) || wire.version < GiopVersion::V1_2 {
             return;
         }
         let mut out = Encoder::new(wire);
-        // A hint: if it cannot be sent, the server merely works in vain.
+        // It may be lost: then the server completes a request in vain.
         if let (Ok(()), Some(mut writer)) = (CancelRequest { request_id }.encode(&mut out), self.writer.try_lock()) {
-            let _ = self.send(&mut writer, &out, Some(&Deadline::after(HINT)));
+            let _ = self.send(&mut writer, &out, Some(&Deadline::after(ADVISORY_TIMEOUT)));
         }
     }
 }
 
-/// True if the request was written whole and its reply did not come in time, or is not wanted any more.
+/// Whether the request was written whole, and its caller stopped waiting for the reply.
 fn is_abandoned(exception: &SystemException) -> bool {
-    let is_unwanted =
+    let is_cancelled =
         exception.kind() == SystemExceptionKind::Transient && exception.minor() == minor::REQUEST_CANCELLED;
-    (exception.kind() == SystemExceptionKind::Timeout || is_unwanted)
+    (exception.kind() == SystemExceptionKind::Timeout || is_cancelled)
         && exception.completed() == CompletionStatus::Maybe
 }
 
-/// Whoever panics while it reads for others must not leave them waiting.
+/// Closes the connection if the thread that reads it panics, so that no pending call waits for ever.
 pub(super) struct CloseOnPanic<'c>(pub(super) &'c ClientConnection);
 
 impl Drop for CloseOnPanic<'_> {

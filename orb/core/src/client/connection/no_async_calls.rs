@@ -1,4 +1,4 @@
-//! What stands in for calls that no thread waits for where there are none: nobody is told, and nothing is left to be written.
+//! Replacements for a build without asynchronous calls: there are no receivers, and no unwritten messages.
 
 use std::{convert::Infallible, io};
 
@@ -6,11 +6,11 @@ use spandrel_transport::MessageReader;
 
 use super::{CallFailure, ClientConnection, pending_calls::PendingCalls};
 
-/// Nothing.
+/// The empty state.
 #[derive(Debug, Default)]
 pub(super) struct AsyncWrites {}
 
-/// No message.
+/// A message that cannot exist.
 #[derive(Debug)]
 pub(super) struct UnsentMessage(Infallible);
 
@@ -25,12 +25,12 @@ impl ClientConnection {
 
     pub(super) fn fail_unsent(&self) {}
 
-    pub(super) fn fail_all(&self, _nobody: [Infallible; 0], _failure: &CallFailure) {}
+    pub(super) fn fail_calls(&self, _tasks: [Infallible; 0], _failure: &CallFailure) {}
 
     pub(super) fn finish_rest(
         &self,
         message: &mut UnsentMessage,
-        _arm: &mut dyn FnMut() -> io::Result<()>,
+        _update_timeout: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<()> {
         match message.0 {}
     }

@@ -1,4 +1,5 @@
-//! A thread that reads for others tells them what came. That is anybody's code, and may make calls: on the same connection it would wait for itself.
+//! The notification of calls by the thread that reads for them. A receiver runs code of the application and
+//! may make calls. A call on the same connection would wait for its own thread.
 
 use std::cell::{Cell, RefCell};
 
@@ -7,39 +8,40 @@ use spandrel_sync::thread_local;
 use super::ClientConnection;
 
 thread_local! {
-    /// Where the connections lie that this thread reads, and whose calls it is telling.
-    static TELLING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    /// The addresses of the connections that this thread reads and whose calls it is notifying.
+    static NOTIFYING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
     /// Whether there are any.
-    static IS_TELLING: Cell<bool> = const { Cell::new(false) };
+    static IS_NOTIFYING: Cell<bool> = const { Cell::new(false) };
 }
 
 impl ClientConnection {
-    /// True if this thread reads here, and is telling somebody what came: it would wait for itself.
+    /// Whether this thread is notifying a call of this connection: a call on it would wait for its own
+    /// thread.
     #[inline]
-    pub(crate) fn is_read_here(&self) -> bool {
-        IS_TELLING.with(Cell::get)
-            && TELLING.with(|telling| telling.borrow().contains(&std::ptr::from_ref(self).addr()))
+    pub(crate) fn is_notifying_thread(&self) -> bool {
+        IS_NOTIFYING.with(Cell::get)
+            && NOTIFYING.with(|notifying| notifying.borrow().contains(&std::ptr::from_ref(self).addr()))
     }
 }
 
-/// The time in which a thread that reads tells somebody what came for him. That is anybody's code, and may make calls.
+/// The time in which the reading thread notifies a receiver, which may make calls.
 pub(super) struct NotificationScope(());
 
 impl NotificationScope {
     pub(super) fn begin(connection: &ClientConnection) -> Self {
-        TELLING.with(|telling| telling.borrow_mut().push(std::ptr::from_ref(connection).addr()));
-        IS_TELLING.with(|is_telling| is_telling.set(true));
+        NOTIFYING.with(|notifying| notifying.borrow_mut().push(std::ptr::from_ref(connection).addr()));
+        IS_NOTIFYING.with(|is_notifying| is_notifying.set(true));
         Self(())
     }
 }
 
 impl Drop for NotificationScope {
     fn drop(&mut self) {
-        let still = TELLING.with(|telling| {
-            let mut telling = telling.borrow_mut();
-            telling.pop();
-            !telling.is_empty()
+        let still = NOTIFYING.with(|notifying| {
+            let mut notifying = notifying.borrow_mut();
+            notifying.pop();
+            !notifying.is_empty()
         });
-        IS_TELLING.with(|is_telling| is_telling.set(still));
+        IS_NOTIFYING.with(|is_notifying| is_notifying.set(still));
     }
 }

@@ -1,4 +1,4 @@
-//! Who waits on a connection, and who of them reads for the others.
+//! The calls that wait on a connection, and the reader role.
 
 #[cfg(not(feature = "asynchronous"))]
 use std::convert::Infallible;
@@ -10,10 +10,10 @@ use spandrel_transport::MessageReader;
 
 use super::reply::{CallFailure, Reply};
 
-/// Who reads, who waits, and whether there is anything left to wait for.
+/// The message reader, the pending calls, and the reason for the end of the connection.
 #[derive(Debug)]
 pub(super) struct PendingCalls {
-    /// Taken by the leader while it reads.
+    /// Taken by the thread that has the reader role.
     pub(super) reader: Option<Box<MessageReader>>,
     pub(super) waiters: Vec<Waiter>,
     pub(super) closed: Option<CallFailure>,
@@ -26,76 +26,77 @@ pub(super) struct Waiter {
     pub(super) waiter: ReplyWaiter,
 }
 
-/// Who waits for a reply.
+/// The waiter for a reply.
 #[derive(Debug)]
 pub(super) enum ReplyWaiter {
-    /// A thread, with what it waits on: set once it waits for a leader, and may be asked to lead itself. One that still
-    /// writes may not, or nobody would read while it does.
+    /// A thread, with its condition variable, which is set once the thread waits for another reader. From then
+    /// on the thread may be given the reader role. A thread that still writes must not have the role: no thread
+    /// would read meanwhile.
     Thread(Option<Arc<Condition>>),
-    /// A call that is told.
+    /// An asynchronous call.
     #[cfg(feature = "asynchronous")]
     Task {
         receiver: ReplyReceiverHandle,
-        /// The transport has taken the last octet of its request, or may have.
+        /// Whether the transport has taken the last octet of its request, or may have.
         is_sent: bool,
     },
-    /// Nobody any more: the reply is dropped when it comes. Until then somebody has to read.
+    /// An abandoned call: the reply is dropped when it comes. Until then a thread has to read.
     #[cfg(feature = "asynchronous")]
-    Nobody,
-    /// The peer, which may send requests at any time: no reply comes for this one, and somebody always has to read.
+    Abandoned,
+    /// The peer, which may send requests at any time. The entry gets no reply, and keeps a thread reading.
     #[cfg(feature = "server")]
     Peer,
 }
 
-/// Somebody who is told what becomes of a request.
+/// The receiver of the outcome of a request.
 #[cfg(feature = "asynchronous")]
 pub(crate) trait ReplyReceiver: Send + Sync + fmt::Debug {
-    /// The reply has come, or the transport has taken a one-way, or nothing will come. Called once, without any lock held, by any
-    /// thread; possibly before `ClientConnection::send_soon` has returned.
-    fn done(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>);
+    /// Receives the reply, the end of a one-way's writing (`None`), or the failure. Called once, without any
+    /// lock held, by any thread; possibly before `ClientConnection::send_async` has returned.
+    fn complete(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>);
 
-    /// A connection that was waited for has been opened, by which there may be one; or there will be none.
-    fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>);
+    /// Receives the end of a wait for a connection: it was opened, or could not be.
+    fn connection_opened(self: Arc<Self>, outcome: Result<(), CallFailure>);
 
-    /// One that was in use is so no longer.
-    fn freed(self: Arc<Self>) {
-        self.opened(Ok(()));
+    /// Receives the news that a connection in use has become free.
+    fn connection_freed(self: Arc<Self>) {
+        self.connection_opened(Ok(()));
     }
 }
 
-/// Who is told.
+/// A shared receiver.
 #[cfg(feature = "asynchronous")]
 pub(crate) type ReplyReceiverHandle = Arc<dyn ReplyReceiver>;
 
-/// Who is told: nobody.
+/// A receiver that cannot exist: this build has no asynchronous calls.
 #[cfg(not(feature = "asynchronous"))]
 #[derive(Debug)]
 pub(crate) struct ReplyReceiverHandle(Infallible);
 
 #[cfg(not(feature = "asynchronous"))]
 impl ReplyReceiverHandle {
-    pub(crate) fn done(self, _outcome: Result<Option<Reply>, CallFailure>) {
+    pub(crate) fn complete(self, _outcome: Result<Option<Reply>, CallFailure>) {
         match self.0 {}
     }
 
-    pub(crate) fn opened(self, _outcome: Result<(), CallFailure>) {
+    pub(crate) fn connection_opened(self, _outcome: Result<(), CallFailure>) {
         match self.0 {}
     }
 
-    pub(crate) fn freed(self) {
+    pub(crate) fn connection_freed(self) {
         match self.0 {}
     }
 }
 
 impl PendingCalls {
-    /// Asks one of the threads that still wait to read on; false if there is none.
-    pub(super) fn wake_next_leader(&self) -> bool {
+    /// Gives the reader role to one of the waiting threads; returns false if there is none.
+    pub(super) fn wake_next_reader(&self) -> bool {
         let mut waiting = self.waiters.iter().filter(|waiter| waiter.reply.is_none());
         let wake = waiting.find_map(Waiter::wake);
         wake.inspect(|wake| wake.notify_one()).is_some()
     }
 
-    /// What threads wait on.
+    /// The condition variables of the waiting threads.
     pub(super) fn threads(&self) -> impl Iterator<Item = &Arc<Condition>> {
         self.waiters.iter().filter_map(Waiter::wake)
     }
@@ -113,7 +114,7 @@ impl PendingCalls {
         self.waiters.swap_remove(waiter);
     }
 
-    /// Gives a thread its reply; gives that of a task back with whom to tell.
+    /// Gives a thread its reply. Returns the reply of an asynchronous call with its receiver.
     pub(super) fn deliver(&mut self, reply: Reply) -> Option<(ReplyReceiverHandle, Reply)> {
         let at = self.find(reply.request_id)?;
         #[cfg(feature = "server")]
@@ -135,7 +136,7 @@ impl Waiter {
         self.thread()?.as_ref()
     }
 
-    /// What it waits on, if it is a thread.
+    /// The thread's condition variable, if the waiter is a thread.
     fn thread(&self) -> Option<&Option<Arc<Condition>>> {
         match &self.waiter {
             ReplyWaiter::Thread(wake) => Some(wake),
@@ -144,14 +145,14 @@ impl Waiter {
         }
     }
 
-    /// Who is told, if anybody is.
+    /// The receiver, if the waiter is an asynchronous call.
     fn task(self) -> Option<ReplyReceiverHandle> {
         match self.waiter {
             ReplyWaiter::Thread(_) => None,
             #[cfg(feature = "asynchronous")]
             ReplyWaiter::Task { receiver, .. } => Some(receiver),
             #[cfg(feature = "asynchronous")]
-            ReplyWaiter::Nobody => None,
+            ReplyWaiter::Abandoned => None,
             #[cfg(feature = "server")]
             ReplyWaiter::Peer => None,
         }

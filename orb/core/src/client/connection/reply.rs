@@ -1,4 +1,4 @@
-//! What a call ends with: a reply, or the reason for which there is none.
+//! The outcome of a call: a reply, or the reason for its absence.
 
 use spandrel_cdr::{Limits, Wire};
 use spandrel_giop::{
@@ -13,32 +13,32 @@ pub(crate) struct Reply {
     pub(crate) message: Message,
     pub(crate) kind: ReplyKind,
     pub(super) request_id: u32,
-    /// Services have added something.
+    /// Whether it has service contexts.
     #[cfg(feature = "details")]
     pub(crate) has_contexts: bool,
-    /// Where its body begins.
+    /// The offset of its body.
     pub(crate) body: usize,
-    /// How the request was written: its code sets are those of the reply.
+    /// The encoding of the request: the reply has the same code sets.
     pub(crate) wire: Wire,
 }
 
-/// What a [`Reply`] says.
+/// The kind and status of a [`Reply`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ReplyKind {
     Reply(ReplyStatus),
     Locate(LocateStatus),
 }
 
-/// Why a call got no reply.
+/// The reason why a call got no reply.
 #[derive(Clone, Debug)]
 pub(crate) struct CallFailure {
     pub(crate) exception: SystemException,
-    /// What has become of the request.
+    /// The fate of the request.
     pub(crate) loss: RequestLoss,
 }
 
 impl CallFailure {
-    /// One that says itself whether the request was carried out.
+    /// Makes a failure whose exception has the right completion status already.
     pub(crate) fn new(exception: SystemException) -> Self {
         Self { exception, loss: RequestLoss::Other }
     }
@@ -51,14 +51,14 @@ impl CallFailure {
         Self { exception, loss }
     }
 
-    /// True if the same request may be sent again on another connection: this one was closed under it.
+    /// Whether the same request may be sent again on another connection: this one was closed under it.
     pub(crate) fn may_repeat(&self) -> bool {
         self.loss.consequence().repeats
     }
 }
 
 impl Reply {
-    /// What it says of its request, if that was one.
+    /// The reply status; `None` for a LocateReply.
     pub(crate) fn status(&self) -> Option<ReplyStatus> {
         match self.kind {
             ReplyKind::Reply(status) => Some(status),

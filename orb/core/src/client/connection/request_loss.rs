@@ -1,66 +1,72 @@
-//! Why a request got no answer, and what follows from it: the closed list of design decision 9.
+//! The reasons why a request gets no reply, and their consequences: the closed list of design decision 9.
 //!
-//! What is not in this table is never sent twice. A reply that says COMPLETED_NO itself is no loss: its exception goes to the caller,
-//! or has the reference led back to where it was first; TRANSIENT and COMM_FAILURE have the reference's other addresses asked before.
+//! Only the requests that this table allows are sent twice. A reply that says COMPLETED_NO is no loss: its
+//! exception goes to the caller, or leads a forwarded reference back to its first address. For TRANSIENT and
+//! COMM_FAILURE the reference's other addresses are tried before.
 
 use spandrel_giop::CompletionStatus;
 
-/// What has become of a request.
+/// The fate of a request without a reply.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum RequestLoss {
-    /// Nothing of it was written: the connection had ended before, or nobody may write to it any more.
+    /// No octet of it was written: the connection had ended before, or may not be written to any more.
     NotWritten,
-    /// The transport did not accept its last octet: another call of this side had given the connection up, most often since its time was
-    /// over. That says nothing of the peer.
-    GivenUp,
+    /// The transport did not accept its last octet: another call of this side had given the connection up, in
+    /// most cases after a time-out. The peer is not known to have failed.
+    ConnectionAbandoned,
     /// The transport did not accept its last octet.
-    CutOff,
-    /// The peer sent CloseConnection and had not answered it (CORBA 3.3 Part 2, 9.4.7).
-    ClosedInOrder,
-    /// Nothing, or not all, of it was written, since the peer sent MessageError: to another connection it would say the same.
+    PartiallyWritten,
+    /// The peer sent CloseConnection before it answered the request (CORBA 3.3 Part 2, 9.4.7).
+    ClosedOrderly,
+    /// It was not written to its end, since the peer sent MessageError. The peer would reject it on another
+    /// connection, too.
     Rejected,
-    /// The peer sent MessageError when the whole of it was written; whether it meant this one is not known.
-    Explained,
-    /// The time was up before the transport had accepted its last octet.
-    LateToBeSent,
-    /// Anything else that happens once all of it was written: the end of the connection, a reply that cannot be read, a time-out.
+    /// The peer sent MessageError after all of it was written. The message may have been another one.
+    MessageErrorReceived,
+    /// The deadline passed before the transport had accepted its last octet.
+    SendTimedOut,
+    /// It was written whole, and then the connection ended, the reply could not be read, or the deadline
+    /// passed.
     InDoubt,
-    /// It is none: no connection may be opened for it, but there is one by now that it can share. It begins anew, and nobody is told.
-    Superseded,
-    /// Nothing was even tried on a connection: there is none, or it has as much to do as it may have. What is known is what its
-    /// exception says; other addresses are asked.
+    /// No loss: no connection may be opened for the request, but one can be shared now. It begins anew,
+    /// without an exception.
+    ConnectionShareable,
+    /// No connection was tried: there is none, or it is at one of its limits. The exception has the
+    /// completion status; other addresses are tried.
     Other,
 }
 
-/// What follows.
+/// The consequence of a loss.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct LossConsequence {
-    /// What the caller is told of the request's completion, if it is not sent again; none: what its exception says.
+    /// The completion status for the caller, if the request is not sent again; `None`: that of the exception.
     pub(super) completed: Option<CompletionStatus>,
-    /// It may be sent once more, on another connection.
+    /// Whether it may be sent once more, on another connection.
     pub(super) repeats: bool,
 }
 
 impl RequestLoss {
-    /// The table.
+    /// The consequence of each loss: the table.
     pub(super) const fn consequence(self) -> LossConsequence {
         use CompletionStatus::{Maybe, No};
         let (completed, repeats) = match self {
-            Self::NotWritten | Self::GivenUp | Self::CutOff | Self::ClosedInOrder => (Some(No), true),
-            Self::Rejected | Self::LateToBeSent => (Some(No), false),
-            Self::Explained | Self::InDoubt => (Some(Maybe), false),
-            Self::Superseded => (None, false),
+            Self::NotWritten | Self::ConnectionAbandoned | Self::PartiallyWritten | Self::ClosedOrderly => {
+                (Some(No), true)
+            }
+            Self::Rejected | Self::SendTimedOut => (Some(No), false),
+            Self::MessageErrorReceived | Self::InDoubt => (Some(Maybe), false),
+            Self::ConnectionShareable => (None, false),
             Self::Other => (None, false),
         };
         LossConsequence { completed, repeats }
     }
 
-    /// The same loss for an asynchronous request of which the last octet was not written when that happened to the connection.
+    /// The same loss for an asynchronous request whose last octet was not written at that time.
     #[cfg(any(test, feature = "asynchronous"))]
     pub(super) const fn unwritten(self) -> Self {
         match self {
-            Self::Explained | Self::Rejected => Self::Rejected,
-            Self::GivenUp => Self::GivenUp,
+            Self::MessageErrorReceived | Self::Rejected => Self::Rejected,
+            Self::ConnectionAbandoned => Self::ConnectionAbandoned,
             _ => Self::NotWritten,
         }
     }
@@ -74,14 +80,14 @@ mod tests {
 
     const ALL: &[RequestLoss] = &[
         RequestLoss::NotWritten,
-        RequestLoss::GivenUp,
-        RequestLoss::CutOff,
-        RequestLoss::ClosedInOrder,
+        RequestLoss::ConnectionAbandoned,
+        RequestLoss::PartiallyWritten,
+        RequestLoss::ClosedOrderly,
         RequestLoss::Rejected,
-        RequestLoss::Explained,
-        RequestLoss::LateToBeSent,
+        RequestLoss::MessageErrorReceived,
+        RequestLoss::SendTimedOut,
         RequestLoss::InDoubt,
-        RequestLoss::Superseded,
+        RequestLoss::ConnectionShareable,
         RequestLoss::Other,
     ];
 
@@ -90,7 +96,12 @@ mod tests {
         let repeated: Vec<_> = ALL.iter().copied().filter(|loss| loss.consequence().repeats).collect();
         assert_eq!(
             repeated,
-            [RequestLoss::NotWritten, RequestLoss::GivenUp, RequestLoss::CutOff, RequestLoss::ClosedInOrder]
+            [
+                RequestLoss::NotWritten,
+                RequestLoss::ConnectionAbandoned,
+                RequestLoss::PartiallyWritten,
+                RequestLoss::ClosedOrderly
+            ]
         );
         assert!(repeated.iter().all(|loss| loss.consequence().completed == Some(CompletionStatus::No)));
     }
@@ -102,13 +113,13 @@ mod tests {
             let completed = CallFailure::of(loss, exception).exception.completed();
             let expected = match loss {
                 RequestLoss::NotWritten
-                | RequestLoss::GivenUp
-                | RequestLoss::CutOff
-                | RequestLoss::ClosedInOrder
+                | RequestLoss::ConnectionAbandoned
+                | RequestLoss::PartiallyWritten
+                | RequestLoss::ClosedOrderly
                 | RequestLoss::Rejected
-                | RequestLoss::LateToBeSent => CompletionStatus::No,
-                RequestLoss::Explained | RequestLoss::InDoubt => CompletionStatus::Maybe,
-                RequestLoss::Superseded => CompletionStatus::Yes,
+                | RequestLoss::SendTimedOut => CompletionStatus::No,
+                RequestLoss::MessageErrorReceived | RequestLoss::InDoubt => CompletionStatus::Maybe,
+                RequestLoss::ConnectionShareable => CompletionStatus::Yes,
                 RequestLoss::Other => CompletionStatus::Yes,
             };
             assert_eq!(completed, expected, "{loss:?}");
@@ -120,7 +131,11 @@ mod tests {
         for &loss in ALL {
             let unwritten = loss.unwritten().consequence();
             assert_eq!(unwritten.completed, Some(CompletionStatus::No));
-            assert_eq!(unwritten.repeats, !matches!(loss, RequestLoss::Explained | RequestLoss::Rejected), "{loss:?}");
+            assert_eq!(
+                unwritten.repeats,
+                !matches!(loss, RequestLoss::MessageErrorReceived | RequestLoss::Rejected),
+                "{loss:?}"
+            );
         }
     }
 }

@@ -1,40 +1,40 @@
-//! What the requests on a connection have said of it.
+//! The service contexts that were sent on a connection, for those that are sent once.
 
 use spandrel_sync::atomic::Ordering;
 
 use super::ClientConnection;
 
-/// Which code sets are in force.
+/// The bit of the code sets.
 pub(crate) const CODE_SETS: u8 = 1;
-/// Which listen points are reached by this connection, or that none will be.
+/// The bit of the listen points.
 pub(crate) const LISTEN_POINTS: u8 = 2;
 
 impl ClientConnection {
-    /// What was said: [`CODE_SETS`], [`LISTEN_POINTS`].
-    pub(crate) fn sent(&self) -> u8 {
-        self.sent.load(Ordering::Acquire)
+    /// The contexts that were sent: [`CODE_SETS`], [`LISTEN_POINTS`].
+    pub(crate) fn sent_contexts(&self) -> u8 {
+        self.sent_contexts.load(Ordering::Acquire)
     }
 
-    /// This has been said, too.
-    pub(crate) fn mark_sent(&self, what: u8) {
-        self.sent.fetch_or(what, Ordering::Release);
+    /// Marks further contexts as sent.
+    pub(crate) fn mark_sent(&self, contexts: u8) {
+        self.sent_contexts.fetch_or(contexts, Ordering::Release);
     }
 
-    /// True if there is nothing that a request has to say of the connection.
+    /// Whether no context is left to be sent on the connection.
     #[inline]
     pub(crate) fn has_sent_contexts(&self) -> bool {
-        self.sent() == CODE_SETS | LISTEN_POINTS
+        self.sent_contexts() == CODE_SETS | LISTEN_POINTS
     }
 
-    /// A request that says which code sets are in force has been answered.
+    /// Marks the code sets as sent, after the reply to a request with that context.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn mark_code_sets_received(&self) {
         self.mark_sent(CODE_SETS);
     }
 
-    /// There is something to say of listen points that there was not before.
+    /// Has the listen points sent again, because there are new ones.
     #[cfg(feature = "server")]
     pub(crate) fn resend_listen_points(&self) {
-        self.sent.fetch_and(!LISTEN_POINTS, Ordering::Release);
+        self.sent_contexts.fetch_and(!LISTEN_POINTS, Ordering::Release);
     }
 }

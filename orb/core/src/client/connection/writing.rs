@@ -1,4 +1,4 @@
-//! Whose turn it is to write on a connection, and what follows where that fails.
+//! The lock and the state of the write side, and the handling of failed writes.
 
 use std::{io, time::Duration};
 
@@ -9,23 +9,23 @@ use spandrel_transport::{Deadline, Transport, is_timeout, send_message, send_sli
 
 #[cfg(feature = "asynchronous")]
 use super::batch;
-use super::{CallFailure, ClientConnection, HINT, Reply, RequestLoss, UnsentMessage};
+use super::{ADVISORY_TIMEOUT, CallFailure, ClientConnection, Reply, RequestLoss, UnsentMessage};
 
-/// What there is to know for whoever writes.
+/// The state of the write side, for the thread that holds its lock.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
-    /// What the transport was told last.
+    /// The time-out that the transport has now.
     pub(super) timeout: Option<Duration>,
-    /// A message was not written to its end: whatever followed would be read as the rest of it.
-    pub(super) is_cut: bool,
-    /// A message that an asynchronous call could not write to its end without waiting: comes before all others.
+    /// Whether a message was written in part: the peer would read further octets as the rest of it.
+    pub(super) is_broken: bool,
+    /// The message that an asynchronous call could not write whole without waiting: comes before all others.
     pub(super) rest: Option<UnsentMessage>,
     #[cfg(feature = "asynchronous")]
     pub(super) batching: batch::Batching,
 }
 
 impl ClientConnection {
-    /// Waits until nobody else writes.
+    /// Waits for the write lock until the deadline.
     pub(super) fn lock_writer(&self, deadline: Option<&Deadline>) -> io::Result<MutexGuard<'_, Writer>> {
         match deadline {
             None => Ok(self.writer.lock()),
@@ -36,12 +36,12 @@ impl ClientConnection {
         }
     }
 
-    /// Sends once nobody else writes, if that comes in time.
-    pub(super) fn send_in_turn(&self, request: &Encoder<'_>, deadline: Option<&Deadline>) -> io::Result<()> {
+    /// Sends a message under the write lock, unless the deadline passes before.
+    pub(super) fn lock_and_send(&self, request: &Encoder<'_>, deadline: Option<&Deadline>) -> io::Result<()> {
         let mut writer = self.lock_writer(deadline)?;
         if self.is_retired() {
-            // Somebody left without its reply, which nobody may be reading now: the server would block on it, and this
-            // thread on the server.
+            // A call was abandoned, and its reply may have no reader now. The server would block on that
+            // reply, and this thread on the server.
             return Err(io::ErrorKind::NotConnected.into());
         }
         self.send(&mut writer, request, deadline)
@@ -53,58 +53,59 @@ impl ClientConnection {
         message: &Encoder<'_>,
         deadline: Option<&Deadline>,
     ) -> io::Result<()> {
-        if writer.is_cut {
+        if writer.is_broken {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        let Writer { timeout, is_cut, rest, .. } = writer;
+        let Writer { timeout, is_broken, rest, .. } = writer;
         let mut has_begun = false;
-        let mut arm = || {
-            let armed = self.arm(timeout, deadline, Deadline::wait_to_send);
-            has_begun |= armed.is_ok();
-            armed
+        let mut update_timeout = || {
+            let result = self.update_timeout(timeout, deadline, Deadline::wait_to_send);
+            has_begun |= result.is_ok();
+            result
         };
         let before = match rest {
             #[cfg(feature = "asynchronous")]
             Some(batch) if batch.is_batch() && message.position() <= self.fragment_size => {
-                let sent = self.send_after_batch((rest, &mut writer.batching), message, &mut arm);
-                return sent.inspect_err(|_| *is_cut = true);
+                let sent = self.send_after_batch((rest, &mut writer.batching), message, &mut update_timeout);
+                return sent.inspect_err(|_| *is_broken = true);
             }
-            Some(rest) => self.finish_rest(rest, &mut arm),
+            Some(rest) => self.finish_rest(rest, &mut update_timeout),
             None => Ok(()),
         };
         let sent = before.and_then(|()| match self.send_fragmented {
             Some(send_fragmented) if message.position() > self.fragment_size => {
-                send_fragmented(&*self.transport, message, self.fragment_size, &mut arm)
+                send_fragmented(&*self.transport, message, self.fragment_size, &mut update_timeout)
             }
-            _ => send_message(&*self.transport, message, arm),
+            _ => send_message(&*self.transport, message, update_timeout),
         });
-        sent.inspect_err(|_| *is_cut = has_begun)
+        sent.inspect_err(|_| *is_broken = has_begun)
     }
 
-    /// Sets the time-out for sending to what `wait` says of the deadline. `receiver`: the time-out that was set last.
+    /// Sets the transport's time-out to the time that `wait` derives from the deadline. `current`: the
+    /// time-out that was set last.
     #[inline]
-    pub(super) fn arm(
+    pub(super) fn update_timeout(
         &self,
-        receiver: &mut Option<Duration>,
+        current: &mut Option<Duration>,
         deadline: Option<&Deadline>,
         wait: impl Fn(&Deadline) -> Option<Duration>,
     ) -> io::Result<()> {
-        let wanted = match deadline {
+        let new_timeout = match deadline {
             None => None,
             Some(deadline) => Some(wait(deadline).ok_or(io::ErrorKind::TimedOut)?),
         };
-        if *receiver != wanted {
-            self.transport.set_send_timeout(wanted)?;
-            *receiver = wanted;
+        if *current != new_timeout {
+            self.transport.set_send_timeout(new_timeout)?;
+            *current = new_timeout;
         }
         Ok(())
     }
 
-    /// A failed write may have a reason that the peer gave: a CloseConnection that was still unread.
+    /// Prefers the peer's reason for a failed write: a CloseConnection or MessageError that was still unread.
     pub(super) fn peer_reason(&self, error: io::Error, read: Result<Reply, CallFailure>) -> CallFailure {
         match read {
             Err(read) if read.may_repeat() => read,
-            Err(read) if read.loss == RequestLoss::Explained => {
+            Err(read) if read.loss == RequestLoss::MessageErrorReceived => {
                 self.retire();
                 CallFailure::of(RequestLoss::Rejected, read.exception)
             }
@@ -115,7 +116,7 @@ impl ClientConnection {
     pub(super) fn write_failed(&self, error: io::Error) -> CallFailure {
         let is_abandoned = self.is_abandoned();
         #[cfg(feature = "server")]
-        self.retire_unwritten();
+        self.retire_after_failed_write();
         #[cfg(not(feature = "server"))]
         self.retire();
         self.fail_unsent();
@@ -123,57 +124,58 @@ impl ClientConnection {
             self.statistics.timed_out_sending();
             let detail = || format!("the request could not be written to {} within the time-out", self.peer);
             return CallFailure::of(
-                RequestLoss::LateToBeSent,
+                RequestLoss::SendTimedOut,
                 SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No)
                     .with_detail(detail)
                     .with_source(error),
             );
         }
-        let (loss, why) = match is_abandoned {
-            true => (RequestLoss::GivenUp, "ended: another call had given the connection up"),
-            false => (RequestLoss::CutOff, "failed"),
+        let (loss, manner) = match is_abandoned {
+            true => (RequestLoss::ConnectionAbandoned, "ended: another call had given the connection up"),
+            false => (RequestLoss::PartiallyWritten, "failed"),
         };
-        let detail = || format!("writing to {} {why}", self.peer);
+        let detail = || format!("writing to {} {manner}", self.peer);
         CallFailure::of(
             loss,
             SystemException::comm_failure(0, CompletionStatus::No).with_detail(detail).with_source(error),
         )
     }
 
-    /// Whether a call of this side has ended its use, and not the peer.
+    /// Whether a call of this side has ended the use of the connection, and not the peer.
     #[cold]
     fn is_abandoned(&self) -> bool {
         self.is_retired() && self.pending.lock().closed.is_none()
     }
 
-    /// Another writes, and this thread, whose time is up, may have been the last to read. A server that answers one request after the
-    /// other, and is busy with the late reply, would read no further, and the writer would wait for ever. Its request goes
-    /// elsewhere then; if the transport has just taken the last of it, the reply can still be read.
-    pub(super) fn free_writer(&self) {
-        if self.writer.try_lock_for(HINT).is_some() {
+    /// Frees a blocked writer after a time-out, if no thread reads any more. A server that handles one
+    /// request after the other is busy with the late reply and would read no further, so the writer would
+    /// wait for ever. Closing the write side sends its request to another connection. If the transport has
+    /// just taken its last octet, the reply can still be read.
+    pub(super) fn unblock_writer(&self) {
+        if self.writer.try_lock_for(ADVISORY_TIMEOUT).is_some() {
             return;
         }
         let pending = self.pending.lock();
         let is_read = pending.reader.is_none() || pending.has_tasks() || pending.threads().next().is_some();
         drop(pending);
         if !is_read {
-            tracing::debug!(peer = %self.peer, "a connection is written to no more after a time-out");
+            tracing::debug!(peer = %self.peer, "the sending side of a connection was closed after a time-out");
             self.transport.close_writer();
         }
     }
 }
 
-/// True if a write failed for a reason of ours, so that the peer need not be asked for its own.
+/// Whether a write failed for a local reason, so that the peer's reason need not be read.
 pub(super) fn is_local_failure(error: &io::Error) -> bool {
     is_timeout(error) || error.kind() == io::ErrorKind::NotConnected
 }
 
-/// [`send_fragmented`], for settings that may leave it out.
+/// The type of [`send_fragmented`], for settings that may leave it out.
 pub(crate) type SendFragmented =
     fn(&dyn Transport, &Encoder<'_>, usize, &mut dyn FnMut() -> io::Result<()>) -> io::Result<()>;
 
-/// Writes a message that is longer than `limit` in fragments, or whole if it cannot be cut. `before` runs before each call of the
-/// transport.
+/// Writes a message that is longer than `limit` in fragments, or whole if it cannot be divided. `before` runs
+/// before each call of the transport.
 pub(crate) fn send_fragmented(
     transport: &dyn Transport,
     message: &Encoder<'_>,

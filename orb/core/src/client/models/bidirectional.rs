@@ -1,11 +1,11 @@
-//! Models of connections on which both sides send requests: adopted ones, which their feeder reads, and those that are read from at all
-//! times because the peer may call.
+//! Models of connections on which both sides send requests: adopted ones, which their owner reads, and those
+//! that are read at all times because the peer may send requests.
 
 use spandrel_giop::{Message, MessageType, SystemException};
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
 use spandrel_transport::{Address, Transport, send_octets};
 
-use super::{Outcome, Stage, async_calls::Pretended, verify};
+use super::{Outcome, TestBed, async_calls::FakeReactor, verify};
 use crate::{
     Orb,
     client::{AdoptedReader, CallbackDispatcher, ClientConnection},
@@ -19,14 +19,14 @@ use crate::{
     statistics::Statistics,
 };
 
-/// Who reads an adopted connection.
+/// The reader of an adopted connection.
 #[derive(Debug)]
-struct Feeding {
+struct FakeAdoptedReader {
     orb: Orb,
     near: PipeEnd,
 }
 
-impl AdoptedReader for Feeding {
+impl AdoptedReader for FakeAdoptedReader {
     fn ensure_reading(&self) -> Result<(), SystemException> {
         Ok(())
     }
@@ -37,12 +37,12 @@ impl AdoptedReader for Feeding {
 
     fn written(&self) {}
 
-    fn run_in_other_thread(&self, tell: crate::Task) -> Result<(), SystemException> {
-        self.orb.client_reactor().run(tell)
+    fn run_in_other_thread(&self, notify: crate::Task) -> Result<(), SystemException> {
+        self.orb.client_reactor().run(notify)
     }
 }
 
-impl Feeding {
+impl FakeAdoptedReader {
     fn deliver(&self, connection: &Arc<ClientConnection>) {
         let mut reader = messages::reader();
         let is_orderly = loop {
@@ -58,29 +58,30 @@ impl Feeding {
     }
 }
 
-/// Has so many callers call over an adopted connection, and others answer there; what came of it.
-fn adopted(behaviour: FakeBehaviour, capacity: usize, call: fn(&Stage, u32)) -> (Vec<Outcome>, Record) {
+/// Makes calls by several threads over an adopted connection, on which others write replies; returns the
+/// outcomes.
+fn adopted(behaviour: FakeBehaviour, capacity: usize, call: fn(&TestBed, u32)) -> (Vec<Outcome>, Record) {
     let (near, far) = pipe::pair(capacity);
-    let feeding = Arc::new(Feeding { orb: Orb::builder().build().unwrap(), near: near.clone() });
+    let feeding = Arc::new(FakeAdoptedReader { orb: Orb::builder().build().unwrap(), near: near.clone() });
     let adopted_reader: Weak<dyn AdoptedReader> = Arc::downgrade(&(Arc::clone(&feeding) as Arc<dyn AdoptedReader>));
     let (address, transport) = (Arc::new(Address::new("pretend", "")), Arc::new(near.clone()));
     let connection = Arc::new(ClientConnection::adopted(address, transport, adopted_reader, Statistics::default()));
-    let stage = Arc::new(Stage { connection: Arc::clone(&connection), octets: 20, outcomes: Mutex::default() });
+    let test_bed = Arc::new(TestBed { connection: Arc::clone(&connection), octets: 20, outcomes: Mutex::default() });
     let server = FakeTransport::start(far, behaviour);
     let reading = thread::spawn(move || feeding.deliver(&connection));
-    stage.callers(3, call);
+    test_bed.callers(3, call);
     near.close();
     reading.join().expect("it did not panic");
-    stage.close(server)
+    test_bed.close(server)
 }
 
-impl Stage {
-    /// Writes a one-way, as others write requests: past the same lock.
+impl TestBed {
+    /// Writes a one-way under the connection's lock, as the server writes replies.
     fn answer(&self, token: u32) {
-        let question = FakeRequest { id: 1000 + token, token, is_two_way: false, is_limited: false };
-        // Whoever does not get it has gone.
-        if self.connection.one_way(&messages::request(question, self.octets), None).is_ok() {
-            self.note(question, Ok(()));
+        let fake_request = FakeRequest { id: 1000 + token, token, is_two_way: false, is_limited: false };
+        // The connection may have ended.
+        if self.connection.one_way(&messages::request(fake_request, self.octets), None).is_ok() {
+            self.record_outcome(fake_request, Ok(()));
         }
     }
 }
@@ -89,12 +90,12 @@ impl Stage {
 fn each_call_gets_its_own_reply_from_any_reader() {
     check(4000, || {
         let behaviour = FakeBehaviour { octets: 4, ..FakeBehaviour::default() };
-        let (outcomes, record) = adopted(behaviour, 64, |stage, caller| match caller {
-            0 => (0..2).for_each(|turn| stage.answer(turn)),
-            _ => (0..2).for_each(|turn| assert!(stage.two_way(caller * 10 + turn, None), "nothing ended it")),
+        let (outcomes, record) = adopted(behaviour, 64, |test_bed, caller| match caller {
+            0 => (0..2).for_each(|turn| test_bed.answer(turn)),
+            _ => (0..2).for_each(|turn| assert!(test_bed.two_way(caller * 10 + turn, None), "nothing ended it")),
         });
         verify(&outcomes, &record);
-        assert_eq!(record.read.len(), 6, "no message in another");
+        assert_eq!(record.read.len(), 6, "no message was written inside another");
     });
 }
 
@@ -102,39 +103,39 @@ fn each_call_gets_its_own_reply_from_any_reader() {
 fn the_end_of_an_adopted_connection_ends_every_call() {
     check(4000, || {
         let behaviour = FakeBehaviour { octets: 4, ends: true, ..FakeBehaviour::default() };
-        let (outcomes, record) = adopted(behaviour, 4096, |stage, caller| {
+        let (outcomes, record) = adopted(behaviour, 4096, |test_bed, caller| {
             if caller == 0 {
-                stage.answer(0);
+                test_bed.answer(0);
             }
-            let _ = stage.two_way(caller * 10 + 1, None)
-                && (!one_in(2) || stage.one_way(caller * 10 + 2, None))
-                && stage.two_way(caller * 10 + 3, None);
+            let _ = test_bed.two_way(caller * 10 + 1, None)
+                && (!one_in(2) || test_bed.one_way(caller * 10 + 2, None))
+                && test_bed.two_way(caller * 10 + 3, None);
         });
         verify(&outcomes, &record);
     });
 }
 
-/// Who is called over a connection of this side.
+/// The dispatcher of requests that come over a connection of this side.
 #[derive(Debug, Default)]
-struct Bell {
-    rung: Mutex<Rung>,
+struct FakeDispatcher {
+    received: Mutex<Received>,
     changed: Condition,
 }
 
 #[derive(Debug, Default)]
-struct Rung {
+struct Received {
     tokens: Vec<u32>,
     has_ended: bool,
 }
 
-impl CallbackDispatcher for Bell {
-    fn take(&self, message: Message) {
-        self.rung.lock().tokens.push(messages::question(&message).token);
+impl CallbackDispatcher for FakeDispatcher {
+    fn dispatch(&self, message: Message) {
+        self.received.lock().tokens.push(messages::parse_request(&message).token);
         self.changed.notify_all();
     }
 
     fn end(&self) {
-        self.rung.lock().has_ended = true;
+        self.received.lock().has_ended = true;
         self.changed.notify_all();
     }
 
@@ -143,22 +144,22 @@ impl CallbackDispatcher for Bell {
     }
 }
 
-/// A server that answers whatever it is asked, and calls so often.
+/// A server that replies to each request and sends a number of requests itself.
 fn calling_server(far: PipeEnd, calls: u32) -> Vec<thread::JoinHandle<()>> {
     let writer = Arc::new(Mutex::new(far.clone()));
-    let answers = Arc::clone(&writer);
+    let replies = Arc::clone(&writer);
     let reading = thread::spawn(move || {
         let mut reader = messages::reader();
         while let Ok(message) = reader.next(&far, None) {
             if message.header.message_type == MessageType::Request {
-                let _ = send_octets(&*answers.lock(), &messages::reply(messages::question(&message), 4));
+                let _ = send_octets(&*replies.lock(), &messages::reply(messages::parse_request(&message), 4));
             }
         }
     });
     let writing = thread::spawn(move || {
         for token in 0..calls {
-            let question = FakeRequest { id: 2 * token + 1, token, is_two_way: true, is_limited: false };
-            let _ = send_octets(&*writer.lock(), &messages::request(question, 4).to_vec());
+            let fake_request = FakeRequest { id: 2 * token + 1, token, is_two_way: true, is_limited: false };
+            let _ = send_octets(&*writer.lock(), &messages::request(fake_request, 4).to_vec());
         }
     });
     vec![reading, writing]
@@ -171,26 +172,26 @@ fn callbacks_are_dispatched_in_order_with_and_without_waiting_calls() {
         let (near, far) = pipe::pair(4096);
         let (address, transport) = (Arc::new(Address::new("pretend", "")), Arc::new(near.clone()));
         let connection = Arc::new(ClientConnection::new(address, transport, messages::reader(), Statistics::default()));
-        let reactor = Pretended::start(&connection, near.clone());
-        let bell = Arc::new(Bell::default());
-        connection.take_calls(|| Arc::clone(&bell) as Arc<dyn CallbackDispatcher>);
+        let reactor = FakeReactor::start(&connection, near.clone());
+        let dispatcher = Arc::new(FakeDispatcher::default());
+        connection.accept_callbacks(|| Arc::clone(&dispatcher) as Arc<dyn CallbackDispatcher>);
         let server = calling_server(far, CALLS);
-        let stage = Arc::new(Stage { connection, octets: 4, outcomes: Mutex::default() });
-        stage.callers(2, |stage, caller| {
-            assert!(stage.two_way(caller * 10, None), "nothing ended it");
+        let test_bed = Arc::new(TestBed { connection, octets: 4, outcomes: Mutex::default() });
+        test_bed.callers(2, |test_bed, caller| {
+            assert!(test_bed.two_way(caller * 10, None), "nothing ended it");
             if one_in(2) {
-                assert!(stage.two_way(caller * 10 + 1, None), "nothing ended it");
+                assert!(test_bed.two_way(caller * 10 + 1, None), "nothing ended it");
             }
         });
-        let mut rung = bell.rung.lock();
-        bell.changed.wait_while(&mut rung, |rung| rung.tokens.len() < CALLS as usize);
-        assert_eq!(rung.tokens, (0..CALLS).collect::<Vec<_>>());
-        drop(rung);
+        let mut received = dispatcher.received.lock();
+        dispatcher.changed.wait_while(&mut received, |received| received.tokens.len() < CALLS as usize);
+        assert_eq!(received.tokens, (0..CALLS).collect::<Vec<_>>());
+        drop(received);
         near.close();
-        let mut rung = bell.rung.lock();
-        bell.changed.wait_while(&mut rung, |rung| !rung.has_ended);
-        drop(rung);
-        drop(stage);
+        let mut received = dispatcher.received.lock();
+        dispatcher.changed.wait_while(&mut received, |received| !received.has_ended);
+        drop(received);
+        drop(test_bed);
         server.into_iter().for_each(|thread| thread.join().expect("it did not panic"));
         reactor.join().expect("it did not panic");
     });

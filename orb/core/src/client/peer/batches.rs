@@ -1,4 +1,4 @@
-//! One-ways that are buffered: on which connection, and how they get out of there.
+//! Buffered one-ways of a peer: their connection, and their flushing.
 
 use std::time::Duration;
 
@@ -8,19 +8,20 @@ use spandrel_sync::{
 };
 use spandrel_transport::Deadline;
 
-use super::{CallFailure, ClientConnection, Lease, Peer, Pool, is_free};
+use super::{CallFailure, ClientConnection, Lease, Peer, Pool, may_wait_on};
 use crate::client::ConnectionSharing;
 use crate::client::MaintenanceThread;
 
-/// What a peer has for them.
+/// A peer's state for buffered one-ways.
 #[derive(Debug, Default)]
 pub(super) struct BatchQueues {
-    /// There were some.
+    /// Whether there were any.
     is_used: AtomicBool,
 }
 
 impl Peer {
-    /// The connection for one-ways that are buffered: always the first, so that they stay in order and together.
+    /// Leases the connection for buffered one-ways: always the first, so that they stay in order and in one
+    /// batch.
     pub(crate) fn lease_first(&self, timeout: Option<Duration>) -> Result<Lease<&Self>, CallFailure> {
         self.batches.is_used.store(true, Ordering::Relaxed);
         let first =
@@ -31,30 +32,31 @@ impl Peer {
         }
     }
 
-    /// Who looks after what is buffered.
+    /// The thread that writes buffered one-ways at their time.
     pub(crate) fn maintenance_thread(&self) -> &Arc<MaintenanceThread> {
         self.cache.maintenance_thread()
     }
 
-    /// Has everything written that is buffered for this peer.
+    /// Writes all one-ways that are buffered for this peer.
     pub(crate) fn flush(&self, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
         if !self.batches.is_used.load(Ordering::Relaxed) {
             return Ok(());
         }
         let connections = self.pool.lock().other_connections(None);
-        all(connections.iter().map(|connection| connection.flush(deadline)))
+        first_failure(connections.iter().map(|connection| connection.flush(deadline)))
     }
 
-    /// Somebody is about to write to this connection: what is buffered on others was sent before.
+    /// Writes what is buffered on other connections, before the caller writes to this one: it was sent
+    /// before.
     #[inline]
-    pub(super) fn write_before(&self, connection: &Arc<ClientConnection>) {
+    pub(super) fn flush_other_connections(&self, connection: &Arc<ClientConnection>) {
         if self.batches.is_used.load(Ordering::Relaxed) {
-            self.write_others(connection);
+            self.flush_others(connection);
         }
     }
 
     #[cold]
-    fn write_others(&self, connection: &Arc<ClientConnection>) {
+    fn flush_others(&self, connection: &Arc<ClientConnection>) {
         let others = self.pool.lock().other_connections(Some(connection));
         others.iter().for_each(|other| other.write_buffered());
     }
@@ -62,7 +64,7 @@ impl Peer {
 
 impl Pool {
     fn first(&mut self) -> Option<Arc<ClientConnection>> {
-        let suits = |connection: &ClientConnection| !connection.is_retired() && is_free(connection);
+        let suits = |connection: &ClientConnection| !connection.is_retired() && may_wait_on(connection);
         let pooled = self.connections.iter_mut().find(|pooled| suits(&pooled.connection))?;
         pooled.users += 1;
         Some(Arc::clone(&pooled.connection))
@@ -75,7 +77,7 @@ impl Pool {
     }
 }
 
-/// Does them all; the first failure, if there was one.
-pub(crate) fn all(flushed: impl Iterator<Item = Result<(), CallFailure>>) -> Result<(), CallFailure> {
+/// Evaluates all results; returns the first failure.
+pub(crate) fn first_failure(flushed: impl Iterator<Item = Result<(), CallFailure>>) -> Result<(), CallFailure> {
     flushed.filter_map(Result::err).reduce(|first, _| first).map_or(Ok(()), Err)
 }

@@ -1,4 +1,4 @@
-//! What a call has of a peer while it uses one of its connections.
+//! The lease of a peer's connection to one call.
 
 use std::ops::Deref;
 
@@ -11,24 +11,24 @@ use super::{ClientConnection, Peer};
 pub(crate) struct Lease<P: Deref<Target = Peer>> {
     pub(super) peer: P,
     pub(super) connection: Arc<ClientConnection>,
-    /// True if it was opened for this lease, so that it cannot have been closed while it lay idle.
+    /// Whether it was opened for this lease, so that it cannot have been closed while it was idle.
     pub(crate) fresh: bool,
 }
 
 #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "only servers adopt connections"))]
 impl<P: Deref<Target = Peer>> Lease<P> {
-    /// A connection that is not the peer's to count: it has opened it itself.
+    /// Leases a connection that the peer has opened, and that the pool does not count.
     pub(crate) fn of(peer: P, connection: Arc<ClientConnection>) -> Self {
         Self { peer, connection, fresh: false }
     }
 }
 
-/// What an asynchronous call gets that asks for a connection.
+/// The result of an asynchronous call's request for a connection.
 #[cfg(feature = "asynchronous")]
 #[derive(Debug)]
 pub(crate) enum LeaseResult {
     Leased(Lease<Arc<Peer>>),
-    /// It is told when one may be there.
+    /// None is free: the receiver is notified when there may be one.
     Parked,
 }
 
@@ -43,10 +43,10 @@ impl<P: Deref<Target = Peer>> Deref for Lease<P> {
 impl<P: Deref<Target = Peer>> Drop for Lease<P> {
     fn drop(&mut self) {
         self.peer.pool.lock().release(&self.connection);
-        if self.peer.cache.is_watched()
+        if self.peer.cache.tracks_releases()
             && let Some(limits) = self.peer.settings.limits
         {
-            (limits.note_release)(&self.peer, &self.connection);
+            (limits.record_release)(&self.peer, &self.connection);
         }
     }
 }

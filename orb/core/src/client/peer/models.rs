@@ -33,7 +33,7 @@ fn peer() -> Arc<Peer> {
     Arc::new(Peer::new(Address::new("pretend", ""), Arc::new(Iiop), Arc::new(settings), cache, Statistics::default()))
 }
 
-/// A connection whose other end is there, or is gone.
+/// A connection whose other end is open, or closed.
 fn connection(is_dead: bool) -> ClientConnection {
     let (near, far) = pipe::pair(4096);
     if is_dead {
@@ -53,7 +53,7 @@ fn verify(peer: &Peer) {
     assert!(open + pool.opening <= LIMIT, "{open} connections are open and {} are being opened", pool.opening);
 }
 
-/// Takes a connection, which is opened here if need be; opening fails at times, if it may.
+/// Leases a connection and opens one if needed. `may_fail`: opening fails at times.
 fn lease(peer: &Peer, timeout: Option<Duration>, may_fail: bool) -> Result<Lease<&Peer>, CallFailure> {
     peer.lease_or(timeout, || open(peer, may_fail))
 }
@@ -62,8 +62,8 @@ fn open(peer: &Peer, may_fail: bool) -> Result<ClientConnection, CallFailure> {
     verify(peer);
     thread::yield_now();
     if may_fail && one_in(3) {
-        let why = if one_in(2) { io::ErrorKind::ConnectionRefused } else { io::ErrorKind::TimedOut };
-        return Err(peer.connect_failed(why.into(), true));
+        let kind = if one_in(2) { io::ErrorKind::ConnectionRefused } else { io::ErrorKind::TimedOut };
+        return Err(peer.connect_failed(kind.into(), true));
     }
     Ok(connection(may_fail && one_in(2)))
 }
@@ -71,49 +71,50 @@ fn open(peer: &Peer, may_fail: bool) -> Result<ClientConnection, CallFailure> {
 /// An asynchronous call that waits for a connection.
 #[derive(Debug, Default)]
 struct Parked {
-    receiver: Mutex<Option<Result<(), CallFailure>>>,
+    outcome: Mutex<Option<Result<(), CallFailure>>>,
     changed: Condition,
 }
 
 impl ReplyReceiver for Parked {
-    fn done(self: Arc<Self>, _outcome: Result<Option<Reply>, CallFailure>) {
-        unreachable!("nothing is sent for it");
+    fn complete(self: Arc<Self>, _outcome: Result<Option<Reply>, CallFailure>) {
+        unreachable!("no request is sent");
     }
 
-    fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
-        let before = self.receiver.lock().replace(outcome);
-        assert!(before.is_none(), "it is told once each time");
+    fn connection_opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
+        let before = self.outcome.lock().replace(outcome);
+        assert!(before.is_none(), "the receiver is notified once per wait");
         self.changed.notify_one();
     }
 }
 
-/// As [`lease`], as an asynchronous call does it; none if it was given up or none could be opened.
-fn lease_soon(peer: &Arc<Peer>, is_limited: bool) -> Option<Lease<Arc<Peer>>> {
+/// [`lease`] as an asynchronous call does it. Returns `None` if the wait was abandoned or no connection could
+/// be opened.
+fn lease_async(peer: &Arc<Peer>, is_limited: bool) -> Option<Lease<Arc<Peer>>> {
     let parked = Arc::<Parked>::default();
     let awaiting = Arc::clone(&parked) as Arc<dyn ReplyReceiver>;
     loop {
-        match peer.lease_soon_or(is_limited, &awaiting, |peer| open(peer, true)) {
+        match peer.lease_async_or(is_limited, &awaiting, |peer| open(peer, true)) {
             Ok(LeaseResult::Leased(lease)) => return Some(lease),
             Ok(LeaseResult::Parked) if one_in(4) => {
-                // It may be told all the same.
+                // The receiver may be notified all the same.
                 peer.unpark(&awaiting);
                 return None;
             }
             Ok(LeaseResult::Parked) => {
-                let mut receiver = parked.receiver.lock();
-                parked.changed.wait_while(&mut receiver, |receiver| receiver.is_none());
-                receiver.take()?.ok()?;
+                let mut outcome = parked.outcome.lock();
+                parked.changed.wait_while(&mut outcome, |outcome| outcome.is_none());
+                outcome.take()?.ok()?;
             }
             Err(_) => return None,
         }
     }
 }
 
-/// A call that fails, and retires its connection, if the other end is gone.
+/// Makes a call, which fails and retires its connection if the other end is closed.
 fn call<P: Deref<Target = Peer>>(lease: &Lease<P>) {
     let id = lease.request_id();
-    let question = messages::FakeRequest { id, token: id, is_two_way: false, is_limited: false };
-    if lease.one_way(&messages::request(question, 0), None).is_err() {
+    let fake_request = messages::FakeRequest { id, token: id, is_two_way: false, is_limited: false };
+    if lease.one_way(&messages::request(fake_request, 0), None).is_err() {
         assert!(lease.is_retired());
     }
 }
@@ -169,13 +170,13 @@ fn every_parked_call_is_resumed() {
             for _ in 0..2 {
                 if !is_asynchronous {
                     lease(peer, None, true).iter().for_each(call);
-                } else if let Some(lease) = lease_soon(peer, one_in(2)) {
+                } else if let Some(lease) = lease_async(peer, one_in(2)) {
                     call(&lease);
                 }
                 verify(peer);
             }
         });
-        // Threads that open for those who have given up end in their own time.
+        // Threads that open connections for abandoned waits end later.
         while peer.pool.lock().opening > 0 {
             thread::yield_now();
         }
@@ -189,7 +190,7 @@ mod caching {
     use super::*;
     use crate::client::Purging;
 
-    /// Two peers, and so many connections over both.
+    /// Two peers, and a limit on the connections over both.
     fn peers(limit: usize, purging: Purging) -> [Arc<Peer>; 2] {
         let first = peer();
         let settings = CacheSettings { limit, purging, ..CacheSettings::default() };
@@ -203,11 +204,11 @@ mod caching {
         })
     }
 
-    /// A call on a connection that takes the place of others, or waits for one.
+    /// Makes a call on a connection that replaces another one, or waits for one.
     fn counted(peer: &Arc<Peer>) {
         let open = || peer.cache.reserve(&**peer, None).map(|slot| connection(false).with_slot(Some(slot)));
         let lease = peer.lease_or(None, open).unwrap_or_else(|failure| panic!("{}", failure.exception));
-        assert!(!lease.is_retired(), "it is nobody else's to close");
+        assert!(!lease.is_retired(), "a leased connection is not closed");
         call(&lease);
         assert!(!lease.is_retired());
     }

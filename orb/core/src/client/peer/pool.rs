@@ -1,4 +1,4 @@
-//! The connections that are open to one peer, and who waits for them.
+//! The open connections to one peer, and the calls that wait for one.
 
 use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
@@ -9,15 +9,15 @@ use crate::client::{CallFailure, ClientConnection, ReplyReceiverHandle, connecti
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     pub(super) connections: Vec<Pooled>,
-    /// Connections that are being opened right now.
+    /// Connections that are being opened.
     pub(super) opening: usize,
-    /// How often none could be opened, and why the last time.
-    pub(super) refused: Option<(u64, CallFailure)>,
+    /// The number of failures to open one, and the last of them.
+    pub(super) last_failure: Option<(u64, CallFailure)>,
     /// Asynchronous calls that wait for one that is being opened.
     pub(super) parked: Vec<ReplyReceiverHandle>,
-    /// There was a connection before.
+    /// Whether there was a connection before.
     pub(super) was_open: bool,
-    /// A peer that refused is left alone until then, and how long that was.
+    /// The time until which a peer that refused is not connected to, and the length of that delay.
     pub(super) backoff: Option<(Instant, std::time::Duration)>,
 }
 
@@ -28,13 +28,14 @@ pub(super) struct Pooled {
     pub(super) marks: PurgingMarks,
 }
 
-/// Whether a thread may wait for a reply there: not if it reads there itself, for it would wait for itself.
-pub(super) fn is_free(connection: &ClientConnection) -> bool {
-    !connection.is_read_here()
+/// Whether the calling thread may wait for a reply there: not if it reads the connection itself, since it
+/// would wait for itself.
+pub(super) fn may_wait_on(connection: &ClientConnection) -> bool {
+    !connection.is_notifying_thread()
 }
 
 impl Pool {
-    /// One that nobody uses.
+    /// Takes an unused connection.
     pub(super) fn idle(&mut self, suits: impl Fn(&ClientConnection) -> bool) -> Option<Arc<ClientConnection>> {
         loop {
             let at = self.connections.iter().position(|pooled| pooled.users == 0 && suits(&pooled.connection))?;
@@ -43,23 +44,23 @@ impl Pool {
                 pooled.users = 1;
                 return Some(Arc::clone(&pooled.connection));
             }
-            // The reactor has seen it end while nobody used it.
+            // The reactor has seen its end while it was unused.
             self.connections.swap_remove(at);
         }
     }
 
-    /// How many may be given to further callers.
+    /// The number of connections that further calls may use.
     pub(super) fn open(&self) -> usize {
         self.connections.iter().filter(|pooled| !pooled.connection.is_retired()).count()
     }
 
-    /// Whether there is one that this thread may share.
-    pub(super) fn has_free(&self) -> bool {
-        self.connections.iter().any(|pooled| !pooled.connection.is_retired() && is_free(&pooled.connection))
+    /// Whether the calling thread may share one of them.
+    pub(super) fn has_shareable(&self) -> bool {
+        self.connections.iter().any(|pooled| !pooled.connection.is_retired() && may_wait_on(&pooled.connection))
     }
 
-    pub(super) fn refusals(&self) -> u64 {
-        self.refused.as_ref().map_or(0, |(count, _)| *count)
+    pub(super) fn failure_count(&self) -> u64 {
+        self.last_failure.as_ref().map_or(0, |(count, _)| *count)
     }
 
     pub(super) fn least_used(&mut self, suits: impl Fn(&ClientConnection) -> bool) -> Option<Arc<ClientConnection>> {
@@ -70,7 +71,7 @@ impl Pool {
         Some(Arc::clone(&pooled.connection))
     }
 
-    /// One user less; a connection that must not be used again leaves the pool.
+    /// Ends a use; a connection that must not be used again leaves the pool.
     pub(super) fn release(&mut self, connection: &Arc<ClientConnection>) {
         let Some(at) = self.connections.iter().position(|pooled| Arc::ptr_eq(&pooled.connection, connection)) else {
             return;
@@ -85,7 +86,7 @@ impl Pool {
 }
 
 impl Pooled {
-    /// Whether it could be closed, and no call would notice.
+    /// Whether it may be closed without an effect on any call.
     pub(super) fn is_idle(&self) -> bool {
         self.users == 0 && self.connection.may_be_closed()
     }

@@ -1,4 +1,4 @@
-//! Idle connections: the ones of a peer that are closed, to make room or because they have been idle for long.
+//! The closing of a peer's idle connections, to make room or because they have been idle for long.
 //!
 //! The [cache](crate::client::ConnectionCache) decides when one is closed.
 
@@ -12,17 +12,17 @@ use crate::{
     statistics::Event,
 };
 
-/// The limits on an ORB's connections to servers: their number, their idle time, and calls that wait for one. These are functions, so
-/// that a program without such limits does not contain them.
+/// The limits on an ORB's connections to servers: their number, their idle time, and calls that wait for one.
+/// These are functions, so that a program without such limits does not contain them.
 pub(crate) struct ConnectionLimits {
-    /// Has the cache count the connections of a new peer.
+    /// Adds a new peer to the cache.
     pub(in crate::client) join: fn(&ConnectionCache, &Arc<Peer>),
     /// Waits until one more connection may be opened to a peer.
     pub(super) reserve: fn(&Peer, Option<Duration>) -> Result<ConnectionSlot, CallFailure>,
-    /// Closes an idle connection of any peer; false if there is none.
+    /// Closes an idle connection of any peer; returns false if there is none.
     pub(super) purge: fn(&ConnectionCache) -> bool,
-    /// A connection was given back while calls wait for one.
-    pub(super) note_release: fn(&Peer, &Arc<ClientConnection>),
+    /// Records that a connection was given back while calls wait for one.
+    pub(super) record_release: fn(&Peer, &Arc<ClientConnection>),
 }
 
 /// The limits of [`CacheSettings`](crate::client::CacheSettings).
@@ -30,7 +30,7 @@ pub(crate) static CONNECTION_LIMITS: ConnectionLimits = ConnectionLimits {
     join: ConnectionCache::join,
     reserve: |peer, timeout| peer.cache.reserve(peer, timeout),
     purge: ConnectionCache::purge,
-    note_release: Peer::note_release,
+    record_release: Peer::record_release,
 };
 
 impl std::fmt::Debug for ConnectionLimits {
@@ -41,7 +41,7 @@ impl std::fmt::Debug for ConnectionLimits {
 
 impl CachedConnections for Peer {
     fn can_share(&self) -> bool {
-        !self.is_exclusive() && self.pool.lock().has_free()
+        !self.is_exclusive() && self.pool.lock().has_shareable()
     }
 
     fn eviction_candidate(&self, purging: Purging) -> Option<u64> {
@@ -52,8 +52,8 @@ impl CachedConnections for Peer {
 
     fn evict(&self, purging: Purging, rank: u64) -> bool {
         let mut pool = self.pool.lock();
-        let goes = |pooled: &Pooled| pooled.is_idle() && pooled.marks.rank(purging) == rank;
-        let Some(at) = pool.connections.iter().position(goes) else { return false };
+        let is_candidate = |pooled: &Pooled| pooled.is_idle() && pooled.marks.rank(purging) == rank;
+        let Some(at) = pool.connections.iter().position(is_candidate) else { return false };
         let connection = pool.connections.remove(at).connection;
         drop(pool);
         connection.count_end(Event::ClientClosedForLimit);
@@ -63,7 +63,7 @@ impl CachedConnections for Peer {
 
     fn close_idle(&self) {
         let mut pool = self.pool.lock();
-        let idle = pool.connections.extract_if(.., |pooled| pooled.is_idle() && pooled.marks.is_left());
+        let idle = pool.connections.extract_if(.., |pooled| pooled.is_idle() && pooled.marks.count_idle_sweep());
         let idle: Vec<_> = idle.map(|pooled| pooled.connection).collect();
         drop(pool);
         for connection in idle {
@@ -79,30 +79,30 @@ impl Peer {
         self.cache.settings().sharing == ConnectionSharing::Exclusive
     }
 
-    /// Closes a connection that nobody uses, or will use. Called without any lock held.
+    /// Closes an unused connection that has left the pool. Called without any lock held.
     fn close_idle(&self, connection: Arc<ClientConnection>) {
-        if !self.is_old.load(Ordering::Relaxed) {
-            connection.part();
+        if !self.is_old_server.load(Ordering::Relaxed) {
+            connection.close_orderly();
         }
         drop(connection);
     }
 
-    /// A connection was given back while somebody wants to know of that.
+    /// Records that a connection was given back, and wakes the calls that wait for one.
     #[cold]
-    fn note_release(&self, connection: &Arc<ClientConnection>) {
+    fn record_release(&self, connection: &Arc<ClientConnection>) {
         let mut pool = self.pool.lock();
         let now = self.cache.tick();
         let pooled = pool.connections.iter_mut().find(|pooled| Arc::ptr_eq(&pooled.connection, connection));
         if let Some(pooled) = pooled {
-            pooled.marks.stamp(now);
+            pooled.marks.set_last_use(now);
         }
         let is_exclusive = self.is_exclusive();
         let parked = if is_exclusive { std::mem::take(&mut pool.parked) } else { Vec::new() };
         drop(pool);
         if is_exclusive {
-            self.opened.notify_all();
-            parked.into_iter().for_each(|call| call.freed());
+            self.connection_available.notify_all();
+            parked.into_iter().for_each(|call| call.connection_freed());
         }
-        self.cache.tell();
+        self.cache.notify_release();
     }
 }

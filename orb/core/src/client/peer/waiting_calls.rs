@@ -1,4 +1,4 @@
-//! Which connection a call gets, and what it waits for if it gets none yet.
+//! The choice of a connection for a call, and the wait for one.
 
 use std::{io, time::Duration};
 
@@ -6,26 +6,26 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, MutexGuard};
 
-use super::{CallFailure, ClientConnection, Deadline, Peer, Pool, is_free};
+use super::{CallFailure, ClientConnection, Deadline, Peer, Pool, may_wait_on};
 use crate::client::ConnectionSharing;
 
-/// What there is for a call.
+/// The choice for a call.
 pub(super) enum LeaseChoice {
     Take(Arc<ClientConnection>),
     /// One more may be opened.
     Open,
-    /// Others use, or open, as many as there may be.
+    /// As many as the limit are in use or being opened.
     Wait,
 }
 
 impl Peer {
-    /// What there is for a call that `suits` it.
+    /// Chooses a connection for a call among those that `suits` accepts.
     pub(super) fn choose<'p>(
         &'p self,
         mut pool: MutexGuard<'p, Pool>,
         suits: fn(&ClientConnection) -> bool,
     ) -> (MutexGuard<'p, Pool>, LeaseChoice) {
-        // Rather is one more opened than there should be.
+        // A race may open one more than the limit.
         if let Some(connection) = pool.idle(suits) {
             return (pool, LeaseChoice::Take(connection));
         }
@@ -39,7 +39,7 @@ impl Peer {
             }
         }
         if shares && self.cache.is_full() && pool.open() > 0 {
-            // Rather is one shared than another one waited for.
+            // Sharing is preferred to waiting.
             drop(pool);
             if let Some(limits) = self.settings.limits {
                 (limits.purge)(&self.cache);
@@ -51,12 +51,12 @@ impl Peer {
                 return (pool, LeaseChoice::Take(connection));
             }
         }
-        // Below the limit; or what was counted as open has been retired meanwhile.
+        // Below the limit, or a connection that counted as open has been retired meanwhile.
         let choice = if pool.opening < limit { LeaseChoice::Open } else { LeaseChoice::Wait };
         (pool, choice)
     }
 
-    /// How many connections there may be, and whether calls share them then.
+    /// The limit on connections, and whether calls share them at the limit.
     fn limit(&self) -> (usize, bool) {
         match self.cache.settings().sharing {
             ConnectionSharing::Exclusive => return (self.settings.connections_per_peer, false),
@@ -66,21 +66,26 @@ impl Peer {
         (self.settings.connections_per_peer, true)
     }
 
-    /// A connection that is open; none, and one more that is being opened, if the caller is to open it.
-    pub(super) fn open_already(&self, timeout: Option<Duration>) -> Result<Option<Arc<ClientConnection>>, CallFailure> {
+    /// Takes an open connection. Returns `None` if the caller is to open one, which is counted as being
+    /// opened.
+    pub(super) fn find_or_begin_opening(
+        &self,
+        timeout: Option<Duration>,
+    ) -> Result<Option<Arc<ClientConnection>>, CallFailure> {
         let mut waiting = None;
         let mut pool = self.pool.lock();
         loop {
             let choice;
-            (pool, choice) = self.choose(pool, is_free);
+            (pool, choice) = self.choose(pool, may_wait_on);
             if let LeaseChoice::Take(connection) = choice {
                 return Ok(Some(connection));
             }
-            let (deadline, refusals) = waiting.get_or_insert_with(|| (timeout.map(Deadline::after), pool.refusals()));
-            // What kept others from opening those that this call waited for would keep it too.
-            if let Some((count, failure)) = &pool.refused
+            let (deadline, failure_count) =
+                waiting.get_or_insert_with(|| (timeout.map(Deadline::after), pool.failure_count()));
+            // The failure of the attempts that this call waited for is its own, too.
+            if let Some((count, failure)) = &pool.last_failure
                 && pool.open() == 0
-                && count != refusals
+                && count != failure_count
             {
                 return Err(failure.clone());
             }
@@ -89,34 +94,34 @@ impl Peer {
                 return Ok(None);
             }
             match deadline.as_ref().map(Deadline::remaining) {
-                None => self.opened.wait(&mut pool),
-                Some(Duration::ZERO) => return Err(self.none_came_free()),
-                Some(remaining) => drop(self.opened.wait_for(&mut pool, remaining)),
+                None => self.connection_available.wait(&mut pool),
+                Some(Duration::ZERO) => return Err(self.no_connection_free()),
+                Some(remaining) => drop(self.connection_available.wait_for(&mut pool, remaining)),
             }
         }
     }
 
-    /// One more is being opened.
+    /// Counts one more connection as being opened.
     ///
     /// # Errors
-    /// If the peer refused a short time ago, and is left alone now.
+    /// If the peer refused a short time ago, during the backoff.
     pub(super) fn begin_opening(&self, pool: &mut Pool) -> Result<(), CallFailure> {
-        if let (Some((until, _)), Some((_, refused))) = (pool.backoff, &pool.refused) {
+        if let (Some((until, _)), Some((_, last_failure))) = (pool.backoff, &pool.last_failure) {
             let left = until.saturating_duration_since(Instant::now());
             if !left.is_zero() {
-                return Err(self.is_left_alone(left, refused));
+                return Err(self.backoff_failure(left, last_failure));
             }
         }
         pool.opening += 1;
         Ok(())
     }
 
-    fn none_came_free(&self) -> CallFailure {
+    fn no_connection_free(&self) -> CallFailure {
         if let (limit, false) = self.limit() {
             let detail = || {
                 let address = &self.address;
                 format!(
-                    "all {limit} connections to {address} are in use, and none is shared (`-ORBConnectionsPerPeer`, `-ORBConnectionSharing`)"
+                    "all {limit} connections to {address} are in use and may not be shared (`-ORBConnectionsPerPeer`, `-ORBConnectionSharing`)"
                 )
             };
             let exception = SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No);
@@ -127,19 +132,19 @@ impl Peer {
 }
 
 impl Peer {
-    fn is_left_alone(&self, left: Duration, refused: &CallFailure) -> CallFailure {
+    fn backoff_failure(&self, left: Duration, last_failure: &CallFailure) -> CallFailure {
         let detail = || {
             let (address, left) = (&self.address, left.as_millis());
             format!(
-                "{address} could not be connected to, and is tried again in {left} ms at the earliest (`-ORBReconnectBackoff`)"
+                "{address} refused a connection; the next attempt is made in {left} ms at the earliest (`-ORBReconnectBackoff`)"
             )
         };
         let exception = SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No);
-        CallFailure::new(exception.with_detail(detail).with_source(refused.exception.clone()))
+        CallFailure::new(exception.with_detail(detail).with_source(last_failure.exception.clone()))
     }
 
-    /// A connection was opened, or refused.
-    pub(super) fn note_outcome(&self, pool: &mut Pool, is_open: bool) {
+    /// Sets or clears the backoff after an attempt to connect.
+    pub(super) fn update_backoff(&self, pool: &mut Pool, is_open: bool) {
         let Some((first, longest)) = self.cache.settings().backoff else { return };
         pool.backoff = match (is_open, pool.backoff) {
             (true, _) => None,

@@ -1,19 +1,20 @@
-//! As much of HTTP/1.1 (RFC 9112) as it takes to answer a question: its first line, where it ends, and an answer of known length.
+//! The part of HTTP/1.1 (RFC 9112) that the endpoint needs: the request line, the end of the header, and
+//! responses of known length.
 
-/// What somebody wants.
+/// A parsed request.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum EndpointRequest<'r> {
-    /// To read what is at this path.
+    /// GET or HEAD of this path.
     Read(&'r str),
-    /// Anything else than to read.
+    /// Another method.
     Write,
     Malformed,
     TooLong,
 }
 
-/// What a request asks, and whether the answer's body is wanted; nothing while more of it has to come.
+/// Parses a request; also returns whether the response has a body. `None` while the header is not complete.
 pub(super) fn read(octets: &[u8], longest: usize) -> Option<(EndpointRequest<'_>, bool)> {
-    // What is no text at its beginning will not become a request by getting longer.
+    // A request cannot begin with another octet.
     if octets.first().is_some_and(|first| !first.is_ascii_uppercase()) {
         return Some((EndpointRequest::Malformed, true));
     }
@@ -26,7 +27,7 @@ pub(super) fn read(octets: &[u8], longest: usize) -> Option<(EndpointRequest<'_>
     let line = octets[..end].split(|octet| *octet == b'\r').next().unwrap_or_default();
     let line = std::str::from_utf8(line).unwrap_or_default();
     let mut words = line.split(' ');
-    let question = match (words.next(), words.next(), words.next(), words.next()) {
+    let request = match (words.next(), words.next(), words.next(), words.next()) {
         (Some(method), Some(target), Some("HTTP/1.0" | "HTTP/1.1"), None) if target.starts_with('/') => {
             let path = target.split(['?', '#']).next().unwrap_or_default();
             return Some(match method {
@@ -37,10 +38,10 @@ pub(super) fn read(octets: &[u8], longest: usize) -> Option<(EndpointRequest<'_>
         }
         _ => EndpointRequest::Malformed,
     };
-    Some((question, true))
+    Some((request, true))
 }
 
-/// What somebody is told.
+/// A response.
 #[derive(Debug)]
 pub(super) struct EndpointResponse {
     status: &'static str,
@@ -74,19 +75,19 @@ impl EndpointResponse {
 mod tests {
     use super::*;
 
-    fn asks(request: &str) -> Option<(EndpointRequest<'_>, bool)> {
+    fn parse(request: &str) -> Option<(EndpointRequest<'_>, bool)> {
         read(request.as_bytes(), 100)
     }
 
     #[test]
     fn a_request_is_parsed_when_it_is_complete() {
         let whole = "GET /metrics?x=1 HTTP/1.1\r\nHost: h\r\n\r\n";
-        assert_eq!(asks(whole), Some((EndpointRequest::Read("/metrics"), true)));
+        assert_eq!(parse(whole), Some((EndpointRequest::Read("/metrics"), true)));
         for cut in 0..whole.len() {
-            assert_eq!(asks(&whole[..cut]), None, "{cut}");
+            assert_eq!(parse(&whole[..cut]), None, "{cut}");
         }
-        assert_eq!(asks("HEAD / HTTP/1.0\r\n\r\n"), Some((EndpointRequest::Read("/"), false)));
-        assert_eq!(asks("POST /metrics HTTP/1.1\r\n\r\nbody"), Some((EndpointRequest::Write, true)));
+        assert_eq!(parse("HEAD / HTTP/1.0\r\n\r\n"), Some((EndpointRequest::Read("/"), false)));
+        assert_eq!(parse("POST /metrics HTTP/1.1\r\n\r\nbody"), Some((EndpointRequest::Write, true)));
     }
 
     #[test]
@@ -100,11 +101,11 @@ mod tests {
             "GET  / HTTP/1.1\r\n\r\n",
             "G\r\n\r\n",
         ] {
-            let asked = asks(text);
-            assert!(matches!(asked, None | Some((EndpointRequest::Malformed, _))), "{text:?}: {asked:?}");
+            let parsed = parse(text);
+            assert!(matches!(parsed, None | Some((EndpointRequest::Malformed, _))), "{text:?}: {parsed:?}");
         }
-        assert_eq!(asks("\u{16}"), Some((EndpointRequest::Malformed, true)));
-        assert_eq!(asks(&format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(100))), Some((EndpointRequest::TooLong, true)));
+        assert_eq!(parse("\u{16}"), Some((EndpointRequest::Malformed, true)));
+        assert_eq!(parse(&format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(100))), Some((EndpointRequest::TooLong, true)));
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! A place where Prometheus, and whoever asks whether the process is well, are answered over HTTP: `/metrics` and `/healthz`.
+//! The HTTP endpoint for Prometheus and health checks: `/metrics` and `/healthz`.
 //!
-//! It has a thread and a reactor of its own, so that it answers while the ORB is busy. It is no web server: a request without a body, one
-//! answer, and the connection ends. Who may ask is for the address to say, which is a loopback one unless somebody says otherwise.
+//! It has a thread and a reactor of its own, so that it answers while the ORB is busy. It is no web server:
+//! each connection has one request without a body and one response. There is no access control beyond the
+//! address, which is a loopback one by default.
 
 mod http;
 
@@ -21,71 +22,76 @@ use spandrel_sync::{
 use crate::statistics::CONTENT_TYPE;
 use http::{EndpointRequest, EndpointResponse};
 
-/// Connections at a time; further ones are closed at once.
-const MOST: usize = 16;
-/// How long a connection may take, all in all.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The most connections at a time; further ones are closed at once.
+const MAX_CONNECTIONS: usize = 16;
+/// The longest time of a connection.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest request.
-const LONGEST: usize = 4096;
+const MAX_REQUEST_OCTETS: usize = 4096;
 
-/// Makes the text of all metrics.
+/// Renders all metrics as text.
 pub(crate) type RenderMetrics = Box<dyn Fn() -> String + Send + Sync>;
 
-/// What is told.
+/// The content that the endpoint serves.
 struct EndpointState {
     render: RenderMetrics,
-    /// The ORB is shutting down.
+    /// Whether the ORB is shutting down.
     is_closing: AtomicBool,
 }
 
-/// A place that answers, until it is dropped.
+/// The endpoint; closed when it is dropped.
 pub(super) struct Endpoint {
     reactor: Reactor,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
-    receiver: Arc<EndpointState>,
+    state: Arc<EndpointState>,
     addr: SocketAddr,
 }
 
 impl Endpoint {
-    /// Listens, in a thread of its own.
+    /// Listens, and serves in a thread of its own.
     ///
     /// # Errors
     /// Those of the system.
     pub(super) fn open(addr: SocketAddr, render: RenderMetrics) -> io::Result<Self> {
-        let receiver = Arc::new(EndpointState { render, is_closing: AtomicBool::new(false) });
-        let reactor = Reactor::with(&Options::new().max_handlers(MOST + 2))?;
-        let answers = Arc::clone(&receiver);
-        let made = Acceptor::new(Inet::default(), move || Asking { receiver: Arc::clone(&answers), read: Vec::new() });
-        let server =
-            made.acceptance(AtMost(MOST)).concurrency(Reactive).open(reactor.registry(), &inet::Addr::from(addr))?;
+        let state = Arc::new(EndpointState { render, is_closing: AtomicBool::new(false) });
+        let reactor = Reactor::with(&Options::new().max_handlers(MAX_CONNECTIONS + 2))?;
+        let answers = Arc::clone(&state);
+        let acceptor = Acceptor::new(Inet::default(), move || EndpointConnection {
+            state: Arc::clone(&answers),
+            read: Vec::new(),
+        });
+        let server = acceptor
+            .acceptance(AtMost(MAX_CONNECTIONS))
+            .concurrency(Reactive)
+            .open(reactor.registry(), &inet::Addr::from(addr))?;
         let addr = SocketAddr::from(*server.addr());
-        let running = reactor.clone();
+        let event_loop = reactor.clone();
         let run = move || {
-            if let Err(error) = running.run() {
-                tracing::error!(%error, "metrics are told no longer");
+            if let Err(error) = event_loop.run() {
+                tracing::error!(%error, "the metrics endpoint ended");
             }
         };
         let thread = thread::Builder::new().name("spandrel-metrics".into()).spawn(run)?;
-        tracing::info!(%addr, "telling metrics");
-        Ok(Self { reactor, thread: Mutex::new(Some(thread)), receiver, addr })
+        tracing::info!(%addr, "serving metrics");
+        Ok(Self { reactor, thread: Mutex::new(Some(thread)), state, addr })
     }
 
     pub(super) fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The ORB begins to shut down.
+    /// Makes `/healthz` fail, when the ORB begins to shut down.
     pub(super) fn begin_close(&self) {
-        self.receiver.is_closing.store(true, Ordering::Relaxed);
+        self.state.is_closing.store(true, Ordering::Relaxed);
     }
 
-    /// Answers nobody any more.
+    /// Stops serving.
     pub(super) fn close(&self) {
         self.reactor.close();
         let thread = self.thread.lock().take();
-        // This thread's own, if it was the last to need the ORB.
+        // Not if this is the endpoint's own thread, which may be the last to use the ORB.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
-            // It says itself what it ended with.
+            // The thread has logged its error.
             let _ = thread.join();
         }
     }
@@ -104,19 +110,17 @@ impl fmt::Debug for Endpoint {
 }
 
 /// One connection.
-struct Asking {
-    receiver: Arc<EndpointState>,
-    /// What has come of the request; nothing once it was answered.
+struct EndpointConnection {
+    state: Arc<EndpointState>,
+    /// The octets of the request; empty after the response.
     read: Vec<u8>,
 }
 
-impl Asking {
-    fn answer(&self, question: &EndpointRequest<'_>) -> EndpointResponse {
-        match question {
-            EndpointRequest::Read("/metrics") => {
-                EndpointResponse::new("200 OK", CONTENT_TYPE, (self.receiver.render)())
-            }
-            EndpointRequest::Read("/healthz") if self.receiver.is_closing.load(Ordering::Relaxed) => {
+impl EndpointConnection {
+    fn respond(&self, request: &EndpointRequest<'_>) -> EndpointResponse {
+        match request {
+            EndpointRequest::Read("/metrics") => EndpointResponse::new("200 OK", CONTENT_TYPE, (self.state.render)()),
+            EndpointRequest::Read("/healthz") if self.state.is_closing.load(Ordering::Relaxed) => {
                 EndpointResponse::plain("503 Service Unavailable", "shutting down\n")
             }
             EndpointRequest::Read("/healthz") => EndpointResponse::plain("200 OK", "ok\n"),
@@ -132,9 +136,9 @@ impl Asking {
     }
 }
 
-impl ServiceHandler<Inet> for Asking {
+impl ServiceHandler<Inet> for EndpointConnection {
     fn open(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
-        peer.schedule(PATIENCE, None, 0).map(drop)
+        peer.schedule(CONNECTION_TIMEOUT, None, 0).map(drop)
     }
 
     fn handle_input(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
@@ -145,15 +149,15 @@ impl ServiceHandler<Inet> for Asking {
             return Ok(());
         }
         self.read.extend_from_slice(&room[..count]);
-        let Some((question, wants_body)) = http::read(&self.read, LONGEST) else { return Ok(()) };
-        let answer = self.answer(&question).to_octets(wants_body);
-        peer.limit_waiting(answer.len());
-        peer.put(&answer)?;
+        let Some((request, wants_body)) = http::read(&self.read, MAX_REQUEST_OCTETS) else { return Ok(()) };
+        let response = self.respond(&request).to_octets(wants_body);
+        peer.limit_waiting(response.len());
+        peer.put(&response)?;
         peer.close();
         Ok(())
     }
 
-    /// It has taken too long.
+    /// Closes a connection that has taken too long.
     fn handle_timeout(&mut self, peer: &mut Peer<'_, Inet>, _timer: Expired) -> io::Result<()> {
         let _ = peer;
         Err(io::ErrorKind::TimedOut.into())

@@ -1,4 +1,4 @@
-//! What went over each connection that is open.
+//! The counts of requests and octets for each open connection.
 
 use std::sync::OnceLock;
 
@@ -7,10 +7,10 @@ use spandrel_sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-/// How many connections are told of one by one; what goes over the others is not.
-const MOST: usize = 1024;
+/// The most connections that are counted one by one; further ones are not counted.
+const MAX_CONNECTIONS: usize = 1024;
 
-/// Which side of a connection this is.
+/// The side of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Side {
     Client,
@@ -28,7 +28,7 @@ impl Side {
     }
 }
 
-/// The numbers of one connection; it has none until a request is counted.
+/// The counts of one connection; empty until a request is counted.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionMetrics(OnceLock<Option<Arc<ConnectionCounters>>>);
 
@@ -40,22 +40,22 @@ struct ConnectionCounters {
     octets: AtomicU64,
 }
 
-/// All connections that have numbers.
+/// The connections with counts.
 #[derive(Debug, Default)]
 pub(super) struct Connections(Mutex<Vec<Weak<ConnectionCounters>>>);
 
 impl Connections {
-    /// One more request of so many octets.
+    /// Counts one more request of so many octets.
     pub(super) fn count(&self, of: &ConnectionMetrics, side: Side, peer: impl FnOnce() -> String, octets: usize) {
-        let Some(numbers) = of.0.get_or_init(|| self.enter(side, peer())) else { return };
+        let Some(numbers) = of.0.get_or_init(|| self.insert(side, peer())) else { return };
         numbers.requests.fetch_add(1, Ordering::Relaxed);
         numbers.octets.fetch_add(octets as u64, Ordering::Relaxed);
     }
 
-    fn enter(&self, side: Side, peer: String) -> Option<Arc<ConnectionCounters>> {
+    fn insert(&self, side: Side, peer: String) -> Option<Arc<ConnectionCounters>> {
         let mut known = self.0.lock();
         known.retain(|numbers| numbers.strong_count() > 0);
-        if known.len() >= MOST {
+        if known.len() >= MAX_CONNECTIONS {
             return None;
         }
         let numbers =
@@ -64,13 +64,13 @@ impl Connections {
         Some(numbers)
     }
 
-    /// Side, peer, requests and octets of each that is open.
-    pub(super) fn seen(&self) -> Vec<(Side, String, u64, u64)> {
-        let seen = |numbers: Arc<ConnectionCounters>| {
+    /// Returns side, peer, requests and octets of each open connection.
+    pub(super) fn snapshot(&self) -> Vec<(Side, String, u64, u64)> {
+        let snapshot = |numbers: Arc<ConnectionCounters>| {
             let (requests, octets) = (numbers.requests.load(Ordering::Relaxed), numbers.octets.load(Ordering::Relaxed));
             (numbers.side, numbers.peer.clone(), requests, octets)
         };
-        let open: Vec<_> = self.0.lock().iter().filter_map(Weak::upgrade).map(seen).collect();
+        let open: Vec<_> = self.0.lock().iter().filter_map(Weak::upgrade).map(snapshot).collect();
         // Several connections to one peer are one series.
         let mut joined: Vec<(Side, String, u64, u64)> = Vec::new();
         for (side, peer, requests, octets) in open {

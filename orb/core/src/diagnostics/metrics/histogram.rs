@@ -1,4 +1,5 @@
-//! How long things took: counts in buckets whose widths grow with the time, so that each is right to a fifth of its size.
+//! Histograms of durations. The widths of the buckets grow with the time, so that each duration is
+//! known to a fifth of its size.
 
 use std::time::Duration;
 
@@ -34,8 +35,9 @@ impl Histogram {
         self.sum.fetch_add(time, Ordering::Relaxed);
     }
 
-    /// What it looks like now: for each doubling how many durations were no longer, then how many there are, and their sum in seconds.
-    pub(super) fn seen(&self) -> HistogramSnapshot {
+    /// Returns a snapshot: for each doubling the number of durations up to it, then the count of all, and
+    /// their sum in seconds.
+    pub(super) fn snapshot(&self) -> HistogramSnapshot {
         let mut count = 0;
         let mut counts: Vec<u64> = Vec::with_capacity((LAST - FIRST) as usize + 1);
         for (at, bucket) in self.buckets.iter().enumerate() {
@@ -57,12 +59,12 @@ pub(super) struct HistogramSnapshot {
     pub(super) seconds: f64,
 }
 
-/// The bounds that are told, in seconds: one for each doubling.
+/// The bounds that are exported, in seconds: one for each doubling.
 pub(super) fn bounds() -> impl Iterator<Item = f64> {
     (FIRST..=LAST).map(|power| Duration::from_nanos(1 << power).as_secs_f64())
 }
 
-/// The bucket of a duration in nanoseconds; its upper bound belongs to it, as Prometheus wants it.
+/// The bucket of a duration in nanoseconds. Its upper bound belongs to it, as Prometheus requires.
 fn bucket(time: u64) -> usize {
     let below = time.saturating_sub(1);
     if below >> FIRST == 0 {
@@ -103,11 +105,11 @@ mod tests {
         for micros in [1, 1, 3, 100, 70_000_000] {
             histogram.add(Duration::from_micros(micros));
         }
-        let seen = histogram.seen();
-        assert_eq!(seen.counts.len(), bounds().count());
-        let at_most = |seconds: f64| seen.counts[bounds().position(|bound| bound >= seconds).unwrap()];
+        let snapshot = histogram.snapshot();
+        assert_eq!(snapshot.counts.len(), bounds().count());
+        let at_most = |seconds: f64| snapshot.counts[bounds().position(|bound| bound >= seconds).unwrap()];
         assert_eq!((at_most(1.1e-6), at_most(4e-6), at_most(2e-4), at_most(60.0)), (2, 3, 4, 4));
-        assert_eq!(seen.count, 5);
-        assert!((seen.seconds - 70.000_105).abs() < 1e-9);
+        assert_eq!(snapshot.count, 5);
+        assert!((snapshot.seconds - 70.000_105).abs() < 1e-9);
     }
 }

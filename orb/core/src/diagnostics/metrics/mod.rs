@@ -1,7 +1,8 @@
-//! Calls and requests in numbers: how many there were of each operation, how they ended, and how long they took.
+//! Metrics of calls and requests: counts by operation and outcome, and durations.
 //!
-//! Off unless somebody wants it (`-ORBMetrics`), since it reads the clock twice for each call. The number of series is bounded: the
-//! server side takes names only from its own tables, and what there is no room for is counted as `other`.
+//! They are off by default (`-ORBMetrics`), since they read the clock twice for each call. The number of
+//! series is bounded: the server side takes names only from its own tables, and counts beyond the limit go to
+//! `other`.
 
 mod connections;
 mod histogram;
@@ -20,15 +21,15 @@ use series::SeriesTable;
 
 use super::CallOutcome;
 
-/// Histograms of one side at most, unless somebody says otherwise.
+/// The default limit on the histograms of one side.
 pub(crate) const MAX_SERIES: usize = 1024;
 
-/// The numbers of one ORB.
+/// The metrics of one ORB.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     sides: [SideMetrics; 2],
     connections: Connections,
-    /// How long requests waited for a thread.
+    /// The times that requests waited for a thread.
     #[cfg(feature = "server")]
     waits: Histogram,
 }
@@ -40,7 +41,7 @@ struct SideMetrics {
 }
 
 impl Metrics {
-    /// At most so many series on each side.
+    /// Metrics with at most `limit` series on each side.
     pub(super) fn new(limit: usize) -> Self {
         let side = || SideMetrics { series: SeriesTable::new(limit), running: AtomicI64::new(0) };
         Self {
@@ -51,24 +52,30 @@ impl Metrics {
         }
     }
 
-    /// A call or a request begins.
-    pub(super) fn begun(&self, side: Side) {
+    /// Counts the begin of a call or request.
+    pub(super) fn count_begin(&self, side: Side) {
         self.side(side).running.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It has ended.
-    pub(super) fn ended(&self, side: Side, (interface, operation): (&str, &str), outcome: CallOutcome, time: Duration) {
+    /// Counts its end.
+    pub(super) fn count_end(
+        &self,
+        side: Side,
+        (interface, operation): (&str, &str),
+        outcome: CallOutcome,
+        time: Duration,
+    ) {
         self.side(side).running.fetch_sub(1, Ordering::Relaxed);
         self.side(side).series.add(interface, operation, outcome, time);
     }
 
-    /// A request has waited so long for a thread.
+    /// Adds the time that a request has waited for a thread.
     #[cfg(feature = "server")]
-    pub(super) fn waited(&self, time: Duration) {
+    pub(super) fn add_wait(&self, time: Duration) {
         self.waits.add(time);
     }
 
-    /// A request of so many octets goes over a connection.
+    /// Counts a request of so many octets on a connection.
     pub(super) fn on_connection(
         &self,
         connection: &ConnectionMetrics,

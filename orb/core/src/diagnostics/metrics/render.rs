@@ -1,4 +1,4 @@
-//! The text of metrics for Prometheus, as [`Statistics`](crate::Statistics)' is.
+//! The text of metrics for Prometheus, in the format of [`Statistics`](crate::Statistics).
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ const SIDES: &[Side] = &[Side::Client, Side::Server];
 const SIDES: &[Side] = &[Side::Client];
 
 impl Metrics {
-    /// Appends all that was counted.
+    /// Appends all metrics.
     pub(crate) fn render(&self, text: &mut String) {
         header(text, "spandrel_requests_running", "Calls (client) and requests (server) that have not ended.", "gauge");
         for side in SIDES {
@@ -32,25 +32,26 @@ impl Metrics {
             header(text, name, "Time that requests waited for a thread of the pool.", "histogram");
             render_histogram(text, name, r#"queue="pool""#, &self.waits);
         }
-        let seen = self.connections.seen();
+        let snapshot = self.connections.snapshot();
         let mut per_connection = |name: &str, help: &str, number: fn(&(Side, String, u64, u64)) -> u64| {
             header(text, name, help, "counter");
-            for connection in &seen {
+            for connection in &snapshot {
                 let labels = format!(r#"side="{}",peer="{}""#, connection.0.name(), label_value(&connection.1));
                 sample(text, name, &labels, number(connection));
             }
         };
-        per_connection("spandrel_connection_requests_total", "Requests over each open connection.", |seen| seen.2);
-        per_connection("spandrel_connection_request_octets_total", "Octets of these requests.", |seen| seen.3);
+        per_connection("spandrel_connection_requests_total", "Requests over each open connection.", |counts| counts.2);
+        per_connection("spandrel_connection_request_octets_total", "Octets of these requests.", |counts| counts.3);
     }
 
     fn render_times(&self, text: &mut String, side: Side) {
         let (name, help) = match side {
             Side::Client => ("spandrel_call_seconds", "Time of calls, from the caller's point of view."),
             #[cfg(feature = "server")]
-            Side::Server => {
-                ("spandrel_request_seconds", "Time of requests, from when a thread has them to their being answered.")
-            }
+            Side::Server => (
+                "spandrel_request_seconds",
+                "Time of requests, from the begin of their service by a thread to the reply.",
+            ),
         };
         header(text, name, help, "histogram");
         self.side(side).series.visit(|interface, operation, outcome, histogram| {
@@ -65,21 +66,21 @@ impl Metrics {
     }
 }
 
-/// One histogram, unless there is nothing in it.
+/// Renders a histogram, unless it is empty.
 fn render_histogram(text: &mut String, name: &str, labels: &str, histogram: &Histogram) {
-    let seen = histogram.seen();
-    if seen.count == 0 {
+    let snapshot = histogram.snapshot();
+    if snapshot.count == 0 {
         return;
     }
-    for (bound, count) in bounds().zip(&seen.counts) {
+    for (bound, count) in bounds().zip(&snapshot.counts) {
         sample(text, &format!("{name}_bucket"), &format!(r#"{labels},le="{bound}""#), count);
     }
-    sample(text, &format!("{name}_bucket"), &format!(r#"{labels},le="+Inf""#), seen.count);
-    sample(text, &format!("{name}_sum"), labels, seen.seconds);
-    sample(text, &format!("{name}_count"), labels, seen.count);
+    sample(text, &format!("{name}_bucket"), &format!(r#"{labels},le="+Inf""#), snapshot.count);
+    sample(text, &format!("{name}_sum"), labels, snapshot.seconds);
+    sample(text, &format!("{name}_count"), labels, snapshot.count);
 }
 
-/// In a label's value a backslash, a quotation mark and the end of a line are escaped; what else could disturb a reader is, too.
+/// Escapes a label's value: backslashes, quotation marks, line ends, and other control characters.
 fn label_value(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for c in value.chars() {

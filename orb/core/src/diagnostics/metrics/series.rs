@@ -1,4 +1,4 @@
-//! Histograms by interface, operation and outcome: as many as there may be, and one set for all others.
+//! Histograms by interface, operation and outcome, up to a limit, and one set for all others.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -10,12 +10,12 @@ use spandrel_sync::{
 use super::histogram::Histogram;
 use crate::diagnostics::CallOutcome;
 
-/// What operations count as that there is no more room for, and requests that no operation was found for.
+/// The label of operations beyond the limit, and of requests for unknown operations.
 pub(super) const OTHER: &str = "other";
-/// The longest name that is kept.
-const LONGEST: usize = 256;
+/// The longest name of an interface or operation that has a series.
+const MAX_NAME_OCTETS: usize = 256;
 
-/// By interface, then by operation.
+/// The series by interface, then by operation.
 type Interfaces = HashMap<Box<str>, HashMap<Box<str>, Arc<Series>>>;
 
 /// The series of one side.
@@ -23,12 +23,12 @@ type Interfaces = HashMap<Box<str>, HashMap<Box<str>, Arc<Series>>>;
 pub(super) struct SeriesTable {
     interfaces: RwLock<Interfaces>,
     other: Arc<Series>,
-    /// Histograms, one for each outcome that an operation has had.
+    /// The number of histograms: one for each outcome of an operation.
     histograms: AtomicUsize,
     limit: usize,
 }
 
-/// The histograms of one operation. It ends mostly in the same way, so that the list is short.
+/// The histograms of one operation. Most calls have the same outcome, so that the list is short.
 #[derive(Debug, Default)]
 struct Series {
     ok: Histogram,
@@ -36,7 +36,7 @@ struct Series {
 }
 
 impl SeriesTable {
-    /// At most so many histograms, besides those of everything else.
+    /// A table of at most `limit` histograms, besides those of all others.
     pub(super) fn new(limit: usize) -> Self {
         Self { interfaces: RwLock::default(), other: Arc::default(), histograms: AtomicUsize::new(0), limit }
     }
@@ -56,8 +56,8 @@ impl SeriesTable {
         if let Some((_, histogram)) = others.iter().find(|(known, _)| *known == outcome) {
             return histogram.add(time);
         }
-        // What an operation may end in is bounded by the kinds of exceptions; `other` has them all.
-        if std::ptr::eq(series, &*self.other) || self.takes_one_more() {
+        // The number of outcomes is bounded by the kinds of exceptions; `other` has a histogram for each.
+        if std::ptr::eq(series, &*self.other) || self.reserve_histogram() {
             let histogram = Arc::<Histogram>::default();
             histogram.add(time);
             others.push((outcome, histogram));
@@ -68,7 +68,7 @@ impl SeriesTable {
     }
 
     fn series(&self, interface: &str, operation: &str) -> Option<Arc<Series>> {
-        if operation.is_empty() || interface.len() > LONGEST || operation.len() > LONGEST {
+        if operation.is_empty() || interface.len() > MAX_NAME_OCTETS || operation.len() > MAX_NAME_OCTETS {
             return None;
         }
         let known = |interfaces: &Interfaces| interfaces.get(interface)?.get(operation).cloned();
@@ -79,7 +79,7 @@ impl SeriesTable {
         if let Some(series) = known(&interfaces) {
             return Some(series);
         }
-        if !self.takes_one_more() {
+        if !self.reserve_histogram() {
             return None;
         }
         let series = Arc::<Series>::default();
@@ -87,12 +87,12 @@ impl SeriesTable {
         Some(series)
     }
 
-    fn takes_one_more(&self) -> bool {
+    fn reserve_histogram(&self) -> bool {
         let more = |count| (count < self.limit).then(|| count + 1);
         self.histograms.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// Each histogram with its interface, operation and outcome, in the order of these names.
+    /// Visits each histogram with its interface, operation and outcome, in the order of these names.
     pub(super) fn visit(&self, mut visit: impl FnMut(&str, &str, CallOutcome, &Histogram)) {
         let mut all: Vec<(String, String, Arc<Series>)> = Vec::new();
         for (interface, operations) in &*self.interfaces.read() {
@@ -119,7 +119,7 @@ mod tests {
     fn names(table: &SeriesTable) -> Vec<(String, CallOutcome, u64)> {
         let mut names = Vec::new();
         table.visit(|_, operation, outcome, histogram| {
-            names.push((operation.to_owned(), outcome, histogram.seen().count));
+            names.push((operation.to_owned(), outcome, histogram.snapshot().count));
         });
         names
     }
@@ -132,7 +132,7 @@ mod tests {
             table.add("I", operation, CallOutcome::Ok, time);
         }
         table.add("I", "a", CallOutcome::UserException, time);
-        table.add("I", &"x".repeat(LONGEST + 1), CallOutcome::UserException, time);
+        table.add("I", &"x".repeat(MAX_NAME_OCTETS + 1), CallOutcome::UserException, time);
         let named = |name: &str, outcome, count| (name.to_owned(), outcome, count);
         assert_eq!(
             names(&table),

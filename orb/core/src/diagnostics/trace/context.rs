@@ -1,24 +1,25 @@
-//! Trace contexts as values: what `traceparent` and `tracestate` say (<https://www.w3.org/TR/trace-context/>, sections 3.2 and 3.3).
+//! Trace contexts as values: the contents of `traceparent` and `tracestate`
+//! (<https://www.w3.org/TR/trace-context/>, sections 3.2 and 3.3).
 //!
-//! Reading is strict, since what cannot be understood must not be passed on (3.2.2.3, 3.3.1.4): a parent that is malformed makes the
-//! whole context void, a state that is malformed is only left out.
+//! Parsing is strict, since unknown values must not be passed on (3.2.2.3, 3.3.1.4). A malformed parent makes
+//! the whole context void; a malformed state is left out.
 
 use std::{fmt, str::FromStr};
 
 use super::ids;
 
-/// The longest `tracestate` that is kept: what every system has to pass on (3.3.1.5).
+/// The longest `tracestate` that is kept: each system has to pass on so much (3.3.1.5).
 pub const MAX_STATE: usize = 512;
-/// Members of a `tracestate` at most (3.3.1.1).
+/// The most members of a `tracestate` (3.3.1.1).
 const MAX_MEMBERS: usize = 32;
-/// Length of a `traceparent` of the version that we write.
+/// The length of a `traceparent` of the version that is written.
 const PARENT_LEN: usize = 55;
-/// The flags that we know: the caller records this trace; the trace's id is random.
+/// The flags of version 00: the caller records this trace; the trace's id is random.
 const KNOWN_FLAGS: u8 = SAMPLED | RANDOM;
 const SAMPLED: u8 = 1;
 const RANDOM: u8 = 2;
 
-/// Where a request belongs in a trace that goes through many systems.
+/// The position of a request in a distributed trace.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TraceContext {
     trace_id: [u8; 16],
@@ -27,7 +28,7 @@ pub struct TraceContext {
     state: String,
 }
 
-/// Why something is no `traceparent`.
+/// The error for a text that is no `traceparent`.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
     "`{0}` is no traceparent: expected `00-`, 32 and 16 hexadecimal digits that are not all zero, and two for flags"
@@ -35,24 +36,24 @@ pub struct TraceContext {
 pub struct TraceContextError(String);
 
 impl TraceContext {
-    /// The beginning of a new trace; `is_sampled`: it is recorded.
+    /// The begin of a new trace; `is_sampled`: it is recorded.
     #[must_use]
     pub fn root(is_sampled: bool) -> Self {
         let flags = RANDOM | if is_sampled { SAMPLED } else { 0 };
         Self { trace_id: ids::trace_id(), span_id: ids::span_id(), flags, state: String::new() }
     }
 
-    /// A context of these parts; nothing if an id is all zero.
+    /// A context of these parts; `None` if an id is all zero.
     #[must_use]
     pub fn new(trace_id: [u8; 16], span_id: [u8; 8], is_sampled: bool) -> Option<Self> {
         let is_known = trace_id != [0; 16] && span_id != [0; 8];
         is_known.then(|| Self { trace_id, span_id, flags: u8::from(is_sampled), state: String::new() })
     }
 
-    /// Reads `traceparent` and `tracestate`; the latter is left out where it is malformed or too long.
+    /// Parses `traceparent` and `tracestate`; the latter is left out if it is malformed or too long.
     ///
     /// # Errors
-    /// If the former is malformed.
+    /// If `traceparent` is malformed.
     pub fn parse(traceparent: &str, tracestate: &str) -> Result<Self, TraceContextError> {
         let mut context = Self::from_str(traceparent)?;
         if is_state(tracestate) {
@@ -61,45 +62,45 @@ impl TraceContext {
         Ok(context)
     }
 
-    /// The same with this `tracestate`, unless it is malformed or too long.
+    /// Replaces the `tracestate`, unless the new one is malformed or too long.
     #[must_use]
     pub fn with_state(self, tracestate: &str) -> Self {
         let state = if is_state(tracestate) { tracestate.to_owned() } else { self.state };
         Self { state, ..self }
     }
 
-    /// The same trace, one step further: a new id for what is done now.
+    /// A child in the same trace, with a new span id.
     #[must_use]
     pub fn child(&self) -> Self {
         Self { span_id: ids::span_id(), ..self.clone() }
     }
 
-    /// What all steps of the trace have in common.
+    /// The trace id, common to all spans of the trace.
     #[must_use]
     pub fn trace_id(&self) -> [u8; 16] {
         self.trace_id
     }
 
-    /// The step that this is about: the sender's, in a context that was received.
+    /// The span id: the sender's, in a received context.
     #[must_use]
     pub fn span_id(&self) -> [u8; 8] {
         self.span_id
     }
 
-    /// Whether whoever sent it records the trace.
+    /// Whether the sender records the trace.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
 
-    /// What `tracestate` says; empty if there is none.
+    /// The `tracestate`; empty if there is none.
     #[must_use]
     pub fn state(&self) -> &str {
         &self.state
     }
 }
 
-/// As `traceparent`, in version 00.
+/// Writes a `traceparent` of version 00.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("00-")?;
@@ -110,7 +111,7 @@ impl fmt::Display for TraceContext {
     }
 }
 
-/// Reads a `traceparent`. Of versions that are not known yet, what version 00 knows is read (3.2.4).
+/// Parses a `traceparent`. Later versions are read as far as version 00 is known (3.2.4).
 impl FromStr for TraceContext {
     type Err = TraceContextError;
 
@@ -136,7 +137,7 @@ fn read_parent(text: &[u8]) -> Option<TraceContext> {
     (trace_id != [0; 16] && span_id != [0; 8]).then_some(context)
 }
 
-/// Pairs of hexadecimal digits, in lower case only.
+/// Decodes pairs of lower-case hexadecimal digits.
 fn octets<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let digit = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),
@@ -150,7 +151,7 @@ fn octets<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     Some(octets)
 }
 
-/// Whether it is a list of members, each a key that stands there once and a value (3.3.1).
+/// Whether the text is a list of members with a key and a value each, without a repeated key (3.3.1).
 fn is_state(text: &str) -> bool {
     if text.len() > MAX_STATE {
         return false;
@@ -185,7 +186,7 @@ fn is_key(key: &str) -> bool {
     }
 }
 
-/// Printable ASCII without comma and equals sign, which does not end with a space (3.3.1.3.2).
+/// Printable ASCII without comma and equals sign, not ending with a space (3.3.1.3.2).
 fn is_value(value: &str) -> bool {
     let is_allowed = |c: u8| (0x20..=0x7e).contains(&c) && c != b',' && c != b'=';
     (1..=256).contains(&value.len()) && value.bytes().all(is_allowed) && !value.ends_with(' ')
@@ -209,10 +210,10 @@ mod tests {
     #[test]
     fn malformed_headers_are_refused() {
         let flip = |at: usize, to: &str| format!("{}{to}{}", &PARENT[..at], &PARENT[at + to.len()..]);
-        for (why, text) in [
+        for (description, text) in [
             ("empty", String::new()),
-            ("cut", PARENT[..54].to_owned()),
-            ("longer than version 00 is", format!("{PARENT}-00")),
+            ("truncated", PARENT[..54].to_owned()),
+            ("longer than version 00", format!("{PARENT}-00")),
             ("upper case", flip(3, "4BF9")),
             ("no hexadecimal digit", flip(10, "g")),
             ("a sign for a digit", flip(53, "+1")),
@@ -222,18 +223,18 @@ mod tests {
             ("no span", flip(36, &"0".repeat(16))),
             ("text that is longer in UTF-8", flip(3, "ää")),
         ] {
-            assert!(text.parse::<TraceContext>().is_err(), "{why}: {text}");
+            assert!(text.parse::<TraceContext>().is_err(), "{description}: {text}");
         }
     }
 
     #[test]
     fn later_versions_are_read_as_far_as_they_are_known() {
         let later = |rest: &str| format!("cc{}{rest}", &PARENT[2..]).parse::<TraceContext>();
-        assert_eq!(later("").unwrap().to_string(), PARENT, "and written as our own");
-        assert!(later("-what-the-future-will-be-like").is_ok());
-        assert!(later(".what").is_err());
+        assert_eq!(later("").unwrap().to_string(), PARENT, "and written as version 00");
+        assert!(later("-fields-of-a-later-version").is_ok());
+        assert!(later(".fields").is_err());
         let flags = format!("{}ff", &PARENT[..53]).parse::<TraceContext>().unwrap();
-        assert_eq!(flags.to_string()[53..], *"03", "flags that are not known are zero");
+        assert_eq!(flags.to_string()[53..], *"03", "unknown flags are zero");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Numbers for traces and their steps: random, never zero, nobody's secret.
+//! Random ids of traces and spans: never zero, and not secret.
 
 use std::{
     collections::hash_map::RandomState,
@@ -9,7 +9,8 @@ use std::{
 use spandrel_sync::thread_local;
 
 thread_local! {
-    /// Keys from the system's random numbers, and how often they were used. A copy of the process has the same, and another id.
+    /// Keys from the system's random numbers, and the number of uses. A forked process has the same, and
+    /// another process id.
     static SOURCE: (RandomState, std::cell::Cell<u64>) = (RandomState::new(), std::cell::Cell::new(0));
 }
 

@@ -1,10 +1,11 @@
-//! Traces that go through many systems: what of them travels with requests (W3C trace context), and what a thread does for which.
+//! Distributed traces: the W3C trace context that requests carry, and the trace that a thread works for.
 //!
-//! A request that comes with a context makes that the context of its upcall, one step further; calls that the servant makes
-//! carry it on. What is recorded of a trace, and where that is sent, belongs to whoever subscribes to `tracing`'s spans; a
-//! [`TraceSource`] joins their contexts to ours.
+//! The context of a request becomes, with a new span id, the context of its upcall; calls of the servant
+//! carry it on. Recording and export belong to the subscribers of `tracing`'s spans; a [`TraceSource`] joins
+//! their contexts to those of requests.
 //!
-//! On the wire it is a service context of ours: an encapsulation with `traceparent` and `tracestate`, two strings.
+//! On the wire it is a service context of Spandrel: an encapsulation with the two strings `traceparent` and
+//! `tracestate`.
 
 mod context;
 mod ids;
@@ -23,14 +24,14 @@ use spandrel_sync::{Arc, thread_local};
 
 pub use context::{MAX_STATE, TraceContext, TraceContextError};
 
-/// The longest context that is read: two strings with their lengths, the second as long as it may be.
+/// The longest context that is read: two strings with their lengths, the second of the greatest length.
 #[cfg(feature = "server")]
 const MAX_DATA: usize = MAX_STATE + 128;
 
 thread_local! {
-    /// What this thread works for.
+    /// The trace context of this thread.
     static CURRENT: RefCell<Option<TraceContext>> = const { RefCell::new(None) };
-    /// Whether that is anything: all that a call looks at where nobody traces.
+    /// Whether there is one: without traces, a call reads only this.
     static IS_TRACED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -38,12 +39,12 @@ thread_local! {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum TracePropagation {
-    /// Those that come are not looked at, and none are sent.
+    /// Received contexts are ignored, and none are sent.
     No,
-    /// What a request came with goes on to those that its servant makes; others have none.
+    /// The context of a request is passed on to calls of its servant; other calls have none.
     #[default]
     Propagate,
-    /// The same, and calls that belong to no trace begin one.
+    /// The same, and calls without a trace begin one.
     Yes,
 }
 
@@ -51,16 +52,17 @@ pub enum TracePropagation {
 ///
 /// Both methods are called in the request's own span (`tracing::Span::current()`), if there is one, and while no lock is held.
 pub trait TraceSource: Send + Sync {
-    /// What a call from here carries; nothing: what it would carry without a source, which is `current` if the thread has any.
+    /// Returns the context of a call. With `None`, the call carries the context that it has without a source:
+    /// a child of `current`, if there is one.
     fn outgoing(&self, operation: &str, current: Option<&TraceContext>) -> Option<TraceContext>;
 
-    /// A request has come with this context, and is about to be served in this thread.
+    /// Called when a request has come with this context, by the thread that will serve it.
     fn incoming(&self, operation: &str, context: &TraceContext) {
         let _ = (operation, context);
     }
 }
 
-/// A source among settings.
+/// A source in the settings.
 #[derive(Clone)]
 pub(crate) struct TraceSourceSetting(pub(crate) Arc<dyn TraceSource>);
 
@@ -70,38 +72,38 @@ impl fmt::Debug for TraceSourceSetting {
     }
 }
 
-/// The time in which this thread works for a trace; at its end it goes on with what it did before.
+/// The time in which this thread works for a trace. When it is dropped, the former context is restored.
 #[derive(Debug)]
 #[must_use = "the trace is left when it is dropped"]
 pub struct TraceScope {
     before: Option<TraceContext>,
-    /// It stays in its thread.
+    /// The scope stays in its thread.
     _thread: PhantomData<*const ()>,
 }
 
 impl TraceContext {
-    /// What this thread works for: in a servant, what its request came with, one step further.
+    /// The trace context of this thread: in a servant, a child of its request's.
     #[must_use]
     pub fn current() -> Option<Self> {
         CURRENT.with(|current| current.borrow().clone())
     }
 
-    /// Makes it what this thread works for: calls carry it, unless their ORB has [`TracePropagation::No`].
+    /// Makes it the context of this thread: calls carry it, unless their ORB has [`TracePropagation::No`].
     pub fn enter(self) -> TraceScope {
         TraceScope::of(Some(self))
     }
 
-    /// As a service context.
+    /// Encodes the service context.
     pub(crate) fn to_context(&self) -> ServiceContext {
         let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_0));
         out.u8(ByteOrder::NATIVE.flag());
         // Both are printable ASCII.
         let written = out.short_str(&self.to_string()).and_then(|()| out.short_str(self.state()));
-        debug_assert!(written.is_ok(), "ASCII can be said in every code set");
+        debug_assert!(written.is_ok(), "ASCII can be encoded in every code set");
         ServiceContext { id: CONTEXT_TRACE, data: out.to_vec() }
     }
 
-    /// What such a service context says; nothing if it is malformed.
+    /// Decodes the service context; `None` if it is malformed.
     #[cfg(feature = "server")]
     pub(crate) fn of_context(data: &[u8]) -> Option<Self> {
         if data.len() > MAX_DATA {
@@ -114,7 +116,7 @@ impl TraceContext {
 }
 
 impl TraceScope {
-    /// `context`: none for work that belongs to no trace.
+    /// A scope with this context; `None` for work without a trace.
     pub(crate) fn of(context: Option<TraceContext>) -> Self {
         IS_TRACED.with(|is_traced| is_traced.set(context.is_some()));
         Self { before: CURRENT.with(|current| current.replace(context)), _thread: PhantomData }
@@ -149,12 +151,12 @@ mod tests {
     fn malformed_contexts_are_ignored() {
         let data = TraceContext::root(true).to_context().data;
         for cut in 0..data.len() {
-            assert_eq!(TraceContext::of_context(&data[..cut]), None, "cut at {cut}");
+            assert_eq!(TraceContext::of_context(&data[..cut]), None, "truncated at {cut}");
         }
         for at in 4..data.len() {
             let mut changed = data.clone();
             changed[at] ^= 0x80;
-            // Whatever it says, it is read without a panic.
+            // Any result will do: decoding must not panic.
             let _ = TraceContext::of_context(&changed);
         }
         assert_eq!(TraceContext::of_context(&vec![0; 100_000]), None);

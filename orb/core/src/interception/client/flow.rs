@@ -1,4 +1,4 @@
-//! One try of a call among its interceptors: in what order they are called, and with what.
+//! The interception of one attempt of a call: the order of the interceptors, and their information.
 
 use spandrel_cdr::Limits;
 use spandrel_giop::{ReplyHeader, ResponseFlags, ServiceContext};
@@ -17,45 +17,45 @@ use crate::{
     object::EffectiveReference,
 };
 
-/// What the client waits for, and whether its request is a one-way.
+/// The response that the client waits for, and whether its request is a one-way.
 pub(crate) type ResponseRequest = (ResponseFlags, bool);
 
-/// What a request has with it besides its arguments.
+/// The data of a request besides its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct OutgoingContexts {
     pub(super) request_id: u32,
     pub(super) contexts: Vec<ServiceContext>,
     pub(super) slots: SlotTable,
-    /// What it knows of itself if it was put together at run time.
-    pub(super) described: Option<Arc<DynamicRequest>>,
+    /// The description of a dynamic request.
+    pub(super) description: Option<Arc<DynamicRequest>>,
 }
 
 impl OutgoingContexts {
-    /// Of a request that the calling thread makes, with a copy of its slots (16.4.4.1).
+    /// The data of a request by the calling thread, with a copy of its slots (16.4.4.1).
     pub(crate) fn of_thread(object: &ObjectRef) -> Self {
         let interception = object.orb().interception();
         let (request_id, slots) = (interception.request_id(), interception.thread_slots());
-        Self { request_id, contexts: Vec::new(), slots, described: dynamic::take() }
+        Self { request_id, contexts: Vec::new(), slots, description: dynamic::take() }
     }
 
-    /// Of the same request once it is sent again: another one, with the same slots (16.3.6.5).
-    pub(crate) fn again(&self, object: &ObjectRef) -> Self {
+    /// The data of the same request when it is sent again: a new request with the same slots (16.3.6.5).
+    pub(crate) fn for_retry(&self, object: &ObjectRef) -> Self {
         let interception = object.orb().interception();
-        let (slots, described) = (self.slots.clone(), self.described.clone());
-        Self { request_id: interception.request_id(), contexts: Vec::new(), slots, described }
+        let (slots, description) = (self.slots.clone(), self.description.clone());
+        Self { request_id: interception.request_id(), contexts: Vec::new(), slots, description }
     }
 
-    /// What interceptors add to the request.
+    /// The contexts that interceptors add to the request.
     pub(crate) fn contexts(&self) -> &[ServiceContext] {
         &self.contexts
     }
 }
 
-/// A request among its interceptors.
+/// A request on its way through the interceptors.
 #[derive(Debug)]
 pub(crate) struct ClientFlow<'r> {
     info: ClientRequestInfo<'r>,
-    /// How many are on the flow stack.
+    /// The number of interceptors on the flow stack.
     height: usize,
 }
 
@@ -64,7 +64,7 @@ impl<'r> ClientFlow<'r> {
     pub(crate) fn new(
         target: &'r ObjectRef,
         operation: &'r str,
-        wanted: ResponseRequest,
+        response_request: ResponseRequest,
         outgoing: OutgoingContexts,
         (effective, profile): (EffectiveReference, usize),
     ) -> Self {
@@ -73,7 +73,7 @@ impl<'r> ClientFlow<'r> {
         let info = ClientRequestInfo {
             point,
             operation,
-            wanted,
+            response_request,
             target,
             effective,
             profile,
@@ -88,7 +88,7 @@ impl<'r> ClientFlow<'r> {
     /// Calls the starting points of a request that is to be sent.
     ///
     /// # Errors
-    /// What it has come to instead. Who was called knows that already.
+    /// The outcome that the request has instead. The ending points were called.
     pub(crate) fn send_request(&mut self) -> Result<(), RequestOutcome> {
         self.start(Point::SendRequest, |interceptor, info| interceptor.send_request(info))
     }
@@ -109,7 +109,7 @@ impl<'r> ClientFlow<'r> {
     ) -> Result<(), RequestOutcome> {
         self.info.point = point;
         for interceptor in self.info.target.orb().interception().client() {
-            if let Err(interruption) = flow::contained(|| call(&**interceptor, &mut self.info)) {
+            if let Err(interruption) = flow::catch_panic(|| call(&**interceptor, &mut self.info)) {
                 self.info.ending = flow::interrupted_at_start(interruption);
                 flow::unwind(self);
                 return Err(self.info.ending.clone());
@@ -119,19 +119,19 @@ impl<'r> ClientFlow<'r> {
         Ok(())
     }
 
-    /// What interceptors add to the request.
+    /// The data that interceptors add to the request.
     pub(crate) fn outgoing(&self) -> &OutgoingContexts {
         &self.info.outgoing
     }
 
-    /// Calls the ending points of whoever was told of the start.
+    /// Calls the ending points of the interceptors on the flow stack.
     ///
     /// # Errors
-    /// What the request has come to instead, if an interceptor has raised something.
+    /// The new outcome of the request, if an interceptor has changed it.
     pub(crate) fn end(mut self, ending: RequestOutcome, reply: Option<&Reply>) -> Result<(), RequestOutcome> {
         if let Some(reply) = reply {
             self.info.reply_contexts = contexts_of(reply);
-            self.info.returned = self.info.outgoing.described.is_some().then(|| UndecodedResult::of(reply));
+            self.info.returned = self.info.outgoing.description.is_some().then(|| UndecodedResult::of(reply));
         }
         self.info.ending = ending;
         if flow::unwind(&mut self) { Err(self.info.ending) } else { Ok(()) }
@@ -175,7 +175,7 @@ fn contexts_of(reply: &Reply) -> Vec<ServiceContext> {
 }
 
 impl RequestOutcome {
-    /// The exception of the operation's that a reply has.
+    /// The outcome of a reply with a user exception.
     pub(crate) fn user(reply: &Reply, object: &ObjectRef) -> Self {
         let source = ExceptionOctets::Received(reply.message.clone());
         Self::Exception(RaisedException::user_exception(source, reply.body, reply.wire, object.orb()))

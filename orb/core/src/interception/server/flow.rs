@@ -1,4 +1,4 @@
-//! One request among the interceptors of its server: in what order they are called, and with what.
+//! The interception of one request on the server: the order of the interceptors, and their information.
 
 use spandrel_giop::{CompletionStatus, RequestHeader, ServiceContext};
 use spandrel_sync::{Arc, Mutex};
@@ -12,18 +12,18 @@ use crate::{
     },
 };
 
-/// A request as interceptors are told of it now.
+/// The present data of a request for interceptors.
 pub(crate) struct RequestView<'r> {
     pub(crate) header: &'r RequestHeader<'r>,
     pub(crate) target: Option<&'r dyn Target>,
 }
 
-/// A request among its interceptors, from its arrival to its answer.
+/// A request on its way through the interceptors, from its arrival to its answer.
 #[derive(Debug)]
 pub(crate) struct ServerFlow {
     orb: Orb,
-    /// Taken out while interceptors run.
-    kept: Mutex<RequestRecord>,
+    /// The record of the request; taken out while interceptors run.
+    record: Mutex<RequestRecord>,
 }
 
 impl ServerFlow {
@@ -32,91 +32,93 @@ impl ServerFlow {
         let (request_id, slots) = (interception.request_id(), interception.no_slots());
         Arc::new(Self {
             orb: orb.clone(),
-            kept: Mutex::new(RequestRecord { request_id, slots, ..RequestRecord::default() }),
+            record: Mutex::new(RequestRecord { request_id, slots, ..RequestRecord::default() }),
         })
     }
 
     /// Calls the starting points.
     ///
     /// # Errors
-    /// What an interceptor has raised. Those before it are on the flow stack, and to be told of the answer.
-    pub(crate) fn receive_request_service_contexts(&self, seen: &RequestView<'_>) -> Result<(), Interruption> {
-        let mut info = self.info(Point::ReceiveServiceContexts, seen, None);
+    /// The exception or forwarding of an interceptor. Those before it are on the flow stack, and have their
+    /// ending points called.
+    pub(crate) fn receive_request_service_contexts(&self, view: &RequestView<'_>) -> Result<(), Interruption> {
+        let mut info = self.info(Point::ReceiveServiceContexts, view, None);
         let mut outcome = Ok(());
         for interceptor in self.orb.interception().server() {
-            outcome = flow::contained(|| interceptor.receive_request_service_contexts(&mut info));
+            outcome = flow::catch_panic(|| interceptor.receive_request_service_contexts(&mut info));
             if outcome.is_err() {
                 break;
             }
-            info.kept.height += 1;
+            info.record.height += 1;
         }
-        self.keep(info);
+        self.store(info);
         outcome.map_err(Interruption::at_start)
     }
 
-    /// Calls the intermediate points: the servant is there.
+    /// Calls the intermediate points, after the servant was found.
     ///
     /// # Errors
-    /// What an interceptor has raised.
-    pub(crate) fn receive_request(&self, seen: &RequestView<'_>, servant: &dyn Servant) -> Result<(), Interruption> {
-        let mut info = self.info(Point::ReceiveRequest, seen, Some(servant));
-        info.kept.found = seen.target.map(|target| ObjectInfo {
+    /// The exception or forwarding of an interceptor.
+    pub(crate) fn receive_request(&self, view: &RequestView<'_>, servant: &dyn Servant) -> Result<(), Interruption> {
+        let mut info = self.info(Point::ReceiveRequest, view, Some(servant));
+        info.record.object = view.target.map(|target| ObjectInfo {
             object_id: target.object_id().to_vec(),
             adapter_id: target.adapter_id().to_vec(),
             adapter_name: target.adapter_name(),
         });
         let interceptors = self.orb.interception().server();
-        let on_stack = interceptors.iter().take(info.kept.height);
-        let outcome =
-            on_stack.into_iter().try_for_each(|interceptor| flow::contained(|| interceptor.receive_request(&mut info)));
-        self.keep(info);
+        let on_stack = interceptors.iter().take(info.record.height);
+        let outcome = on_stack
+            .into_iter()
+            .try_for_each(|interceptor| flow::catch_panic(|| interceptor.receive_request(&mut info)));
+        self.store(info);
         outcome.map_err(Interruption::at_start)
     }
 
-    /// Calls the ending points; what goes with the answer.
+    /// Calls the ending points; returns the outcome, and the contexts of the reply.
     ///
     /// # Errors
-    /// What the request has come to instead, if an interceptor has raised something.
+    /// The new outcome of the request, if an interceptor has changed it.
     pub(crate) fn end(
         &self,
-        seen: &RequestView<'_>,
+        view: &RequestView<'_>,
         ending: RequestOutcome,
     ) -> (Result<(), RequestOutcome>, Vec<ServiceContext>) {
-        let mut info = self.info(Point::SendReply, seen, None);
-        if info.kept.is_lent {
-            // What the servant has made of them (16.4.4.2).
-            info.kept.slots = self.orb.interception().thread_slots();
+        let mut info = self.info(Point::SendReply, view, None);
+        if info.record.is_in_thread {
+            // With the changes by the servant (16.4.4.2).
+            info.record.slots = self.orb.interception().thread_slots();
         }
         info.ending = ending;
         let is_changed = flow::unwind(&mut info);
         let outcome = if is_changed { Err(info.ending.clone()) } else { Ok(()) };
-        let contexts = std::mem::take(&mut info.kept.reply_contexts);
-        self.keep(info);
+        let contexts = std::mem::take(&mut info.record.reply_contexts);
+        self.store(info);
         (outcome, contexts)
     }
 
-    /// Gives the calling thread the request's slots, as long as what is returned exists.
+    /// Gives the calling thread the request's slots for the lifetime of the result.
     pub(crate) fn lend_slots(&self) -> LentSlots<'_> {
-        let mut kept = self.kept.lock();
-        kept.is_lent = true;
-        let slots = kept.slots.clone();
-        drop(kept);
+        let mut record = self.record.lock();
+        record.is_in_thread = true;
+        let slots = record.slots.clone();
+        drop(record);
         LentSlots { before: self.orb.interception().exchange_thread_slots(slots), flow: self }
     }
 
     fn info<'r>(
         &'r self,
         point: Point,
-        seen: &RequestView<'r>,
+        view: &RequestView<'r>,
         servant: Option<&'r dyn Servant>,
     ) -> ServerRequestInfo<'r> {
-        let kept = std::mem::take(&mut *self.kept.lock());
-        let RequestView { header, target } = *seen;
-        ServerRequestInfo { point, orb: &self.orb, header, target, servant, kept, ending: RequestOutcome::Reply }
+        let record = std::mem::take(&mut *self.record.lock());
+        let RequestView { header, target } = *view;
+        ServerRequestInfo { point, orb: &self.orb, header, target, servant, record, ending: RequestOutcome::Reply }
     }
 
-    fn keep(&self, info: ServerRequestInfo<'_>) {
-        *self.kept.lock() = info.kept;
+    fn store(&self, info: ServerRequestInfo<'_>) {
+        *self.record.lock() = info.record;
     }
 }
 
@@ -129,17 +131,17 @@ pub(crate) struct LentSlots<'f> {
 impl Drop for LentSlots<'_> {
     fn drop(&mut self) {
         let slots = self.flow.orb.interception().exchange_thread_slots(std::mem::take(&mut self.before));
-        let mut kept = self.flow.kept.lock();
-        kept.is_lent = false;
-        let before = std::mem::replace(&mut kept.slots, slots);
-        drop(kept);
-        // Values in them are anybody's.
+        let mut record = self.flow.record.lock();
+        record.is_in_thread = false;
+        let before = std::mem::replace(&mut record.slots, slots);
+        drop(record);
+        // Their destructors may run code of the application.
         drop(before);
     }
 }
 
 impl Interruption {
-    /// What is raised before the servant has run has COMPLETED_NO (16.3.9.1, 16.3.9.2).
+    /// Exceptions before the servant has run have COMPLETED_NO (16.3.9.1, 16.3.9.2).
     fn at_start(self) -> Self {
         match self {
             Self::System(exception) => Self::System(exception.with_completed(CompletionStatus::No)),
@@ -150,7 +152,7 @@ impl Interruption {
 
 impl FlowStack for ServerRequestInfo<'_> {
     fn height(&mut self) -> &mut usize {
-        &mut self.kept.height
+        &mut self.record.height
     }
 
     fn ending(&mut self) -> &mut RequestOutcome {

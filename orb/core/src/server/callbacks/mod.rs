@@ -303,7 +303,7 @@ impl Callbacks {
 }
 
 impl CallbackDispatcher for Callbacks {
-    fn take(&self, message: Message) {
+    fn dispatch(&self, message: Message) {
         if message.header.message_type == MessageType::CancelRequest {
             return self.cancel(&message);
         }

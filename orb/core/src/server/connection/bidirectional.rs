@@ -69,7 +69,7 @@ impl ServerConnection {
     /// No reply will come any more. `is_orderly`: the client has said so.
     pub(super) fn end_adopted(&self, is_orderly: bool) {
         if let Some(adopted) = self.link.adopted() {
-            self.orb.bidirectional().forget(adopted);
+            self.orb.bidirectional().remove(adopted);
             adopted.end_of_input(is_orderly);
         }
     }
@@ -104,7 +104,7 @@ impl AdoptedReader for ServerConnection {
         self.after_deferred();
     }
 
-    fn run_in_other_thread(&self, tell: Task) -> Result<(), SystemException> {
-        self.orb.client_reactor().run(tell)
+    fn run_in_other_thread(&self, notify: Task) -> Result<(), SystemException> {
+        self.orb.client_reactor().run(notify)
     }
 }

@@ -1,4 +1,4 @@
-//! A connection in the reactor: what it is wanted to wait for, and what happens when that comes.
+//! The registration of a connection with the reactor: the events it waits for, and their handling.
 
 use std::{fmt, io, time::Duration};
 
@@ -11,33 +11,34 @@ use super::{
     UnsentKind, UnsentMessage,
 };
 
-/// In `wanted`: replies are to be read.
+/// In `wanted_interest`: replies are to be read.
 const INPUT: u8 = 1;
-/// In `wanted`: requests are to be written.
+/// In `wanted_interest`: requests are to be written.
 pub(super) const OUTPUT: u8 = 2;
 
-/// How long the reactor waits for a thread that is about to write.
-pub(super) const PATIENCE: Duration = Duration::from_millis(1);
+/// The longest wait of the reactor for the lock of a thread that writes.
+pub(super) const WRITER_LOCK_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// A connection's place in a reactor, which calls [`ClientConnection::serve_ready`] and [`ClientConnection::write_ready`].
+/// A connection's registration with a reactor, which calls [`ClientConnection::serve_ready`] and
+/// [`ClientConnection::write_ready`].
 pub(crate) trait ReactorRegistration: Send + Sync + fmt::Debug {
-    /// Calls for this and nothing else from now on.
+    /// Replaces the events for which the reactor calls.
     fn wait_for(&self, interest: Interest);
-    /// Calls as if there were something to read: there is, and the handle does not show it.
-    fn look(&self);
-    /// Calls never again.
-    fn leave(&self);
+    /// Makes the reactor call as if the handle were readable: there is input that the handle does not show.
+    fn mark_readable(&self);
+    /// Ends the registration.
+    fn deregister(&self);
 }
 
-/// The seat, and what it was told last.
+/// The registration, and the interest that it has now.
 #[derive(Debug, Default)]
 pub(super) struct RegistrationState {
     registration: Option<Arc<dyn ReactorRegistration>>,
-    receiver: u8,
+    reported_interest: u8,
 }
 
 impl ClientConnection {
-    /// Takes a place in a reactor, unless it has one.
+    /// Registers the connection with a reactor, unless it is registered.
     ///
     /// # Errors
     /// Those of `register`.
@@ -52,7 +53,7 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// What a reactor waits on.
+    /// The transport that a reactor waits on.
     pub(crate) fn transport(&self) -> &Arc<dyn crate::transport::ConnectionTransport> {
         &self.transport
     }
@@ -60,44 +61,44 @@ impl ClientConnection {
     pub(in crate::client::connection) fn leave_reactor(&self) {
         let registration = self.async_writes.state.lock().registration.take();
         if let Some(registration) = registration {
-            registration.leave();
+            registration.deregister();
         }
     }
 
     pub(super) fn want_output(&self) {
-        self.async_writes.wanted.fetch_or(OUTPUT, Ordering::SeqCst);
+        self.async_writes.wanted_interest.fetch_or(OUTPUT, Ordering::SeqCst);
         self.update_interest(true);
     }
 
-    /// To be said while the reader is seen to be there.
+    /// Adds reading to the interest. The caller holds the lock under which it has seen the idle reader.
     pub(in crate::client::connection) fn want_input(&self) {
-        self.async_writes.wanted.fetch_or(INPUT, Ordering::SeqCst);
+        self.async_writes.wanted_interest.fetch_or(INPUT, Ordering::SeqCst);
     }
 
-    /// Has the reactor wait for what is wanted now. `is_drained`: nothing was read that it has still to look at.
+    /// Passes the wanted interest to the reactor. `is_drained`: the reader has buffered no further input.
     pub(in crate::client::connection) fn update_interest(&self, is_drained: bool) {
         let mut state = self.async_writes.state.lock();
-        // Loaded under the lock, so that whoever comes last tells what was wanted last.
-        let wanted = self.async_writes.wanted.load(Ordering::SeqCst);
+        // Loaded under the lock, so that the last caller passes the newest value.
+        let wanted_interest = self.async_writes.wanted_interest.load(Ordering::SeqCst);
         let Some(registration) = state.registration.clone() else { return };
-        if state.receiver != wanted {
-            state.receiver = wanted;
-            registration.wait_for(interest(wanted));
+        if state.reported_interest != wanted_interest {
+            state.reported_interest = wanted_interest;
+            registration.wait_for(interest(wanted_interest));
         }
-        if !is_drained && wanted & INPUT != 0 {
-            registration.look();
+        if !is_drained && wanted_interest & INPUT != 0 {
+            registration.mark_readable();
         }
     }
 
-    /// Reads what is there; called by the reactor. False: nothing more will come.
+    /// Reads the available messages; called by the reactor. Returns false when no more will come.
     pub(crate) fn serve_ready(&self) -> bool {
         let mut pending = self.pending.lock();
         if pending.closed.is_some() {
             return false;
         }
         let Some(mut reader) = pending.reader.take() else {
-            // A thread leads. It says so when somebody else has to read.
-            self.async_writes.wanted.fetch_and(!INPUT, Ordering::SeqCst);
+            // A thread reads. It adds the interest again when the reactor has to read.
+            self.async_writes.wanted_interest.fetch_and(!INPUT, Ordering::SeqCst);
             drop(pending);
             self.update_interest(true);
             return true;
@@ -114,7 +115,7 @@ impl ClientConnection {
         loop {
             match reader.next_ready(&*self.transport) {
                 Ok(Some(message)) => {
-                    if let Some(reply) = self.sort(message)? {
+                    if let Some(reply) = self.parse_message(message)? {
                         self.deliver(reply);
                     }
                 }
@@ -124,22 +125,22 @@ impl ClientConnection {
         }
     }
 
-    /// Writes what there is room for; called by the reactor.
+    /// Writes as much as the transport takes; called by the reactor.
     pub(crate) fn write_ready(&self) {
-        // A thread that writes finds no room either, or is done soon.
-        let Some(mut writer) = self.writer.try_lock_for(PATIENCE) else { return };
+        // A thread that holds the lock finds no room either, or has soon finished.
+        let Some(mut writer) = self.writer.try_lock_for(WRITER_LOCK_TIMEOUT) else { return };
         loop {
             if writer.rest.is_none() {
                 writer.rest = self.next_unsent();
             }
-            let Writer { rest, is_cut, .. } = &mut *writer;
+            let Writer { rest, is_broken, .. } = &mut *writer;
             let Some(message) = rest else {
                 drop(writer);
                 #[cfg(feature = "server")]
                 self.notify_written();
                 return;
             };
-            if *is_cut {
+            if *is_broken {
                 drop(writer);
                 return self.fail_unsent();
             }
@@ -151,13 +152,13 @@ impl ClientConnection {
                     *rest = None;
                     if kind == UnsentKind::OneWay {
                         drop(writer);
-                        // Called again for the others.
+                        // The reactor calls again for the others.
                         return self.acknowledge(request_id);
                     }
                 }
                 Ok(false) => return,
                 Err(error) => {
-                    *is_cut = true;
+                    *is_broken = true;
                     drop(writer);
                     return self.end_with_peer_reason(error);
                 }
@@ -165,25 +166,25 @@ impl ClientConnection {
         }
     }
 
-    /// The next message to be written; without any, the reactor need not call for it.
+    /// Removes the next message to be written. Without any, the reactor no longer waits for output.
     pub(super) fn next_unsent(&self) -> Option<UnsentMessage> {
         let next = self.async_writes.write_queue.lock().pop();
         if next.is_some() {
             return next;
         }
-        self.async_writes.wanted.fetch_and(!OUTPUT, Ordering::SeqCst);
-        // Looked at afterwards: who puts something in says so after that.
+        self.async_writes.wanted_interest.fetch_and(!OUTPUT, Ordering::SeqCst);
+        // Checked after the interest was removed: a thread adds its message before the interest.
         let late = self.async_writes.write_queue.lock().pop();
         if late.is_some() {
-            self.async_writes.wanted.fetch_or(OUTPUT, Ordering::SeqCst);
+            self.async_writes.wanted_interest.fetch_or(OUTPUT, Ordering::SeqCst);
         }
         self.update_interest(true);
         late
     }
 }
 
-fn interest(wanted: u8) -> Interest {
-    match wanted & (INPUT | OUTPUT) {
+fn interest(wanted_interest: u8) -> Interest {
+    match wanted_interest & (INPUT | OUTPUT) {
         0 => Interest::NONE,
         INPUT => Interest::INPUT,
         OUTPUT => Interest::OUTPUT,

@@ -1,4 +1,4 @@
-//! Messages that have still to be written, because the transport does not take them at once.
+//! Messages that are still to be written, because the transport did not take them at once.
 
 use std::collections::VecDeque;
 
@@ -8,11 +8,11 @@ use spandrel_giop::Fragments;
 #[cfg(feature = "server")]
 pub(super) use spandrel_transport::Charge;
 
-/// Only servers count what they keep.
+/// Only servers count queued octets against a budget.
 #[cfg(not(feature = "server"))]
 pub(super) type Charge = std::convert::Infallible;
 
-/// Messages of which nothing was written yet, in order.
+/// Messages of which no octet was written yet, in order.
 #[derive(Debug, Default)]
 pub(super) struct WriteQueue {
     pub(super) messages: VecDeque<UnsentMessage>,
@@ -36,30 +36,30 @@ impl WriteQueue {
     }
 }
 
-/// A message that has still to be written.
+/// A message that is still to be written.
 #[derive(Debug)]
 pub(in crate::client::connection) struct UnsentMessage {
     pub(in crate::client::connection) request_id: u32,
     pub(in crate::client::connection) octets: Vec<u8>,
-    /// How many of them the transport has taken.
+    /// The number of octets that the transport has taken.
     pub(in crate::client::connection) at: usize,
     pub(in crate::client::connection) kind: UnsentKind,
-    /// Where fragments end, but for the last one.
+    /// The ends of its fragments, without the last.
     pub(in crate::client::connection) boundaries: Vec<usize>,
-    /// The memory that it is counted against, if it is an answer.
+    /// The memory that a reply is counted against.
     pub(in crate::client::connection) _charge: Option<Charge>,
-    /// How many it holds.
+    /// The number of messages in it.
     #[cfg(feature = "asynchronous")]
     pub(in crate::client::connection) messages: u32,
 }
 
-/// What is written.
+/// The kind of a queued message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum UnsentKind {
     TwoWay,
     OneWay,
-    /// A message that nobody waits for and that may as well get lost.
-    Hint,
+    /// A message that no call waits for: a CancelRequest, another control message, or a reply.
+    Untracked,
     /// One-ways whose calls have returned.
     #[cfg(feature = "asynchronous")]
     Batch,
@@ -89,14 +89,15 @@ impl UnsentMessage {
         whole(fragments.to_vec(message), boundaries)
     }
 
-    /// Has it end with the fragment that is being written, and `cancel`, which tells the server to forget it; false if it is not in
-    /// fragments, or the last one is being written.
+    /// Ends the message after the fragment that is being written, and appends `cancel`, with which the server
+    /// discards the request. Returns false if the message is not fragmented, or its last fragment is being
+    /// written.
     pub(super) fn abort(&mut self, cancel: &Encoder<'_>) -> bool {
         let end = self.boundaries.iter().find(|end| **end >= self.at).copied();
         let Some(end) = end else { return false };
         self.octets.truncate(end);
         self.octets.extend_from_slice(&cancel.to_vec());
-        (self.kind, self.boundaries) = (UnsentKind::Hint, Vec::new());
+        (self.kind, self.boundaries) = (UnsentKind::Untracked, Vec::new());
         true
     }
 
@@ -104,8 +105,8 @@ impl UnsentMessage {
         self.at == self.octets.len()
     }
 
-    /// Whether there is a call that is told of it.
-    pub(super) fn is_told(&self) -> bool {
+    /// Whether a call waits for its outcome.
+    pub(super) fn has_receiver(&self) -> bool {
         matches!(self.kind, UnsentKind::TwoWay | UnsentKind::OneWay)
     }
 }
