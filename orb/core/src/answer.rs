@@ -57,7 +57,7 @@ impl ObjectRef {
         };
         match self.forwarded() {
             Some(forwarded) => wire(&forwarded),
-            None => self.home().ok().and_then(wire),
+            None => self.profile_destinations().ok().and_then(wire),
         }
     }
 

@@ -23,12 +23,12 @@ pub fn call<R: Results, E: UserExceptions>(
     operation: &'static str,
     arguments: &[Value<'_>],
 ) -> Result<R, E> {
-    engine::receive(|place| ask(object, operation, arguments, place))
+    engine::receive(|place| invoke_with_room(object, operation, arguments, place))
 }
 
 /// One for all operations that raise the same.
 #[inline(never)]
-fn ask<'p, E: UserExceptions>(
+fn invoke_with_room<'p, E: UserExceptions>(
     object: &ObjectRef,
     operation: &'static str,
     arguments: &[Value<'_>],
@@ -38,14 +38,14 @@ fn ask<'p, E: UserExceptions>(
     let raised = &mut |id: &str, input: &mut Decoder<'_>| {
         E::decode(id, input).map(|read| read.map(|raised| exception = Some(raised)))
     };
-    match ask_for_all(object, operation, arguments, place, raised) {
+    match invoke_values(object, operation, arguments, place, raised) {
         Ok(filled) => Ok(filled),
         Err(system) => Err(exception.unwrap_or_else(|| system.into())),
     }
 }
 
 /// One for all operations. If `raised` kept an exception, the error is not to be looked at.
-fn ask_for_all<'p>(
+fn invoke_values<'p>(
     object: &ObjectRef,
     operation: &'static str,
     arguments: &[Value<'_>],
@@ -105,7 +105,7 @@ pub fn serve<'m, A: Arguments<'m>, R: Returned, E: UserExceptions>(
     call: &ServerCall<'m>,
     upcall: impl Fn(&mut A) -> Result<R, E>,
 ) -> Result<Replied, SystemException> {
-    engine::upcall(|arguments: &mut A| answer(call, upcall(arguments)), |upcall| run(call, upcall))
+    engine::upcall(|arguments: &mut A| answer(call, upcall(arguments)), |upcall| run_upcall(call, upcall))
 }
 
 /// One for all operations that return and raise the same. By value, so that it is dropped here and nowhere else.
@@ -134,18 +134,18 @@ pub fn serve_inout<'m, A: Arguments<'m>, R, E: UserExceptions, const N: usize>(
 ) -> Result<Replied, SystemException> {
     let serve = |arguments: &mut A| match &*Held::new(upcall(arguments)) {
         Ok(returned) => reply(call, &results(returned, arguments)),
-        Err(error) => fail(call, error),
+        Err(error) => raise_exception(call, error),
     };
-    engine::upcall(serve, |upcall| run(call, upcall))
+    engine::upcall(serve, |upcall| run_upcall(call, upcall))
 }
 
 /// One for all operations.
 #[cfg(feature = "server")]
-fn run<'m>(
+fn run_upcall<'m>(
     call: &ServerCall<'m>,
     upcall: &Upcall<'_, 'm, Result<Replied, SystemException>>,
 ) -> Result<Replied, SystemException> {
-    upcall.run(call.unread())?
+    upcall.run_upcall(call.unread())?
 }
 
 #[cfg(feature = "server")]
@@ -155,7 +155,7 @@ fn reply(call: &ServerCall<'_>, results: &[Value<'_>]) -> Result<Replied, System
 
 #[cfg(feature = "server")]
 #[inline(never)]
-fn fail<E: UserExceptions>(call: &ServerCall<'_>, error: &E) -> Result<Replied, SystemException> {
+fn raise_exception<E: UserExceptions>(call: &ServerCall<'_>, error: &E) -> Result<Replied, SystemException> {
     error.raise(call.again())
 }
 
@@ -170,5 +170,5 @@ pub fn serve_oneway<'m, A: Arguments<'m>>(
     upcall: impl Fn(&mut A) -> Result<(), SystemException>,
 ) -> Result<Replied, SystemException> {
     let serve = |arguments: &mut A| upcall(arguments).map(|()| call.again().finish_oneway());
-    engine::upcall(serve, |upcall| run(call, upcall))
+    engine::upcall(serve, |upcall| run_upcall(call, upcall))
 }

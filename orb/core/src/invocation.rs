@@ -35,7 +35,7 @@ use exchange::exchange;
 #[cfg(feature = "server")]
 use exchange::exchange_here;
 #[cfg(feature = "asynchronous")]
-pub(crate) use exchange::{joined, mistaken};
+pub(crate) use exchange::{joined, unexpected_reply_kind};
 pub(crate) use forward_history::ForwardHistory;
 pub(crate) use profile_selector::ProfileSelector;
 
@@ -49,7 +49,7 @@ pub(crate) struct RetryState {
     /// Where it has been forwarded to.
     pub(crate) history: ForwardHistory,
     resent: bool,
-    went_home: bool,
+    has_dropped_forward: bool,
 }
 
 /// What a reply means for its call.
@@ -57,7 +57,7 @@ pub(crate) struct RetryState {
 pub(crate) enum ReplyAction {
     Answer,
     /// The object is elsewhere.
-    AskAgain,
+    Resend,
 }
 
 impl ObjectRef {
@@ -135,7 +135,7 @@ impl ObjectRef {
         encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<(), SystemException> {
         let response = self.oneway_response();
-        let question = CallKind::Request {
+        let call_kind = CallKind::Request {
             operation,
             response,
             is_one_way: true,
@@ -145,7 +145,7 @@ impl ObjectRef {
             buffering: self.buffering(),
             observer: None,
         };
-        self.ask(&question).map(drop)
+        self.invoke_with_retries(&call_kind).map(drop)
     }
 
     /// Asks the server where the object is, without running anything on it (LocateRequest).
@@ -153,7 +153,7 @@ impl ObjectRef {
     /// # Errors
     /// The system exception that ended the question.
     pub fn locate(&self) -> Result<Located, SystemException> {
-        let Some(reply) = self.ask(&CallKind::Locate)? else {
+        let Some(reply) = self.invoke_with_retries(&CallKind::Locate)? else {
             return Err(SystemException::internal(0, CompletionStatus::No));
         };
         match reply.kind {
@@ -171,7 +171,7 @@ impl ObjectRef {
 
     /// A two-way call as far as it does not depend on the operation's types.
     pub(crate) fn call(&self, operation: &str, marshal: Marshal<'_, '_>) -> Result<Reply, SystemException> {
-        let question = CallKind::Request {
+        let call_kind = CallKind::Request {
             operation,
             response: ResponseFlags::TWO_WAY,
             is_one_way: false,
@@ -181,28 +181,28 @@ impl ObjectRef {
             buffering: None,
             observer: None,
         };
-        self.ask(&question)?.ok_or_else(|| SystemException::internal(0, CompletionStatus::Maybe))
+        self.invoke_with_retries(&call_kind)?.ok_or_else(|| SystemException::internal(0, CompletionStatus::Maybe))
     }
 
     /// Sends until an answer comes that is no forwarding, or until sending again would be unsafe or pointless.
-    fn ask(&self, question: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
-        if let CallKind::Request { observer: None, .. } = question
-            && let Some(ask_observed) = self.orb().diagnostics().ask()
+    fn invoke_with_retries(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
+        if let CallKind::Request { observer: None, .. } = call_kind
+            && let Some(invoke_observed) = self.orb().diagnostics().invoke_fn()
         {
-            return ask_observed(self, question);
+            return invoke_observed(self, call_kind);
         }
         self.orb().check_running()?;
-        if let CallKind::Request { .. } = question
-            && let Some(ask_intercepted) = self.orb().interception().ask()
+        if let CallKind::Request { .. } = call_kind
+            && let Some(invoke_intercepted) = self.orb().interception().invoke_fn()
         {
-            return ask_intercepted(self, question);
+            return invoke_intercepted(self, call_kind);
         }
         let call_policies = self.call_policies();
-        if let Some(starts) = &call_policies.starts {
-            starts.hold_request(self.orb(), call_policies.deadline.as_ref())?;
+        if let Some(start_times) = &call_policies.start_times {
+            start_times.hold_request(self.orb(), call_policies.deadline.as_ref())?;
         }
         let deadline = &call_policies.deadline;
-        let mut attempts = RetryState::new(call_policies.rebind);
+        let mut retry_state = RetryState::new(call_policies.rebind);
         loop {
             if deadline.as_ref().is_some_and(|deadline| deadline.left_to_send().is_zero()) {
                 return Err(not_sent_in_time(deadline.as_ref()));
@@ -210,36 +210,36 @@ impl ObjectRef {
             let forwarded = self.forwarded();
             let destinations = match &forwarded {
                 Some(forwarded) => forwarded,
-                None => self.home()?,
+                None => self.profile_destinations()?,
             };
-            match self.attempt(destinations, question, &attempts, deadline.as_ref()) {
+            match self.attempt(destinations, call_kind, &retry_state, deadline.as_ref()) {
                 Ok(Some(reply)) => {
-                    if self.judge(&reply, &mut attempts)? == ReplyAction::Answer {
-                        self.note_answer(&reply);
-                        if let Some(starts) = &call_policies.starts {
-                            starts.hold_reply(self.orb())?;
+                    if self.evaluate_reply(&reply, &mut retry_state)? == ReplyAction::Answer {
+                        self.mark_answered(&reply);
+                        if let Some(start_times) = &call_policies.start_times {
+                            start_times.hold_reply(self.orb())?;
                         }
                         return Ok(Some(reply));
                     }
                 }
                 Ok(None) => return Ok(None),
-                Err(failure) => self.may_repeat(failure, &mut attempts, deadline.as_ref())?,
+                Err(failure) => self.may_retry(failure, &mut retry_state, deadline.as_ref())?,
             }
         }
     }
 
-    /// As `ask`, observed by diagnostics.
+    /// As `invoke_with_retries`, observed by diagnostics.
     #[cold]
-    pub(crate) fn ask_observed(&self, question: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
-        let CallKind::Request { operation, .. } = *question else { return self.ask(question) };
+    pub(crate) fn invoke_observed(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
+        let CallKind::Request { operation, .. } = *call_kind else { return self.invoke_with_retries(call_kind) };
         let call = WatchedCall::begin(self.orb().diagnostics(), self.interface_label(), operation);
-        let mut question = *question;
+        let mut call_kind = *call_kind;
         let joined;
-        if let CallKind::Request { contexts, observer, .. } = &mut question {
+        if let CallKind::Request { contexts, observer, .. } = &mut call_kind {
             joined = [*contexts, call.contexts()].concat();
             (*contexts, *observer) = (&joined, Some(&call as &dyn CallObserver));
         }
-        let outcome = call.in_scope(|| self.ask(&question));
+        let outcome = call.in_scope(|| self.invoke_with_retries(&call_kind));
         let interface = self.interface_label();
         call.end(interface, operation, outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status)));
         outcome
@@ -247,14 +247,14 @@ impl ObjectRef {
 
     /// Whether a reply answers the call, or leads elsewhere.
     #[inline]
-    pub(crate) fn judge(&self, reply: &Reply, attempts: &mut RetryState) -> Result<ReplyAction, SystemException> {
+    pub(crate) fn evaluate_reply(&self, reply: &Reply, retry_state: &mut RetryState) -> Result<ReplyAction, SystemException> {
         #[cfg(feature = "details")]
         if reply.has_contexts {
             exception_details::check_contexts(reply, self.orb().settings().context_limits)?;
         }
         match reply.kind {
             ReplyKind::Reply(ReplyStatus::NoException | ReplyStatus::UserException) => Ok(ReplyAction::Answer),
-            _ => self.judge_unusual(reply, attempts),
+            _ => self.evaluate_unusual_reply(reply, retry_state),
         }
     }
 
@@ -262,8 +262,8 @@ impl ObjectRef {
     fn attempt(
         &self,
         destinations: &[Destination],
-        question: &CallKind<'_, '_>,
-        attempts: &RetryState,
+        call_kind: &CallKind<'_, '_>,
+        retry_state: &RetryState,
         deadline: Option<&Deadline>,
     ) -> Result<Option<Reply>, CallFailure> {
         let mut selector = ProfileSelector::new(self, destinations.len());
@@ -271,35 +271,35 @@ impl ObjectRef {
             let destination = &destinations[index];
             #[cfg(feature = "server")]
             if destination.is_here {
-                if !question.waits() {
+                if !call_kind.waits() {
                     collocated::note_one_way(self.orb());
                 } else if collocated::settle(self.orb()) {
-                    return exchange_here(self.orb(), destination, question, deadline).map(Some);
+                    return exchange_here(self.orb(), destination, call_kind, deadline).map(Some);
                 }
             }
             #[cfg(feature = "server")]
-            if question.uses_datagram(self.orb(), destination, deadline)? {
+            if call_kind.uses_datagram(self.orb(), destination, deadline)? {
                 return Ok(None);
             }
-            let lease = match self.lease(destination, question, attempts, selector.share_of(deadline)) {
+            let lease = match self.lease(destination, call_kind, retry_state, selector.connect_time(deadline)) {
                 Ok(lease) => lease,
-                Err(refused) => {
-                    selector.refused(refused);
+                Err(failure) => {
+                    selector.connect_failed(failure);
                     continue;
                 }
             };
             let fresh = lease.fresh;
-            let answered = exchange(self.orb(), &lease, destination, question, deadline);
+            let answered = exchange(self.orb(), &lease, destination, call_kind, deadline);
             match &answered {
-                Ok(Some(reply)) if selector.goes_on_after(reply, self) => continue,
+                Ok(Some(reply)) if selector.continues_after(reply, self) => continue,
                 Ok(_) => {
-                    selector.arrived(self);
+                    selector.mark_preferred(self);
                     return answered;
                 }
                 Err(_) => {}
             }
             if let Err(failure) = answered {
-                selector.failed(failure, fresh, destination)?;
+                selector.request_failed(failure, fresh, destination)?;
             }
         }
         Err(selector.into_failure())
@@ -310,42 +310,42 @@ impl ObjectRef {
     fn lease<'d>(
         &self,
         destination: &'d Destination,
-        question: &CallKind<'_, '_>,
-        attempts: &RetryState,
+        call_kind: &CallKind<'_, '_>,
+        retry_state: &RetryState,
         share: Option<Duration>,
     ) -> Result<Lease<&'d Peer>, CallFailure> {
-        let _ = question;
+        let _ = call_kind;
         #[cfg(feature = "server")]
         if let Some(adopted) = destination.adopted(self.orb().bidirectional()) {
             return Ok(Lease::of(&*destination.peer, adopted));
         }
-        if self.keeps_connections(attempts) {
+        if self.keeps_connections(retry_state) {
             return destination.peer.lease_open();
         }
         #[cfg(feature = "asynchronous")]
-        if matches!(question, CallKind::Request { buffering: Some(_), .. }) {
+        if matches!(call_kind, CallKind::Request { buffering: Some(_), .. }) {
             return destination.peer.lease_first(share);
         }
         destination.peer.lease(share)
     }
 
     /// Ok if the request certainly was not acted on and has not been sent again yet.
-    pub(crate) fn may_repeat(
+    pub(crate) fn may_retry(
         &self,
         failure: CallFailure,
-        attempts: &mut RetryState,
+        retry_state: &mut RetryState,
         deadline: Option<&Deadline>,
     ) -> Result<(), SystemException> {
-        let (repeats, exception) = (failure.may_repeat(), failure.exception);
+        let (may_repeat, exception) = (failure.may_repeat(), failure.exception);
         let in_time = deadline.is_none_or(|deadline| !deadline.left_to_send().is_zero());
         let safe = exception.completed() == CompletionStatus::No && in_time;
-        if safe && self.go_home(attempts) {
+        if safe && self.drop_forward_once(retry_state) {
             return Ok(());
         }
-        if safe && repeats && self.keeps_connections(attempts) {
+        if safe && may_repeat && self.keeps_connections(retry_state) {
             return Err(no_reconnecting().with_source(exception));
         }
-        if safe && repeats && !std::mem::replace(&mut attempts.resent, true) {
+        if safe && may_repeat && !std::mem::replace(&mut retry_state.resent, true) {
             self.orb().statistics().retried();
             tracing::debug!(%exception, "sending again on another connection");
             return Ok(());
@@ -367,8 +367,8 @@ impl ObjectRef {
     }
 
     /// REBIND if requests of a bound reference must not go anywhere else (17.2.1.2).
-    fn may_rebind(&self, attempts: &RetryState) -> Result<(), SystemException> {
-        if attempts.rebind == RebindPolicy::Transparent || !self.is_bound() {
+    fn may_rebind(&self, retry_state: &RetryState) -> Result<(), SystemException> {
+        if retry_state.rebind == RebindPolicy::Transparent || !self.is_bound() {
             return Ok(());
         }
         Err(SystemException::rebind(0, CompletionStatus::No).with_detail(
@@ -378,16 +378,16 @@ impl ObjectRef {
 
     /// True if only connections that are open already may be used.
     #[inline]
-    pub(crate) fn keeps_connections(&self, attempts: &RetryState) -> bool {
-        attempts.rebind == RebindPolicy::NoReconnect && self.is_bound()
+    pub(crate) fn keeps_connections(&self, retry_state: &RetryState) -> bool {
+        retry_state.rebind == RebindPolicy::NoReconnect && self.is_bound()
     }
 
     /// The object has answered, so that the reference is bound.
     #[inline]
-    pub(crate) fn note_answer(&self, reply: &Reply) {
+    pub(crate) fn mark_answered(&self, reply: &Reply) {
         let is_here = matches!(reply.kind, ReplyKind::Reply(_) | ReplyKind::Locate(LocateStatus::ObjectHere));
         if is_here {
-            self.note_bound(true);
+            self.set_bound(true);
         }
     }
 

@@ -57,7 +57,7 @@ pub fn send_to_handler<R, E, H>(
     object: &ObjectRef,
     reply: AsyncReply<R, E>,
     handler: Option<Arc<H>>,
-    tell: fn(&H, Result<R, E>),
+    deliver: fn(&H, Result<R, E>),
 ) -> Result<(), SystemException>
 where
     R: Send + 'static,
@@ -67,7 +67,7 @@ where
     object.orb().spawn(async move {
         let outcome = reply.await;
         if let Some(handler) = handler {
-            tell(&handler, outcome);
+            deliver(&handler, outcome);
         }
     })
 }
@@ -84,33 +84,33 @@ pub trait Pollable: Send + Sync + fmt::Debug {
     /// OBJECT_NOT_EXIST if it has been taken already.
     fn is_ready(&self, timeout: u32) -> Result<bool, SystemException>;
 
-    /// Has `bell` rung when it becomes ready, which it may be already.
+    /// Has `waiters` rung when it becomes ready, which it may be already.
     #[doc(hidden)]
-    fn announce(&self, bell: &Arc<PollableSetState>);
+    fn register(&self, waiters: &Arc<PollableSetState>);
 }
 
 /// What threads wait on for one of several things to become ready.
 #[derive(Debug, Default)]
 pub struct PollableSetState {
-    rings: Mutex<u64>,
-    rung: Condition,
+    notifications: Mutex<u64>,
+    notified: Condition,
     /// Others that ring with it.
-    others: Mutex<Vec<Arc<PollableSetState>>>,
+    linked: Mutex<Vec<Arc<PollableSetState>>>,
 }
 
 impl PollableSetState {
-    fn ring(&self) {
-        *self.rings.lock() += 1;
-        self.rung.notify_all();
-        let others = std::mem::take(&mut *self.others.lock());
-        others.iter().for_each(|other| other.ring());
+    fn notify(&self) {
+        *self.notifications.lock() += 1;
+        self.notified.notify_all();
+        let linked = std::mem::take(&mut *self.linked.lock());
+        linked.iter().for_each(|linked_set| linked_set.notify());
     }
 
     /// Waits until `find` finds something, for so many milliseconds at most.
-    fn await_that<T>(&self, timeout: u32, mut find: impl FnMut() -> Option<T>) -> Option<T> {
+    fn wait_for_value<T>(&self, timeout: u32, mut find: impl FnMut() -> Option<T>) -> Option<T> {
         let end = (timeout != FOR_EVER).then(|| Instant::now() + Duration::from_millis(timeout.into()));
         loop {
-            let before = *self.rings.lock();
+            let before = *self.notifications.lock();
             if let Some(found) = find() {
                 return Some(found);
             }
@@ -118,16 +118,16 @@ impl PollableSetState {
             if left.is_some_and(|left| left.is_zero()) {
                 return None;
             }
-            let mut rings = self.rings.lock();
-            while *rings == before {
+            let mut notifications = self.notifications.lock();
+            while *notifications == before {
                 match end {
-                    None => self.rung.wait(&mut rings),
+                    None => self.notified.wait(&mut notifications),
                     Some(end) => {
                         let left = end.saturating_duration_since(Instant::now());
                         if left.is_zero() {
                             break;
                         }
-                        self.rung.wait_for(&mut rings, left);
+                        self.notified.wait_for(&mut notifications, left);
                     }
                 }
             }
@@ -137,7 +137,7 @@ impl PollableSetState {
 
 impl Wake for PollableSetState {
     fn wake(self: Arc<Self>) {
-        self.ring();
+        self.notify();
     }
 }
 
@@ -156,17 +156,17 @@ trait PendingReply: Pollable {
 
 /// A reply of known types.
 struct Pending<R, E> {
-    bell: Arc<PollableSetState>,
+    waiters: Arc<PollableSetState>,
     /// None once it was taken.
     reply: Mutex<Option<AsyncReply<R, E>>>,
 }
 
 impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pending<R, E> {
     /// True if there is a result now. It is not read here: that may run what the program has registered, and a lock is held.
-    fn look(&self) -> Result<bool, SystemException> {
+    fn has_result(&self) -> Result<bool, SystemException> {
         let reply = self.reply.lock();
-        let reply = reply.as_ref().ok_or_else(taken_before)?;
-        Ok(reply.has_come(&Waker::from(Arc::clone(&self.bell))))
+        let reply = reply.as_ref().ok_or_else(already_taken)?;
+        Ok(reply.has_come(&Waker::from(Arc::clone(&self.waiters))))
     }
 
     fn take(&self, timeout: u32) -> Result<R, E> {
@@ -178,7 +178,7 @@ impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pending<R, E> {
             return Err(exception.with_detail("the reply has not come yet").into());
         }
         // None if another thread was quicker.
-        let mut reply = self.reply.lock().take().ok_or_else(taken_before)?;
+        let mut reply = self.reply.lock().take().ok_or_else(already_taken)?;
         match Pin::new(&mut reply).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(outcome) => outcome,
             Poll::Pending => Err(SystemException::internal(0, CompletionStatus::Maybe).into()),
@@ -186,30 +186,30 @@ impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pending<R, E> {
     }
 }
 
-fn taken_before() -> SystemException {
+fn already_taken() -> SystemException {
     SystemException::object_not_exist(0, CompletionStatus::Yes)
         .with_detail("the reply was taken from its poller before")
 }
 
 impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pollable for Pending<R, E> {
     fn is_ready(&self, timeout: u32) -> Result<bool, SystemException> {
-        let found = self.bell.await_that(timeout, || match self.look() {
+        let found = self.waiters.wait_for_value(timeout, || match self.has_result() {
             Ok(false) => None,
             Ok(true) => Some(Ok(())),
-            Err(taken) => Some(Err(taken)),
+            Err(error) => Some(Err(error)),
         });
         found.transpose().map(|found| found.is_some())
     }
 
-    fn announce(&self, bell: &Arc<PollableSetState>) {
-        let mut others = self.bell.others.lock();
-        if !others.iter().any(|other| Arc::ptr_eq(other, bell)) {
-            others.push(Arc::clone(bell));
+    fn register(&self, waiters: &Arc<PollableSetState>) {
+        let mut linked = self.waiters.linked.lock();
+        if !linked.iter().any(|linked_set| Arc::ptr_eq(linked_set, waiters)) {
+            linked.push(Arc::clone(waiters));
         }
-        drop(others);
+        drop(linked);
         // Polled anew, so that it rings from now on.
-        if !matches!(self.look(), Ok(false)) {
-            bell.ring();
+        if !matches!(self.has_result(), Ok(false)) {
+            waiters.notify();
         }
     }
 }
@@ -237,7 +237,7 @@ impl Poller {
         operation: &'static str,
         reply: AsyncReply<R, E>,
     ) -> Self {
-        let pending = Pending { bell: Arc::default(), reply: Mutex::new(Some(reply)) };
+        let pending = Pending { waiters: Arc::default(), reply: Mutex::new(Some(reply)) };
         Self { target: target.clone(), operation, pending: Arc::new(pending) }
     }
 
@@ -291,7 +291,7 @@ impl Poller {
 #[derive(Debug, Default)]
 pub struct PollableSet {
     members: Mutex<Vec<Arc<dyn Pollable>>>,
-    bell: Arc<PollableSetState>,
+    waiters: Arc<PollableSetState>,
 }
 
 /// Why a [`PollableSet`] gives nothing.
@@ -319,7 +319,7 @@ impl PollableSet {
     /// Adds something to wait for.
     pub fn add_pollable(&self, potential: Arc<dyn Pollable>) {
         self.members.lock().push(Arc::clone(&potential));
-        potential.announce(&self.bell);
+        potential.register(&self.waiters);
     }
 
     /// Something that is ready, which is taken out of the set. Waits for it so many milliseconds at most; 0 does not wait, the
@@ -328,7 +328,7 @@ impl PollableSet {
     /// # Errors
     /// [`PollableSetError::NoPossiblePollable`]; NO_RESPONSE if nothing is ready and 0 was given, TIMEOUT if nothing was in time.
     pub fn get_ready_pollable(&self, timeout: u32) -> Result<Arc<dyn Pollable>, PollableSetError> {
-        let found = self.bell.await_that(timeout, || {
+        let found = self.waiters.wait_for_value(timeout, || {
             let mut members = self.members.lock();
             if members.is_empty() {
                 return Some(Err(PollableSetError::NoPossiblePollable));

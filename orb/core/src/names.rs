@@ -62,7 +62,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<NameComponent>, &'static str> {
 }
 
 /// Reads names only, to say them.
-fn print(name: &[NameComponent]) -> String {
+fn name_to_string(name: &[NameComponent]) -> String {
     let escaped = |text: &str| text.replace('\\', "\\\\").replace('/', "\\/").replace('.', "\\.");
     let component = |NameComponent { id, kind }: &NameComponent| match (id.is_empty(), kind.is_empty()) {
         (true, true) => ".".to_owned(),
@@ -77,22 +77,22 @@ fn print(name: &[NameComponent]) -> String {
 /// # Errors
 /// BAD_PARAM if there is none, saying why; any system exception of asking.
 pub(crate) fn resolve(context: &ObjectRef, name: &[NameComponent]) -> Result<ObjectRef, SystemException> {
-    let (mut context, mut rest) = (context.clone(), name.to_vec());
+    let (mut context, mut unresolved) = (context.clone(), name.to_vec());
     for _ in 0..MAX_CONTINUATIONS {
-        match ask(&context, &rest) {
+        match invoke_resolve(&context, &unresolved) {
             Ok(Some(object)) => return Ok(object),
-            Ok(None) => return Err(unusable(format!("`{}` is bound to nil", print(name)))),
-            Err(Refusal::CannotProceed { context: Some(next), rest: left }) if !left.is_empty() => {
-                (context, rest) = (next, left);
+            Ok(None) => return Err(bad_url(format!("`{}` is bound to nil", name_to_string(name)))),
+            Err(ResolveError::CannotProceed { context: Some(next), unresolved: unresolved }) if !unresolved.is_empty() => {
+                (context, unresolved) = (next, unresolved);
             }
-            Err(Refusal::System(exception)) => return Err(exception),
-            Err(refusal) => return Err(unusable(refusal.explain(name))),
+            Err(ResolveError::System(exception)) => return Err(exception),
+            Err(error) => return Err(bad_url(error.describe(name))),
         }
     }
-    Err(unusable(format!("`{}` leads from one naming service to the next without an end", print(name))))
+    Err(bad_url(format!("`{}` leads from one naming service to the next without an end", name_to_string(name))))
 }
 
-fn ask(context: &ObjectRef, name: &[NameComponent]) -> Result<Option<ObjectRef>, Refusal> {
+fn invoke_resolve(context: &ObjectRef, name: &[NameComponent]) -> Result<Option<ObjectRef>, ResolveError> {
     let encode = |out: &mut Encoder<'_>| {
         out.len(name.len())?;
         name.iter().try_for_each(|NameComponent { id, kind }| {
@@ -100,7 +100,7 @@ fn ask(context: &ObjectRef, name: &[NameComponent]) -> Result<Option<ObjectRef>,
             out.short_str(kind)
         })
     };
-    let bound: Result<Ior, Refusal> = context.invoke("resolve", encode, Ior::decode);
+    let bound: Result<Ior, ResolveError> = context.invoke("resolve", encode, Ior::decode);
     bound.map(|ior| reference(context, ior))
 }
 
@@ -108,33 +108,33 @@ fn reference(context: &ObjectRef, ior: Ior) -> Option<ObjectRef> {
     (!ior.is_nil()).then(|| context.orb().reference(ior))
 }
 
-fn unusable(detail: String) -> SystemException {
+fn bad_url(detail: String) -> SystemException {
     SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No).with_detail(detail)
 }
 
 /// What `resolve` raises (2.3.2).
 #[derive(Debug)]
-enum Refusal {
-    NotFound { why: u32, rest: Vec<NameComponent> },
-    CannotProceed { context: Option<ObjectRef>, rest: Vec<NameComponent> },
+enum ResolveError {
+    NotFound { reason: u32, unresolved: Vec<NameComponent> },
+    CannotProceed { context: Option<ObjectRef>, unresolved: Vec<NameComponent> },
     InvalidName,
     System(SystemException),
 }
 
-impl Refusal {
-    fn explain(&self, name: &[NameComponent]) -> String {
-        let name = print(name);
+impl ResolveError {
+    fn describe(&self, name: &[NameComponent]) -> String {
+        let name = name_to_string(name);
         match self {
-            Self::NotFound { why, rest } => {
-                let why = match why {
+            Self::NotFound { reason, unresolved } => {
+                let reason = match reason {
                     0 => "nothing is bound by that name",
                     1 => "what is bound there is no naming context",
                     _ => "what is bound there is a naming context, and no object",
                 };
-                format!("the naming service does not find `{name}`: {why}, from `{}` on", print(rest))
+                format!("the naming service does not find `{name}`: {reason}, from `{}` on", name_to_string(unresolved))
             }
-            Self::CannotProceed { rest, .. } => {
-                format!("the naming service cannot go on with `{name}`, from `{}` on", print(rest))
+            Self::CannotProceed { unresolved, .. } => {
+                format!("the naming service cannot go on with `{name}`, from `{}` on", name_to_string(unresolved))
             }
             Self::InvalidName => format!("the naming service takes `{name}` for no name"),
             Self::System(exception) => exception.to_string(),
@@ -142,17 +142,17 @@ impl Refusal {
     }
 }
 
-impl From<SystemException> for Refusal {
+impl From<SystemException> for ResolveError {
     fn from(exception: SystemException) -> Self {
         Self::System(exception)
     }
 }
 
-impl UserExceptions for Refusal {
+impl UserExceptions for ResolveError {
     fn decode(repository_id: &str, input: &mut Decoder<'_>) -> Option<Result<Self, CdrError>> {
         Some(match repository_id {
             "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0" => {
-                read_not_found(input).map(|(why, rest)| Self::NotFound { why, rest })
+                read_not_found(input).map(|(reason, unresolved)| Self::NotFound { reason, unresolved })
             }
             "IDL:omg.org/CosNaming/NamingContext/CannotProceed:1.0" => read_cannot_proceed(input),
             "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0" => Ok(Self::InvalidName),
@@ -161,7 +161,7 @@ impl UserExceptions for Refusal {
     }
 
     fn raise(&self, _call: ServerCall<'_>) -> Result<Replied, SystemException> {
-        Err(unusable(self.explain(&[])))
+        Err(bad_url(self.describe(&[])))
     }
 }
 
@@ -169,9 +169,9 @@ fn read_not_found(input: &mut Decoder<'_>) -> Result<(u32, Vec<NameComponent>), 
     Ok((input.u32()?, read_name(input)?))
 }
 
-fn read_cannot_proceed(input: &mut Decoder<'_>) -> Result<Refusal, CdrError> {
+fn read_cannot_proceed(input: &mut Decoder<'_>) -> Result<ResolveError, CdrError> {
     let context: Option<ObjectRef> = Option::decode(input)?;
-    Ok(Refusal::CannotProceed { context, rest: read_name(input)? })
+    Ok(ResolveError::CannotProceed { context, unresolved: read_name(input)? })
 }
 
 fn read_name(input: &mut Decoder<'_>) -> Result<Vec<NameComponent>, CdrError> {
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn names_print_as_they_were_parsed() {
         for text in ["a.b/c.d/.e", "a/./b", r"a\.b.c\/d/\\", ""] {
-            assert_eq!(print(&parse(text).unwrap()), text);
+            assert_eq!(name_to_string(&parse(text).unwrap()), text);
         }
     }
 }

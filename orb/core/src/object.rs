@@ -13,7 +13,7 @@ use spandrel_sync::{
 
 use crate::policies::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
 use crate::{Orb, destination::Destination, diagnostics::InterfaceLabel, policies::PolicyValues};
-pub(crate) use call_kind::{Ask, CallKind, Marshal};
+pub(crate) use call_kind::{InvokeFn, CallKind, Marshal};
 
 /// The repository id that every object has.
 pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
@@ -33,7 +33,7 @@ struct BoundReference {
     policy_values: PolicyValues,
     overrides: Option<Arc<Overrides>>,
     /// Made by the first call: many references are only passed on.
-    home: OnceLock<Arc<[Destination]>>,
+    profile_destinations: OnceLock<Arc<[Destination]>>,
     route: ResolvedTarget,
 }
 
@@ -54,7 +54,7 @@ pub(crate) type EffectiveReference = Option<Arc<Ior>>;
 
 /// How long a forwarding is good for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Permanence {
+pub(crate) enum ForwardKind {
     /// Until the object is not found there any more.
     Temporary,
     /// The reference that led there is worthless from now on (LOCATION_FORWARD_PERM).
@@ -107,9 +107,9 @@ impl ObjectRef {
         let bound = Arc::new(BoundReference {
             orb,
             ior,
-            policy_values: PolicyValues::UNSAID,
+            policy_values: PolicyValues::NONE,
             overrides: None,
-            home: OnceLock::new(),
+            profile_destinations: OnceLock::new(),
             route: ResolvedTarget::default(),
         });
         Self(bound, InterfaceLabel::default())
@@ -148,17 +148,17 @@ impl ObjectRef {
 
     /// The same object, with these policies.
     pub(crate) fn with_overrides(&self, overrides: Overrides) -> Self {
-        self.with_quality(overrides.policy_values(), Some(Arc::new(overrides)))
+        self.with_policy_values(overrides.policy_values(), Some(Arc::new(overrides)))
     }
 
-    fn with_quality(&self, policy_values: PolicyValues, overrides: Option<Arc<Overrides>>) -> Self {
-        let BoundReference { orb, ior, home, route, .. } = &*self.0;
+    fn with_policy_values(&self, policy_values: PolicyValues, overrides: Option<Arc<Overrides>>) -> Self {
+        let BoundReference { orb, ior, profile_destinations, route, .. } = &*self.0;
         let bound = Arc::new(BoundReference {
             orb: orb.clone(),
             ior: ior.clone(),
             policy_values,
             overrides,
-            home: home.clone(),
+            profile_destinations: profile_destinations.clone(),
             route: route.inherited(),
         });
         Self(bound, self.1)
@@ -171,7 +171,7 @@ impl ObjectRef {
     }
 
     #[inline]
-    pub(crate) fn own_quality(&self) -> PolicyValues {
+    pub(crate) fn own_policy_values(&self) -> PolicyValues {
         self.0.policy_values
     }
 
@@ -186,15 +186,15 @@ impl ObjectRef {
     /// # Errors
     /// BAD_PARAM if it does not; any system exception of the question.
     pub fn narrow<I: Interface>(&self) -> Result<I, SystemException> {
-        self.must_be(I::REPOSITORY_ID)?;
+        self.check_is_a(I::REPOSITORY_ID)?;
         Ok(self.unchecked_narrow())
     }
 
-    fn must_be(&self, repository_id: &str) -> Result<(), SystemException> {
-        if self.is_a(repository_id)? { Ok(()) } else { Err(self.is_no(repository_id)) }
+    fn check_is_a(&self, repository_id: &str) -> Result<(), SystemException> {
+        if self.is_a(repository_id)? { Ok(()) } else { Err(self.narrow_failure(repository_id)) }
     }
 
-    pub(crate) fn is_no(&self, repository_id: &str) -> SystemException {
+    pub(crate) fn narrow_failure(&self, repository_id: &str) -> SystemException {
         let detail = || format!("the object of type `{}` is no `{repository_id}`", self.type_id());
         SystemException::bad_param(ids::BAD_PARAM_NARROW, CompletionStatus::No).with_detail(detail)
     }
@@ -229,12 +229,12 @@ impl ObjectRef {
 
     /// Where its reference says that the object is.
     #[inline]
-    pub(crate) fn home(&self) -> Result<&[Destination], SystemException> {
-        if let Some(home) = self.0.home.get() {
-            return Ok(home);
+    pub(crate) fn profile_destinations(&self) -> Result<&[Destination], SystemException> {
+        if let Some(profile_destinations) = self.0.profile_destinations.get() {
+            return Ok(profile_destinations);
         }
-        let home = self.0.orb.destinations(&self.0.ior)?;
-        Ok(self.0.home.get_or_init(|| home.into()))
+        let profile_destinations = self.0.orb.destinations(&self.0.ior)?;
+        Ok(self.0.profile_destinations.get_or_init(|| profile_destinations.into()))
     }
 
     /// Where requests go now, for calls that outlive the caller's hold of the reference.
@@ -243,8 +243,8 @@ impl ObjectRef {
         if let Some(forwarded) = self.forwarded() {
             return Ok(forwarded);
         }
-        self.home()?;
-        Ok(Arc::clone(self.0.home.get().expect("it was just made")))
+        self.profile_destinations()?;
+        Ok(Arc::clone(self.0.profile_destinations.get().expect("it was just made")))
     }
 
     /// Where requests go now, and the reference that says so if it is another one.
@@ -252,22 +252,22 @@ impl ObjectRef {
         if let Some(forward) = self.0.route.forwards.lock().current() {
             return Ok((Arc::clone(&forward.destinations), Some(Arc::clone(&forward.ior))));
         }
-        self.home()?;
-        Ok((Arc::clone(self.0.home.get().expect("it was just made")), None))
+        self.profile_destinations()?;
+        Ok((Arc::clone(self.0.profile_destinations.get().expect("it was just made")), None))
     }
 
     /// Remembers what a LOCATION_FORWARD said.
-    pub(crate) fn forward(&self, ior: &Ior, permanence: Permanence) -> Result<(), SystemException> {
+    pub(crate) fn forward(&self, ior: &Ior, kind: ForwardKind) -> Result<(), SystemException> {
         let addressing = self.orb().settings().wire.addressing;
         let forward = self.route_to(Arc::new(ior.clone()), addressing)?;
         let mut forwards = self.0.route.forwards.lock();
-        *forwards = match permanence {
-            Permanence::Temporary => {
+        *forwards = match kind {
+            ForwardKind::Temporary => {
                 Forwards { temporary: Some(forward), permanent: std::mem::take(&mut forwards.permanent) }
             }
-            Permanence::Permanent => Forwards { temporary: None, permanent: Some(forward) },
+            ForwardKind::Permanent => Forwards { temporary: None, permanent: Some(forward) },
         };
-        self.note_forwards(&forwards);
+        self.update_is_forwarded(&forwards);
         Ok(())
     }
 
@@ -284,7 +284,7 @@ impl ObjectRef {
         // Its home is addressed so for good.
         let Forwards { temporary, permanent } = &mut *forwards;
         *if temporary.is_some() { temporary } else { permanent } = Some(forward);
-        self.note_forwards(&forwards);
+        self.update_is_forwarded(&forwards);
         Ok(true)
     }
 
@@ -293,7 +293,7 @@ impl ObjectRef {
         Ok(Forward { destinations, ior, addressing })
     }
 
-    fn note_forwards(&self, forwards: &Forwards) {
+    fn update_is_forwarded(&self, forwards: &Forwards) {
         let route = &self.0.route;
         route.preferred.store(0, Ordering::Relaxed);
         route.is_forwarded.store(forwards.current().is_some(), Ordering::Release);
@@ -303,7 +303,7 @@ impl ObjectRef {
     pub(crate) fn forget_forward(&self) -> bool {
         let mut forwards = self.0.route.forwards.lock();
         let forgotten = forwards.temporary.take();
-        self.note_forwards(&forwards);
+        self.update_is_forwarded(&forwards);
         drop(forwards);
         forgotten.is_some()
     }
@@ -315,7 +315,7 @@ impl ObjectRef {
 
     /// The object has answered; or what it answered before does not matter any more.
     #[inline]
-    pub(crate) fn note_bound(&self, is_bound: bool) {
+    pub(crate) fn set_bound(&self, is_bound: bool) {
         let request_context = &self.0.route.is_bound;
         if request_context.load(Ordering::Relaxed) != is_bound {
             request_context.store(is_bound, Ordering::Relaxed);

@@ -329,7 +329,7 @@ impl OrbBuilder {
             self.server,
         );
         #[cfg(feature = "asynchronous")]
-        orb.tell_metrics()?;
+        orb.serve_metrics()?;
         crate::interception::initialize(&orb, self.interceptors)?;
         Ok(orb)
     }

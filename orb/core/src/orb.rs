@@ -325,7 +325,7 @@ impl Orb {
         let wire = WireSettings { addressing, ..self.0.settings.wire };
         let destinations = Destination::all_of(ior, wire, &self.0.settings.code_sets, &self.0.peers)?;
         #[cfg(feature = "server")]
-        let destinations = self.note_own(destinations);
+        let destinations = self.mark_own(destinations);
         Ok(destinations)
     }
 
@@ -347,7 +347,7 @@ impl Orb {
     /// BAD_INV_ORDER in a copy of the process that the ORB was made in.
     #[inline]
     pub(crate) fn check_process(&self) -> Result<(), SystemException> {
-        if self.is_copied() { Err(is_a_copy()) } else { Ok(()) }
+        if self.is_copied() { Err(process_is_a_copy()) } else { Ok(()) }
     }
 
     /// True in a copy of the process that the ORB was made in: what its connections carry is the original's business.
@@ -387,7 +387,7 @@ impl Drop for Orb {
 }
 
 #[cold]
-pub(crate) fn is_a_copy() -> SystemException {
+pub(crate) fn process_is_a_copy() -> SystemException {
     SystemException::bad_inv_order(ids::BAD_INV_ORDER_COPIED, CompletionStatus::No)
         .with_detail("this process is a copy of the one that the ORB was made in; it needs an ORB of its own")
 }

@@ -19,7 +19,7 @@ pub(crate) fn from_ior(orb: &Orb, text: &str) -> Result<ObjectRef, SystemExcepti
 
 /// Reads `IOR:`, `corbaloc:` and `corbaname:`.
 pub(crate) fn from_url(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
-    orb.find(parse_url(text)?, 0)
+    orb.resolve_url(parse_url(text)?, 0)
 }
 
 /// How many initial references may be defined by each other.
@@ -66,12 +66,12 @@ impl Orb {
     }
 
     /// `indirections`: how many names have led here.
-    fn find(&self, url: Url, indirections: u32) -> Result<ObjectRef, SystemException> {
+    fn resolve_url(&self, url: Url, indirections: u32) -> Result<ObjectRef, SystemException> {
         match url {
             Url::Object(ior) => Ok(self.reference(ior)),
             Url::Initial(name) => self.find_initial(&name, indirections),
             Url::Name(context, name) => {
-                let context = self.find(*context, indirections)?;
+                let context = self.resolve_url(*context, indirections)?;
                 // Without a name it is the context itself.
                 if name.is_empty() { Ok(context) } else { names::resolve(&context, &name) }
             }
@@ -103,7 +103,7 @@ impl Orb {
                 "the initial reference `{name}` is defined by others without an end, `{url}`"
             )));
         }
-        self.find(parse_url(&url)?, indirections + 1)
+        self.resolve_url(parse_url(&url)?, indirections + 1)
     }
 
     /// Makes an object known by a name to this ORB, from now on (8.5.2).
@@ -135,12 +135,12 @@ fn parse_url(text: &str) -> Result<Url, SystemException> {
         _ => match text.parse().map_err(bad_url)? {
             ObjectUrl::Ior(ior) if ior.is_nil() => Err(nil()),
             ObjectUrl::Ior(ior) => Ok(Url::Object(ior)),
-            ObjectUrl::Corbaloc(url) => located(url),
+            ObjectUrl::Corbaloc(url) => corbaloc_url(url),
         },
     }
 }
 
-fn located(url: Corbaloc) -> Result<Url, SystemException> {
+fn corbaloc_url(url: Corbaloc) -> Result<Url, SystemException> {
     if url.addresses.contains(&Address::Rir) {
         return Ok(Url::Initial(String::from_utf8_lossy(&url.key).into_owned()));
     }
@@ -149,10 +149,10 @@ fn located(url: Corbaloc) -> Result<Url, SystemException> {
 
 /// *addresses* [`/` *key*] [`#` *name*], where the key is `NameService` unless it is said (Naming Service 1.3, 2.5.3.2).
 fn parse_corbaname(text: &str) -> Result<Url, SystemException> {
-    let (place, name) = text.split_once('#').unwrap_or((text, ""));
-    let mut place: Corbaloc = format!("corbaloc:{place}").parse().map_err(bad_url)?;
-    if place.key.is_empty() {
-        place.key = b"NameService".to_vec();
+    let (location, name) = text.split_once('#').unwrap_or((text, ""));
+    let mut location: Corbaloc = format!("corbaloc:{location}").parse().map_err(bad_url)?;
+    if location.key.is_empty() {
+        location.key = b"NameService".to_vec();
     }
     let bad_name = |reason: &str| {
         SystemException::bad_param(minor::BAD_SCHEME_SPECIFIC_PART, CompletionStatus::No)
@@ -161,11 +161,11 @@ fn parse_corbaname(text: &str) -> Result<Url, SystemException> {
     // Escaped as the key is: the parser of that reads it, after an address that is not looked at.
     let unescaped: Corbaloc = format!("corbaloc:rir:/{name}").parse().map_err(bad_url)?;
     if name.is_empty() {
-        return Ok(Url::Name(Box::new(located(place)?), Vec::new()));
+        return Ok(Url::Name(Box::new(corbaloc_url(location)?), Vec::new()));
     }
     let unescaped = String::from_utf8(unescaped.key).map_err(|_| bad_name("what is escaped in it is no UTF-8"))?;
     let components = names::parse(&unescaped).map_err(bad_name)?;
-    Ok(Url::Name(Box::new(located(place)?), components))
+    Ok(Url::Name(Box::new(corbaloc_url(location)?), components))
 }
 
 fn nil() -> SystemException {

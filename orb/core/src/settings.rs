@@ -15,7 +15,7 @@ use crate::Spawn;
 use crate::{ObjectRef, Orb, destination::WireSettings, diagnostics::DiagnosticsSettings, initial::InitialReferences};
 
 /// Reads a reference in the forms that an ORB knows.
-pub(crate) type UrlForms = fn(&Orb, &str) -> Result<ObjectRef, SystemException>;
+pub(crate) type UrlParser = fn(&Orb, &str) -> Result<ObjectRef, SystemException>;
 
 /// What both sides of an ORB are configured with.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct Settings {
     /// Threads that call may have to leave the reading of their replies to others.
     #[cfg(feature = "asynchronous")]
     pub(crate) leaves_reading: bool,
-    pub(crate) urls: UrlForms,
+    pub(crate) urls: UrlParser,
     pub(crate) initial: InitialReferences,
     #[cfg(feature = "server")]
     pub(crate) serving: ServiceSettings,

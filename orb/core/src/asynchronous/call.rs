@@ -19,7 +19,7 @@ use spandrel_transport::Deadline;
 
 use super::{
     arguments::Arguments,
-    interception::{AsyncInterception, elsewhere},
+    interception::{AsyncInterception, run_on_client_reactor},
     request::AsyncRequest,
 };
 use crate::timer::TimerFuture;
@@ -29,7 +29,7 @@ use crate::{
     destination::Destination,
     diagnostics::WatchedCall,
     invocation::{ProfileSelector, RetryState},
-    orb::is_a_copy,
+    orb::process_is_a_copy,
     policies::CallPolicies,
 };
 
@@ -63,7 +63,7 @@ struct CallState {
 /// How far it has come; in the hands of whoever takes it further.
 #[derive(Debug, Default)]
 struct AsyncCallProgress {
-    attempts: RetryState,
+    retry_state: RetryState,
     /// What interceptors are told.
     interception: AsyncInterception,
     /// The present attempt.
@@ -76,7 +76,7 @@ struct AsyncCallProgress {
 #[derive(Debug, Default)]
 enum CallLocation {
     #[default]
-    Nowhere,
+    Idle,
     /// It waits for a connection to this peer.
     Parked(Arc<Peer>),
     SentRequest(SentRequest),
@@ -101,8 +101,8 @@ impl Call {
     ) -> Result<Arc<Self>, SystemException> {
         let call_policies = object.call_policies();
         let CallPolicies { deadline, rebind, .. } = call_policies;
-        let (held_until, reply_start) = match call_policies.starts {
-            Some(starts) => (starts.request(deadline.as_ref())?, starts.reply()),
+        let (held_until, reply_start) = match call_policies.start_times {
+            Some(start_times) => (start_times.request(deadline.as_ref())?, start_times.reply()),
             None => (None, None),
         };
         let watched = {
@@ -116,18 +116,18 @@ impl Call {
             call.request.object.orb().client_reactor().enter(weak as Weak<dyn TimedCall>, call.deadline.as_ref())?;
         let mut state = call.state.lock();
         // Its time may be up already.
-        let late = if state.is_over { Some(call_id) } else { state.call_id.replace(call_id) };
+        let unused_id = if state.is_over { Some(call_id) } else { state.call_id.replace(call_id) };
         let is_over = state.is_over;
         drop(state);
-        if let Some(late) = late {
-            call.request.object.orb().client_reactor().leave(late);
+        if let Some(unused_id) = unused_id {
+            call.request.object.orb().client_reactor().leave(unused_id);
         }
-        let progress = AsyncCallProgress { attempts: RetryState::new(rebind), ..AsyncCallProgress::default() };
+        let progress = AsyncCallProgress { retry_state: RetryState::new(rebind), ..AsyncCallProgress::default() };
         if let Some(start) = held_until {
             call.hold(start, move |call, has_come| {
                 if !call.state.lock().is_over {
                     match has_come {
-                        true => call.proceed(progress),
+                        true => call.advance(progress),
                         false => call.end(ExpiryReason::Shutdown),
                     }
                 }
@@ -135,7 +135,7 @@ impl Call {
             return Ok(call);
         }
         if !is_over {
-            call.proceed(progress);
+            call.advance(progress);
         }
         Ok(call)
     }
@@ -145,13 +145,13 @@ impl Call {
     fn hold(
         self: &Arc<Self>,
         until: Instant,
-        advance: impl FnOnce(Arc<Self>, bool) + Send + 'static,
+        resume: impl FnOnce(Arc<Self>, bool) + Send + 'static,
     ) -> Result<(), SystemException> {
         let (call, orb) = (Arc::clone(self), self.request.object.orb());
         let delay = TimerFuture::until(orb, until);
         orb.client_reactor().run(Box::pin(async move {
             let has_come = delay.await;
-            advance(call, has_come);
+            resume(call, has_come);
         }))
     }
 
@@ -166,7 +166,7 @@ impl Call {
     /// Its outcome, once.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<Outcome> {
         if self.request.object.orb().is_copied() {
-            return Poll::Ready(Err(is_a_copy().with_completed(CompletionStatus::Maybe)));
+            return Poll::Ready(Err(process_is_a_copy().with_completed(CompletionStatus::Maybe)));
         }
         if !self.has_ended(waker) {
             return Poll::Pending;
@@ -204,16 +204,16 @@ impl Call {
             // The original waits for it.
             return std::mem::forget(Arc::clone(self));
         }
-        let Some((_, mut progress)) = self.abort(false) else { return };
+        let Some((_, mut progress)) = self.detach(false) else { return };
         if let Some(watched) = &self.watched {
             watched.abandon(self.request.object.interface_label(), &self.request.operation);
         }
         let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
-        let _ = progress.interception.fail(&self.request, &mut progress.attempts, cancelled);
+        let _ = progress.interception.fail(&self.request, &mut progress.retry_state, cancelled);
     }
 
     /// Says where it is from now on; false if it is over.
-    fn put(&self, location: CallLocation, progress: AsyncCallProgress) -> bool {
+    fn set_location(&self, location: CallLocation, progress: AsyncCallProgress) -> bool {
         let mut state = self.state.lock();
         if state.is_over {
             return false;
@@ -235,7 +235,7 @@ impl Call {
         self.take().map(|(_, progress)| progress)
     }
 
-    fn take_sent(&self) -> Option<(SentRequest, AsyncCallProgress)> {
+    fn take_sent_request(&self) -> Option<(SentRequest, AsyncCallProgress)> {
         match self.take()? {
             (CallLocation::SentRequest(sent), progress) => Some((sent, progress)),
             _ => None,
@@ -250,30 +250,30 @@ impl Call {
         state.is_over = true;
         drop(state);
         if let (Some(start), true) = (self.reply_start, outcome.is_ok()) {
-            return self.finish_later(start, outcome);
+            return self.finish_at(start, outcome);
         }
-        self.tell(outcome);
+        self.publish_outcome(outcome);
     }
 
     /// It is over, and whoever waits learns of it when the time has come for that.
     #[cold]
-    fn finish_later(self: &Arc<Self>, start: Instant, outcome: Outcome) {
-        let kept = Arc::new(Mutex::new(Some(outcome)));
-        let receiver = Arc::clone(&kept);
-        let tell = move |call: Arc<Self>, _has_come| {
+    fn finish_at(self: &Arc<Self>, start: Instant, outcome: Outcome) {
+        let pending = Arc::new(Mutex::new(Some(outcome)));
+        let receiver = Arc::clone(&pending);
+        let publish = move |call: Arc<Self>, _has_come| {
             let outcome = receiver.lock().take();
             if let Some(outcome) = outcome {
-                call.tell(outcome);
+                call.publish_outcome(outcome);
             }
         };
-        if let Err(exception) = self.hold(start, tell) {
-            drop(kept.lock().take());
-            self.tell(Err(exception.with_completed(CompletionStatus::Yes)));
+        if let Err(exception) = self.hold(start, publish) {
+            drop(pending.lock().take());
+            self.publish_outcome(Err(exception.with_completed(CompletionStatus::Yes)));
         }
     }
 
     /// It is over; whoever waits learns of it.
-    fn tell(&self, outcome: Outcome) {
+    fn publish_outcome(&self, outcome: Outcome) {
         if let Some(watched) = &self.watched {
             let status = outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status));
             watched.end(self.request.object.interface_label(), &self.request.operation, status);
@@ -296,7 +296,7 @@ impl Call {
     }
 
     /// Ends it where it is; whether the server may have the request. Nothing if it was over.
-    fn abort(self: &Arc<Self>, retires: bool) -> Option<(bool, AsyncCallProgress)> {
+    fn detach(self: &Arc<Self>, retires: bool) -> Option<(bool, AsyncCallProgress)> {
         let mut state = self.state.lock();
         if state.is_over {
             return None;
@@ -309,7 +309,7 @@ impl Call {
             self.request.object.orb().client_reactor().leave(call_id);
         }
         let may_have_arrived = match location {
-            CallLocation::Nowhere => false,
+            CallLocation::Idle => false,
             CallLocation::Parked(peer) => {
                 peer.unpark(&(Arc::clone(self) as Arc<dyn ReplyReceiver>));
                 false
@@ -317,8 +317,8 @@ impl Call {
             CallLocation::SentRequest(SentRequest { lease, request_id, index }) => {
                 let destination = progress.selector.as_ref().map(|(_, destinations)| &destinations[index]);
                 // As where a thread waits: only where that is known to do no harm.
-                let tells = destination.filter(|destination| destination.is_ours);
-                lease.abandon(request_id, tells.map(|destination| destination.template.wire()), retires)
+                let cancel_destination = destination.filter(|destination| destination.is_ours);
+                lease.abandon(request_id, cancel_destination.map(|destination| destination.template.wire()), retires)
             }
         };
         Some((may_have_arrived, progress))
@@ -327,30 +327,30 @@ impl Call {
 
 impl ReplyReceiver for Call {
     fn done(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
-        elsewhere(&self.request, &self, |call| call.arrived(outcome));
+        run_on_client_reactor(&self.request, &self, |call| call.handle_outcome(outcome));
     }
 
     fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
-        elsewhere(&self.request, &self, |call| call.connected(outcome, true));
+        run_on_client_reactor(&self.request, &self, |call| call.handle_connection(outcome, true));
     }
 
     fn freed(self: Arc<Self>) {
-        elsewhere(&self.request, &self, |call| call.connected(Ok(()), false));
+        run_on_client_reactor(&self.request, &self, |call| call.handle_connection(Ok(()), false));
     }
 }
 
 impl TimedCall for Call {
-    fn end(self: Arc<Self>, why: ExpiryReason) {
-        let Some((may_have_arrived, mut progress)) = self.abort(why == ExpiryReason::TimeUp) else { return };
-        let exception = why.exception(may_have_arrived);
-        if !progress.interception.is_open() {
-            return self.tell(Err(exception));
+    fn end(self: Arc<Self>, reason: ExpiryReason) {
+        let Some((may_have_arrived, mut progress)) = self.detach(reason == ExpiryReason::TimeUp) else { return };
+        let exception = reason.exception(may_have_arrived);
+        if !progress.interception.is_observed() {
+            return self.publish_outcome(Err(exception));
         }
-        elsewhere(&self.request, &self, move |call| {
+        run_on_client_reactor(&self.request, &self, move |call| {
             // That an interceptor would go elsewhere comes too late.
-            let AsyncCallProgress { interception, attempts, .. } = &mut progress;
-            let receiver = interception.fail(&call.request, attempts, exception.clone()).err().unwrap_or(exception);
-            call.tell(Err(receiver));
+            let AsyncCallProgress { interception, retry_state, .. } = &mut progress;
+            let receiver = interception.fail(&call.request, retry_state, exception.clone()).err().unwrap_or(exception);
+            call.publish_outcome(Err(receiver));
         });
     }
 }

@@ -44,7 +44,7 @@ enum State {
     Waiting(Arc<Call>),
     /// It could not be sent.
     Failed(SystemException),
-    Told,
+    Taken,
 }
 
 impl ObjectRef {
@@ -114,7 +114,7 @@ impl ObjectRef {
         &self,
     ) -> impl Future<Output = Result<I, SystemException>> + Send + 'static + use<I> {
         let (object, request) = (self.clone(), self.is_a_async(I::REPOSITORY_ID));
-        async move { if request.await? { Ok(object.unchecked_narrow()) } else { Err(object.is_no(I::REPOSITORY_ID)) } }
+        async move { if request.await? { Ok(object.unchecked_narrow()) } else { Err(object.narrow_failure(I::REPOSITORY_ID)) } }
     }
 
     fn start<'a>(
@@ -147,7 +147,7 @@ impl AsyncRawReply {
     pub fn has_come(&self, waker: &Waker) -> bool {
         match &self.0 {
             State::Waiting(call) => call.has_ended(waker),
-            State::Failed(_) | State::Told => true,
+            State::Failed(_) | State::Taken => true,
         }
     }
 
@@ -156,10 +156,10 @@ impl AsyncRawReply {
         if let State::Waiting(call) = &self.0 {
             let Poll::Ready(outcome) = call.poll(cx.waker()) else { return Poll::Pending };
             let call = Arc::clone(call);
-            self.0 = State::Told;
+            self.0 = State::Taken;
             return Poll::Ready((outcome, Some(call)));
         }
-        match std::mem::replace(&mut self.0, State::Told) {
+        match std::mem::replace(&mut self.0, State::Taken) {
             State::Failed(exception) => Poll::Ready((Err(exception), None)),
             _ => panic!("the answer to a request was polled after it was ready"),
         }
@@ -189,9 +189,9 @@ impl fmt::Debug for AsyncRawReply {
         let state = match &self.0 {
             State::Waiting(call) => call.operation(),
             State::Failed(_) => "failed",
-            State::Told => "told",
+            State::Taken => "taken",
         };
-        f.debug_tuple("AsyncAnswer").field(&state).finish()
+        f.debug_tuple("AsyncRawReply").field(&state).finish()
     }
 }
 

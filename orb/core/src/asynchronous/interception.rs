@@ -21,7 +21,7 @@ pub(super) struct AsyncInterception {
     /// What it has with it; made by the client's thread.
     outgoing: Option<OutgoingContexts>,
     /// It is on its way there, and its outcome not yet known.
-    open: Option<EffectiveTarget>,
+    observed_target: Option<EffectiveTarget>,
     /// It will not arrive there.
     is_lost: bool,
 }
@@ -36,13 +36,13 @@ impl AsyncInterception {
     }
 
     /// It will not arrive where it is on its way to.
-    pub(super) fn lose(&mut self) {
+    pub(super) fn mark_lost(&mut self) {
         self.is_lost = true;
     }
 
     /// True if there is somebody to tell of the outcome.
-    pub(super) fn is_open(&self) -> bool {
-        self.open.is_some()
+    pub(super) fn is_observed(&self) -> bool {
+        self.observed_target.is_some()
     }
 
     /// It is about to be sent; false if it is to be sent elsewhere instead.
@@ -52,7 +52,7 @@ impl AsyncInterception {
     pub(super) fn begin(
         &mut self,
         request: &AsyncRequest,
-        attempts: &mut RetryState,
+        retry_state: &mut RetryState,
         index: usize,
     ) -> Result<bool, SystemException> {
         let object = &request.object;
@@ -60,11 +60,11 @@ impl AsyncInterception {
             return Ok(true);
         }
         let is_lost = std::mem::take(&mut self.is_lost);
-        if self.is_open() && !is_lost {
+        if self.is_observed() && !is_lost {
             // It has waited for a connection.
             return Ok(true);
         }
-        if !self.end(request, attempts, retry, None)? {
+        if !self.end(request, retry_state, retry, None)? {
             return Ok(false);
         }
         let outgoing = match self.outgoing.take() {
@@ -72,34 +72,34 @@ impl AsyncInterception {
             Some(before) => before.again(object),
         };
         let target = (object.effective()?.1, index);
-        let mut flow = ClientFlow::new(object, &request.operation, wanted(request), outgoing, target.clone());
+        let mut flow = ClientFlow::new(object, &request.operation, response_request(request), outgoing, target.clone());
         let started = flow.send_request();
         self.outgoing = Some(flow.outgoing().clone());
         // Control returns to the client now.
         let sent =
             started.and_then(|()| flow.end(RequestOutcome::Other(interception::ReplyStatus::Successful, None), None));
         match sent {
-            Ok(()) => self.open = Some(target),
-            Err(ending) => object.obey(ending, attempts)?,
+            Ok(()) => self.observed_target = Some(target),
+            Err(request_outcome) => object.apply_interceptor_outcome(request_outcome, retry_state)?,
         }
-        Ok(self.is_open())
+        Ok(self.is_observed())
     }
 
     /// Tells of the outcome; false if it is to be sent elsewhere instead.
     fn end(
         &mut self,
         request: &AsyncRequest,
-        attempts: &mut RetryState,
-        ending: impl FnOnce() -> RequestOutcome,
+        retry_state: &mut RetryState,
+        request_outcome: impl FnOnce() -> RequestOutcome,
         reply: Option<&Reply>,
     ) -> Result<bool, SystemException> {
-        let (Some(target), Some(outgoing)) = (self.open.take(), &self.outgoing) else {
+        let (Some(target), Some(outgoing)) = (self.observed_target.take(), &self.outgoing) else {
             return Ok(true);
         };
-        let mut flow = ClientFlow::new(&request.object, &request.operation, wanted(request), outgoing.clone(), target);
-        match flow.send_poll().and_then(|()| flow.end(ending(), reply)) {
+        let mut flow = ClientFlow::new(&request.object, &request.operation, response_request(request), outgoing.clone(), target);
+        match flow.send_poll().and_then(|()| flow.end(request_outcome(), reply)) {
             Ok(()) => Ok(true),
-            Err(changed) => request.object.obey(changed, attempts).map(|()| false),
+            Err(changed) => request.object.apply_interceptor_outcome(changed, retry_state).map(|()| false),
         }
     }
 
@@ -107,26 +107,26 @@ impl AsyncInterception {
     ///
     /// # Errors
     /// What the call ends with.
-    pub(super) fn judge(
+    pub(super) fn evaluate_reply(
         &mut self,
         request: &AsyncRequest,
-        attempts: &mut RetryState,
+        retry_state: &mut RetryState,
         reply: &Reply,
-        judged: Result<ReplyAction, SystemException>,
+        evaluated: Result<ReplyAction, SystemException>,
     ) -> Result<ReplyAction, SystemException> {
         let object = &request.object;
-        let ending = || match &judged {
+        let request_outcome = || match &evaluated {
             Err(exception) => RequestOutcome::system(exception.clone()),
-            Ok(ReplyAction::AskAgain) => object.forwarded_by(reply),
+            Ok(ReplyAction::Resend) => object.resend_outcome(reply),
             Ok(ReplyAction::Answer) if reply.kind == ReplyKind::Reply(ReplyStatus::UserException) => {
                 RequestOutcome::user(reply, object)
             }
-            Ok(ReplyAction::Answer) if wanted(request).1 => {
+            Ok(ReplyAction::Answer) if response_request(request).1 => {
                 RequestOutcome::Other(interception::ReplyStatus::Successful, None)
             }
             Ok(ReplyAction::Answer) => RequestOutcome::Reply,
         };
-        if self.end(request, attempts, ending, Some(reply))? { judged } else { Ok(ReplyAction::AskAgain) }
+        if self.end(request, retry_state, request_outcome, Some(reply))? { evaluated } else { Ok(ReplyAction::Resend) }
     }
 
     /// There will be no reply.
@@ -136,30 +136,30 @@ impl AsyncInterception {
     pub(super) fn fail(
         &mut self,
         request: &AsyncRequest,
-        attempts: &mut RetryState,
+        retry_state: &mut RetryState,
         exception: SystemException,
     ) -> Result<(), SystemException> {
-        let as_it_was = self.end(request, attempts, || RequestOutcome::system(exception.clone()), None)?;
+        let as_it_was = self.end(request, retry_state, || RequestOutcome::system(exception.clone()), None)?;
         if as_it_was { Err(exception) } else { Ok(()) }
     }
 }
 
 /// Has the thread for it go on with the call, if interceptors are to be told: this one may be reading for others.
-pub(super) fn elsewhere<C: Send + Sync + 'static>(
+pub(super) fn run_on_client_reactor<C: Send + Sync + 'static>(
     request: &AsyncRequest,
     call: &Arc<C>,
-    advance: impl FnOnce(Arc<C>) + Send + 'static,
+    resume: impl FnOnce(Arc<C>) + Send + 'static,
 ) {
     let orb = request.object.orb();
     if !orb.has_client_interceptors() {
-        return advance(Arc::clone(call));
+        return resume(Arc::clone(call));
     }
-    let job = Arc::new(Mutex::new(Some(advance)));
+    let job = Arc::new(Mutex::new(Some(resume)));
     let (call, task) = (Arc::clone(call), Arc::clone(&job));
     let run = move || {
-        let advance = task.lock().take();
-        if let Some(advance) = advance {
-            advance(Arc::clone(&call));
+        let resume = task.lock().take();
+        if let Some(resume) = resume {
+            resume(Arc::clone(&call));
         }
     };
     let here = run.clone();
@@ -169,7 +169,7 @@ pub(super) fn elsewhere<C: Send + Sync + 'static>(
     }
 }
 
-fn wanted(request: &AsyncRequest) -> ResponseRequest {
+fn response_request(request: &AsyncRequest) -> ResponseRequest {
     (request.response, request.response != ResponseFlags::TWO_WAY)
 }
 

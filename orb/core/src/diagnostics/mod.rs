@@ -39,13 +39,13 @@ pub(crate) use request::WatchedRequest;
 pub(crate) use trace::TraceSourceSetting;
 pub use trace::{MAX_STATE, TraceContext, TraceContextError, TracePropagation, TraceScope, TraceSource};
 
-use crate::object::Ask;
+use crate::object::InvokeFn;
 
 /// What is wanted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DiagnosticsSettings {
     /// Makes calls that are observed. A program that never sets it does not contain the observers.
-    pub(crate) ask: Option<Ask>,
+    pub(crate) invoke_fn: Option<InvokeFn>,
     /// The most histograms on each side; none: nothing is measured.
     pub(crate) metrics: Option<usize>,
     pub(crate) trace: TracePropagation,
@@ -58,7 +58,7 @@ pub(crate) struct DiagnosticsSettings {
 /// What an ORB has for those who watch it.
 #[derive(Debug)]
 pub(crate) struct Diagnostics {
-    ask: Option<Ask>,
+    invoke_fn: Option<InvokeFn>,
     metrics: Option<Arc<Metrics>>,
     trace: TracePropagation,
     source: Option<TraceSourceSetting>,
@@ -70,10 +70,10 @@ pub(crate) struct Diagnostics {
 
 impl Diagnostics {
     pub(crate) fn new(settings: &DiagnosticsSettings) -> Self {
-        let DiagnosticsSettings { ask, metrics, trace, source, .. } = settings.clone();
+        let DiagnosticsSettings { invoke_fn, metrics, trace, source, .. } = settings.clone();
         let traces = trace == TracePropagation::Yes || trace != TracePropagation::No && source.is_some();
         Self {
-            ask,
+            invoke_fn,
             is_wanted: metrics.is_some() || traces,
             metrics: metrics.map(Metrics::new).map(Arc::new),
             trace,
@@ -85,8 +85,8 @@ impl Diagnostics {
 
     /// Makes a call that is observed; `None` if calls of this thread are not.
     #[inline]
-    pub(crate) fn ask(&self) -> Option<Ask> {
-        if self.is_watched() { self.ask } else { None }
+    pub(crate) fn invoke_fn(&self) -> Option<InvokeFn> {
+        if self.is_watched() { self.invoke_fn } else { None }
     }
 
     /// Whether a call that this thread makes is watched.

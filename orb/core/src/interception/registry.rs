@@ -13,7 +13,7 @@ use super::{
 };
 #[cfg(feature = "server")]
 use super::{IorInterceptor, ServerRequestInterceptor};
-use crate::{ObjectRef, Orb, object::Ask};
+use crate::{ObjectRef, Orb, object::InvokeFn};
 
 /// Another interceptor of the same kind has the same name (16.7.2.1).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -30,7 +30,7 @@ pub(crate) struct RegisteredInterceptors {
     #[cfg(feature = "server")]
     pub(super) ior: Vec<Arc<dyn IorInterceptor>>,
     /// Makes calls among the client interceptors, if there are any. A program without client interceptors does not contain it.
-    ask: Option<Ask>,
+    invoke_fn: Option<InvokeFn>,
     /// How many slots were allocated.
     pub(super) slots: u32,
 }
@@ -43,7 +43,7 @@ impl RegisteredInterceptors {
     pub(crate) fn add_client(&mut self, interceptor: Arc<dyn ClientRequestInterceptor>) -> Result<(), DuplicateName> {
         check_name(self.client.iter().map(|other| other.name()), interceptor.name())?;
         self.client.push(interceptor);
-        self.ask = Some(ObjectRef::ask_intercepted);
+        self.invoke_fn = Some(ObjectRef::invoke_intercepted);
         Ok(())
     }
 
@@ -127,8 +127,8 @@ impl Interception {
 
     /// Makes calls among the client interceptors; `None` without such.
     #[inline]
-    pub(crate) fn ask(&self) -> Option<Ask> {
-        if self.sides.load(Ordering::Acquire) & CLIENT == 0 { None } else { self.registered.get()?.ask }
+    pub(crate) fn invoke_fn(&self) -> Option<InvokeFn> {
+        if self.sides.load(Ordering::Acquire) & CLIENT == 0 { None } else { self.registered.get()?.invoke_fn }
     }
 
     /// Those that requests of this ORB's clients pass.

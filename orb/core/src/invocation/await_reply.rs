@@ -28,7 +28,7 @@ use crate::{
 
 /// Whether this thread is not to read the reply to a call of this ORB itself.
 #[inline]
-pub(crate) fn is_due(orb: &Orb) -> bool {
+pub(crate) fn is_needed(orb: &Orb) -> bool {
     #[cfg(feature = "server")]
     if NestedWait::is_due() {
         return true;
@@ -39,10 +39,10 @@ pub(crate) fn is_due(orb: &Orb) -> bool {
 /// Whether it is by its strategy, or because it must be able to give up before its reply comes.
 #[cold]
 fn leaves_reading(orb: &Orb) -> bool {
-    let is_wanted = orb.settings().wait == WaitStrategy::OnWaker;
+    let is_delegated = orb.settings().wait == WaitStrategy::OnWaker;
     #[cfg(feature = "server")]
-    let is_wanted = is_wanted || is_in_upcall();
-    is_wanted && !is_client_reactor_thread()
+    let is_delegated = is_delegated || is_in_upcall();
+    is_delegated && !is_client_reactor_thread()
 }
 
 /// The time in which a call ends if the request is cancelled that it is made for.
@@ -80,7 +80,7 @@ impl Drop for CancellationLink {
 #[cfg(feature = "server")]
 impl Wake for AwaitedReply {
     fn wake(self: Arc<Self>) {
-        self.settle(WaitState::Over(ExpiryReason::Cancelled));
+        self.settle(WaitState::Expired(ExpiryReason::Cancelled));
     }
 }
 
@@ -91,25 +91,25 @@ pub(crate) struct AwaitedReply {
     changed: Condition,
     /// Who has work for it meanwhile.
     #[cfg(feature = "server")]
-    others: Option<Arc<dyn NestedWork>>,
+    nested_work: Option<Arc<dyn NestedWork>>,
 }
 
 #[derive(Debug)]
 enum WaitState {
     Pending,
-    Come(Result<Reply, CallFailure>),
+    Completed(Result<Reply, CallFailure>),
     /// It is over, whatever comes.
-    Over(ExpiryReason),
+    Expired(ExpiryReason),
 }
 
 impl AwaitedReply {
-    /// `others`: whom the thread will serve.
-    pub(crate) fn new(#[cfg(feature = "server")] others: Option<Arc<dyn NestedWork>>) -> Arc<Self> {
+    /// `nested_work`: whom the thread will serve.
+    pub(crate) fn new(#[cfg(feature = "server")] nested_work: Option<Arc<dyn NestedWork>>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(WaitState::Pending),
             changed: Condition::new(),
             #[cfg(feature = "server")]
-            others,
+            nested_work,
         })
     }
 
@@ -122,10 +122,10 @@ impl AwaitedReply {
         deadline: Option<&Deadline>,
     ) -> Result<Reply, CallFailure> {
         match self.wait(deadline) {
-            WaitState::Come(outcome) => outcome,
-            WaitState::Over(why) => {
-                let may_have_arrived = connection.abandon(request_id, wire, why.retires_connection());
-                Err(CallFailure::new(why.exception(may_have_arrived)))
+            WaitState::Completed(outcome) => outcome,
+            WaitState::Expired(reason) => {
+                let may_have_arrived = connection.abandon(request_id, wire, reason.retires_connection());
+                Err(CallFailure::new(reason.exception(may_have_arrived)))
             }
             WaitState::Pending => Err(CallFailure::new(SystemException::internal(0, CompletionStatus::Maybe))),
         }
@@ -141,8 +141,8 @@ impl AwaitedReply {
         drop(now);
         self.changed.notify_one();
         #[cfg(feature = "server")]
-        if let Some(others) = &self.others {
-            others.wake();
+        if let Some(nested_work) = &self.nested_work {
+            nested_work.wake();
         }
     }
 
@@ -160,7 +160,7 @@ impl AwaitedReply {
             }
             match deadline.map(Deadline::remaining) {
                 None => self.changed.wait(&mut state),
-                Some(Duration::ZERO) => return WaitState::Over(ExpiryReason::TimeUp),
+                Some(Duration::ZERO) => return WaitState::Expired(ExpiryReason::TimeUp),
                 Some(remaining) => drop(self.changed.wait_for(&mut state, remaining)),
             }
         }
@@ -170,7 +170,7 @@ impl AwaitedReply {
 impl ReplyReceiver for AwaitedReply {
     fn done(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
         let no_reply = || CallFailure::new(SystemException::internal(0, CompletionStatus::Maybe));
-        self.settle(WaitState::Come(outcome.and_then(|reply| reply.ok_or_else(no_reply))));
+        self.settle(WaitState::Completed(outcome.and_then(|reply| reply.ok_or_else(no_reply))));
     }
 
     /// It has its connection.
@@ -178,8 +178,8 @@ impl ReplyReceiver for AwaitedReply {
 }
 
 impl TimedCall for AwaitedReply {
-    fn end(self: Arc<Self>, why: ExpiryReason) {
-        self.settle(WaitState::Over(why));
+    fn end(self: Arc<Self>, reason: ExpiryReason) {
+        self.settle(WaitState::Expired(reason));
     }
 }
 

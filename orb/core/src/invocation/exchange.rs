@@ -27,27 +27,27 @@ pub(super) fn exchange(
     orb: &Orb,
     connection: &Arc<ClientConnection>,
     destination: &Destination,
-    question: &CallKind<'_, '_>,
+    call_kind: &CallKind<'_, '_>,
     deadline: Option<&Deadline>,
 ) -> Result<Option<Reply>, CallFailure> {
     let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
     let request_id = connection.request_id();
     let two_way = |out: &Encoder<'_>| {
         #[cfg(feature = "asynchronous")]
-        if await_reply::is_due(orb) {
+        if await_reply::is_needed(orb) {
             return await_reply::two_way(orb, connection, request_id, out, deadline, destination.peer.bounds());
         }
         #[cfg(not(feature = "asynchronous"))]
         let _ = orb;
         connection.two_way(request_id, out, deadline)
     };
-    let introduction = (!connection.has_sent_contexts()).then(|| ConnectionContexts::new(orb, connection, destination));
-    let sent = introduction.as_ref().map_or(&[][..], |introduction| &introduction.contexts);
-    let written = question.write(&mut out, destination, request_id, sent, deadline);
-    if let CallKind::Request { observer: Some(call), .. } = question {
+    let connection_contexts = (!connection.has_sent_contexts()).then(|| ConnectionContexts::new(orb, connection, destination));
+    let sent = connection_contexts.as_ref().map_or(&[][..], |connection_contexts| &connection_contexts.contexts);
+    let written = call_kind.write(&mut out, destination, request_id, sent, deadline);
+    if let CallKind::Request { observer: Some(call), .. } = call_kind {
         call.sent(Some((connection.metrics(), connection.peer())), &destination.object_key, request_id, out.position());
     }
-    let mut sent = written.and_then(|()| match question {
+    let mut sent = written.and_then(|()| match call_kind {
         #[cfg(feature = "asynchronous")]
         CallKind::Request { buffering: Some(buffering), .. } => {
             let (limit, maintenance_thread) = (destination.peer.bounds().octets, destination.peer.maintenance_thread());
@@ -58,16 +58,16 @@ pub(super) fn exchange(
         }
         _ => two_way(&out).map(Some),
     });
-    if let Some(introduction) = introduction
+    if let Some(connection_contexts) = connection_contexts
         && sent.is_ok()
-        && matches!(question, CallKind::Request { .. })
+        && matches!(call_kind, CallKind::Request { .. })
     {
-        introduction.mark_sent(connection);
+        connection_contexts.mark_sent(connection);
     }
     scratch::give(out.into_scratch());
     match &mut sent {
-        Ok(Some(reply)) if reply.kind.answers(question) => reply.wire = destination.template.wire(),
-        Ok(Some(_)) => return Err(mistaken(connection)),
+        Ok(Some(reply)) if reply.kind.answers(call_kind) => reply.wire = destination.template.wire(),
+        Ok(Some(_)) => return Err(unexpected_reply_kind(connection)),
         Err(failure) if destination.is_ours => {
             connection.cancel(request_id, destination.template.wire(), failure);
         }
@@ -81,15 +81,15 @@ pub(super) fn exchange(
 pub(super) fn exchange_here(
     orb: &Orb,
     destination: &Destination,
-    question: &CallKind<'_, '_>,
+    call_kind: &CallKind<'_, '_>,
     deadline: Option<&Deadline>,
 ) -> Result<Reply, CallFailure> {
     let wire = destination.template.wire();
     let mut out = Encoder::reusing(scratch::take(), wire);
     // Both sides know already how text is coded.
     let request_id = orb.locals().request_id();
-    let written = question.write(&mut out, destination, request_id, &[], None);
-    if let CallKind::Request { observer: Some(call), .. } = question {
+    let written = call_kind.write(&mut out, destination, request_id, &[], None);
+    if let CallKind::Request { observer: Some(call), .. } = call_kind {
         call.sent(None, &destination.object_key, request_id, out.position());
     }
     let message = written.and_then(|()| collocated::deliver(&out));
@@ -150,8 +150,8 @@ impl<'a> CallKind<'_, 'a> {
 }
 
 impl ReplyKind {
-    fn answers(self, question: &CallKind<'_, '_>) -> bool {
-        matches!(self, Self::Locate(_)) == matches!(question, CallKind::Locate)
+    fn answers(self, call_kind: &CallKind<'_, '_>) -> bool {
+        matches!(self, Self::Locate(_)) == matches!(call_kind, CallKind::Locate)
     }
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn joined<'c>(sent: &'c [ServiceContext], added: &'c [ServiceContext]
 }
 
 /// COMM_FAILURE for a reply to a question that nobody asked.
-pub(crate) fn mistaken(connection: &ClientConnection) -> CallFailure {
+pub(crate) fn unexpected_reply_kind(connection: &ClientConnection) -> CallFailure {
     connection.retire();
     let exception = SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe);
     CallFailure::new(exception.with_detail("the server answered another kind of question"))

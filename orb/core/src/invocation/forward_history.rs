@@ -15,7 +15,7 @@ const MAX_VISITS: usize = 2;
 const MAX_READDRESSINGS: u32 = 3;
 
 /// Characters of a host, or octets of an object key, that are said to people.
-const MOST: usize = 40;
+const MAX_PRINTED: usize = 40;
 
 /// Where one call has been sent to so far. Most are never forwarded, and have none.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct ForwardHistory(Option<Box<ForwardSteps>>);
 #[derive(Debug, Default)]
 struct ForwardSteps {
     /// First where it began. Not the references themselves, which a server may make as long as it likes.
-    places: Vec<VisitedProfile>,
+    visited: Vec<VisitedProfile>,
     readdressings: u32,
 }
 
@@ -34,14 +34,14 @@ struct VisitedProfile {
     /// Of the reference's profiles.
     digest: u64,
     /// For people.
-    sent: String,
+    description: String,
 }
 
 impl VisitedProfile {
-    fn through(ior: &Ior) -> Self {
+    fn of(ior: &Ior) -> Self {
         let mut hasher = DefaultHasher::new();
         ior.profiles.hash(&mut hasher);
-        Self { digest: hasher.finish(), sent: say(ior) }
+        Self { digest: hasher.finish(), description: describe_target(ior) }
     }
 }
 
@@ -50,26 +50,26 @@ impl ForwardHistory {
     ///
     /// # Errors
     /// TRANSIENT if it leads in a circle, or there were too many.
-    pub(crate) fn lead<'i>(&mut self, from: impl FnOnce() -> &'i Ior, to: &Ior) -> Result<(), SystemException> {
-        let places = &mut self.0.get_or_insert_default().places;
-        if places.is_empty() {
-            places.push(VisitedProfile::through(from()));
+    pub(crate) fn record_forward<'i>(&mut self, from: impl FnOnce() -> &'i Ior, to: &Ior) -> Result<(), SystemException> {
+        let visited = &mut self.0.get_or_insert_default().visited;
+        if visited.is_empty() {
+            visited.push(VisitedProfile::of(from()));
         }
-        let to = VisitedProfile::through(to);
-        let visits = places.iter().filter(|known| known.digest == to.digest).count();
-        places.push(to);
+        let to = VisitedProfile::of(to);
+        let visits = visited.iter().filter(|known| known.digest == to.digest).count();
+        visited.push(to);
         let is_circle = visits >= MAX_VISITS;
-        if !is_circle && places.len() <= MAX_FORWARDS + 1 {
+        if !is_circle && visited.len() <= MAX_FORWARDS + 1 {
             return Ok(());
         }
         let exception = SystemException::transient(ids::TRANSIENT_FORWARD_LOOP, CompletionStatus::No);
         Err(exception.with_detail({
-            let way: Vec<&str> = places.iter().map(|passed| &*passed.sent).collect();
-            let why = match is_circle {
+            let route: Vec<&str> = visited.iter().map(|profile| &*profile.description).collect();
+            let reason = match is_circle {
                 true => "the object is forwarded in a circle".to_owned(),
                 false => format!("forwarded {MAX_FORWARDS} times in a row without arriving"),
             };
-            format!("{why}: {}", way.join(" → "))
+            format!("{reason}: {}", route.join(" → "))
         }))
     }
 
@@ -82,16 +82,16 @@ impl ForwardHistory {
 }
 
 /// Where a reference leads, for people.
-fn say(ior: &Ior) -> String {
+fn describe_target(ior: &Ior) -> String {
     let profile = ior.profiles.iter().find_map(|profile| IiopProfile::decode(profile).ok().flatten());
     let Some(IiopProfile { host, port, object_key, .. }) = profile else {
         return "a reference without an IIOP profile".to_owned();
     };
-    let mut host: String = host.chars().take(MOST).collect();
+    let mut host: String = host.chars().take(MAX_PRINTED).collect();
     if host.contains(':') {
         host = format!("[{host}]");
     }
-    let (key, rest) = object_key.split_at(object_key.len().min(MOST));
+    let (key, rest) = object_key.split_at(object_key.len().min(MAX_PRINTED));
     format!("{host}:{port}/{}{}", key.escape_ascii(), if rest.is_empty() { "" } else { "…" })
 }
 
@@ -114,7 +114,7 @@ mod tests {
 
     fn follow(ports: impl IntoIterator<Item = u16>) -> Result<(), SystemException> {
         let (mut history, home) = (ForwardHistory::default(), at(1));
-        ports.into_iter().try_for_each(|port| history.lead(|| &home, &at(port)))
+        ports.into_iter().try_for_each(|port| history.record_forward(|| &home, &at(port)))
     }
 
     #[test]

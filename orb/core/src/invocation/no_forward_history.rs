@@ -14,7 +14,7 @@ impl ForwardHistory {
     ///
     /// # Errors
     /// TRANSIENT if there were too many.
-    pub(crate) fn lead<'i>(&mut self, _from: impl FnOnce() -> &'i Ior, _to: &Ior) -> Result<(), SystemException> {
+    pub(crate) fn record_forward<'i>(&mut self, _from: impl FnOnce() -> &'i Ior, _to: &Ior) -> Result<(), SystemException> {
         if self.readdress() {
             return Ok(());
         }

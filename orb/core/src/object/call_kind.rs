@@ -9,7 +9,7 @@ use crate::client::Buffering;
 use crate::{client::Reply, diagnostics::CallObserver};
 
 /// Makes a call: [`ObjectRef`]'s plain way, or one that an optional part of the ORB has put in its place.
-pub(crate) type Ask =
+pub(crate) type InvokeFn =
     for<'o, 'q, 'f, 'a> fn(&'o ObjectRef, &'q CallKind<'f, 'a>) -> Result<Option<Reply>, SystemException>;
 
 /// Writes the arguments; called again for each attempt.

@@ -11,7 +11,7 @@ impl OrbBuilder {
     /// Adds diagnostics of calls: spans for `tracing`, metrics and trace contexts as far as they are switched on.
     #[must_use]
     pub fn diagnostics(mut self) -> Self {
-        self.settings.diagnostics.ask = Some(ObjectRef::ask_observed);
+        self.settings.diagnostics.invoke_fn = Some(ObjectRef::invoke_observed);
         self
     }
 

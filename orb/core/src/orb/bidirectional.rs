@@ -18,12 +18,12 @@ impl Orb {
     /// An adapter has this policy, and its references are to be good for it.
     pub fn note_bidirectional_policy(&self, policy: BidirectionalPolicy) {
         if policy == BidirectionalPolicy::Both {
-            self.use_both_ways(false);
+            self.enable_bidirectional(false);
         }
     }
 
     /// Has connections be used by both sides from now on, for the sake of an adapter or, `for_all`, of those that have no policy of their own.
-    pub(crate) fn use_both_ways(&self, for_all: bool) {
+    pub(crate) fn enable_bidirectional(&self, for_all: bool) {
         if self.bidirectional().begin(for_all) {
             // They were introduced as connections of one way.
             self.peers().resend_contexts();

@@ -19,7 +19,7 @@ impl Orb {
     #[must_use]
     pub fn render_metrics(&self) -> String {
         #[cfg(feature = "asynchronous")]
-        self.look_at_levels();
+        self.update_levels();
         let mut text = self.statistics().render();
         if let Some(metrics) = self.diagnostics().metrics() {
             metrics.render(&mut text);
@@ -40,7 +40,7 @@ impl Orb {
     /// # Errors
     /// INITIALIZE if the endpoint cannot be listened on.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn tell_metrics(&self) -> Result<(), SystemException> {
+    pub(crate) fn serve_metrics(&self) -> Result<(), SystemException> {
         let Some(addr) = self.settings().diagnostics.endpoint else { return Ok(()) };
         let orb = WeakOrb::of(self);
         let render = move || orb.upgrade().map(|orb| orb.render_metrics()).unwrap_or_default();
@@ -49,7 +49,7 @@ impl Orb {
 
     /// Looks at all that is not counted while it comes and goes.
     #[cfg(feature = "asynchronous")]
-    fn look_at_levels(&self) {
+    fn update_levels(&self) {
         let statistics = self.statistics();
         let set = |level, count: usize| statistics.set(level, i64::try_from(count).unwrap_or(i64::MAX));
         set(Level::CallsParked, self.peers().parked());
@@ -57,12 +57,12 @@ impl Orb {
         {
             set(Level::JobsOfMain, self.main().jobs());
             set(Level::RequestsHeld, self.adapter().map_or(0, |adapter| adapter.held()));
-            let seen = self.server().look();
-            set(Level::ThreadsOfConnections, seen.threaded);
-            set(Level::ThreadsOfPool, seen.pooled);
-            set(Level::RequestsQueued, seen.queued);
-            set(Level::RequestsDeferred, seen.deferred);
-            set(Level::OctetsReceived, seen.octets);
+            let counts = self.server().look();
+            set(Level::ThreadsOfConnections, counts.threaded);
+            set(Level::ThreadsOfPool, counts.pooled);
+            set(Level::RequestsQueued, counts.queued);
+            set(Level::RequestsDeferred, counts.deferred);
+            set(Level::OctetsReceived, counts.octets);
         }
     }
 }

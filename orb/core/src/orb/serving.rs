@@ -94,7 +94,7 @@ impl Orb {
     }
 
     /// Tells destinations that are this ORB's own endpoints so.
-    pub(super) fn note_own(&self, mut destinations: Vec<Destination>) -> Vec<Destination> {
+    pub(super) fn mark_own(&self, mut destinations: Vec<Destination>) -> Vec<Destination> {
         if self.0.settings.serving.collocation != Collocation::No {
             let published = self.0.serving.published.lock();
             let own = published.as_ref().map_or(&[][..], |published| &published.addresses);

@@ -14,7 +14,7 @@ use crate::upcalls::is_in_upcall;
 
 /// How long peers that may call this side have to close theirs at shutdown, once they were told.
 #[cfg(feature = "server")]
-const GOODBYE: std::time::Duration = std::time::Duration::from_millis(200);
+const PEER_CLOSE_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(200);
 
 impl Orb {
     /// Blocks until the ORB has been shut down. Requests are served by other threads, but those that are to be run in the main thread
@@ -154,13 +154,13 @@ impl Orb {
                 adapter.begin_close();
             }
             let timeout = self.0.settings.serving.shutdown_timeout;
-            let patience = Deadline::after(timeout);
+            let deadline = Deadline::after(timeout);
             self.0.serving.server.shutdown(timeout);
             self.0.serving.upcall_monitor.stop();
-            self.0.serving.locals.shut_down(patience.remaining());
+            self.0.serving.locals.shut_down(deadline.remaining());
         }
         #[cfg(feature = "server")]
-        self.0.peers.send_close(GOODBYE);
+        self.0.peers.send_close(PEER_CLOSE_TIMEOUT);
         #[cfg(feature = "asynchronous")]
         self.0.client_reactor.shut_down();
         self.0.peers.clear();

@@ -16,7 +16,7 @@ pub(crate) struct CallPolicies {
     pub(crate) deadline: Option<Deadline>,
     pub(crate) rebind: RebindPolicy,
     /// What must not be delivered yet.
-    pub(crate) starts: Option<Box<dyn StartTimes>>,
+    pub(crate) start_times: Option<Box<dyn StartTimes>>,
 }
 
 /// Looks up the policies that [`PolicyValues`] only announce. An ORB has it once a policy was set; a program that sets none does not
@@ -38,7 +38,7 @@ pub(super) static RESOLVER: PolicyResolver = PolicyResolver {
 impl ObjectRef {
     /// The policies in force for this thread's calls.
     pub(crate) fn policy_values(&self) -> PolicyValues {
-        let own = self.own_quality();
+        let own = self.own_policy_values();
         let resolver = self.orb().policy_resolver().filter(|_| thread_policy::are_there());
         let own = resolver.map_or(own, |resolver| own.or((resolver.thread)(self.orb())));
         own.or(self.orb().policy_values().get())
@@ -47,9 +47,9 @@ impl ObjectRef {
     #[inline]
     pub(crate) fn call_policies(&self) -> CallPolicies {
         if self.has_policies() {
-            return self.set_policies();
+            return self.resolve_call_policies();
         }
-        CallPolicies { deadline: None, rebind: RebindPolicy::default(), starts: None }
+        CallPolicies { deadline: None, rebind: RebindPolicy::default(), start_times: None }
     }
 
     /// True if there may be policies for this thread's calls.
@@ -58,21 +58,21 @@ impl ObjectRef {
         if thread_policy::are_there() {
             return true;
         }
-        self.orb().policy_values().is_said() || self.own_quality().is_said()
+        self.orb().policy_values().is_set() || self.own_policy_values().is_set()
     }
 
     /// Where there are policies.
     #[inline(never)]
-    fn set_policies(&self) -> CallPolicies {
+    fn resolve_call_policies(&self) -> CallPolicies {
         let policy_values = self.policy_values();
         let round_trip = policy_values.round_trip();
-        let (own, starts) = match self.orb().policy_resolver() {
+        let (own, start_times) = match self.orb().policy_resolver() {
             Some(resolver) if policy_values.is_limited() => {
                 ((resolver.limits)(self, round_trip), (resolver.start_times)(self))
             }
             _ => (round_trip.map(Deadline::after), None),
         };
-        CallPolicies { deadline: self.within_inherited(own), rebind: policy_values.rebind(), starts }
+        CallPolicies { deadline: self.within_inherited(own), rebind: policy_values.rebind(), start_times }
     }
 
     /// Not later than whoever waits for what this thread serves has time.

@@ -40,11 +40,11 @@ pub enum DeadlineContext {
 }
 
 impl DeadlineContext {
-    pub(crate) fn says_remaining(self) -> bool {
+    pub(crate) fn sends_remaining(self) -> bool {
         matches!(self, Self::Remaining | Self::Both)
     }
 
-    pub(crate) fn says_absolute(self) -> bool {
+    pub(crate) fn sends_absolute(self) -> bool {
         matches!(self, Self::Absolute | Self::Both)
     }
 }
@@ -54,53 +54,53 @@ const INVOCATION_POLICIES: u32 = 7;
 /// No limit.
 const FOR_EVER: u64 = u64::MAX;
 /// How many octets of our context are written anew for each request: its last ones.
-const END_OCTETS: usize = 16;
+const TAIL_OCTETS: usize = 16;
 /// What comes before them: the order, and padding.
-const START: [u8; 8] = [0; 8];
+const PREFIX: [u8; 8] = [0; 8];
 
 fn wire() -> Wire {
     Wire::new(ByteOrder::Big, GiopVersion::V1_2)
 }
 
 /// Our context for a header that is kept.
-pub(crate) fn kept_context() -> ServiceContext {
-    ServiceContext { id: ids::CONTEXT_REMAINING_TIME, data: [&START[..], &[0xff; END_OCTETS]].concat() }
+pub(crate) fn cached_context() -> ServiceContext {
+    ServiceContext { id: ids::CONTEXT_REMAINING_TIME, data: [&PREFIX[..], &[0xff; TAIL_OCTETS]].concat() }
 }
 
-/// What our context ends in now. `is_awaited`: somebody waits for the answer.
-pub(crate) fn remaining_end(deadline: &Deadline, is_awaited: bool) -> [u8; END_OCTETS] {
+/// What our context ends in now. `expects_reply`: somebody waits for the answer.
+pub(crate) fn remaining_tail(deadline: &Deadline, expects_reply: bool) -> [u8; TAIL_OCTETS] {
     let span = |left: Duration| u64::try_from(left.as_nanos() / 100).unwrap_or(FOR_EVER);
-    let answer = if is_awaited { deadline.left_for_reply().map_or(FOR_EVER, span) } else { FOR_EVER };
+    let answer = if expects_reply { deadline.left_for_reply().map_or(FOR_EVER, span) } else { FOR_EVER };
     let delivery = deadline.left_for_delivery().map_or(FOR_EVER, span);
-    let mut end = [0; END_OCTETS];
+    let mut end = [0; TAIL_OCTETS];
     end[..8].copy_from_slice(&answer.to_be_bytes());
     end[8..].copy_from_slice(&delivery.to_be_bytes());
     end
 }
 
 /// The contexts of a request with this deadline, in the forms that are wanted.
-pub(crate) fn written_contexts(
+pub(crate) fn deadline_contexts(
     deadline: &Deadline,
-    is_awaited: bool,
-    says_remaining: bool,
-    says_absolute: bool,
+    expects_reply: bool,
+    sends_remaining: bool,
+    sends_absolute: bool,
 ) -> Vec<ServiceContext> {
     let mut contexts = Vec::new();
-    if says_absolute {
-        contexts.extend(absolute(deadline, is_awaited));
+    if sends_absolute {
+        contexts.extend(absolute(deadline, expects_reply));
     }
-    if says_remaining {
-        let data = [&START[..], &remaining_end(deadline, is_awaited)].concat();
+    if sends_remaining {
+        let data = [&PREFIX[..], &remaining_tail(deadline, expects_reply)].concat();
         contexts.push(ServiceContext { id: ids::CONTEXT_REMAINING_TIME, data });
     }
     contexts
 }
 
-fn absolute(deadline: &Deadline, is_awaited: bool) -> Option<ServiceContext> {
+fn absolute(deadline: &Deadline, expects_reply: bool) -> Option<ServiceContext> {
     let now = SystemTime::now();
     let limits = [
         (values::REQUEST_END_TIME, deadline.left_for_delivery()),
-        (values::REPLY_END_TIME, deadline.left_for_reply().filter(|_| is_awaited)),
+        (values::REPLY_END_TIME, deadline.left_for_reply().filter(|_| expects_reply)),
     ];
     let end = |left| UtcT::from_system_time(now.checked_add(left)?);
     let ends: Vec<(u32, UtcT)> = limits.into_iter().filter_map(|(of, left)| Some((of, end(left?)?))).collect();
@@ -125,7 +125,7 @@ fn absolute(deadline: &Deadline, is_awaited: bool) -> Option<ServiceContext> {
 /// Until when a request with these contexts is worth anything.
 #[cfg(feature = "server")]
 #[inline]
-pub(crate) fn due(contexts: &ServiceContexts<'_>) -> Option<RequestDeadline> {
+pub(crate) fn request_deadline(contexts: &ServiceContexts<'_>) -> Option<RequestDeadline> {
     RequestDeadline::of(contexts)
 }
 
@@ -156,26 +156,26 @@ impl RequestDeadline {
 
     fn absolute(data: &[u8]) -> Result<Self, CdrError> {
         let mut input = Decoder::of_encapsulation(data, wire())?;
-        let mut due = Self::default();
+        let mut deadline = Self::default();
         let (now, clock) = (Instant::now(), SystemTime::now());
         for _ in 0..input.sequence_len(8)? {
             let (policy_type, value) = (input.u32()?, input.octet_sequence()?);
-            let place = match policy_type {
+            let limit = match policy_type {
                 values::REQUEST_START_TIME => {
                     let start = UtcT::decode(&mut Decoder::of_encapsulation(value, wire())?)?.to_system_time();
                     // One that has passed, or never comes, holds nothing.
-                    due.start = start.and_then(|start| now.checked_add(start.duration_since(clock).ok()?));
+                    deadline.start = start.and_then(|start| now.checked_add(start.duration_since(clock).ok()?));
                     continue;
                 }
-                values::REQUEST_END_TIME => &mut due.delivery,
-                values::REPLY_END_TIME => &mut due.answer,
+                values::REQUEST_END_TIME => &mut deadline.delivery,
+                values::REPLY_END_TIME => &mut deadline.answer,
                 _ => continue,
             };
             let end = UtcT::decode(&mut Decoder::of_encapsulation(value, wire())?)?;
             // At the latest, as far as the client's clock may be off.
             let left = end.latest().and_then(UtcT::to_system_time).map(|end| end.duration_since(clock));
-            *place = left.and_then(|left| now.checked_add(left.unwrap_or(Duration::ZERO)));
+            *limit = left.and_then(|left| now.checked_add(left.unwrap_or(Duration::ZERO)));
         }
-        Ok(due)
+        Ok(deadline)
     }
 }

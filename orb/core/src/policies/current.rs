@@ -48,11 +48,11 @@ impl PolicyCurrent {
     ///
     /// # Errors
     /// [`OverrideError`]; then all is as it was.
-    pub fn set_policy_overrides(&self, policies: &[Policy], how: SetOverrideType) -> Result<(), OverrideError> {
+    pub fn set_policy_overrides(&self, policies: &[Policy], override_type: SetOverrideType) -> Result<(), OverrideError> {
         let new = Overrides::of(policies)?;
         self.orb.resolve_policies();
         let old = with(&self.orb, |entry| entry.overrides.clone()).unwrap_or_default();
-        let overrides = old.with(new, how);
+        let overrides = old.with(new, override_type);
         let gone = CURRENT.with(|current| {
             let mut entries = current.borrow_mut();
             // Those of ORBs that are no more go with this one's.
@@ -74,7 +74,7 @@ impl PolicyCurrent {
 /// What this thread's policies say.
 #[cold]
 pub(super) fn policy_values(orb: &Orb) -> PolicyValues {
-    with(orb, |entry| entry.policy_values).unwrap_or(PolicyValues::UNSAID)
+    with(orb, |entry| entry.policy_values).unwrap_or(PolicyValues::NONE)
 }
 
 /// This thread's policy of a type.

@@ -58,22 +58,22 @@ impl PolicyManager {
     ///
     /// # Errors
     /// [`OverrideError`]; then all is as it was.
-    pub fn set_policy_overrides(&self, policies: &[Policy], how: SetOverrideType) -> Result<(), OverrideError> {
+    pub fn set_policy_overrides(&self, policies: &[Policy], override_type: SetOverrideType) -> Result<(), OverrideError> {
         // Before the lock is taken: policies are anybody's values.
         let new = Overrides::of(policies)?;
         self.orb.resolve_policies();
         let mut overrides = self.orb.policies().overrides.write();
-        let new = overrides.with(new, how);
+        let new = overrides.with(new, override_type);
         self.orb.policy_values().set(new.policy_values());
         #[cfg(feature = "server")]
-        let both_ways = new.get(crate::BidirectionalPolicy::POLICY_TYPE).and_then(|policy| policy.value().copied());
+        let bidirectional = new.get(crate::BidirectionalPolicy::POLICY_TYPE).and_then(|policy| policy.value().copied());
         let old = std::mem::replace(&mut *overrides, new);
         drop(overrides);
         // And dropped after that.
         drop(old);
         #[cfg(feature = "server")]
-        if both_ways == Some(crate::BidirectionalPolicy::Both) {
-            self.orb.use_both_ways(true);
+        if bidirectional == Some(crate::BidirectionalPolicy::Both) {
+            self.orb.enable_bidirectional(true);
         }
         Ok(())
     }

@@ -40,8 +40,8 @@ pub use buffering::BufferingConstraintPolicy;
 pub(crate) use call_policies::{CallPolicies, PolicyResolver};
 pub use context::DeadlineContext;
 #[cfg(feature = "server")]
-pub(crate) use context::due;
-pub(crate) use context::{kept_context, remaining_end, written_contexts};
+pub(crate) use context::request_deadline;
+pub(crate) use context::{cached_context, remaining_tail, deadline_contexts};
 pub use current::PolicyCurrent;
 pub(crate) use earliest_delivery::StartTimes;
 pub use factory::{PolicyError, PolicyFactory};

@@ -18,9 +18,9 @@ impl ObjectRef {
     ///
     /// # Errors
     /// [`OverrideError`].
-    pub fn set_policy_overrides(&self, policies: &[Policy], how: SetOverrideType) -> Result<Self, OverrideError> {
+    pub fn set_policy_overrides(&self, policies: &[Policy], override_type: SetOverrideType) -> Result<Self, OverrideError> {
         self.orb().resolve_policies();
-        Ok(self.with_overrides(self.overrides().with(Overrides::of(policies)?, how)))
+        Ok(self.with_overrides(self.overrides().with(Overrides::of(policies)?, override_type)))
     }
 
     /// The reference's own policies of these types; all of them if no type is named (`_get_policy_overrides`).

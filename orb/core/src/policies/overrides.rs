@@ -91,9 +91,9 @@ impl Overrides {
     }
 
     /// This set with those policies in it, or those in its place. Calls nobody's code.
-    pub(crate) fn with(&self, new: Self, how: SetOverrideType) -> Self {
+    pub(crate) fn with(&self, new: Self, override_type: SetOverrideType) -> Self {
         let mut set = new;
-        if how == SetOverrideType::AddOverride {
+        if override_type == SetOverrideType::AddOverride {
             let old = self.0.iter().filter(|(known, _)| set.get(*known).is_none());
             let old: Vec<_> = old.cloned().collect();
             set.0.extend(old);
@@ -104,7 +104,7 @@ impl Overrides {
 
     /// What calls have to know of it.
     pub(crate) fn policy_values(&self) -> PolicyValues {
-        let mut policy_values = PolicyValues::UNSAID;
+        let mut policy_values = PolicyValues::NONE;
         for (policy_type, policy) in &self.0 {
             if let Some(RelativeRoundtripTimeoutPolicy(limit)) = policy.value() {
                 policy_values.set_round_trip(Some(*limit));

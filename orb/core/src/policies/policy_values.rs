@@ -20,7 +20,7 @@ pub(crate) struct PolicyValues {
 }
 
 /// The sync scope in the lowest octet, the rebind policy in the next, each one more than its number so that zero is none; above
-/// them [`Modes::LIMITED`], [`Modes::SAID`] and [`Modes::BUFFERING`].
+/// them [`Modes::LIMITED`], [`Modes::SET`] and [`Modes::BUFFERING`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Modes(u32);
 
@@ -30,7 +30,7 @@ impl Modes {
     /// Some policy limits the call's time in another way than the round trip; rare enough to be looked up then.
     const LIMITED: u32 = 0x1_0000;
     /// Some policy is set, so that a level with none is told by one comparison with zero.
-    const SAID: u32 = 0x2_0000;
+    const SET: u32 = 0x2_0000;
     /// Some policy says how one-ways are buffered; looked up by those.
     const BUFFERING: u32 = 0x4_0000;
 
@@ -40,40 +40,40 @@ impl Modes {
         Self(
             field(Self::SYNC_SCOPE)
                 | field(Self::REBIND)
-                | (self.0 | other.0) & (Self::LIMITED | Self::SAID | Self::BUFFERING),
+                | (self.0 | other.0) & (Self::LIMITED | Self::SET | Self::BUFFERING),
         )
     }
 }
 
 impl PolicyValues {
     /// Nothing is said.
-    pub(crate) const UNSAID: Self = Self { round_trip: UNSET, modes: Modes(0) };
+    pub(crate) const NONE: Self = Self { round_trip: UNSET, modes: Modes(0) };
 
     pub(crate) fn set_round_trip(&mut self, limit: Option<Duration>) {
         let nanos = |limit: Duration| u64::try_from(limit.as_nanos()).unwrap_or(FOR_EVER).min(FOR_EVER);
         self.round_trip = limit.map_or(FOR_EVER, nanos);
-        self.modes.0 |= Modes::SAID;
+        self.modes.0 |= Modes::SET;
     }
 
     pub(super) fn set_sync_scope(&mut self, scope: SyncScopePolicy) {
-        self.modes.0 = self.modes.0 & !Modes::SYNC_SCOPE | (scope as u32 + 1) | Modes::SAID;
+        self.modes.0 = self.modes.0 & !Modes::SYNC_SCOPE | (scope as u32 + 1) | Modes::SET;
     }
 
     pub(super) fn set_rebind(&mut self, rebind: RebindPolicy) {
-        self.modes.0 = self.modes.0 & !Modes::REBIND | (rebind as u32 + 1) << 8 | Modes::SAID;
+        self.modes.0 = self.modes.0 & !Modes::REBIND | (rebind as u32 + 1) << 8 | Modes::SET;
     }
 
     pub(super) fn set_limited(&mut self) {
-        self.modes.0 |= Modes::LIMITED | Modes::SAID;
+        self.modes.0 |= Modes::LIMITED | Modes::SET;
     }
 
     pub(super) fn set_buffering(&mut self) {
-        self.modes.0 |= Modes::BUFFERING | Modes::SAID;
+        self.modes.0 |= Modes::BUFFERING | Modes::SET;
     }
 
     /// Whether anything is said.
     #[inline]
-    pub(super) fn is_said(self) -> bool {
+    pub(super) fn is_set(self) -> bool {
         self.modes.0 != 0
     }
 
@@ -84,7 +84,7 @@ impl PolicyValues {
 
     /// Whether it is said how one-ways are buffered.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn says_buffering(self) -> bool {
+    pub(crate) fn has_buffering(self) -> bool {
         self.modes.0 & Modes::BUFFERING != 0
     }
 
@@ -125,7 +125,7 @@ pub(crate) struct OrbPolicyValues {
 impl OrbPolicyValues {
     /// The values of an ORB whose only policy is a time-out.
     pub(crate) fn limited_to(timeout: Option<Duration>) -> Self {
-        let mut policy_values = PolicyValues::UNSAID;
+        let mut policy_values = PolicyValues::NONE;
         if timeout.is_some() {
             policy_values.set_round_trip(timeout);
         }
@@ -138,7 +138,7 @@ impl OrbPolicyValues {
 
     /// True if there are any.
     #[inline]
-    pub(super) fn is_said(&self) -> bool {
+    pub(super) fn is_set(&self) -> bool {
         self.modes.load(Ordering::Relaxed) != 0
     }
 
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn an_unset_policy_is_taken_from_the_next_level() {
-        let (mut object, mut orb) = (PolicyValues::UNSAID, PolicyValues::UNSAID);
+        let (mut object, mut orb) = (PolicyValues::NONE, PolicyValues::NONE);
         assert_eq!((object.or(orb).round_trip(), object.or(orb).sync_scope()), (None, SyncScopePolicy::WithTransport));
         orb.set_round_trip(Some(Duration::from_millis(5)));
         orb.set_sync_scope(SyncScopePolicy::WithTarget);
@@ -179,9 +179,9 @@ mod tests {
 
     #[test]
     fn the_longest_limits_are_none() {
-        let mut policy_values = PolicyValues::UNSAID;
+        let mut policy_values = PolicyValues::NONE;
         policy_values.set_round_trip(Some(Duration::MAX));
         assert_eq!(policy_values.round_trip(), None);
-        assert_ne!(policy_values, PolicyValues::UNSAID);
+        assert_ne!(policy_values, PolicyValues::NONE);
     }
 }
