@@ -145,7 +145,7 @@ fn run_upcall<'m>(
     call: &ServerCall<'m>,
     upcall: &Upcall<'_, 'm, Result<Replied, SystemException>>,
 ) -> Result<Replied, SystemException> {
-    upcall.run_upcall(call.unread())?
+    upcall.run(call.unread())?
 }
 
 #[cfg(feature = "server")]

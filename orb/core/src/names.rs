@@ -82,8 +82,8 @@ pub(crate) fn resolve(context: &ObjectRef, name: &[NameComponent]) -> Result<Obj
         match invoke_resolve(&context, &unresolved) {
             Ok(Some(object)) => return Ok(object),
             Ok(None) => return Err(bad_url(format!("`{}` is bound to nil", name_to_string(name)))),
-            Err(ResolveError::CannotProceed { context: Some(next), unresolved: unresolved }) if !unresolved.is_empty() => {
-                (context, unresolved) = (next, unresolved);
+            Err(ResolveError::CannotProceed { context: Some(next), unresolved: rest }) if !rest.is_empty() => {
+                (context, unresolved) = (next, rest);
             }
             Err(ResolveError::System(exception)) => return Err(exception),
             Err(error) => return Err(bad_url(error.describe(name))),

@@ -1,4 +1,4 @@
-//! Interceptors, and services that take part in the making of an ORB.
+//! Options of interceptors and ORB initialisers.
 
 use spandrel_sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::{
 };
 
 impl OrbBuilder {
-    /// Has an interceptor called for every request that is sent, after those that were registered before (16.7.2.8).
+    /// Registers an interceptor for every request that is sent. It is called after those registered before
+    /// (16.7.2.8).
     ///
     /// # Errors
     /// Another one has its name.
@@ -22,7 +23,8 @@ impl OrbBuilder {
         Ok(self)
     }
 
-    /// Has an interceptor called for every request to a servant, after those that were registered before (16.7.2.9).
+    /// Registers an interceptor for every request to a servant. It is called after those registered before
+    /// (16.7.2.9).
     ///
     /// # Errors
     /// Another one has its name.
@@ -35,7 +37,8 @@ impl OrbBuilder {
         Ok(self)
     }
 
-    /// Has an interceptor called for every adapter that is made, after those that were registered before (16.7.2.10).
+    /// Registers an interceptor for every adapter that is created. It is called after those registered before
+    /// (16.7.2.10).
     ///
     /// # Errors
     /// Another one has its name.
@@ -52,7 +55,8 @@ impl OrbBuilder {
         (self, id)
     }
 
-    /// Has a service take part in the making of the ORB, after those that were given before (`register_orb_initializer`, 16.7.3).
+    /// Registers an ORB initialiser. It is called while the ORB is created, after those registered before
+    /// (`register_orb_initializer`, 16.7.3).
     #[must_use]
     pub fn initializer(mut self, initializer: impl OrbInitializer + 'static) -> Self {
         self.interceptors.initializers.push(Arc::new(initializer));

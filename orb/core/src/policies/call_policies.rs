@@ -1,4 +1,5 @@
-//! What is in force for a call that begins now: what the reference, the thread and the ORB say, and until when whoever waits for it has time.
+//! The policies in force for a call: those of the reference, the thread and the ORB, and the inherited
+//! deadline.
 
 use std::time::Duration;
 
@@ -10,21 +11,21 @@ use crate::deadlines;
 use crate::thread_policy;
 use crate::{ObjectRef, Orb};
 
-/// What a call goes by that begins now.
+/// The policies in force for a call that begins now.
 #[derive(Debug)]
 pub(crate) struct CallPolicies {
     pub(crate) deadline: Option<Deadline>,
     pub(crate) rebind: RebindPolicy,
-    /// What must not be delivered yet.
+    /// The start times of the request and its reply, if set.
     pub(crate) start_times: Option<Box<dyn StartTimes>>,
 }
 
-/// Looks up the policies that [`PolicyValues`] only announce. An ORB has it once a policy was set; a program that sets none does not
-/// contain it.
+/// Looks up the policies for which [`PolicyValues`] has only a flag. It is installed when the first policy is
+/// set; a program that sets none does not contain it.
 pub(crate) struct PolicyResolver {
     /// The values of the calling thread's policies.
     thread: fn(&Orb) -> PolicyValues,
-    /// The deadline of a call that begins now, where more than its round trip is limited.
+    /// The deadline of a call that begins now, if more than its round trip is limited.
     limits: fn(&ObjectRef, Option<Duration>) -> Option<Deadline>,
     start_times: fn(&ObjectRef) -> Option<Box<dyn StartTimes>>,
 }
@@ -52,7 +53,7 @@ impl ObjectRef {
         CallPolicies { deadline: None, rebind: RebindPolicy::default(), start_times: None }
     }
 
-    /// True if there may be policies for this thread's calls.
+    /// Whether this thread's calls may have policies.
     #[inline]
     pub(crate) fn has_policies(&self) -> bool {
         if thread_policy::are_there() {
@@ -61,7 +62,7 @@ impl ObjectRef {
         self.orb().policy_values().is_set() || self.own_policy_values().is_set()
     }
 
-    /// Where there are policies.
+    /// Resolves the policies of a call that has any.
     #[inline(never)]
     fn resolve_call_policies(&self) -> CallPolicies {
         let policy_values = self.policy_values();
@@ -75,7 +76,7 @@ impl ObjectRef {
         CallPolicies { deadline: self.within_inherited(own), rebind: policy_values.rebind(), start_times }
     }
 
-    /// Not later than whoever waits for what this thread serves has time.
+    /// Bounds the deadline by that of the request that this thread serves.
     #[cfg(feature = "server")]
     fn within_inherited(&self, own: Option<Deadline>) -> Option<Deadline> {
         let Some(inherited) = deadlines::inherited().filter(|_| self.orb().settings().serving.inherits_deadlines)

@@ -1,4 +1,4 @@
-//! The policies in force, as a few numbers: asking for them costs a call next to nothing.
+//! The policies in force as a few numbers, which a call reads at almost no cost.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use spandrel_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::{RebindPolicy, SyncScopePolicy};
 
-/// No policy of that kind: the next level is asked.
+/// No policy of that type: the next level decides.
 const UNSET: u64 = u64::MAX;
-/// A policy that says: without limit.
+/// A policy without a limit.
 const FOR_EVER: u64 = u64::MAX - 1;
 
-/// What the policies of one level say, or of several together.
+/// The values of the policies of one level, or of several combined.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct PolicyValues {
     /// The relative round-trip time-out in nanoseconds.
@@ -19,22 +19,22 @@ pub(crate) struct PolicyValues {
     modes: Modes,
 }
 
-/// The sync scope in the lowest octet, the rebind policy in the next, each one more than its number so that zero is none; above
-/// them [`Modes::LIMITED`], [`Modes::SET`] and [`Modes::BUFFERING`].
+/// The sync scope in the lowest octet and the rebind policy in the next, each as its number plus one, so that
+/// zero is unset. Above them are [`Modes::LIMITED`], [`Modes::SET`] and [`Modes::BUFFERING`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Modes(u32);
 
 impl Modes {
     const SYNC_SCOPE: u32 = 0xff;
     const REBIND: u32 = 0xff00;
-    /// Some policy limits the call's time in another way than the round trip; rare enough to be looked up then.
+    /// A policy limits the call's time otherwise than by the round trip. It is rare, and looked up only then.
     const LIMITED: u32 = 0x1_0000;
-    /// Some policy is set, so that a level with none is told by one comparison with zero.
+    /// A policy is set: one comparison with zero finds a level without policies.
     const SET: u32 = 0x2_0000;
-    /// Some policy says how one-ways are buffered; looked up by those.
+    /// A policy limits the buffering of one-ways, which look it up.
     const BUFFERING: u32 = 0x4_0000;
 
-    /// What is set here, and there what is not.
+    /// The modes set here, and those of `other` for the rest.
     fn or(self, other: Self) -> Self {
         let field = |mask| if self.0 & mask == 0 { other.0 & mask } else { self.0 & mask };
         Self(
@@ -46,7 +46,7 @@ impl Modes {
 }
 
 impl PolicyValues {
-    /// Nothing is said.
+    /// No policy is set.
     pub(crate) const NONE: Self = Self { round_trip: UNSET, modes: Modes(0) };
 
     pub(crate) fn set_round_trip(&mut self, limit: Option<Duration>) {
@@ -71,24 +71,24 @@ impl PolicyValues {
         self.modes.0 |= Modes::BUFFERING | Modes::SET;
     }
 
-    /// Whether anything is said.
+    /// Whether a policy is set.
     #[inline]
     pub(super) fn is_set(self) -> bool {
         self.modes.0 != 0
     }
 
-    /// Whether the call's time is limited in another way than the round trip.
+    /// Whether the call's time is limited otherwise than by the round trip.
     pub(super) fn is_limited(self) -> bool {
         self.modes.0 & Modes::LIMITED != 0
     }
 
-    /// Whether it is said how one-ways are buffered.
+    /// Whether a policy limits the buffering of one-ways.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn has_buffering(self) -> bool {
         self.modes.0 & Modes::BUFFERING != 0
     }
 
-    /// What this says, and `other` where this says nothing.
+    /// The policies set here, and those of `other` for the rest.
     #[inline]
     pub(super) fn or(self, other: Self) -> Self {
         let round_trip = if self.round_trip == UNSET { other.round_trip } else { self.round_trip };
@@ -100,7 +100,7 @@ impl PolicyValues {
         (self.round_trip < FOR_EVER).then(|| Duration::from_nanos(self.round_trip))
     }
 
-    /// How far a one-way goes.
+    /// The sync scope in force.
     pub(crate) fn sync_scope(self) -> SyncScopePolicy {
         let set = (self.modes.0 & Modes::SYNC_SCOPE).checked_sub(1);
         set.and_then(|at| SyncScopePolicy::ALL.get(at as usize).copied()).unwrap_or_default()
@@ -115,7 +115,8 @@ impl PolicyValues {
     }
 }
 
-/// What the ORB's policies say. Two of them that are changed together are seen one after the other.
+/// The values of the ORB's policies. Two values that are changed together may become visible one after the
+/// other.
 #[derive(Debug)]
 pub(crate) struct OrbPolicyValues {
     round_trip: AtomicU64,
@@ -136,7 +137,7 @@ impl OrbPolicyValues {
         Self { round_trip: AtomicU64::new(policy_values.round_trip), modes: AtomicU32::new(policy_values.modes.0) }
     }
 
-    /// True if there are any.
+    /// Whether a policy is set.
     #[inline]
     pub(super) fn is_set(&self) -> bool {
         self.modes.load(Ordering::Relaxed) != 0
