@@ -1,7 +1,8 @@
-//! The Messaging interfaces that `--ami` code stands on: reply handlers, exception holders and pollers (CORBA 3.3 Part 1, clause 17).
+//! The Messaging interfaces that code generated with `--ami` uses: reply handlers, exception holders and
+//! pollers (CORBA 3.3 Part 1, clause 17).
 //!
-//! What is generated for an interface is its own handler trait and poller; here is what those of all interfaces have in common. All
-//! of it stands on [`AsyncReply`]: a handler is told by a task that awaits one, a poller keeps one.
+//! The compiler generates a handler trait and a poller for each interface. This module has their common
+//! parts, which build on [`AsyncReply`]: a task awaits the reply for a handler, and a poller stores it.
 
 use std::{
     any::Any,
@@ -17,20 +18,20 @@ use spandrel_sync::{Arc, Condition, Mutex, time::Instant};
 
 use crate::{AsyncReply, ObjectRef, UserExceptions};
 
-/// What every reply handler is (`Messaging::ReplyHandler`).
+/// The supertrait of all reply handlers (`Messaging::ReplyHandler`).
 ///
-/// Handlers are called by the ORB's thread that reads the replies of asynchronous calls, one after the other. They must not wait:
-/// every asynchronous call of the ORB would wait with them.
+/// The ORB's reactor thread for asynchronous calls runs the handlers, one after the other. A handler must not
+/// block, since all asynchronous calls of the ORB would block with it.
 pub trait ReplyHandler: Send + Sync {}
 
 impl<H: Send + Sync + ?Sized> ReplyHandler for H {}
 
-/// The exception that a request ended in, for the handler's `…_excep` (`Messaging::ExceptionHolder`).
+/// The exception that ended a request, for the handler's `…_excep` (`Messaging::ExceptionHolder`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExceptionHolder<E>(E);
 
 impl<E> ExceptionHolder<E> {
-    /// Holds an exception.
+    /// Wraps an exception.
     pub fn new(exception: E) -> Self {
         Self(exception)
     }
@@ -40,7 +41,7 @@ impl<E> ExceptionHolder<E> {
         &self.0
     }
 
-    /// Raises it, as the operation would have.
+    /// Raises the exception, as the operation would.
     ///
     /// # Errors
     /// The exception, always.
@@ -49,10 +50,10 @@ impl<E> ExceptionHolder<E> {
     }
 }
 
-/// Has a handler told of a reply when it comes; without a handler it is dropped when it comes.
+/// Passes a reply to a handler when it arrives; without a handler the reply is dropped.
 ///
 /// # Errors
-/// If the ORB has no thread for that, or is shut down.
+/// NO_RESOURCES if the ORB's thread for it could not be started; BAD_INV_ORDER after shutdown.
 pub fn send_to_handler<R, E, H>(
     object: &ObjectRef,
     reply: AsyncReply<R, E>,
@@ -72,29 +73,29 @@ where
     })
 }
 
-/// The time-out that means: for ever (CORBA 3.3 Part 1, clause 17 and 11.4).
+/// The time-out without a limit (CORBA 3.3 Part 1, clause 17 and 11.4).
 const FOR_EVER: u32 = u32::MAX;
 
-/// Something that becomes ready (`CORBA::Pollable`).
+/// An operation in progress that becomes ready (`CORBA::Pollable`).
 pub trait Pollable: Send + Sync + fmt::Debug {
-    /// True once there is something to take. Waits for it so many milliseconds at most; 0 does not wait, the greatest value waits
-    /// for ever.
+    /// Whether it is ready. Waits at most `timeout` milliseconds: 0 does not wait, `u32::MAX` waits without
+    /// limit.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST if it has been taken already.
+    /// OBJECT_NOT_EXIST if the result was taken before.
     fn is_ready(&self, timeout: u32) -> Result<bool, SystemException>;
 
-    /// Has `waiters` rung when it becomes ready, which it may be already.
+    /// Registers `waiters`, which are notified when it becomes ready, or at once if it is ready.
     #[doc(hidden)]
     fn register(&self, waiters: &Arc<PollableSetState>);
 }
 
-/// What threads wait on for one of several things to become ready.
+/// The condition that threads wait on until one of several pollables is ready.
 #[derive(Debug, Default)]
 pub struct PollableSetState {
     notifications: Mutex<u64>,
     notified: Condition,
-    /// Others that ring with it.
+    /// Conditions that are notified with this one.
     linked: Mutex<Vec<Arc<PollableSetState>>>,
 }
 
@@ -106,7 +107,7 @@ impl PollableSetState {
         linked.iter().for_each(|linked_set| linked_set.notify());
     }
 
-    /// Waits until `find` finds something, for so many milliseconds at most.
+    /// Waits at most `timeout` milliseconds until `find` returns a value.
     fn wait_for_value<T>(&self, timeout: u32, mut find: impl FnMut() -> Option<T>) -> Option<T> {
         let end = (timeout != FOR_EVER).then(|| Instant::now() + Duration::from_millis(timeout.into()));
         loop {
@@ -141,7 +142,8 @@ impl Wake for PollableSetState {
     }
 }
 
-/// A request that was sent and whose reply is asked for (`Messaging::Poller`); generated pollers add a method for each operation.
+/// A request whose reply the program polls for (`Messaging::Poller`). Generated pollers add a method for each
+/// operation.
 #[derive(Clone, Debug)]
 pub struct Poller {
     target: ObjectRef,
@@ -157,12 +159,13 @@ trait PendingReply: Pollable {
 /// A reply of known types.
 struct Pending<R, E> {
     waiters: Arc<PollableSetState>,
-    /// None once it was taken.
+    /// `None` once it was taken.
     reply: Mutex<Option<AsyncReply<R, E>>>,
 }
 
 impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pending<R, E> {
-    /// True if there is a result now. It is not read here: that may run what the program has registered, and a lock is held.
+    /// Whether the result is available. It is not decoded here: decoding may run code of the program, and a
+    /// lock is held.
     fn has_result(&self) -> Result<bool, SystemException> {
         let reply = self.reply.lock();
         let reply = reply.as_ref().ok_or_else(already_taken)?;
@@ -175,9 +178,9 @@ impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pending<R, E> {
                 0 => SystemException::no_response(0, CompletionStatus::Maybe),
                 _ => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe),
             };
-            return Err(exception.with_detail("the reply has not come yet").into());
+            return Err(exception.with_detail("the reply has not arrived yet").into());
         }
-        // None if another thread was quicker.
+        // `None` if another thread took it meanwhile.
         let mut reply = self.reply.lock().take().ok_or_else(already_taken)?;
         match Pin::new(&mut reply).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(outcome) => outcome,
@@ -207,7 +210,7 @@ impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pollable for Pending
             linked.push(Arc::clone(waiters));
         }
         drop(linked);
-        // Polled anew, so that it rings from now on.
+        // Polled again, so that it notifies from now on.
         if !matches!(self.has_result(), Ok(false)) {
             waiters.notify();
         }
@@ -231,7 +234,7 @@ impl<R, E> fmt::Debug for Pending<R, E> {
 }
 
 impl Poller {
-    /// Keeps a reply until it is asked for.
+    /// Stores a reply until it is taken.
     pub fn new<R: Send + 'static, E: UserExceptions + Send + 'static>(
         target: &ObjectRef,
         operation: &'static str,
@@ -241,7 +244,7 @@ impl Poller {
         Self { target: target.clone(), operation, pending: Arc::new(pending) }
     }
 
-    /// The object that the request was sent to.
+    /// The target object of the request.
     #[must_use]
     pub fn operation_target(&self) -> &ObjectRef {
         &self.target
@@ -253,26 +256,27 @@ impl Poller {
         self.operation
     }
 
-    /// True once the reply has come; as [`Pollable::is_ready`].
+    /// Whether the reply has arrived; as [`Pollable::is_ready`].
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST if it has been taken.
+    /// OBJECT_NOT_EXIST if the reply was taken before.
     pub fn is_ready(&self, timeout: u32) -> Result<bool, SystemException> {
         self.pending.is_ready(timeout)
     }
 
-    /// For a [`PollableSet`].
+    /// The poller as a member for a [`PollableSet`].
     #[must_use]
     pub fn pollable(&self) -> Arc<dyn Pollable> {
         Arc::clone(&self.pending).as_pollable()
     }
 
-    /// What the operation returned or raised. Waits for it so many milliseconds at most; 0 does not wait, the greatest value waits
-    /// for ever.
+    /// Takes the result of the operation. Waits at most `timeout` milliseconds: 0 does not wait, `u32::MAX`
+    /// waits without limit.
     ///
     /// # Errors
-    /// What the operation raised, or failed with; NO_RESPONSE if it has not come and 0 was given, TIMEOUT if it has not come in
-    /// time, OBJECT_NOT_EXIST if it has been taken; BAD_OPERATION if this is not what was invoked.
+    /// The exception of the operation. NO_RESPONSE if the reply has not arrived and `timeout` is 0, TIMEOUT
+    /// if it has not arrived in time. OBJECT_NOT_EXIST if it was taken before. BAD_OPERATION if another
+    /// operation was invoked.
     pub fn take<R: Send + 'static, E: UserExceptions + Send + 'static>(
         &self,
         operation: &str,
@@ -280,31 +284,32 @@ impl Poller {
     ) -> Result<R, E> {
         let pending = self.pending.as_any().downcast_ref::<Pending<R, E>>().filter(|_| operation == self.operation);
         let Some(pending) = pending else {
-            let detail = format!("the poller is for `{}`, and not for `{operation}`", self.operation);
+            let detail = format!("the poller belongs to `{}`, not to `{operation}`", self.operation);
             return Err(SystemException::bad_operation(0, CompletionStatus::No).with_detail(detail).into());
         };
         pending.take(timeout)
     }
 }
 
-/// Waits for whichever of several things becomes ready first (`CORBA::PollableSet`, CORBA 3.3 Part 1, 11.4).
+/// A set of pollables, which waits for the first one that is ready (`CORBA::PollableSet`, CORBA 3.3 Part 1,
+/// 11.4).
 #[derive(Debug, Default)]
 pub struct PollableSet {
     members: Mutex<Vec<Arc<dyn Pollable>>>,
     waiters: Arc<PollableSetState>,
 }
 
-/// Why a [`PollableSet`] gives nothing.
+/// The reason why a [`PollableSet`] returns no pollable.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PollableSetError {
-    /// There is nothing in it.
-    #[error("nothing is in the set that could become ready")]
+    /// The set is empty.
+    #[error("the pollable set is empty")]
     NoPossiblePollable,
-    /// That is not in it.
-    #[error("that is not in the set")]
+    /// The pollable is not in the set.
+    #[error("the pollable is not in the set")]
     UnknownPollable,
-    /// NO_RESPONSE or TIMEOUT: nothing in it is ready.
+    /// NO_RESPONSE or TIMEOUT: no member is ready.
     #[error(transparent)]
     System(#[from] SystemException),
 }
@@ -316,24 +321,25 @@ impl PollableSet {
         Self::default()
     }
 
-    /// Adds something to wait for.
+    /// Adds a pollable.
     pub fn add_pollable(&self, potential: Arc<dyn Pollable>) {
         self.members.lock().push(Arc::clone(&potential));
         potential.register(&self.waiters);
     }
 
-    /// Something that is ready, which is taken out of the set. Waits for it so many milliseconds at most; 0 does not wait, the
-    /// greatest value waits for ever.
+    /// Removes a pollable that is ready, and returns it. Waits at most `timeout` milliseconds: 0 does not
+    /// wait, `u32::MAX` waits without limit.
     ///
     /// # Errors
-    /// [`PollableSetError::NoPossiblePollable`]; NO_RESPONSE if nothing is ready and 0 was given, TIMEOUT if nothing was in time.
+    /// [`PollableSetError::NoPossiblePollable`] if the set is empty; NO_RESPONSE if no member is ready and
+    /// `timeout` is 0, TIMEOUT if none became ready in time.
     pub fn get_ready_pollable(&self, timeout: u32) -> Result<Arc<dyn Pollable>, PollableSetError> {
         let found = self.waiters.wait_for_value(timeout, || {
             let mut members = self.members.lock();
             if members.is_empty() {
                 return Some(Err(PollableSetError::NoPossiblePollable));
             }
-            // What somebody has taken meanwhile is none of ours any more, and ready nevertheless.
+            // A member whose result was taken meanwhile counts as ready.
             let at = members.iter().position(|member| !matches!(member.is_ready(0), Ok(false)))?;
             Some(Ok(members.swap_remove(at)))
         });
@@ -342,14 +348,14 @@ impl PollableSet {
                 0 => SystemException::no_response(0, CompletionStatus::No),
                 _ => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No),
             };
-            Err(exception.with_detail("nothing in the set is ready").into())
+            Err(exception.with_detail("no member of the pollable set is ready").into())
         })
     }
 
-    /// Takes something out.
+    /// Removes a pollable.
     ///
     /// # Errors
-    /// [`PollableSetError::UnknownPollable`] if it is not in the set.
+    /// [`PollableSetError::UnknownPollable`] if the pollable is not in the set.
     pub fn remove(&self, potential: &Arc<dyn Pollable>) -> Result<(), PollableSetError> {
         let mut members = self.members.lock();
         let at = members.iter().position(|member| Arc::ptr_eq(member, potential));
@@ -359,7 +365,7 @@ impl PollableSet {
         Ok(())
     }
 
-    /// How many are in it.
+    /// The number of members.
     #[must_use]
     pub fn number_left(&self) -> usize {
         self.members.lock().len()

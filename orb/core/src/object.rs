@@ -1,4 +1,4 @@
-//! Object references: what applications hold and generated stubs wrap.
+//! Object references, which applications hold and generated stubs wrap.
 
 mod call_kind;
 
@@ -15,53 +15,54 @@ use crate::policies::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType
 use crate::{Orb, destination::Destination, diagnostics::InterfaceLabel, policies::PolicyValues};
 pub(crate) use call_kind::{InvokeFn, CallKind, Marshal};
 
-/// The repository id that every object has.
+/// The repository id of the root of all interfaces.
 pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 
-/// A reference to an object, here or elsewhere. Cheap to clone; may be used from many threads at once.
+/// A reference to a local or remote object. Cheap to clone; may be used from many threads at once.
 ///
-/// Nil is `Option::None` of it. Two references are equal if their plain forms are; that two unequal ones denote
-/// different objects is not said.
+/// `Option::None` stands for nil. Two references are equal if their IORs are equal. Two unequal references
+/// may denote the same object.
 #[derive(Clone)]
 pub struct ObjectRef(Arc<BoundReference>, InterfaceLabel);
 
-/// A reference bound to the ORB that invokes it.
+/// A reference, and the ORB that invokes it.
 struct BoundReference {
     orb: Orb,
     ior: Ior,
-    /// What its own policies say.
+    /// The values of its own policies.
     policy_values: PolicyValues,
     overrides: Option<Arc<Overrides>>,
-    /// Made by the first call: many references are only passed on.
+    /// The destinations of the reference's profiles. The first call creates them: many references are never
+    /// called.
     profile_destinations: OnceLock<Arc<[Destination]>>,
     route: ResolvedTarget,
 }
 
-/// Where the object turned out to be.
+/// The current location of the object.
 #[derive(Debug, Default)]
 struct ResolvedTarget {
-    /// Which of several destinations answered last.
+    /// The index of the destination that answered last.
     preferred: AtomicUsize,
-    /// True if `forward` is to be looked at; spares the common case a lock.
+    /// Whether `forwards` has a value; saves a lock in the common case.
     is_forwarded: AtomicBool,
     forwards: Mutex<Forwards>,
-    /// The object has answered.
+    /// Whether the object has answered.
     is_bound: AtomicBool,
 }
 
-/// The reference that requests go by, if that is not the one that was invoked.
+/// The reference in use, if the object was forwarded.
 pub(crate) type EffectiveReference = Option<Arc<Ior>>;
 
-/// How long a forwarding is good for.
+/// The kind of a forwarding.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ForwardKind {
-    /// Until the object is not found there any more.
+    /// LOCATION_FORWARD: valid until the object is not found there any more.
     Temporary,
-    /// The reference that led there is worthless from now on (LOCATION_FORWARD_PERM).
+    /// LOCATION_FORWARD_PERM: replaces the original reference.
     Permanent,
 }
 
-/// Where it is instead: for now, or otherwise for good.
+/// The forwardings in force.
 #[derive(Clone, Debug, Default)]
 struct Forwards {
     temporary: Option<Forward>,
@@ -82,7 +83,7 @@ impl Forwards {
 }
 
 impl ResolvedTarget {
-    /// What another reference to the same object knows for good.
+    /// The state for another reference to the same object: the permanent forwarding.
     fn inherited(&self) -> Self {
         let permanent = self.forwards.lock().permanent.clone();
         let is_forwarded = AtomicBool::new(permanent.is_some());
@@ -95,7 +96,7 @@ pub trait Interface: Reference + FromBound {
     /// The repository id of the interface.
     const REPOSITORY_ID: &'static str;
 
-    /// Wraps a reference without asking whether the object supports the interface.
+    /// Wraps a reference without a check of its interface.
     fn from_object(object: ObjectRef) -> Self;
 
     /// The untyped reference.
@@ -115,28 +116,28 @@ impl ObjectRef {
         Self(bound, InterfaceLabel::default())
     }
 
-    /// The plain form of the reference.
+    /// The IOR of the reference.
     #[must_use]
     pub fn ior(&self) -> &Ior {
         &self.0.ior
     }
 
-    /// The ORB that invokes it.
+    /// The ORB of the reference.
     #[must_use]
     pub fn orb(&self) -> &Orb {
         &self.0.orb
     }
 
-    /// The repository id in the reference; empty if whoever made it did not say.
+    /// The repository id in the reference; empty if the reference has none.
     #[must_use]
     pub fn type_id(&self) -> &str {
         &self.0.ior.type_id
     }
 
-    /// The same object, with another limit on the whole time of a two-way call; `None` waits for ever.
+    /// A reference to the same object with another time limit for two-way calls; `None` waits without limit.
     ///
-    /// After it a call ends in TIMEOUT: COMPLETED_NO if the request could not be written, COMPLETED_MAYBE otherwise
-    /// (the relative round-trip time-out policy, CORBA 3.3 Part 1, 17.2.4.6).
+    /// Beyond it a call ends in TIMEOUT: COMPLETED_NO if the request could not be written, COMPLETED_MAYBE
+    /// otherwise (the relative round-trip time-out policy, CORBA 3.3 Part 1, 17.2.4.6).
     #[must_use]
     pub fn with_timeout(&self, timeout: Option<Duration>) -> Self {
         {
@@ -146,7 +147,7 @@ impl ObjectRef {
         }
     }
 
-    /// The same object, with these policies.
+    /// A reference to the same object with these policies.
     pub(crate) fn with_overrides(&self, overrides: Overrides) -> Self {
         self.with_policy_values(overrides.policy_values(), Some(Arc::new(overrides)))
     }
@@ -164,7 +165,7 @@ impl ObjectRef {
         Self(bound, self.1)
     }
 
-    /// Its own policies.
+    /// The reference's own policies.
     pub(crate) fn overrides(&self) -> &Overrides {
         static NONE: Overrides = Overrides::NONE;
         self.0.overrides.as_deref().unwrap_or(&NONE)
@@ -175,16 +176,17 @@ impl ObjectRef {
         self.0.policy_values
     }
 
-    /// How long a two-way call may take that this thread begins now.
+    /// The time limit of a two-way call by this thread.
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
         self.policy_values().round_trip()
     }
 
-    /// A typed reference, if the object supports the interface; asks the object unless the reference says.
+    /// A typed reference, if the object supports the interface. Calls `_is_a` unless the type id in the
+    /// reference is equal.
     ///
     /// # Errors
-    /// BAD_PARAM if it does not; any system exception of the question.
+    /// BAD_PARAM if the object does not support the interface; any system exception of `_is_a`.
     pub fn narrow<I: Interface>(&self) -> Result<I, SystemException> {
         self.check_is_a(I::REPOSITORY_ID)?;
         Ok(self.unchecked_narrow())
@@ -195,22 +197,22 @@ impl ObjectRef {
     }
 
     pub(crate) fn narrow_failure(&self, repository_id: &str) -> SystemException {
-        let detail = || format!("the object of type `{}` is no `{repository_id}`", self.type_id());
+        let detail = || format!("the object of type `{}` does not support `{repository_id}`", self.type_id());
         SystemException::bad_param(ids::BAD_PARAM_NARROW, CompletionStatus::No).with_detail(detail)
     }
 
-    /// A typed reference; a call that the object does not support ends in BAD_OPERATION.
+    /// A typed reference without a check. A call that the object does not support ends in BAD_OPERATION.
     #[must_use]
     pub fn unchecked_narrow<I: Interface>(&self) -> I {
         I::from_object(Self(Arc::clone(&self.0), self.1.narrowed::<I>()))
     }
 
-    /// The interface by which calls are measured: that of the reference, or of the stub if the reference names none.
+    /// The interface name in metrics: that of the reference, or of the stub if the reference has none.
     pub(crate) fn interface_label(&self) -> &str {
         if self.type_id().is_empty() { self.1.name() } else { self.type_id() }
     }
 
-    /// Where the object was forwarded to, if it was.
+    /// The destinations that the object was forwarded to, if it was.
     #[inline]
     pub(crate) fn forwarded(&self) -> Option<Arc<[Destination]>> {
         let route = &self.0.route;
@@ -220,14 +222,14 @@ impl ObjectRef {
         route.forwards.lock().current().map(|forward| Arc::clone(&forward.destinations))
     }
 
-    /// Whether requests go elsewhere than the reference says.
+    /// Whether the object was forwarded.
     #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn is_forwarded(&self) -> bool {
         self.0.route.is_forwarded.load(Ordering::Relaxed)
     }
 
-    /// Where its reference says that the object is.
+    /// The destinations of the reference's own profiles.
     #[inline]
     pub(crate) fn profile_destinations(&self) -> Result<&[Destination], SystemException> {
         if let Some(profile_destinations) = self.0.profile_destinations.get() {
@@ -237,7 +239,7 @@ impl ObjectRef {
         Ok(self.0.profile_destinations.get_or_init(|| profile_destinations.into()))
     }
 
-    /// Where requests go now, for calls that outlive the caller's hold of the reference.
+    /// The destinations in use, for calls that do not borrow the reference.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn destinations(&self) -> Result<Arc<[Destination]>, SystemException> {
         if let Some(forwarded) = self.forwarded() {
@@ -247,7 +249,7 @@ impl ObjectRef {
         Ok(Arc::clone(self.0.profile_destinations.get().expect("it was just made")))
     }
 
-    /// Where requests go now, and the reference that says so if it is another one.
+    /// The destinations in use, and their reference if the object was forwarded.
     pub(crate) fn effective(&self) -> Result<(Arc<[Destination]>, EffectiveReference), SystemException> {
         if let Some(forward) = self.0.route.forwards.lock().current() {
             return Ok((Arc::clone(&forward.destinations), Some(Arc::clone(&forward.ior))));
@@ -256,7 +258,7 @@ impl ObjectRef {
         Ok((Arc::clone(self.0.profile_destinations.get().expect("it was just made")), None))
     }
 
-    /// Remembers what a LOCATION_FORWARD said.
+    /// Stores the target of a LOCATION_FORWARD.
     pub(crate) fn forward(&self, ior: &Ior, kind: ForwardKind) -> Result<(), SystemException> {
         let addressing = self.orb().settings().wire.addressing;
         let forward = self.route_to(Arc::new(ior.clone()), addressing)?;
@@ -271,7 +273,7 @@ impl ObjectRef {
         Ok(())
     }
 
-    /// Has the object addressed in this way from now on, where requests go now; false if it is already.
+    /// Sets the addressing disposition of further requests; false if it is in use already.
     pub(crate) fn readdress(&self, addressing: AddressingDisposition) -> Result<bool, SystemException> {
         let current = self.0.route.forwards.lock().current().cloned();
         let usual = self.orb().settings().wire.addressing;
@@ -281,7 +283,7 @@ impl ObjectRef {
         }
         let forward = self.route_to(ior, addressing)?;
         let mut forwards = self.0.route.forwards.lock();
-        // Its home is addressed so for good.
+        // Without a forwarding, the new disposition replaces the reference's own destinations for good.
         let Forwards { temporary, permanent } = &mut *forwards;
         *if temporary.is_some() { temporary } else { permanent } = Some(forward);
         self.update_is_forwarded(&forwards);
@@ -299,26 +301,26 @@ impl ObjectRef {
         route.is_forwarded.store(forwards.current().is_some(), Ordering::Release);
     }
 
-    /// Goes back to what the reference says, or a permanent forwarding; false if that is what was used.
+    /// Drops a temporary forwarding; false if there was none.
     pub(crate) fn forget_forward(&self) -> bool {
         let mut forwards = self.0.route.forwards.lock();
-        let forgotten = forwards.temporary.take();
+        let dropped = forwards.temporary.take();
         self.update_is_forwarded(&forwards);
         drop(forwards);
-        forgotten.is_some()
+        dropped.is_some()
     }
 
-    /// True if the object has answered where requests go now.
+    /// Whether the object has answered at its current location.
     pub(crate) fn is_bound(&self) -> bool {
         self.0.route.is_bound.load(Ordering::Relaxed)
     }
 
-    /// The object has answered; or what it answered before does not matter any more.
+    /// Records whether the reference is bound.
     #[inline]
     pub(crate) fn set_bound(&self, is_bound: bool) {
-        let request_context = &self.0.route.is_bound;
-        if request_context.load(Ordering::Relaxed) != is_bound {
-            request_context.store(is_bound, Ordering::Relaxed);
+        let bound = &self.0.route.is_bound;
+        if bound.load(Ordering::Relaxed) != is_bound {
+            bound.store(is_bound, Ordering::Relaxed);
         }
     }
 

@@ -1,4 +1,4 @@
-//! The calls that can be made on an object, before it is decided where and how.
+//! The calls on an object, independent of their destination and transport.
 
 use spandrel_cdr::{CdrError, Encoder};
 use spandrel_giop::{ResponseFlags, ServiceContext, SystemException};
@@ -8,14 +8,14 @@ use super::ObjectRef;
 use crate::client::Buffering;
 use crate::{client::Reply, diagnostics::CallObserver};
 
-/// Makes a call: [`ObjectRef`]'s plain way, or one that an optional part of the ORB has put in its place.
+/// Makes a call; an optional part of the ORB can replace [`ObjectRef`]'s own implementation.
 pub(crate) type InvokeFn =
     for<'o, 'q, 'f, 'a> fn(&'o ObjectRef, &'q CallKind<'f, 'a>) -> Result<Option<Reply>, SystemException>;
 
-/// Writes the arguments; called again for each attempt.
+/// Encodes the arguments; called for each attempt.
 pub(crate) type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>;
 
-/// A call on an object: a request, or the question where the object is.
+/// A call on an object: a Request or a LocateRequest.
 #[derive(Clone, Copy)]
 pub(crate) enum CallKind<'f, 'a> {
     Request {
@@ -23,9 +23,9 @@ pub(crate) enum CallKind<'f, 'a> {
         response: ResponseFlags,
         is_one_way: bool,
         marshal: Marshal<'f, 'a>,
-        /// What goes with it besides what its connection needs.
+        /// The service contexts besides those of the connection.
         contexts: &'f [ServiceContext],
-        /// How it is buffered, if nobody waits until it is written.
+        /// The buffering of a one-way that may be written later.
         #[cfg(feature = "asynchronous")]
         buffering: Option<Buffering>,
         /// The diagnostics of the call, if it is observed.

@@ -173,7 +173,7 @@ impl OrbBuilder {
     }
 
     /// Whether a server trusts every listen point that clients announce (default: only the client's own
-    /// address, and names that do not resolve).
+    /// address, and the names of clients that do not listen).
     ///
     /// Clients of other ORBs behind address translation need it. A client can then divert requests to itself
     /// that are meant for any other address to which no known connection leads.

@@ -1,4 +1,4 @@
-//! What an ORB tells those who watch it: all its numbers, some of which are looked at only when somebody asks.
+//! The metrics of an ORB: counters, and levels that are read only when the metrics are rendered.
 
 #[cfg(feature = "asynchronous")]
 use std::net::SocketAddr;
@@ -13,9 +13,9 @@ use super::WeakOrb;
 use crate::statistics::Level;
 
 impl Orb {
-    /// All that was counted and measured, as Prometheus reads it: served as
-    /// [`statistics::CONTENT_TYPE`](crate::statistics::CONTENT_TYPE). Times of calls are there if they are
-    /// [wanted](crate::OrbBuilder::metrics).
+    /// All counters and measurements in Prometheus' text format, served as
+    /// [`statistics::CONTENT_TYPE`](crate::statistics::CONTENT_TYPE). It has durations of calls if
+    /// [metrics](crate::OrbBuilder::metrics) are enabled.
     #[must_use]
     pub fn render_metrics(&self) -> String {
         #[cfg(feature = "asynchronous")]
@@ -27,18 +27,19 @@ impl Orb {
         text
     }
 
-    /// Where metrics are told, if they are ([`OrbBuilder::metrics_endpoint`](crate::OrbBuilder::metrics_endpoint)): with the port that the
-    /// system chose, where it was to choose one.
+    /// The address of the metrics endpoint, if there is one
+    /// ([`OrbBuilder::metrics_endpoint`](crate::OrbBuilder::metrics_endpoint)), with the port that the system
+    /// chose if it was zero.
     #[must_use]
     #[cfg(feature = "asynchronous")]
     pub fn metrics_endpoint(&self) -> Option<SocketAddr> {
         self.diagnostics().told_at()
     }
 
-    /// Begins to tell metrics, if that is wanted. The ORB is held only while they are told.
+    /// Starts the metrics endpoint, if configured. The endpoint keeps the ORB alive only during a request.
     ///
     /// # Errors
-    /// INITIALIZE if the endpoint cannot be listened on.
+    /// INITIALIZE if the ORB cannot listen on the endpoint.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn serve_metrics(&self) -> Result<(), SystemException> {
         let Some(addr) = self.settings().diagnostics.endpoint else { return Ok(()) };
@@ -47,7 +48,7 @@ impl Orb {
         self.diagnostics().tell(addr, Box::new(render))
     }
 
-    /// Looks at all that is not counted while it comes and goes.
+    /// Updates the levels that are not counted continuously.
     #[cfg(feature = "asynchronous")]
     fn update_levels(&self) {
         let statistics = self.statistics();
