@@ -1,4 +1,4 @@
-//! Static invocation: marshal, send, wait, and do it again where the protocol says that this is safe.
+//! Static invocation: marshals, sends and waits, and repeats this where the protocol permits it.
 
 #[cfg(feature = "asynchronous")]
 pub(crate) mod await_reply;
@@ -39,35 +39,36 @@ pub(crate) use exchange::{joined, unexpected_reply_kind};
 pub(crate) use forward_history::ForwardHistory;
 pub(crate) use profile_selector::ProfileSelector;
 
-/// Keeps the members of the exception with this repository id, if it is one that the operation raises.
+/// Stores the members of the exception with this repository id; `None` if the operation does not raise it.
 pub(crate) type Raise<'f> = &'f mut dyn FnMut(&str, &mut Decoder<'_>) -> Option<Result<(), CdrError>>;
 
-/// What decides whether a failed attempt may be repeated.
+/// The state that decides whether a failed attempt may be repeated.
 #[derive(Debug, Default)]
 pub(crate) struct RetryState {
     rebind: RebindPolicy,
-    /// Where it has been forwarded to.
+    /// The forwardings of this call.
     pub(crate) history: ForwardHistory,
     resent: bool,
     has_dropped_forward: bool,
 }
 
-/// What a reply means for its call.
+/// The effect of a reply on its call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ReplyAction {
     Answer,
-    /// The object is elsewhere.
+    /// The request is sent again: the object was forwarded, or is addressed otherwise.
     Resend,
 }
 
 impl ObjectRef {
     /// Invokes a two-way operation.
     ///
-    /// `encode` writes the arguments, possibly more than once: a request is sent again if the object was forwarded or if
-    /// a connection turns out to be closed before the peer can have seen the request. `decode` reads the results.
+    /// `encode` writes the arguments, possibly more than once: the request is sent again if the object was
+    /// forwarded, or if the connection turns out to have been closed before the peer could see the request.
+    /// `decode` reads the results.
     ///
     /// # Errors
-    /// What the operation raises, or the system exception that ended the call.
+    /// The exception of the operation, or the system exception that ended the call.
     #[inline]
     pub fn invoke<'a, R, E: UserExceptions>(
         &self,
@@ -79,7 +80,7 @@ impl ObjectRef {
         self.read_answer(operation, &reply, decode)
     }
 
-    /// Reads what an operation returned or raised.
+    /// Decodes the result or the exception of an operation.
     #[inline]
     pub(crate) fn read_answer<R, E: UserExceptions>(
         &self,
@@ -99,8 +100,9 @@ impl ObjectRef {
         }
     }
 
-    /// [`ObjectRef::invoke`] without the operation's types: `results` and `raised` keep what they read, the latter if the
-    /// operation raises the exception with this repository id. Then the error says nothing.
+    /// [`ObjectRef::invoke`] without the operation's types. `results` and `raised` store the decoded values;
+    /// `raised` returns `None` if the operation does not raise the exception with this repository id. If it
+    /// stored one, the returned error has no meaning.
     pub(crate) fn invoke_erased(
         &self,
         operation: &str,
@@ -122,12 +124,12 @@ impl ObjectRef {
         })
     }
 
-    /// Invokes a one-way operation: returns once the transport has taken the request, or as late as the
-    /// [sync scope](crate::policies::SyncScopePolicy) says.
+    /// Invokes a one-way operation. Returns once the transport has accepted the request, or later if the
+    /// [sync scope](crate::policies::SyncScopePolicy) requires it.
     ///
     /// # Errors
-    /// The system exception that kept it from being sent, COMPLETED_NO; with the sync scopes WITH_SERVER and WITH_TARGET also what
-    /// the server answered.
+    /// The system exception that prevented the sending, COMPLETED_NO. With the sync scopes WITH_SERVER and
+    /// WITH_TARGET also the exception in the server's reply.
     #[inline]
     pub fn send_oneway<'a>(
         &self,
@@ -148,10 +150,10 @@ impl ObjectRef {
         self.invoke_with_retries(&call_kind).map(drop)
     }
 
-    /// Asks the server where the object is, without running anything on it (LocateRequest).
+    /// Locates the object by a LocateRequest, which runs no servant.
     ///
     /// # Errors
-    /// The system exception that ended the question.
+    /// The system exception that ended the LocateRequest.
     pub fn locate(&self) -> Result<Located, SystemException> {
         let Some(reply) = self.invoke_with_retries(&CallKind::Locate)? else {
             return Err(SystemException::internal(0, CompletionStatus::No));
@@ -169,7 +171,7 @@ impl ObjectRef {
         }
     }
 
-    /// A two-way call as far as it does not depend on the operation's types.
+    /// Makes a two-way call, independent of the operation's types.
     pub(crate) fn call(&self, operation: &str, marshal: Marshal<'_, '_>) -> Result<Reply, SystemException> {
         let call_kind = CallKind::Request {
             operation,
@@ -184,7 +186,8 @@ impl ObjectRef {
         self.invoke_with_retries(&call_kind)?.ok_or_else(|| SystemException::internal(0, CompletionStatus::Maybe))
     }
 
-    /// Sends until an answer comes that is no forwarding, or until sending again would be unsafe or pointless.
+    /// Sends the request until the reply is no forwarding, or until sending it again would be unsafe or
+    /// useless.
     fn invoke_with_retries(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
         if let CallKind::Request { observer: None, .. } = call_kind
             && let Some(invoke_observed) = self.orb().diagnostics().invoke_fn()
@@ -245,7 +248,7 @@ impl ObjectRef {
         outcome
     }
 
-    /// Whether a reply answers the call, or leads elsewhere.
+    /// Decides whether a reply completes the call, or the request is sent again.
     #[inline]
     pub(crate) fn evaluate_reply(&self, reply: &Reply, retry_state: &mut RetryState) -> Result<ReplyAction, SystemException> {
         #[cfg(feature = "details")]
@@ -258,7 +261,7 @@ impl ObjectRef {
         }
     }
 
-    /// Tries each destination in turn until one can be connected to.
+    /// Tries the destinations in turn until one of them can be connected to.
     fn attempt(
         &self,
         destinations: &[Destination],
@@ -278,7 +281,7 @@ impl ObjectRef {
                 }
             }
             #[cfg(feature = "server")]
-            if call_kind.uses_datagram(self.orb(), destination, deadline)? {
+            if call_kind.send_datagram(self.orb(), destination, deadline)? {
                 return Ok(None);
             }
             let lease = match self.lease(destination, call_kind, retry_state, selector.connect_time(deadline)) {
@@ -329,7 +332,7 @@ impl ObjectRef {
         destination.peer.lease(share)
     }
 
-    /// Ok if the request certainly was not acted on and has not been sent again yet.
+    /// Permits a retry if the server certainly has not acted on the request and it was not repeated before.
     pub(crate) fn may_retry(
         &self,
         failure: CallFailure,
@@ -353,7 +356,7 @@ impl ObjectRef {
         Err(exception)
     }
 
-    /// How long the server is asked to hold the answer to a one-way back, if it is to answer at all.
+    /// The response flags of a one-way: the event on the server that its reply waits for, if it gets a reply.
     #[inline]
     pub(crate) fn oneway_response(&self) -> ResponseFlags {
         if !self.has_policies() {
@@ -366,23 +369,23 @@ impl ObjectRef {
         }
     }
 
-    /// REBIND if requests of a bound reference must not go anywhere else (17.2.1.2).
+    /// REBIND if the policy forbids a bound reference to be forwarded (17.2.1.2).
     fn may_rebind(&self, retry_state: &RetryState) -> Result<(), SystemException> {
         if retry_state.rebind == RebindPolicy::Transparent || !self.is_bound() {
             return Ok(());
         }
         Err(SystemException::rebind(0, CompletionStatus::No).with_detail(
-            "the object has moved, and the rebind policy forbids to follow it (validate_connection would)",
+            "the object has moved, and the rebind policy forbids forwarding (validate_connection binds it again)",
         ))
     }
 
-    /// True if only connections that are open already may be used.
+    /// Whether only open connections may be used.
     #[inline]
     pub(crate) fn keeps_connections(&self, retry_state: &RetryState) -> bool {
         retry_state.rebind == RebindPolicy::NoReconnect && self.is_bound()
     }
 
-    /// The object has answered, so that the reference is bound.
+    /// Marks the reference as bound: the object has answered.
     #[inline]
     pub(crate) fn mark_answered(&self, reply: &Reply) {
         let is_here = matches!(reply.kind, ReplyKind::Reply(_) | ReplyKind::Locate(LocateStatus::ObjectHere));
@@ -412,13 +415,13 @@ impl RetryState {
     }
 }
 
-/// UNKNOWN for an exception that the operation does not raise.
+/// UNKNOWN for an exception outside of the operation's `raises` clause.
 fn unlisted(operation: &str, repository_id: &str) -> SystemException {
     SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes)
         .with_detail(|| format!("`{operation}` raised `{repository_id}`, which its IDL does not list"))
 }
 
-/// MARSHAL for a reply that is not what it should be.
+/// MARSHAL for a malformed reply.
 pub(crate) fn unreadable(operation: &str, error: CdrError, completed: CompletionStatus) -> SystemException {
     let cause = error.clone();
     SystemException::from(error)

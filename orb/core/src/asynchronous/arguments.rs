@@ -1,4 +1,4 @@
-//! Arguments that are marshaled once, and sent as often as it takes.
+//! Arguments that are marshaled once and sent in each attempt.
 
 use std::ops::Range;
 
@@ -12,22 +12,22 @@ use crate::{client::CallFailure, destination::Destination, scratch};
 #[derive(Debug)]
 pub(super) struct Arguments {
     octets: Vec<u8>,
-    /// Its position in the message, modulo 8: padding inside of it depends on that.
+    /// The position of the body in the message, modulo 8, on which its padding depends.
     offset: usize,
     wire: Wire,
-    /// Some text in it would look otherwise in other code sets.
+    /// Whether it has text whose encoding depends on the code sets.
     is_coded: bool,
-    /// Where it may be divided before GIOP 1.2 (see [`Encoder::divisible_runs`]).
+    /// The ranges that may be divided into fragments before GIOP 1.2 (see [`Encoder::divisible_runs`]).
     divisible: Vec<Range<usize>>,
 }
 
-/// Shifts what follows it by four octets, modulo eight.
+/// A context that shifts the following octets by four, modulo eight.
 fn shim() -> ServiceContext {
     ServiceContext { id: ids::CONTEXT_SHIM, data: vec![0; 4] }
 }
 
 impl Arguments {
-    /// Marshals arguments as they will lie in a request to this destination.
+    /// Marshals arguments for a request to this destination.
     pub(super) fn marshal<'a>(
         destination: &Destination,
         operation: &str,
@@ -50,7 +50,7 @@ impl Arguments {
         Ok(Self { octets: octets.unwrap_or_default(), offset: start % 8, wire, is_coded, divisible })
     }
 
-    /// A whole request to this destination, with the contexts that it needs on its connection.
+    /// Encodes a whole request to this destination, with the contexts of its connection.
     pub(super) fn request<'o>(
         &'o self,
         out: &mut Encoder<'o>,
@@ -67,8 +67,8 @@ impl Arguments {
         }
         let mut body = destination.begin(out, request_id, response, operation, contexts, deadline);
         if out.position() % 8 != self.offset && !self.octets.is_empty() {
-            // Only before GIOP 1.2 does this help: there the body follows the header without a gap, and the object's key or the
-            // contexts are of another length.
+            // This helps only before GIOP 1.2, where the body follows the header without padding. The lengths
+            // of the object key and the contexts differ between destinations.
             out.truncate(0);
             let mut contexts = contexts.to_vec();
             contexts.push(shim());
@@ -95,7 +95,7 @@ impl Arguments {
     }
 }
 
-/// A copy of all octets but the first.
+/// Copies the octets from this position on.
 fn copy_from(out: &Encoder<'_>, mut from: usize) -> Vec<u8> {
     let mut octets = Vec::with_capacity(out.position() - from);
     for part in &out.parts() {

@@ -1,7 +1,8 @@
-//! One asynchronous call on its way: through destinations, connections, forwardings and retries, to its outcome.
+//! One asynchronous call, through destinations, connections, forwardings and retries to its outcome.
 //!
-//! At any time one thread takes it further, or it waits for one event: a connection, or the outcome of its request. Whoever brings the
-//! event takes it further. Beside that it may be ended from outside at any time: given up, timed out, shut down.
+//! At any time one thread advances the call, or the call waits for one event: a connection, or the outcome of
+//! its request. The thread that reports the event advances it. It may also be ended at any time: abandoned,
+//! timed out, or by the ORB's shutdown.
 
 mod attempt;
 
@@ -33,18 +34,18 @@ use crate::{
     policies::CallPolicies,
 };
 
-/// What a call ends in; no reply for a one-way.
+/// The outcome of a call; no reply for a one-way.
 pub(super) type Outcome = Result<Option<Reply>, SystemException>;
 
-/// A request and what has become of it.
+/// A request and its state.
 #[derive(Debug)]
 pub(super) struct Call {
     request: AsyncRequest,
     arguments: Arguments,
     deadline: Option<Deadline>,
-    /// Before that its reply is not handed over.
+    /// The start time of its reply.
     reply_start: Option<Instant>,
-    /// What those have of it who watch it.
+    /// The diagnostics of the call, if it is observed.
     watched: Option<WatchedCall>,
     state: Mutex<CallState>,
 }
@@ -56,28 +57,28 @@ struct CallState {
     call_id: Option<TimedCallId>,
     waker: Option<Waker>,
     outcome: Option<Outcome>,
-    /// Nothing that happens to it matters any more.
+    /// Whether the call has ended; later events are ignored.
     is_over: bool,
 }
 
-/// How far it has come; in the hands of whoever takes it further.
+/// The progress of a call, which belongs to the thread that advances it.
 #[derive(Debug, Default)]
 struct AsyncCallProgress {
     retry_state: RetryState,
-    /// What interceptors are told.
+    /// The state of client interceptors.
     interception: AsyncInterception,
-    /// The present attempt.
+    /// The destinations of the current attempt.
     selector: Option<(ProfileSelector, Arc<[Destination]>)>,
-    /// It has waited for a connection, which was therefore opened just now.
+    /// Whether it has waited for a connection, which therefore is new.
     has_waited: bool,
 }
 
-/// Where it is.
+/// The event that the call waits for.
 #[derive(Debug, Default)]
 enum CallLocation {
     #[default]
     Idle,
-    /// It waits for a connection to this peer.
+    /// A connection to this peer.
     Parked(Arc<Peer>),
     SentRequest(SentRequest),
 }
@@ -87,7 +88,7 @@ enum CallLocation {
 struct SentRequest {
     lease: Lease<Arc<Peer>>,
     request_id: u32,
-    /// Of the present attempt's destinations.
+    /// The index among the destinations of the current attempt.
     index: usize,
 }
 
@@ -115,7 +116,7 @@ impl Call {
         let call_id =
             call.request.object.orb().client_reactor().enter(weak as Weak<dyn TimedCall>, call.deadline.as_ref())?;
         let mut state = call.state.lock();
-        // Its time may be up already.
+        // The deadline may have passed already.
         let unused_id = if state.is_over { Some(call_id) } else { state.call_id.replace(call_id) };
         let is_over = state.is_over;
         drop(state);
@@ -140,7 +141,7 @@ impl Call {
         Ok(call)
     }
 
-    /// Has the call go on when the time has come for it, or the ORB ends.
+    /// Resumes the call at this time, or when the ORB ends.
     #[cold]
     fn hold(
         self: &Arc<Self>,
@@ -163,7 +164,7 @@ impl Call {
         &self.request.operation
     }
 
-    /// Its outcome, once.
+    /// Takes the outcome.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<Outcome> {
         if self.request.object.orb().is_copied() {
             return Poll::Ready(Err(process_is_a_copy().with_completed(CompletionStatus::Maybe)));
@@ -175,7 +176,7 @@ impl Call {
         outcome.map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// True if there is an outcome now; if not, `waker` will be woken when there is.
+    /// Whether there is an outcome; if not, `waker` will be woken when there is.
     pub(super) fn has_ended(&self, waker: &Waker) -> bool {
         if self.request.object.orb().is_copied() {
             return true;
@@ -188,7 +189,7 @@ impl Call {
             return false;
         }
         drop(state);
-        // Made, and the old one dropped, outside of the lock, since both are anybody's code.
+        // Cloned, and the old one dropped, outside of the lock: both run code of the program.
         let waker = waker.clone();
         let mut state = self.state.lock();
         let has_ended = state.outcome.is_some();
@@ -198,10 +199,10 @@ impl Call {
         has_ended
     }
 
-    /// Nobody is interested any more.
+    /// Abandons the call: its future was dropped.
     pub(super) fn abandon(self: &Arc<Self>) {
         if self.request.object.orb().is_copied() {
-            // The original waits for it.
+            // The call belongs to the original process.
             return std::mem::forget(Arc::clone(self));
         }
         let Some((_, mut progress)) = self.detach(false) else { return };
@@ -212,7 +213,7 @@ impl Call {
         let _ = progress.interception.fail(&self.request, &mut progress.retry_state, cancelled);
     }
 
-    /// Says where it is from now on; false if it is over.
+    /// Sets the event that the call waits for; false if the call has ended.
     fn set_location(&self, location: CallLocation, progress: AsyncCallProgress) -> bool {
         let mut state = self.state.lock();
         if state.is_over {
@@ -221,11 +222,11 @@ impl Call {
         state.progress = progress;
         let before = std::mem::replace(&mut state.location, location);
         drop(state);
-        debug_assert!(!matches!(before, CallLocation::SentRequest(_)), "a call is at one place");
+        debug_assert!(!matches!(before, CallLocation::SentRequest(_)), "a call waits for one event");
         true
     }
 
-    /// Takes the call out of its place to go on; nothing if it is over.
+    /// Takes the location and the progress to advance the call; `None` if it has ended.
     fn take(&self) -> Option<(CallLocation, AsyncCallProgress)> {
         let mut state = self.state.lock();
         (!state.is_over).then(|| (std::mem::take(&mut state.location), std::mem::take(&mut state.progress)))
@@ -255,7 +256,7 @@ impl Call {
         self.publish_outcome(outcome);
     }
 
-    /// It is over, and whoever waits learns of it when the time has come for that.
+    /// Publishes the outcome at the start time of the reply.
     #[cold]
     fn finish_at(self: &Arc<Self>, start: Instant, outcome: Outcome) {
         let pending = Arc::new(Mutex::new(Some(outcome)));
@@ -272,7 +273,7 @@ impl Call {
         }
     }
 
-    /// It is over; whoever waits learns of it.
+    /// Publishes the outcome, and wakes the waiting task.
     fn publish_outcome(&self, outcome: Outcome) {
         if let Some(watched) = &self.watched {
             let status = outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status));
@@ -287,7 +288,7 @@ impl Call {
         }
         if let Some(waker) = waker {
             held::assert_none("a waker");
-            // It is an executor's code, and this thread may be reading for others.
+            // A waker runs the executor's code, and this thread may be reading for other calls.
             let woken = catch_unwind(AssertUnwindSafe(|| waker.wake()));
             if woken.is_err() {
                 tracing::error!(operation = &*self.request.operation, "a waker panicked");
@@ -295,7 +296,7 @@ impl Call {
         }
     }
 
-    /// Ends it where it is; whether the server may have the request. Nothing if it was over.
+    /// Ends the call; returns whether the server may have received the request. `None` if it had ended.
     fn detach(self: &Arc<Self>, retires: bool) -> Option<(bool, AsyncCallProgress)> {
         let mut state = self.state.lock();
         if state.is_over {
@@ -316,7 +317,8 @@ impl Call {
             }
             CallLocation::SentRequest(SentRequest { lease, request_id, index }) => {
                 let destination = progress.selector.as_ref().map(|(_, destinations)| &destinations[index]);
-                // As where a thread waits: only where that is known to do no harm.
+                // As for synchronous calls, a CancelRequest is sent only to servers that are known to handle
+                // it.
                 let cancel_destination = destination.filter(|destination| destination.is_ours);
                 lease.abandon(request_id, cancel_destination.map(|destination| destination.template.wire()), retires)
             }
@@ -347,10 +349,10 @@ impl TimedCall for Call {
             return self.publish_outcome(Err(exception));
         }
         run_on_client_reactor(&self.request, &self, move |call| {
-            // That an interceptor would go elsewhere comes too late.
+            // A forwarding by an interceptor has no effect any more.
             let AsyncCallProgress { interception, retry_state, .. } = &mut progress;
-            let receiver = interception.fail(&call.request, retry_state, exception.clone()).err().unwrap_or(exception);
-            call.publish_outcome(Err(receiver));
+            let exception = interception.fail(&call.request, retry_state, exception.clone()).err().unwrap_or(exception);
+            call.publish_outcome(Err(exception));
         });
     }
 }

@@ -1,6 +1,8 @@
-//! Synchronous calls whose threads do not read their replies themselves: the wait strategies *on reactor* and *on waker*.
+//! Synchronous calls whose threads do not read their own replies: the wait strategies *on reactor* and *on
+//! waker*.
 //!
-//! Their replies are read as those of asynchronous calls are, and their threads wait for that: asleep, or serving others.
+//! Their replies are read like those of asynchronous calls. Meanwhile their threads sleep, or serve other
+//! requests.
 
 #[cfg(feature = "server")]
 use std::task::{Wake, Waker};
@@ -26,7 +28,7 @@ use crate::{
     upcalls::is_in_upcall,
 };
 
-/// Whether this thread is not to read the reply to a call of this ORB itself.
+/// Whether this thread delegates the reading of its replies.
 #[inline]
 pub(crate) fn is_needed(orb: &Orb) -> bool {
     #[cfg(feature = "server")]
@@ -36,7 +38,7 @@ pub(crate) fn is_needed(orb: &Orb) -> bool {
     orb.settings().leaves_reading && leaves_reading(orb)
 }
 
-/// Whether it is by its strategy, or because it must be able to give up before its reply comes.
+/// Whether the wait strategy demands it, or a cancellation must be able to end the call early.
 #[cold]
 fn leaves_reading(orb: &Orb) -> bool {
     let is_delegated = orb.settings().wait == WaitStrategy::OnWaker;
@@ -45,7 +47,7 @@ fn leaves_reading(orb: &Orb) -> bool {
     is_delegated && !is_client_reactor_thread()
 }
 
-/// The time in which a call ends if the request is cancelled that it is made for.
+/// Ends a call when the request that it is made for is cancelled.
 #[cfg(feature = "server")]
 struct CancellationLink {
     cancellation: Arc<CancellationSource>,
@@ -55,7 +57,7 @@ struct CancellationLink {
 #[cfg(feature = "server")]
 impl CancellationLink {
     /// # Errors
-    /// TRANSIENT if it is cancelled already; nothing was sent.
+    /// TRANSIENT if the request was cancelled before; nothing was sent.
     fn begin(orb: &Orb, awaited: &Arc<AwaitedReply>) -> Result<Option<Self>, SystemException> {
         if !orb.settings().serving.cancels_nested {
             return Ok(None);
@@ -76,7 +78,7 @@ impl Drop for CancellationLink {
     }
 }
 
-/// Nobody waits any more for what the call is made for.
+/// Woken when the request that the call is made for is cancelled.
 #[cfg(feature = "server")]
 impl Wake for AwaitedReply {
     fn wake(self: Arc<Self>) {
@@ -84,12 +86,12 @@ impl Wake for AwaitedReply {
     }
 }
 
-/// What a thread waits for.
+/// The reply that a thread waits for.
 #[derive(Debug)]
 pub(crate) struct AwaitedReply {
     state: Mutex<WaitState>,
     changed: Condition,
-    /// Who has work for it meanwhile.
+    /// The source of requests that the thread serves meanwhile.
     #[cfg(feature = "server")]
     nested_work: Option<Arc<dyn NestedWork>>,
 }
@@ -98,12 +100,12 @@ pub(crate) struct AwaitedReply {
 enum WaitState {
     Pending,
     Completed(Result<Reply, CallFailure>),
-    /// It is over, whatever comes.
+    /// The wait has ended; a later reply is ignored.
     Expired(ExpiryReason),
 }
 
 impl AwaitedReply {
-    /// `nested_work`: whom the thread will serve.
+    /// `nested_work`: the source of requests that the thread serves while it waits.
     pub(crate) fn new(#[cfg(feature = "server")] nested_work: Option<Arc<dyn NestedWork>>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(WaitState::Pending),
@@ -113,7 +115,8 @@ impl AwaitedReply {
         })
     }
 
-    /// Waits for what comes of a request, which was written so if the server is to be told when it is given up; gives it up if the time is up, or all is over.
+    /// Waits for the outcome of a request, and abandons it at the deadline or on cancellation. With `wire`,
+    /// the server is then sent a CancelRequest in that encoding.
     pub(crate) fn outcome(
         &self,
         connection: &ClientConnection,
@@ -131,7 +134,7 @@ impl AwaitedReply {
         }
     }
 
-    /// Only what comes first counts.
+    /// Sets the outcome; only the first one counts.
     fn settle(&self, state: WaitState) {
         let mut now = self.state.lock();
         if !matches!(*now, WaitState::Pending) {
@@ -151,7 +154,7 @@ impl AwaitedReply {
         !matches!(*self.state.lock(), WaitState::Pending)
     }
 
-    /// Waits until something has come or the time is up.
+    /// Waits until the outcome is set or the deadline has passed.
     fn wait(&self, deadline: Option<&Deadline>) -> WaitState {
         let mut state = self.state.lock();
         loop {
@@ -173,7 +176,7 @@ impl ReplyReceiver for AwaitedReply {
         self.settle(WaitState::Completed(outcome.and_then(|reply| reply.ok_or_else(no_reply))));
     }
 
-    /// It has its connection.
+    /// Not used: the connection is open.
     fn opened(self: Arc<Self>, _outcome: Result<(), CallFailure>) {}
 }
 
@@ -183,7 +186,7 @@ impl TimedCall for AwaitedReply {
     }
 }
 
-/// As [`ClientConnection::two_way`], but the reply is read by others.
+/// As [`ClientConnection::two_way`], but another thread reads the reply.
 #[cold]
 #[inline(never)]
 pub(crate) fn two_way(
@@ -216,7 +219,7 @@ pub(crate) fn two_way(
         if let Some(nested) = nested {
             nested.serve_until(deadline.map(Deadline::remaining), || awaited.is_settled());
         }
-        // Whoever has sent it tells the server, if that is to be told.
+        // Without `wire`: the caller sends the CancelRequest, if any.
         awaited.outcome(connection, request_id, None, deadline)
     });
     client_reactor.leave(call_id);

@@ -1,4 +1,4 @@
-//! One request on one connection, or to an object of this ORB: what is asked, how it is written, and whether the reply answers it.
+//! One request on one connection, or to an object of this ORB: it is encoded, sent, and its reply checked.
 
 use std::borrow::Cow;
 
@@ -86,14 +86,14 @@ pub(super) fn exchange_here(
 ) -> Result<Reply, CallFailure> {
     let wire = destination.template.wire();
     let mut out = Encoder::reusing(scratch::take(), wire);
-    // Both sides know already how text is coded.
+    // No contexts: both sides use the same code sets.
     let request_id = orb.locals().request_id();
     let written = call_kind.write(&mut out, destination, request_id, &[], None);
     if let CallKind::Request { observer: Some(call), .. } = call_kind {
         call.sent(None, &destination.object_key, request_id, out.position());
     }
     let message = written.and_then(|()| collocated::deliver(&out));
-    // The servant may need it.
+    // The servant may need the buffer.
     scratch::give(out.into_scratch());
     let mut reply = collocated::ask(orb, &message?, wire, deadline)?;
     reply.wire = wire;
@@ -101,7 +101,7 @@ pub(super) fn exchange_here(
 }
 
 impl<'a> CallKind<'_, 'a> {
-    /// Whether somebody waits until the servant has done its work.
+    /// Whether the caller waits until the servant has finished.
     #[cfg(feature = "server")]
     pub(super) fn waits(&self) -> bool {
         match self {
@@ -110,10 +110,10 @@ impl<'a> CallKind<'_, 'a> {
         }
     }
 
-    /// Whether it has been sent by datagram, since nobody answers it and that is wanted.
+    /// Sends a request without a response as a datagram, if enabled; whether it was sent.
     #[cfg(feature = "server")]
     #[inline]
-    pub(super) fn uses_datagram(
+    pub(super) fn send_datagram(
         &self,
         orb: &Orb,
         destination: &Destination,
@@ -127,7 +127,7 @@ impl<'a> CallKind<'_, 'a> {
         Ok(sent)
     }
 
-    /// Writes the whole message. `sent`: what is said of the connection.
+    /// Encodes the whole message. `sent`: the service contexts of the connection.
     #[inline(always)]
     fn write(
         &self,
@@ -155,15 +155,15 @@ impl ReplyKind {
     }
 }
 
-/// Contexts of both kinds, of which there is most often neither.
+/// Joins the service contexts of the connection and of the request; usually there are none of either.
 #[inline]
 pub(crate) fn joined<'c>(sent: &'c [ServiceContext], added: &'c [ServiceContext]) -> Cow<'c, [ServiceContext]> {
     if added.is_empty() { Cow::Borrowed(sent) } else { Cow::Owned([sent, added].concat()) }
 }
 
-/// COMM_FAILURE for a reply to a question that nobody asked.
+/// COMM_FAILURE for a reply of the wrong message type.
 pub(crate) fn unexpected_reply_kind(connection: &ClientConnection) -> CallFailure {
     connection.retire();
     let exception = SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe);
-    CallFailure::new(exception.with_detail("the server answered another kind of question"))
+    CallFailure::new(exception.with_detail("the server answered a Request with a LocateReply, or a LocateRequest with a Reply"))
 }

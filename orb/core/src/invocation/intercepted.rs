@@ -1,6 +1,8 @@
-//! Calls among client interceptors: each try is a request of its own to them (CORBA 3.3 Part 1, 16.3.7).
+//! Calls with client interceptors. To interceptors, each attempt is a request of its own (CORBA 3.3 Part 1,
+//! 16.3.7).
 //!
-//! What may be tried again, and where, is decided as for other calls; here it is only said before it happens.
+//! Retries and destinations are decided as for other calls; this module only runs the interception points
+//! around them.
 
 use spandrel_giop::{CompletionStatus, ReplyStatus, SystemException};
 
@@ -14,25 +16,25 @@ use crate::{
     policies::CallPolicies,
 };
 
-/// One attempt, as far as it has come.
+/// The state of one attempt.
 struct InterceptedAttempt<'t> {
     retry_state: &'t mut RetryState,
     selector: ProfileSelector,
     deadline: Option<&'t Deadline>,
 }
 
-/// What comes after a try.
+/// The step that follows an exchange with one destination.
 enum AttemptResult {
-    /// Nothing: that was the outcome.
+    /// The call has ended with this outcome.
     End(Option<Reply>),
-    /// The next destination of the attempt.
+    /// The next destination of the attempt is tried.
     NextDestination,
-    /// Another attempt.
+    /// Another attempt is made.
     Resend,
 }
 
 impl ObjectRef {
-    /// As `ask`, past the interceptors.
+    /// As `invoke_with_retries`, with client interceptors.
     #[cold]
     pub(crate) fn invoke_intercepted(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
         let CallKind::Request { operation, response, is_one_way, .. } = *call_kind else {
@@ -76,7 +78,7 @@ impl ObjectRef {
         }
     }
 
-    /// One try at one destination, from the starting points to the ending points.
+    /// An exchange with one destination, from the starting points to the ending points.
     fn attempt_intercepted(
         &self,
         mut flow: ClientFlow<'_>,
@@ -124,7 +126,8 @@ impl ObjectRef {
         }
     }
 
-    /// The exchange on a connection, or in place. No failure: the next destination is to be tried.
+    /// The exchange on a connection, or within the ORB. An error without a failure means that the next
+    /// destination is tried.
     fn exchange_with_destination(
         &self,
         destination: &Destination,
@@ -160,7 +163,7 @@ impl ObjectRef {
         }
     }
 
-    /// What a reply has come to, and what comes after it.
+    /// The next step after a reply, and the outcome for the ending points.
     fn after_reply(
         &self,
         reply: &Reply,
@@ -173,13 +176,13 @@ impl ObjectRef {
             Ok(ReplyAction::Answer) if reply.kind == ReplyKind::Reply(ReplyStatus::UserException) => {
                 (AttemptResult::End(None), RequestOutcome::user(reply, self))
             }
-            // That the server answered it is no reply to its client.
+            // The server's reply to a one-way is not passed to the client.
             Ok(ReplyAction::Answer) if is_one_way => (AttemptResult::End(None), sent()),
             Ok(ReplyAction::Answer) => (AttemptResult::End(None), RequestOutcome::Reply),
         }
     }
 
-    /// Why a request is sent again: the reply said where to, or that the object is no longer where it was.
+    /// The outcome of a request that is sent again: a forwarding, or a retry.
     pub(crate) fn resend_outcome(&self, reply: &Reply) -> RequestOutcome {
         let is_forward =
             matches!(reply.kind, ReplyKind::Reply(ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm));
@@ -189,18 +192,18 @@ impl ObjectRef {
         }
     }
 
-    /// What an interceptor has made of a request.
+    /// Applies the exception or the forwarding that an interceptor raised.
     ///
     /// # Errors
-    /// The exception that it ends with; otherwise it is to be asked again.
+    /// The exception that ends the call; otherwise the request is sent again.
     pub(crate) fn apply_interceptor_outcome(&self, request_outcome: RequestOutcome, retry_state: &mut RetryState) -> Result<(), SystemException> {
         match request_outcome {
-            // As if a reply had said it.
+            // As for a LOCATION_FORWARD.
             RequestOutcome::Other(_, Some(target)) => {
                 self.forward_along(target.ior(), ForwardKind::Temporary, &mut retry_state.history)
             }
             RequestOutcome::Exception(exception) => Err(exception.into_system()),
-            // No interceptor makes a reply, or a retry.
+            // Interceptors cannot create these outcomes.
             RequestOutcome::Reply | RequestOutcome::Other(_, None) => {
                 Err(SystemException::internal(0, CompletionStatus::Maybe))
             }
@@ -208,7 +211,7 @@ impl ObjectRef {
     }
 }
 
-/// A one-way is on its way.
+/// The outcome of a one-way that was sent.
 fn sent() -> RequestOutcome {
     RequestOutcome::Other(interception::ReplyStatus::Successful, None)
 }

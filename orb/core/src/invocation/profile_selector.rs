@@ -1,4 +1,5 @@
-//! One attempt: the destinations of a reference, one after the other, until one can be connected to.
+//! Selection of a destination: an attempt tries the profiles of a reference until one of them can be
+//! connected to.
 
 use std::time::Duration;
 
@@ -12,25 +13,27 @@ use crate::{
     destination::Destination,
 };
 
-/// How long connecting may take while others have not been tried (as in RFC 8305, section 5); four times as long in each further round.
+/// The time limit of connecting while other destinations are untried (as in RFC 8305, section 5). Each
+/// further round multiplies it by four.
 const STAGGER: Duration = Duration::from_millis(250);
-/// After so many rounds each has all the time that there is.
+/// The number of rounds with such a limit; later ones have all the remaining time.
 const ROUNDS: u32 = 4;
 
-/// Which destination is tried now. One that takes long to connect to is put off, so that a dead address delays a call for a moment only;
-/// those that were put off are tried again, with more patience, once nobody else is left.
+/// The destination that is tried now. A destination that takes long to connect to is postponed, so that an
+/// unreachable address delays a call only briefly. Postponed destinations are tried again, with a longer
+/// limit, after all others.
 #[derive(Debug)]
 pub(crate) struct ProfileSelector {
     destinations: usize,
     preferred: usize,
     position: usize,
-    /// Those that are tried again in this round, as bits.
+    /// The postponed destinations that are still to be tried in this round, as bits.
     pending: u64,
-    /// Those that were put off to the next one.
+    /// The destinations postponed to the next round, as bits.
     postponed: u64,
     round: u32,
     failure: Option<CallFailure>,
-    /// That is what a server said, which counts for more than that others cannot be connected to.
+    /// Whether `failure` is a server's exception, which takes precedence over failed connections.
     is_from_server: bool,
 }
 
@@ -40,7 +43,8 @@ impl ProfileSelector {
         Self { destinations, preferred, position: 0, pending: 0, postponed: 0, round: 0, failure: None, is_from_server: false }
     }
 
-    /// The destination to be tried; none once all have been. Those that have kept somebody waiting of late are put off at once.
+    /// The destination to be tried; `None` after the last. A destination that was unreachable recently is
+    /// postponed at once.
     #[inline]
     pub(crate) fn next(&mut self, destinations: &[Destination]) -> Option<usize> {
         if self.destinations > 1 { self.next_of_several(destinations) } else { self.index() }
@@ -64,19 +68,21 @@ impl ProfileSelector {
         (self.pending != 0).then(|| self.pending.trailing_zeros() as usize)
     }
 
-    /// How many may be tried yet, with this one.
+    /// The number of destinations left to try, including the current one.
     fn destinations_left(&self) -> u32 {
         let untried = u32::try_from(self.destinations.saturating_sub(self.position)).unwrap_or(u32::MAX);
         untried.saturating_add(self.pending.count_ones() + self.postponed.count_ones())
     }
 
-    /// How long connecting to this one may take before it is put off; none if it cannot be.
+    /// The time limit of connecting to the current destination before it is postponed; `None` if it cannot be
+    /// postponed.
     fn connect_limit(&self) -> Option<Duration> {
         let can_be = self.destinations_left() > 1 && self.round < ROUNDS && self.index()? < u64::BITS as usize;
         can_be.then(|| STAGGER * 4_u32.pow(self.round))
     }
 
-    /// How long connecting to it may take: those that may have to be tried after it get their share of the time.
+    /// The time limit of connecting to the current destination, which leaves time for the destinations after
+    /// it.
     #[inline]
     pub(crate) fn connect_time(&self, deadline: Option<&Deadline>) -> Option<Duration> {
         if self.destinations > 1 {
@@ -90,7 +96,7 @@ impl ProfileSelector {
         share.into_iter().chain(self.connect_limit()).min()
     }
 
-    /// It cannot be connected to.
+    /// Records that the current destination could not be connected to.
     pub(crate) fn connect_failed(&mut self, failure: CallFailure) {
         let took_long = failure.exception.kind() == SystemExceptionKind::Timeout;
         if let (Some(index), Some(_), true) = (self.index(), self.connect_limit(), took_long) {
@@ -114,10 +120,10 @@ impl ProfileSelector {
         }
     }
 
-    /// A request to it failed.
+    /// Records that the request to the current destination failed.
     ///
     /// # Errors
-    /// The failure, unless the next one is to be tried.
+    /// The failure, unless the next destination is to be tried.
     pub(crate) fn request_failed(
         &mut self,
         failure: CallFailure,
@@ -125,7 +131,8 @@ impl ProfileSelector {
         destination: &Destination,
     ) -> Result<(), CallFailure> {
         if failure.loss == RequestLoss::GivenUp {
-            // Another call has ended the connection, not the peer: of that nothing is known that it would not say again.
+            // Another call has ended the connection, not the peer. The next destination would not change
+            // that.
             return Err(failure);
         }
         if failure.may_repeat() && fresh {
@@ -133,14 +140,14 @@ impl ProfileSelector {
             return Ok(());
         }
         if failure.may_repeat() {
-            // The others that lay idle were most likely closed with it.
+            // Other idle connections to the peer were most likely closed as well.
             destination.peer.drop_idle();
         }
         Err(failure)
     }
 
-    /// Whether the server says that it can do nothing for the request now, and has done nothing, while others are left who might (design
-    /// decision 9): they are tried then.
+    /// Whether the server rejected the request without acting on it, and other destinations are left, which
+    /// are tried then (design decision 9).
     #[inline]
     pub(crate) fn continues_after(&mut self, reply: &Reply, object: &ObjectRef) -> bool {
         let is_exception = matches!(
@@ -157,14 +164,14 @@ impl ProfileSelector {
             && matches!(exception.kind(), SystemExceptionKind::Transient | SystemExceptionKind::CommFailure);
         if is_rejected {
             object.orb().statistics().retried();
-            tracing::debug!(%exception, "asking at the next address of the reference");
+            tracing::debug!(%exception, "sending to the next address of the reference");
             (self.failure, self.is_from_server) = (Some(CallFailure::new(exception)), true);
             self.advance();
         }
         is_rejected
     }
 
-    /// It has answered, and is tried first from now on.
+    /// Makes the current destination, which has answered, the first one of further calls.
     pub(crate) fn mark_preferred(&self, object: &ObjectRef) {
         if self.position > 0
             && let Some(index) = self.index()
@@ -173,21 +180,22 @@ impl ProfileSelector {
         }
     }
 
-    /// Why none could be connected to, once all have been tried.
+    /// The failure, once all destinations have been tried.
     pub(super) fn take_failure(&mut self) -> Option<CallFailure> {
         if self.index().is_some() { None } else { self.failure.take() }
     }
 
-    /// Why none could be connected to.
+    /// The failure of the last destination.
     pub(crate) fn into_failure(self) -> CallFailure {
         self.failure.expect("a reference has at least one destination")
     }
 }
 
-/// TRANSIENT for a connection that ended as soon as it was opened. Nothing ran, and the exception below says how it ended.
+/// TRANSIENT for a connection that ended directly after it was opened. The server has not acted on the
+/// request; the source of the exception describes the end.
 fn ended_at_once(ended: CallFailure) -> CallFailure {
     let detail = match ended.loss {
-        // Who takes connections only to close them has enough of them.
+        // A server at its connection limit accepts a connection and closes it at once.
         RequestLoss::ClosedInOrder => {
             "the server took the connection and closed it without an answer: it accepts no more, or is about to end"
         }

@@ -1,4 +1,4 @@
-//! The way of a call: which destination is next, how the request gets there, and what follows from what comes back.
+//! Attempts of a call: the next destination, the sending of the request, and the consequences of its reply.
 
 use std::fmt;
 
@@ -19,11 +19,11 @@ use crate::{
     scratch,
 };
 
-/// Which of these destinations is next.
+/// The index of the next destination among these.
 type NextDestination = (usize, Arc<[Destination]>);
 
 impl Call {
-    /// Takes it further until it waits for something.
+    /// Advances the call until it waits for an event.
     pub(super) fn advance(self: &Arc<Self>, progress: AsyncCallProgress) {
         match &self.watched {
             Some(watched) => watched.in_scope(|| self.advance_in_scope(progress)),
@@ -44,7 +44,7 @@ impl Call {
             let destination = &destinations[index];
             let share = progress.selector.as_ref().and_then(|(selector, _)| selector.connect_time(self.deadline.as_ref()));
             let keeps_connections = self.request.object.keeps_connections(&progress.retry_state);
-            // Before anybody could want it to go on.
+            // Before the event can be reported.
             if !self.set_location(CallLocation::Parked(Arc::clone(&destination.peer)), progress) {
                 return;
             }
@@ -75,7 +75,7 @@ impl Call {
         }
     }
 
-    /// Where it is sent next; nowhere if that is to be asked once more.
+    /// Begins an attempt at the next destination; `None` if an interceptor has forwarded the call.
     fn begin_attempt(&self, progress: &mut AsyncCallProgress) -> Result<Option<NextDestination>, SystemException> {
         let has_expired = self.deadline.as_ref().is_some_and(|deadline| deadline.left_to_send().is_zero());
         let next =
@@ -88,7 +88,7 @@ impl Call {
         }
     }
 
-    /// The destination to be tried next, in this attempt or in the next one, if there may be one.
+    /// The next destination, in this attempt or in a retry, if one is permitted.
     fn next_destination(&self, progress: &mut AsyncCallProgress) -> Result<NextDestination, SystemException> {
         loop {
             let (mut selector, destinations) = match progress.selector.take() {
@@ -106,7 +106,7 @@ impl Call {
         }
     }
 
-    /// Sends the request on a connection. What comes back goes on elsewhere.
+    /// Sends the request on a connection. Returns the progress if the call is to be advanced by this thread.
     fn send(
         self: &Arc<Self>,
         lease: Lease<Arc<Peer>>,
@@ -119,7 +119,7 @@ impl Call {
         let bounds = destination.peer.bounds();
         let mut contexts = progress.interception.contexts().to_vec();
         contexts.extend_from_slice(self.watched.as_ref().map_or(&[], WatchedCall::contexts));
-        // Before the reply could come.
+        // Before the reply can arrive.
         if !self.set_location(CallLocation::SentRequest(SentRequest { lease, request_id, index }), progress) {
             return None;
         }
@@ -163,7 +163,7 @@ impl Call {
         sent
     }
 
-    /// The request failed: what goes on, if the call does.
+    /// Handles a failed request; returns the progress if the call continues.
     fn handle_failure(
         self: &Arc<Self>,
         failure: CallFailure,
@@ -191,7 +191,7 @@ impl Call {
         Some(progress)
     }
 
-    /// A reply has come: the outcome, or what goes on.
+    /// Handles a reply; returns the progress if the call continues.
     fn handle_reply(
         self: &Arc<Self>,
         mut reply: Reply,
@@ -202,7 +202,7 @@ impl Call {
             let failure = unexpected_reply_kind(&sent.lease);
             return self.handle_failure(failure, sent, progress);
         }
-        // The request that it answers said it, if none before did.
+        // The request of this reply carried the code sets, unless an earlier one did.
         sent.lease.mark_code_sets_received();
         let index = sent.index;
         drop(sent);
@@ -230,7 +230,7 @@ impl Call {
         }
     }
 
-    /// What became of the request is known.
+    /// Handles the outcome of the request.
     pub(super) fn handle_outcome(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
         let Some((sent, progress)) = self.take_sent_request() else { return };
         let goes_on = match outcome {
@@ -247,7 +247,7 @@ impl Call {
         }
     }
 
-    /// A connection has been opened, or not.
+    /// Handles the outcome of opening a connection.
     pub(super) fn handle_connection(self: Arc<Self>, outcome: Result<(), CallFailure>, is_new: bool) {
         let Some(mut progress) = self.take_progress() else { return };
         match outcome {
