@@ -43,7 +43,7 @@ pub enum InitError {
     BadValue {
         /// The option.
         option: String,
-        /// What was given.
+        /// The given value.
         value: String,
         /// The expected value.
         expected: &'static str,
@@ -56,7 +56,7 @@ pub enum InitError {
     RefusedValue {
         /// The option.
         option: String,
-        /// What was given.
+        /// The given value.
         value: String,
         /// The reason.
         #[source]

@@ -43,13 +43,13 @@ const LOCAL: [(&str, &str); 7] = [
 
 /// The error for the name of a standard local object.
 pub(crate) fn local(name: &str) -> Option<InvalidName> {
-    let found = LOCAL.iter().find(|(known, _)| *known == name);
-    found.map(|(known, equivalent)| InvalidName::Local((*known).to_owned(), equivalent))
+    let found = LOCAL.iter().find(|(entry_name, _)| *entry_name == name);
+    found.map(|(entry_name, equivalent)| InvalidName::Local((*entry_name).to_owned(), equivalent))
 }
 
 impl InitialReferences {
     pub(crate) fn set(&mut self, name: String, url: String) {
-        self.by_name.retain(|(known, _)| *known != name);
+        self.by_name.retain(|(entry_name, _)| *entry_name != name);
         self.by_name.push((name, url));
     }
 
@@ -59,8 +59,8 @@ impl InitialReferences {
 
     /// The URL of a name. Without one of its own, it is looked up below the default (8.5.3.2).
     pub(crate) fn url(&self, name: &str) -> Option<String> {
-        let known = self.by_name.iter().find(|(known, _)| known == name).map(|(_, url)| url.clone());
-        known.or_else(|| self.default.as_ref().map(|default| format!("{default}/{name}")))
+        let own_url = self.by_name.iter().find(|(entry_name, _)| entry_name == name).map(|(_, url)| url.clone());
+        own_url.or_else(|| self.default.as_ref().map(|default| format!("{default}/{name}")))
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
@@ -70,7 +70,7 @@ impl InitialReferences {
 
 impl RuntimeReferences {
     pub(crate) fn get(&self, name: &str) -> Option<Ior> {
-        self.0.read().iter().find(|(known, _)| known == name).map(|(_, ior)| ior.clone())
+        self.0.read().iter().find(|(entry_name, _)| entry_name == name).map(|(_, ior)| ior.clone())
     }
 
     pub(crate) fn insert(&self, name: &str, ior: Ior) -> Result<(), InvalidName> {
@@ -81,7 +81,7 @@ impl RuntimeReferences {
             return Err(local);
         }
         let mut registered = self.0.write();
-        if registered.iter().any(|(known, _)| known == name) {
+        if registered.iter().any(|(entry_name, _)| entry_name == name) {
             return Err(InvalidName::Registered(name.to_owned()));
         }
         registered.push((name.to_owned(), ior));

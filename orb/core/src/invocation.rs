@@ -399,7 +399,7 @@ impl ObjectRef {
         let read = input.str().and_then(|id| SystemException::decode(&id, &mut input));
         let exception = read.unwrap_or_else(|error| unreadable("SYSTEM_EXCEPTION", error, CompletionStatus::Maybe));
         #[cfg(feature = "details")]
-        let exception = exception_details::by_server(exception, reply, &mut input);
+        let exception = exception_details::with_server_description(exception, reply, &mut input);
         exception
     }
 

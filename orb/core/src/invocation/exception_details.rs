@@ -9,12 +9,12 @@ use spandrel_giop::{
 use crate::client::Reply;
 
 /// The exception with the description in its reply. `rest` is the reply after the exception.
-pub(super) fn by_server(exception: SystemException, reply: &Reply, rest: &mut Decoder<'_>) -> SystemException {
-    let Some(sent) = in_context(reply).or_else(|| behind(rest)).filter(|sent| !sent.is_empty()) else {
+pub(super) fn with_server_description(exception: SystemException, reply: &Reply, rest: &mut Decoder<'_>) -> SystemException {
+    let Some(description) = context_description(reply).or_else(|| appended_description(rest)).filter(|description| !description.is_empty()) else {
         return exception;
     };
-    let known = exception.detail().map(|detail| format!("{detail}; ")).unwrap_or_default();
-    exception.with_detail(format!("{known}the server says: {sent}"))
+    let own_detail = exception.detail().map(|detail| format!("{detail}; ")).unwrap_or_default();
+    exception.with_detail(format!("{own_detail}the server says: {description}"))
 }
 
 /// Rejects a reply whose service contexts exceed the limits.
@@ -34,7 +34,7 @@ pub(super) fn check_contexts(reply: &Reply, limits: ContextLimits) -> Result<(),
 }
 
 /// The description in the standard's service context.
-fn in_context(reply: &Reply) -> Option<String> {
+fn context_description(reply: &Reply) -> Option<String> {
     if reply.message.header.message_type != MessageType::Reply {
         return None;
     }
@@ -43,7 +43,7 @@ fn in_context(reply: &Reply) -> Option<String> {
 }
 
 /// The description that JacORB appends to the exception as a string.
-fn behind(rest: &mut Decoder<'_>) -> Option<String> {
+fn appended_description(rest: &mut Decoder<'_>) -> Option<String> {
     if rest.remaining() == 0 {
         return None;
     }

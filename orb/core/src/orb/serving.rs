@@ -75,7 +75,7 @@ impl Orb {
         let default = [Endpoint::new("", 0)];
         let endpoints = match &*self.0.settings.serving.endpoints {
             [] => &default[..],
-            given => given,
+            configured => configured,
         };
         let endpoints: Vec<Endpoint> = endpoints.iter().map(|endpoint| self.publishing(endpoint)).collect();
         let endpoints = &endpoints[..];

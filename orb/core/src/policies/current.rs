@@ -53,20 +53,20 @@ impl PolicyCurrent {
         self.orb.resolve_policies();
         let old = with(&self.orb, |entry| entry.overrides.clone()).unwrap_or_default();
         let overrides = old.with(new, override_type);
-        let gone = CURRENT.with(|current| {
+        let removed_entries = CURRENT.with(|current| {
             let mut entries = current.borrow_mut();
             // Entries of ORBs that no longer exist are removed as well.
-            let gone: Vec<ThreadOverrides> =
+            let removed_entries: Vec<ThreadOverrides> =
                 entries.extract_if(.., |entry| entry.orb.is_of(&self.orb) || entry.orb.is_gone()).collect();
             if !overrides.is_empty() {
                 let policy_values = overrides.policy_values();
                 entries.push(ThreadOverrides { orb: self.orb.identity(), overrides, policy_values });
             }
             thread_policy::set(ThreadPolicy::Policies, !entries.is_empty());
-            gone
+            removed_entries
         });
         // Outside of the borrow: destructors of policies run code of the program.
-        drop(gone);
+        drop(removed_entries);
         Ok(())
     }
 }
@@ -82,8 +82,8 @@ pub(super) fn policy(orb: &Orb, policy_type: PolicyType) -> Option<Policy> {
     with(orb, |entry| entry.overrides.get(policy_type).cloned()).flatten()
 }
 
-fn with<R>(orb: &Orb, look: impl FnOnce(&ThreadOverrides) -> R) -> Option<R> {
+fn with<R>(orb: &Orb, read: impl FnOnce(&ThreadOverrides) -> R) -> Option<R> {
     // A thread that ends may make calls after its thread-local values were destroyed.
-    let found = CURRENT.try_with(|current| current.borrow().iter().find(|entry| entry.orb.is_of(orb)).map(look));
-    found.ok().flatten()
+    let value = CURRENT.try_with(|current| current.borrow().iter().find(|entry| entry.orb.is_of(orb)).map(read));
+    value.ok().flatten()
 }

@@ -107,16 +107,16 @@ impl Orb {
         policy_type: PolicyType,
         factory: Arc<dyn PolicyFactory>,
     ) -> Result<(), SystemException> {
-        let taken = || {
+        let already_registered = || {
             SystemException::bad_inv_order(minor::POLICY_FACTORY_REGISTERED, CompletionStatus::No)
                 .with_detail(|| format!("policies of type {policy_type} have a factory already"))
         };
         if self.is_own_policy(policy_type) {
-            return Err(taken());
+            return Err(already_registered());
         }
         let mut factories = self.policies().factories.write();
-        if factories.iter().any(|(known, _)| *known == policy_type) {
-            return Err(taken());
+        if factories.iter().any(|(registered_type, _)| *registered_type == policy_type) {
+            return Err(already_registered());
         }
         factories.push((policy_type, factory));
         Ok(())
@@ -143,6 +143,6 @@ fn extract<T: Decode + Typed>(value: &Any) -> Result<T, PolicyError> {
 /// Converts a mode. Negative modes are reserved for vendors, others for the standard (17.2.1.1, 17.2.2.1).
 fn mode<T: Copy>(value: &Any, all: &[T]) -> Result<T, PolicyError> {
     let mode: i16 = extract(value)?;
-    let known = usize::try_from(mode).ok().and_then(|mode| all.get(mode).copied());
-    known.ok_or(if mode < 0 { PolicyError::UnsupportedPolicyValue } else { PolicyError::BadPolicyValue })
+    let value = usize::try_from(mode).ok().and_then(|mode| all.get(mode).copied());
+    value.ok_or(if mode < 0 { PolicyError::UnsupportedPolicyValue } else { PolicyError::BadPolicyValue })
 }

@@ -23,7 +23,7 @@ impl OrbPolicies {
     /// The factory that is registered for policies of a type.
     pub(super) fn factory(&self, policy_type: PolicyType) -> Option<Arc<dyn PolicyFactory>> {
         let factories = self.factories.read();
-        factories.iter().find(|(known, _)| *known == policy_type).map(|(_, factory)| Arc::clone(factory))
+        factories.iter().find(|(registered_type, _)| *registered_type == policy_type).map(|(_, factory)| Arc::clone(factory))
     }
 }
 

@@ -36,9 +36,9 @@ impl ObjectRef {
     /// that are not set.
     #[must_use]
     pub fn client_policy(&self, policy_type: PolicyType) -> Option<Policy> {
-        let own = || self.overrides().get(policy_type).cloned();
-        let others = || current::policy(self.orb(), policy_type).or_else(|| manager::policy(self.orb(), policy_type));
-        own().or_else(others).or_else(|| match policy_type {
+        let own_policy = || self.overrides().get(policy_type).cloned();
+        let inherited_policy = || current::policy(self.orb(), policy_type).or_else(|| manager::policy(self.orb(), policy_type));
+        own_policy().or_else(inherited_policy).or_else(|| match policy_type {
             messaging::REBIND => Some(RebindPolicy::default().into()),
             messaging::SYNC_SCOPE => Some(SyncScopePolicy::default().into()),
             _ => None,

@@ -57,14 +57,14 @@ impl Overrides {
     pub(crate) const NONE: Self = Self(Vec::new());
 
     pub(crate) fn get(&self, policy_type: PolicyType) -> Option<&Policy> {
-        let at = self.0.binary_search_by_key(&policy_type, |(known, _)| *known).ok()?;
-        Some(&self.0[at].1)
+        let index = self.0.binary_search_by_key(&policy_type, |(entry_type, _)| *entry_type).ok()?;
+        Some(&self.0[index].1)
     }
 
     /// The policies of these types; all of them if `types` is empty.
     pub(super) fn of_types(&self, types: &[PolicyType]) -> Vec<Policy> {
-        let meant = self.0.iter().filter(|(known, _)| types.is_empty() || types.contains(known));
-        meant.map(|(_, policy)| policy.clone()).collect()
+        let selected = self.0.iter().filter(|(entry_type, _)| types.is_empty() || types.contains(entry_type));
+        selected.map(|(_, policy)| policy.clone()).collect()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -74,15 +74,15 @@ impl Overrides {
     /// A set of these policies, if clients may override them.
     pub(crate) fn of(policies: &[Policy]) -> Result<Self, OverrideError> {
         let typed: Vec<_> = policies.iter().map(|policy| (policy.policy_type(), policy.clone())).collect();
-        if let Some((_, policy)) = typed.iter().find(|(known, _)| OF_ADAPTERS.contains(known)) {
+        if let Some((_, policy)) = typed.iter().find(|(entry_type, _)| OF_ADAPTERS.contains(entry_type)) {
             return Err(SystemException::no_permission(0, CompletionStatus::No)
                 .with_detail(|| format!("{policy:?} is a policy of adapters, which clients cannot override"))
                 .into());
         }
-        let invalid = typed.iter().zip(0u16..).filter(|((known, policy), _)| !can_be_obeyed(*known, policy));
+        let invalid = typed.iter().zip(0u16..).filter(|((entry_type, policy), _)| !is_supported(*entry_type, policy));
         let indices: Vec<u16> = invalid.map(|(_, index)| index).collect();
         let mut set = Self(typed);
-        set.0.sort_by_key(|(known, _)| *known);
+        set.0.sort_by_key(|(entry_type, _)| *entry_type);
         if let Some(pair) = set.0.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(SystemException::bad_param(minor::DUPLICATE_POLICY, CompletionStatus::No)
                 .with_detail(|| format!("two policies of type {}", pair[0].0))
@@ -95,10 +95,10 @@ impl Overrides {
     pub(crate) fn with(&self, new: Self, override_type: SetOverrideType) -> Self {
         let mut set = new;
         if override_type == SetOverrideType::AddOverride {
-            let old = self.0.iter().filter(|(known, _)| set.get(*known).is_none());
+            let old = self.0.iter().filter(|(entry_type, _)| set.get(*entry_type).is_none());
             let old: Vec<_> = old.cloned().collect();
             set.0.extend(old);
-            set.0.sort_by_key(|(known, _)| *known);
+            set.0.sort_by_key(|(entry_type, _)| *entry_type);
         }
         set
     }
@@ -124,7 +124,7 @@ impl Overrides {
 }
 
 /// Whether a policy of a standard type has the standard's value, not a type of the program.
-fn can_be_obeyed(policy_type: PolicyType, policy: &Policy) -> bool {
+fn is_supported(policy_type: PolicyType, policy: &Policy) -> bool {
     match policy_type {
         messaging::REBIND => policy.value::<RebindPolicy>().is_some(),
         messaging::SYNC_SCOPE => policy.value::<SyncScopePolicy>().is_some(),
