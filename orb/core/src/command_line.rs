@@ -249,7 +249,7 @@ fn client_option(builder: OrbBuilder, option: &str, value: &str, bad: Bad<'_>) -
             let (peer, size) = value.rsplit_once('=').map_or((None, value), |(peer, size)| (Some(peer), size));
             let octets = match size {
                 "off" => None,
-                octets => Some(octets.parse().map_err(|_| bad("a number of octets or off, with PEER= before it for one peer"))?),
+                octets => Some(octets.parse().map_err(|_| bad("octets or off, or PEER= and either"))?),
             };
             match peer {
                 None => builder.fragment_size(octets),

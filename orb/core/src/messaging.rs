@@ -74,7 +74,7 @@ where
 }
 
 /// The time-out without a limit (CORBA 3.3 Part 1, clause 17 and 11.4).
-const FOR_EVER: u32 = u32::MAX;
+const NO_LIMIT: u32 = u32::MAX;
 
 /// An operation in progress that becomes ready (`CORBA::Pollable`).
 pub trait Pollable: Send + Sync + fmt::Debug {
@@ -109,7 +109,7 @@ impl PollableSetState {
 
     /// Waits at most `timeout` milliseconds until `find` returns a value.
     fn wait_for_value<T>(&self, timeout: u32, mut find: impl FnMut() -> Option<T>) -> Option<T> {
-        let end = (timeout != FOR_EVER).then(|| Instant::now() + Duration::from_millis(timeout.into()));
+        let end = (timeout != NO_LIMIT).then(|| Instant::now() + Duration::from_millis(timeout.into()));
         loop {
             let before = *self.notifications.lock();
             if let Some(found) = find() {

@@ -89,7 +89,8 @@ pub(crate) fn resolve(context: &ObjectRef, name: &[NameComponent]) -> Result<Obj
             Err(error) => return Err(bad_url(error.describe(name))),
         }
     }
-    Err(bad_url(format!("more than {MAX_CONTINUATIONS} naming services continue the resolution of `{}`", name_to_string(name))))
+    let name = name_to_string(name);
+    Err(bad_url(format!("more than {MAX_CONTINUATIONS} naming services continue the resolution of `{name}`")))
 }
 
 fn invoke_resolve(context: &ObjectRef, name: &[NameComponent]) -> Result<Option<ObjectRef>, ResolveError> {

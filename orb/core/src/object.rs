@@ -246,7 +246,7 @@ impl ObjectRef {
             return Ok(forwarded);
         }
         self.profile_destinations()?;
-        Ok(Arc::clone(self.0.profile_destinations.get().expect("it was just made")))
+        Ok(Arc::clone(self.0.profile_destinations.get().expect("created above")))
     }
 
     /// The destinations in use, and their reference if the object was forwarded.
@@ -255,7 +255,7 @@ impl ObjectRef {
             return Ok((Arc::clone(&forward.destinations), Some(Arc::clone(&forward.ior))));
         }
         self.profile_destinations()?;
-        Ok((Arc::clone(self.0.profile_destinations.get().expect("it was just made")), None))
+        Ok((Arc::clone(self.0.profile_destinations.get().expect("created above")), None))
     }
 
     /// Stores the target of a LOCATION_FORWARD.
@@ -302,7 +302,7 @@ impl ObjectRef {
     }
 
     /// Drops a temporary forwarding; false if there was none.
-    pub(crate) fn forget_forward(&self) -> bool {
+    pub(crate) fn drop_forward(&self) -> bool {
         let mut forwards = self.0.route.forwards.lock();
         let dropped = forwards.temporary.take();
         self.update_is_forwarded(&forwards);

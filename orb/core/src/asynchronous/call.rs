@@ -125,9 +125,9 @@ impl Call {
         }
         let progress = AsyncCallProgress { retry_state: RetryState::new(rebind), ..AsyncCallProgress::default() };
         if let Some(start) = held_until {
-            call.hold(start, move |call, has_come| {
+            call.hold(start, move |call, has_elapsed| {
                 if !call.state.lock().is_over {
-                    match has_come {
+                    match has_elapsed {
                         true => call.advance(progress),
                         false => call.end(ExpiryReason::Shutdown),
                     }
@@ -151,8 +151,8 @@ impl Call {
         let (call, orb) = (Arc::clone(self), self.request.object.orb());
         let delay = TimerFuture::until(orb, until);
         orb.client_reactor().run(Box::pin(async move {
-            let has_come = delay.await;
-            resume(call, has_come);
+            let has_elapsed = delay.await;
+            resume(call, has_elapsed);
         }))
     }
 
@@ -261,7 +261,7 @@ impl Call {
     fn finish_at(self: &Arc<Self>, start: Instant, outcome: Outcome) {
         let pending = Arc::new(Mutex::new(Some(outcome)));
         let receiver = Arc::clone(&pending);
-        let publish = move |call: Arc<Self>, _has_come| {
+        let publish = move |call: Arc<Self>, _has_elapsed| {
             let outcome = receiver.lock().take();
             if let Some(outcome) = outcome {
                 call.publish_outcome(outcome);
@@ -317,8 +317,7 @@ impl Call {
             }
             CallLocation::SentRequest(SentRequest { lease, request_id, index }) => {
                 let destination = progress.selector.as_ref().map(|(_, destinations)| &destinations[index]);
-                // As for synchronous calls, a CancelRequest is sent only to servers that are known to handle
-                // it.
+                // As for synchronous calls: only servers that are known to handle a CancelRequest get one.
                 let cancel_destination = destination.filter(|destination| destination.is_ours);
                 lease.abandon(request_id, cancel_destination.map(|destination| destination.template.wire()), retires)
             }

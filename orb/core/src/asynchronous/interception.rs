@@ -140,8 +140,8 @@ impl AsyncInterception {
         retry_state: &mut RetryState,
         exception: SystemException,
     ) -> Result<(), SystemException> {
-        let as_it_was = self.end(request, retry_state, || RequestOutcome::system(exception.clone()), None)?;
-        if as_it_was { Err(exception) } else { Ok(()) }
+        let is_unchanged = self.end(request, retry_state, || RequestOutcome::system(exception.clone()), None)?;
+        if is_unchanged { Err(exception) } else { Ok(()) }
     }
 }
 

@@ -10,7 +10,8 @@ use crate::client::Reply;
 
 /// The exception with the description in its reply. `rest` is the reply after the exception.
 pub(super) fn with_server_description(exception: SystemException, reply: &Reply, rest: &mut Decoder<'_>) -> SystemException {
-    let Some(description) = context_description(reply).or_else(|| appended_description(rest)).filter(|description| !description.is_empty()) else {
+    let description = context_description(reply).or_else(|| appended_description(rest));
+    let Some(description) = description.filter(|description| !description.is_empty()) else {
         return exception;
     };
     let own_detail = exception.detail().map(|detail| format!("{detail}; ")).unwrap_or_default();

@@ -165,5 +165,5 @@ pub(crate) fn joined<'c>(sent: &'c [ServiceContext], added: &'c [ServiceContext]
 pub(crate) fn unexpected_reply_kind(connection: &ClientConnection) -> CallFailure {
     connection.retire();
     let exception = SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe);
-    CallFailure::new(exception.with_detail("the server answered a Request with a LocateReply, or a LocateRequest with a Reply"))
+    CallFailure::new(exception.with_detail("the server answered with the wrong message (Reply or LocateReply)"))
 }

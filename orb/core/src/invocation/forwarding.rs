@@ -81,7 +81,7 @@ impl ObjectRef {
                 }
                 // The object does not exist at the forwarded location; the original reference leads to a new
                 // one.
-                crate::Located::Unknown if self.forget_forward() => {}
+                crate::Located::Unknown if self.drop_forward() => {}
                 crate::Located::Unknown => {
                     return Err(SystemException::object_not_exist(0, CompletionStatus::No)
                         .with_detail("the server knows no such object"));
@@ -108,7 +108,7 @@ impl ObjectRef {
     /// Drops a temporary forwarding, once per call; false if there was none.
     pub(super) fn drop_forward_once(&self, retry_state: &mut RetryState) -> bool {
         let is_dropped = self.may_rebind(retry_state).is_ok()
-            && self.forget_forward()
+            && self.drop_forward()
             && !std::mem::replace(&mut retry_state.has_dropped_forward, true);
         if is_dropped {
             self.orb().statistics().rebound();

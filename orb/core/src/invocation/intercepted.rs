@@ -92,8 +92,8 @@ impl ObjectRef {
         let mut call_kind = *call_kind;
         let (mut is_one_way, joined) = (false, flow.outgoing().contexts().to_vec());
         let joined = match &mut call_kind {
-            CallKind::Request { contexts, is_one_way: wants_no_answer, .. } => {
-                is_one_way = *wants_no_answer;
+            CallKind::Request { contexts, is_one_way: request_is_one_way, .. } => {
+                is_one_way = *request_is_one_way;
                 [&joined, *contexts].concat()
             }
             CallKind::Locate => joined,

@@ -101,7 +101,7 @@ impl Orb {
         self.check_not_destroyed()?;
         if wait && (is_in_upcall() || self.0.main.is_closing_here()) {
             return Err(SystemException::bad_inv_order(minor::OPERATION_WOULD_DEADLOCK, CompletionStatus::No)
-                .with_detail("an upcall, or a destructor run by shutdown, cannot wait for the shutdown (wait = false does not)"));
+                .with_detail("an upcall, or a destructor run by shutdown, cannot wait for the shutdown"));
         }
         if !self.0.closing.swap(true, Ordering::AcqRel) {
             let orb = self.clone();

@@ -55,7 +55,7 @@ impl DeadlineContext {
 /// `IOP::INVOCATION_POLICIES`.
 const INVOCATION_POLICIES: u32 = 7;
 /// No limit.
-const FOR_EVER: u64 = u64::MAX;
+const NO_LIMIT: u64 = u64::MAX;
 /// The octets at the end of this ORB's context that change with each request.
 const TAIL_OCTETS: usize = 16;
 /// The octets before them: the byte order, and padding.
@@ -72,9 +72,9 @@ pub(crate) fn cached_context() -> ServiceContext {
 
 /// The last octets of this ORB's context at this moment. `expects_reply`: the call waits for the reply.
 pub(crate) fn remaining_tail(deadline: &Deadline, expects_reply: bool) -> [u8; TAIL_OCTETS] {
-    let span = |left: Duration| u64::try_from(left.as_nanos() / 100).unwrap_or(FOR_EVER);
-    let answer = if expects_reply { deadline.left_for_reply().map_or(FOR_EVER, span) } else { FOR_EVER };
-    let delivery = deadline.left_for_delivery().map_or(FOR_EVER, span);
+    let span = |left: Duration| u64::try_from(left.as_nanos() / 100).unwrap_or(NO_LIMIT);
+    let answer = if expects_reply { deadline.left_for_reply().map_or(NO_LIMIT, span) } else { NO_LIMIT };
+    let delivery = deadline.left_for_delivery().map_or(NO_LIMIT, span);
     let mut end = [0; TAIL_OCTETS];
     end[..8].copy_from_slice(&answer.to_be_bytes());
     end[8..].copy_from_slice(&delivery.to_be_bytes());
@@ -154,7 +154,7 @@ impl RequestDeadline {
             now.checked_add(span)
         };
         let (answer, delivery) = (input.u64()?, input.u64()?);
-        let limit = |span| if span == FOR_EVER { None } else { limit(span) };
+        let limit = |span| if span == NO_LIMIT { None } else { limit(span) };
         Ok(Self { answer: limit(answer), delivery: limit(delivery), ..Self::default() })
     }
 

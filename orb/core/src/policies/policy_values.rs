@@ -9,7 +9,7 @@ use super::{RebindPolicy, SyncScopePolicy};
 /// No policy of that type: the next level decides.
 const UNSET: u64 = u64::MAX;
 /// A policy without a limit.
-const FOR_EVER: u64 = u64::MAX - 1;
+const NO_LIMIT: u64 = u64::MAX - 1;
 
 /// The values of the policies of one level, or of several combined.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -50,8 +50,8 @@ impl PolicyValues {
     pub(crate) const NONE: Self = Self { round_trip: UNSET, modes: Modes(0) };
 
     pub(crate) fn set_round_trip(&mut self, limit: Option<Duration>) {
-        let nanos = |limit: Duration| u64::try_from(limit.as_nanos()).unwrap_or(FOR_EVER).min(FOR_EVER);
-        self.round_trip = limit.map_or(FOR_EVER, nanos);
+        let nanos = |limit: Duration| u64::try_from(limit.as_nanos()).unwrap_or(NO_LIMIT).min(NO_LIMIT);
+        self.round_trip = limit.map_or(NO_LIMIT, nanos);
         self.modes.0 |= Modes::SET;
     }
 
@@ -97,7 +97,7 @@ impl PolicyValues {
 
     #[inline]
     pub(crate) fn round_trip(self) -> Option<Duration> {
-        (self.round_trip < FOR_EVER).then(|| Duration::from_nanos(self.round_trip))
+        (self.round_trip < NO_LIMIT).then(|| Duration::from_nanos(self.round_trip))
     }
 
     /// The sync scope in force.
