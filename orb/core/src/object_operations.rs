@@ -76,7 +76,7 @@ impl ObjectRef {
     /// (8.3.6.1).
     #[must_use]
     pub fn hash(&self, maximum: u32) -> u32 {
-        // FNV-1a, which is the same on every machine and in every run.
+        // FNV-1a gives the same value on every machine and in every run.
         const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x0100_0000_01b3;
         let key = self.iiop_profiles().next().map(|profile| profile.object_key);

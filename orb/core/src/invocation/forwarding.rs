@@ -84,7 +84,7 @@ impl ObjectRef {
                 crate::Located::Unknown if self.drop_forward() => {}
                 crate::Located::Unknown => {
                     return Err(SystemException::object_not_exist(0, CompletionStatus::No)
-                        .with_detail("the server knows no such object"));
+                        .with_detail("the server reports that the object does not exist"));
                 }
             }
         }

@@ -14,7 +14,7 @@ impl OrbBuilder {
     /// (16.7.2.8).
     ///
     /// # Errors
-    /// Another one has its name.
+    /// Another interceptor has its name.
     pub fn client_request_interceptor(
         mut self,
         interceptor: impl ClientRequestInterceptor + 'static,
@@ -27,7 +27,7 @@ impl OrbBuilder {
     /// (16.7.2.9).
     ///
     /// # Errors
-    /// Another one has its name.
+    /// Another interceptor has its name.
     #[cfg(feature = "server")]
     pub fn server_request_interceptor(
         mut self,
@@ -41,7 +41,7 @@ impl OrbBuilder {
     /// (16.7.2.10).
     ///
     /// # Errors
-    /// Another one has its name.
+    /// Another interceptor has its name.
     #[cfg(feature = "server")]
     pub fn ior_interceptor(mut self, interceptor: impl IorInterceptor + 'static) -> Result<Self, DuplicateName> {
         self.interceptors.add_ior(Arc::new(interceptor))?;
