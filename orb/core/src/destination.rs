@@ -9,7 +9,7 @@ use spandrel_giop::{
 use spandrel_sync::Arc;
 use spandrel_transport::{Address, Deadline};
 
-use crate::policies::{DeadlineContext, cached_context, remaining_tail, deadline_contexts};
+use crate::policies::{DeadlineContext, cached_context, deadline_contexts, remaining_tail};
 #[cfg(feature = "server")]
 use crate::{bidirectional::Bidirectional, client::ClientConnection, operation_index::OperationIndex};
 #[cfg(feature = "server")]

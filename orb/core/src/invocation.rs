@@ -250,7 +250,11 @@ impl ObjectRef {
 
     /// Decides whether a reply completes the call, or the request is sent again.
     #[inline]
-    pub(crate) fn evaluate_reply(&self, reply: &Reply, retry_state: &mut RetryState) -> Result<ReplyAction, SystemException> {
+    pub(crate) fn evaluate_reply(
+        &self,
+        reply: &Reply,
+        retry_state: &mut RetryState,
+    ) -> Result<ReplyAction, SystemException> {
         #[cfg(feature = "details")]
         if reply.has_contexts {
             exception_details::check_contexts(reply, self.orb().settings().context_limits)?;

@@ -118,7 +118,9 @@ impl ObjectRef {
         &self,
     ) -> impl Future<Output = Result<I, SystemException>> + Send + 'static + use<I> {
         let (object, request) = (self.clone(), self.is_a_async(I::REPOSITORY_ID));
-        async move { if request.await? { Ok(object.unchecked_narrow()) } else { Err(object.narrow_failure(I::REPOSITORY_ID)) } }
+        async move {
+            if request.await? { Ok(object.unchecked_narrow()) } else { Err(object.narrow_failure(I::REPOSITORY_ID)) }
+        }
     }
 
     fn start<'a>(

@@ -97,7 +97,8 @@ impl AsyncInterception {
         let (Some(target), Some(outgoing)) = (self.observed_target.take(), &self.outgoing) else {
             return Ok(true);
         };
-        let mut flow = ClientFlow::new(&request.object, &request.operation, response_request(request), outgoing.clone(), target);
+        let mut flow =
+            ClientFlow::new(&request.object, &request.operation, response_request(request), outgoing.clone(), target);
         match flow.send_poll().and_then(|()| flow.end(request_outcome(), reply)) {
             Ok(()) => Ok(true),
             Err(changed) => request.object.apply_interceptor_outcome(changed, retry_state).map(|()| false),

@@ -9,7 +9,11 @@ use spandrel_giop::{
 use crate::client::Reply;
 
 /// The exception with the description in its reply. `rest` is the reply after the exception.
-pub(super) fn with_server_description(exception: SystemException, reply: &Reply, rest: &mut Decoder<'_>) -> SystemException {
+pub(super) fn with_server_description(
+    exception: SystemException,
+    reply: &Reply,
+    rest: &mut Decoder<'_>,
+) -> SystemException {
     let description = context_description(reply).or_else(|| appended_description(rest));
     let Some(description) = description.filter(|description| !description.is_empty()) else {
         return exception;

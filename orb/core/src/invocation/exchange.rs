@@ -41,7 +41,8 @@ pub(super) fn exchange(
         let _ = orb;
         connection.two_way(request_id, out, deadline)
     };
-    let connection_contexts = (!connection.has_sent_contexts()).then(|| ConnectionContexts::new(orb, connection, destination));
+    let connection_contexts =
+        (!connection.has_sent_contexts()).then(|| ConnectionContexts::new(orb, connection, destination));
     let sent = connection_contexts.as_ref().map_or(&[][..], |connection_contexts| &connection_contexts.contexts);
     let written = call_kind.write(&mut out, destination, request_id, sent, deadline);
     if let CallKind::Request { observer: Some(call), .. } = call_kind {

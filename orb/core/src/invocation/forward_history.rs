@@ -51,7 +51,11 @@ impl ForwardHistory {
     ///
     /// # Errors
     /// TRANSIENT for a forwarding loop, or too many forwardings.
-    pub(crate) fn record_forward<'i>(&mut self, from: impl FnOnce() -> &'i Ior, to: &Ior) -> Result<(), SystemException> {
+    pub(crate) fn record_forward<'i>(
+        &mut self,
+        from: impl FnOnce() -> &'i Ior,
+        to: &Ior,
+    ) -> Result<(), SystemException> {
         let visited = &mut self.0.get_or_insert_default().visited;
         if visited.is_empty() {
             visited.push(VisitedProfile::of(from()));

@@ -25,15 +25,23 @@ impl ObjectRef {
         use spandrel_giop::LocateStatus;
         match reply.kind {
             ReplyKind::Reply(ReplyStatus::LocationForward) => self.follow(reply, ForwardKind::Temporary, retry_state),
-            ReplyKind::Reply(ReplyStatus::LocationForwardPerm) => self.follow(reply, ForwardKind::Permanent, retry_state),
+            ReplyKind::Reply(ReplyStatus::LocationForwardPerm) => {
+                self.follow(reply, ForwardKind::Permanent, retry_state)
+            }
             ReplyKind::Reply(ReplyStatus::SystemException) => {
                 let exception = self.system_exception(reply);
                 // A forwarded object that does not exist may have moved again: the original reference leads
                 // to it.
-                if is_object_not_exist(&exception) && self.drop_forward_once(retry_state) { Ok(ReplyAction::Resend) } else { Err(exception) }
+                if is_object_not_exist(&exception) && self.drop_forward_once(retry_state) {
+                    Ok(ReplyAction::Resend)
+                } else {
+                    Err(exception)
+                }
             }
             ReplyKind::Reply(ReplyStatus::NeedsAddressingMode)
-            | ReplyKind::Locate(LocateStatus::LocNeedsAddressingMode) => self.readdress_as_requested(reply, retry_state),
+            | ReplyKind::Locate(LocateStatus::LocNeedsAddressingMode) => {
+                self.readdress_as_requested(reply, retry_state)
+            }
             _ => Ok(ReplyAction::Answer),
         }
     }
@@ -91,7 +99,11 @@ impl ObjectRef {
     }
 
     /// Uses the addressing disposition that the server demands, from now on.
-    fn readdress_as_requested(&self, reply: &Reply, retry_state: &mut RetryState) -> Result<ReplyAction, SystemException> {
+    fn readdress_as_requested(
+        &self,
+        reply: &Reply,
+        retry_state: &mut RetryState,
+    ) -> Result<ReplyAction, SystemException> {
         if false {
             return Err(SystemException::no_implement(0, CompletionStatus::No));
         }

@@ -63,9 +63,11 @@ impl ObjectRef {
         loop {
             let (destinations, effective) = self.effective()?;
             let selector = ProfileSelector::new(self, destinations.len());
-            let mut attempt = InterceptedAttempt { retry_state: &mut retry_state, selector, deadline: deadline.as_ref() };
+            let mut attempt =
+                InterceptedAttempt { retry_state: &mut retry_state, selector, deadline: deadline.as_ref() };
             while let Some(index) = attempt.selector.next(&destinations) {
-                let flow = ClientFlow::new(self, operation, response_request, outgoing.clone(), (effective.clone(), index));
+                let flow =
+                    ClientFlow::new(self, operation, response_request, outgoing.clone(), (effective.clone(), index));
                 match self.attempt_intercepted(flow, &destinations[index], call_kind, &mut attempt)? {
                     AttemptResult::End(reply) => return Ok(reply),
                     AttemptResult::NextDestination => outgoing = outgoing.again(self),
@@ -87,7 +89,9 @@ impl ObjectRef {
         attempt: &mut InterceptedAttempt<'_>,
     ) -> Result<AttemptResult, SystemException> {
         if let Err(request_outcome) = flow.send_request() {
-            return self.apply_interceptor_outcome(request_outcome, attempt.retry_state).map(|()| AttemptResult::Resend);
+            return self
+                .apply_interceptor_outcome(request_outcome, attempt.retry_state)
+                .map(|()| AttemptResult::Resend);
         }
         let mut call_kind = *call_kind;
         let (mut is_one_way, joined) = (false, flow.outgoing().contexts().to_vec());
@@ -142,13 +146,14 @@ impl ObjectRef {
             return super::exchange_here(self.orb(), destination, call_kind, attempt.deadline).map(Some).map_err(Some);
         }
         let selector = &mut attempt.selector;
-        let lease = match self.lease(destination, call_kind, attempt.retry_state, selector.connect_time(attempt.deadline)) {
-            Ok(lease) => lease,
-            Err(failure) => {
-                selector.connect_failed(failure);
-                return Err(selector.take_failure());
-            }
-        };
+        let lease =
+            match self.lease(destination, call_kind, attempt.retry_state, selector.connect_time(attempt.deadline)) {
+                Ok(lease) => lease,
+                Err(failure) => {
+                    selector.connect_failed(failure);
+                    return Err(selector.take_failure());
+                }
+            };
         let fresh = lease.fresh;
         match exchange(self.orb(), &lease, destination, call_kind, attempt.deadline) {
             Err(failure) => match selector.request_failed(failure, fresh, destination) {
@@ -196,7 +201,11 @@ impl ObjectRef {
     ///
     /// # Errors
     /// The exception that ends the call; otherwise the request is sent again.
-    pub(crate) fn apply_interceptor_outcome(&self, request_outcome: RequestOutcome, retry_state: &mut RetryState) -> Result<(), SystemException> {
+    pub(crate) fn apply_interceptor_outcome(
+        &self,
+        request_outcome: RequestOutcome,
+        retry_state: &mut RetryState,
+    ) -> Result<(), SystemException> {
         match request_outcome {
             // As for a LOCATION_FORWARD.
             RequestOutcome::Other(_, Some(target)) => {

@@ -15,7 +15,11 @@ impl ForwardHistory {
     ///
     /// # Errors
     /// TRANSIENT for too many forwardings.
-    pub(crate) fn record_forward<'i>(&mut self, _from: impl FnOnce() -> &'i Ior, _to: &Ior) -> Result<(), SystemException> {
+    pub(crate) fn record_forward<'i>(
+        &mut self,
+        _from: impl FnOnce() -> &'i Ior,
+        _to: &Ior,
+    ) -> Result<(), SystemException> {
         if self.readdress() {
             return Ok(());
         }

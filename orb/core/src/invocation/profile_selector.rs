@@ -40,7 +40,16 @@ pub(crate) struct ProfileSelector {
 impl ProfileSelector {
     pub(crate) fn new(object: &ObjectRef, destinations: usize) -> Self {
         let preferred = if destinations > 1 { object.preferred().load(Ordering::Relaxed) % destinations } else { 0 };
-        Self { destinations, preferred, position: 0, pending: 0, postponed: 0, round: 0, failure: None, is_from_server: false }
+        Self {
+            destinations,
+            preferred,
+            position: 0,
+            pending: 0,
+            postponed: 0,
+            round: 0,
+            failure: None,
+            is_from_server: false,
+        }
     }
 
     /// The destination to be tried; `None` after the last. A destination that was unreachable recently is

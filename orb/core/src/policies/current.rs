@@ -48,7 +48,11 @@ impl PolicyCurrent {
     ///
     /// # Errors
     /// [`OverrideError`]; then nothing was changed.
-    pub fn set_policy_overrides(&self, policies: &[Policy], override_type: SetOverrideType) -> Result<(), OverrideError> {
+    pub fn set_policy_overrides(
+        &self,
+        policies: &[Policy],
+        override_type: SetOverrideType,
+    ) -> Result<(), OverrideError> {
         let new = Overrides::of(policies)?;
         self.orb.resolve_policies();
         let old = with(&self.orb, |entry| entry.overrides.clone()).unwrap_or_default();

@@ -23,7 +23,10 @@ impl OrbPolicies {
     /// The factory that is registered for policies of a type.
     pub(super) fn factory(&self, policy_type: PolicyType) -> Option<Arc<dyn PolicyFactory>> {
         let factories = self.factories.read();
-        factories.iter().find(|(registered_type, _)| *registered_type == policy_type).map(|(_, factory)| Arc::clone(factory))
+        factories
+            .iter()
+            .find(|(registered_type, _)| *registered_type == policy_type)
+            .map(|(_, factory)| Arc::clone(factory))
     }
 }
 
@@ -58,7 +61,11 @@ impl PolicyManager {
     ///
     /// # Errors
     /// [`OverrideError`]; then nothing was changed.
-    pub fn set_policy_overrides(&self, policies: &[Policy], override_type: SetOverrideType) -> Result<(), OverrideError> {
+    pub fn set_policy_overrides(
+        &self,
+        policies: &[Policy],
+        override_type: SetOverrideType,
+    ) -> Result<(), OverrideError> {
         // Before the lock is taken: policies run code of the program.
         let new = Overrides::of(policies)?;
         self.orb.resolve_policies();

@@ -41,7 +41,7 @@ pub(crate) use call_policies::{CallPolicies, PolicyResolver};
 pub use context::DeadlineContext;
 #[cfg(feature = "server")]
 pub(crate) use context::request_deadline;
-pub(crate) use context::{cached_context, remaining_tail, deadline_contexts};
+pub(crate) use context::{cached_context, deadline_contexts, remaining_tail};
 pub use current::PolicyCurrent;
 pub(crate) use earliest_delivery::StartTimes;
 pub use factory::{PolicyError, PolicyFactory};

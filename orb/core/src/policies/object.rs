@@ -19,7 +19,11 @@ impl ObjectRef {
     ///
     /// # Errors
     /// [`OverrideError`].
-    pub fn set_policy_overrides(&self, policies: &[Policy], override_type: SetOverrideType) -> Result<Self, OverrideError> {
+    pub fn set_policy_overrides(
+        &self,
+        policies: &[Policy],
+        override_type: SetOverrideType,
+    ) -> Result<Self, OverrideError> {
         self.orb().resolve_policies();
         Ok(self.with_overrides(self.overrides().with(Overrides::of(policies)?, override_type)))
     }
@@ -37,7 +41,8 @@ impl ObjectRef {
     #[must_use]
     pub fn client_policy(&self, policy_type: PolicyType) -> Option<Policy> {
         let own_policy = || self.overrides().get(policy_type).cloned();
-        let inherited_policy = || current::policy(self.orb(), policy_type).or_else(|| manager::policy(self.orb(), policy_type));
+        let inherited_policy =
+            || current::policy(self.orb(), policy_type).or_else(|| manager::policy(self.orb(), policy_type));
         own_policy().or_else(inherited_policy).or_else(|| match policy_type {
             messaging::REBIND => Some(RebindPolicy::default().into()),
             messaging::SYNC_SCOPE => Some(SyncScopePolicy::default().into()),

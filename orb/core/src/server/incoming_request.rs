@@ -12,7 +12,8 @@ use super::{
 };
 use crate::interception::ServerFlow;
 use crate::{
-    Target, cancellation::CancellationSource, deadlines::RequestDeadline, diagnostics::WatchedRequest, policies::request_deadline,
+    Target, cancellation::CancellationSource, deadlines::RequestDeadline, diagnostics::WatchedRequest,
+    policies::request_deadline,
 };
 
 /// What a request has with it for its interceptors.

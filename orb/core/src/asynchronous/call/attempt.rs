@@ -42,7 +42,8 @@ impl Call {
                 Err(exception) => return self.finish(Err(exception)),
             };
             let destination = &destinations[index];
-            let share = progress.selector.as_ref().and_then(|(selector, _)| selector.connect_time(self.deadline.as_ref()));
+            let share =
+                progress.selector.as_ref().and_then(|(selector, _)| selector.connect_time(self.deadline.as_ref()));
             let keeps_connections = self.request.object.keeps_connections(&progress.retry_state);
             // Before the event can be reported.
             if !self.set_location(CallLocation::Parked(Arc::clone(&destination.peer)), progress) {
@@ -81,7 +82,9 @@ impl Call {
         let next =
             if has_expired { Err(not_sent_in_time(self.deadline.as_ref())) } else { self.next_destination(progress) };
         match next {
-            Ok(next) => Ok(progress.interception.begin(&self.request, &mut progress.retry_state, next.0)?.then_some(next)),
+            Ok(next) => {
+                Ok(progress.interception.begin(&self.request, &mut progress.retry_state, next.0)?.then_some(next))
+            }
             Err(exception) => {
                 progress.interception.fail(&self.request, &mut progress.retry_state, exception).map(|()| None)
             }
@@ -102,7 +105,11 @@ impl Call {
                 progress.selector = Some((selector, Arc::clone(&destinations)));
                 return Ok((index, destinations));
             }
-            self.request.object.may_retry(selector.into_failure(), &mut progress.retry_state, self.deadline.as_ref())?;
+            self.request.object.may_retry(
+                selector.into_failure(),
+                &mut progress.retry_state,
+                self.deadline.as_ref(),
+            )?;
         }
     }
 
