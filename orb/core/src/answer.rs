@@ -1,6 +1,7 @@
-//! Calls whose types only the program knows: what came back, for it to read.
+//! Replies to calls whose types only the program knows.
 //!
-//! Generated stubs read replies themselves ([`ObjectRef::invoke`]). Requests made at run time belong to `spandrel-dynamic`.
+//! Generated stubs decode replies themselves ([`ObjectRef::invoke`]). Requests built at run time belong to
+//! `spandrel-dynamic`.
 
 use std::fmt;
 
@@ -15,9 +16,9 @@ use crate::{
     destination::Destination,
 };
 
-/// A reply that has not been read: results, or an exception that the operation raised.
+/// An undecoded reply: results, or a user exception.
 ///
-/// It keeps the octets where they were received: as long as it lives, the connection receives into another block.
+/// It keeps the buffer in which it was received: while it lives, the connection receives into another one.
 pub struct Answer {
     object: ObjectRef,
     reply: Reply,
@@ -28,13 +29,15 @@ impl Answer {
         Self { object, reply }
     }
 
-    /// True if the operation raised an exception: its repository id comes first then, and its members after that.
+    /// Whether the operation raised a user exception. The body then begins with its repository id, followed
+    /// by its members.
     #[must_use]
     pub fn is_exception(&self) -> bool {
         self.reply.kind != ReplyKind::Reply(ReplyStatus::NoException)
     }
 
-    /// Reads it: the return value and then, in the order of the parameters, what they give back.
+    /// A decoder of the body: the return value, then the `inout` and `out` parameters in the order of their
+    /// declaration.
     #[must_use]
     pub fn body(&self) -> Decoder<'_> {
         self.object.results(&self.reply)
@@ -48,7 +51,8 @@ impl fmt::Debug for Answer {
 }
 
 impl ObjectRef {
-    /// The agreement under which requests to it are written now; none if the reference leads nowhere.
+    /// The encoding of requests to this object (GIOP version, byte order, code sets); `None` without a usable
+    /// profile.
     #[must_use]
     pub fn wire(&self) -> Option<Wire> {
         let preferred = self.preferred().load(Ordering::Relaxed);
@@ -57,11 +61,11 @@ impl ObjectRef {
         };
         match self.forwarded() {
             Some(forwarded) => wire(&forwarded),
-            None => self.home().ok().and_then(wire),
+            None => self.profile_destinations().ok().and_then(wire),
         }
     }
 
-    /// Invokes a two-way operation, and leaves what came back to be read.
+    /// Invokes a two-way operation, and returns the undecoded reply.
     ///
     /// `encode` writes the arguments, under the conditions of [`ObjectRef::invoke`].
     ///

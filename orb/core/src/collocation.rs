@@ -71,8 +71,8 @@ impl ObjectRef {
             return None;
         }
         // The ordinary call reports errors in the reference.
-        let home = self.home().ok()?;
-        let destination = &home[self.preferred().load(Ordering::Relaxed) % home.len()];
+        let destinations = self.profile_destinations().ok()?;
+        let destination = &destinations[self.preferred().load(Ordering::Relaxed) % destinations.len()];
         (destination.is_collocated && collocated::is_settled(orb)).then_some(destination)
     }
 
@@ -87,7 +87,7 @@ impl ObjectRef {
         let Some(adapter) = orb.adapter() else { return Ok(()) };
         let _running = orb.locals().enter(orb)?;
         let call_policies = self.call_policies();
-        if call_policies.starts.is_some() {
+        if call_policies.start_times.is_some() {
             // The ordinary call obeys start times.
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl ObjectRef {
         let _deadline = deadline.as_ref().and_then(|deadline| collocated::limit(orb, deadline));
         let result = catch_unwind(AssertUnwindSafe(|| adapter.enter(&destination.object_key, operation, upcall)));
         match result {
-            Ok(Ok(true)) => self.note_bound(true),
+            Ok(Ok(true)) => self.set_bound(true),
             Ok(Ok(false)) => return Ok(()),
             Ok(Err(exception)) => return Err(exception),
             Err(panic) => {

@@ -1,4 +1,4 @@
-//! How an ORB is configured from a command line: `-ORB…` options.
+//! Configuration of an ORB by the `-ORB…` options of a command line.
 
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
@@ -28,41 +28,41 @@ use crate::policies::DeadlineContext;
 use crate::{ConnectionSharing, Purging};
 use crate::{Orb, OrbBuilder};
 
-/// Why an ORB was not made.
+/// The reason why an ORB was not created.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InitError {
-    /// An option that nobody knows.
+    /// The option is unknown.
     #[error("`{0}` is not an ORB option")]
     UnknownOption(String),
-    /// An option that stands last and needs a value.
+    /// The option is the last argument and needs a value.
     #[error("`{0}` needs a value")]
     MissingValue(String),
-    /// A value that the option does not take.
-    #[error("`{value}` is no value for `{option}`: expected {expected}")]
+    /// The option does not accept the value.
+    #[error("invalid value `{value}` for `{option}`: expected {expected}")]
     BadValue {
         /// The option.
         option: String,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What it takes.
+        /// The expected value.
         expected: &'static str,
     },
-    /// The options are right, and the ORB cannot be made with them: metrics cannot be told where they should.
+    /// The ORB could not be created with these options, for example because its metrics endpoint is in use.
     #[error(transparent)]
     Refused(#[from] SystemException),
-    /// A value of which the protocol that has the option can make no use.
-    #[error("`{value}` is no value for `{option}`")]
+    /// The protocol that defines the option rejected the value.
+    #[error("invalid value `{value}` for `{option}`")]
     RefusedValue {
         /// The option.
         option: String,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// Why.
+        /// The reason.
         #[source]
         reason: OptionError,
     },
-    /// An endpoint that cannot be read.
+    /// The endpoint is malformed.
     #[error(transparent)]
     BadEndpoint(#[from] EndpointError),
 }
@@ -71,7 +71,8 @@ const CODE_SET: &str = "the name of a code set, or its number in the OSF registr
 const CODE_SETS: &str = "code sets by their names or numbers, separated by commas, `all` or `none`";
 
 impl OrbBuilder {
-    /// Takes the `-ORB…` options, and their values, out of a command line; what is left is the program's own.
+    /// Removes the `-ORB…` options and their values from a command line; the other arguments belong to the
+    /// program.
     ///
     /// | option | value |
     /// | --- | --- |
@@ -91,7 +92,7 @@ impl OrbBuilder {
     /// | `-ORBMaxMessageSize`, `-ORBBufferLimit` | octets |
     /// | `-ORBMaxServiceContexts`, `-ORBMaxServiceContextOctets` | a number |
     /// | `-ORBExceptionDetails` | `yes` or `no` |
-    /// | `-ORBFragmentSize` | octets, or `off`; `PEER=` before it says to whom |
+    /// | `-ORBFragmentSize` | octets, or `off`; with `PEER=` before it, for that peer |
     /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections`, `-ORBPendingRequests` | a number |
     /// | `-ORBConcurrency` | `reactive`, `thread-per-connection:64`, `leader-followers`, `leader-followers:4`, `thread-pool:8:1024` (see [`Concurrency`](crate::Concurrency)) |
     /// | `-ORBQueueOverflow` | `wait` or `refuse` |
@@ -117,18 +118,17 @@ impl OrbBuilder {
     /// | `-ORBMetrics` | `yes` or `no`: whether calls and requests are measured |
     /// | `-ORBMetricsEndpoint` | `host:port`, both numbers; the port alone means a loopback address |
     /// | `-ORBTraceContext` | `yes`, `no` or `propagate` (see [`TracePropagation`](crate::diagnostics::TracePropagation)) |
-    /// | `-ORBDatagrams` | `yes` or `no`: whether one-ways go by datagram where they are read |
+    /// | `-ORBDatagrams` | `yes` or `no`: whether one-ways are sent as datagrams to servers that read them |
     /// | `-ORBId`, `-ORBServerId` | any text |
     ///
     /// [Protocols](Self::protocol) that were registered before have options of their own.
     ///
-    /// A value may also follow its option without a space where that is how an initial reference is said:
-    /// `-ORBInitRefName=URL` (8.5.1).
+    /// An initial reference may also follow its option without a space: `-ORBInitRefName=URL` (8.5.1).
     ///
-    /// Without the features `server` and `asynchronous` the options of these are unknown.
+    /// Without the features `server` and `asynchronous`, their options are unknown.
     ///
     /// # Errors
-    /// [`InitError`] for an option that is unknown or a value that cannot be read.
+    /// [`InitError`] for an unknown option or an invalid value.
     pub fn take_args(mut self, args: &mut Vec<String>) -> Result<Self, InitError> {
         let mut own = Vec::with_capacity(args.len());
         let mut rest = std::mem::take(args).into_iter();
@@ -172,10 +172,10 @@ impl OrbBuilder {
     }
 }
 
-/// Returns the error for a value of the option that is not as expected.
+/// Creates the error for an invalid value from a description of the expected one.
 type InvalidValue<'b> = &'b dyn Fn(&'static str) -> InitError;
 
-/// A builder that has taken an option, or one that does not know it.
+/// The builder after an option was applied, or unchanged if the option is unknown to it.
 enum Parsed {
     Known(Box<OrbBuilder>),
     Unknown(Box<OrbBuilder>),
@@ -190,8 +190,8 @@ impl Parsed {
     }
 }
 
-/// Stands in for the options of a side that the program is built without.
-#[allow(dead_code, reason = "unused where all sides are there")]
+/// Knows no option: the program lacks that side of the ORB.
+#[allow(dead_code, reason = "unused with all features")]
 fn no_option(builder: OrbBuilder, _: &str, _: &str, _: InvalidValue<'_>) -> Result<Parsed, InitError> {
     Ok(Parsed::Unknown(Box::new(builder)))
 }
@@ -249,7 +249,7 @@ fn client_option(builder: OrbBuilder, option: &str, value: &str, bad: InvalidVal
             let (peer, size) = value.rsplit_once('=').map_or((None, value), |(peer, size)| (Some(peer), size));
             let octets = match size {
                 "off" => None,
-                octets => Some(octets.parse().map_err(|_| bad("a number of octets or off, perhaps after PEER="))?),
+                octets => Some(octets.parse().map_err(|_| bad("octets or off, or PEER= and either"))?),
             };
             match peer {
                 None => builder.fragment_size(octets),
@@ -314,17 +314,17 @@ fn client_option(builder: OrbBuilder, option: &str, value: &str, bad: InvalidVal
 }
 
 impl Orb {
-    /// An ORB configured by the `-ORB…` options of a command line; other arguments are not looked at.
+    /// Creates an ORB configured by the `-ORB…` options of a command line. Other arguments are ignored.
     ///
     /// # Errors
-    /// [`InitError`] for an option that is unknown or whose value cannot be read.
+    /// [`InitError`] for an unknown option or an invalid value.
     pub fn init(args: impl IntoIterator<Item = String>) -> Result<Self, InitError> {
         let mut args: Vec<String> = args.into_iter().collect();
         Self::builder().take_args(&mut args)?.build().map_err(InitError::Refused)
     }
 }
 
-/// An initial reference whose value follows at once: the only options for which programs of old write that.
+/// Splits an initial reference option from a value without a space in between, the form of older programs.
 fn with_value(arg: &str) -> Option<(&str, &str)> {
     let split = |option: &'static str| arg.strip_prefix(option).filter(|value| !value.is_empty());
     ["-ORBInitRef", "-ORBDefaultInitRef"].into_iter().find_map(|option| Some((option, split(option)?)))
@@ -422,7 +422,7 @@ mod tests {
         }
         let known = arms.concat();
         for option in table.iter().chain(page.iter().flatten()) {
-            assert!(known.contains(option), "{option} is documented, and nothing takes it");
+            assert!(known.contains(option), "{option} is documented but unknown");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Request contexts: named texts that a client sends with the operations whose IDL has a `context` clause.
+//! Request contexts: named strings that a client sends with operations whose IDL has a `context` clause.
 //!
-//! Which names an operation wants is part of its IDL, and generated code asks for those. Where a program's context comes from
-//! (its environment, its user) is its own affair.
+//! The names that an operation needs are part of its IDL, and generated code selects them. The program
+//! chooses the source of its context, such as its environment or its user.
 
 use std::collections::BTreeMap;
 
 use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder};
 
-/// Properties of a request's surroundings, by name (CORBA 3.3 Part 1, 8.6).
+/// The properties of a request context, by name (CORBA 3.3 Part 1, 8.6).
 ///
 /// ```
 /// let mut context = spandrel_orb::Context::new();
@@ -21,7 +21,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// No properties.
+    /// A context without properties.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -39,7 +39,7 @@ impl Context {
         self.values.get(name).map(String::as_str)
     }
 
-    /// The properties with this name or, if it ends in `*`, with names that begin so; in the order of their names.
+    /// The properties with this name or, if it ends in `*`, with this prefix, ordered by name.
     pub fn matching(&self, pattern: &str) -> impl Iterator<Item = (&str, &str)> {
         let (start, is_open) = match pattern.strip_suffix('*') {
             Some(start) => (start.to_owned(), true),
@@ -49,16 +49,16 @@ impl Context {
         first.take_while(move |(name, _)| if is_open { name.starts_with(&start) } else { *name == start })
     }
 
-    /// All properties, in the order of their names.
+    /// All properties, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Writes the properties that a `context` clause names: names and values by turns, as a sequence of strings
-    /// (CORBA 3.3 Part 2, 9.3.5.4). What is not set is not sent.
+    /// Writes the properties that a `context` clause names, as a sequence of strings that alternates names
+    /// and values (CORBA 3.3 Part 2, 9.3.5.4). Unset properties are not sent.
     ///
     /// # Errors
-    /// A text that the wire cannot say.
+    /// A string that cannot be encoded.
     pub fn encode_named(&self, patterns: &[&str], out: &mut Encoder<'_>) -> Result<(), CdrError> {
         let sent: BTreeMap<&str, &str> = patterns.iter().flat_map(|pattern| self.matching(pattern)).collect();
         out.len(sent.len() * 2)?;

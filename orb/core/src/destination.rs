@@ -9,7 +9,7 @@ use spandrel_giop::{
 use spandrel_sync::Arc;
 use spandrel_transport::{Address, Deadline};
 
-use crate::policies::{DeadlineContext, kept_context, remaining_end, written_contexts};
+use crate::policies::{DeadlineContext, cached_context, deadline_contexts, remaining_tail};
 #[cfg(feature = "server")]
 use crate::{bidirectional::Bidirectional, client::ClientConnection, operation_index::OperationIndex};
 #[cfg(feature = "server")]
@@ -203,18 +203,18 @@ impl Destination {
         deadline: &Deadline,
     ) -> Body {
         // No client waits for the servant of a one-way.
-        let is_awaited = response == ResponseFlags::TWO_WAY;
-        let says_remaining = self.is_ours && self.deadlines.says_remaining() && deadline.limits_server(is_awaited);
-        let says_absolute = self.deadlines.says_absolute() && deadline.limits_server(is_awaited);
-        if !says_remaining && !says_absolute {
+        let expects_reply = response == ResponseFlags::TWO_WAY;
+        let sends_remaining = self.is_ours && self.deadlines.sends_remaining() && deadline.limits_server(expects_reply);
+        let sends_absolute = self.deadlines.sends_absolute() && deadline.limits_server(expects_reply);
+        if !sends_remaining && !sends_absolute {
             return self.begin_untimed(out, request_id, response, operation, contexts);
         }
         let cache = self.timed_cache.as_ref().filter(|_| contexts.is_empty());
-        let always = || self.operation_context(operation).into_iter().chain([kept_context()]).collect();
+        let always = || self.operation_context(operation).into_iter().chain([cached_context()]).collect();
         if let Some(header) = cache.and_then(|cache| cache.header(&self.template, operation, always)) {
-            return header.begin_with_tail(out, request_id, response, &remaining_end(deadline, is_awaited));
+            return header.begin_with_tail(out, request_id, response, &remaining_tail(deadline, expects_reply));
         }
-        let timed_contexts = written_contexts(deadline, is_awaited, says_remaining, says_absolute);
+        let timed_contexts = deadline_contexts(deadline, expects_reply, sends_remaining, sends_absolute);
         self.template.begin(out, request_id, response, operation, &[contexts, &timed_contexts].concat())
     }
 

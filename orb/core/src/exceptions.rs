@@ -1,4 +1,4 @@
-//! What an operation raises, as Rust errors.
+//! User exceptions as Rust errors.
 
 use spandrel_cdr::{CdrError, Decode, Decoder, Encode};
 use spandrel_giop::SystemException;
@@ -7,21 +7,22 @@ use crate::{Replied, ServerCall};
 
 /// An exception declared in IDL.
 pub trait UserException: Encode + Decode + std::error::Error {
-    /// Its repository id, which goes before its members on the wire.
+    /// The repository id, which precedes the members on the wire.
     const REPOSITORY_ID: &'static str;
 }
 
-/// The error type of an operation: the exceptions that it raises, and system exceptions.
+/// The error type of an operation: its user exceptions, and system exceptions.
 ///
-/// Implemented by generated enums, and by [`SystemException`] itself for operations that raise nothing.
+/// Generated enums implement it, and so does [`SystemException`] for operations without user exceptions.
 pub trait UserExceptions: From<SystemException> + Sized {
-    /// Reads the members of the exception with this repository id; `None` if the operation does not raise it.
+    /// Decodes the members of the exception with this repository id; `None` if the operation does not raise
+    /// it.
     fn decode(repository_id: &str, input: &mut Decoder<'_>) -> Option<Result<Self, CdrError>>;
 
     /// Answers a call with this exception.
     ///
     /// # Errors
-    /// The system exception to answer with, if that is what it is or if a member cannot be marshaled.
+    /// The system exception to answer with, if this is one or if a member cannot be marshaled.
     fn raise(&self, call: ServerCall<'_>) -> Result<Replied, SystemException>;
 }
 

@@ -34,7 +34,7 @@ impl ObjectRef {
         if policy_values.sync_scope() != SyncScopePolicy::None {
             return None;
         }
-        if policy_values.says_buffering()
+        if policy_values.has_buffering()
             && let Some(policy) = self.buffering_constraint()
         {
             let BufferingConstraintPolicy { timeout, messages, octets } = policy;

@@ -1,4 +1,5 @@
-//! What generated code names, and nothing else. Not a public interface: it changes with the compiler.
+//! The items that generated code uses, and nothing else. Not a public interface: it changes with the
+//! compiler.
 
 pub use std::{borrow::Cow, sync::Arc};
 

@@ -1,36 +1,36 @@
-//! Initial references: objects that a program knows by name before it knows anything else
-//! (CORBA 3.3 Part 1, 8.5.2 and 8.5.3).
+//! Initial references: the objects from which a program obtains all others (CORBA 3.3 Part 1, 8.5.2 and
+//! 8.5.3).
 
 use spandrel_cdr::Ior;
 use spandrel_sync::RwLock;
 
-/// Names and where they lead, as text: nothing is contacted before somebody asks.
+/// The configured initial references as URLs, which are resolved when they are used.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InitialReferences {
     by_name: Vec<(String, String)>,
     default: Option<String>,
 }
 
-/// What each name was registered with while the ORB ran. Plain references: one that held its ORB would keep it for ever.
+/// The initial references registered at run time. They are IORs: an `ObjectRef` would keep its ORB alive.
 #[derive(Debug, Default)]
 pub(crate) struct RuntimeReferences(RwLock<Vec<(String, Ior)>>);
 
-/// A name that no object can be registered by.
+/// The reason why an object cannot be registered by a name.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidName {
-    /// It is empty.
-    #[error("an initial reference has no name")]
+    /// The name is empty.
+    #[error("the name of the initial reference is empty")]
     Empty,
-    /// Another object is registered by it.
-    #[error("an initial reference is registered as `{0}` already")]
+    /// Another object is registered by this name.
+    #[error("an initial reference named `{0}` is registered already")]
     Registered(String),
-    /// It belongs to something that programs get from the ORB by methods.
-    #[error("`{0}` is the standard's name for something that is no object here: {1}")]
+    /// The standard's name for a local object, which programs get by a method of the ORB.
+    #[error("`{0}` is the standard's name for a local object, which is no initial reference in Rust: {1}")]
     Local(String, &'static str),
 }
 
-/// Names of the standard's local objects, and what they are here.
+/// The standard's local objects, and their equivalents in Rust.
 const LOCAL: [(&str, &str); 7] = [
     ("RootPOA", "see `Poa::root`"),
     ("POACurrent", "see the `Current` of the object adapter"),
@@ -41,15 +41,15 @@ const LOCAL: [(&str, &str); 7] = [
     ("PICurrent", "see the module of interceptors"),
 ];
 
-/// What the standard's local object with this name is here.
+/// The error for the name of a standard local object.
 pub(crate) fn local(name: &str) -> Option<InvalidName> {
-    let found = LOCAL.iter().find(|(known, _)| *known == name);
-    found.map(|(known, what)| InvalidName::Local((*known).to_owned(), what))
+    let found = LOCAL.iter().find(|(entry_name, _)| *entry_name == name);
+    found.map(|(entry_name, equivalent)| InvalidName::Local((*entry_name).to_owned(), equivalent))
 }
 
 impl InitialReferences {
     pub(crate) fn set(&mut self, name: String, url: String) {
-        self.by_name.retain(|(known, _)| *known != name);
+        self.by_name.retain(|(entry_name, _)| *entry_name != name);
         self.by_name.push((name, url));
     }
 
@@ -57,10 +57,10 @@ impl InitialReferences {
         self.default = Some(url);
     }
 
-    /// The URL of a name. One that nobody set is looked for below the default (8.5.3.2).
+    /// The URL of a name. Without one of its own, it is looked up below the default (8.5.3.2).
     pub(crate) fn url(&self, name: &str) -> Option<String> {
-        let known = self.by_name.iter().find(|(known, _)| known == name).map(|(_, url)| url.clone());
-        known.or_else(|| self.default.as_ref().map(|default| format!("{default}/{name}")))
+        let own_url = self.by_name.iter().find(|(entry_name, _)| entry_name == name).map(|(_, url)| url.clone());
+        own_url.or_else(|| self.default.as_ref().map(|default| format!("{default}/{name}")))
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
@@ -70,7 +70,7 @@ impl InitialReferences {
 
 impl RuntimeReferences {
     pub(crate) fn get(&self, name: &str) -> Option<Ior> {
-        self.0.read().iter().find(|(known, _)| known == name).map(|(_, ior)| ior.clone())
+        self.0.read().iter().find(|(entry_name, _)| entry_name == name).map(|(_, ior)| ior.clone())
     }
 
     pub(crate) fn insert(&self, name: &str, ior: Ior) -> Result<(), InvalidName> {
@@ -81,7 +81,7 @@ impl RuntimeReferences {
             return Err(local);
         }
         let mut registered = self.0.write();
-        if registered.iter().any(|(known, _)| known == name) {
+        if registered.iter().any(|(entry_name, _)| entry_name == name) {
             return Err(InvalidName::Registered(name.to_owned()));
         }
         registered.push((name.to_owned(), ior));

@@ -1,7 +1,7 @@
-//! Stubs and skeletons of the interpretive engine: what is left of an operation is the list of its values and one call.
+//! Stubs and skeletons of the interpretive engine: each operation is a list of its values and one call.
 //!
-//! All that does not depend on the operation's types exists once, here; [`call`] and [`serve`] add what the compiler must
-//! know of them: room for what is received. The tables behind the values belong to `spandrel-cdr`.
+//! Code that does not depend on the operation's types exists once, in this module. [`call`] and [`serve`] add
+//! the parts that do: the storage of received values. The tables of the values belong to `spandrel-cdr`.
 
 #[cfg(feature = "server")]
 use spandrel_cdr::engine::{Arguments, Held, Returned, Upcall};
@@ -13,22 +13,22 @@ use spandrel_giop::SystemException;
 
 use crate::{ObjectRef, Replied, ServerCall, UserException, UserExceptions, invocation::Raise};
 
-/// Invokes a two-way operation: returns what it returns, then its `inout` and `out` parameters.
+/// Invokes a two-way operation and returns its result, then its `inout` and `out` parameters.
 ///
 /// # Errors
-/// What the operation raises, or the system exception that ended the call.
+/// The exception of the operation, or the system exception that ended the call.
 #[inline]
 pub fn call<R: Results, E: UserExceptions>(
     object: &ObjectRef,
     operation: &'static str,
     arguments: &[Value<'_>],
 ) -> Result<R, E> {
-    engine::receive(|place| ask(object, operation, arguments, place))
+    engine::receive(|place| invoke_with_room(object, operation, arguments, place))
 }
 
-/// One for all operations that raise the same.
+/// One instance for all operations with the same error type.
 #[inline(never)]
-fn ask<'p, E: UserExceptions>(
+fn invoke_with_room<'p, E: UserExceptions>(
     object: &ObjectRef,
     operation: &'static str,
     arguments: &[Value<'_>],
@@ -38,14 +38,14 @@ fn ask<'p, E: UserExceptions>(
     let raised = &mut |id: &str, input: &mut Decoder<'_>| {
         E::decode(id, input).map(|read| read.map(|raised| exception = Some(raised)))
     };
-    match ask_for_all(object, operation, arguments, place, raised) {
+    match invoke_values(object, operation, arguments, place, raised) {
         Ok(filled) => Ok(filled),
         Err(system) => Err(exception.unwrap_or_else(|| system.into())),
     }
 }
 
-/// One for all operations. If `raised` kept an exception, the error is not to be looked at.
-fn ask_for_all<'p>(
+/// One instance for all operations. If `raised` stored an exception, the error has no meaning.
+fn invoke_values<'p>(
     object: &ObjectRef,
     operation: &'static str,
     arguments: &[Value<'_>],
@@ -68,7 +68,7 @@ fn encode<'a>(values: &[Value<'a>], out: &mut Encoder<'a>) -> Result<(), CdrErro
 /// Invokes a one-way operation.
 ///
 /// # Errors
-/// The system exception that kept it from being sent; COMPLETED_NO.
+/// The system exception that prevented the sending; COMPLETED_NO.
 pub fn send_oneway(
     object: &ObjectRef,
     operation: &'static str,
@@ -77,7 +77,7 @@ pub fn send_oneway(
     object.send_oneway(operation, |out| encode(arguments, out))
 }
 
-/// Reads the members of an exception: one for all operations that raise it.
+/// Decodes the members of an exception: one instance for all operations that raise it.
 ///
 /// # Errors
 /// As [`Decode::decode`](spandrel_cdr::Decode::decode).
@@ -89,13 +89,13 @@ pub fn exception<X: UserException>(input: &mut Decoder<'_>) -> Result<X, CdrErro
 /// Answers a call with an exception.
 ///
 /// # Errors
-/// If a member cannot be marshaled; nothing was sent then.
+/// MARSHAL or another system exception if a member cannot be marshaled; then nothing was sent.
 #[inline]
 pub fn raise<X: UserException>(call: ServerCall<'_>, exception: &X) -> Result<Replied, SystemException> {
     call.raise(X::REPOSITORY_ID, &Value::coded(exception))
 }
 
-/// Serves a two-way operation: reads the arguments, runs `upcall`, answers with what it returns.
+/// Serves a two-way operation: decodes the arguments, runs `upcall`, and replies with its result.
 ///
 /// # Errors
 /// The system exception to answer with instead.
@@ -105,10 +105,11 @@ pub fn serve<'m, A: Arguments<'m>, R: Returned, E: UserExceptions>(
     call: &ServerCall<'m>,
     upcall: impl Fn(&mut A) -> Result<R, E>,
 ) -> Result<Replied, SystemException> {
-    engine::upcall(|arguments: &mut A| answer(call, upcall(arguments)), |upcall| run(call, upcall))
+    engine::upcall(|arguments: &mut A| answer(call, upcall(arguments)), |upcall| run_upcall(call, upcall))
 }
 
-/// One for all operations that return and raise the same. By value, so that it is dropped here and nowhere else.
+/// One instance for all operations with the same result and error types. It takes the outcome by value, so
+/// that it is dropped only here.
 #[cfg(feature = "server")]
 #[inline(never)]
 fn answer<R: Returned, E: UserExceptions>(
@@ -121,7 +122,8 @@ fn answer<R: Returned, E: UserExceptions>(
     }
 }
 
-/// Serves a two-way operation with `inout` parameters, which are answered with, too: `results` names the values.
+/// Serves a two-way operation with `inout` parameters, which are part of the reply: `results` lists its
+/// values.
 ///
 /// # Errors
 /// The system exception to answer with instead.
@@ -134,14 +136,14 @@ pub fn serve_inout<'m, A: Arguments<'m>, R, E: UserExceptions, const N: usize>(
 ) -> Result<Replied, SystemException> {
     let serve = |arguments: &mut A| match &*Held::new(upcall(arguments)) {
         Ok(returned) => reply(call, &results(returned, arguments)),
-        Err(error) => fail(call, error),
+        Err(error) => raise_exception(call, error),
     };
-    engine::upcall(serve, |upcall| run(call, upcall))
+    engine::upcall(serve, |upcall| run_upcall(call, upcall))
 }
 
-/// One for all operations.
+/// One instance for all operations.
 #[cfg(feature = "server")]
-fn run<'m>(
+fn run_upcall<'m>(
     call: &ServerCall<'m>,
     upcall: &Upcall<'_, 'm, Result<Replied, SystemException>>,
 ) -> Result<Replied, SystemException> {
@@ -155,14 +157,14 @@ fn reply(call: &ServerCall<'_>, results: &[Value<'_>]) -> Result<Replied, System
 
 #[cfg(feature = "server")]
 #[inline(never)]
-fn fail<E: UserExceptions>(call: &ServerCall<'_>, error: &E) -> Result<Replied, SystemException> {
+fn raise_exception<E: UserExceptions>(call: &ServerCall<'_>, error: &E) -> Result<Replied, SystemException> {
     error.raise(call.again())
 }
 
 /// Serves a one-way operation.
 ///
 /// # Errors
-/// If the arguments cannot be read, or what the servant failed with; nobody is told.
+/// If the arguments cannot be decoded, or the servant fails; the client gets no reply.
 #[cfg(feature = "server")]
 #[inline]
 pub fn serve_oneway<'m, A: Arguments<'m>>(
@@ -170,5 +172,5 @@ pub fn serve_oneway<'m, A: Arguments<'m>>(
     upcall: impl Fn(&mut A) -> Result<(), SystemException>,
 ) -> Result<Replied, SystemException> {
     let serve = |arguments: &mut A| upcall(arguments).map(|()| call.again().finish_oneway());
-    engine::upcall(serve, |upcall| run(call, upcall))
+    engine::upcall(serve, |upcall| run_upcall(call, upcall))
 }

@@ -1,4 +1,4 @@
-//! Static invocation: marshal, send, wait, and do it again where the protocol says that this is safe.
+//! Static invocation: marshals, sends and waits, and repeats this where the protocol permits it.
 
 #[cfg(feature = "asynchronous")]
 pub(crate) mod await_reply;
@@ -35,39 +35,40 @@ use exchange::exchange;
 #[cfg(feature = "server")]
 use exchange::exchange_here;
 #[cfg(feature = "asynchronous")]
-pub(crate) use exchange::{joined, mistaken};
+pub(crate) use exchange::{joined, unexpected_reply_kind};
 pub(crate) use forward_history::ForwardHistory;
 pub(crate) use profile_selector::ProfileSelector;
 
-/// Keeps the members of the exception with this repository id, if it is one that the operation raises.
+/// Stores the members of the exception with this repository id; `None` if the operation does not raise it.
 pub(crate) type Raise<'f> = &'f mut dyn FnMut(&str, &mut Decoder<'_>) -> Option<Result<(), CdrError>>;
 
-/// What decides whether a failed attempt may be repeated.
+/// The state that decides whether a failed attempt may be repeated.
 #[derive(Debug, Default)]
 pub(crate) struct RetryState {
     rebind: RebindPolicy,
-    /// Where it has been forwarded to.
+    /// The forwardings of this call.
     pub(crate) history: ForwardHistory,
     resent: bool,
-    went_home: bool,
+    has_dropped_forward: bool,
 }
 
-/// What a reply means for its call.
+/// The effect of a reply on its call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ReplyAction {
     Answer,
-    /// The object is elsewhere.
-    AskAgain,
+    /// The request is sent again: the object was forwarded, or is addressed otherwise.
+    Resend,
 }
 
 impl ObjectRef {
     /// Invokes a two-way operation.
     ///
-    /// `encode` writes the arguments, possibly more than once: a request is sent again if the object was forwarded or if
-    /// a connection turns out to be closed before the peer can have seen the request. `decode` reads the results.
+    /// `encode` writes the arguments, possibly more than once: the request is sent again if the object was
+    /// forwarded, or if the connection turns out to have been closed before the peer could see the request.
+    /// `decode` reads the results.
     ///
     /// # Errors
-    /// What the operation raises, or the system exception that ended the call.
+    /// The exception of the operation, or the system exception that ended the call.
     #[inline]
     pub fn invoke<'a, R, E: UserExceptions>(
         &self,
@@ -79,7 +80,7 @@ impl ObjectRef {
         self.read_answer(operation, &reply, decode)
     }
 
-    /// Reads what an operation returned or raised.
+    /// Decodes the result or the exception of an operation.
     #[inline]
     pub(crate) fn read_answer<R, E: UserExceptions>(
         &self,
@@ -99,8 +100,9 @@ impl ObjectRef {
         }
     }
 
-    /// [`ObjectRef::invoke`] without the operation's types: `results` and `raised` keep what they read, the latter if the
-    /// operation raises the exception with this repository id. Then the error says nothing.
+    /// [`ObjectRef::invoke`] without the operation's types. `results` and `raised` store the decoded values;
+    /// `raised` returns `None` if the operation does not raise the exception with this repository id. If it
+    /// stored one, the returned error has no meaning.
     pub(crate) fn invoke_erased(
         &self,
         operation: &str,
@@ -122,12 +124,12 @@ impl ObjectRef {
         })
     }
 
-    /// Invokes a one-way operation: returns once the transport has taken the request, or as late as the
-    /// [sync scope](crate::policies::SyncScopePolicy) says.
+    /// Invokes a one-way operation. Returns once the transport has accepted the request, or later if the
+    /// [sync scope](crate::policies::SyncScopePolicy) requires it.
     ///
     /// # Errors
-    /// The system exception that kept it from being sent, COMPLETED_NO; with the sync scopes WITH_SERVER and WITH_TARGET also what
-    /// the server answered.
+    /// The system exception that prevented the sending, COMPLETED_NO. With the sync scopes WITH_SERVER and
+    /// WITH_TARGET also the exception in the server's reply.
     #[inline]
     pub fn send_oneway<'a>(
         &self,
@@ -135,7 +137,7 @@ impl ObjectRef {
         encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<(), SystemException> {
         let response = self.oneway_response();
-        let question = CallKind::Request {
+        let call_kind = CallKind::Request {
             operation,
             response,
             is_one_way: true,
@@ -145,15 +147,15 @@ impl ObjectRef {
             buffering: self.buffering(),
             observer: None,
         };
-        self.ask(&question).map(drop)
+        self.invoke_with_retries(&call_kind).map(drop)
     }
 
-    /// Asks the server where the object is, without running anything on it (LocateRequest).
+    /// Locates the object by a LocateRequest, which runs no servant.
     ///
     /// # Errors
-    /// The system exception that ended the question.
+    /// The system exception that ended the LocateRequest.
     pub fn locate(&self) -> Result<Located, SystemException> {
-        let Some(reply) = self.ask(&CallKind::Locate)? else {
+        let Some(reply) = self.invoke_with_retries(&CallKind::Locate)? else {
             return Err(SystemException::internal(0, CompletionStatus::No));
         };
         match reply.kind {
@@ -169,9 +171,9 @@ impl ObjectRef {
         }
     }
 
-    /// A two-way call as far as it does not depend on the operation's types.
+    /// Makes a two-way call, independent of the operation's types.
     pub(crate) fn call(&self, operation: &str, marshal: Marshal<'_, '_>) -> Result<Reply, SystemException> {
-        let question = CallKind::Request {
+        let call_kind = CallKind::Request {
             operation,
             response: ResponseFlags::TWO_WAY,
             is_one_way: false,
@@ -181,28 +183,29 @@ impl ObjectRef {
             buffering: None,
             observer: None,
         };
-        self.ask(&question)?.ok_or_else(|| SystemException::internal(0, CompletionStatus::Maybe))
+        self.invoke_with_retries(&call_kind)?.ok_or_else(|| SystemException::internal(0, CompletionStatus::Maybe))
     }
 
-    /// Sends until an answer comes that is no forwarding, or until sending again would be unsafe or pointless.
-    fn ask(&self, question: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
-        if let CallKind::Request { observer: None, .. } = question
-            && let Some(ask_observed) = self.orb().diagnostics().ask()
+    /// Sends the request until the reply is no forwarding, or until sending it again would be unsafe or
+    /// useless.
+    fn invoke_with_retries(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
+        if let CallKind::Request { observer: None, .. } = call_kind
+            && let Some(invoke_observed) = self.orb().diagnostics().invoke_fn()
         {
-            return ask_observed(self, question);
+            return invoke_observed(self, call_kind);
         }
         self.orb().check_running()?;
-        if let CallKind::Request { .. } = question
-            && let Some(ask_intercepted) = self.orb().interception().ask()
+        if let CallKind::Request { .. } = call_kind
+            && let Some(invoke_intercepted) = self.orb().interception().invoke_fn()
         {
-            return ask_intercepted(self, question);
+            return invoke_intercepted(self, call_kind);
         }
         let call_policies = self.call_policies();
-        if let Some(starts) = &call_policies.starts {
-            starts.hold_request(self.orb(), call_policies.deadline.as_ref())?;
+        if let Some(start_times) = &call_policies.start_times {
+            start_times.hold_request(self.orb(), call_policies.deadline.as_ref())?;
         }
         let deadline = &call_policies.deadline;
-        let mut attempts = RetryState::new(call_policies.rebind);
+        let mut retry_state = RetryState::new(call_policies.rebind);
         loop {
             if deadline.as_ref().is_some_and(|deadline| deadline.left_to_send().is_zero()) {
                 return Err(not_sent_in_time(deadline.as_ref()));
@@ -210,60 +213,64 @@ impl ObjectRef {
             let forwarded = self.forwarded();
             let destinations = match &forwarded {
                 Some(forwarded) => forwarded,
-                None => self.home()?,
+                None => self.profile_destinations()?,
             };
-            match self.attempt(destinations, question, &attempts, deadline.as_ref()) {
+            match self.attempt(destinations, call_kind, &retry_state, deadline.as_ref()) {
                 Ok(Some(reply)) => {
-                    if self.judge(&reply, &mut attempts)? == ReplyAction::Answer {
-                        self.note_answer(&reply);
-                        if let Some(starts) = &call_policies.starts {
-                            starts.hold_reply(self.orb())?;
+                    if self.evaluate_reply(&reply, &mut retry_state)? == ReplyAction::Answer {
+                        self.mark_answered(&reply);
+                        if let Some(start_times) = &call_policies.start_times {
+                            start_times.hold_reply(self.orb())?;
                         }
                         return Ok(Some(reply));
                     }
                 }
                 Ok(None) => return Ok(None),
-                Err(failure) => self.may_repeat(failure, &mut attempts, deadline.as_ref())?,
+                Err(failure) => self.may_retry(failure, &mut retry_state, deadline.as_ref())?,
             }
         }
     }
 
-    /// As `ask`, observed by diagnostics.
+    /// As `invoke_with_retries`, observed by diagnostics.
     #[cold]
-    pub(crate) fn ask_observed(&self, question: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
-        let CallKind::Request { operation, .. } = *question else { return self.ask(question) };
+    pub(crate) fn invoke_observed(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
+        let CallKind::Request { operation, .. } = *call_kind else { return self.invoke_with_retries(call_kind) };
         let call = ObservedCall::begin(self.orb().diagnostics(), self.interface_label(), operation);
-        let mut question = *question;
+        let mut call_kind = *call_kind;
         let joined;
-        if let CallKind::Request { contexts, observer, .. } = &mut question {
+        if let CallKind::Request { contexts, observer, .. } = &mut call_kind {
             joined = [*contexts, call.contexts()].concat();
             (*contexts, *observer) = (&joined, Some(&call as &dyn CallObserver));
         }
-        let outcome = call.in_scope(|| self.ask(&question));
+        let outcome = call.in_scope(|| self.invoke_with_retries(&call_kind));
         let interface = self.interface_label();
         call.end(interface, operation, outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status)));
         outcome
     }
 
-    /// Whether a reply answers the call, or leads elsewhere.
+    /// Decides whether a reply completes the call, or the request is sent again.
     #[inline]
-    pub(crate) fn judge(&self, reply: &Reply, attempts: &mut RetryState) -> Result<ReplyAction, SystemException> {
+    pub(crate) fn evaluate_reply(
+        &self,
+        reply: &Reply,
+        retry_state: &mut RetryState,
+    ) -> Result<ReplyAction, SystemException> {
         #[cfg(feature = "details")]
         if reply.has_contexts {
             exception_details::check_contexts(reply, self.orb().settings().context_limits)?;
         }
         match reply.kind {
             ReplyKind::Reply(ReplyStatus::NoException | ReplyStatus::UserException) => Ok(ReplyAction::Answer),
-            _ => self.judge_unusual(reply, attempts),
+            _ => self.evaluate_unusual_reply(reply, retry_state),
         }
     }
 
-    /// Tries each destination in turn until one can be connected to.
+    /// Tries the destinations in turn until one of them can be connected to.
     fn attempt(
         &self,
         destinations: &[Destination],
-        question: &CallKind<'_, '_>,
-        attempts: &RetryState,
+        call_kind: &CallKind<'_, '_>,
+        retry_state: &RetryState,
         deadline: Option<&Deadline>,
     ) -> Result<Option<Reply>, CallFailure> {
         let mut selector = ProfileSelector::new(self, destinations.len());
@@ -271,35 +278,35 @@ impl ObjectRef {
             let destination = &destinations[index];
             #[cfg(feature = "server")]
             if destination.is_collocated {
-                if !question.waits() {
+                if !call_kind.waits() {
                     collocated::note_one_way(self.orb());
                 } else if collocated::settle(self.orb()) {
-                    return exchange_here(self.orb(), destination, question, deadline).map(Some);
+                    return exchange_here(self.orb(), destination, call_kind, deadline).map(Some);
                 }
             }
             #[cfg(feature = "server")]
-            if question.uses_datagram(self.orb(), destination, deadline)? {
+            if call_kind.send_datagram(self.orb(), destination, deadline)? {
                 return Ok(None);
             }
-            let lease = match self.lease(destination, question, attempts, selector.share_of(deadline)) {
+            let lease = match self.lease(destination, call_kind, retry_state, selector.connect_time(deadline)) {
                 Ok(lease) => lease,
-                Err(refused) => {
-                    selector.refused(refused);
+                Err(failure) => {
+                    selector.connect_failed(failure);
                     continue;
                 }
             };
             let fresh = lease.fresh;
-            let answered = exchange(self.orb(), &lease, destination, question, deadline);
+            let answered = exchange(self.orb(), &lease, destination, call_kind, deadline);
             match &answered {
-                Ok(Some(reply)) if selector.goes_on_after(reply, self) => continue,
+                Ok(Some(reply)) if selector.continues_after(reply, self) => continue,
                 Ok(_) => {
-                    selector.arrived(self);
+                    selector.mark_preferred(self);
                     return answered;
                 }
                 Err(_) => {}
             }
             if let Err(failure) = answered {
-                selector.failed(failure, fresh, destination)?;
+                selector.request_failed(failure, fresh, destination)?;
             }
         }
         Err(selector.into_failure())
@@ -310,42 +317,42 @@ impl ObjectRef {
     fn lease<'d>(
         &self,
         destination: &'d Destination,
-        question: &CallKind<'_, '_>,
-        attempts: &RetryState,
+        call_kind: &CallKind<'_, '_>,
+        retry_state: &RetryState,
         share: Option<Duration>,
     ) -> Result<Lease<&'d Peer>, CallFailure> {
-        let _ = question;
+        let _ = call_kind;
         #[cfg(feature = "server")]
         if let Some(adopted) = destination.adopted(self.orb().bidirectional()) {
             return Ok(Lease::of(&*destination.peer, adopted));
         }
-        if self.keeps_connections(attempts) {
+        if self.keeps_connections(retry_state) {
             return destination.peer.lease_open();
         }
         #[cfg(feature = "asynchronous")]
-        if matches!(question, CallKind::Request { buffering: Some(_), .. }) {
+        if matches!(call_kind, CallKind::Request { buffering: Some(_), .. }) {
             return destination.peer.lease_first(share);
         }
         destination.peer.lease(share)
     }
 
-    /// Ok if the request certainly was not acted on and has not been sent again yet.
-    pub(crate) fn may_repeat(
+    /// Permits a retry if the server certainly has not acted on the request and it was not repeated before.
+    pub(crate) fn may_retry(
         &self,
         failure: CallFailure,
-        attempts: &mut RetryState,
+        retry_state: &mut RetryState,
         deadline: Option<&Deadline>,
     ) -> Result<(), SystemException> {
-        let (repeats, exception) = (failure.may_repeat(), failure.exception);
+        let (may_repeat, exception) = (failure.may_repeat(), failure.exception);
         let in_time = deadline.is_none_or(|deadline| !deadline.left_to_send().is_zero());
         let safe = exception.completed() == CompletionStatus::No && in_time;
-        if safe && self.go_home(attempts) {
+        if safe && self.drop_forward_once(retry_state) {
             return Ok(());
         }
-        if safe && repeats && self.keeps_connections(attempts) {
+        if safe && may_repeat && self.keeps_connections(retry_state) {
             return Err(no_reconnecting().with_source(exception));
         }
-        if safe && repeats && !std::mem::replace(&mut attempts.resent, true) {
+        if safe && may_repeat && !std::mem::replace(&mut retry_state.resent, true) {
             self.orb().statistics().retried();
             tracing::debug!(%exception, "sending again on another connection");
             return Ok(());
@@ -353,7 +360,7 @@ impl ObjectRef {
         Err(exception)
     }
 
-    /// How long the server is asked to hold the answer to a one-way back, if it is to answer at all.
+    /// The response flags of a one-way: the event on the server that its reply waits for, if it gets a reply.
     #[inline]
     pub(crate) fn oneway_response(&self) -> ResponseFlags {
         if !self.has_policies() {
@@ -366,28 +373,28 @@ impl ObjectRef {
         }
     }
 
-    /// REBIND if requests of a bound reference must not go anywhere else (17.2.1.2).
-    fn may_rebind(&self, attempts: &RetryState) -> Result<(), SystemException> {
-        if attempts.rebind == RebindPolicy::Transparent || !self.is_bound() {
+    /// REBIND if the policy forbids a bound reference to be forwarded (17.2.1.2).
+    fn may_rebind(&self, retry_state: &RetryState) -> Result<(), SystemException> {
+        if retry_state.rebind == RebindPolicy::Transparent || !self.is_bound() {
             return Ok(());
         }
         Err(SystemException::rebind(0, CompletionStatus::No).with_detail(
-            "the object has moved, and the rebind policy forbids to follow it (validate_connection would)",
+            "the object has moved, and the rebind policy forbids forwarding (validate_connection binds it again)",
         ))
     }
 
-    /// True if only connections that are open already may be used.
+    /// Whether only open connections may be used.
     #[inline]
-    pub(crate) fn keeps_connections(&self, attempts: &RetryState) -> bool {
-        attempts.rebind == RebindPolicy::NoReconnect && self.is_bound()
+    pub(crate) fn keeps_connections(&self, retry_state: &RetryState) -> bool {
+        retry_state.rebind == RebindPolicy::NoReconnect && self.is_bound()
     }
 
-    /// The object has answered, so that the reference is bound.
+    /// Marks the reference as bound: the object has answered.
     #[inline]
-    pub(crate) fn note_answer(&self, reply: &Reply) {
-        let is_here = matches!(reply.kind, ReplyKind::Reply(_) | ReplyKind::Locate(LocateStatus::ObjectHere));
-        if is_here {
-            self.note_bound(true);
+    pub(crate) fn mark_answered(&self, reply: &Reply) {
+        let is_collocated = matches!(reply.kind, ReplyKind::Reply(_) | ReplyKind::Locate(LocateStatus::ObjectHere));
+        if is_collocated {
+            self.set_bound(true);
         }
     }
 
@@ -396,7 +403,7 @@ impl ObjectRef {
         let read = input.str().and_then(|id| SystemException::decode(&id, &mut input));
         let exception = read.unwrap_or_else(|error| unreadable("SYSTEM_EXCEPTION", error, CompletionStatus::Maybe));
         #[cfg(feature = "details")]
-        let exception = exception_details::by_server(exception, reply, &mut input);
+        let exception = exception_details::with_server_description(exception, reply, &mut input);
         exception
     }
 
@@ -412,13 +419,13 @@ impl RetryState {
     }
 }
 
-/// UNKNOWN for an exception that the operation does not raise.
+/// UNKNOWN for an exception outside of the operation's `raises` clause.
 fn unlisted(operation: &str, repository_id: &str) -> SystemException {
     SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes)
         .with_detail(|| format!("`{operation}` raised `{repository_id}`, which its IDL does not list"))
 }
 
-/// MARSHAL for a reply that is not what it should be.
+/// MARSHAL for a malformed reply.
 pub(crate) fn unreadable(operation: &str, error: CdrError, completed: CompletionStatus) -> SystemException {
     let cause = error.clone();
     SystemException::from(error)

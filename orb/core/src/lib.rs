@@ -1,14 +1,17 @@
 //! The ORB core: connections, references and invocation.
 //!
-//! An [`Orb`] makes [`ObjectRef`]s from their string forms, invokes operations on them, and listens for requests that it
-//! hands to whatever [`ObjectAdapter`] is installed. It knows servants only through traits: which servant stands behind an
-//! object key belongs to `spandrel-poa`. Messages belong to `spandrel-giop`, and what carries them to `spandrel-transport`.
+//! An [`Orb`] makes [`ObjectRef`]s from their string forms, invokes operations on them, and listens for
+//! requests, which it passes to the installed [`ObjectAdapter`]. It knows servants only through traits:
+//! `spandrel-poa` maps object keys to servants. Messages belong to `spandrel-giop`, and transports to
+//! `spandrel-transport`.
 //!
-//! One two-way call is one write and one read on either side: the calling thread reads its own reply, the connection's
-//! thread runs the servant, and nothing is allocated once buffers have grown (see [`client`] and `server`).
+//! One two-way call is one write and one read on either side. The calling thread reads its own reply, and the
+//! connection's thread runs the servant. Nothing is allocated once buffers have grown (see [`client`] and
+//! `server`).
 //!
-//! The features `server`, `asynchronous` and `details` leave out a side of the ORB and its dependencies. Other optional parts are plugged
-//! in by the builder: a function pointer or a trait object that [`OrbBuilder::bare`] leaves empty, so that the linker drops the part.
+//! Without the features `server`, `asynchronous` and `details`, a side of the ORB and its dependencies are
+//! left out. Other optional parts are plugged in by the builder as a function pointer or a trait object.
+//! [`OrbBuilder::bare`] leaves them empty, so that the linker drops the part.
 #![forbid(unsafe_code)]
 
 mod adapter;

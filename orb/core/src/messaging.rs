@@ -1,7 +1,8 @@
-//! The Messaging interfaces that `--ami` code stands on: reply handlers, exception holders and pollers (CORBA 3.3 Part 1, clause 17).
+//! The Messaging interfaces that code generated with `--ami` uses: reply handlers, exception holders and
+//! pollers (CORBA 3.3 Part 1, clause 17).
 //!
-//! What is generated for an interface is its own handler trait and poller; here is what those of all interfaces have in common. All
-//! of it stands on [`AsyncReply`]: a handler is told by a task that awaits one, a poller keeps one.
+//! The compiler generates a handler trait and a poller for each interface. This module has their common
+//! parts, which build on [`AsyncReply`]: a task awaits the reply for a handler, and a poller stores it.
 
 use std::{
     any::Any,
@@ -17,20 +18,20 @@ use spandrel_sync::{Arc, Condition, Mutex, time::Instant};
 
 use crate::{AsyncReply, ObjectRef, UserExceptions};
 
-/// What every reply handler is (`Messaging::ReplyHandler`).
+/// The supertrait of all reply handlers (`Messaging::ReplyHandler`).
 ///
-/// Handlers are called by the ORB's thread that reads the replies of asynchronous calls, one after the other. They must not wait:
-/// every asynchronous call of the ORB would wait with them.
+/// The ORB's reactor thread for asynchronous calls runs the handlers, one after the other. A handler must not
+/// block, since all asynchronous calls of the ORB would block with it.
 pub trait ReplyHandler: Send + Sync {}
 
 impl<H: Send + Sync + ?Sized> ReplyHandler for H {}
 
-/// The exception that a request ended in, for the handler's `…_excep` (`Messaging::ExceptionHolder`).
+/// The exception that ended a request, for the handler's `…_excep` (`Messaging::ExceptionHolder`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExceptionHolder<E>(E);
 
 impl<E> ExceptionHolder<E> {
-    /// Holds an exception.
+    /// Wraps an exception.
     pub fn new(exception: E) -> Self {
         Self(exception)
     }
@@ -40,7 +41,7 @@ impl<E> ExceptionHolder<E> {
         &self.0
     }
 
-    /// Raises it, as the operation would have.
+    /// Raises the exception, as the operation would.
     ///
     /// # Errors
     /// The exception, always.
@@ -49,15 +50,15 @@ impl<E> ExceptionHolder<E> {
     }
 }
 
-/// Has a handler told of a reply when it comes; without a handler it is dropped when it comes.
+/// Passes a reply to a handler when it arrives; without a handler the reply is dropped.
 ///
 /// # Errors
-/// If the ORB has no thread for that, or is shut down.
+/// NO_RESOURCES if the ORB's thread for it could not be started; BAD_INV_ORDER after shutdown.
 pub fn send_to_handler<R, E, H>(
     object: &ObjectRef,
     reply: AsyncReply<R, E>,
     handler: Option<Arc<H>>,
-    tell: fn(&H, Result<R, E>),
+    deliver: fn(&H, Result<R, E>),
 ) -> Result<(), SystemException>
 where
     R: Send + 'static,
@@ -67,50 +68,50 @@ where
     object.orb().spawn(async move {
         let outcome = reply.await;
         if let Some(handler) = handler {
-            tell(&handler, outcome);
+            deliver(&handler, outcome);
         }
     })
 }
 
-/// The time-out that means: for ever (CORBA 3.3 Part 1, clause 17 and 11.4).
-const FOR_EVER: u32 = u32::MAX;
+/// The time-out without a limit (CORBA 3.3 Part 1, clause 17 and 11.4).
+const NO_LIMIT: u32 = u32::MAX;
 
-/// Something that becomes ready (`CORBA::Pollable`).
+/// An operation in progress that becomes ready (`CORBA::Pollable`).
 pub trait Pollable: Send + Sync + fmt::Debug {
-    /// True once there is something to take. Waits for it so many milliseconds at most; 0 does not wait, the greatest value waits
-    /// for ever.
+    /// Whether it is ready. Waits at most `timeout` milliseconds: 0 does not wait, `u32::MAX` waits without
+    /// limit.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST if it has been taken already.
+    /// OBJECT_NOT_EXIST if the result was taken before.
     fn is_ready(&self, timeout: u32) -> Result<bool, SystemException>;
 
-    /// Has `bell` rung when it becomes ready, which it may be already.
+    /// Registers `waiters`, which are notified when it becomes ready, or at once if it is ready.
     #[doc(hidden)]
-    fn announce(&self, bell: &Arc<PollableSetState>);
+    fn register(&self, waiters: &Arc<PollableSetState>);
 }
 
-/// What threads wait on for one of several things to become ready.
+/// The condition that threads wait on until one of several pollables is ready.
 #[derive(Debug, Default)]
 pub struct PollableSetState {
-    rings: Mutex<u64>,
-    rung: Condition,
-    /// Others that ring with it.
-    others: Mutex<Vec<Arc<PollableSetState>>>,
+    notifications: Mutex<u64>,
+    notified: Condition,
+    /// Conditions that are notified with this one.
+    linked: Mutex<Vec<Arc<PollableSetState>>>,
 }
 
 impl PollableSetState {
-    fn ring(&self) {
-        *self.rings.lock() += 1;
-        self.rung.notify_all();
-        let others = std::mem::take(&mut *self.others.lock());
-        others.iter().for_each(|other| other.ring());
+    fn notify(&self) {
+        *self.notifications.lock() += 1;
+        self.notified.notify_all();
+        let linked = std::mem::take(&mut *self.linked.lock());
+        linked.iter().for_each(|linked_set| linked_set.notify());
     }
 
-    /// Waits until `find` finds something, for so many milliseconds at most.
-    fn await_that<T>(&self, timeout: u32, mut find: impl FnMut() -> Option<T>) -> Option<T> {
-        let end = (timeout != FOR_EVER).then(|| Instant::now() + Duration::from_millis(timeout.into()));
+    /// Waits at most `timeout` milliseconds until `find` returns a value.
+    fn wait_for_value<T>(&self, timeout: u32, mut find: impl FnMut() -> Option<T>) -> Option<T> {
+        let end = (timeout != NO_LIMIT).then(|| Instant::now() + Duration::from_millis(timeout.into()));
         loop {
-            let before = *self.rings.lock();
+            let before = *self.notifications.lock();
             if let Some(found) = find() {
                 return Some(found);
             }
@@ -118,16 +119,16 @@ impl PollableSetState {
             if left.is_some_and(|left| left.is_zero()) {
                 return None;
             }
-            let mut rings = self.rings.lock();
-            while *rings == before {
+            let mut notifications = self.notifications.lock();
+            while *notifications == before {
                 match end {
-                    None => self.rung.wait(&mut rings),
+                    None => self.notified.wait(&mut notifications),
                     Some(end) => {
                         let left = end.saturating_duration_since(Instant::now());
                         if left.is_zero() {
                             break;
                         }
-                        self.rung.wait_for(&mut rings, left);
+                        self.notified.wait_for(&mut notifications, left);
                     }
                 }
             }
@@ -137,11 +138,12 @@ impl PollableSetState {
 
 impl Wake for PollableSetState {
     fn wake(self: Arc<Self>) {
-        self.ring();
+        self.notify();
     }
 }
 
-/// A request that was sent and whose reply is asked for (`Messaging::Poller`); generated pollers add a method for each operation.
+/// A request whose reply the program polls for (`Messaging::Poller`). Generated pollers add a method for each
+/// operation.
 #[derive(Clone, Debug)]
 pub struct Poller {
     target: ObjectRef,
@@ -156,17 +158,18 @@ trait PendingReply: Pollable {
 
 /// A reply of known types.
 struct Pending<R, E> {
-    bell: Arc<PollableSetState>,
-    /// None once it was taken.
+    waiters: Arc<PollableSetState>,
+    /// `None` once it was taken.
     reply: Mutex<Option<AsyncReply<R, E>>>,
 }
 
 impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pending<R, E> {
-    /// True if there is a result now. It is not read here: that may run what the program has registered, and a lock is held.
-    fn look(&self) -> Result<bool, SystemException> {
+    /// Whether the result is available. It is not decoded here: decoding may run code of the program, and a
+    /// lock is held.
+    fn has_result(&self) -> Result<bool, SystemException> {
         let reply = self.reply.lock();
-        let reply = reply.as_ref().ok_or_else(taken_before)?;
-        Ok(reply.has_come(&Waker::from(Arc::clone(&self.bell))))
+        let reply = reply.as_ref().ok_or_else(already_taken)?;
+        Ok(reply.has_come(&Waker::from(Arc::clone(&self.waiters))))
     }
 
     fn take(&self, timeout: u32) -> Result<R, E> {
@@ -175,10 +178,10 @@ impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pending<R, E> {
                 0 => SystemException::no_response(0, CompletionStatus::Maybe),
                 _ => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe),
             };
-            return Err(exception.with_detail("the reply has not come yet").into());
+            return Err(exception.with_detail("the reply has not arrived yet").into());
         }
-        // None if another thread was quicker.
-        let mut reply = self.reply.lock().take().ok_or_else(taken_before)?;
+        // `None` if another thread took it meanwhile.
+        let mut reply = self.reply.lock().take().ok_or_else(already_taken)?;
         match Pin::new(&mut reply).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(outcome) => outcome,
             Poll::Pending => Err(SystemException::internal(0, CompletionStatus::Maybe).into()),
@@ -186,30 +189,30 @@ impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pending<R, E> {
     }
 }
 
-fn taken_before() -> SystemException {
+fn already_taken() -> SystemException {
     SystemException::object_not_exist(0, CompletionStatus::Yes)
         .with_detail("the reply was taken from its poller before")
 }
 
 impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pollable for Pending<R, E> {
     fn is_ready(&self, timeout: u32) -> Result<bool, SystemException> {
-        let found = self.bell.await_that(timeout, || match self.look() {
+        let found = self.waiters.wait_for_value(timeout, || match self.has_result() {
             Ok(false) => None,
             Ok(true) => Some(Ok(())),
-            Err(taken) => Some(Err(taken)),
+            Err(error) => Some(Err(error)),
         });
         found.transpose().map(|found| found.is_some())
     }
 
-    fn announce(&self, bell: &Arc<PollableSetState>) {
-        let mut others = self.bell.others.lock();
-        if !others.iter().any(|other| Arc::ptr_eq(other, bell)) {
-            others.push(Arc::clone(bell));
+    fn register(&self, waiters: &Arc<PollableSetState>) {
+        let mut linked = self.waiters.linked.lock();
+        if !linked.iter().any(|linked_set| Arc::ptr_eq(linked_set, waiters)) {
+            linked.push(Arc::clone(waiters));
         }
-        drop(others);
-        // Polled anew, so that it rings from now on.
-        if !matches!(self.look(), Ok(false)) {
-            bell.ring();
+        drop(linked);
+        // Polled again, so that it notifies from now on.
+        if !matches!(self.has_result(), Ok(false)) {
+            waiters.notify();
         }
     }
 }
@@ -231,17 +234,17 @@ impl<R, E> fmt::Debug for Pending<R, E> {
 }
 
 impl Poller {
-    /// Keeps a reply until it is asked for.
+    /// Stores a reply until it is taken.
     pub fn new<R: Send + 'static, E: UserExceptions + Send + 'static>(
         target: &ObjectRef,
         operation: &'static str,
         reply: AsyncReply<R, E>,
     ) -> Self {
-        let pending = Pending { bell: Arc::default(), reply: Mutex::new(Some(reply)) };
+        let pending = Pending { waiters: Arc::default(), reply: Mutex::new(Some(reply)) };
         Self { target: target.clone(), operation, pending: Arc::new(pending) }
     }
 
-    /// The object that the request was sent to.
+    /// The target object of the request.
     #[must_use]
     pub fn operation_target(&self) -> &ObjectRef {
         &self.target
@@ -253,26 +256,27 @@ impl Poller {
         self.operation
     }
 
-    /// True once the reply has come; as [`Pollable::is_ready`].
+    /// Whether the reply has arrived; as [`Pollable::is_ready`].
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST if it has been taken.
+    /// OBJECT_NOT_EXIST if the reply was taken before.
     pub fn is_ready(&self, timeout: u32) -> Result<bool, SystemException> {
         self.pending.is_ready(timeout)
     }
 
-    /// For a [`PollableSet`].
+    /// The poller as a member for a [`PollableSet`].
     #[must_use]
     pub fn pollable(&self) -> Arc<dyn Pollable> {
         Arc::clone(&self.pending).as_pollable()
     }
 
-    /// What the operation returned or raised. Waits for it so many milliseconds at most; 0 does not wait, the greatest value waits
-    /// for ever.
+    /// Takes the result of the operation. Waits at most `timeout` milliseconds: 0 does not wait, `u32::MAX`
+    /// waits without limit.
     ///
     /// # Errors
-    /// What the operation raised, or failed with; NO_RESPONSE if it has not come and 0 was given, TIMEOUT if it has not come in
-    /// time, OBJECT_NOT_EXIST if it has been taken; BAD_OPERATION if this is not what was invoked.
+    /// The exception of the operation. NO_RESPONSE if the reply has not arrived and `timeout` is 0, TIMEOUT
+    /// if it has not arrived in time. OBJECT_NOT_EXIST if it was taken before. BAD_OPERATION if another
+    /// operation was invoked.
     pub fn take<R: Send + 'static, E: UserExceptions + Send + 'static>(
         &self,
         operation: &str,
@@ -280,31 +284,32 @@ impl Poller {
     ) -> Result<R, E> {
         let pending = self.pending.as_any().downcast_ref::<Pending<R, E>>().filter(|_| operation == self.operation);
         let Some(pending) = pending else {
-            let detail = format!("the poller is for `{}`, and not for `{operation}`", self.operation);
+            let detail = format!("the poller belongs to `{}`, not to `{operation}`", self.operation);
             return Err(SystemException::bad_operation(0, CompletionStatus::No).with_detail(detail).into());
         };
         pending.take(timeout)
     }
 }
 
-/// Waits for whichever of several things becomes ready first (`CORBA::PollableSet`, CORBA 3.3 Part 1, 11.4).
+/// A set of pollables, which waits for the first one that is ready (`CORBA::PollableSet`, CORBA 3.3 Part 1,
+/// 11.4).
 #[derive(Debug, Default)]
 pub struct PollableSet {
     members: Mutex<Vec<Arc<dyn Pollable>>>,
-    bell: Arc<PollableSetState>,
+    waiters: Arc<PollableSetState>,
 }
 
-/// Why a [`PollableSet`] gives nothing.
+/// The reason why a [`PollableSet`] returns no pollable.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PollableSetError {
-    /// There is nothing in it.
-    #[error("nothing is in the set that could become ready")]
+    /// The set is empty.
+    #[error("the pollable set is empty")]
     NoPossiblePollable,
-    /// That is not in it.
-    #[error("that is not in the set")]
+    /// The pollable is not in the set.
+    #[error("the pollable is not in the set")]
     UnknownPollable,
-    /// NO_RESPONSE or TIMEOUT: nothing in it is ready.
+    /// NO_RESPONSE or TIMEOUT: no member is ready.
     #[error(transparent)]
     System(#[from] SystemException),
 }
@@ -316,24 +321,25 @@ impl PollableSet {
         Self::default()
     }
 
-    /// Adds something to wait for.
+    /// Adds a pollable.
     pub fn add_pollable(&self, potential: Arc<dyn Pollable>) {
         self.members.lock().push(Arc::clone(&potential));
-        potential.announce(&self.bell);
+        potential.register(&self.waiters);
     }
 
-    /// Something that is ready, which is taken out of the set. Waits for it so many milliseconds at most; 0 does not wait, the
-    /// greatest value waits for ever.
+    /// Removes a pollable that is ready, and returns it. Waits at most `timeout` milliseconds: 0 does not
+    /// wait, `u32::MAX` waits without limit.
     ///
     /// # Errors
-    /// [`PollableSetError::NoPossiblePollable`]; NO_RESPONSE if nothing is ready and 0 was given, TIMEOUT if nothing was in time.
+    /// [`PollableSetError::NoPossiblePollable`] if the set is empty; NO_RESPONSE if no member is ready and
+    /// `timeout` is 0, TIMEOUT if none became ready in time.
     pub fn get_ready_pollable(&self, timeout: u32) -> Result<Arc<dyn Pollable>, PollableSetError> {
-        let found = self.bell.await_that(timeout, || {
+        let found = self.waiters.wait_for_value(timeout, || {
             let mut members = self.members.lock();
             if members.is_empty() {
                 return Some(Err(PollableSetError::NoPossiblePollable));
             }
-            // What somebody has taken meanwhile is none of ours any more, and ready nevertheless.
+            // A member whose result was taken meanwhile counts as ready.
             let at = members.iter().position(|member| !matches!(member.is_ready(0), Ok(false)))?;
             Some(Ok(members.swap_remove(at)))
         });
@@ -342,14 +348,14 @@ impl PollableSet {
                 0 => SystemException::no_response(0, CompletionStatus::No),
                 _ => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No),
             };
-            Err(exception.with_detail("nothing in the set is ready").into())
+            Err(exception.with_detail("no member of the pollable set is ready").into())
         })
     }
 
-    /// Takes something out.
+    /// Removes a pollable.
     ///
     /// # Errors
-    /// [`PollableSetError::UnknownPollable`] if it is not in the set.
+    /// [`PollableSetError::UnknownPollable`] if the pollable is not in the set.
     pub fn remove(&self, potential: &Arc<dyn Pollable>) -> Result<(), PollableSetError> {
         let mut members = self.members.lock();
         let at = members.iter().position(|member| Arc::ptr_eq(member, potential));
@@ -359,7 +365,7 @@ impl PollableSet {
         Ok(())
     }
 
-    /// How many are in it.
+    /// The number of members.
     #[must_use]
     pub fn number_left(&self) -> usize {
         self.members.lock().len()

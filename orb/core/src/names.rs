@@ -1,28 +1,28 @@
-//! Names in naming services, as text (`CosNaming`, Naming Service 1.3, 2.4 and 2.5.3).
+//! Stringified names of the Naming Service (`CosNaming`, Naming Service 1.3, 2.4 and 2.5.3).
 //!
-//! This is the part of it that `corbaname:` needs: reading a name, and asking a context for it by a request that is written by
-//! hand. A naming service, and stubs for one, are services like others.
+//! This module has the part of the Naming Service that `corbaname:` needs: it parses a name, and resolves it
+//! by a hand-written request to a context. A naming service, and stubs for one, are generated like others.
 
 use spandrel_cdr::{CdrError, Decode, Decoder, Encoder, Ior};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 
 use crate::{ObjectRef, Replied, ServerCall, UserExceptions};
 
-/// How often a name may be continued in another service (`CannotProceed`).
+/// The maximum number of naming services that continue a resolution (`CannotProceed`).
 const MAX_CONTINUATIONS: u32 = 16;
 
-/// One step of a name.
+/// A component of a name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct NameComponent {
     id: String,
     kind: String,
 }
 
-/// Reads a stringified name: components separated by `/`, each an id and perhaps a kind after `.`, with `\` before any of the three
-/// that is meant as such (2.4.1). The empty text is the name without components.
+/// Parses a stringified name (2.4.1): components separated by `/`, each an id and optionally a kind after
+/// `.`. A `\` escapes any of the three characters. The empty string is the name without components.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the syntax error.
 pub(crate) fn parse(text: &str) -> Result<Vec<NameComponent>, &'static str> {
     let mut name = Vec::new();
     let (mut fields, mut is_kind, mut is_empty) = ([String::new(), String::new()], false, true);
@@ -38,9 +38,9 @@ pub(crate) fn parse(text: &str) -> Result<Vec<NameComponent>, &'static str> {
                     return Err("a component is empty");
                 }
                 let [id, kind] = std::mem::take(&mut fields);
-                // Only the component that is `.` alone has neither (2.4.2).
+                // Only the component `.` has neither id nor kind (2.4.2).
                 if is_kind && kind.is_empty() && !id.is_empty() {
-                    return Err("a component ends with a `.` that nothing follows");
+                    return Err("a component ends with a `.` without a kind after it");
                 }
                 name.push(NameComponent { id, kind });
                 (is_kind, is_empty) = (false, true);
@@ -53,7 +53,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<NameComponent>, &'static str> {
             Some('.') => is_kind = true,
             Some('\\') => match characters.next() {
                 Some(escaped @ ('/' | '.' | '\\')) => fields[usize::from(is_kind)].push(escaped),
-                _ => return Err("`\\` stands before something else than `/`, `.` or `\\`"),
+                _ => return Err("a `\\` is not followed by `/`, `.` or `\\`"),
             },
             Some(other) => fields[usize::from(is_kind)].push(other),
         }
@@ -61,8 +61,8 @@ pub(crate) fn parse(text: &str) -> Result<Vec<NameComponent>, &'static str> {
     }
 }
 
-/// Reads names only, to say them.
-fn print(name: &[NameComponent]) -> String {
+/// The stringified form of a name, for error texts.
+fn name_to_string(name: &[NameComponent]) -> String {
     let escaped = |text: &str| text.replace('\\', "\\\\").replace('/', "\\/").replace('.', "\\.");
     let component = |NameComponent { id, kind }: &NameComponent| match (id.is_empty(), kind.is_empty()) {
         (true, true) => ".".to_owned(),
@@ -72,27 +72,28 @@ fn print(name: &[NameComponent]) -> String {
     name.iter().map(component).collect::<Vec<_>>().join("/")
 }
 
-/// The object that a context knows by this name, possibly with the help of others.
+/// Resolves a name in a naming context, and in others that continue the resolution.
 ///
 /// # Errors
-/// BAD_PARAM if there is none, saying why; any system exception of asking.
+/// BAD_PARAM with the reason if there is no such object; any system exception of the calls.
 pub(crate) fn resolve(context: &ObjectRef, name: &[NameComponent]) -> Result<ObjectRef, SystemException> {
-    let (mut context, mut rest) = (context.clone(), name.to_vec());
+    let (mut context, mut unresolved) = (context.clone(), name.to_vec());
     for _ in 0..MAX_CONTINUATIONS {
-        match ask(&context, &rest) {
+        match invoke_resolve(&context, &unresolved) {
             Ok(Some(object)) => return Ok(object),
-            Ok(None) => return Err(unusable(format!("`{}` is bound to nil", print(name)))),
-            Err(Refusal::CannotProceed { context: Some(next), rest: left }) if !left.is_empty() => {
-                (context, rest) = (next, left);
+            Ok(None) => return Err(bad_url(format!("`{}` is bound to nil", name_to_string(name)))),
+            Err(ResolveError::CannotProceed { context: Some(next), unresolved: rest }) if !rest.is_empty() => {
+                (context, unresolved) = (next, rest);
             }
-            Err(Refusal::System(exception)) => return Err(exception),
-            Err(refusal) => return Err(unusable(refusal.explain(name))),
+            Err(ResolveError::System(exception)) => return Err(exception),
+            Err(error) => return Err(bad_url(error.describe(name))),
         }
     }
-    Err(unusable(format!("`{}` leads from one naming service to the next without an end", print(name))))
+    let name = name_to_string(name);
+    Err(bad_url(format!("more than {MAX_CONTINUATIONS} naming services continue the resolution of `{name}`")))
 }
 
-fn ask(context: &ObjectRef, name: &[NameComponent]) -> Result<Option<ObjectRef>, Refusal> {
+fn invoke_resolve(context: &ObjectRef, name: &[NameComponent]) -> Result<Option<ObjectRef>, ResolveError> {
     let encode = |out: &mut Encoder<'_>| {
         out.len(name.len())?;
         name.iter().try_for_each(|NameComponent { id, kind }| {
@@ -100,7 +101,7 @@ fn ask(context: &ObjectRef, name: &[NameComponent]) -> Result<Option<ObjectRef>,
             out.short_str(kind)
         })
     };
-    let bound: Result<Ior, Refusal> = context.invoke("resolve", encode, Ior::decode);
+    let bound: Result<Ior, ResolveError> = context.invoke("resolve", encode, Ior::decode);
     bound.map(|ior| reference(context, ior))
 }
 
@@ -108,51 +109,51 @@ fn reference(context: &ObjectRef, ior: Ior) -> Option<ObjectRef> {
     (!ior.is_nil()).then(|| context.orb().reference(ior))
 }
 
-fn unusable(detail: String) -> SystemException {
+fn bad_url(detail: String) -> SystemException {
     SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No).with_detail(detail)
 }
 
-/// What `resolve` raises (2.3.2).
+/// The exceptions of `resolve` (2.3.2).
 #[derive(Debug)]
-enum Refusal {
-    NotFound { why: u32, rest: Vec<NameComponent> },
-    CannotProceed { context: Option<ObjectRef>, rest: Vec<NameComponent> },
+enum ResolveError {
+    NotFound { reason: u32, unresolved: Vec<NameComponent> },
+    CannotProceed { context: Option<ObjectRef>, unresolved: Vec<NameComponent> },
     InvalidName,
     System(SystemException),
 }
 
-impl Refusal {
-    fn explain(&self, name: &[NameComponent]) -> String {
-        let name = print(name);
+impl ResolveError {
+    fn describe(&self, name: &[NameComponent]) -> String {
+        let name = name_to_string(name);
         match self {
-            Self::NotFound { why, rest } => {
-                let why = match why {
-                    0 => "nothing is bound by that name",
-                    1 => "what is bound there is no naming context",
-                    _ => "what is bound there is a naming context, and no object",
+            Self::NotFound { reason, unresolved } => {
+                let reason = match reason {
+                    0 => "the name is not bound",
+                    1 => "the bound object is not a naming context",
+                    _ => "the name is bound to a naming context, not to an object",
                 };
-                format!("the naming service does not find `{name}`: {why}, from `{}` on", print(rest))
+                format!("the naming service does not find `{name}`: {reason}, from `{}` on", name_to_string(unresolved))
             }
-            Self::CannotProceed { rest, .. } => {
-                format!("the naming service cannot go on with `{name}`, from `{}` on", print(rest))
+            Self::CannotProceed { unresolved, .. } => {
+                format!("the naming service cannot proceed with `{name}`, from `{}` on", name_to_string(unresolved))
             }
-            Self::InvalidName => format!("the naming service takes `{name}` for no name"),
+            Self::InvalidName => format!("the naming service rejects `{name}` as an invalid name"),
             Self::System(exception) => exception.to_string(),
         }
     }
 }
 
-impl From<SystemException> for Refusal {
+impl From<SystemException> for ResolveError {
     fn from(exception: SystemException) -> Self {
         Self::System(exception)
     }
 }
 
-impl UserExceptions for Refusal {
+impl UserExceptions for ResolveError {
     fn decode(repository_id: &str, input: &mut Decoder<'_>) -> Option<Result<Self, CdrError>> {
         Some(match repository_id {
             "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0" => {
-                read_not_found(input).map(|(why, rest)| Self::NotFound { why, rest })
+                read_not_found(input).map(|(reason, unresolved)| Self::NotFound { reason, unresolved })
             }
             "IDL:omg.org/CosNaming/NamingContext/CannotProceed:1.0" => read_cannot_proceed(input),
             "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0" => Ok(Self::InvalidName),
@@ -161,7 +162,7 @@ impl UserExceptions for Refusal {
     }
 
     fn raise(&self, _call: ServerCall<'_>) -> Result<Replied, SystemException> {
-        Err(unusable(self.explain(&[])))
+        Err(bad_url(self.describe(&[])))
     }
 }
 
@@ -169,9 +170,9 @@ fn read_not_found(input: &mut Decoder<'_>) -> Result<(u32, Vec<NameComponent>), 
     Ok((input.u32()?, read_name(input)?))
 }
 
-fn read_cannot_proceed(input: &mut Decoder<'_>) -> Result<Refusal, CdrError> {
+fn read_cannot_proceed(input: &mut Decoder<'_>) -> Result<ResolveError, CdrError> {
     let context: Option<ObjectRef> = Option::decode(input)?;
-    Ok(Refusal::CannotProceed { context, rest: read_name(input)? })
+    Ok(ResolveError::CannotProceed { context, unresolved: read_name(input)? })
 }
 
 fn read_name(input: &mut Decoder<'_>) -> Result<Vec<NameComponent>, CdrError> {
@@ -195,7 +196,7 @@ mod tests {
 
     // The examples of 2.4.1 to 2.4.3.
     #[test]
-    fn the_standards_examples_are_read() {
+    fn the_examples_of_the_standard_are_parsed() {
         assert_eq!(parts("a/b/c"), expected(&[("a", ""), ("b", ""), ("c", "")]));
         assert_eq!(parts("a.b/c.d/.e"), expected(&[("a", "b"), ("c", "d"), ("", "e")]));
         assert_eq!(parts("a/./c.d/.e"), expected(&[("a", ""), ("", ""), ("c", "d"), ("", "e")]));
@@ -214,7 +215,7 @@ mod tests {
     #[test]
     fn names_print_as_they_were_parsed() {
         for text in ["a.b/c.d/.e", "a/./b", r"a\.b.c\/d/\\", ""] {
-            assert_eq!(print(&parse(text).unwrap()), text);
+            assert_eq!(name_to_string(&parse(text).unwrap()), text);
         }
     }
 }

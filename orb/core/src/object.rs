@@ -1,4 +1,4 @@
-//! Object references: what applications hold and generated stubs wrap.
+//! Object references, which applications hold and generated stubs wrap.
 
 mod call_kind;
 
@@ -13,55 +13,56 @@ use spandrel_sync::{
 
 use crate::policies::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
 use crate::{Orb, destination::Destination, diagnostics::InterfaceLabel, policies::PolicyValues};
-pub(crate) use call_kind::{Ask, CallKind, Marshal};
+pub(crate) use call_kind::{CallKind, InvokeFn, Marshal};
 
-/// The repository id that every object has.
+/// The repository id of the root of all interfaces.
 pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 
-/// A reference to an object, here or elsewhere. Cheap to clone; may be used from many threads at once.
+/// A reference to a local or remote object. Cheap to clone; may be used from many threads at once.
 ///
-/// Nil is `Option::None` of it. Two references are equal if their plain forms are; that two unequal ones denote
-/// different objects is not said.
+/// `Option::None` stands for nil. Two references are equal if their IORs are equal. Two unequal references
+/// may denote the same object.
 #[derive(Clone)]
 pub struct ObjectRef(Arc<BoundReference>, InterfaceLabel);
 
-/// A reference bound to the ORB that invokes it.
+/// A reference, and the ORB that invokes it.
 struct BoundReference {
     orb: Orb,
     ior: Ior,
-    /// What its own policies say.
+    /// The values of its own policies.
     policy_values: PolicyValues,
     overrides: Option<Arc<Overrides>>,
-    /// Made by the first call: many references are only passed on.
-    home: OnceLock<Arc<[Destination]>>,
+    /// The destinations of the reference's profiles. The first call creates them: many references are never
+    /// called.
+    profile_destinations: OnceLock<Arc<[Destination]>>,
     route: ResolvedTarget,
 }
 
-/// Where the object turned out to be.
+/// The current location of the object.
 #[derive(Debug, Default)]
 struct ResolvedTarget {
-    /// Which of several destinations answered last.
+    /// The index of the destination that answered last.
     preferred: AtomicUsize,
-    /// True if `forward` is to be looked at; spares the common case a lock.
+    /// Whether `forwards` has a value; saves a lock in the common case.
     is_forwarded: AtomicBool,
     forwards: Mutex<Forwards>,
-    /// The object has answered.
+    /// Whether the object has answered.
     is_bound: AtomicBool,
 }
 
-/// The reference that requests go by, if that is not the one that was invoked.
+/// The reference in use, if the object was forwarded.
 pub(crate) type EffectiveReference = Option<Arc<Ior>>;
 
-/// How long a forwarding is good for.
+/// The kind of a forwarding.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Permanence {
-    /// Until the object is not found there any more.
+pub(crate) enum ForwardKind {
+    /// LOCATION_FORWARD: valid until the object is not found there any more.
     Temporary,
-    /// The reference that led there is worthless from now on (LOCATION_FORWARD_PERM).
+    /// LOCATION_FORWARD_PERM: replaces the original reference.
     Permanent,
 }
 
-/// Where it is instead: for now, or otherwise for good.
+/// The forwardings in force.
 #[derive(Clone, Debug, Default)]
 struct Forwards {
     temporary: Option<Forward>,
@@ -82,7 +83,7 @@ impl Forwards {
 }
 
 impl ResolvedTarget {
-    /// What another reference to the same object knows for good.
+    /// The state for another reference to the same object: the permanent forwarding.
     fn inherited(&self) -> Self {
         let permanent = self.forwards.lock().permanent.clone();
         let is_forwarded = AtomicBool::new(permanent.is_some());
@@ -95,7 +96,7 @@ pub trait Interface: Reference + FromBound {
     /// The repository id of the interface.
     const REPOSITORY_ID: &'static str;
 
-    /// Wraps a reference without asking whether the object supports the interface.
+    /// Wraps a reference without a check of its interface.
     fn from_object(object: ObjectRef) -> Self;
 
     /// The untyped reference.
@@ -107,36 +108,36 @@ impl ObjectRef {
         let bound = Arc::new(BoundReference {
             orb,
             ior,
-            policy_values: PolicyValues::UNSAID,
+            policy_values: PolicyValues::NONE,
             overrides: None,
-            home: OnceLock::new(),
+            profile_destinations: OnceLock::new(),
             route: ResolvedTarget::default(),
         });
         Self(bound, InterfaceLabel::default())
     }
 
-    /// The plain form of the reference.
+    /// The IOR of the reference.
     #[must_use]
     pub fn ior(&self) -> &Ior {
         &self.0.ior
     }
 
-    /// The ORB that invokes it.
+    /// The ORB of the reference.
     #[must_use]
     pub fn orb(&self) -> &Orb {
         &self.0.orb
     }
 
-    /// The repository id in the reference; empty if whoever made it did not say.
+    /// The repository id in the reference; empty if the reference has none.
     #[must_use]
     pub fn type_id(&self) -> &str {
         &self.0.ior.type_id
     }
 
-    /// The same object, with another limit on the whole time of a two-way call; `None` waits for ever.
+    /// A reference to the same object with another time limit for two-way calls; `None` waits without limit.
     ///
-    /// After it a call ends in TIMEOUT: COMPLETED_NO if the request could not be written, COMPLETED_MAYBE otherwise
-    /// (the relative round-trip time-out policy, CORBA 3.3 Part 1, 17.2.4.6).
+    /// Beyond it a call ends in TIMEOUT: COMPLETED_NO if the request could not be written, COMPLETED_MAYBE
+    /// otherwise (the relative round-trip time-out policy, CORBA 3.3 Part 1, 17.2.4.6).
     #[must_use]
     pub fn with_timeout(&self, timeout: Option<Duration>) -> Self {
         {
@@ -146,71 +147,72 @@ impl ObjectRef {
         }
     }
 
-    /// The same object, with these policies.
+    /// A reference to the same object with these policies.
     pub(crate) fn with_overrides(&self, overrides: Overrides) -> Self {
-        self.with_quality(overrides.policy_values(), Some(Arc::new(overrides)))
+        self.with_policy_values(overrides.policy_values(), Some(Arc::new(overrides)))
     }
 
-    fn with_quality(&self, policy_values: PolicyValues, overrides: Option<Arc<Overrides>>) -> Self {
-        let BoundReference { orb, ior, home, route, .. } = &*self.0;
+    fn with_policy_values(&self, policy_values: PolicyValues, overrides: Option<Arc<Overrides>>) -> Self {
+        let BoundReference { orb, ior, profile_destinations, route, .. } = &*self.0;
         let bound = Arc::new(BoundReference {
             orb: orb.clone(),
             ior: ior.clone(),
             policy_values,
             overrides,
-            home: home.clone(),
+            profile_destinations: profile_destinations.clone(),
             route: route.inherited(),
         });
         Self(bound, self.1)
     }
 
-    /// Its own policies.
+    /// The reference's own policies.
     pub(crate) fn overrides(&self) -> &Overrides {
         static NONE: Overrides = Overrides::NONE;
         self.0.overrides.as_deref().unwrap_or(&NONE)
     }
 
     #[inline]
-    pub(crate) fn own_quality(&self) -> PolicyValues {
+    pub(crate) fn own_policy_values(&self) -> PolicyValues {
         self.0.policy_values
     }
 
-    /// How long a two-way call may take that this thread begins now.
+    /// The time limit of a two-way call by this thread.
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
         self.policy_values().round_trip()
     }
 
-    /// A typed reference, if the object supports the interface; asks the object unless the reference says.
+    /// A typed reference, if the object supports the interface. Calls `_is_a` unless the type id in the
+    /// reference is equal.
     ///
     /// # Errors
-    /// BAD_PARAM if it does not; any system exception of the question.
+    /// BAD_PARAM if the object does not support the interface; any system exception of `_is_a`.
     pub fn narrow<I: Interface>(&self) -> Result<I, SystemException> {
-        self.must_be(I::REPOSITORY_ID)?;
+        self.check_is_a(I::REPOSITORY_ID)?;
         Ok(self.unchecked_narrow())
     }
 
-    fn must_be(&self, repository_id: &str) -> Result<(), SystemException> {
-        if self.is_a(repository_id)? { Ok(()) } else { Err(self.is_no(repository_id)) }
+    fn check_is_a(&self, repository_id: &str) -> Result<(), SystemException> {
+        if self.is_a(repository_id)? { Ok(()) } else { Err(self.narrow_failure(repository_id)) }
     }
 
-    pub(crate) fn is_no(&self, repository_id: &str) -> SystemException {
-        let detail = || format!("the object of type `{}` is no `{repository_id}`", self.type_id());
+    pub(crate) fn narrow_failure(&self, repository_id: &str) -> SystemException {
+        let detail = || format!("the object of type `{}` does not support `{repository_id}`", self.type_id());
         SystemException::bad_param(ids::BAD_PARAM_NARROW, CompletionStatus::No).with_detail(detail)
     }
 
-    /// A typed reference; a call that the object does not support ends in BAD_OPERATION.
+    /// A typed reference without a check. A call that the object does not support ends in BAD_OPERATION.
     #[must_use]
     pub fn unchecked_narrow<I: Interface>(&self) -> I {
         I::from_object(Self(Arc::clone(&self.0), self.1.narrowed::<I>()))
     }
 
-    /// The interface by which calls are measured: that of the reference, or of the stub if the reference names none.
+    /// The interface name in metrics: that of the reference, or of the stub if the reference has none.
     pub(crate) fn interface_label(&self) -> &str {
         if self.type_id().is_empty() { self.1.name() } else { self.type_id() }
     }
 
-    /// Where the object was forwarded to, if it was.
+    /// The destinations that the object was forwarded to, if it was.
     #[inline]
     pub(crate) fn forwarded(&self) -> Option<Arc<[Destination]>> {
         let route = &self.0.route;
@@ -220,58 +222,58 @@ impl ObjectRef {
         route.forwards.lock().current().map(|forward| Arc::clone(&forward.destinations))
     }
 
-    /// Whether requests go elsewhere than the reference says.
+    /// Whether the object was forwarded.
     #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn is_forwarded(&self) -> bool {
         self.0.route.is_forwarded.load(Ordering::Relaxed)
     }
 
-    /// Where its reference says that the object is.
+    /// The destinations of the reference's own profiles.
     #[inline]
-    pub(crate) fn home(&self) -> Result<&[Destination], SystemException> {
-        if let Some(home) = self.0.home.get() {
-            return Ok(home);
+    pub(crate) fn profile_destinations(&self) -> Result<&[Destination], SystemException> {
+        if let Some(profile_destinations) = self.0.profile_destinations.get() {
+            return Ok(profile_destinations);
         }
-        let home = self.0.orb.destinations(&self.0.ior)?;
-        Ok(self.0.home.get_or_init(|| home.into()))
+        let profile_destinations = self.0.orb.destinations(&self.0.ior)?;
+        Ok(self.0.profile_destinations.get_or_init(|| profile_destinations.into()))
     }
 
-    /// Where requests go now, for calls that outlive the caller's hold of the reference.
+    /// The destinations in use, for calls that do not borrow the reference.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn destinations(&self) -> Result<Arc<[Destination]>, SystemException> {
         if let Some(forwarded) = self.forwarded() {
             return Ok(forwarded);
         }
-        self.home()?;
-        Ok(Arc::clone(self.0.home.get().expect("it was just made")))
+        self.profile_destinations()?;
+        Ok(Arc::clone(self.0.profile_destinations.get().expect("created above")))
     }
 
-    /// Where requests go now, and the reference that says so if it is another one.
+    /// The destinations in use, and their reference if the object was forwarded.
     pub(crate) fn effective(&self) -> Result<(Arc<[Destination]>, EffectiveReference), SystemException> {
         if let Some(forward) = self.0.route.forwards.lock().current() {
             return Ok((Arc::clone(&forward.destinations), Some(Arc::clone(&forward.ior))));
         }
-        self.home()?;
-        Ok((Arc::clone(self.0.home.get().expect("it was just made")), None))
+        self.profile_destinations()?;
+        Ok((Arc::clone(self.0.profile_destinations.get().expect("created above")), None))
     }
 
-    /// Remembers what a LOCATION_FORWARD said.
-    pub(crate) fn forward(&self, ior: &Ior, permanence: Permanence) -> Result<(), SystemException> {
+    /// Stores the target of a LOCATION_FORWARD.
+    pub(crate) fn forward(&self, ior: &Ior, kind: ForwardKind) -> Result<(), SystemException> {
         let addressing = self.orb().settings().wire.addressing;
         let forward = self.route_to(Arc::new(ior.clone()), addressing)?;
         let mut forwards = self.0.route.forwards.lock();
-        *forwards = match permanence {
-            Permanence::Temporary => {
+        *forwards = match kind {
+            ForwardKind::Temporary => {
                 Forwards { temporary: Some(forward), permanent: std::mem::take(&mut forwards.permanent) }
             }
-            Permanence::Permanent => Forwards { temporary: None, permanent: Some(forward) },
+            ForwardKind::Permanent => Forwards { temporary: None, permanent: Some(forward) },
         };
-        self.note_forwards(&forwards);
+        self.update_is_forwarded(&forwards);
         Ok(())
     }
 
-    /// Has the object addressed in this way from now on, where requests go now; false if it is already.
+    /// Sets the addressing disposition of further requests; false if it is in use already.
     pub(crate) fn readdress(&self, addressing: AddressingDisposition) -> Result<bool, SystemException> {
         let current = self.0.route.forwards.lock().current().cloned();
         let usual = self.orb().settings().wire.addressing;
@@ -281,10 +283,10 @@ impl ObjectRef {
         }
         let forward = self.route_to(ior, addressing)?;
         let mut forwards = self.0.route.forwards.lock();
-        // Its home is addressed so for good.
+        // Without a forwarding, the new disposition replaces the reference's own destinations for good.
         let Forwards { temporary, permanent } = &mut *forwards;
         *if temporary.is_some() { temporary } else { permanent } = Some(forward);
-        self.note_forwards(&forwards);
+        self.update_is_forwarded(&forwards);
         Ok(true)
     }
 
@@ -293,32 +295,32 @@ impl ObjectRef {
         Ok(Forward { destinations, ior, addressing })
     }
 
-    fn note_forwards(&self, forwards: &Forwards) {
+    fn update_is_forwarded(&self, forwards: &Forwards) {
         let route = &self.0.route;
         route.preferred.store(0, Ordering::Relaxed);
         route.is_forwarded.store(forwards.current().is_some(), Ordering::Release);
     }
 
-    /// Goes back to what the reference says, or a permanent forwarding; false if that is what was used.
-    pub(crate) fn forget_forward(&self) -> bool {
+    /// Drops a temporary forwarding; false if there was none.
+    pub(crate) fn drop_forward(&self) -> bool {
         let mut forwards = self.0.route.forwards.lock();
-        let forgotten = forwards.temporary.take();
-        self.note_forwards(&forwards);
+        let dropped = forwards.temporary.take();
+        self.update_is_forwarded(&forwards);
         drop(forwards);
-        forgotten.is_some()
+        dropped.is_some()
     }
 
-    /// True if the object has answered where requests go now.
+    /// Whether the object has answered at its current location.
     pub(crate) fn is_bound(&self) -> bool {
         self.0.route.is_bound.load(Ordering::Relaxed)
     }
 
-    /// The object has answered; or what it answered before does not matter any more.
+    /// Records whether the reference is bound.
     #[inline]
-    pub(crate) fn note_bound(&self, is_bound: bool) {
-        let request_context = &self.0.route.is_bound;
-        if request_context.load(Ordering::Relaxed) != is_bound {
-            request_context.store(is_bound, Ordering::Relaxed);
+    pub(crate) fn set_bound(&self, is_bound: bool) {
+        let bound = &self.0.route.is_bound;
+        if bound.load(Ordering::Relaxed) != is_bound {
+            bound.store(is_bound, Ordering::Relaxed);
         }
     }
 

@@ -1,5 +1,5 @@
-//! Operations that every object has (CORBA 3.3 Part 1, 8.3; on the wire Part 2, 9.4.2.1): some ask the object, and some only its
-//! reference.
+//! Operations of every object (CORBA 3.3 Part 1, 8.3; on the wire Part 2, 9.4.2.1). Some call the object,
+//! others read only its reference.
 
 use spandrel_cdr::{Decode, GiopVersion};
 use spandrel_giop::{IiopProfile, SystemException, SystemExceptionKind};
@@ -7,7 +7,8 @@ use spandrel_giop::{IiopProfile, SystemException, SystemExceptionKind};
 use crate::{ObjectRef, object::OBJECT_ID};
 
 impl ObjectRef {
-    /// True if the object supports the interface with this repository id; asks the object unless the reference says.
+    /// Whether the object supports the interface with this repository id. Calls the object unless its
+    /// reference has this id.
     ///
     /// # Errors
     /// Any system exception of the call.
@@ -18,24 +19,26 @@ impl ObjectRef {
         self.invoke("_is_a", |out| out.short_str(repository_id), |input| input.bool())
     }
 
-    /// True if the server says that the object does not exist; a server that cannot be reached is an error (8.3.5).
+    /// Whether the object does not exist according to its server. A server that cannot be reached is an error
+    /// (8.3.5).
     ///
     /// # Errors
     /// Any system exception of the call but OBJECT_NOT_EXIST.
     pub fn non_existent(&self) -> Result<bool, SystemException> {
-        let ask = |operation| self.invoke(operation, |_| Ok(()), |input| input.bool());
-        let answer: Result<bool, SystemException> = ask("_non_existent");
+        let invoke = |operation| self.invoke(operation, |_| Ok(()), |input| input.bool());
+        let answer: Result<bool, SystemException> = invoke("_non_existent");
         let is_old = || self.wire().is_some_and(|wire| wire.version < GiopVersion::V1_2);
         match answer {
-            // So it was misprinted in standards up to 2.2, and some servers know it only so (9.4.2.1).
-            Err(error) if error.kind() == SystemExceptionKind::BadOperation && is_old() => ask("_not_existent"),
+            // The name is misprinted in the standard up to 2.2, and some servers support only that name
+            // (9.4.2.1).
+            Err(error) if error.kind() == SystemExceptionKind::BadOperation && is_old() => invoke("_not_existent"),
             Err(error) if error.kind() == SystemExceptionKind::ObjectNotExist => Ok(true),
             other => other,
         }
     }
 
-    /// The repository id of the object's most derived interface, as the object says it; [`ObjectRef::type_id`] is what the reference
-    /// says (8.3.1).
+    /// The repository id of the object's most derived interface, by a call; [`ObjectRef::type_id`] is that in
+    /// the reference (8.3.1).
     ///
     /// # Errors
     /// Any system exception of the call.
@@ -43,10 +46,11 @@ impl ObjectRef {
         self.invoke("_repository_id", |_| Ok(()), String::decode)
     }
 
-    /// The description of its interface in an interface repository, if there is one (`get_interface`, 8.3.1).
+    /// The description of the object's interface in an interface repository, if there is one
+    /// (`get_interface`, 8.3.1).
     ///
     /// # Errors
-    /// INTF_REPOS from servers that have no interface repository; any other system exception of the call.
+    /// INTF_REPOS from servers without an interface repository; any other system exception of the call.
     pub fn interface(&self) -> Result<Option<Self>, SystemException> {
         self.invoke("_interface", |_| Ok(()), Option::decode)
     }
@@ -59,7 +63,8 @@ impl ObjectRef {
         self.invoke("_component", |_| Ok(()), Option::decode)
     }
 
-    /// The managers of the policy domains that the object is in (`get_domain_managers`, 8.3.11). Our servers have none.
+    /// The managers of the object's policy domains (`get_domain_managers`, 8.3.11). This ORB's servers have
+    /// none.
     ///
     /// # Errors
     /// Any system exception of the call.
@@ -67,10 +72,11 @@ impl ObjectRef {
         self.invoke("_domain_managers", |_| Ok(()), Vec::decode)
     }
 
-    /// A number up to and including `maximum` that is the same for all references to one object with one object key (8.3.6.1).
+    /// A hash of the object key, at most `maximum`; the same for all references to one object with one key
+    /// (8.3.6.1).
     #[must_use]
     pub fn hash(&self, maximum: u32) -> u32 {
-        // FNV-1a, which is the same on every machine and in every run.
+        // FNV-1a gives the same value on every machine and in every run.
         const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x0100_0000_01b3;
         let key = self.iiop_profiles().next().map(|profile| profile.object_key);
@@ -81,8 +87,8 @@ impl ObjectRef {
         u32::try_from(hash).expect("it is no more than the maximum")
     }
 
-    /// True if both are certainly references to the same object: the same key at the same address, in any profile (8.3.6.2). Asks
-    /// nobody; that it is false says nothing.
+    /// Whether both references certainly denote the same object: the same key at the same address, in any
+    /// profile (8.3.6.2). It makes no call; `false` leaves the question open.
     #[must_use]
     pub fn is_equivalent(&self, other: &Self) -> bool {
         if self == other {

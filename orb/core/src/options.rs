@@ -1,4 +1,4 @@
-//! How an ORB is configured in code; what command lines say is in [`command_line`](crate::command_line).
+//! The builder of an ORB; [`command_line`](crate::command_line) reads the same settings from a command line.
 
 mod client;
 mod code_sets;
@@ -38,13 +38,13 @@ use crate::{
     transport::ClientProtocols,
 };
 
-/// Sets up an [`Orb`]. Every setting has a default that is right for most.
+/// Configures an [`Orb`]. The defaults suit most programs.
 #[derive(Clone, Debug)]
 pub struct OrbBuilder {
     pub(crate) settings: Settings,
     client: ClientSettings,
     pub(crate) protocols: ClientProtocols,
-    /// The addresses that are used; all by default.
+    /// Selects the transports and addresses in use; all if unset.
     pub(crate) selection: Option<Arc<TransportSelection>>,
     #[cfg(feature = "server")]
     pub(crate) server: ServerSettings,
@@ -57,14 +57,14 @@ impl Default for OrbBuilder {
     }
 }
 
-/// The protocol that every ORB calls by.
-fn iiop_alone() -> ClientProtocols {
+/// The client's protocols of an ORB without optional parts: IIOP.
+fn iiop_only() -> ClientProtocols {
     let mut protocols = ClientProtocols::default();
     protocols.register(Arc::new(Iiop));
     protocols
 }
 
-/// The protocols by which an ORB can listen unless its builder says otherwise.
+/// The server's protocols, unless the builder adds others.
 #[cfg(feature = "server")]
 fn server_protocols() -> ServerProtocols {
     let mut protocols = ServerProtocols::default();
@@ -75,8 +75,9 @@ fn server_protocols() -> ServerProtocols {
 }
 
 impl OrbBuilder {
-    /// An ORB without optional parts: it calls by IIOP, reads references as `IOR:`, and converts ISO 8859-1, UTF-8 and UTF-16. The
-    /// methods of the builder add what they name; a part that is not named is not linked into the program.
+    /// An ORB without optional parts: it calls by IIOP, reads references as `IOR:`, and converts ISO 8859-1,
+    /// UTF-8 and UTF-16. The builder's methods add the parts that they name. Other parts are not linked into
+    /// the program.
     #[must_use]
     pub fn bare() -> Self {
         const MAX_MESSAGE: usize = 64 << 20;
@@ -138,7 +139,7 @@ impl OrbBuilder {
                 fragment_sizes: FragmentSizes::default(),
                 sockets: SocketSettings::default(),
             },
-            protocols: iiop_alone(),
+            protocols: iiop_only(),
             selection: None,
             #[cfg(feature = "server")]
             server: ServerSettings {
@@ -198,28 +199,29 @@ impl OrbBuilder {
         this
     }
 
-    /// How long a two-way call may take; references can override it. Without it a call waits for ever.
+    /// The time limit of a two-way call; references can override it. Without it, a call waits without limit.
     #[must_use]
     pub fn request_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.settings.request_timeout = timeout;
         self
     }
 
-    /// Which ORB of its program this is, for those that have several (`-ORBId`).
+    /// The identifier of this ORB in a program with several ORBs (`-ORBId`).
     #[must_use]
     pub fn orb_id(mut self, id: impl Into<String>) -> Self {
         self.settings.orb_id = id.into();
         self
     }
 
-    /// Which of several servers this program is, for those who start servers (`-ORBServerId`).
+    /// The identifier of this server for programs that start servers (`-ORBServerId`).
     #[must_use]
     pub fn server_id(mut self, id: impl Into<String>) -> Self {
         self.settings.server_id = id.into();
         self
     }
 
-    /// Whether requests with a deadline say so to their servers, and how (default [`DeadlineContext::Remaining`]). Those without one say nothing.
+    /// Selects the service contexts that carry a request's deadline to the server (default
+    /// [`DeadlineContext::Remaining`]). A request without a deadline carries none.
     #[must_use]
     pub fn deadline_context(mut self, form: DeadlineContext) -> Self {
         self.settings.wire.deadlines = form;
@@ -227,8 +229,8 @@ impl OrbBuilder {
         self
     }
 
-    /// Whether the calls that a servant makes may take no longer than the client of its own request waits (default: so it is). What a
-    /// client says of that [is known](crate::remaining_time) in any case.
+    /// Whether the calls of a servant end at the latest at the deadline of the request that it serves
+    /// (default: yes). [`remaining_time`](crate::remaining_time) reports that deadline in either case.
     #[must_use]
     #[cfg(feature = "server")]
     pub fn inherit_deadlines(mut self, is_on: bool) -> Self {
@@ -236,9 +238,11 @@ impl OrbBuilder {
         self
     }
 
-    /// Whether a call that a servant waits for ends when the servant's own request is [cancelled](crate::CancellationToken): in TRANSIENT, after the
-    /// next server has been told (default: it does not; it ends at the inherited deadline). Such calls wait as by
-    /// [`WaitStrategy::OnWaker`], which costs them a change of threads. What the next server has done by then stays done.
+    /// Whether a call made by a servant ends when the servant's own request is
+    /// [cancelled](crate::CancellationToken). Such a call ends in TRANSIENT, after a CancelRequest to the
+    /// next server. Default: no; it ends at the inherited deadline. The thread waits as by
+    /// [`WaitStrategy::OnWaker`], which costs a thread switch. Work that the next server has already done is
+    /// not undone.
     #[must_use]
     #[cfg(feature = "server")]
     pub fn cancel_nested(mut self, is_on: bool) -> Self {
@@ -246,7 +250,7 @@ impl OrbBuilder {
         self
     }
 
-    /// The sizes of the sockets' queues in octets (default: the system's).
+    /// The sizes of the sockets' buffers in octets (default: the system's).
     #[must_use]
     pub fn socket_queues(mut self, send: Option<usize>, recv: Option<usize>) -> Self {
         (self.client.sockets.send_queue, self.client.sockets.recv_queue) = (send, recv);
@@ -257,7 +261,8 @@ impl OrbBuilder {
         self
     }
 
-    /// How a TCP peer is noticed that has vanished without a word, on both sides (default [`KeepAlive::System`]).
+    /// How TCP connections, of both sides, detect a peer that vanished without a packet (default
+    /// [`KeepAlive::System`]).
     #[must_use]
     pub fn keep_alive(mut self, keep_alive: KeepAlive) -> Self {
         self.client.sockets.keep_alive = keep_alive;
@@ -268,7 +273,8 @@ impl OrbBuilder {
         self
     }
 
-    /// Adds a protocol for calls, and [its server's side](Protocol::server) for listening. It replaces a protocol with the same scheme.
+    /// Adds a protocol for calls, and for listening if it has [a server's side](Protocol::server). It
+    /// replaces a protocol with the same scheme.
     #[must_use]
     pub fn protocol<P: Protocol>(mut self, protocol: P) -> Self {
         let protocol = Arc::new(protocol);
@@ -288,26 +294,26 @@ impl OrbBuilder {
         self
     }
 
-    /// Makes a reference known by a name (`-ORBInitRef Name=URL`).
+    /// Defines an initial reference (`-ORBInitRef Name=URL`).
     #[must_use]
     pub fn init_ref(mut self, name: impl Into<String>, url: impl Into<String>) -> Self {
         self.settings.initial.set(name.into(), url.into());
         self
     }
 
-    /// Where names that are not known otherwise are looked for (`-ORBDefaultInitRef URL`).
+    /// The URL below which undefined initial references are looked up (`-ORBDefaultInitRef URL`).
     #[must_use]
     pub fn default_init_ref(mut self, url: impl Into<String>) -> Self {
         self.settings.initial.set_default(url.into());
         self
     }
 
-    /// Makes the ORB.
+    /// Creates the ORB.
     ///
     /// # Errors
-    /// INITIALIZE if the [metrics endpoint](Self::metrics_endpoint) cannot be listened on or has no thread; the exception that an
-    /// [initialiser](Self::initializer) raises.
-    #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "others have nothing to settle"))]
+    /// INITIALIZE if the ORB cannot listen on the [metrics endpoint](Self::metrics_endpoint) or cannot start
+    /// its thread; the exception that an [initialiser](Self::initializer) raises.
+    #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "only a server's settings depend on others"))]
     pub fn build(mut self) -> Result<Orb, SystemException> {
         #[cfg(feature = "asynchronous")]
         {
@@ -329,14 +335,14 @@ impl OrbBuilder {
             self.server,
         );
         #[cfg(feature = "asynchronous")]
-        orb.tell_metrics()?;
+        orb.serve_metrics()?;
         crate::interception::initialize(&orb, self.interceptors)?;
         Ok(orb)
     }
 }
 
 impl Orb {
-    /// Configures an ORB with all parts. [`OrbBuilder::bare`] has none but those that the program names.
+    /// A builder with all optional parts. [`OrbBuilder::bare`] has only those that the program adds.
     #[must_use]
     pub fn builder() -> OrbBuilder {
         OrbBuilder::bare()

@@ -1,4 +1,4 @@
-//! The ORB itself: the one thing that references, adapters and connections have in common.
+//! The ORB, which references, adapters and connections share.
 
 #[cfg(feature = "server")]
 mod bidirectional;
@@ -52,16 +52,16 @@ use crate::{
 
 /// An object request broker. Cheap to clone; all clones are the same ORB.
 ///
-/// A program that only calls needs nothing more. One that serves installs an adapter (`Poa::root`), activates servants
-/// and calls [`Orb::run`]. There is no global ORB: several may live in one process.
+/// A client needs nothing else. A server installs an adapter (`Poa::root`), activates servants and calls
+/// [`Orb::run`]. There is no global ORB: a process may have several.
 ///
-/// An ORB belongs to the process that it was made in. In a copy of that (`fork`) all that would need its threads or its connections
-/// raises BAD_INV_ORDER, and dropping it does nothing; a new ORB may be made there. A copy that is made inside of an upcall and
-/// returns from it is aborted, since only the original can answer.
+/// An ORB belongs to the process that created it. In a copy of the process (`fork`), operations that need its
+/// threads or connections raise BAD_INV_ORDER, and dropping it has no effect. A new ORB may be created there.
+/// A copy made inside an upcall is aborted when the upcall returns, since only the original may answer.
 #[derive(Clone)]
 pub struct Orb(Arc<OrbCore>);
 
-/// An ORB that is not kept by this: for what the ORB holds itself.
+/// A weak reference to an ORB, for parts that the ORB itself owns.
 #[derive(Clone)]
 pub(crate) struct WeakOrb(Weak<OrbCore>);
 
@@ -82,7 +82,7 @@ impl fmt::Debug for WeakOrb {
     }
 }
 
-/// Which ORB something belongs to.
+/// The identity of an ORB.
 pub(crate) struct OrbIdentity(Weak<OrbCore>);
 
 impl OrbIdentity {
@@ -96,23 +96,23 @@ impl OrbIdentity {
 }
 
 struct OrbCore {
-    /// Where its threads are and its connections belong.
+    /// The process that its threads and connections belong to.
     process: ProcessMark,
     settings: Settings,
     statistics: Statistics,
     diagnostics: Diagnostics,
     peers: PeerTable,
-    /// What its policies say, for calls.
+    /// The values of its policies, for calls.
     policy_values: OrbPolicyValues,
-    /// Set when they are first asked for.
+    /// Created at first use.
     policies: OnceLock<OrbPolicies>,
     policy_resolver: OnceLock<&'static PolicyResolver>,
-    /// For asynchronous calls.
+    /// The reactor of asynchronous calls.
     #[cfg(feature = "asynchronous")]
     client_reactor: ClientReactor,
     #[cfg(feature = "server")]
     serving: ServerSide,
-    /// Set when the first factory is registered.
+    /// Created with the first factory.
     value_factories: OnceLock<Box<dyn ValueFactories>>,
     interception: Interception,
     registered: RuntimeReferences,
@@ -121,14 +121,14 @@ struct OrbCore {
     main: MainThread,
 }
 
-/// What an ORB has of a server.
+/// The server side of an ORB.
 #[cfg(feature = "server")]
 struct ServerSide {
     server: Arc<Server>,
     upcall_monitor: Arc<UpcallMonitor>,
     adapter: OnceLock<Arc<dyn ObjectAdapter>>,
     aliases: Aliases,
-    /// What references say; made when the first is wanted.
+    /// The published addresses; set when the first reference is created.
     published: Mutex<Option<PublishedAddresses>>,
     locals: CollocatedCalls,
     bidirectional: Bidirectional,
@@ -200,7 +200,7 @@ impl Orb {
         &self.0.main
     }
 
-    /// What it has for those who watch it.
+    /// The diagnostics of this ORB.
     #[inline]
     pub(crate) fn diagnostics(&self) -> &Diagnostics {
         &self.0.diagnostics
@@ -214,7 +214,7 @@ impl Orb {
         self.0.policies.get_or_init(|| OrbPolicies::new(self.0.settings.request_timeout))
     }
 
-    /// Looks up policies that are not plain values; `None` if none were set.
+    /// The resolver of policies that are not plain values; `None` if no policy was set.
     #[inline]
     pub(crate) fn policy_resolver(&self) -> Option<&'static PolicyResolver> {
         self.0.policy_resolver.get().copied()
@@ -224,7 +224,7 @@ impl Orb {
         self.0.policy_resolver.get_or_init(|| resolver);
     }
 
-    /// What tells it from other ORBs, without keeping it.
+    /// The identity of this ORB, which does not keep it alive.
     pub(crate) fn identity(&self) -> OrbIdentity {
         OrbIdentity(Arc::downgrade(&self.0))
     }
@@ -253,18 +253,18 @@ impl Orb {
         &self.0.value_factories
     }
 
-    /// What was registered as initial references.
+    /// The initial references registered at run time.
     pub(crate) fn registered(&self) -> &RuntimeReferences {
         &self.0.registered
     }
 
-    /// Which ORB of its program it is (`-ORBId`); empty unless it was said.
+    /// The identifier of this ORB (`-ORBId`); empty by default.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.0.settings.orb_id
     }
 
-    /// Which of several servers its program is (`-ORBServerId`); empty unless it was said.
+    /// The identifier of this server (`-ORBServerId`); empty by default.
     #[must_use]
     pub fn server_id(&self) -> &str {
         &self.0.settings.server_id
@@ -280,20 +280,20 @@ impl Orb {
         self.0.serving.adapter.get()
     }
 
-    /// Whether interceptors are to see requests.
+    /// Whether request interceptors are registered.
     #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn is_intercepting(&self) -> bool {
         self.has_client_interceptors() || self.interception().has_server_points()
     }
 
-    /// Where it lies: no other ORB is there while it lives.
+    /// The address of the ORB's memory, which is unique while the ORB lives.
     #[cfg(feature = "server")]
     pub(crate) fn instance(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// What is reached over connections that others have opened.
+    /// The objects that are reached over connections opened by their clients.
     #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn bidirectional(&self) -> &Bidirectional {
@@ -305,7 +305,7 @@ impl Orb {
         &self.0.peers
     }
 
-    /// The calls on objects of its own.
+    /// The calls on objects of the same ORB.
     #[cfg(feature = "server")]
     pub(crate) fn locals(&self) -> &CollocatedCalls {
         &self.0.serving.locals
@@ -315,7 +315,7 @@ impl Orb {
         self.destinations_by(ior, self.0.settings.wire.addressing)
     }
 
-    /// The same, with its object addressed in this way.
+    /// The destinations of a reference, with this addressing disposition.
     pub(crate) fn destinations_by(
         &self,
         ior: &Ior,
@@ -325,17 +325,17 @@ impl Orb {
         let wire = WireSettings { addressing, ..self.0.settings.wire };
         let destinations = Destination::all_of(ior, wire, &self.0.settings.code_sets, &self.0.peers)?;
         #[cfg(feature = "server")]
-        let destinations = self.note_own(destinations);
+        let destinations = self.mark_own(destinations);
         Ok(destinations)
     }
 
-    /// Has all one-ways written that are buffered.
+    /// Writes all buffered one-ways.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn flush_peers(&self, deadline: Option<&spandrel_transport::Deadline>) -> Result<(), CallFailure> {
         self.0.peers.flush(deadline)
     }
 
-    /// BAD_INV_ORDER once the ORB has been shut down; requests that still run may call others until they end.
+    /// BAD_INV_ORDER once the ORB has been shut down; running upcalls may make calls until they return.
     pub(crate) fn check_running(&self) -> Result<(), SystemException> {
         self.check_process()?;
         if self.0.closing.load(Ordering::Relaxed) && !is_in_upcall() {
@@ -344,23 +344,24 @@ impl Orb {
         Ok(())
     }
 
-    /// BAD_INV_ORDER in a copy of the process that the ORB was made in.
+    /// BAD_INV_ORDER in a copy of the process that created the ORB.
     #[inline]
     pub(crate) fn check_process(&self) -> Result<(), SystemException> {
-        if self.is_copied() { Err(is_a_copy()) } else { Ok(()) }
+        if self.is_copied() { Err(process_is_a_copy()) } else { Ok(()) }
     }
 
-    /// True in a copy of the process that the ORB was made in: what its connections carry is the original's business.
+    /// Whether this process is a copy of the one that created the ORB. The connections belong to the original
+    /// process.
     #[inline]
     pub(crate) fn is_copied(&self) -> bool {
         !self.0.process.is_here()
     }
 
-    /// Runs a future in the thread that reads the replies of asynchronous calls, until it is ready or the ORB is shut down. It must
-    /// not wait otherwise than by being pending: every asynchronous call of this ORB would wait with it.
+    /// Runs a future in the ORB's reactor thread for asynchronous calls, until it is ready or the ORB is shut
+    /// down. The future must not block: all asynchronous calls of this ORB would block with it.
     ///
     /// # Errors
-    /// NO_RESOURCES if there can be no such thread; BAD_INV_ORDER after shutdown.
+    /// NO_RESOURCES if the thread could not be started; BAD_INV_ORDER after shutdown.
     #[cfg(feature = "asynchronous")]
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Result<(), SystemException> {
         self.check_not_destroyed()?;
@@ -376,7 +377,8 @@ impl Orb {
     }
 }
 
-/// In a copy of its process nothing of an ORB is let go: the original's connections would be closed with it, its threads waited for.
+/// In a copy of the process the ORB is leaked: dropping it would close the original's connections and join
+/// its threads.
 impl Drop for Orb {
     #[inline]
     fn drop(&mut self) {
@@ -387,9 +389,9 @@ impl Drop for Orb {
 }
 
 #[cold]
-pub(crate) fn is_a_copy() -> SystemException {
+pub(crate) fn process_is_a_copy() -> SystemException {
     SystemException::bad_inv_order(ids::BAD_INV_ORDER_COPIED, CompletionStatus::No)
-        .with_detail("this process is a copy of the one that the ORB was made in; it needs an ORB of its own")
+        .with_detail("this process is a copy (fork) of the one that created the ORB; create an ORB in this process")
 }
 
 fn has_shut_down() -> SystemException {

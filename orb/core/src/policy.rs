@@ -1,37 +1,38 @@
-//! Policies: choices that go with an ORB, a thread, a reference or an adapter (CORBA 3.3 Part 1, 8.9).
+//! Policies of an ORB, a thread, a reference or an adapter (CORBA 3.3 Part 1, 8.9).
 //!
-//! A policy is a value of its own Rust type behind one common form. Which policies there are belongs to those who obey them.
+//! A policy is a value of its own Rust type behind a common type. The modules that obey policies define their
+//! types.
 
 use std::{any::Any, fmt};
 
 use spandrel_sync::Arc;
 
-/// Which choice a policy is about (`CORBA::PolicyType`); the OMG and vendors give out the numbers.
+/// The type of a policy (`CORBA::PolicyType`), a number assigned by the OMG or a vendor.
 pub type PolicyType = u32;
 
 /// A type whose values are policies.
 pub trait PolicyValue: Any + Send + Sync + fmt::Debug {
-    /// What the policy is about; the same for all values of the type.
+    /// The type of the policy; the same for all values of a Rust type.
     fn policy_type(&self) -> PolicyType;
 }
 
-/// A policy of any type. Cheap to clone, and immutable, so that copying and destroying it need no operations of their own.
+/// A policy of any type. Cheap to clone, and immutable: `copy` and `destroy` need no operations of their own.
 #[derive(Clone)]
 pub struct Policy(Arc<dyn PolicyValue>);
 
 impl Policy {
-    /// A policy with this value.
+    /// Wraps a value.
     pub fn new(value: impl PolicyValue) -> Self {
         Self(Arc::new(value))
     }
 
-    /// What it is about.
+    /// The type of the policy.
     #[must_use]
     pub fn policy_type(&self) -> PolicyType {
         self.0.policy_type()
     }
 
-    /// Its value, if that is of this type.
+    /// The value, if it has the type `V`.
     #[must_use]
     pub fn value<V: PolicyValue>(&self) -> Option<&V> {
         let value: &dyn Any = &*self.0;

@@ -1,4 +1,4 @@
-//! References from text, and by the names that an ORB knows.
+//! References from their string forms, and initial references.
 
 use spandrel_cdr::Ior;
 use spandrel_giop::{
@@ -11,31 +11,31 @@ use crate::{
     names::{self, NameComponent},
 };
 
-/// Reads `IOR:`.
+/// Parses `IOR:`.
 pub(crate) fn from_ior(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
     let ior = ior_from_string(text).map_err(bad_url)?;
     if ior.is_nil() { Err(nil()) } else { Ok(orb.reference(ior)) }
 }
 
-/// Reads `IOR:`, `corbaloc:` and `corbaname:`.
+/// Parses `IOR:`, `corbaloc:` and `corbaname:`.
 pub(crate) fn from_url(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
-    orb.find(parse_url(text)?, 0)
+    orb.resolve_url(parse_url(text)?, 0)
 }
 
-/// How many initial references may be defined by each other.
+/// The maximum number of initial references that are defined by each other.
 const MAX_INDIRECTIONS: u32 = 8;
 
-/// What the text of a reference says.
+/// The parsed string form of a reference.
 enum Url {
     Object(Ior),
-    /// `corbaloc:rir:`, a name known here.
+    /// `corbaloc:rir:`, an initial reference of this ORB.
     Initial(String),
-    /// `corbaname:`, a name that a naming context knows.
+    /// `corbaname:`, a name in a naming context.
     Name(Box<Url>, Vec<NameComponent>),
 }
 
 impl Orb {
-    /// A reference from its plain form.
+    /// The reference with this IOR.
     #[must_use]
     pub fn reference(&self, ior: Ior) -> ObjectRef {
         ObjectRef::new(self.clone(), ior)
@@ -47,42 +47,43 @@ impl Orb {
         ior_to_string(object.ior())
     }
 
-    /// A reference from its text: `IOR:`, `corbaloc:` or `corbaname:` (CORBA 3.3 Part 2, 7.6.9 and 7.6.10;
-    /// Naming Service 1.3, 2.5.3).
+    /// The reference with this string form: `IOR:`, `corbaloc:` or `corbaname:` (CORBA 3.3 Part 2, 7.6.9 and
+    /// 7.6.10; Naming Service 1.3, 2.5.3).
     ///
-    /// An ORB of [`OrbBuilder::bare`](crate::OrbBuilder::bare) reads `IOR:` unless its builder adds
+    /// An ORB of [`OrbBuilder::bare`](crate::OrbBuilder::bare) parses only `IOR:` unless its builder adds
     /// [`urls`](crate::OrbBuilder::urls).
     ///
-    /// Nothing is contacted but for `corbaname:` with a name after `#`: then its naming service is asked, as by a call without
-    /// policies of its own.
+    /// The ORB sends no request except for a `corbaname:` with a name after `#`. It calls that naming service
+    /// without policies of the reference's own.
     ///
     /// # Errors
-    /// BAD_PARAM saying what is wrong with the text, that it denotes no object, or why the naming service does not find it; any
-    /// system exception of asking that.
+    /// BAD_PARAM with a description of the syntax error, of a nil reference, or of the naming service's
+    /// exception; any system exception of the call to the naming service.
     pub fn string_to_object(&self, text: &str) -> Result<ObjectRef, SystemException> {
         self.check_not_destroyed()?;
         self.check_process()?;
         (self.settings().urls)(self, text)
     }
 
-    /// `indirections`: how many names have led here.
-    fn find(&self, url: Url, indirections: u32) -> Result<ObjectRef, SystemException> {
+    /// `indirections`: the number of initial references resolved so far.
+    fn resolve_url(&self, url: Url, indirections: u32) -> Result<ObjectRef, SystemException> {
         match url {
             Url::Object(ior) => Ok(self.reference(ior)),
             Url::Initial(name) => self.find_initial(&name, indirections),
             Url::Name(context, name) => {
-                let context = self.find(*context, indirections)?;
-                // Without a name it is the context itself.
+                let context = self.resolve_url(*context, indirections)?;
+                // Without a name the URL denotes the context itself.
                 if name.is_empty() { Ok(context) } else { names::resolve(&context, &name) }
             }
         }
     }
 
-    /// The object that is known by this name: what was [registered](Self::register_initial_reference) by it; or else what `-ORBInitRef`
-    /// says; or else what `-ORBDefaultInitRef` makes of it (8.5.3.3).
+    /// The initial reference with this name: the one [registered](Self::register_initial_reference), or else
+    /// the one of `-ORBInitRef`, or else the one derived from `-ORBDefaultInitRef` (8.5.3.3).
     ///
     /// # Errors
-    /// BAD_PARAM for a name that is not configured, or whose URL cannot be read; as [`Orb::string_to_object`].
+    /// BAD_PARAM for a name that is not configured or has a malformed URL; otherwise as
+    /// [`Orb::string_to_object`].
     pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, SystemException> {
         self.check_process()?;
         self.find_initial(name, 0)
@@ -100,23 +101,23 @@ impl Orb {
         })?;
         if indirections == MAX_INDIRECTIONS {
             return Err(unusable(format!(
-                "the initial reference `{name}` is defined by others without an end, `{url}`"
+                "the initial reference `{name}` is defined by more than {MAX_INDIRECTIONS} others, last `{url}`"
             )));
         }
-        self.find(parse_url(&url)?, indirections + 1)
+        self.resolve_url(parse_url(&url)?, indirections + 1)
     }
 
-    /// Makes an object known by a name to this ORB, from now on (8.5.2).
+    /// Registers an object as an initial reference of this ORB (8.5.2).
     ///
-    /// The reference is kept in its plain form, without policies of its own.
+    /// The ORB stores its IOR, without policies of the reference's own.
     ///
     /// # Errors
-    /// [`InvalidName`] for one that is empty, taken, or the standard's for something local.
+    /// [`InvalidName`] for a name that is empty, registered, or reserved by the standard for a local object.
     pub fn register_initial_reference(&self, name: &str, object: &ObjectRef) -> Result<(), InvalidName> {
         self.registered().insert(name, object.ior().clone())
     }
 
-    /// The names that [`Orb::resolve_initial_references`] knows; others may be found by `-ORBDefaultInitRef`.
+    /// The names of the initial references. `-ORBDefaultInitRef` may resolve further names.
     #[must_use]
     pub fn list_initial_services(&self) -> Vec<String> {
         let mut names = self.registered().names();
@@ -135,37 +136,38 @@ fn parse_url(text: &str) -> Result<Url, SystemException> {
         _ => match text.parse().map_err(bad_url)? {
             ObjectUrl::Ior(ior) if ior.is_nil() => Err(nil()),
             ObjectUrl::Ior(ior) => Ok(Url::Object(ior)),
-            ObjectUrl::Corbaloc(url) => located(url),
+            ObjectUrl::Corbaloc(url) => corbaloc_url(url),
         },
     }
 }
 
-fn located(url: Corbaloc) -> Result<Url, SystemException> {
+fn corbaloc_url(url: Corbaloc) -> Result<Url, SystemException> {
     if url.addresses.contains(&Address::Rir) {
         return Ok(Url::Initial(String::from_utf8_lossy(&url.key).into_owned()));
     }
     url.to_ior().map(Url::Object).map_err(bad_url)
 }
 
-/// *addresses* [`/` *key*] [`#` *name*], where the key is `NameService` unless it is said (Naming Service 1.3, 2.5.3.2).
+/// Parses *addresses* [`/` *key*] [`#` *name*]; the default key is `NameService` (Naming Service 1.3,
+/// 2.5.3.2).
 fn parse_corbaname(text: &str) -> Result<Url, SystemException> {
-    let (place, name) = text.split_once('#').unwrap_or((text, ""));
-    let mut place: Corbaloc = format!("corbaloc:{place}").parse().map_err(bad_url)?;
-    if place.key.is_empty() {
-        place.key = b"NameService".to_vec();
+    let (location, name) = text.split_once('#').unwrap_or((text, ""));
+    let mut location: Corbaloc = format!("corbaloc:{location}").parse().map_err(bad_url)?;
+    if location.key.is_empty() {
+        location.key = b"NameService".to_vec();
     }
     let bad_name = |reason: &str| {
         SystemException::bad_param(minor::BAD_SCHEME_SPECIFIC_PART, CompletionStatus::No)
-            .with_detail(|| format!("`{name}` is no name: {reason}"))
+            .with_detail(|| format!("invalid name `{name}`: {reason}"))
     };
-    // Escaped as the key is: the parser of that reads it, after an address that is not looked at.
+    // Names and keys are escaped alike: the parser of `corbaloc:` unescapes the name as a key.
     let unescaped: Corbaloc = format!("corbaloc:rir:/{name}").parse().map_err(bad_url)?;
     if name.is_empty() {
-        return Ok(Url::Name(Box::new(located(place)?), Vec::new()));
+        return Ok(Url::Name(Box::new(corbaloc_url(location)?), Vec::new()));
     }
-    let unescaped = String::from_utf8(unescaped.key).map_err(|_| bad_name("what is escaped in it is no UTF-8"))?;
+    let unescaped = String::from_utf8(unescaped.key).map_err(|_| bad_name("its escaped octets are not UTF-8"))?;
     let components = names::parse(&unescaped).map_err(bad_name)?;
-    Ok(Url::Name(Box::new(located(place)?), components))
+    Ok(Url::Name(Box::new(corbaloc_url(location)?), components))
 }
 
 fn nil() -> SystemException {

@@ -1,4 +1,4 @@
-//! Value types: what programs need of them, and who makes the values that an ORB receives (CORBA 3.3 Part 1, 9.4.3 and
+//! Value types: the interface for programs, and the factories of received values (CORBA 3.3 Part 1, 9.4.3 and
 //! 8.2.5.1).
 
 use std::any::Any;
@@ -41,9 +41,11 @@ impl ValueFactories for Registry {
 }
 
 impl Orb {
-    /// Registers what makes received values of the type with this repository id, and returns what was registered before.
+    /// Registers the factory of received values of the type with this repository id, and returns the previous
+    /// one.
     ///
-    /// Values without operations need none where their own type or a base is expected: generated code makes them.
+    /// Values without operations need no factory if their own type or a base is expected: generated code
+    /// creates them.
     pub fn register_value_factory(
         &self,
         repository_id: &str,
@@ -52,7 +54,7 @@ impl Orb {
         self.value_factories().get_or_init(|| Box::<Registry>::default()).insert(repository_id, factory)
     }
 
-    /// Registers a function that makes values of type `T`, such as `dyn Account`, from the state that is received.
+    /// Registers a function that creates values of type `T`, such as `dyn Account`, from the received state.
     pub fn register_value<T, I>(&self, make: impl Fn(T::State) -> I + Send + Sync + 'static)
     where
         T: ImplementedBy<I> + ?Sized,
@@ -61,8 +63,8 @@ impl Orb {
         self.register_value_factory(T::REPOSITORY_ID, value_factory::<T, I>(make));
     }
 
-    /// Registers a type without operations, so that its values are received where any value may come (`ValueBase`, abstract
-    /// interfaces and value types).
+    /// Registers a value type without operations, so that its values are received where any value is allowed
+    /// (`ValueBase`, abstract interfaces and value types).
     pub fn register_plain_value<T>(&self)
     where
         T: ConcreteValue + ImplementedBy<<T as ConcreteValue>::State> + ?Sized,
@@ -71,12 +73,12 @@ impl Orb {
         self.register_value_factory(T::REPOSITORY_ID, Arc::new(PlainFactory::<T>::NEW));
     }
 
-    /// Forgets a registered factory, and returns it.
+    /// Removes a registered factory, and returns it.
     pub fn unregister_value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
         self.value_factories().get()?.remove(repository_id)
     }
 
-    /// The registered factory.
+    /// The registered factory for this repository id.
     #[must_use]
     pub fn lookup_value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
         self.value_factories().get()?.get(repository_id)

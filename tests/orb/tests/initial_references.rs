@@ -270,8 +270,8 @@ fn cannot_proceed_is_continued_at_the_context_that_it_names() {
     let names = NamingServer::start();
     let found = names.find("#elsewhere/a/b.kind").unwrap();
     assert!(found.is_equivalent(&names.elsewhere.object));
-    assert_refused(names.find("#elsewhere/elsewhere/x"), minor::BAD_URL_OTHER, "cannot go on");
-    assert_refused(names.find("#elsewhere"), minor::BAD_URL_OTHER, "cannot go on");
+    assert_refused(names.find("#elsewhere/elsewhere/x"), minor::BAD_URL_OTHER, "cannot proceed");
+    assert_refused(names.find("#elsewhere"), minor::BAD_URL_OTHER, "cannot proceed");
 }
 
 #[test]
@@ -280,10 +280,10 @@ fn naming_service_exceptions_are_described_in_the_error() {
     assert_refused(
         names.find("#a/x.y"),
         minor::BAD_URL_OTHER,
-        "does not find `a/x.y`: nothing is bound by that name, from `x.y`",
+        "does not find `a/x.y`: the name is not bound, from `x.y`",
     );
-    assert_refused(names.find("#context/x"), minor::BAD_URL_OTHER, "no naming context");
-    assert_refused(names.find("#bad"), minor::BAD_URL_OTHER, "for no name");
+    assert_refused(names.find("#context/x"), minor::BAD_URL_OTHER, "not a naming context");
+    assert_refused(names.find("#bad"), minor::BAD_URL_OTHER, "as an invalid name");
     assert_refused(names.find("#nil"), minor::BAD_URL_OTHER, "bound to nil");
     assert_eq!(names.find("#fail").unwrap_err().kind(), SystemExceptionKind::PersistStore);
     // The object is no naming context.

@@ -1,4 +1,4 @@
-//! Arguments that are marshaled once, and sent as often as it takes.
+//! Arguments that are marshaled once and sent in each attempt.
 
 use std::ops::Range;
 
@@ -12,22 +12,22 @@ use crate::{client::CallFailure, destination::Destination, scratch};
 #[derive(Debug)]
 pub(super) struct Arguments {
     octets: Vec<u8>,
-    /// Its position in the message, modulo 8: padding inside of it depends on that.
-    at: usize,
+    /// The position of the body in the message, modulo 8, on which its padding depends.
+    offset: usize,
     wire: Wire,
-    /// Some text in it would look otherwise in other code sets.
+    /// Whether it has text whose encoding depends on the code sets.
     is_coded: bool,
-    /// Where it may be divided before GIOP 1.2 (see [`Encoder::divisible_runs`]).
-    fine: Vec<Range<usize>>,
+    /// The ranges that may be divided into fragments before GIOP 1.2 (see [`Encoder::divisible_runs`]).
+    divisible: Vec<Range<usize>>,
 }
 
-/// Shifts what follows it by four octets, modulo eight.
+/// A context that shifts the following octets by four, modulo eight.
 fn shim() -> ServiceContext {
     ServiceContext { id: ids::CONTEXT_SHIM, data: vec![0; 4] }
 }
 
 impl Arguments {
-    /// Marshals arguments as they will lie in a request to this destination.
+    /// Marshals arguments for a request to this destination.
     pub(super) fn marshal<'a>(
         destination: &Destination,
         operation: &str,
@@ -38,19 +38,19 @@ impl Arguments {
         let body = destination.template.begin(&mut out, 0, ResponseFlags::TWO_WAY, operation, &[]);
         let start = out.position();
         let written = encode(&mut out);
-        let octets = written.is_ok().then(|| skip(&out, start));
+        let octets = written.is_ok().then(|| copy_from(&out, start));
         let is_coded = out.depends_on_code_sets();
-        let fine = match wire.version {
+        let divisible = match wire.version {
             GiopVersion::V1_1 => out.divisible_runs().map(|run| run.start - start..run.end - start).collect(),
             _ => Vec::new(),
         };
         let ended = written.and_then(|()| body.end(&mut out));
         scratch::give(out.into_scratch());
         ended?;
-        Ok(Self { octets: octets.unwrap_or_default(), at: start % 8, wire, is_coded, fine })
+        Ok(Self { octets: octets.unwrap_or_default(), offset: start % 8, wire, is_coded, divisible })
     }
 
-    /// A whole request to this destination, with the contexts that it needs on its connection.
+    /// Encodes a whole request to this destination, with the contexts of its connection.
     pub(super) fn request<'o>(
         &'o self,
         out: &mut Encoder<'o>,
@@ -61,42 +61,42 @@ impl Arguments {
         operation: &str,
     ) -> Result<(), CallFailure> {
         let template = &destination.template;
-        let wanted = template.wire();
-        if self.is_coded && self.wire != wanted {
-            return Err(CallFailure::new(self.other_wire(wanted)));
+        let needed = template.wire();
+        if self.is_coded && self.wire != needed {
+            return Err(CallFailure::new(self.wire_mismatch(needed)));
         }
         let mut body = destination.begin(out, request_id, response, operation, contexts, deadline);
-        if out.position() % 8 != self.at && !self.octets.is_empty() {
-            // Only before GIOP 1.2 does this help: there the body follows the header without a gap, and the object's key or the
-            // contexts are of another length.
+        if out.position() % 8 != self.offset && !self.octets.is_empty() {
+            // This helps only before GIOP 1.2, where the body follows the header without padding. The lengths
+            // of the object key and the contexts differ between destinations.
             out.truncate(0);
             let mut contexts = contexts.to_vec();
             contexts.push(shim());
             body = template.begin(out, request_id, response, operation, &contexts);
-            if out.position() % 8 != self.at {
-                return Err(CallFailure::new(self.other_wire(wanted)));
+            if out.position() % 8 != self.offset {
+                return Err(CallFailure::new(self.wire_mismatch(needed)));
             }
         }
-        let mut at = 0;
-        for run in &self.fine {
-            out.lend(&self.octets[at..run.start]);
+        let mut offset = 0;
+        for run in &self.divisible {
+            out.lend(&self.octets[offset..run.start]);
             out.lend_divisible(&self.octets[run.clone()]);
-            at = run.end;
+            offset = run.end;
         }
-        out.lend(&self.octets[at..]);
+        out.lend(&self.octets[offset..]);
         body.end(out).map_err(|error| CallFailure::new(error.into()))
     }
 
-    fn other_wire(&self, wanted: Wire) -> SystemException {
+    fn wire_mismatch(&self, needed: Wire) -> SystemException {
         SystemException::no_implement(0, CompletionStatus::No).with_detail(|| format!(
             "the arguments were marshaled for GIOP {} and {:?}, and the object was forwarded to a server of GIOP {} and {:?}",
-            self.wire.version, self.wire.char_set, wanted.version, wanted.char_set
+            self.wire.version, self.wire.char_set, needed.version, needed.char_set
         ))
     }
 }
 
-/// A copy of all octets but the first.
-fn skip(out: &Encoder<'_>, mut from: usize) -> Vec<u8> {
+/// Copies the octets from this position on.
+fn copy_from(out: &Encoder<'_>, mut from: usize) -> Vec<u8> {
     let mut octets = Vec::with_capacity(out.position() - from);
     for part in &out.parts() {
         let skipped = from.min(part.len());

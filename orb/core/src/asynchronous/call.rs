@@ -1,7 +1,8 @@
-//! One asynchronous call on its way: through destinations, connections, forwardings and retries, to its outcome.
+//! One asynchronous call, through destinations, connections, forwardings and retries to its outcome.
 //!
-//! At any time one thread takes it further, or it waits for one event: a connection, or the outcome of its request. Whoever brings the
-//! event takes it further. Beside that it may be ended from outside at any time: given up, timed out, shut down.
+//! At any time one thread advances the call, or the call waits for one event: a connection, or the outcome of
+//! its request. The thread that reports the event advances it. It may also be ended at any time: abandoned,
+//! timed out, or by the ORB's shutdown.
 
 mod attempt;
 
@@ -19,7 +20,7 @@ use spandrel_transport::Deadline;
 
 use super::{
     arguments::Arguments,
-    interception::{AsyncInterception, elsewhere},
+    interception::{AsyncInterception, run_on_client_reactor},
     request::AsyncRequest,
 };
 use crate::timer::TimerFuture;
@@ -29,22 +30,22 @@ use crate::{
     destination::Destination,
     diagnostics::ObservedCall,
     invocation::{ProfileSelector, RetryState},
-    orb::is_a_copy,
+    orb::process_is_a_copy,
     policies::CallPolicies,
 };
 
-/// What a call ends in; no reply for a one-way.
+/// The outcome of a call; no reply for a one-way.
 pub(super) type Outcome = Result<Option<Reply>, SystemException>;
 
-/// A request and what has become of it.
+/// A request and its state.
 #[derive(Debug)]
 pub(super) struct Call {
     request: AsyncRequest,
     arguments: Arguments,
     deadline: Option<Deadline>,
-    /// Before that its reply is not handed over.
+    /// The start time of its reply.
     reply_start: Option<Instant>,
-    /// What those have of it who watch it.
+    /// The diagnostics of the call, if it is observed.
     watched: Option<ObservedCall>,
     state: Mutex<CallState>,
 }
@@ -56,28 +57,28 @@ struct CallState {
     call_id: Option<TimedCallId>,
     waker: Option<Waker>,
     outcome: Option<Outcome>,
-    /// Nothing that happens to it matters any more.
+    /// Whether the call has ended; later events are ignored.
     is_over: bool,
 }
 
-/// How far it has come; in the hands of whoever takes it further.
+/// The progress of a call, which belongs to the thread that advances it.
 #[derive(Debug, Default)]
 struct AsyncCallProgress {
-    attempts: RetryState,
-    /// What interceptors are told.
+    retry_state: RetryState,
+    /// The state of client interceptors.
     interception: AsyncInterception,
-    /// The present attempt.
+    /// The destinations of the current attempt.
     selector: Option<(ProfileSelector, Arc<[Destination]>)>,
-    /// It has waited for a connection, which was therefore opened just now.
+    /// Whether it has waited for a connection, which therefore is new.
     has_waited: bool,
 }
 
-/// Where it is.
+/// The event that the call waits for.
 #[derive(Debug, Default)]
 enum CallLocation {
     #[default]
-    Nowhere,
-    /// It waits for a connection to this peer.
+    Idle,
+    /// A connection to this peer.
     Parked(Arc<Peer>),
     SentRequest(SentRequest),
 }
@@ -87,7 +88,7 @@ enum CallLocation {
 struct SentRequest {
     lease: Lease<Arc<Peer>>,
     request_id: u32,
-    /// Of the present attempt's destinations.
+    /// The index among the destinations of the current attempt.
     index: usize,
 }
 
@@ -101,8 +102,8 @@ impl Call {
     ) -> Result<Arc<Self>, SystemException> {
         let call_policies = object.call_policies();
         let CallPolicies { deadline, rebind, .. } = call_policies;
-        let (held_until, reply_start) = match call_policies.starts {
-            Some(starts) => (starts.request(deadline.as_ref())?, starts.reply()),
+        let (held_until, reply_start) = match call_policies.start_times {
+            Some(start_times) => (start_times.request(deadline.as_ref())?, start_times.reply()),
             None => (None, None),
         };
         let watched = {
@@ -119,19 +120,19 @@ impl Call {
             .client_reactor()
             .register_call(weak as Weak<dyn TimedCall>, call.deadline.as_ref())?;
         let mut state = call.state.lock();
-        // Its time may be up already.
-        let late = if state.is_over { Some(call_id) } else { state.call_id.replace(call_id) };
+        // The deadline may have passed already.
+        let unused_id = if state.is_over { Some(call_id) } else { state.call_id.replace(call_id) };
         let is_over = state.is_over;
         drop(state);
-        if let Some(late) = late {
-            call.request.object.orb().client_reactor().unregister(late);
+        if let Some(unused_id) = unused_id {
+            call.request.object.orb().client_reactor().unregister(unused_id);
         }
-        let progress = AsyncCallProgress { attempts: RetryState::new(rebind), ..AsyncCallProgress::default() };
+        let progress = AsyncCallProgress { retry_state: RetryState::new(rebind), ..AsyncCallProgress::default() };
         if let Some(start) = held_until {
-            call.hold(start, move |call, has_come| {
+            call.hold(start, move |call, has_elapsed| {
                 if !call.state.lock().is_over {
-                    match has_come {
-                        true => call.proceed(progress),
+                    match has_elapsed {
+                        true => call.advance(progress),
                         false => call.end(ExpiryReason::Shutdown),
                     }
                 }
@@ -139,23 +140,23 @@ impl Call {
             return Ok(call);
         }
         if !is_over {
-            call.proceed(progress);
+            call.advance(progress);
         }
         Ok(call)
     }
 
-    /// Has the call go on when the time has come for it, or the ORB ends.
+    /// Resumes the call at this time, or when the ORB ends.
     #[cold]
     fn hold(
         self: &Arc<Self>,
         until: Instant,
-        advance: impl FnOnce(Arc<Self>, bool) + Send + 'static,
+        resume: impl FnOnce(Arc<Self>, bool) + Send + 'static,
     ) -> Result<(), SystemException> {
         let (call, orb) = (Arc::clone(self), self.request.object.orb());
         let delay = TimerFuture::until(orb, until);
         orb.client_reactor().run(Box::pin(async move {
-            let has_come = delay.await;
-            advance(call, has_come);
+            let has_elapsed = delay.await;
+            resume(call, has_elapsed);
         }))
     }
 
@@ -167,10 +168,10 @@ impl Call {
         &self.request.operation
     }
 
-    /// Its outcome, once.
+    /// Takes the outcome.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<Outcome> {
         if self.request.object.orb().is_copied() {
-            return Poll::Ready(Err(is_a_copy().with_completed(CompletionStatus::Maybe)));
+            return Poll::Ready(Err(process_is_a_copy().with_completed(CompletionStatus::Maybe)));
         }
         if !self.has_ended(waker) {
             return Poll::Pending;
@@ -179,7 +180,7 @@ impl Call {
         outcome.map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// True if there is an outcome now; if not, `waker` will be woken when there is.
+    /// Whether there is an outcome; if not, `waker` will be woken when there is.
     pub(super) fn has_ended(&self, waker: &Waker) -> bool {
         if self.request.object.orb().is_copied() {
             return true;
@@ -192,7 +193,7 @@ impl Call {
             return false;
         }
         drop(state);
-        // Made, and the old one dropped, outside of the lock, since both are anybody's code.
+        // Cloned, and the old one dropped, outside of the lock: both run code of the program.
         let waker = waker.clone();
         let mut state = self.state.lock();
         let has_ended = state.outcome.is_some();
@@ -202,22 +203,22 @@ impl Call {
         has_ended
     }
 
-    /// Nobody is interested any more.
+    /// Abandons the call: its future was dropped.
     pub(super) fn abandon(self: &Arc<Self>) {
         if self.request.object.orb().is_copied() {
-            // The original waits for it.
+            // The call belongs to the original process.
             return std::mem::forget(Arc::clone(self));
         }
-        let Some((_, mut progress)) = self.abort(false) else { return };
+        let Some((_, mut progress)) = self.detach(false) else { return };
         if let Some(watched) = &self.watched {
             watched.abandon(self.request.object.interface_label(), &self.request.operation);
         }
         let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
-        let _ = progress.interception.fail(&self.request, &mut progress.attempts, cancelled);
+        let _ = progress.interception.fail(&self.request, &mut progress.retry_state, cancelled);
     }
 
-    /// Says where it is from now on; false if it is over.
-    fn put(&self, location: CallLocation, progress: AsyncCallProgress) -> bool {
+    /// Sets the event that the call waits for; false if the call has ended.
+    fn set_location(&self, location: CallLocation, progress: AsyncCallProgress) -> bool {
         let mut state = self.state.lock();
         if state.is_over {
             return false;
@@ -225,11 +226,11 @@ impl Call {
         state.progress = progress;
         let before = std::mem::replace(&mut state.location, location);
         drop(state);
-        debug_assert!(!matches!(before, CallLocation::SentRequest(_)), "a call is at one place");
+        debug_assert!(!matches!(before, CallLocation::SentRequest(_)), "a call waits for one event");
         true
     }
 
-    /// Takes the call out of its place to go on; nothing if it is over.
+    /// Takes the location and the progress to advance the call; `None` if it has ended.
     fn take(&self) -> Option<(CallLocation, AsyncCallProgress)> {
         let mut state = self.state.lock();
         (!state.is_over).then(|| (std::mem::take(&mut state.location), std::mem::take(&mut state.progress)))
@@ -239,7 +240,7 @@ impl Call {
         self.take().map(|(_, progress)| progress)
     }
 
-    fn take_sent(&self) -> Option<(SentRequest, AsyncCallProgress)> {
+    fn take_sent_request(&self) -> Option<(SentRequest, AsyncCallProgress)> {
         match self.take()? {
             (CallLocation::SentRequest(sent), progress) => Some((sent, progress)),
             _ => None,
@@ -254,30 +255,30 @@ impl Call {
         state.is_over = true;
         drop(state);
         if let (Some(start), true) = (self.reply_start, outcome.is_ok()) {
-            return self.finish_later(start, outcome);
+            return self.finish_at(start, outcome);
         }
-        self.tell(outcome);
+        self.publish_outcome(outcome);
     }
 
-    /// It is over, and whoever waits learns of it when the time has come for that.
+    /// Publishes the outcome at the start time of the reply.
     #[cold]
-    fn finish_later(self: &Arc<Self>, start: Instant, outcome: Outcome) {
-        let kept = Arc::new(Mutex::new(Some(outcome)));
-        let receiver = Arc::clone(&kept);
-        let tell = move |call: Arc<Self>, _has_come| {
+    fn finish_at(self: &Arc<Self>, start: Instant, outcome: Outcome) {
+        let pending = Arc::new(Mutex::new(Some(outcome)));
+        let receiver = Arc::clone(&pending);
+        let publish = move |call: Arc<Self>, _has_elapsed| {
             let outcome = receiver.lock().take();
             if let Some(outcome) = outcome {
-                call.tell(outcome);
+                call.publish_outcome(outcome);
             }
         };
-        if let Err(exception) = self.hold(start, tell) {
-            drop(kept.lock().take());
-            self.tell(Err(exception.with_completed(CompletionStatus::Yes)));
+        if let Err(exception) = self.hold(start, publish) {
+            drop(pending.lock().take());
+            self.publish_outcome(Err(exception.with_completed(CompletionStatus::Yes)));
         }
     }
 
-    /// It is over; whoever waits learns of it.
-    fn tell(&self, outcome: Outcome) {
+    /// Publishes the outcome, and wakes the waiting task.
+    fn publish_outcome(&self, outcome: Outcome) {
         if let Some(watched) = &self.watched {
             let status = outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status));
             watched.end(self.request.object.interface_label(), &self.request.operation, status);
@@ -291,7 +292,7 @@ impl Call {
         }
         if let Some(waker) = waker {
             held::assert_none("a waker");
-            // It is an executor's code, and this thread may be reading for others.
+            // A waker runs the executor's code, and this thread may be reading for other calls.
             let woken = catch_unwind(AssertUnwindSafe(|| waker.wake()));
             if woken.is_err() {
                 tracing::error!(operation = &*self.request.operation, "a waker panicked");
@@ -299,8 +300,8 @@ impl Call {
         }
     }
 
-    /// Ends it where it is; whether the server may have the request. Nothing if it was over.
-    fn abort(self: &Arc<Self>, retires: bool) -> Option<(bool, AsyncCallProgress)> {
+    /// Ends the call; returns whether the server may have received the request. `None` if it had ended.
+    fn detach(self: &Arc<Self>, retires: bool) -> Option<(bool, AsyncCallProgress)> {
         let mut state = self.state.lock();
         if state.is_over {
             return None;
@@ -313,16 +314,16 @@ impl Call {
             self.request.object.orb().client_reactor().unregister(call_id);
         }
         let may_have_arrived = match location {
-            CallLocation::Nowhere => false,
+            CallLocation::Idle => false,
             CallLocation::Parked(peer) => {
                 peer.unpark(&(Arc::clone(self) as Arc<dyn ReplyReceiver>));
                 false
             }
             CallLocation::SentRequest(SentRequest { lease, request_id, index }) => {
                 let destination = progress.selector.as_ref().map(|(_, destinations)| &destinations[index]);
-                // As where a thread waits: only where that is known to do no harm.
-                let tells = destination.filter(|destination| destination.is_ours);
-                lease.abandon(request_id, tells.map(|destination| destination.template.wire()), retires)
+                // As for synchronous calls: only servers that are known to handle a CancelRequest get one.
+                let cancel_destination = destination.filter(|destination| destination.is_ours);
+                lease.abandon(request_id, cancel_destination.map(|destination| destination.template.wire()), retires)
             }
         };
         Some((may_have_arrived, progress))
@@ -331,30 +332,32 @@ impl Call {
 
 impl ReplyReceiver for Call {
     fn complete(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
-        elsewhere(&self.request, &self, |call| call.arrived(outcome));
+        run_on_client_reactor(&self.request, &self, |call| call.handle_outcome(outcome));
     }
 
     fn connection_opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
-        elsewhere(&self.request, &self, |call| call.connected(outcome, true));
+        run_on_client_reactor(&self.request, &self, |call| call.handle_connection(outcome, true));
     }
 
     fn connection_freed(self: Arc<Self>) {
-        elsewhere(&self.request, &self, |call| call.connected(Ok(()), false));
+        run_on_client_reactor(&self.request, &self, |call| call.handle_connection(Ok(()), false));
     }
 }
 
 impl TimedCall for Call {
-    fn end(self: Arc<Self>, why: ExpiryReason) {
-        let Some((may_have_arrived, mut progress)) = self.abort(why == ExpiryReason::DeadlinePassed) else { return };
-        let exception = why.exception(may_have_arrived);
-        if !progress.interception.is_open() {
-            return self.tell(Err(exception));
+    fn end(self: Arc<Self>, reason: ExpiryReason) {
+        let Some((may_have_arrived, mut progress)) = self.detach(reason == ExpiryReason::DeadlinePassed) else {
+            return;
+        };
+        let exception = reason.exception(may_have_arrived);
+        if !progress.interception.is_observed() {
+            return self.publish_outcome(Err(exception));
         }
-        elsewhere(&self.request, &self, move |call| {
-            // That an interceptor would go elsewhere comes too late.
-            let AsyncCallProgress { interception, attempts, .. } = &mut progress;
-            let receiver = interception.fail(&call.request, attempts, exception.clone()).err().unwrap_or(exception);
-            call.tell(Err(receiver));
+        run_on_client_reactor(&self.request, &self, move |call| {
+            // A forwarding by an interceptor has no effect any more.
+            let AsyncCallProgress { interception, retry_state, .. } = &mut progress;
+            let exception = interception.fail(&call.request, retry_state, exception.clone()).err().unwrap_or(exception);
+            call.publish_outcome(Err(exception));
         });
     }
 }

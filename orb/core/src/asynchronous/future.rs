@@ -1,4 +1,4 @@
-//! The future of an answer, and the methods of references that make one.
+//! The future of a reply, and the methods of references that return one.
 
 use std::{
     borrow::Cow,
@@ -20,12 +20,13 @@ use super::{
 use crate::server::collocated;
 use crate::{Answer, Interface, ObjectRef, UserExceptions, client::Reply, invocation::unreadable, object::OBJECT_ID};
 
-/// The answer to an asynchronous request, which has been sent, or is about to be, whether or not anybody polls this.
+/// The reply to an asynchronous request. The request is sent whether or not the future is polled.
 ///
-/// Any executor may poll it. It ends by itself: with the reply, when the connection is lost, when the reference's time-out has
-/// passed, or at the latest when the ORB is shut down (BAD_INV_ORDER). Dropping it abandons the request: a reply that still comes
-/// is dropped, and the server is told (CancelRequest, GIOP 1.2) if its reference says that it is one of ours, though it may have
-/// acted on the request.
+/// Any executor may poll it. It becomes ready with the reply, when the connection is lost, when the
+/// reference's time-out has passed, or at the latest when the ORB is shut down (BAD_INV_ORDER).
+///
+/// Dropping it abandons the request: a later reply is dropped. If the reference names a server of this ORB's
+/// kind, the server gets a CancelRequest (GIOP 1.2). It may nevertheless have acted on the request.
 ///
 /// # Panics
 /// If it is polled after it was ready.
@@ -36,26 +37,28 @@ pub struct AsyncReply<R, E> {
     error: std::marker::PhantomData<fn() -> E>,
 }
 
-/// As [`AsyncReply`], for one who reads what came back himself: nothing, for a one-way.
+/// As [`AsyncReply`], but the caller decodes the reply; a one-way has none.
 #[must_use = "dropping it abandons the request"]
 pub struct AsyncRawReply(State);
 
 enum State {
     Waiting(Arc<Call>),
-    /// It could not be sent.
+    /// The request could not be sent.
     Failed(SystemException),
-    Told,
+    Taken,
 }
 
 impl ObjectRef {
-    /// Invokes a two-way operation and returns at once: the arguments are marshaled, and the answer will be the future's.
+    /// Invokes a two-way operation and returns at once: the arguments are marshaled, and the future waits for
+    /// the reply.
     ///
-    /// Nothing here waits for the network. Where a connection has to be opened a thread does that; what the transport does not take
-    /// at once is written later. What may take time is marshaling itself, and the copy of the arguments that it makes.
+    /// The call does not wait for the network. A thread opens a new connection, and octets that the transport
+    /// does not accept at once are written later. The time of the call itself is that of marshaling and
+    /// copying the arguments.
     ///
-    /// A request is sent again under the same conditions as by [`invoke`](Self::invoke), and the reference's
-    /// [time-out](Self::timeout) counts from now on. At most as many requests wait on a connection as the ORB's `pending_requests`
-    /// says; beyond, they end in TRANSIENT.
+    /// A request is sent again under the same conditions as by [`invoke`](Self::invoke). The reference's
+    /// [time-out](Self::timeout) begins with this call. The ORB's `pending_requests` limits the requests that
+    /// wait on one connection; further requests end in TRANSIENT.
     pub fn invoke_async<'a, R, E: UserExceptions>(
         &self,
         operation: impl Into<Cow<'static, str>>,
@@ -65,8 +68,9 @@ impl ObjectRef {
         AsyncReply::new(self.start(operation.into(), ResponseFlags::TWO_WAY, encode), decode)
     }
 
-    /// Invokes a one-way operation and returns at once. The future is ready once the transport has taken the request, or as late as
-    /// the reference's sync scope says; dropping it before that may keep the request from being sent.
+    /// Invokes a one-way operation and returns at once. The future is ready once the transport has accepted
+    /// the request, or later if the reference's sync scope requires it. Dropping it before may prevent the
+    /// sending.
     pub fn send_oneway_async<'a>(
         &self,
         operation: impl Into<Cow<'static, str>>,
@@ -75,8 +79,8 @@ impl ObjectRef {
         AsyncReply::new(self.start(operation.into(), self.oneway_response(), encode), |_| Ok(()))
     }
 
-    /// As [`invoke_async`](Self::invoke_async), and leaves what comes back to be read; a one-way is as one of
-    /// [`send_oneway_async`](Self::send_oneway_async) if no response is expected.
+    /// As [`invoke_async`](Self::invoke_async), but returns the undecoded reply. Without an expected response
+    /// it is a one-way as by [`send_oneway_async`](Self::send_oneway_async).
     pub fn invoke_raw_async<'a>(
         &self,
         operation: impl Into<Cow<'static, str>>,
@@ -109,12 +113,14 @@ impl ObjectRef {
     /// As [`narrow`](Self::narrow), asynchronously.
     ///
     /// # Errors
-    /// BAD_PARAM if the object does not support the interface; any system exception of the question.
+    /// BAD_PARAM if the object does not support the interface; any system exception of `_is_a`.
     pub fn narrow_async<I: Interface + 'static>(
         &self,
     ) -> impl Future<Output = Result<I, SystemException>> + Send + 'static + use<I> {
         let (object, request) = (self.clone(), self.is_a_async(I::REPOSITORY_ID));
-        async move { if request.await? { Ok(object.unchecked_narrow()) } else { Err(object.is_no(I::REPOSITORY_ID)) } }
+        async move {
+            if request.await? { Ok(object.unchecked_narrow()) } else { Err(object.narrow_failure(I::REPOSITORY_ID)) }
+        }
     }
 
     fn start<'a>(
@@ -142,26 +148,27 @@ impl AsyncRawReply {
         Self(started.map_or_else(State::Failed, State::Waiting))
     }
 
-    /// True if polling it would be the end of it; if not, `waker` will be woken when it would. Reads nothing of the answer.
+    /// Whether the reply has arrived, or the call has failed; if not, `waker` will be woken then. Decodes
+    /// nothing.
     #[must_use]
     pub fn has_come(&self, waker: &Waker) -> bool {
         match &self.0 {
             State::Waiting(call) => call.has_ended(waker),
-            State::Failed(_) | State::Told => true,
+            State::Failed(_) | State::Taken => true,
         }
     }
 
-    /// Its outcome, and the call that it is of, unless there was none.
+    /// The outcome, and its call if the request was started.
     fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<(Outcome, Option<Arc<Call>>)> {
         if let State::Waiting(call) = &self.0 {
             let Poll::Ready(outcome) = call.poll(cx.waker()) else { return Poll::Pending };
             let call = Arc::clone(call);
-            self.0 = State::Told;
+            self.0 = State::Taken;
             return Poll::Ready((outcome, Some(call)));
         }
-        match std::mem::replace(&mut self.0, State::Told) {
+        match std::mem::replace(&mut self.0, State::Taken) {
             State::Failed(exception) => Poll::Ready((Err(exception), None)),
-            _ => panic!("the answer to a request was polled after it was ready"),
+            _ => panic!("the reply to a request was polled after it was ready"),
         }
     }
 }
@@ -189,9 +196,9 @@ impl fmt::Debug for AsyncRawReply {
         let state = match &self.0 {
             State::Waiting(call) => call.operation(),
             State::Failed(_) => "failed",
-            State::Told => "told",
+            State::Taken => "taken",
         };
-        f.debug_tuple("AsyncAnswer").field(&state).finish()
+        f.debug_tuple("AsyncRawReply").field(&state).finish()
     }
 }
 

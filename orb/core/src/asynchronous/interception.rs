@@ -1,8 +1,9 @@
-//! Asynchronous calls among client interceptors (CORBA 3.3 Part 1, 16.3.7.2).
+//! Asynchronous calls with client interceptors (CORBA 3.3 Part 1, 16.3.7.2).
 //!
-//! To interceptors each leg of a call, from one sending to its outcome, is two requests: the first is over when it is on its way
-//! (`send_request`, `receive_other`), the second asks for what has become of it (`send_poll`, and an ending point). The first leg's sending is
-//! seen by the client's own thread, all else by the ORB's thread that runs tasks: never by one that reads for others.
+//! To interceptors, each attempt of a call is two requests. The first ends when the request was sent
+//! (`send_request`, `receive_other`). The second polls for the outcome (`send_poll`, and an ending point).
+//! The client's own thread runs the points of the first attempt's sending. The ORB's thread for tasks runs
+//! all others, never a thread that reads for other calls.
 
 use spandrel_giop::{ReplyStatus, ResponseFlags, ServiceContext, SystemException};
 use spandrel_sync::{Arc, Mutex};
@@ -15,44 +16,44 @@ use crate::{
     object::EffectiveReference,
 };
 
-/// What interceptors know of a call.
+/// The state of client interceptors of a call.
 #[derive(Debug, Default)]
 pub(super) struct AsyncInterception {
-    /// What it has with it; made by the client's thread.
+    /// The service contexts and slots of the request, created by the client's thread.
     outgoing: Option<OutgoingContexts>,
-    /// It is on its way there, and its outcome not yet known.
-    open: Option<EffectiveTarget>,
-    /// It will not arrive there.
+    /// The target of the request that was sent and has no outcome yet.
+    observed_target: Option<EffectiveTarget>,
+    /// Whether that request will not arrive at its target.
     is_lost: bool,
 }
 
-/// Where the object is, if not where its reference says, and by which profile it is reached.
+/// The forwarded reference, if any, and the index of the profile.
 type EffectiveTarget = (EffectiveReference, usize);
 
 impl AsyncInterception {
-    /// What interceptors add to the request.
+    /// The service contexts that interceptors have added.
     pub(super) fn contexts(&self) -> &[ServiceContext] {
         self.outgoing.as_ref().map_or(&[], OutgoingContexts::contexts)
     }
 
-    /// It will not arrive where it is on its way to.
-    pub(super) fn lose(&mut self) {
+    /// Records that the request will not arrive at its target.
+    pub(super) fn mark_lost(&mut self) {
         self.is_lost = true;
     }
 
-    /// True if there is somebody to tell of the outcome.
-    pub(super) fn is_open(&self) -> bool {
-        self.open.is_some()
+    /// Whether interceptors wait for the outcome of a request.
+    pub(super) fn is_observed(&self) -> bool {
+        self.observed_target.is_some()
     }
 
-    /// It is about to be sent; false if it is to be sent elsewhere instead.
+    /// Runs the starting points before the request is sent; false if an interceptor has forwarded it.
     ///
     /// # Errors
-    /// What it ends with instead.
+    /// The exception that an interceptor raised.
     pub(super) fn begin(
         &mut self,
         request: &AsyncRequest,
-        attempts: &mut RetryState,
+        retry_state: &mut RetryState,
         index: usize,
     ) -> Result<bool, SystemException> {
         let object = &request.object;
@@ -60,11 +61,11 @@ impl AsyncInterception {
             return Ok(true);
         }
         let is_lost = std::mem::take(&mut self.is_lost);
-        if self.is_open() && !is_lost {
-            // It has waited for a connection.
+        if self.is_observed() && !is_lost {
+            // The same attempt continues after waiting for a connection.
             return Ok(true);
         }
-        if !self.end(request, attempts, retry, None)? {
+        if !self.end(request, retry_state, retry, None)? {
             return Ok(false);
         }
         let outgoing = match self.outgoing.take() {
@@ -72,104 +73,106 @@ impl AsyncInterception {
             Some(before) => before.for_retry(object),
         };
         let target = (object.effective()?.1, index);
-        let mut flow = ClientFlow::new(object, &request.operation, wanted(request), outgoing, target.clone());
+        let mut flow = ClientFlow::new(object, &request.operation, response_request(request), outgoing, target.clone());
         let started = flow.send_request();
         self.outgoing = Some(flow.outgoing().clone());
-        // Control returns to the client now.
+        // The ending point of the first request: control returns to the client now.
         let sent =
             started.and_then(|()| flow.end(RequestOutcome::Other(interception::ReplyStatus::Successful, None), None));
         match sent {
-            Ok(()) => self.open = Some(target),
-            Err(ending) => object.obey(ending, attempts)?,
+            Ok(()) => self.observed_target = Some(target),
+            Err(request_outcome) => object.apply_interceptor_outcome(request_outcome, retry_state)?,
         }
-        Ok(self.is_open())
+        Ok(self.is_observed())
     }
 
-    /// Tells of the outcome; false if it is to be sent elsewhere instead.
+    /// Runs the points of the second request; false if an interceptor has forwarded it.
     fn end(
         &mut self,
         request: &AsyncRequest,
-        attempts: &mut RetryState,
-        ending: impl FnOnce() -> RequestOutcome,
+        retry_state: &mut RetryState,
+        request_outcome: impl FnOnce() -> RequestOutcome,
         reply: Option<&Reply>,
     ) -> Result<bool, SystemException> {
-        let (Some(target), Some(outgoing)) = (self.open.take(), &self.outgoing) else {
+        let (Some(target), Some(outgoing)) = (self.observed_target.take(), &self.outgoing) else {
             return Ok(true);
         };
-        let mut flow = ClientFlow::new(&request.object, &request.operation, wanted(request), outgoing.clone(), target);
-        match flow.send_poll().and_then(|()| flow.end(ending(), reply)) {
+        let mut flow =
+            ClientFlow::new(&request.object, &request.operation, response_request(request), outgoing.clone(), target);
+        match flow.send_poll().and_then(|()| flow.end(request_outcome(), reply)) {
             Ok(()) => Ok(true),
-            Err(changed) => request.object.obey(changed, attempts).map(|()| false),
+            Err(changed) => request.object.apply_interceptor_outcome(changed, retry_state).map(|()| false),
         }
     }
 
-    /// A reply has come, of which this is thought.
+    /// Runs the ending points for a reply and its evaluation.
     ///
     /// # Errors
-    /// What the call ends with.
-    pub(super) fn judge(
+    /// The exception that ends the call.
+    pub(super) fn evaluate_reply(
         &mut self,
         request: &AsyncRequest,
-        attempts: &mut RetryState,
+        retry_state: &mut RetryState,
         reply: &Reply,
-        judged: Result<ReplyAction, SystemException>,
+        evaluated: Result<ReplyAction, SystemException>,
     ) -> Result<ReplyAction, SystemException> {
         let object = &request.object;
-        let ending = || match &judged {
+        let request_outcome = || match &evaluated {
             Err(exception) => RequestOutcome::system(exception.clone()),
-            Ok(ReplyAction::AskAgain) => object.forwarded_by(reply),
+            Ok(ReplyAction::Resend) => object.resend_outcome(reply),
             Ok(ReplyAction::Answer) if reply.kind == ReplyKind::Reply(ReplyStatus::UserException) => {
                 RequestOutcome::user(reply, object)
             }
-            Ok(ReplyAction::Answer) if wanted(request).1 => {
+            Ok(ReplyAction::Answer) if response_request(request).1 => {
                 RequestOutcome::Other(interception::ReplyStatus::Successful, None)
             }
             Ok(ReplyAction::Answer) => RequestOutcome::Reply,
         };
-        if self.end(request, attempts, ending, Some(reply))? { judged } else { Ok(ReplyAction::AskAgain) }
+        if self.end(request, retry_state, request_outcome, Some(reply))? { evaluated } else { Ok(ReplyAction::Resend) }
     }
 
-    /// There will be no reply.
+    /// Runs the ending points for a request without a reply.
     ///
     /// # Errors
-    /// What the call ends with, unless it is to be sent once more.
+    /// The exception that ends the call, unless the request is sent again.
     pub(super) fn fail(
         &mut self,
         request: &AsyncRequest,
-        attempts: &mut RetryState,
+        retry_state: &mut RetryState,
         exception: SystemException,
     ) -> Result<(), SystemException> {
-        let as_it_was = self.end(request, attempts, || RequestOutcome::system(exception.clone()), None)?;
-        if as_it_was { Err(exception) } else { Ok(()) }
+        let is_unchanged = self.end(request, retry_state, || RequestOutcome::system(exception.clone()), None)?;
+        if is_unchanged { Err(exception) } else { Ok(()) }
     }
 }
 
-/// Has the thread for it go on with the call, if interceptors are to be told: this one may be reading for others.
-pub(super) fn elsewhere<C: Send + Sync + 'static>(
+/// Continues the call in the ORB's thread for tasks if there are client interceptors: this thread may be
+/// reading for other calls.
+pub(super) fn run_on_client_reactor<C: Send + Sync + 'static>(
     request: &AsyncRequest,
     call: &Arc<C>,
-    advance: impl FnOnce(Arc<C>) + Send + 'static,
+    resume: impl FnOnce(Arc<C>) + Send + 'static,
 ) {
     let orb = request.object.orb();
     if !orb.has_client_interceptors() {
-        return advance(Arc::clone(call));
+        return resume(Arc::clone(call));
     }
-    let job = Arc::new(Mutex::new(Some(advance)));
+    let job = Arc::new(Mutex::new(Some(resume)));
     let (call, task) = (Arc::clone(call), Arc::clone(&job));
     let run = move || {
-        let advance = task.lock().take();
-        if let Some(advance) = advance {
-            advance(Arc::clone(&call));
+        let resume = task.lock().take();
+        if let Some(resume) = resume {
+            resume(Arc::clone(&call));
         }
     };
     let here = run.clone();
     if orb.client_reactor().run(Box::pin(async move { run() })).is_err() {
-        // The ORB ends, and reads no more.
+        // The ORB is shutting down, and reads no more.
         here();
     }
 }
 
-fn wanted(request: &AsyncRequest) -> ResponseRequest {
+fn response_request(request: &AsyncRequest) -> ResponseRequest {
     (request.response, request.response != ResponseFlags::TWO_WAY)
 }
 

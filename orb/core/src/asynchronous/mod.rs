@@ -1,8 +1,8 @@
-//! Asynchronous invocation: a request that is sent now, and a future that waits for its answer.
+//! Asynchronous invocation: a request is sent at once, and a future waits for its reply.
 //!
-//! A call marshals its arguments before it returns, so that nothing of the caller's is borrowed any longer, and it goes through
-//! the same connections, forwardings and retries as a synchronous one ([`invocation`](crate::invocation)). Who reads
-//! its reply belongs to the [client side](crate::client); any executor may poll the future.
+//! A call marshals its arguments before it returns, so the caller's data are not borrowed any longer. It uses
+//! the same connections, forwardings and retries as a synchronous call ([`invocation`](crate::invocation)).
+//! The [client side](crate::client) reads its reply; any executor may poll the future.
 
 mod arguments;
 mod call;

@@ -1,4 +1,4 @@
-//! What is asked of whom: what stays the same however often a call is sent.
+//! The part of an asynchronous request that is the same in each attempt.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use spandrel_giop::ResponseFlags;
 
 use crate::ObjectRef;
 
-/// What a call asks for.
+/// The target, operation and response flags of a call.
 #[derive(Debug)]
 pub(super) struct AsyncRequest {
     pub(super) object: ObjectRef,

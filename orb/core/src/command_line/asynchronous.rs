@@ -3,7 +3,7 @@
 use super::{InitError, InvalidValue, Parsed};
 use crate::{OrbBuilder, WaitStrategy};
 
-/// Takes one of these options.
+/// Applies an option of asynchronous calls.
 pub(super) fn option(
     builder: OrbBuilder,
     option: &str,
@@ -24,7 +24,7 @@ pub(super) fn option(
     Ok(Parsed::Known(Box::new(builder)))
 }
 
-/// An address and a port; the port alone, also after a colon, is one of the loopback address.
+/// Parses an address and a port; a port alone, also after a colon, means the loopback address.
 fn socket_addr(text: &str) -> Option<std::net::SocketAddr> {
     let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
     port.map(|port| (std::net::Ipv4Addr::LOCALHOST, port).into()).ok().or_else(|| text.parse().ok())

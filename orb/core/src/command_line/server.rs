@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{Collocation, OrbBuilder, QueueOverflow, WaitStrategy, server::CONCURRENCY};
 
-/// Takes one of these options.
+/// Applies an option of servers.
 pub(super) fn option(
     builder: OrbBuilder,
     option: &str,
@@ -76,7 +76,7 @@ pub(super) fn option(
     Ok(Parsed::Known(Box::new(builder)))
 }
 
-/// A number, or none.
+/// Parses a number, or `off` for none.
 fn number_or_off(text: &str) -> Option<Option<usize>> {
     if text == "off" { Some(None) } else { text.parse().ok().map(Some) }
 }

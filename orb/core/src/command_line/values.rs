@@ -1,4 +1,4 @@
-//! Values of options that several options have alike.
+//! Values that several options share.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ pub(super) fn yes_or_no(text: &str) -> Option<bool> {
     }
 }
 
-/// A time-out, or none.
+/// Parses a time-out in milliseconds, or `off` for none.
 pub(super) fn or_off(text: &str) -> Option<Option<Duration>> {
     if text == "off" { Some(None) } else { milliseconds(text).map(Some) }
 }
 
-/// A time-out in milliseconds; zero would refuse every call and is no time-out.
+/// Parses a time-out in milliseconds. Zero is invalid, since every call would fail.
 pub(super) fn milliseconds(text: &str) -> Option<Duration> {
     text.parse().ok().filter(|count| *count > 0).map(Duration::from_millis)
 }

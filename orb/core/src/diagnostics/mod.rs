@@ -40,13 +40,13 @@ pub(crate) use request::ObservedRequest;
 pub(crate) use trace::TraceSourceSetting;
 pub use trace::{MAX_STATE, TraceContext, TraceContextError, TracePropagation, TraceScope, TraceSource};
 
-use crate::object::Ask;
+use crate::object::InvokeFn;
 
 /// The settings of diagnostics.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DiagnosticsSettings {
     /// Makes calls that are observed. A program that never sets it does not contain the observers.
-    pub(crate) ask: Option<Ask>,
+    pub(crate) invoke_fn: Option<InvokeFn>,
     /// The most histograms on each side; `None` without metrics.
     pub(crate) metrics: Option<usize>,
     pub(crate) trace: TracePropagation,
@@ -59,7 +59,7 @@ pub(crate) struct DiagnosticsSettings {
 /// An ORB's state of diagnostics.
 #[derive(Debug)]
 pub(crate) struct Diagnostics {
-    ask: Option<Ask>,
+    invoke_fn: Option<InvokeFn>,
     metrics: Option<Arc<Metrics>>,
     trace: TracePropagation,
     source: Option<TraceSourceSetting>,
@@ -71,10 +71,10 @@ pub(crate) struct Diagnostics {
 
 impl Diagnostics {
     pub(crate) fn new(settings: &DiagnosticsSettings) -> Self {
-        let DiagnosticsSettings { ask, metrics, trace, source, .. } = settings.clone();
+        let DiagnosticsSettings { invoke_fn, metrics, trace, source, .. } = settings.clone();
         let traces = trace == TracePropagation::Yes || trace != TracePropagation::No && source.is_some();
         Self {
-            ask,
+            invoke_fn,
             observes_all: metrics.is_some() || traces,
             metrics: metrics.map(Metrics::new).map(Arc::new),
             trace,
@@ -86,8 +86,8 @@ impl Diagnostics {
 
     /// The function for observed calls; `None` if calls of this thread are not observed.
     #[inline]
-    pub(crate) fn ask(&self) -> Option<Ask> {
-        if self.is_observed() { self.ask } else { None }
+    pub(crate) fn invoke_fn(&self) -> Option<InvokeFn> {
+        if self.is_observed() { self.invoke_fn } else { None }
     }
 
     /// Whether a call by this thread is observed.

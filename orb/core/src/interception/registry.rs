@@ -13,7 +13,7 @@ use super::{
 };
 #[cfg(feature = "server")]
 use super::{IorInterceptor, ServerRequestInterceptor};
-use crate::{ObjectRef, Orb, object::Ask};
+use crate::{ObjectRef, Orb, object::InvokeFn};
 
 /// The error for a second interceptor of a kind with the same name (16.7.2.1).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -31,7 +31,7 @@ pub(crate) struct RegisteredInterceptors {
     pub(super) ior: Vec<Arc<dyn IorInterceptor>>,
     /// Makes calls with client interceptors, if there are any. A program without client interceptors does not
     /// contain it.
-    ask: Option<Ask>,
+    invoke_fn: Option<InvokeFn>,
     /// The number of slots that were allocated.
     pub(super) slots: u32,
 }
@@ -44,7 +44,7 @@ impl RegisteredInterceptors {
     pub(crate) fn add_client(&mut self, interceptor: Arc<dyn ClientRequestInterceptor>) -> Result<(), DuplicateName> {
         check_name(self.client.iter().map(|other| other.name()), interceptor.name())?;
         self.client.push(interceptor);
-        self.ask = Some(ObjectRef::ask_intercepted);
+        self.invoke_fn = Some(ObjectRef::invoke_intercepted);
         Ok(())
     }
 
@@ -128,8 +128,8 @@ impl Interception {
 
     /// The function for calls with client interceptors; `None` without interceptors.
     #[inline]
-    pub(crate) fn ask(&self) -> Option<Ask> {
-        if self.sides.load(Ordering::Acquire) & CLIENT == 0 { None } else { self.registered.get()?.ask }
+    pub(crate) fn invoke_fn(&self) -> Option<InvokeFn> {
+        if self.sides.load(Ordering::Acquire) & CLIENT == 0 { None } else { self.registered.get()?.invoke_fn }
     }
 
     /// The interceptors of the client's requests.

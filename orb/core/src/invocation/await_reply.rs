@@ -1,6 +1,8 @@
-//! Synchronous calls whose threads do not read their replies themselves: the wait strategies *on reactor* and *on waker*.
+//! Synchronous calls whose threads do not read their own replies: the wait strategies *on reactor* and *on
+//! waker*.
 //!
-//! Their replies are read as those of asynchronous calls are, and their threads wait for that: asleep, or serving others.
+//! Their replies are read like those of asynchronous calls. Meanwhile their threads sleep, or serve other
+//! requests.
 
 #[cfg(feature = "server")]
 use std::task::{Wake, Waker};
@@ -26,9 +28,9 @@ use crate::{
     upcalls::is_in_upcall,
 };
 
-/// Whether this thread is not to read the reply to a call of this ORB itself.
+/// Whether this thread delegates the reading of its replies.
 #[inline]
-pub(crate) fn is_due(orb: &Orb) -> bool {
+pub(crate) fn is_needed(orb: &Orb) -> bool {
     #[cfg(feature = "server")]
     if NestedWait::is_due() {
         return true;
@@ -36,16 +38,16 @@ pub(crate) fn is_due(orb: &Orb) -> bool {
     orb.settings().leaves_reading && leaves_reading(orb)
 }
 
-/// Whether it is by its strategy, or because it must be able to give up before its reply comes.
+/// Whether the wait strategy demands it, or a cancellation must be able to end the call early.
 #[cold]
 fn leaves_reading(orb: &Orb) -> bool {
-    let is_wanted = orb.settings().wait == WaitStrategy::OnWaker;
+    let is_delegated = orb.settings().wait == WaitStrategy::OnWaker;
     #[cfg(feature = "server")]
-    let is_wanted = is_wanted || is_in_upcall();
-    is_wanted && !is_client_reactor_thread()
+    let is_delegated = is_delegated || is_in_upcall();
+    is_delegated && !is_client_reactor_thread()
 }
 
-/// The time in which a call ends if the request is cancelled that it is made for.
+/// Ends a call when the request that it is made for is cancelled.
 #[cfg(feature = "server")]
 struct CancellationLink {
     cancellation: Arc<CancellationSource>,
@@ -55,7 +57,7 @@ struct CancellationLink {
 #[cfg(feature = "server")]
 impl CancellationLink {
     /// # Errors
-    /// TRANSIENT if it is cancelled already; nothing was sent.
+    /// TRANSIENT if the request was cancelled before; nothing was sent.
     fn begin(orb: &Orb, awaited: &Arc<AwaitedReply>) -> Result<Option<Self>, SystemException> {
         if !orb.settings().serving.cancels_nested {
             return Ok(None);
@@ -76,44 +78,45 @@ impl Drop for CancellationLink {
     }
 }
 
-/// Nobody waits any more for what the call is made for.
+/// Woken when the request that the call is made for is cancelled.
 #[cfg(feature = "server")]
 impl Wake for AwaitedReply {
     fn wake(self: Arc<Self>) {
-        self.settle(WaitState::Over(ExpiryReason::Cancelled));
+        self.settle(WaitState::Expired(ExpiryReason::Cancelled));
     }
 }
 
-/// What a thread waits for.
+/// The reply that a thread waits for.
 #[derive(Debug)]
 pub(crate) struct AwaitedReply {
     state: Mutex<WaitState>,
     changed: Condition,
-    /// Who has work for it meanwhile.
+    /// The source of requests that the thread serves meanwhile.
     #[cfg(feature = "server")]
-    others: Option<Arc<dyn NestedWork>>,
+    nested_work: Option<Arc<dyn NestedWork>>,
 }
 
 #[derive(Debug)]
 enum WaitState {
     Pending,
-    Come(Result<Reply, CallFailure>),
-    /// It is over, whatever comes.
-    Over(ExpiryReason),
+    Completed(Result<Reply, CallFailure>),
+    /// The wait has ended; a later reply is ignored.
+    Expired(ExpiryReason),
 }
 
 impl AwaitedReply {
-    /// `others`: whom the thread will serve.
-    pub(crate) fn new(#[cfg(feature = "server")] others: Option<Arc<dyn NestedWork>>) -> Arc<Self> {
+    /// `nested_work`: the source of requests that the thread serves while it waits.
+    pub(crate) fn new(#[cfg(feature = "server")] nested_work: Option<Arc<dyn NestedWork>>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(WaitState::Pending),
             changed: Condition::new(),
             #[cfg(feature = "server")]
-            others,
+            nested_work,
         })
     }
 
-    /// Waits for what comes of a request, which was written so if the server is to be told when it is given up; gives it up if the time is up, or all is over.
+    /// Waits for the outcome of a request, and abandons it at the deadline or on cancellation. With `wire`,
+    /// the server is then sent a CancelRequest in that encoding.
     pub(crate) fn outcome(
         &self,
         connection: &ClientConnection,
@@ -122,16 +125,16 @@ impl AwaitedReply {
         deadline: Option<&Deadline>,
     ) -> Result<Reply, CallFailure> {
         match self.wait(deadline) {
-            WaitState::Come(outcome) => outcome,
-            WaitState::Over(why) => {
-                let may_have_arrived = connection.abandon(request_id, wire, why.retires_connection());
-                Err(CallFailure::new(why.exception(may_have_arrived)))
+            WaitState::Completed(outcome) => outcome,
+            WaitState::Expired(reason) => {
+                let may_have_arrived = connection.abandon(request_id, wire, reason.retires_connection());
+                Err(CallFailure::new(reason.exception(may_have_arrived)))
             }
             WaitState::Pending => Err(CallFailure::new(SystemException::internal(0, CompletionStatus::Maybe))),
         }
     }
 
-    /// Only what comes first counts.
+    /// Sets the outcome; only the first one counts.
     fn settle(&self, state: WaitState) {
         let mut now = self.state.lock();
         if !matches!(*now, WaitState::Pending) {
@@ -141,8 +144,8 @@ impl AwaitedReply {
         drop(now);
         self.changed.notify_one();
         #[cfg(feature = "server")]
-        if let Some(others) = &self.others {
-            others.wake();
+        if let Some(nested_work) = &self.nested_work {
+            nested_work.wake();
         }
     }
 
@@ -151,7 +154,7 @@ impl AwaitedReply {
         !matches!(*self.state.lock(), WaitState::Pending)
     }
 
-    /// Waits until something has come or the time is up.
+    /// Waits until the outcome is set or the deadline has passed.
     fn wait(&self, deadline: Option<&Deadline>) -> WaitState {
         let mut state = self.state.lock();
         loop {
@@ -160,7 +163,7 @@ impl AwaitedReply {
             }
             match deadline.map(Deadline::remaining) {
                 None => self.changed.wait(&mut state),
-                Some(Duration::ZERO) => return WaitState::Over(ExpiryReason::DeadlinePassed),
+                Some(Duration::ZERO) => return WaitState::Expired(ExpiryReason::DeadlinePassed),
                 Some(remaining) => drop(self.changed.wait_for(&mut state, remaining)),
             }
         }
@@ -170,20 +173,20 @@ impl AwaitedReply {
 impl ReplyReceiver for AwaitedReply {
     fn complete(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
         let no_reply = || CallFailure::new(SystemException::internal(0, CompletionStatus::Maybe));
-        self.settle(WaitState::Come(outcome.and_then(|reply| reply.ok_or_else(no_reply))));
+        self.settle(WaitState::Completed(outcome.and_then(|reply| reply.ok_or_else(no_reply))));
     }
 
-    /// It has its connection.
+    /// Not used: the connection is open.
     fn connection_opened(self: Arc<Self>, _outcome: Result<(), CallFailure>) {}
 }
 
 impl TimedCall for AwaitedReply {
-    fn end(self: Arc<Self>, why: ExpiryReason) {
-        self.settle(WaitState::Over(why));
+    fn end(self: Arc<Self>, reason: ExpiryReason) {
+        self.settle(WaitState::Expired(reason));
     }
 }
 
-/// As [`ClientConnection::two_way`], but the reply is read by others.
+/// As [`ClientConnection::two_way`], but another thread reads the reply.
 #[cold]
 #[inline(never)]
 pub(crate) fn two_way(
@@ -216,7 +219,7 @@ pub(crate) fn two_way(
         if let Some(nested) = nested {
             nested.serve_until(deadline.map(Deadline::remaining), || awaited.is_settled());
         }
-        // Whoever has sent it tells the server, if that is to be told.
+        // Without `wire`: the caller sends the CancelRequest, if any.
         awaited.outcome(connection, request_id, None, deadline)
     });
     client_reactor.unregister(call_id);

@@ -1,4 +1,4 @@
-//! What a server says of the exception that it raises, for people.
+//! The server's description of an exception, and the limits on a reply's service contexts.
 
 use spandrel_cdr::{Decoder, Limits};
 use spandrel_giop::{
@@ -8,19 +8,24 @@ use spandrel_giop::{
 
 use crate::client::Reply;
 
-/// The exception, with the words that came with it. `rest` stands behind it.
-pub(super) fn by_server(exception: SystemException, reply: &Reply, rest: &mut Decoder<'_>) -> SystemException {
-    let Some(sent) = in_context(reply).or_else(|| behind(rest)).filter(|sent| !sent.is_empty()) else {
+/// The exception with the description in its reply. `rest` is the reply after the exception.
+pub(super) fn with_server_description(
+    exception: SystemException,
+    reply: &Reply,
+    rest: &mut Decoder<'_>,
+) -> SystemException {
+    let description = context_description(reply).or_else(|| appended_description(rest));
+    let Some(description) = description.filter(|description| !description.is_empty()) else {
         return exception;
     };
-    let known = exception.detail().map(|detail| format!("{detail}; ")).unwrap_or_default();
-    exception.with_detail(format!("{known}the server says: {sent}"))
+    let own_detail = exception.detail().map(|detail| format!("{detail}; ")).unwrap_or_default();
+    exception.with_detail(format!("{own_detail}the server says: {description}"))
 }
 
-/// Refuses a reply with more contexts, or longer ones, than this side wants to look at.
+/// Rejects a reply whose service contexts exceed the limits.
 ///
 /// # Errors
-/// IMP_LIMIT, with what the reply says of the request's completion.
+/// IMP_LIMIT, with the completion status that the reply implies.
 #[cold]
 pub(super) fn check_contexts(reply: &Reply, limits: ContextLimits) -> Result<(), SystemException> {
     let Ok(header) = ReplyHeader::decode(&mut reply.message.decoder(Limits::default())) else { return Ok(()) };
@@ -33,8 +38,8 @@ pub(super) fn check_contexts(reply: &Reply, limits: ContextLimits) -> Result<(),
     })
 }
 
-/// As the standard has it.
-fn in_context(reply: &Reply) -> Option<String> {
+/// The description in the standard's service context.
+fn context_description(reply: &Reply) -> Option<String> {
     if reply.message.header.message_type != MessageType::Reply {
         return None;
     }
@@ -42,8 +47,8 @@ fn in_context(reply: &Reply) -> Option<String> {
     read_exception_detail(header.service_contexts.find(CONTEXT_EXCEPTION_DETAIL)?).ok()
 }
 
-/// As JacORB writes it: a string that the exception does not have.
-fn behind(rest: &mut Decoder<'_>) -> Option<String> {
+/// The description that JacORB appends to the exception as a string.
+fn appended_description(rest: &mut Decoder<'_>) -> Option<String> {
     if rest.remaining() == 0 {
         return None;
     }

@@ -1,4 +1,4 @@
-//! One request on one connection, or to an object of this ORB: what is asked, how it is written, and whether the reply answers it.
+//! One request on one connection, or to an object of this ORB: it is encoded, sent, and its reply checked.
 
 use std::borrow::Cow;
 
@@ -27,27 +27,28 @@ pub(super) fn exchange(
     orb: &Orb,
     connection: &Arc<ClientConnection>,
     destination: &Destination,
-    question: &CallKind<'_, '_>,
+    call_kind: &CallKind<'_, '_>,
     deadline: Option<&Deadline>,
 ) -> Result<Option<Reply>, CallFailure> {
     let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
     let request_id = connection.request_id();
     let two_way = |out: &Encoder<'_>| {
         #[cfg(feature = "asynchronous")]
-        if await_reply::is_due(orb) {
+        if await_reply::is_needed(orb) {
             return await_reply::two_way(orb, connection, request_id, out, deadline, destination.peer.bounds());
         }
         #[cfg(not(feature = "asynchronous"))]
         let _ = orb;
         connection.two_way(request_id, out, deadline)
     };
-    let introduction = (!connection.has_sent_contexts()).then(|| ConnectionContexts::new(orb, connection, destination));
-    let sent = introduction.as_ref().map_or(&[][..], |introduction| &introduction.contexts);
-    let written = question.write(&mut out, destination, request_id, sent, deadline);
-    if let CallKind::Request { observer: Some(call), .. } = question {
+    let connection_contexts =
+        (!connection.has_sent_contexts()).then(|| ConnectionContexts::new(orb, connection, destination));
+    let sent = connection_contexts.as_ref().map_or(&[][..], |connection_contexts| &connection_contexts.contexts);
+    let written = call_kind.write(&mut out, destination, request_id, sent, deadline);
+    if let CallKind::Request { observer: Some(call), .. } = call_kind {
         call.sent(Some((connection.metrics(), connection.peer())), &destination.object_key, request_id, out.position());
     }
-    let mut sent = written.and_then(|()| match question {
+    let mut sent = written.and_then(|()| match call_kind {
         #[cfg(feature = "asynchronous")]
         CallKind::Request { buffering: Some(buffering), .. } => {
             let (limit, maintenance_thread) = (destination.peer.bounds().octets, destination.peer.maintenance_thread());
@@ -58,16 +59,16 @@ pub(super) fn exchange(
         }
         _ => two_way(&out).map(Some),
     });
-    if let Some(introduction) = introduction
+    if let Some(connection_contexts) = connection_contexts
         && sent.is_ok()
-        && matches!(question, CallKind::Request { .. })
+        && matches!(call_kind, CallKind::Request { .. })
     {
-        introduction.mark_sent(connection);
+        connection_contexts.mark_sent(connection);
     }
     scratch::give(out.into_scratch());
     match &mut sent {
-        Ok(Some(reply)) if reply.kind.answers(question) => reply.wire = destination.template.wire(),
-        Ok(Some(_)) => return Err(mistaken(connection)),
+        Ok(Some(reply)) if reply.kind.answers(call_kind) => reply.wire = destination.template.wire(),
+        Ok(Some(_)) => return Err(unexpected_reply_kind(connection)),
         Err(failure) if destination.is_ours => {
             connection.cancel(request_id, destination.template.wire(), failure);
         }
@@ -81,19 +82,19 @@ pub(super) fn exchange(
 pub(super) fn exchange_here(
     orb: &Orb,
     destination: &Destination,
-    question: &CallKind<'_, '_>,
+    call_kind: &CallKind<'_, '_>,
     deadline: Option<&Deadline>,
 ) -> Result<Reply, CallFailure> {
     let wire = destination.template.wire();
     let mut out = Encoder::reusing(scratch::take(), wire);
-    // Both sides know already how text is coded.
+    // No contexts: both sides use the same code sets.
     let request_id = orb.locals().request_id();
-    let written = question.write(&mut out, destination, request_id, &[], None);
-    if let CallKind::Request { observer: Some(call), .. } = question {
+    let written = call_kind.write(&mut out, destination, request_id, &[], None);
+    if let CallKind::Request { observer: Some(call), .. } = call_kind {
         call.sent(None, &destination.object_key, request_id, out.position());
     }
     let message = written.and_then(|()| collocated::deliver(&out));
-    // The servant may need it.
+    // The servant may need the buffer.
     scratch::give(out.into_scratch());
     let mut reply = collocated::ask(orb, &message?, wire, deadline)?;
     reply.wire = wire;
@@ -101,7 +102,7 @@ pub(super) fn exchange_here(
 }
 
 impl<'a> CallKind<'_, 'a> {
-    /// Whether somebody waits until the servant has done its work.
+    /// Whether the caller waits until the servant has finished.
     #[cfg(feature = "server")]
     pub(super) fn waits(&self) -> bool {
         match self {
@@ -110,10 +111,10 @@ impl<'a> CallKind<'_, 'a> {
         }
     }
 
-    /// Whether it has been sent by datagram, since nobody answers it and that is wanted.
+    /// Sends a request without a response as a datagram, if enabled; whether it was sent.
     #[cfg(feature = "server")]
     #[inline]
-    pub(super) fn uses_datagram(
+    pub(super) fn send_datagram(
         &self,
         orb: &Orb,
         destination: &Destination,
@@ -127,7 +128,7 @@ impl<'a> CallKind<'_, 'a> {
         Ok(sent)
     }
 
-    /// Writes the whole message. `sent`: what is said of the connection.
+    /// Encodes the whole message. `sent`: the service contexts of the connection.
     #[inline(always)]
     fn write(
         &self,
@@ -150,20 +151,20 @@ impl<'a> CallKind<'_, 'a> {
 }
 
 impl ReplyKind {
-    fn answers(self, question: &CallKind<'_, '_>) -> bool {
-        matches!(self, Self::Locate(_)) == matches!(question, CallKind::Locate)
+    fn answers(self, call_kind: &CallKind<'_, '_>) -> bool {
+        matches!(self, Self::Locate(_)) == matches!(call_kind, CallKind::Locate)
     }
 }
 
-/// Contexts of both kinds, of which there is most often neither.
+/// Joins the service contexts of the connection and of the request; usually there are none of either.
 #[inline]
 pub(crate) fn joined<'c>(sent: &'c [ServiceContext], added: &'c [ServiceContext]) -> Cow<'c, [ServiceContext]> {
     if added.is_empty() { Cow::Borrowed(sent) } else { Cow::Owned([sent, added].concat()) }
 }
 
-/// COMM_FAILURE for a reply to a question that nobody asked.
-pub(crate) fn mistaken(connection: &ClientConnection) -> CallFailure {
+/// COMM_FAILURE for a reply of the wrong message type.
+pub(crate) fn unexpected_reply_kind(connection: &ClientConnection) -> CallFailure {
     connection.retire();
     let exception = SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe);
-    CallFailure::new(exception.with_detail("the server answered another kind of question"))
+    CallFailure::new(exception.with_detail("the server answered with the wrong message (Reply or LocateReply)"))
 }

@@ -1,79 +1,84 @@
-//! Where one call has been sent to: circles are found and told.
+//! The forwardings of one call, to detect and describe loops.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use spandrel_cdr::Ior;
 use spandrel_giop::{CompletionStatus, IiopProfile, SystemException, ids};
 
-/// Forwardings in a row before a call gives up: as good as a circle.
+/// The maximum number of forwardings of a call, beyond which they count as a loop.
 const MAX_FORWARDS: usize = 16;
 
-/// How often a call may be sent to one place: once more than the first time, since what has moved may come back.
+/// The maximum number of visits of one target: a moved object may move back once.
 const MAX_VISITS: usize = 2;
 
-/// How often a server may ask for another addressing disposition: there are no more than three.
+/// The maximum number of NEEDS_ADDRESSING_MODE replies: there are three dispositions.
 const MAX_READDRESSINGS: u32 = 3;
 
-/// Characters of a host, or octets of an object key, that are said to people.
-const MOST: usize = 40;
+/// The maximum number of characters of a host, or octets of an object key, in an error text.
+const MAX_PRINTED: usize = 40;
 
-/// Where one call has been sent to so far. Most are never forwarded, and have none.
+/// The forwardings of one call. Most calls are never forwarded, and store nothing.
 #[derive(Debug, Default)]
 pub(crate) struct ForwardHistory(Option<Box<ForwardSteps>>);
 
 #[derive(Debug, Default)]
 struct ForwardSteps {
-    /// First where it began. Not the references themselves, which a server may make as long as it likes.
-    places: Vec<VisitedProfile>,
+    /// The first entry is the original reference. References are not stored: a server decides on their
+    /// length.
+    visited: Vec<VisitedProfile>,
     readdressings: u32,
 }
 
-/// A place on the way.
+/// A reference that the call was sent to.
 #[derive(Debug)]
 struct VisitedProfile {
-    /// Of the reference's profiles.
+    /// The hash of the reference's profiles.
     digest: u64,
-    /// For people.
-    sent: String,
+    /// The description for error texts.
+    description: String,
 }
 
 impl VisitedProfile {
-    fn through(ior: &Ior) -> Self {
+    fn of(ior: &Ior) -> Self {
         let mut hasher = DefaultHasher::new();
         ior.profiles.hash(&mut hasher);
-        Self { digest: hasher.finish(), sent: say(ior) }
+        Self { digest: hasher.finish(), description: describe_target(ior) }
     }
 }
 
 impl ForwardHistory {
-    /// One more forwarding; `from` is where the first one came from.
+    /// Records a forwarding; `from` is the original reference.
     ///
     /// # Errors
-    /// TRANSIENT if it leads in a circle, or there were too many.
-    pub(crate) fn lead<'i>(&mut self, from: impl FnOnce() -> &'i Ior, to: &Ior) -> Result<(), SystemException> {
-        let places = &mut self.0.get_or_insert_default().places;
-        if places.is_empty() {
-            places.push(VisitedProfile::through(from()));
+    /// TRANSIENT for a forwarding loop, or too many forwardings.
+    pub(crate) fn record_forward<'i>(
+        &mut self,
+        from: impl FnOnce() -> &'i Ior,
+        to: &Ior,
+    ) -> Result<(), SystemException> {
+        let visited = &mut self.0.get_or_insert_default().visited;
+        if visited.is_empty() {
+            visited.push(VisitedProfile::of(from()));
         }
-        let to = VisitedProfile::through(to);
-        let visits = places.iter().filter(|known| known.digest == to.digest).count();
-        places.push(to);
+        let to = VisitedProfile::of(to);
+        let visits = visited.iter().filter(|known| known.digest == to.digest).count();
+        visited.push(to);
         let is_circle = visits >= MAX_VISITS;
-        if !is_circle && places.len() <= MAX_FORWARDS + 1 {
+        if !is_circle && visited.len() <= MAX_FORWARDS + 1 {
             return Ok(());
         }
         let exception = SystemException::transient(ids::TRANSIENT_FORWARD_LOOP, CompletionStatus::No);
         Err(exception.with_detail({
-            let way: Vec<&str> = places.iter().map(|passed| &*passed.sent).collect();
-            let why = match is_circle {
-                true => "the object is forwarded in a circle".to_owned(),
-                false => format!("forwarded {MAX_FORWARDS} times in a row without arriving"),
+            let route: Vec<&str> = visited.iter().map(|profile| &*profile.description).collect();
+            let reason = match is_circle {
+                true => "forwarding loop".to_owned(),
+                false => format!("forwarded {MAX_FORWARDS} times in a row"),
             };
-            format!("{why}: {}", way.join(" → "))
+            format!("{reason}: {}", route.join(" → "))
         }))
     }
 
-    /// Once more asked for another addressing disposition; false if that was too often.
+    /// Records a NEEDS_ADDRESSING_MODE reply; false if there were too many.
     pub(super) fn readdress(&mut self) -> bool {
         let readdressings = &mut self.0.get_or_insert_default().readdressings;
         *readdressings += 1;
@@ -81,17 +86,17 @@ impl ForwardHistory {
     }
 }
 
-/// Where a reference leads, for people.
-fn say(ior: &Ior) -> String {
+/// The address and the object key of a reference, for error texts.
+fn describe_target(ior: &Ior) -> String {
     let profile = ior.profiles.iter().find_map(|profile| IiopProfile::decode(profile).ok().flatten());
     let Some(IiopProfile { host, port, object_key, .. }) = profile else {
         return "a reference without an IIOP profile".to_owned();
     };
-    let mut host: String = host.chars().take(MOST).collect();
+    let mut host: String = host.chars().take(MAX_PRINTED).collect();
     if host.contains(':') {
         host = format!("[{host}]");
     }
-    let (key, rest) = object_key.split_at(object_key.len().min(MOST));
+    let (key, rest) = object_key.split_at(object_key.len().min(MAX_PRINTED));
     format!("{host}:{port}/{}{}", key.escape_ascii(), if rest.is_empty() { "" } else { "…" })
 }
 
@@ -114,13 +119,13 @@ mod tests {
 
     fn follow(ports: impl IntoIterator<Item = u16>) -> Result<(), SystemException> {
         let (mut history, home) = (ForwardHistory::default(), at(1));
-        ports.into_iter().try_for_each(|port| history.lead(|| &home, &at(port)))
+        ports.into_iter().try_for_each(|port| history.record_forward(|| &home, &at(port)))
     }
 
     #[test]
-    fn one_forward_back_is_no_loop() {
+    fn one_forwarding_back_is_not_a_loop() {
         assert!(follow([2, 3, 4, 2, 3, 4]).is_ok());
-        assert!(follow([1, 2]).is_ok(), "who is forwarded to where it began may be sent on from there");
+        assert!(follow([1, 2]).is_ok(), "a call that is forwarded to its original reference may be forwarded again");
     }
 
     #[test]
@@ -129,14 +134,14 @@ mod tests {
         assert_eq!(error.minor(), ids::TRANSIENT_FORWARD_LOOP);
         let detail = error.detail().unwrap_or_default();
         let chain = "host:1/kk → host:2/kk → host:1/kk → host:2/kk → host:1/kk";
-        assert_eq!(detail, format!("the object is forwarded in a circle: {chain}"));
+        assert_eq!(detail, format!("forwarding loop: {chain}"));
     }
 
     #[test]
-    fn endless_forwarding_is_given_up() {
+    fn the_number_of_forwardings_is_limited() {
         let error = follow(2..100).unwrap_err();
         let detail = error.detail().unwrap_or_default();
-        assert!(detail.starts_with("forwarded 16 times in a row without arriving: host:1/kk → host:2/kk"), "{detail}");
+        assert!(detail.starts_with("forwarded 16 times in a row: host:1/kk → host:2/kk"), "{detail}");
         assert!(
             detail.contains(&format!("host:9/{}… →", "k".repeat(40))) && detail.ends_with("host:18/kk"),
             "{detail}"

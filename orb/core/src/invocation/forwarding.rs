@@ -1,7 +1,8 @@
-//! Where a call is sent on to: another place, or the same object by another address (CORBA 3.3 Part 2, 9.4.3.1 and 9.6).
+//! Forwarding of calls: to another reference, or to the same object by another addressing disposition (CORBA
+//! 3.3 Part 2, 9.4.3.1 and 9.6).
 //!
-//! A forwarding is remembered with the reference and forgotten when the object is no longer there; a permanent one is kept. Which
-//! requests may be repeated because a connection failed is no matter of this.
+//! A reference stores its forwarding, and drops it when the object is not found there any more; a permanent
+//! one is kept. Retries after a failed connection belong to the parent module.
 
 use spandrel_cdr::{Decode, Ior};
 use spandrel_giop::{AddressingDisposition, CompletionStatus, ReplyStatus, SystemException, SystemExceptionKind, ids};
@@ -10,28 +11,37 @@ use super::{ForwardHistory, ReplyAction, RetryState, unreadable};
 use crate::{
     ObjectRef,
     client::{Reply, ReplyKind},
-    object::Permanence,
+    object::ForwardKind,
 };
 
 impl ObjectRef {
-    /// What becomes of a call whose reply is neither a result nor an exception of its operation.
+    /// Handles a reply that is neither a result nor an exception of its operation.
     #[cold]
-    pub(super) fn judge_unusual(
+    pub(super) fn evaluate_unusual_reply(
         &self,
         reply: &Reply,
-        attempts: &mut RetryState,
+        retry_state: &mut RetryState,
     ) -> Result<ReplyAction, SystemException> {
         use spandrel_giop::LocateStatus;
         match reply.kind {
-            ReplyKind::Reply(ReplyStatus::LocationForward) => self.follow(reply, Permanence::Temporary, attempts),
-            ReplyKind::Reply(ReplyStatus::LocationForwardPerm) => self.follow(reply, Permanence::Permanent, attempts),
+            ReplyKind::Reply(ReplyStatus::LocationForward) => self.follow(reply, ForwardKind::Temporary, retry_state),
+            ReplyKind::Reply(ReplyStatus::LocationForwardPerm) => {
+                self.follow(reply, ForwardKind::Permanent, retry_state)
+            }
             ReplyKind::Reply(ReplyStatus::SystemException) => {
                 let exception = self.system_exception(reply);
-                // A forwarded object that is gone may have moved again: its home knows.
-                if gone(&exception) && self.go_home(attempts) { Ok(ReplyAction::AskAgain) } else { Err(exception) }
+                // A forwarded object that does not exist may have moved again: the original reference leads
+                // to it.
+                if is_object_not_exist(&exception) && self.drop_forward_once(retry_state) {
+                    Ok(ReplyAction::Resend)
+                } else {
+                    Err(exception)
+                }
             }
             ReplyKind::Reply(ReplyStatus::NeedsAddressingMode)
-            | ReplyKind::Locate(LocateStatus::LocNeedsAddressingMode) => self.readdress_as_asked(reply, attempts),
+            | ReplyKind::Locate(LocateStatus::LocNeedsAddressingMode) => {
+                self.readdress_as_requested(reply, retry_state)
+            }
             _ => Ok(ReplyAction::Answer),
         }
     }
@@ -39,79 +49,84 @@ impl ObjectRef {
     fn follow(
         &self,
         reply: &Reply,
-        permanence: Permanence,
-        attempts: &mut RetryState,
+        kind: ForwardKind,
+        retry_state: &mut RetryState,
     ) -> Result<ReplyAction, SystemException> {
-        self.may_rebind(attempts)?;
+        self.may_rebind(retry_state)?;
         let ior = Ior::decode(&mut self.results(reply))
             .map_err(|error| unreadable("LOCATION_FORWARD", error, CompletionStatus::No))?;
-        self.forward_along(&ior, permanence, &mut attempts.history)?;
+        self.forward_along(&ior, kind, &mut retry_state.history)?;
         self.orb().statistics().forwarded();
-        Ok(ReplyAction::AskAgain)
+        Ok(ReplyAction::Resend)
     }
 
-    /// Goes where a reply or an interceptor says, unless that leads in a circle.
+    /// Follows a forwarding by a reply or an interceptor, unless it completes a loop.
     pub(crate) fn forward_along(
         &self,
         ior: &Ior,
-        permanence: Permanence,
+        kind: ForwardKind,
         history: &mut ForwardHistory,
     ) -> Result<(), SystemException> {
-        history.lead(|| self.ior(), ior)?;
-        self.forward(ior, permanence)
+        history.record_forward(|| self.ior(), ior)?;
+        self.forward(ior, kind)
     }
 
-    /// Binds the reference, or binds it again, whatever its rebind policy says (`_validate_connection`, 8.3.10): asks where the object
-    /// is, and follows it there. The answer is whether calls can go by the policies in force, and which of them contradict
-    /// those of the server. No policy that this ORB obeys can.
+    /// Binds the reference regardless of its rebind policy (`_validate_connection`, 8.3.10): locates the
+    /// object and follows forwardings. Returns whether calls are possible under the policies in force, and
+    /// the policies that conflict with the server's. None of the policies that this ORB obeys can conflict.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST if there is no such object; the system exception that ended the question.
+    /// OBJECT_NOT_EXIST if there is no such object; the system exception that ended the LocateRequest.
     pub fn validate_connection(&self) -> Result<(bool, Vec<crate::Policy>), SystemException> {
-        self.note_bound(false);
+        self.set_bound(false);
         let mut history = ForwardHistory::default();
         loop {
             match self.locate()? {
                 crate::Located::Here => return Ok((true, Vec::new())),
-                crate::Located::Forward(ior) => self.forward_along(&ior, Permanence::Temporary, &mut history)?,
+                crate::Located::Forward(ior) => self.forward_along(&ior, ForwardKind::Temporary, &mut history)?,
                 crate::Located::ForwardPermanently(ior) => {
-                    self.forward_along(&ior, Permanence::Permanent, &mut history)?;
+                    self.forward_along(&ior, ForwardKind::Permanent, &mut history)?;
                 }
-                // Where it was forwarded to it is no more; its home knows whether it has moved again.
-                crate::Located::Unknown if self.forget_forward() => {}
+                // The object does not exist at the forwarded location; the original reference leads to a new
+                // one.
+                crate::Located::Unknown if self.drop_forward() => {}
                 crate::Located::Unknown => {
                     return Err(SystemException::object_not_exist(0, CompletionStatus::No)
-                        .with_detail("the server knows no such object"));
+                        .with_detail("the server reports that the object does not exist"));
                 }
             }
         }
     }
 
-    /// The server wants to be told in another way which object is meant; it is, from now on.
-    fn readdress_as_asked(&self, reply: &Reply, attempts: &mut RetryState) -> Result<ReplyAction, SystemException> {
-        let asked = AddressingDisposition::decode(&mut self.results(reply))
+    /// Uses the addressing disposition that the server demands, from now on.
+    fn readdress_as_requested(
+        &self,
+        reply: &Reply,
+        retry_state: &mut RetryState,
+    ) -> Result<ReplyAction, SystemException> {
+        let disposition = AddressingDisposition::decode(&mut self.results(reply))
             .map_err(|error| unreadable("NEEDS_ADDRESSING_MODE", error, CompletionStatus::No))?;
-        if !attempts.history.readdress() || !self.readdress(asked)? {
+        if !retry_state.history.readdress() || !self.readdress(disposition)? {
             return Err(SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::No)
-                .with_detail(|| format!("the server asks again and again to be addressed by {asked}")));
+                .with_detail(|| format!("the server repeatedly demands the addressing disposition {disposition}")));
         }
-        tracing::debug!(%asked, "addressing the object as its server asks");
-        Ok(ReplyAction::AskAgain)
+        tracing::debug!(%disposition, "changing the addressing disposition as the server demands");
+        Ok(ReplyAction::Resend)
     }
 
-    /// Forgets a forwarding, once per call; false if there was none to forget.
-    pub(super) fn go_home(&self, attempts: &mut RetryState) -> bool {
-        let goes = self.may_rebind(attempts).is_ok()
-            && self.forget_forward()
-            && !std::mem::replace(&mut attempts.went_home, true);
-        if goes {
+    /// Drops a temporary forwarding, once per call; false if there was none.
+    pub(super) fn drop_forward_once(&self, retry_state: &mut RetryState) -> bool {
+        let is_dropped = self.may_rebind(retry_state).is_ok()
+            && self.drop_forward()
+            && !std::mem::replace(&mut retry_state.has_dropped_forward, true);
+        if is_dropped {
             self.orb().statistics().rebound();
         }
-        goes
+        is_dropped
     }
 }
 
-/// True if the object, or the way to it, is no longer where it was.
-fn gone(exception: &SystemException) -> bool {
+/// Whether the object does not exist at this location.
+fn is_object_not_exist(exception: &SystemException) -> bool {
     exception.kind() == SystemExceptionKind::ObjectNotExist && exception.completed() == CompletionStatus::No
 }

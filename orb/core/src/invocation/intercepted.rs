@@ -1,6 +1,8 @@
-//! Calls among client interceptors: each try is a request of its own to them (CORBA 3.3 Part 1, 16.3.7).
+//! Calls with client interceptors. To interceptors, each attempt is a request of its own (CORBA 3.3 Part 1,
+//! 16.3.7).
 //!
-//! What may be tried again, and where, is decided as for other calls; here it is only said before it happens.
+//! Retries and destinations are decided as for other calls; this module only runs the interception points
+//! around them.
 
 use spandrel_giop::{CompletionStatus, ReplyStatus, SystemException};
 
@@ -10,64 +12,66 @@ use crate::{
     client::{CallFailure, Reply, ReplyKind, not_sent_in_time},
     destination::Destination,
     interception::{self, ClientFlow, OutgoingContexts, RequestOutcome, ResponseRequest},
-    object::{CallKind, Permanence},
+    object::{CallKind, ForwardKind},
     policies::CallPolicies,
 };
 
-/// One attempt, as far as it has come.
+/// The state of one attempt.
 struct InterceptedAttempt<'t> {
-    attempts: &'t mut RetryState,
+    retry_state: &'t mut RetryState,
     selector: ProfileSelector,
     deadline: Option<&'t Deadline>,
 }
 
-/// What comes after a try.
+/// The step that follows an exchange with one destination.
 enum AttemptResult {
-    /// Nothing: that was the outcome.
+    /// The call has ended with this outcome.
     End(Option<Reply>),
-    /// The next destination of the attempt.
-    Onwards,
-    /// Another attempt.
-    AskAgain,
+    /// The next destination of the attempt is tried.
+    NextDestination,
+    /// Another attempt is made.
+    Resend,
 }
 
 impl ObjectRef {
-    /// As `ask`, past the interceptors.
+    /// As `invoke_with_retries`, with client interceptors.
     #[cold]
-    pub(crate) fn ask_intercepted(&self, question: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
-        let CallKind::Request { operation, response, is_one_way, .. } = *question else {
+    pub(crate) fn invoke_intercepted(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
+        let CallKind::Request { operation, response, is_one_way, .. } = *call_kind else {
             return Err(SystemException::internal(0, CompletionStatus::No));
         };
         let call_policies = self.call_policies();
-        if let Some(starts) = &call_policies.starts {
-            starts.hold_request(self.orb(), call_policies.deadline.as_ref())?;
+        if let Some(start_times) = &call_policies.start_times {
+            start_times.hold_request(self.orb(), call_policies.deadline.as_ref())?;
         }
-        let answer = self.ask_intercepted_on(question, operation, (response, is_one_way), &call_policies)?;
-        if let Some(starts) = &call_policies.starts {
-            starts.hold_reply(self.orb())?;
+        let answer = self.invoke_intercepted_with(call_kind, operation, (response, is_one_way), &call_policies)?;
+        if let Some(start_times) = &call_policies.start_times {
+            start_times.hold_reply(self.orb())?;
         }
         Ok(answer)
     }
 
-    fn ask_intercepted_on(
+    fn invoke_intercepted_with(
         &self,
-        question: &CallKind<'_, '_>,
+        call_kind: &CallKind<'_, '_>,
         operation: &str,
-        wanted: ResponseRequest,
+        response_request: ResponseRequest,
         CallPolicies { deadline, rebind, .. }: &CallPolicies,
     ) -> Result<Option<Reply>, SystemException> {
         let mut outgoing = OutgoingContexts::of_thread(self);
-        let mut attempts = RetryState::new(*rebind);
+        let mut retry_state = RetryState::new(*rebind);
         loop {
             let (destinations, effective) = self.effective()?;
             let selector = ProfileSelector::new(self, destinations.len());
-            let mut attempt = InterceptedAttempt { attempts: &mut attempts, selector, deadline: deadline.as_ref() };
+            let mut attempt =
+                InterceptedAttempt { retry_state: &mut retry_state, selector, deadline: deadline.as_ref() };
             while let Some(index) = attempt.selector.next(&destinations) {
-                let flow = ClientFlow::new(self, operation, wanted, outgoing.clone(), (effective.clone(), index));
-                match self.try_one(flow, &destinations[index], question, &mut attempt)? {
+                let flow =
+                    ClientFlow::new(self, operation, response_request, outgoing.clone(), (effective.clone(), index));
+                match self.attempt_intercepted(flow, &destinations[index], call_kind, &mut attempt)? {
                     AttemptResult::End(reply) => return Ok(reply),
-                    AttemptResult::Onwards => outgoing = outgoing.for_retry(self),
-                    AttemptResult::AskAgain => {
+                    AttemptResult::NextDestination => outgoing = outgoing.for_retry(self),
+                    AttemptResult::Resend => {
                         outgoing = outgoing.for_retry(self);
                         break;
                     }
@@ -76,111 +80,115 @@ impl ObjectRef {
         }
     }
 
-    /// One try at one destination, from the starting points to the ending points.
-    fn try_one(
+    /// An exchange with one destination, from the starting points to the ending points.
+    fn attempt_intercepted(
         &self,
         mut flow: ClientFlow<'_>,
         destination: &Destination,
-        question: &CallKind<'_, '_>,
+        call_kind: &CallKind<'_, '_>,
         attempt: &mut InterceptedAttempt<'_>,
     ) -> Result<AttemptResult, SystemException> {
-        if let Err(ending) = flow.send_request() {
-            return self.obey(ending, attempt.attempts).map(|()| AttemptResult::AskAgain);
+        if let Err(request_outcome) = flow.send_request() {
+            return self
+                .apply_interceptor_outcome(request_outcome, attempt.retry_state)
+                .map(|()| AttemptResult::Resend);
         }
-        let mut question = *question;
+        let mut call_kind = *call_kind;
         let (mut is_one_way, joined) = (false, flow.outgoing().contexts().to_vec());
-        let joined = match &mut question {
-            CallKind::Request { contexts, is_one_way: wants_no_answer, .. } => {
-                is_one_way = *wants_no_answer;
+        let joined = match &mut call_kind {
+            CallKind::Request { contexts, is_one_way: request_is_one_way, .. } => {
+                is_one_way = *request_is_one_way;
                 [&joined, *contexts].concat()
             }
             CallKind::Locate => joined,
         };
-        if let CallKind::Request { contexts, .. } = &mut question {
+        if let CallKind::Request { contexts, .. } = &mut call_kind {
             *contexts = &joined;
         }
-        let outcome = self.exchange_leased(destination, &question, attempt);
-        let (next, ending) = match &outcome {
-            Ok(Some(reply)) => self.after_reply(reply, is_one_way, attempt.attempts),
+        let outcome = self.exchange_with_destination(destination, &call_kind, attempt);
+        let (next, request_outcome) = match &outcome {
+            Ok(Some(reply)) => self.after_reply(reply, is_one_way, attempt.retry_state),
             Ok(None) => (AttemptResult::End(None), sent()),
-            Err(None) => (AttemptResult::Onwards, retry()),
-            Err(Some(failure)) => match self.may_repeat(failure.clone(), attempt.attempts, attempt.deadline) {
-                Ok(()) => (AttemptResult::AskAgain, retry()),
+            Err(None) => (AttemptResult::NextDestination, retry()),
+            Err(Some(failure)) => match self.may_retry(failure.clone(), attempt.retry_state, attempt.deadline) {
+                Ok(()) => (AttemptResult::Resend, retry()),
                 Err(exception) => (AttemptResult::End(None), RequestOutcome::system(exception)),
             },
         };
-        let exception = ending.system_exception();
-        if let Err(changed) = flow.end(ending, outcome.as_ref().ok().and_then(Option::as_ref)) {
-            return self.obey(changed, attempt.attempts).map(|()| AttemptResult::AskAgain);
+        let exception = request_outcome.system_exception();
+        if let Err(changed) = flow.end(request_outcome, outcome.as_ref().ok().and_then(Option::as_ref)) {
+            return self.apply_interceptor_outcome(changed, attempt.retry_state).map(|()| AttemptResult::Resend);
         }
         match (next, exception) {
             (_, Some(exception)) => Err(exception),
             (AttemptResult::End(_), None) => {
                 let reply = outcome.ok().flatten();
-                reply.iter().for_each(|reply| self.note_answer(reply));
+                reply.iter().for_each(|reply| self.mark_answered(reply));
                 Ok(AttemptResult::End(reply))
             }
             (next, None) => Ok(next),
         }
     }
 
-    /// The exchange on a connection, or in place. No failure: the next destination is to be tried.
-    fn exchange_leased(
+    /// The exchange on a connection, or within the ORB. An error without a failure means that the next
+    /// destination is tried.
+    fn exchange_with_destination(
         &self,
         destination: &Destination,
-        question: &CallKind<'_, '_>,
+        call_kind: &CallKind<'_, '_>,
         attempt: &mut InterceptedAttempt<'_>,
     ) -> Result<Option<Reply>, Option<CallFailure>> {
         if attempt.deadline.is_some_and(|deadline| deadline.left_to_send().is_zero()) {
             return Err(Some(CallFailure::new(not_sent_in_time(attempt.deadline))));
         }
         #[cfg(feature = "server")]
-        if destination.is_collocated && question.waits() {
-            return super::exchange_here(self.orb(), destination, question, attempt.deadline).map(Some).map_err(Some);
+        if destination.is_collocated && call_kind.waits() {
+            return super::exchange_here(self.orb(), destination, call_kind, attempt.deadline).map(Some).map_err(Some);
         }
         let selector = &mut attempt.selector;
-        let lease = match self.lease(destination, question, attempt.attempts, selector.share_of(attempt.deadline)) {
-            Ok(lease) => lease,
-            Err(refused) => {
-                selector.refused(refused);
-                return Err(selector.take_failure());
-            }
-        };
+        let lease =
+            match self.lease(destination, call_kind, attempt.retry_state, selector.connect_time(attempt.deadline)) {
+                Ok(lease) => lease,
+                Err(failure) => {
+                    selector.connect_failed(failure);
+                    return Err(selector.take_failure());
+                }
+            };
         let fresh = lease.fresh;
-        match exchange(self.orb(), &lease, destination, question, attempt.deadline) {
-            Err(failure) => match selector.failed(failure, fresh, destination) {
+        match exchange(self.orb(), &lease, destination, call_kind, attempt.deadline) {
+            Err(failure) => match selector.request_failed(failure, fresh, destination) {
                 Ok(()) => Err(selector.take_failure()),
                 Err(failure) => Err(Some(failure)),
             },
-            Ok(Some(reply)) if selector.goes_on_after(&reply, self) => Err(None),
+            Ok(Some(reply)) if selector.continues_after(&reply, self) => Err(None),
             Ok(answered) => {
-                selector.arrived(self);
+                selector.mark_preferred(self);
                 Ok(answered)
             }
         }
     }
 
-    /// What a reply has come to, and what comes after it.
+    /// The next step after a reply, and the outcome for the ending points.
     fn after_reply(
         &self,
         reply: &Reply,
         is_one_way: bool,
-        attempts: &mut RetryState,
+        retry_state: &mut RetryState,
     ) -> (AttemptResult, RequestOutcome) {
-        match self.judge(reply, attempts) {
-            Ok(ReplyAction::AskAgain) => (AttemptResult::AskAgain, self.forwarded_by(reply)),
+        match self.evaluate_reply(reply, retry_state) {
+            Ok(ReplyAction::Resend) => (AttemptResult::Resend, self.resend_outcome(reply)),
             Err(exception) => (AttemptResult::End(None), RequestOutcome::system(exception)),
             Ok(ReplyAction::Answer) if reply.kind == ReplyKind::Reply(ReplyStatus::UserException) => {
                 (AttemptResult::End(None), RequestOutcome::user(reply, self))
             }
-            // That the server answered it is no reply to its client.
+            // The server's reply to a one-way is not passed to the client.
             Ok(ReplyAction::Answer) if is_one_way => (AttemptResult::End(None), sent()),
             Ok(ReplyAction::Answer) => (AttemptResult::End(None), RequestOutcome::Reply),
         }
     }
 
-    /// Why a request is sent again: the reply said where to, or that the object is no longer where it was.
-    pub(crate) fn forwarded_by(&self, reply: &Reply) -> RequestOutcome {
+    /// The outcome of a request that is sent again: a forwarding, or a retry.
+    pub(crate) fn resend_outcome(&self, reply: &Reply) -> RequestOutcome {
         let is_forward =
             matches!(reply.kind, ReplyKind::Reply(ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm));
         match self.effective() {
@@ -189,18 +197,22 @@ impl ObjectRef {
         }
     }
 
-    /// What an interceptor has made of a request.
+    /// Applies the exception or the forwarding that an interceptor raised.
     ///
     /// # Errors
-    /// The exception that it ends with; otherwise it is to be asked again.
-    pub(crate) fn obey(&self, ending: RequestOutcome, attempts: &mut RetryState) -> Result<(), SystemException> {
-        match ending {
-            // As if a reply had said it.
+    /// The exception that ends the call; otherwise the request is sent again.
+    pub(crate) fn apply_interceptor_outcome(
+        &self,
+        request_outcome: RequestOutcome,
+        retry_state: &mut RetryState,
+    ) -> Result<(), SystemException> {
+        match request_outcome {
+            // As for a LOCATION_FORWARD.
             RequestOutcome::Other(_, Some(target)) => {
-                self.forward_along(target.ior(), Permanence::Temporary, &mut attempts.history)
+                self.forward_along(target.ior(), ForwardKind::Temporary, &mut retry_state.history)
             }
             RequestOutcome::Exception(exception) => Err(exception.into_system()),
-            // No interceptor makes a reply, or a retry.
+            // Interceptors cannot create these outcomes.
             RequestOutcome::Reply | RequestOutcome::Other(_, None) => {
                 Err(SystemException::internal(0, CompletionStatus::Maybe))
             }
@@ -208,7 +220,7 @@ impl ObjectRef {
     }
 }
 
-/// A one-way is on its way.
+/// The outcome of a one-way that was sent.
 fn sent() -> RequestOutcome {
     RequestOutcome::Other(interception::ReplyStatus::Successful, None)
 }

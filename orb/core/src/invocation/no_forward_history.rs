@@ -1,20 +1,25 @@
-//! Where one call has been sent to, in a program that says nothing of it: how often is enough.
+//! The number of forwardings of one call, in a program without descriptions of forwarding loops.
 
 use spandrel_cdr::Ior;
 use spandrel_giop::{CompletionStatus, SystemException, ids};
 
-/// Forwardings in a row before a call gives up: as good as a circle. Other addressing dispositions count as well.
+/// The maximum number of forwardings of a call, beyond which they count as a loop. NEEDS_ADDRESSING_MODE
+/// replies count as well.
 const MAX_FORWARDS: u32 = 16;
 
 #[derive(Debug, Default)]
 pub(crate) struct ForwardHistory(u32);
 
 impl ForwardHistory {
-    /// One more forwarding.
+    /// Records a forwarding.
     ///
     /// # Errors
-    /// TRANSIENT if there were too many.
-    pub(crate) fn lead<'i>(&mut self, _from: impl FnOnce() -> &'i Ior, _to: &Ior) -> Result<(), SystemException> {
+    /// TRANSIENT for too many forwardings.
+    pub(crate) fn record_forward<'i>(
+        &mut self,
+        _from: impl FnOnce() -> &'i Ior,
+        _to: &Ior,
+    ) -> Result<(), SystemException> {
         if self.readdress() {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! The calls on an object, before a profile and a connection are selected.
+//! The calls on an object, independent of their destination and transport.
 
 use spandrel_cdr::{CdrError, Encoder};
 use spandrel_giop::{ResponseFlags, ServiceContext, SystemException};
@@ -8,14 +8,14 @@ use super::ObjectRef;
 use crate::client::Buffering;
 use crate::{client::Reply, diagnostics::CallObserver};
 
-/// Makes a call. An optional part of the ORB puts its own function in the place of the plain one.
-pub(crate) type Ask =
+/// Makes a call; an optional part of the ORB can replace [`ObjectRef`]'s own implementation.
+pub(crate) type InvokeFn =
     for<'o, 'q, 'f, 'a> fn(&'o ObjectRef, &'q CallKind<'f, 'a>) -> Result<Option<Reply>, SystemException>;
 
-/// Writes the arguments; called again for each attempt.
+/// Encodes the arguments; called for each attempt.
 pub(crate) type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>;
 
-/// A call on an object, by the message that it sends.
+/// A call on an object: a Request or a LocateRequest.
 #[derive(Clone, Copy)]
 pub(crate) enum CallKind<'f, 'a> {
     /// A Request message.
@@ -24,9 +24,9 @@ pub(crate) enum CallKind<'f, 'a> {
         response: ResponseFlags,
         is_one_way: bool,
         marshal: Marshal<'f, 'a>,
-        /// Service contexts besides those that are sent once per connection.
+        /// The service contexts besides those of the connection.
         contexts: &'f [ServiceContext],
-        /// The limits of buffering, if the call returns before the request is written.
+        /// The buffering of a one-way that may be written later.
         #[cfg(feature = "asynchronous")]
         buffering: Option<Buffering>,
         /// The diagnostics of the call, if it is observed.

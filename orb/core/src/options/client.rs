@@ -1,4 +1,4 @@
-//! How calls are made: connections to servers, what is kept with references, how threads wait.
+//! Options of the client side: connections to servers, cached request headers, wait strategies.
 
 #[cfg(feature = "asynchronous")]
 use crate::WaitStrategy;
@@ -11,24 +11,25 @@ use crate::{
 };
 
 impl OrbBuilder {
-    /// How long connecting may take; without it, as long as the system tries.
+    /// The time limit of connecting; without it, the system's.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.client.connect_timeout = timeout;
         self
     }
 
-    /// Whether the headers of requests are kept with their reference, to be sent again with another id (default: they are). Each reference
-    /// keeps those of the first few operations that are called on it.
+    /// Whether a reference caches the headers of its requests and sends them again with another request id
+    /// (default: yes). Each reference caches those of the first few operations that are called on it.
     #[must_use]
     pub fn request_caching(mut self, is_on: bool) -> Self {
         self.settings.wire.caches_requests = is_on;
         self
     }
 
-    /// Whether requests that are [kept](Self::request_caching) also say where their operation is in the server's table, if the reference
-    /// offers that, as those of adapters with [`OperationDemux::Active`](crate::OperationDemux) do (default: they do not, since reading it takes
-    /// longer than the hash function that it spares).
+    /// Whether requests with [cached](Self::request_caching) headers carry the index of their operation in
+    /// the server's table. Only references that offer it are used so, such as those of adapters with
+    /// [`OperationDemux::Active`](crate::OperationDemux). Default: no, since reading the index takes longer
+    /// than the hash function that it saves.
     #[must_use]
     #[cfg(feature = "server")]
     pub fn operation_index(mut self, is_on: bool) -> Self {
@@ -36,15 +37,15 @@ impl OrbBuilder {
         self
     }
 
-    /// How many connections to one peer are opened before calls share them (default 5, at least 1).
+    /// The number of connections to one peer beyond which calls share connections (default 5, at least 1).
     #[must_use]
     pub fn connections_per_peer(mut self, connections: usize) -> Self {
         self.client.connections_per_peer = connections.max(1);
         self
     }
 
-    /// Adds limits on the connections to servers: their number, their idle time, and how calls share them. The methods that set one of
-    /// these limits add them, too.
+    /// Adds limits on the connections to servers: their number, their idle time, and how calls share them.
+    /// The methods that set one of these limits also add them.
     #[must_use]
     pub fn connection_limits(mut self) -> Self {
         if self.client.limits.is_none() {
@@ -54,9 +55,9 @@ impl OrbBuilder {
         self
     }
 
-    /// How many connections to servers may be open, over all of them (default 1,024, at least 1). Beyond, one that nobody uses is
-    /// [closed](Self::purging); if all are in use, calls share those that are open to their server, or wait, and end in
-    /// NO_RESOURCES when their time is up.
+    /// The maximum number of open connections to all servers (default 1,024, at least 1). Beyond it, an idle
+    /// connection is [closed](Self::purging). If all are in use, calls share the connections to their server,
+    /// or wait. A call whose time limit passes meanwhile ends in NO_RESOURCES.
     #[must_use]
     pub fn max_client_connections(self, connections: usize) -> Self {
         let mut this = self.connection_limits();
@@ -64,7 +65,7 @@ impl OrbBuilder {
         this
     }
 
-    /// Which connections are closed to make room for others (default [`Purging::LeastRecentlyUsed`]).
+    /// The strategy that selects the connection to close (default [`Purging::LeastRecentlyUsed`]).
     #[must_use]
     pub fn purging(self, strategy: Purging) -> Self {
         let mut this = self.connection_limits();
@@ -80,8 +81,9 @@ impl OrbBuilder {
         this
     }
 
-    /// How long a connection to a server may lie idle before it is closed, or up to a quarter longer; `None` never closes one. With
-    /// this a thread looks after them. Without, it is 180 s, and they are looked at when others are opened.
+    /// The idle time after which a connection to a server is closed, up to a quarter later; `None` closes
+    /// none. With this option a thread checks the connections. By default the limit is 180 s, and is checked
+    /// when a connection is opened.
     #[must_use]
     pub fn idle_timeout(self, timeout: Option<Duration>) -> Self {
         let mut this = self.connection_limits();
@@ -90,9 +92,10 @@ impl OrbBuilder {
         this
     }
 
-    /// How long a server that could not be connected to is left alone: `first` after the first time, twice as long after each
-    /// further one, at most `longest`. Calls that would connect meanwhile end in TRANSIENT at once, or go on to the reference's next
-    /// address. Without this each call tries.
+    /// The time after a failed connection attempt during which calls do not connect to that server: `first`
+    /// after the first failure, then doubled for each further one up to `longest`. Calls that would connect
+    /// meanwhile end in TRANSIENT at once, or try the reference's next address. By default each call tries to
+    /// connect.
     #[must_use]
     pub fn reconnect_backoff(self, first: Duration, longest: Duration) -> Self {
         let mut this = self.connection_limits();
@@ -100,8 +103,8 @@ impl OrbBuilder {
         this
     }
 
-    /// How many requests may wait for their replies on one connection before further asynchronous ones are refused with TRANSIENT
-    /// (default 1,024, at least 1).
+    /// The maximum number of requests that wait for replies on one connection (default 1,024, at least 1).
+    /// Further asynchronous calls end in TRANSIENT.
     #[must_use]
     #[cfg(feature = "asynchronous")]
     pub fn pending_requests(mut self, requests: usize) -> Self {
@@ -109,9 +112,9 @@ impl OrbBuilder {
         self
     }
 
-    /// How many octets of requests wait to be written to one connection whose peer does not read (default 16 MiB; one request is
-    /// always taken). Beyond, asynchronous calls end in TRANSIENT, and one-ways with the sync scope NONE wait, and end in
-    /// TIMEOUT when their time is up.
+    /// The maximum number of octets that wait to be written to one connection whose peer does not read
+    /// (default 16 MiB; one request is always accepted). Beyond it, asynchronous calls end in TRANSIENT.
+    /// One-ways with the sync scope NONE wait, and end in TIMEOUT when their time limit passes.
     #[must_use]
     #[cfg(feature = "asynchronous")]
     pub fn buffer_limit(mut self, octets: usize) -> Self {
@@ -119,7 +122,7 @@ impl OrbBuilder {
         self
     }
 
-    /// How threads wait for the replies to their calls (default [`WaitStrategy::OnRead`]).
+    /// The strategy by which threads wait for replies (default [`WaitStrategy::OnRead`]).
     #[must_use]
     #[cfg(feature = "asynchronous")]
     pub fn wait_strategy(mut self, strategy: WaitStrategy) -> Self {
@@ -127,9 +130,10 @@ impl OrbBuilder {
         self
     }
 
-    /// Whether requests that nobody answers go by datagram to servers that read them (endpoints `diop://host:port`; default: they do
-    /// not). Those with the sync scopes NONE and WITH_TRANSPORT then may be lost, or overtake each other, without anybody's knowing. What is too
-    /// long for a datagram goes by a connection, and so does everything while there are client interceptors.
+    /// Whether requests without a response are sent as datagrams to servers that read them (endpoints
+    /// `diop://host:port`; default: no). Such requests have the sync scope NONE or WITH_TRANSPORT. They may
+    /// be lost or reordered without notice. Requests longer than a datagram use a connection; so do all
+    /// requests of an ORB with client interceptors.
     #[must_use]
     #[cfg(feature = "server")]
     pub fn datagrams(mut self, is_on: bool) -> Self {

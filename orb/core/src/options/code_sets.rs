@@ -1,4 +1,4 @@
-//! Which code sets text is sent in.
+//! Options of code sets for narrow and wide text.
 
 use spandrel_cdr::{CharSet, WcharSet};
 use spandrel_giop::TransmissionCodeSets;
@@ -6,33 +6,35 @@ use spandrel_giop::TransmissionCodeSets;
 use crate::OrbBuilder;
 
 impl OrbBuilder {
-    /// The code set that is preferred for narrow text with ORBs of others (default ISO 8859-1, which keeps every octet of a
-    /// `char`), and which references name as the server's native one. ORBs of our kind say everything to each other, in UTF-8.
+    /// The native code set for narrow text, which the ORB prefers with other ORBs and names in references
+    /// (default ISO 8859-1, which keeps every octet of a `char`). Two ORBs of this kind always use UTF-8.
     #[must_use]
     pub fn native_char_set(mut self, char_set: CharSet) -> Self {
         self.settings.code_sets.char_set = char_set;
         self
     }
 
-    /// The code set that is preferred for wide text (default UTF-16), and which references name as the server's native one;
-    /// [`WcharSet::Unknown`] for no wide text at all.
+    /// The native code set for wide text, which the ORB prefers and names in references (default UTF-16).
+    /// [`WcharSet::Unknown`] disables wide text.
     #[must_use]
     pub fn native_wchar_set(mut self, wchar_set: WcharSet) -> Self {
         self.settings.code_sets.wchar_set = wchar_set;
         self
     }
 
-    /// The code sets besides the native one that narrow text is converted to and from, the best first: references offer these, and clients
-    /// choose none but these. Unless set, references offer UTF-8 and ISO 8859-1, and clients choose any that is known.
+    /// The conversion code sets for narrow text, in order of preference. References offer these, and clients
+    /// choose only among these. By default references offer UTF-8 and ISO 8859-1, and clients choose any
+    /// known code set.
     ///
-    /// A server takes whatever a client has chosen, if it is known.
+    /// A server accepts every known code set that a client has chosen.
     #[must_use]
     pub fn conversion_char_sets(mut self, char_sets: impl IntoIterator<Item = CharSet>) -> Self {
         self.settings.code_sets.char_conversion = Some(char_sets.into_iter().collect());
         self
     }
 
-    /// The same for wide text. Unless set, references offer UTF-16, and clients choose any that is known.
+    /// The conversion code sets for wide text. By default references offer UTF-16, and clients choose any
+    /// known code set.
     #[must_use]
     pub fn conversion_wchar_sets(mut self, wchar_sets: impl IntoIterator<Item = WcharSet>) -> Self {
         self.settings.code_sets.wchar_conversion = Some(wchar_sets.into_iter().collect());
@@ -41,15 +43,15 @@ impl OrbBuilder {
 }
 
 impl OrbBuilder {
-    /// The code set that a server is taken to know whose reference names none, such as a `corbaloc:` (default ISO 8859-1, which is all that
-    /// the standard grants). It is told so.
+    /// The code set for narrow text if the reference names none, such as a `corbaloc:` (default ISO 8859-1,
+    /// the only one that the standard permits). The request's context names it.
     #[must_use]
     pub fn default_char_set(mut self, char_set: CharSet) -> Self {
         self.assumed().char_set = char_set.standard();
         self
     }
 
-    /// The same for wide text (default: none).
+    /// The code set for wide text if the reference names none (default: none).
     #[must_use]
     pub fn default_wchar_set(mut self, wchar_set: WcharSet) -> Self {
         self.assumed().wchar_set = wchar_set;

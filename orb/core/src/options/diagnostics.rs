@@ -1,4 +1,4 @@
-//! What is measured, and what others are told of it.
+//! Options of diagnostics: metrics, the metrics endpoint, trace contexts.
 
 use spandrel_sync::Arc;
 
@@ -8,22 +8,23 @@ use crate::{
 };
 
 impl OrbBuilder {
-    /// Adds diagnostics of calls: spans for `tracing`, metrics and trace contexts as far as they are switched on.
+    /// Adds diagnostics of calls: spans for `tracing`, and the enabled metrics and trace contexts.
     #[must_use]
     pub fn diagnostics(mut self) -> Self {
-        self.settings.diagnostics.ask = Some(ObjectRef::ask_observed);
+        self.settings.diagnostics.invoke_fn = Some(ObjectRef::invoke_observed);
         self
     }
 
-    /// Whether calls and requests are measured: how many of each operation there were, how they ended, and how long they took
-    /// (`-ORBMetrics`; default no). [`Orb::render_metrics`](crate::Orb::render_metrics) tells.
+    /// Whether calls and requests are measured: their number by operation, outcome, and duration
+    /// (`-ORBMetrics`; default no). [`Orb::render_metrics`](crate::Orb::render_metrics) returns the figures.
     #[must_use]
     pub fn metrics(self, is_wanted: bool) -> Self {
         self.max_series(if is_wanted { MAX_SERIES } else { 0 })
     }
 
-    /// The same, with so many series (of an operation and an outcome) on each side at most (default 1,024); what there is no room for is
-    /// counted as the operation `other`. Zero: nothing is measured.
+    /// Enables [metrics](Self::metrics) with at most this number of series (of an operation and an outcome)
+    /// on each side (default 1,024). Calls beyond it are counted as the operation `other`. Zero disables
+    /// metrics.
     #[must_use]
     pub fn max_series(self, series: usize) -> Self {
         let mut this = self.diagnostics();
@@ -31,9 +32,10 @@ impl OrbBuilder {
         this
     }
 
-    /// Tells metrics over HTTP at this address, port zero for one that the system chooses: `/metrics` for Prometheus, and `/healthz`
-    /// (`-ORBMetricsEndpoint`; default: nowhere). Calls and requests are measured then. Everybody who reaches the address may
-    /// ask: a loopback address is right for most.
+    /// Serves metrics over HTTP at this address: `/metrics` for Prometheus, and `/healthz`
+    /// (`-ORBMetricsEndpoint`; default: none). With port zero the system chooses the port. This enables
+    /// [metrics](Self::metrics). The endpoint answers every client that can connect to it; a loopback address
+    /// suits most programs.
     #[must_use]
     #[cfg(feature = "asynchronous")]
     pub fn metrics_endpoint(self, addr: std::net::SocketAddr) -> Self {
@@ -43,7 +45,7 @@ impl OrbBuilder {
         this
     }
 
-    /// Whether requests carry trace contexts (`-ORBTraceContext`; default: those that come are carried on).
+    /// Whether requests carry trace contexts (`-ORBTraceContext`; default: received ones are propagated).
     #[must_use]
     pub fn trace_context(self, propagation: TracePropagation) -> Self {
         let mut this = self.diagnostics();
@@ -51,7 +53,7 @@ impl OrbBuilder {
         this
     }
 
-    /// Joins the traces of another tracing system to those of requests.
+    /// Connects the traces of requests with those of another tracing system.
     #[must_use]
     pub fn trace_source(self, source: impl TraceSource + 'static) -> Self {
         let mut this = self.diagnostics();

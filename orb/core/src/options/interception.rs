@@ -1,4 +1,4 @@
-//! Interceptors, and services that take part in the making of an ORB.
+//! Options of interceptors and ORB initialisers.
 
 use spandrel_sync::Arc;
 
@@ -10,10 +10,11 @@ use crate::{
 };
 
 impl OrbBuilder {
-    /// Has an interceptor called for every request that is sent, after those that were registered before (16.7.2.8).
+    /// Registers an interceptor for every request that is sent. It is called after those registered before
+    /// (16.7.2.8).
     ///
     /// # Errors
-    /// Another one has its name.
+    /// Another interceptor has its name.
     pub fn client_request_interceptor(
         mut self,
         interceptor: impl ClientRequestInterceptor + 'static,
@@ -22,10 +23,11 @@ impl OrbBuilder {
         Ok(self)
     }
 
-    /// Has an interceptor called for every request to a servant, after those that were registered before (16.7.2.9).
+    /// Registers an interceptor for every request to a servant. It is called after those registered before
+    /// (16.7.2.9).
     ///
     /// # Errors
-    /// Another one has its name.
+    /// Another interceptor has its name.
     #[cfg(feature = "server")]
     pub fn server_request_interceptor(
         mut self,
@@ -35,10 +37,11 @@ impl OrbBuilder {
         Ok(self)
     }
 
-    /// Has an interceptor called for every adapter that is made, after those that were registered before (16.7.2.10).
+    /// Registers an interceptor for every adapter that is created. It is called after those registered before
+    /// (16.7.2.10).
     ///
     /// # Errors
-    /// Another one has its name.
+    /// Another interceptor has its name.
     #[cfg(feature = "server")]
     pub fn ior_interceptor(mut self, interceptor: impl IorInterceptor + 'static) -> Result<Self, DuplicateName> {
         self.interceptors.add_ior(Arc::new(interceptor))?;
@@ -52,7 +55,8 @@ impl OrbBuilder {
         (self, id)
     }
 
-    /// Has a service take part in the making of the ORB, after those that were given before (`register_orb_initializer`, 16.7.3).
+    /// Registers an ORB initialiser. It is called while the ORB is created, after those registered before
+    /// (`register_orb_initializer`, 16.7.3).
     #[must_use]
     pub fn initializer(mut self, initializer: impl OrbInitializer + 'static) -> Self {
         self.interceptors.initializers.push(Arc::new(initializer));

@@ -1,4 +1,4 @@
-//! What is written and what is read: versions, fragments, and how much of everything a message may have.
+//! Options of the protocol: GIOP versions, byte order, fragments, limits of messages.
 
 use spandrel_cdr::{ByteOrder, GiopVersion};
 use spandrel_giop::AddressingDisposition;
@@ -6,14 +6,14 @@ use spandrel_giop::AddressingDisposition;
 use crate::OrbBuilder;
 
 impl OrbBuilder {
-    /// The newest protocol version that requests are written in (default 1.2).
+    /// The newest GIOP version of requests (default 1.2).
     #[must_use]
     pub fn giop_version(mut self, version: GiopVersion) -> Self {
         self.settings.wire.version = version;
         self
     }
 
-    /// The order in which numbers are written (default: this machine's). What is read may have either.
+    /// The byte order of sent messages (default: this machine's). Received messages may have either order.
     #[must_use]
     pub fn byte_order(mut self, order: ByteOrder) -> Self {
         self.settings.wire.order = order;
@@ -24,15 +24,15 @@ impl OrbBuilder {
         self
     }
 
-    /// How requests say which object they are for (default: by its key; `omniORB` calls it `giopTargetAddressMode`). Servers may ask for
-    /// another way, and get it. Before GIOP 1.2 there is only the key.
+    /// How requests address their object (default: by its key; `omniORB` calls it `giopTargetAddressMode`). A
+    /// server may ask for another addressing disposition, and gets it. Before GIOP 1.2 there is only the key.
     #[must_use]
     pub fn target_addressing(mut self, addressing: AddressingDisposition) -> Self {
         self.settings.wire.addressing = addressing;
         self
     }
 
-    /// The largest message that is accepted, in octets (default 64 MiB).
+    /// The maximum size of a received message, in octets (default 64 MiB).
     #[must_use]
     pub fn max_message(mut self, octets: usize) -> Self {
         self.client.max_message = octets;
@@ -43,10 +43,13 @@ impl OrbBuilder {
         self
     }
 
-    /// Sends what is longer than so many octets in fragments of at most that length, headers included (default `None`: messages are
-    /// sent whole, as nearly all ORBs take them, and cutting them would only cost; at least 64). Requests, replies and, since GIOP 1.2, what
-    /// asks and says where objects are can be cut; GIOP 1.0 has no fragments, and in 1.1 only messages with long runs of octets, text or
-    /// numbers of at most four octets are cut. Fragments that are received are always understood (9.4.9).
+    /// The maximum size of a sent message in octets, headers included. Longer messages are sent in fragments
+    /// of at most this size (at least 64). The default `None` sends no fragments: nearly all ORBs accept
+    /// whole messages, and fragments would only cost time.
+    ///
+    /// Requests, replies and, since GIOP 1.2, LocateRequest and LocateReply can be fragmented. GIOP 1.0 has
+    /// no fragments. In GIOP 1.1 only messages with long runs of octets, text or numbers of at most four
+    /// octets are fragmented. Received fragments are always accepted (9.4.9).
     #[must_use]
     pub fn fragment_size(mut self, octets: Option<usize>) -> Self {
         let octets = fragment_size(octets);
@@ -58,16 +61,16 @@ impl OrbBuilder {
         self
     }
 
-    /// The same for requests to one peer, by its host, or host and port: `host`, `host:2809`, `[::1]:2809`; for another family than TCP by
-    /// its address.
+    /// The [maximum size](Self::fragment_size) of requests to one peer, named by its host, or host and port:
+    /// `host`, `host:2809`, `[::1]:2809`. A peer of another family than TCP is named by its address.
     #[must_use]
     pub fn fragment_size_for(mut self, peer: impl Into<String>, octets: Option<usize>) -> Self {
         self.client.fragment_sizes.set_for(peer.into(), fragment_size(octets));
         self
     }
 
-    /// How many service contexts a message may have (default 256). A request that has more is answered with IMP_LIMIT; a call whose reply
-    /// has more ends in that.
+    /// The maximum number of service contexts in a message (default 256). A request with more is answered
+    /// with IMP_LIMIT; a call whose reply has more ends in IMP_LIMIT.
     #[must_use]
     #[cfg(any(feature = "details", feature = "server"))]
     pub fn max_service_contexts(mut self, count: usize) -> Self {
@@ -82,8 +85,8 @@ impl OrbBuilder {
         self
     }
 
-    /// How many octets the service contexts of a message may have together (default one MiB). A request that has more is answered with
-    /// IMP_LIMIT; a call whose reply has more ends in that.
+    /// The maximum size of all service contexts of a message, in octets (default 1 MiB). A request with more
+    /// is answered with IMP_LIMIT; a call whose reply has more ends in IMP_LIMIT.
     #[must_use]
     #[cfg(any(feature = "details", feature = "server"))]
     pub fn max_service_context_octets(mut self, octets: usize) -> Self {
@@ -98,8 +101,9 @@ impl OrbBuilder {
         self
     }
 
-    /// Whether exceptions take along to their client what is known here of their cause, in words (default: they do not, since it may be
-    /// nothing for strangers). The context is that of the standard (`ExceptionDetailMessage`); what other servers say in it is always read.
+    /// Whether a reply with an exception carries a text that describes its cause (default: no, since the text
+    /// may be confidential). The standard context `ExceptionDetailMessage` carries it. Clients always read
+    /// the texts of other servers.
     #[must_use]
     #[cfg(feature = "server")]
     pub fn exception_details(mut self, are_sent: bool) -> Self {
@@ -107,7 +111,7 @@ impl OrbBuilder {
         self
     }
 
-    /// How deep received values may nest (default 64).
+    /// The maximum nesting depth of received values (default 64).
     #[must_use]
     pub fn max_nesting(mut self, depth: u16) -> Self {
         self.settings.wire.limits.nesting = depth;
@@ -118,8 +122,8 @@ impl OrbBuilder {
         self
     }
 
-    /// How deep values may nest in each other's state, sent or received (default 256). A list of values is as deep as it is long,
-    /// and each level takes one to four KiB of a thread's stack.
+    /// The maximum nesting depth of value types in each other's state, sent or received (default 256). A
+    /// linked list is as deep as it is long, and each level takes one to four KiB of a thread's stack.
     #[must_use]
     pub fn max_value_nesting(mut self, depth: u16) -> Self {
         self.settings.wire.limits.value_nesting = depth;
@@ -130,7 +134,7 @@ impl OrbBuilder {
         self
     }
 
-    /// How many values a received message may have (default 262,144).
+    /// The maximum number of values in a received message (default 262,144).
     #[must_use]
     pub fn max_values(mut self, count: u32) -> Self {
         self.settings.wire.limits.values = count;

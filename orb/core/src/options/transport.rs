@@ -1,4 +1,4 @@
-//! How an ORB is told which transports it uses.
+//! Options of transports: the selection of transports, and rules by address.
 
 use spandrel_sync::Arc;
 #[cfg(feature = "server")]
@@ -8,8 +8,8 @@ use spandrel_transport::{TransportSelection, scheme_of};
 use crate::OrbBuilder;
 
 impl OrbBuilder {
-    /// Which transports are used, the preferred one first: `iiop`, `uds`, `shm`, and those of other protocols; others are neither called nor
-    /// listened at. Default: all, the cheapest first (`shm`, `uds`, then those between hosts).
+    /// Selects the transports for calls and for listening, in order of preference: `iiop`, `uds`, `shm`, and
+    /// those of other protocols. Default: all, the cheapest first (`shm`, `uds`, then those between hosts).
     #[must_use]
     pub fn transports<T: AsRef<str>>(mut self, schemes: impl IntoIterator<Item = T>) -> Self {
         let mut selection = self.selection();
@@ -31,11 +31,12 @@ impl OrbBuilder {
         self.protocols.select(selection);
     }
 
-    /// Adds rules, separated by `;`, which addresses are called, by which transports, in order of preference:
-    /// `10.0.0.0/8 iiop,ssliop; * none`. The first one that has an address decides, and what none has is not called.
+    /// Adds rules for the addresses of servers, separated by `;`. A rule names addresses and the transports
+    /// by which they are called, in order of preference: `10.0.0.0/8 iiop,ssliop; * none`. The first rule
+    /// that matches an address decides; addresses without a matching rule are not called.
     ///
     /// # Errors
-    /// What is expected.
+    /// A description of the expected value.
     pub fn client_transport_rule(mut self, rules: &str) -> Result<Self, &'static str> {
         let mut selection = self.selection();
         selection.rules.add(rules)?;
@@ -43,11 +44,12 @@ impl OrbBuilder {
         Ok(self)
     }
 
-    /// Adds rules, separated by `;`, who may connect, from where and how: `localhost iiop,uds,shm; * none`. The first one that has an
-    /// address decides, and what none has is turned away.
+    /// Adds rules for the addresses of clients, separated by `;`. A rule names addresses and the transports
+    /// by which they may connect: `localhost iiop,uds,shm; * none`. The first rule that matches an address
+    /// decides; a connection without a matching rule is rejected.
     ///
     /// # Errors
-    /// What is expected.
+    /// A description of the expected value.
     #[cfg(feature = "server")]
     pub fn server_transport_rule(mut self, rules: &str) -> Result<Self, &'static str> {
         self.server.rules.add(rules)?;

@@ -1,4 +1,4 @@
-//! Whether an ORB's connections carry requests of both sides.
+//! Bidirectional use of an ORB's connections.
 
 use spandrel_giop::ListenPoint;
 use spandrel_sync::Arc;
@@ -8,24 +8,25 @@ use super::Orb;
 use crate::{BidirectionalPolicy, client::ClientConnection};
 
 impl Orb {
-    /// Whether requests of both sides go over one connection where the peer agrees.
+    /// Whether connections carry requests of both sides, if the peer agrees.
     #[must_use]
     #[inline]
     pub fn is_bidirectional(&self) -> bool {
         self.bidirectional().is_on()
     }
 
-    /// An adapter has this policy, and its references are to be good for it.
+    /// Records the policy of an adapter; `Both` enables bidirectional connections for it.
     pub fn note_bidirectional_policy(&self, policy: BidirectionalPolicy) {
         if policy == BidirectionalPolicy::Both {
-            self.use_both_ways(false);
+            self.enable_bidirectional(false);
         }
     }
 
-    /// Has connections be used by both sides from now on, for the sake of an adapter or, `for_all`, of those that have no policy of their own.
-    pub(crate) fn use_both_ways(&self, for_all: bool) {
+    /// Enables bidirectional connections for an adapter or, if `for_all`, for all adapters without a policy
+    /// of their own.
+    pub(crate) fn enable_bidirectional(&self, for_all: bool) {
         if self.bidirectional().enable(for_all) {
-            // They were introduced as connections of one way.
+            // Open connections have announced themselves as unidirectional.
             self.peers().resend_contexts();
         }
     }
@@ -36,7 +37,8 @@ impl Orb {
         own.map_or(self.bidirectional().is_default(), |own| own == BidirectionalPolicy::Both)
     }
 
-    /// A client has announced these points on a connection from `place`: requests to those that are credible will go by `adopt`.
+    /// Records the listen points that a client has announced on a connection from `from`. Requests to the
+    /// trusted ones use the connection that `adopt` returns.
     pub(crate) fn note_listen_points(
         &self,
         points: &[ListenPoint],

@@ -1,4 +1,4 @@
-//! What an ORB tells those who watch it: all its numbers, some of which are looked at only when somebody asks.
+//! The metrics of an ORB: counters, and levels that are read only when the metrics are rendered.
 
 #[cfg(feature = "asynchronous")]
 use std::net::SocketAddr;
@@ -13,13 +13,13 @@ use super::WeakOrb;
 use crate::statistics::Level;
 
 impl Orb {
-    /// All that was counted and measured, as Prometheus reads it: served as
-    /// [`statistics::CONTENT_TYPE`](crate::statistics::CONTENT_TYPE). Times of calls are there if they are
-    /// [wanted](crate::OrbBuilder::metrics).
+    /// All counters and measurements in Prometheus' text format, served as
+    /// [`statistics::CONTENT_TYPE`](crate::statistics::CONTENT_TYPE). It has durations of calls if
+    /// [metrics](crate::OrbBuilder::metrics) are enabled.
     #[must_use]
     pub fn render_metrics(&self) -> String {
         #[cfg(feature = "asynchronous")]
-        self.look_at_levels();
+        self.update_levels();
         let mut text = self.statistics().render();
         if let Some(metrics) = self.diagnostics().metrics() {
             metrics.render(&mut text);
@@ -27,29 +27,30 @@ impl Orb {
         text
     }
 
-    /// Where metrics are told, if they are ([`OrbBuilder::metrics_endpoint`](crate::OrbBuilder::metrics_endpoint)): with the port that the
-    /// system chose, where it was to choose one.
+    /// The address of the metrics endpoint, if there is one
+    /// ([`OrbBuilder::metrics_endpoint`](crate::OrbBuilder::metrics_endpoint)), with the port that the system
+    /// chose if it was zero.
     #[must_use]
     #[cfg(feature = "asynchronous")]
     pub fn metrics_endpoint(&self) -> Option<SocketAddr> {
         self.diagnostics().endpoint_addr()
     }
 
-    /// Begins to tell metrics, if that is wanted. The ORB is held only while they are told.
+    /// Starts the metrics endpoint, if configured. The endpoint keeps the ORB alive only during a request.
     ///
     /// # Errors
-    /// INITIALIZE if the endpoint cannot be listened on.
+    /// INITIALIZE if the ORB cannot listen on the endpoint.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn tell_metrics(&self) -> Result<(), SystemException> {
+    pub(crate) fn serve_metrics(&self) -> Result<(), SystemException> {
         let Some(addr) = self.settings().diagnostics.endpoint else { return Ok(()) };
         let orb = WeakOrb::of(self);
         let render = move || orb.upgrade().map(|orb| orb.render_metrics()).unwrap_or_default();
         self.diagnostics().open_endpoint(addr, Box::new(render))
     }
 
-    /// Looks at all that is not counted while it comes and goes.
+    /// Updates the levels that are not counted continuously.
     #[cfg(feature = "asynchronous")]
-    fn look_at_levels(&self) {
+    fn update_levels(&self) {
         let statistics = self.statistics();
         let set = |level, count: usize| statistics.set(level, i64::try_from(count).unwrap_or(i64::MAX));
         set(Level::CallsParked, self.peers().parked());
@@ -57,12 +58,12 @@ impl Orb {
         {
             set(Level::JobsOfMain, self.main().jobs());
             set(Level::RequestsHeld, self.adapter().map_or(0, |adapter| adapter.held()));
-            let seen = self.server().look();
-            set(Level::ThreadsOfConnections, seen.threaded);
-            set(Level::ThreadsOfPool, seen.pooled);
-            set(Level::RequestsQueued, seen.queued);
-            set(Level::RequestsDeferred, seen.deferred);
-            set(Level::OctetsReceived, seen.octets);
+            let counts = self.server().look();
+            set(Level::ThreadsOfConnections, counts.threaded);
+            set(Level::ThreadsOfPool, counts.pooled);
+            set(Level::RequestsQueued, counts.queued);
+            set(Level::RequestsDeferred, counts.deferred);
+            set(Level::OctetsReceived, counts.octets);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What an ORB with a server does besides: it has an adapter, listens, and makes references to objects of its own.
+//! The server side of an ORB: it installs the adapter, listens, and creates references to its objects.
 
 use std::io;
 
@@ -11,20 +11,20 @@ use super::Orb;
 use crate::{Collocation, Endpoint, ObjectAdapter, ObjectRef, destination::Destination};
 
 impl Orb {
-    /// Installs what answers requests; the one that is there already, if there is one.
+    /// Installs the object adapter and returns it; if there is one already, returns that.
     pub fn install_adapter(&self, adapter: Arc<dyn ObjectAdapter>) -> Arc<dyn ObjectAdapter> {
         Arc::clone(self.0.serving.adapter.get_or_init(|| adapter))
     }
 
-    /// A reference to an object of this ORB's server. Begins to listen if that has not happened yet.
+    /// A reference to an object of this ORB's server. Begins to listen at first use.
     ///
     /// # Errors
-    /// INITIALIZE if an endpoint cannot be listened on; BAD_INV_ORDER after shutdown.
+    /// INITIALIZE if the ORB cannot listen on an endpoint; BAD_INV_ORDER after shutdown.
     pub fn make_reference(&self, type_id: &str, object_key: Vec<u8>) -> Result<ObjectRef, SystemException> {
         self.make_reference_with(type_id, object_key, &[])
     }
 
-    /// The same with further components.
+    /// As [`make_reference`](Self::make_reference), with further components in each profile.
     pub(crate) fn make_reference_with(
         &self,
         type_id: &str,
@@ -48,7 +48,7 @@ impl Orb {
         Ok(ObjectRef::new(self.clone(), Ior { type_id: type_id.to_owned(), profiles }))
     }
 
-    /// Begins to listen, once; the hosts and ports in references.
+    /// Begins to listen at first use, and returns the hosts and ports in references.
     ///
     /// # Errors
     /// As [`Orb::make_reference`].
@@ -56,12 +56,12 @@ impl Orb {
         self.published().map(|published| published.hosts)
     }
 
-    /// What references say, if there has been one.
+    /// The published addresses, if the server listens.
     pub(crate) fn published_already(&self) -> Option<PublishedAddresses> {
         self.0.serving.published.lock().clone()
     }
 
-    /// Begins to listen, once; what references are to say.
+    /// Begins to listen at first use, and returns the addresses for references.
     ///
     /// # Errors
     /// As [`Orb::make_reference`].
@@ -75,7 +75,7 @@ impl Orb {
         let default = [Endpoint::new("", 0)];
         let endpoints = match &*self.0.settings.serving.endpoints {
             [] => &default[..],
-            given => given,
+            configured => configured,
         };
         let endpoints: Vec<Endpoint> = endpoints.iter().map(|endpoint| self.publishing(endpoint)).collect();
         let endpoints = &endpoints[..];
@@ -83,7 +83,7 @@ impl Orb {
         Ok(published.insert(opened).clone())
     }
 
-    /// With what `-ORBPublish` says, unless it says something itself.
+    /// The endpoint with the addresses of `-ORBPublish`, unless it has a `publish` option.
     fn publishing(&self, endpoint: &Endpoint) -> Endpoint {
         match &self.0.settings.serving.publish {
             Some(publish) if endpoint.scheme() == IIOP && endpoint.option("publish").is_none() => {
@@ -93,8 +93,8 @@ impl Orb {
         }
     }
 
-    /// Tells destinations that are this ORB's own endpoints so.
-    pub(super) fn note_own(&self, mut destinations: Vec<Destination>) -> Vec<Destination> {
+    /// Marks the destinations that are endpoints of this ORB.
+    pub(super) fn mark_own(&self, mut destinations: Vec<Destination>) -> Vec<Destination> {
         if self.0.settings.serving.collocation != Collocation::No {
             let published = self.0.serving.published.lock();
             let own = published.as_ref().map_or(&[][..], |published| &published.addresses);
@@ -106,7 +106,8 @@ impl Orb {
     }
 }
 
-/// The first profile names the other addresses, too: some clients look at no other profile, and some at none of these components.
+/// The components for the first profile, which name the other addresses. Some clients read only the first
+/// profile, others ignore these components.
 fn alternates(hosts: &[(String, u16)]) -> Result<Vec<TaggedComponent>, SystemException> {
     let others = hosts.iter().skip(1).filter(|(_, port)| *port != 0);
     let component =

@@ -1,4 +1,5 @@
-//! The ORB's main thread and its end (CORBA 3.3 Part 1, 8.2.3): waiting for it, and the order in which its parts are let go.
+//! The ORB's main thread and shutdown (CORBA 3.3 Part 1, 8.2.3): waiting, and the order in which parts are
+//! closed.
 
 #[cfg(feature = "server")]
 use spandrel_giop::SystemExceptionKind;
@@ -12,14 +13,14 @@ use spandrel_transport::Deadline;
 use super::{Orb, OrbCore, has_shut_down};
 use crate::upcalls::is_in_upcall;
 
-/// How long peers that may call this side have to close theirs at shutdown, once they were told.
+/// The time that bidirectional peers have at shutdown to close their connections after CloseConnection.
 #[cfg(feature = "server")]
-const GOODBYE: std::time::Duration = std::time::Duration::from_millis(200);
+const PEER_CLOSE_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(200);
 
 impl Orb {
-    /// Blocks until the ORB has been shut down. Requests are served by other threads, but those that are to be run in the main thread
-    /// are run here: the first thread that calls this or [`perform_work`](Self::perform_work) is the main thread
-    /// (CORBA 3.3 Part 1, 8.2.3).
+    /// Blocks until the ORB has been shut down. Other threads serve requests, except for those of the main
+    /// thread, which run here: the first thread that calls this or [`perform_work`](Self::perform_work) is
+    /// the main thread (CORBA 3.3 Part 1, 8.2.3).
     ///
     /// In a copy of the process it returns at once.
     pub fn run(&self) {
@@ -32,7 +33,8 @@ impl Orb {
         self.0.main.await_closed();
     }
 
-    /// Runs one job of the main thread, if one is there and this is the main thread (see [`run`](Self::run)); does not wait.
+    /// Runs one job of the main thread, if there is one and this is the main thread (see [`run`](Self::run));
+    /// does not wait.
     ///
     /// # Errors
     /// BAD_INV_ORDER once the ORB has been shut down.
@@ -54,12 +56,13 @@ impl Orb {
         self.0.main.work_pending().ok_or_else(has_shut_down)
     }
 
-    /// Has the ORB's main thread, which is inside of [`run`](Self::run) or [`perform_work`](Self::perform_work), now or later, run this
-    /// job, after those that were given before. It is an upcall: at shutdown, running ones are waited for. A job that is never run is
-    /// dropped at the latest when the ORB has shut down; one that panics ends alone.
+    /// Enqueues a job for the ORB's main thread, which runs it inside [`run`](Self::run) or
+    /// [`perform_work`](Self::perform_work), in the order of these calls. A job is an upcall: shutdown waits
+    /// for running jobs. Jobs that have not run when the ORB has shut down are dropped. A panic ends only its
+    /// own job.
     ///
     /// # Errors
-    /// TRANSIENT if 1,024 jobs wait already; BAD_INV_ORDER after shutdown.
+    /// TRANSIENT if 1,024 jobs are enqueued; BAD_INV_ORDER after shutdown.
     #[cfg(feature = "server")]
     pub fn run_in_main(&self, job: Box<dyn FnOnce() + Send>) -> Result<(), SystemException> {
         self.check_not_destroyed()?;
@@ -71,38 +74,40 @@ impl Orb {
         })
     }
 
-    /// Whether the caller is the ORB's main thread: what has to run there may run at once.
+    /// Whether the calling thread is the ORB's main thread; if so, its jobs may run at once.
     #[cfg(feature = "server")]
     #[must_use]
     pub fn is_main_thread(&self) -> bool {
         self.0.main.is_current()
     }
 
-    /// Whether the caller is the future of a request to this ORB, polled by this thread: it cannot wait for that request.
+    /// Whether this thread is polling the future of a request to this ORB; such a caller cannot wait for that
+    /// request.
     #[cfg(feature = "server")]
     #[must_use]
     pub fn is_polling_here(&self) -> bool {
         crate::upcalls::PollScope::is_inside_of(self.instance())
     }
 
-    /// Ends the ORB: stops accepting, lets running requests end, tells every client (CloseConnection), closes.
+    /// Shuts the ORB down: it stops accepting connections, waits for running requests, sends CloseConnection
+    /// to every client, and closes the connections.
     ///
-    /// With `wait` it returns when all that is done, otherwise at once. Calling it again is harmless.
+    /// With `wait` it returns when all this is done, otherwise at once. Calling it again is harmless.
     ///
     /// # Errors
-    /// BAD_INV_ORDER for waiting inside an upcall, which would wait for itself; or in a copy of the process.
+    /// BAD_INV_ORDER for waiting inside an upcall, which would deadlock; or in a copy of the process.
     pub fn shutdown(&self, wait: bool) -> Result<(), SystemException> {
         self.check_process()?;
         self.check_not_destroyed()?;
         if wait && (is_in_upcall() || self.0.main.is_closing_here()) {
             return Err(SystemException::bad_inv_order(minor::OPERATION_WOULD_DEADLOCK, CompletionStatus::No)
-                .with_detail("an upcall, or what is called at the end, cannot wait for all that to end"));
+                .with_detail("an upcall, or a destructor run by shutdown, cannot wait for the shutdown"));
         }
         if !self.0.closing.swap(true, Ordering::AcqRel) {
             let orb = self.clone();
             let closing = thread::Builder::new().name("spandrel-close".into()).spawn(move || orb.close());
             if let Err(error) = closing {
-                tracing::error!(%error, "no thread to shut down in; doing it here");
+                tracing::error!(%error, "cannot start the thread for shutdown; shutting down in the calling thread");
                 self.close();
             }
         }
@@ -112,11 +117,12 @@ impl Orb {
         Ok(())
     }
 
-    /// [Shuts down](Self::shutdown), waits for the end, and lets go of the ORB: operations on it end in OBJECT_NOT_EXIST from now on,
-    /// and calls by its references in BAD_INV_ORDER as after shutdown (CORBA 3.3 Part 1, 8.2.3).
+    /// [Shuts down](Self::shutdown) with `wait` and destroys the ORB. Further operations on it end in
+    /// OBJECT_NOT_EXIST, and calls by its references in BAD_INV_ORDER as after shutdown (CORBA 3.3 Part 1,
+    /// 8.2.3).
     ///
     /// # Errors
-    /// BAD_INV_ORDER inside of an upcall, or if that was done before.
+    /// BAD_INV_ORDER inside an upcall, or if the ORB was destroyed before.
     pub fn destroy(&self) -> Result<(), SystemException> {
         self.check_process()?;
         if self.0.is_destroyed.load(Ordering::Acquire) {
@@ -126,7 +132,7 @@ impl Orb {
         if self.0.is_destroyed.swap(true, Ordering::AcqRel) { Err(has_shut_down()) } else { Ok(()) }
     }
 
-    /// Keeps the thread until then.
+    /// Blocks the thread until `at`.
     ///
     /// # Errors
     /// BAD_INV_ORDER if the ORB is shut down meanwhile.
@@ -138,7 +144,7 @@ impl Orb {
     fn await_closed(&self) {
         #[cfg(feature = "server")]
         if self.0.main.is_current() {
-            // Nobody else runs the jobs that the end waits for.
+            // Only this thread runs the jobs that shutdown waits for.
             return self.0.main.run();
         }
         self.0.main.await_closed();
@@ -154,13 +160,13 @@ impl Orb {
                 adapter.begin_close();
             }
             let timeout = self.0.settings.serving.shutdown_timeout;
-            let patience = Deadline::after(timeout);
+            let deadline = Deadline::after(timeout);
             self.0.serving.server.shutdown(timeout);
             self.0.serving.upcall_monitor.stop();
-            self.0.serving.locals.shut_down(patience.remaining());
+            self.0.serving.locals.shut_down(deadline.remaining());
         }
         #[cfg(feature = "server")]
-        self.0.peers.send_close(GOODBYE);
+        self.0.peers.send_close(PEER_CLOSE_TIMEOUT);
         #[cfg(feature = "asynchronous")]
         self.0.client_reactor.shut_down();
         self.0.peers.clear();
@@ -174,7 +180,7 @@ impl Orb {
     }
 }
 
-/// Says at its end that the ORB is closed, whatever happened on the way.
+/// Marks the ORB as closed when dropped, also after a panic.
 struct CloseOnDrop<'c>(&'c OrbCore);
 
 impl Drop for CloseOnDrop<'_> {

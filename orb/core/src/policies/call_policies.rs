@@ -1,4 +1,5 @@
-//! The policies in force for a call that begins now, of the reference, the thread and the ORB, and its deadline.
+//! The policies in force for a call: those of the reference, the thread and the ORB, and the inherited
+//! deadline.
 
 use std::time::Duration;
 
@@ -10,21 +11,21 @@ use crate::deadlines;
 use crate::thread_policy;
 use crate::{ObjectRef, Orb};
 
-/// The policies of one call.
+/// The policies in force for a call that begins now.
 #[derive(Debug)]
 pub(crate) struct CallPolicies {
     pub(crate) deadline: Option<Deadline>,
     pub(crate) rebind: RebindPolicy,
-    /// The start times of the request and the reply, if there are any.
-    pub(crate) starts: Option<Box<dyn StartTimes>>,
+    /// The start times of the request and its reply, if set.
+    pub(crate) start_times: Option<Box<dyn StartTimes>>,
 }
 
-/// Looks up the policies that [`PolicyValues`] only announce. An ORB has it once a policy was set; a program that sets none does not
-/// contain it.
+/// Looks up the policies for which [`PolicyValues`] has only a flag. It is installed when the first policy is
+/// set; a program that sets none does not contain it.
 pub(crate) struct PolicyResolver {
     /// The values of the calling thread's policies.
     thread: fn(&Orb) -> PolicyValues,
-    /// The deadline of a call that begins now, where more than its round trip is limited.
+    /// The deadline of a call that begins now, if more than its round trip is limited.
     limits: fn(&ObjectRef, Option<Duration>) -> Option<Deadline>,
     start_times: fn(&ObjectRef) -> Option<Box<dyn StartTimes>>,
 }
@@ -38,7 +39,7 @@ pub(super) static RESOLVER: PolicyResolver = PolicyResolver {
 impl ObjectRef {
     /// The policies in force for this thread's calls.
     pub(crate) fn policy_values(&self) -> PolicyValues {
-        let own = self.own_quality();
+        let own = self.own_policy_values();
         let resolver = self.orb().policy_resolver().filter(|_| thread_policy::any_set());
         let own = resolver.map_or(own, |resolver| own.or((resolver.thread)(self.orb())));
         own.or(self.orb().policy_values().get())
@@ -47,35 +48,35 @@ impl ObjectRef {
     #[inline]
     pub(crate) fn call_policies(&self) -> CallPolicies {
         if self.has_policies() {
-            return self.set_policies();
+            return self.resolve_call_policies();
         }
-        CallPolicies { deadline: None, rebind: RebindPolicy::default(), starts: None }
+        CallPolicies { deadline: None, rebind: RebindPolicy::default(), start_times: None }
     }
 
-    /// True if there may be policies for this thread's calls.
+    /// Whether this thread's calls may have policies.
     #[inline]
     pub(crate) fn has_policies(&self) -> bool {
         if thread_policy::any_set() {
             return true;
         }
-        self.orb().policy_values().is_said() || self.own_quality().is_said()
+        self.orb().policy_values().is_set() || self.own_policy_values().is_set()
     }
 
-    /// Where there are policies.
+    /// Resolves the policies of a call that has any.
     #[inline(never)]
-    fn set_policies(&self) -> CallPolicies {
+    fn resolve_call_policies(&self) -> CallPolicies {
         let policy_values = self.policy_values();
         let round_trip = policy_values.round_trip();
-        let (own, starts) = match self.orb().policy_resolver() {
+        let (own, start_times) = match self.orb().policy_resolver() {
             Some(resolver) if policy_values.is_limited() => {
                 ((resolver.limits)(self, round_trip), (resolver.start_times)(self))
             }
             _ => (round_trip.map(Deadline::after), None),
         };
-        CallPolicies { deadline: self.within_inherited(own), rebind: policy_values.rebind(), starts }
+        CallPolicies { deadline: self.within_inherited(own), rebind: policy_values.rebind(), start_times }
     }
 
-    /// Not later than whoever waits for what this thread serves has time.
+    /// Bounds the deadline by that of the request that this thread serves.
     #[cfg(feature = "server")]
     fn within_inherited(&self, own: Option<Deadline>) -> Option<Deadline> {
         let Some(inherited) = deadlines::inherited().filter(|_| self.orb().settings().serving.inherits_deadlines)

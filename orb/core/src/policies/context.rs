@@ -1,8 +1,10 @@
-//! Deadlines in service contexts: ours, as the time that is left, and the standard's, as points in time.
+//! Deadlines in service contexts: this ORB's form has the remaining time, the standard's has points in time.
 //!
-//! Ours is `octet order | unsigned long long answer | unsigned long long delivery`, an encapsulation, each number a span of so many times 100 ns and the greatest
-//! one no limit. It stands last among the contexts, so that in a header that is kept only its last octets have to be written anew. The standard's
-//! is a `Messaging::PolicyValueSeq` (CORBA 3.3 Part 1, 17.3.1; Part 2, 9.7.1).
+//! This ORB's form is an encapsulation, `octet order | unsigned long long answer | unsigned long long
+//! delivery`. Each number is a time in units of 100 ns; the greatest number is no limit. It is the last of
+//! the contexts, so that a cached header needs new values only in its last octets.
+//!
+//! The standard's form is a `Messaging::PolicyValueSeq` (CORBA 3.3 Part 1, 17.3.1; Part 2, 9.7.1).
 
 use std::time::Duration;
 use std::time::SystemTime;
@@ -25,26 +27,27 @@ use super::{UtcT, values};
 #[cfg(feature = "server")]
 use crate::deadlines::RequestDeadline;
 
-/// Whether requests with a deadline say so, and how (`-ORBDeadlineContext`).
+/// The service contexts that carry a request's deadline (`-ORBDeadlineContext`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum DeadlineContext {
-    /// To servers of our kind, as the time that is left: no clock has to agree with another.
+    /// The remaining time, sent to servers of this ORB's kind. Clocks need not agree.
     #[default]
     Remaining,
-    /// To all servers, in the standard's form: as points in time (INVOCATION_POLICIES, CORBA 3.3 Part 1, 17.3.1). Clocks have to agree.
+    /// Points in time in the standard's form, sent to all servers (INVOCATION_POLICIES, CORBA 3.3 Part 1,
+    /// 17.3.1). Clocks have to agree.
     Absolute,
-    /// In both ways.
+    /// Both forms.
     Both,
-    /// Not at all.
+    /// No context.
     None,
 }
 
 impl DeadlineContext {
-    pub(crate) fn says_remaining(self) -> bool {
+    pub(crate) fn sends_remaining(self) -> bool {
         matches!(self, Self::Remaining | Self::Both)
     }
 
-    pub(crate) fn says_absolute(self) -> bool {
+    pub(crate) fn sends_absolute(self) -> bool {
         matches!(self, Self::Absolute | Self::Both)
     }
 }
@@ -52,55 +55,55 @@ impl DeadlineContext {
 /// `IOP::INVOCATION_POLICIES`.
 const INVOCATION_POLICIES: u32 = 7;
 /// No limit.
-const FOR_EVER: u64 = u64::MAX;
-/// How many octets of our context are written anew for each request: its last ones.
-const END_OCTETS: usize = 16;
-/// What comes before them: the order, and padding.
-const START: [u8; 8] = [0; 8];
+const NO_LIMIT: u64 = u64::MAX;
+/// The octets at the end of this ORB's context that change with each request.
+const TAIL_OCTETS: usize = 16;
+/// The octets before them: the byte order, and padding.
+const PREFIX: [u8; 8] = [0; 8];
 
 fn wire() -> Wire {
     Wire::new(ByteOrder::Big, GiopVersion::V1_2)
 }
 
-/// Our context for a header that is kept.
-pub(crate) fn kept_context() -> ServiceContext {
-    ServiceContext { id: ids::CONTEXT_REMAINING_TIME, data: [&START[..], &[0xff; END_OCTETS]].concat() }
+/// This ORB's context for a cached header.
+pub(crate) fn cached_context() -> ServiceContext {
+    ServiceContext { id: ids::CONTEXT_REMAINING_TIME, data: [&PREFIX[..], &[0xff; TAIL_OCTETS]].concat() }
 }
 
-/// What our context ends in now. `is_awaited`: somebody waits for the answer.
-pub(crate) fn remaining_end(deadline: &Deadline, is_awaited: bool) -> [u8; END_OCTETS] {
-    let span = |left: Duration| u64::try_from(left.as_nanos() / 100).unwrap_or(FOR_EVER);
-    let answer = if is_awaited { deadline.left_for_reply().map_or(FOR_EVER, span) } else { FOR_EVER };
-    let delivery = deadline.left_for_delivery().map_or(FOR_EVER, span);
-    let mut end = [0; END_OCTETS];
+/// The last octets of this ORB's context at this moment. `expects_reply`: the call waits for the reply.
+pub(crate) fn remaining_tail(deadline: &Deadline, expects_reply: bool) -> [u8; TAIL_OCTETS] {
+    let span = |left: Duration| u64::try_from(left.as_nanos() / 100).unwrap_or(NO_LIMIT);
+    let answer = if expects_reply { deadline.left_for_reply().map_or(NO_LIMIT, span) } else { NO_LIMIT };
+    let delivery = deadline.left_for_delivery().map_or(NO_LIMIT, span);
+    let mut end = [0; TAIL_OCTETS];
     end[..8].copy_from_slice(&answer.to_be_bytes());
     end[8..].copy_from_slice(&delivery.to_be_bytes());
     end
 }
 
-/// The contexts of a request with this deadline, in the forms that are wanted.
-pub(crate) fn written_contexts(
+/// The contexts of a request with this deadline, in the enabled forms.
+pub(crate) fn deadline_contexts(
     deadline: &Deadline,
-    is_awaited: bool,
-    says_remaining: bool,
-    says_absolute: bool,
+    expects_reply: bool,
+    sends_remaining: bool,
+    sends_absolute: bool,
 ) -> Vec<ServiceContext> {
     let mut contexts = Vec::new();
-    if says_absolute {
-        contexts.extend(absolute(deadline, is_awaited));
+    if sends_absolute {
+        contexts.extend(absolute(deadline, expects_reply));
     }
-    if says_remaining {
-        let data = [&START[..], &remaining_end(deadline, is_awaited)].concat();
+    if sends_remaining {
+        let data = [&PREFIX[..], &remaining_tail(deadline, expects_reply)].concat();
         contexts.push(ServiceContext { id: ids::CONTEXT_REMAINING_TIME, data });
     }
     contexts
 }
 
-fn absolute(deadline: &Deadline, is_awaited: bool) -> Option<ServiceContext> {
+fn absolute(deadline: &Deadline, expects_reply: bool) -> Option<ServiceContext> {
     let now = SystemTime::now();
     let limits = [
         (values::REQUEST_END_TIME, deadline.left_for_delivery()),
-        (values::REPLY_END_TIME, deadline.left_for_reply().filter(|_| is_awaited)),
+        (values::REPLY_END_TIME, deadline.left_for_reply().filter(|_| expects_reply)),
     ];
     let end = |left| UtcT::from_system_time(now.checked_add(left)?);
     let ends: Vec<(u32, UtcT)> = limits.into_iter().filter_map(|(of, left)| Some((of, end(left?)?))).collect();
@@ -122,16 +125,17 @@ fn absolute(deadline: &Deadline, is_awaited: bool) -> Option<ServiceContext> {
     Some(ServiceContext { id: INVOCATION_POLICIES, data: out.to_vec() })
 }
 
-/// Until when a request with these contexts is worth anything.
+/// The deadline in the contexts of a request.
 #[cfg(feature = "server")]
 #[inline]
-pub(crate) fn due(contexts: &ServiceContexts<'_>) -> Option<RequestDeadline> {
+pub(crate) fn request_deadline(contexts: &ServiceContexts<'_>) -> Option<RequestDeadline> {
     RequestDeadline::of(contexts)
 }
 
 #[cfg(feature = "server")]
 impl RequestDeadline {
-    /// What these contexts say; what cannot be read says nothing. The time that is left goes before points in time, for which clocks must agree.
+    /// The deadline in these contexts. Contexts that cannot be decoded are ignored. The remaining time takes
+    /// precedence over points in time, which require clocks that agree.
     fn of(contexts: &ServiceContexts<'_>) -> Option<Self> {
         if let Some(data) = contexts.find(ids::CONTEXT_REMAINING_TIME) {
             return Self::remaining(data).ok();
@@ -150,32 +154,32 @@ impl RequestDeadline {
             now.checked_add(span)
         };
         let (answer, delivery) = (input.u64()?, input.u64()?);
-        let limit = |span| if span == FOR_EVER { None } else { limit(span) };
+        let limit = |span| if span == NO_LIMIT { None } else { limit(span) };
         Ok(Self { answer: limit(answer), delivery: limit(delivery), ..Self::default() })
     }
 
     fn absolute(data: &[u8]) -> Result<Self, CdrError> {
         let mut input = Decoder::of_encapsulation(data, wire())?;
-        let mut due = Self::default();
+        let mut deadline = Self::default();
         let (now, clock) = (Instant::now(), SystemTime::now());
         for _ in 0..input.sequence_len(8)? {
             let (policy_type, value) = (input.u32()?, input.octet_sequence()?);
-            let place = match policy_type {
+            let limit = match policy_type {
                 values::REQUEST_START_TIME => {
                     let start = UtcT::decode(&mut Decoder::of_encapsulation(value, wire())?)?.to_system_time();
-                    // One that has passed, or never comes, holds nothing.
-                    due.start = start.and_then(|start| now.checked_add(start.duration_since(clock).ok()?));
+                    // A start time that has passed or is out of range delays nothing.
+                    deadline.start = start.and_then(|start| now.checked_add(start.duration_since(clock).ok()?));
                     continue;
                 }
-                values::REQUEST_END_TIME => &mut due.delivery,
-                values::REPLY_END_TIME => &mut due.answer,
+                values::REQUEST_END_TIME => &mut deadline.delivery,
+                values::REPLY_END_TIME => &mut deadline.answer,
                 _ => continue,
             };
             let end = UtcT::decode(&mut Decoder::of_encapsulation(value, wire())?)?;
-            // At the latest, as far as the client's clock may be off.
+            // The latest time within the inaccuracy of the client's clock.
             let left = end.latest().and_then(UtcT::to_system_time).map(|end| end.duration_since(clock));
-            *place = left.and_then(|left| now.checked_add(left.unwrap_or(Duration::ZERO)));
+            *limit = left.and_then(|left| now.checked_add(left.unwrap_or(Duration::ZERO)));
         }
-        Ok(due)
+        Ok(deadline)
     }
 }

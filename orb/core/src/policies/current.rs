@@ -15,15 +15,15 @@ thread_local! {
     static CURRENT: RefCell<Vec<ThreadOverrides>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What a thread has for one ORB.
+/// The policies of a thread for one ORB.
 struct ThreadOverrides {
     orb: OrbIdentity,
     overrides: Overrides,
     policy_values: PolicyValues,
 }
 
-/// The policies of the calling thread, whichever that is: they go before those of the ORB, and after those of a reference
-/// (`CORBA::PolicyCurrent`, CORBA 3.3 Part 1, 8.9).
+/// The policies of the calling thread. They take precedence over those of the ORB; those of a reference take
+/// precedence over them (`CORBA::PolicyCurrent`, CORBA 3.3 Part 1, 8.9).
 #[derive(Clone, Debug)]
 pub struct PolicyCurrent {
     orb: Orb,
@@ -38,7 +38,7 @@ impl Orb {
 }
 
 impl PolicyCurrent {
-    /// This thread's policies of these types; all of them if no type is named (`get_policy_overrides`).
+    /// This thread's policies of these types; all of them if `types` is empty (`get_policy_overrides`).
     #[must_use]
     pub fn policy_overrides(&self, types: &[PolicyType]) -> Vec<Policy> {
         with(&self.orb, |entry| entry.overrides.of_types(types)).unwrap_or_default()
@@ -47,34 +47,38 @@ impl PolicyCurrent {
     /// Sets policies for the calls of this thread.
     ///
     /// # Errors
-    /// [`OverrideError`]; then all is as it was.
-    pub fn set_policy_overrides(&self, policies: &[Policy], how: SetOverrideType) -> Result<(), OverrideError> {
+    /// [`OverrideError`]; then nothing was changed.
+    pub fn set_policy_overrides(
+        &self,
+        policies: &[Policy],
+        override_type: SetOverrideType,
+    ) -> Result<(), OverrideError> {
         let new = Overrides::of(policies)?;
         self.orb.resolve_policies();
         let old = with(&self.orb, |entry| entry.overrides.clone()).unwrap_or_default();
-        let overrides = old.with(new, how);
-        let gone = CURRENT.with(|current| {
+        let overrides = old.with(new, override_type);
+        let removed_entries = CURRENT.with(|current| {
             let mut entries = current.borrow_mut();
-            // Those of ORBs that are no more go with this one's.
-            let gone: Vec<ThreadOverrides> =
+            // Entries of ORBs that no longer exist are removed as well.
+            let removed_entries: Vec<ThreadOverrides> =
                 entries.extract_if(.., |entry| entry.orb.is_of(&self.orb) || entry.orb.is_gone()).collect();
             if !overrides.is_empty() {
                 let policy_values = overrides.policy_values();
                 entries.push(ThreadOverrides { orb: self.orb.identity(), overrides, policy_values });
             }
             thread_policy::set(ThreadPolicy::Policies, !entries.is_empty());
-            gone
+            removed_entries
         });
-        // Policies are anybody's values, and what their destructors do is anybody's code.
-        drop(gone);
+        // Outside of the borrow: destructors of policies run code of the program.
+        drop(removed_entries);
         Ok(())
     }
 }
 
-/// What this thread's policies say.
+/// The values of this thread's policies.
 #[cold]
 pub(super) fn policy_values(orb: &Orb) -> PolicyValues {
-    with(orb, |entry| entry.policy_values).unwrap_or(PolicyValues::UNSAID)
+    with(orb, |entry| entry.policy_values).unwrap_or(PolicyValues::NONE)
 }
 
 /// This thread's policy of a type.
@@ -82,8 +86,8 @@ pub(super) fn policy(orb: &Orb, policy_type: PolicyType) -> Option<Policy> {
     with(orb, |entry| entry.overrides.get(policy_type).cloned()).flatten()
 }
 
-fn with<R>(orb: &Orb, look: impl FnOnce(&ThreadOverrides) -> R) -> Option<R> {
-    // A thread that ends may call once more when it has let go of its policies.
-    let found = CURRENT.try_with(|current| current.borrow().iter().find(|entry| entry.orb.is_of(orb)).map(look));
-    found.ok().flatten()
+fn with<R>(orb: &Orb, read: impl FnOnce(&ThreadOverrides) -> R) -> Option<R> {
+    // A thread that ends may make calls after its thread-local values were destroyed.
+    let value = CURRENT.try_with(|current| current.borrow().iter().find(|entry| entry.orb.is_of(orb)).map(read));
+    value.ok().flatten()
 }

@@ -1,7 +1,7 @@
-//! Times before which nothing is to be delivered (CORBA 3.3 Part 1, 17.2.4.1 and 17.2.4.3).
+//! Start times of requests and replies (CORBA 3.3 Part 1, 17.2.4.1 and 17.2.4.3).
 //!
-//! A request is held on the client's side until its time has come, by the thread that makes it; so is a reply that comes earlier. Where no thread waits,
-//! the call does (`asynchronous`).
+//! The client's side holds a request until its start time, and a reply that arrives earlier. A synchronous
+//! call keeps its thread; an asynchronous call waits without a thread (`asynchronous`).
 
 use std::time::SystemTime;
 
@@ -14,29 +14,29 @@ use crate::{ObjectRef, Orb};
 
 /// The start times of one call. A program that sets no start time does not contain them.
 pub(crate) trait StartTimes: std::fmt::Debug {
-    /// When the reply may be handed over, if that is still to come.
+    /// The start time of the reply, if it is in the future.
     fn reply(&self) -> Option<Instant>;
 
-    /// When the request may be sent, if that is still to come.
+    /// The start time of the request, if it is in the future.
     ///
     /// # Errors
-    /// TIMEOUT, COMPLETED_NO, if it is to come after the time is up for it, or for its reply.
+    /// TIMEOUT, COMPLETED_NO, if a start time is later than the end of the request's time, or of the reply's.
     fn request(&self, deadline: Option<&Deadline>) -> Result<Option<Instant>, SystemException>;
 
-    /// Keeps the thread until the request may be sent.
+    /// Blocks the thread until the request may be sent.
     ///
     /// # Errors
     /// As [`request`](Self::request); BAD_INV_ORDER if the ORB is shut down meanwhile.
     fn hold_request(&self, orb: &Orb, deadline: Option<&Deadline>) -> Result<(), SystemException>;
 
-    /// Keeps the thread until the reply may be handed over.
+    /// Blocks the thread until the reply may be delivered.
     ///
     /// # Errors
     /// BAD_INV_ORDER if the ORB is shut down meanwhile.
     fn hold_reply(&self, orb: &Orb) -> Result<(), SystemException>;
 }
 
-/// When a call's request and its reply may be delivered at the earliest.
+/// The start times of a call's request and of its reply.
 #[derive(Clone, Copy, Debug)]
 struct EarliestDelivery {
     request: Option<Instant>,
@@ -44,7 +44,7 @@ struct EarliestDelivery {
 }
 
 impl ObjectRef {
-    /// The start times in force for calls of this thread that have not passed.
+    /// The start times in force for this thread's calls, as far as they are in the future.
     pub(super) fn start_times(&self) -> Option<Box<dyn StartTimes>> {
         let (clock, now) = (SystemTime::now(), Instant::now());
         let from = |start: SystemTime| now.checked_add(start.duration_since(clock).ok()?);
@@ -67,7 +67,7 @@ impl StartTimes for EarliestDelivery {
             |start: Option<Instant>, end: Option<Instant>| start.zip(end).is_some_and(|(start, end)| start > end);
         let (sent_by, come_by) =
             (deadline.map(|deadline| deadline.send_end()), deadline.map(|deadline| deadline.end()));
-        let (what, minor) = if is_after(self.request, sent_by) {
+        let (message, minor) = if is_after(self.request, sent_by) {
             ("request", minor::REQUEST_EXPIRED)
         } else if is_after(self.reply, come_by) {
             ("reply", minor::ROUND_TRIP_EXPIRED)
@@ -75,7 +75,7 @@ impl StartTimes for EarliestDelivery {
             return Ok(self.request.filter(|start| *start > Instant::now()));
         };
         Err(SystemException::timeout(minor, CompletionStatus::No).with_detail(|| {
-            format!("the time-outs in force end before the {what} may be delivered at all (its start time policy)")
+            format!("the time-outs in force end before the start time of the {message} (its start time policy)")
         }))
     }
 

@@ -1,4 +1,5 @@
-//! Making policies from values whose types are known only at run time (CORBA 3.3 Part 1, 8.8.2 and 16.7.3).
+//! Creation of policies from values whose types are known only at run time (CORBA 3.3 Part 1, 8.8.2 and
+//! 16.7.3).
 
 use std::fmt;
 
@@ -15,33 +16,34 @@ use super::{
 use crate::BidirectionalPolicy;
 use crate::{Orb, Policy, PolicyType};
 
-/// Why there is no such policy (`CORBA::PolicyError`; the numbers are those of `CORBA::PolicyErrorCode`).
+/// The reason why a policy could not be created (`CORBA::PolicyError`; the numbers are those of
+/// `CORBA::PolicyErrorCode`).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, thiserror::Error)]
 #[repr(i16)]
 pub enum PolicyError {
-    /// The policy cannot be had.
-    #[error("the policy cannot be had")]
+    /// The policy could not be created.
+    #[error("the policy could not be created")]
     BadPolicy = 0,
-    /// The standard has such policies, and this ORB does not.
+    /// The policy type is the standard's, and this ORB does not support it.
     #[error("policies of this type are not supported")]
     UnsupportedPolicy = 1,
-    /// The value is of a type that such policies do not have.
-    #[error("the value is of another type than such policies have")]
+    /// The value has a wrong type for this policy type.
+    #[error("the value has a wrong type for this policy type")]
     BadPolicyType = 2,
-    /// The value is of the right type and means nothing.
-    #[error("the value means nothing for such a policy")]
+    /// The value has the right type and is invalid.
+    #[error("the value is invalid for this policy type")]
     BadPolicyValue = 3,
-    /// The value means something that this ORB does not do.
-    #[error("the value means something that is not supported")]
+    /// The value is valid, and this ORB does not support it.
+    #[error("the value is valid, and not supported")]
     UnsupportedPolicyValue = 4,
 }
 
-/// Makes policies of the types that it is registered for (`PortableInterceptor::PolicyFactory`).
+/// A factory of policies for the types that it is registered for (`PortableInterceptor::PolicyFactory`).
 pub trait PolicyFactory: Send + Sync {
-    /// Makes a policy. Called with no lock held.
+    /// Creates a policy. Called with no lock held.
     ///
     /// # Errors
-    /// [`PolicyError`] for a value that it does not take.
+    /// [`PolicyError`] for a value that it rejects.
     fn create_policy(&self, policy_type: PolicyType, value: &Any) -> Result<Policy, PolicyError>;
 }
 
@@ -51,18 +53,19 @@ impl fmt::Debug for dyn PolicyFactory {
     }
 }
 
-/// Types that the standard's Messaging has and this ORB does not: priorities, routing, hops and queues.
+/// Policy types of the standard's Messaging that are not supported: priorities, routing, hops and queues.
 const UNSUPPORTED: [PolicyType; 5] = [25, 26, 33, 34, 35];
 
 impl Orb {
-    /// Makes a policy from its standard value: `Messaging::RebindMode` and `SyncScope` (`short`), `TimeBase::TimeT` and `UtcT`,
-    /// `BiDirPolicy::BidirectionalPolicyValue` (`unsigned short`);
-    /// policies of other types by the factory that is registered for them.
+    /// Creates a policy from its standard value: `Messaging::RebindMode` and `SyncScope` (`short`),
+    /// `TimeBase::TimeT` and `UtcT`, `BiDirPolicy::BidirectionalPolicyValue` (`unsigned short`). Policies of
+    /// other types are created by the factory that is registered for them.
     ///
-    /// In Rust the values are types of their own, and `Policy::from` makes policies of them.
+    /// In Rust each policy is a type of its own, and `Policy::from` converts it.
     ///
     /// # Errors
-    /// [`PolicyError`] says what is wrong with the value; [`PolicyError::BadPolicyType`] also if nobody knows the type.
+    /// [`PolicyError`] describes the problem. [`PolicyError::BadPolicyType`] also stands for an unknown
+    /// policy type.
     pub fn create_policy(&self, policy_type: PolicyType, value: &Any) -> Result<Policy, PolicyError> {
         let time = || extract::<UtcT>(value)?.to_system_time().ok_or(PolicyError::BadPolicyValue);
         Ok(match policy_type {
@@ -81,7 +84,7 @@ impl Orb {
                 1 => BidirectionalPolicy::Both.into(),
                 _ => return Err(PolicyError::BadPolicyValue),
             },
-            // Its value is TAO's own structure.
+            // The value is a structure of TAO.
             buffering::BUFFERING_CONSTRAINT => return Err(PolicyError::UnsupportedPolicy),
             other => {
                 let factory = self.policies().factory(other);
@@ -94,31 +97,32 @@ impl Orb {
         })
     }
 
-    /// Registers who makes policies of a type.
+    /// Registers a factory for policies of a type.
     ///
     /// # Errors
-    /// BAD_INV_ORDER if somebody is registered for the type, or the ORB makes them itself (16.7.2.12).
+    /// BAD_INV_ORDER if a factory is registered for the type, or the ORB itself creates its policies
+    /// (16.7.2.12).
     pub fn register_policy_factory(
         &self,
         policy_type: PolicyType,
         factory: Arc<dyn PolicyFactory>,
     ) -> Result<(), SystemException> {
-        let taken = || {
+        let already_registered = || {
             SystemException::bad_inv_order(minor::POLICY_FACTORY_REGISTERED, CompletionStatus::No)
-                .with_detail(|| format!("policies of type {policy_type} are made by somebody else"))
+                .with_detail(|| format!("policies of type {policy_type} have a factory already"))
         };
         if self.is_own_policy(policy_type) {
-            return Err(taken());
+            return Err(already_registered());
         }
         let mut factories = self.policies().factories.write();
-        if factories.iter().any(|(known, _)| *known == policy_type) {
-            return Err(taken());
+        if factories.iter().any(|(registered_type, _)| *registered_type == policy_type) {
+            return Err(already_registered());
         }
         factories.push((policy_type, factory));
         Ok(())
     }
 
-    /// True if the ORB obeys policies of this type itself.
+    /// Whether the ORB itself obeys policies of this type.
     pub(super) fn is_own_policy(&self, policy_type: PolicyType) -> bool {
         let own = [
             messaging::REBIND,
@@ -136,9 +140,9 @@ fn extract<T: Decode + Typed>(value: &Any) -> Result<T, PolicyError> {
     value.extract().map_err(|_| PolicyError::BadPolicyType)
 }
 
-/// Negative modes are vendors', and others the standard's to come (17.2.1.1, 17.2.2.1).
+/// Converts a mode. Negative modes are reserved for vendors, others for the standard (17.2.1.1, 17.2.2.1).
 fn mode<T: Copy>(value: &Any, all: &[T]) -> Result<T, PolicyError> {
     let mode: i16 = extract(value)?;
-    let known = usize::try_from(mode).ok().and_then(|mode| all.get(mode).copied());
-    known.ok_or(if mode < 0 { PolicyError::UnsupportedPolicyValue } else { PolicyError::BadPolicyValue })
+    let value = usize::try_from(mode).ok().and_then(|mode| all.get(mode).copied());
+    value.ok_or(if mode < 0 { PolicyError::UnsupportedPolicyValue } else { PolicyError::BadPolicyValue })
 }

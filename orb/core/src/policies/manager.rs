@@ -5,7 +5,7 @@ use spandrel_sync::{Arc, RwLock};
 use super::{OverrideError, Overrides, PolicyFactory, RelativeRoundtripTimeoutPolicy, SetOverrideType, call_policies};
 use crate::{Orb, Policy, PolicyType};
 
-/// What an ORB has of policies: its own, and who makes others.
+/// The policies of an ORB, and its policy factories.
 #[derive(Debug, Default)]
 pub(crate) struct OrbPolicies {
     pub(super) overrides: RwLock<Overrides>,
@@ -13,7 +13,7 @@ pub(crate) struct OrbPolicies {
 }
 
 impl OrbPolicies {
-    /// The policies that are settings, too.
+    /// The policies that the ORB's settings define.
     pub(crate) fn new(request_timeout: Option<std::time::Duration>) -> Self {
         let timeout = request_timeout.map(|limit| RelativeRoundtripTimeoutPolicy(limit).into());
         let overrides = Overrides::of(timeout.as_slice()).expect("one policy that clients may have");
@@ -23,11 +23,14 @@ impl OrbPolicies {
     /// The factory that is registered for policies of a type.
     pub(super) fn factory(&self, policy_type: PolicyType) -> Option<Arc<dyn PolicyFactory>> {
         let factories = self.factories.read();
-        factories.iter().find(|(known, _)| *known == policy_type).map(|(_, factory)| Arc::clone(factory))
+        factories
+            .iter()
+            .find(|(registered_type, _)| *registered_type == policy_type)
+            .map(|(_, factory)| Arc::clone(factory))
     }
 }
 
-/// The policies of an ORB: what calls go by that neither their reference nor their thread has a policy for
+/// The policies of an ORB. They apply to calls whose reference and thread have no policy of the type
 /// (`CORBA::PolicyManager`, CORBA 3.3 Part 1, 8.9).
 #[derive(Clone, Debug)]
 pub struct PolicyManager {
@@ -35,7 +38,7 @@ pub struct PolicyManager {
 }
 
 impl Orb {
-    /// Has calls look up policies that are not plain values.
+    /// Installs the resolver of policies that are not plain values.
     pub(super) fn resolve_policies(&self) {
         self.set_policy_resolver(&call_policies::RESOLVER);
     }
@@ -48,7 +51,7 @@ impl Orb {
 }
 
 impl PolicyManager {
-    /// The ORB's policies of these types; all of them if no type is named (`get_policy_overrides`).
+    /// The ORB's policies of these types; all of them if `types` is empty (`get_policy_overrides`).
     #[must_use]
     pub fn policy_overrides(&self, types: &[PolicyType]) -> Vec<Policy> {
         self.orb.policies().overrides.read().of_types(types)
@@ -57,23 +60,27 @@ impl PolicyManager {
     /// Sets policies for all calls that begin from now on.
     ///
     /// # Errors
-    /// [`OverrideError`]; then all is as it was.
-    pub fn set_policy_overrides(&self, policies: &[Policy], how: SetOverrideType) -> Result<(), OverrideError> {
-        // Before the lock is taken: policies are anybody's values.
+    /// [`OverrideError`]; then nothing was changed.
+    pub fn set_policy_overrides(
+        &self,
+        policies: &[Policy],
+        override_type: SetOverrideType,
+    ) -> Result<(), OverrideError> {
+        // Before the lock is taken: policies run code of the program.
         let new = Overrides::of(policies)?;
         self.orb.resolve_policies();
         let mut overrides = self.orb.policies().overrides.write();
-        let new = overrides.with(new, how);
+        let new = overrides.with(new, override_type);
         self.orb.policy_values().set(new.policy_values());
         #[cfg(feature = "server")]
-        let both_ways = new.get(crate::BidirectionalPolicy::POLICY_TYPE).and_then(|policy| policy.value().copied());
+        let bidirectional = new.get(crate::BidirectionalPolicy::POLICY_TYPE).and_then(|policy| policy.value().copied());
         let old = std::mem::replace(&mut *overrides, new);
         drop(overrides);
-        // And dropped after that.
+        // Dropped after the lock is released.
         drop(old);
         #[cfg(feature = "server")]
-        if both_ways == Some(crate::BidirectionalPolicy::Both) {
-            self.orb.use_both_ways(true);
+        if bidirectional == Some(crate::BidirectionalPolicy::Both) {
+            self.orb.enable_bidirectional(true);
         }
         Ok(())
     }

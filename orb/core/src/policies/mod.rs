@@ -1,9 +1,9 @@
-//! What calls go by: the client's policies, at the levels of the ORB, the thread and the reference (CORBA 3.3 Part 1, 8.9, and the
-//! qualities of service of 17.2).
+//! The client's policies, at the levels of the ORB, the thread and the reference (CORBA 3.3 Part 1, 8.9, and
+//! the qualities of service of 17.2).
 //!
-//! A policy that is set on a reference goes before one that the calling thread has, and that before the ORB's. What they say
-//! is obeyed by `invocation` and its asynchronous sibling; `policy_values` is the form in which they ask.
-//! Policies of adapters belong to those.
+//! A policy of a reference takes precedence over one of the calling thread, and that over one of the ORB.
+//! `invocation` and `asynchronous` obey them; `policy_values` is the compact form that they read. The
+//! policies of adapters belong to the adapters.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -40,8 +40,8 @@ pub use buffering::BufferingConstraintPolicy;
 pub(crate) use call_policies::{CallPolicies, PolicyResolver};
 pub use context::DeadlineContext;
 #[cfg(feature = "server")]
-pub(crate) use context::due;
-pub(crate) use context::{kept_context, remaining_end, written_contexts};
+pub(crate) use context::request_deadline;
+pub(crate) use context::{cached_context, deadline_contexts, remaining_tail};
 pub use current::PolicyCurrent;
 pub(crate) use earliest_delivery::StartTimes;
 pub use factory::{PolicyError, PolicyFactory};

@@ -1,4 +1,4 @@
-//! The policies of a reference, and which of all levels is in force for it.
+//! The policies of a reference, and the policy in force among all levels.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,52 +12,60 @@ use super::{
 use crate::{ObjectRef, Policy, PolicyType, PolicyValue};
 
 impl ObjectRef {
-    /// The same object, with other policies of the reference's own (`Object::_set_policy_overrides`, CORBA 3.3 Part 1, 8.3.9).
+    /// A reference to the same object with other policies of its own (`Object::_set_policy_overrides`, CORBA
+    /// 3.3 Part 1, 8.3.9).
     ///
-    /// The new reference is not bound yet: what this one was forwarded to it does not know.
+    /// The new reference is not bound yet, and does not inherit temporary forwardings.
     ///
     /// # Errors
     /// [`OverrideError`].
-    pub fn set_policy_overrides(&self, policies: &[Policy], how: SetOverrideType) -> Result<Self, OverrideError> {
+    pub fn set_policy_overrides(
+        &self,
+        policies: &[Policy],
+        override_type: SetOverrideType,
+    ) -> Result<Self, OverrideError> {
         self.orb().resolve_policies();
-        Ok(self.with_overrides(self.overrides().with(Overrides::of(policies)?, how)))
+        Ok(self.with_overrides(self.overrides().with(Overrides::of(policies)?, override_type)))
     }
 
-    /// The reference's own policies of these types; all of them if no type is named (`_get_policy_overrides`).
+    /// The reference's own policies of these types; all of them if `types` is empty
+    /// (`_get_policy_overrides`).
     #[must_use]
     pub fn policy_overrides(&self, types: &[PolicyType]) -> Vec<Policy> {
         self.overrides().of_types(types)
     }
 
-    /// The policy in force for calls of this thread (`_get_client_policy`): the reference's, or else the thread's, or else the
-    /// ORB's, or else the default. None where the default is that nothing is limited, and for types that nobody has set.
+    /// The policy in force for calls of this thread (`_get_client_policy`): the reference's, or else the
+    /// thread's, or else the ORB's, or else the default. `None` if the default is no limit, and for types
+    /// that are not set.
     #[must_use]
     pub fn client_policy(&self, policy_type: PolicyType) -> Option<Policy> {
-        let own = || self.overrides().get(policy_type).cloned();
-        let others = || current::policy(self.orb(), policy_type).or_else(|| manager::policy(self.orb(), policy_type));
-        own().or_else(others).or_else(|| match policy_type {
+        let own_policy = || self.overrides().get(policy_type).cloned();
+        let inherited_policy =
+            || current::policy(self.orb(), policy_type).or_else(|| manager::policy(self.orb(), policy_type));
+        own_policy().or_else(inherited_policy).or_else(|| match policy_type {
             messaging::REBIND => Some(RebindPolicy::default().into()),
             messaging::SYNC_SCOPE => Some(SyncScopePolicy::default().into()),
             _ => None,
         })
     }
 
-    /// The policy in force (`_get_policy`): as [`client_policy`](Self::client_policy), since no policy that this ORB obeys is one
-    /// that servers put into their references.
+    /// The policy in force (`_get_policy`): as [`client_policy`](Self::client_policy), since servers put none
+    /// of the policies that this ORB obeys into references.
     ///
     /// # Errors
-    /// INV_POLICY for a type that neither the ORB nor a registered factory knows (8.3.8).
+    /// INV_POLICY for a type that neither the ORB nor a registered factory supports (8.3.8).
     pub fn policy(&self, policy_type: PolicyType) -> Result<Option<Policy>, SystemException> {
         let policy = self.client_policy(policy_type);
         let is_known = || self.orb().is_own_policy(policy_type) || self.orb().policies().factory(policy_type).is_some();
         if policy.is_none() && !is_known() {
             return Err(SystemException::inv_policy(minor::UNKNOWN_POLICY_TYPE, CompletionStatus::No)
-                .with_detail(|| format!("nobody knows policies of type {policy_type}")));
+                .with_detail(|| format!("policies of type {policy_type} are unknown")));
         }
         Ok(policy)
     }
 
-    /// The deadline of a call that begins now, where more than its round trip is limited.
+    /// The deadline of a call that begins now, if more than its round trip is limited.
     #[cold]
     pub(super) fn limits(&self, round_trip: Option<Duration>) -> Option<Deadline> {
         let now = SystemTime::now();
@@ -75,7 +83,7 @@ impl ObjectRef {
         Some(deadline.with_connecting(connecting))
     }
 
-    /// How one-ways are buffered.
+    /// The limits of buffered one-ways in force.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn buffering_constraint(&self) -> Option<super::BufferingConstraintPolicy> {
         self.in_force(super::buffering::BUFFERING_CONSTRAINT)

@@ -1,4 +1,4 @@
-//! Sets of policies: what one level has.
+//! Sets of policies: those of one level.
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 
@@ -9,26 +9,26 @@ use super::{
 };
 use crate::{Policy, PolicyType};
 
-/// What becomes of the policies that were set before (CORBA 3.3 Part 1, 8.9.1).
+/// The effect on policies that were set before (CORBA 3.3 Part 1, 8.9.1).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum SetOverrideType {
-    /// They go.
+    /// They are removed.
     SetOverride,
-    /// Those of other types stay.
+    /// Those of other types are kept.
     AddOverride,
 }
 
-/// Why policies were not set; none of them was.
+/// The reason why no policy was set.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OverrideError {
-    /// `CORBA::InvalidPolicies`: these, by their places in the list, cannot be obeyed.
-    #[error("the policies at {indices:?} of the list cannot be obeyed")]
+    /// `CORBA::InvalidPolicies`: the policies at these indexes of the list are not supported.
+    #[error("the policies at the indexes {indices:?} of the list are not supported")]
     InvalidPolicies {
-        /// Their places in the list.
+        /// Their indexes in the list.
         indices: Vec<u16>,
     },
-    /// NO_PERMISSION for a policy that is no client's, BAD_PARAM for two of the same type.
+    /// NO_PERMISSION for a policy that clients cannot override, BAD_PARAM for two of the same type.
     #[error(transparent)]
     System(#[from] SystemException),
 }
@@ -44,10 +44,11 @@ impl From<OverrideError> for SystemException {
     }
 }
 
-/// The policies of adapters, which no client overrides (15.3.8, 15.2).
+/// The policies of adapters, which clients cannot override (15.3.8, 15.2).
 const OF_ADAPTERS: std::ops::RangeInclusive<PolicyType> = 16..=22;
 
-/// Policies, one of each type at most, in the order of their types, which they were asked for once: they are anybody's values.
+/// Policies, at most one of each type, ordered by type. Their types are stored, since `policy_type` is code
+/// of the program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overrides(Vec<(PolicyType, Policy)>);
 
@@ -56,32 +57,32 @@ impl Overrides {
     pub(crate) const NONE: Self = Self(Vec::new());
 
     pub(crate) fn get(&self, policy_type: PolicyType) -> Option<&Policy> {
-        let at = self.0.binary_search_by_key(&policy_type, |(known, _)| *known).ok()?;
-        Some(&self.0[at].1)
+        let index = self.0.binary_search_by_key(&policy_type, |(entry_type, _)| *entry_type).ok()?;
+        Some(&self.0[index].1)
     }
 
-    /// Those of these types; all if no type is named.
+    /// The policies of these types; all of them if `types` is empty.
     pub(super) fn of_types(&self, types: &[PolicyType]) -> Vec<Policy> {
-        let meant = self.0.iter().filter(|(known, _)| types.is_empty() || types.contains(known));
-        meant.map(|(_, policy)| policy.clone()).collect()
+        let selected = self.0.iter().filter(|(entry_type, _)| types.is_empty() || types.contains(entry_type));
+        selected.map(|(_, policy)| policy.clone()).collect()
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A set of these policies, if clients may have them.
+    /// A set of these policies, if clients may override them.
     pub(crate) fn of(policies: &[Policy]) -> Result<Self, OverrideError> {
         let typed: Vec<_> = policies.iter().map(|policy| (policy.policy_type(), policy.clone())).collect();
-        if let Some((_, policy)) = typed.iter().find(|(known, _)| OF_ADAPTERS.contains(known)) {
+        if let Some((_, policy)) = typed.iter().find(|(entry_type, _)| OF_ADAPTERS.contains(entry_type)) {
             return Err(SystemException::no_permission(0, CompletionStatus::No)
-                .with_detail(|| format!("{policy:?} is a policy of adapters, and not of clients"))
+                .with_detail(|| format!("{policy:?} is a policy of adapters, which clients cannot override"))
                 .into());
         }
-        let invalid = typed.iter().zip(0u16..).filter(|((known, policy), _)| !can_be_obeyed(*known, policy));
+        let invalid = typed.iter().zip(0u16..).filter(|((entry_type, policy), _)| !is_supported(*entry_type, policy));
         let indices: Vec<u16> = invalid.map(|(_, index)| index).collect();
         let mut set = Self(typed);
-        set.0.sort_by_key(|(known, _)| *known);
+        set.0.sort_by_key(|(entry_type, _)| *entry_type);
         if let Some(pair) = set.0.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(SystemException::bad_param(minor::DUPLICATE_POLICY, CompletionStatus::No)
                 .with_detail(|| format!("two policies of type {}", pair[0].0))
@@ -90,21 +91,21 @@ impl Overrides {
         if indices.is_empty() { Ok(set) } else { Err(OverrideError::InvalidPolicies { indices }) }
     }
 
-    /// This set with those policies in it, or those in its place. Calls nobody's code.
-    pub(crate) fn with(&self, new: Self, how: SetOverrideType) -> Self {
+    /// This set with the new policies added, or the new set in its place. Runs no code of the program.
+    pub(crate) fn with(&self, new: Self, override_type: SetOverrideType) -> Self {
         let mut set = new;
-        if how == SetOverrideType::AddOverride {
-            let old = self.0.iter().filter(|(known, _)| set.get(*known).is_none());
+        if override_type == SetOverrideType::AddOverride {
+            let old = self.0.iter().filter(|(entry_type, _)| set.get(*entry_type).is_none());
             let old: Vec<_> = old.cloned().collect();
             set.0.extend(old);
-            set.0.sort_by_key(|(known, _)| *known);
+            set.0.sort_by_key(|(entry_type, _)| *entry_type);
         }
         set
     }
 
-    /// What calls have to know of it.
+    /// The compact form that calls read.
     pub(crate) fn policy_values(&self) -> PolicyValues {
-        let mut policy_values = PolicyValues::UNSAID;
+        let mut policy_values = PolicyValues::NONE;
         for (policy_type, policy) in &self.0 {
             if let Some(RelativeRoundtripTimeoutPolicy(limit)) = policy.value() {
                 policy_values.set_round_trip(Some(*limit));
@@ -122,8 +123,8 @@ impl Overrides {
     }
 }
 
-/// A policy whose number is the standard's has the standard's value, and not that of somebody's own type.
-fn can_be_obeyed(policy_type: PolicyType, policy: &Policy) -> bool {
+/// Whether a policy of a standard type has the standard's value, not a type of the program.
+fn is_supported(policy_type: PolicyType, policy: &Policy) -> bool {
     match policy_type {
         messaging::REBIND => policy.value::<RebindPolicy>().is_some(),
         messaging::SYNC_SCOPE => policy.value::<SyncScopePolicy>().is_some(),

@@ -1,4 +1,4 @@
-//! The policies in force, as a few numbers: asking for them costs a call next to nothing.
+//! The policies in force as a few numbers, which a call reads at almost no cost.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use spandrel_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::{RebindPolicy, SyncScopePolicy};
 
-/// No policy of that kind: the next level is asked.
+/// No policy of that type: the next level decides.
 const UNSET: u64 = u64::MAX;
-/// A policy that says: without limit.
-const FOR_EVER: u64 = u64::MAX - 1;
+/// A policy without a limit.
+const NO_LIMIT: u64 = u64::MAX - 1;
 
-/// What the policies of one level say, or of several together.
+/// The values of the policies of one level, or of several combined.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct PolicyValues {
     /// The relative round-trip time-out in nanoseconds.
@@ -19,76 +19,76 @@ pub(crate) struct PolicyValues {
     modes: Modes,
 }
 
-/// The sync scope in the lowest octet, the rebind policy in the next, each one more than its number so that zero is none; above
-/// them [`Modes::LIMITED`], [`Modes::SAID`] and [`Modes::BUFFERING`].
+/// The sync scope in the lowest octet and the rebind policy in the next, each as its number plus one, so that
+/// zero is unset. Above them are [`Modes::LIMITED`], [`Modes::SET`] and [`Modes::BUFFERING`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Modes(u32);
 
 impl Modes {
     const SYNC_SCOPE: u32 = 0xff;
     const REBIND: u32 = 0xff00;
-    /// Some policy limits the call's time in another way than the round trip; rare enough to be looked up then.
+    /// A policy limits the call's time otherwise than by the round trip. It is rare, and looked up only then.
     const LIMITED: u32 = 0x1_0000;
-    /// Some policy is set, so that a level with none is told by one comparison with zero.
-    const SAID: u32 = 0x2_0000;
-    /// Some policy says how one-ways are buffered; looked up by those.
+    /// A policy is set: one comparison with zero finds a level without policies.
+    const SET: u32 = 0x2_0000;
+    /// A policy limits the buffering of one-ways, which look it up.
     const BUFFERING: u32 = 0x4_0000;
 
-    /// What is set here, and there what is not.
+    /// The modes set here, and those of `other` for the rest.
     fn or(self, other: Self) -> Self {
         let field = |mask| if self.0 & mask == 0 { other.0 & mask } else { self.0 & mask };
         Self(
             field(Self::SYNC_SCOPE)
                 | field(Self::REBIND)
-                | (self.0 | other.0) & (Self::LIMITED | Self::SAID | Self::BUFFERING),
+                | (self.0 | other.0) & (Self::LIMITED | Self::SET | Self::BUFFERING),
         )
     }
 }
 
 impl PolicyValues {
-    /// Nothing is said.
-    pub(crate) const UNSAID: Self = Self { round_trip: UNSET, modes: Modes(0) };
+    /// No policy is set.
+    pub(crate) const NONE: Self = Self { round_trip: UNSET, modes: Modes(0) };
 
     pub(crate) fn set_round_trip(&mut self, limit: Option<Duration>) {
-        let nanos = |limit: Duration| u64::try_from(limit.as_nanos()).unwrap_or(FOR_EVER).min(FOR_EVER);
-        self.round_trip = limit.map_or(FOR_EVER, nanos);
-        self.modes.0 |= Modes::SAID;
+        let nanos = |limit: Duration| u64::try_from(limit.as_nanos()).unwrap_or(NO_LIMIT).min(NO_LIMIT);
+        self.round_trip = limit.map_or(NO_LIMIT, nanos);
+        self.modes.0 |= Modes::SET;
     }
 
     pub(super) fn set_sync_scope(&mut self, scope: SyncScopePolicy) {
-        self.modes.0 = self.modes.0 & !Modes::SYNC_SCOPE | (scope as u32 + 1) | Modes::SAID;
+        self.modes.0 = self.modes.0 & !Modes::SYNC_SCOPE | (scope as u32 + 1) | Modes::SET;
     }
 
     pub(super) fn set_rebind(&mut self, rebind: RebindPolicy) {
-        self.modes.0 = self.modes.0 & !Modes::REBIND | (rebind as u32 + 1) << 8 | Modes::SAID;
+        self.modes.0 = self.modes.0 & !Modes::REBIND | (rebind as u32 + 1) << 8 | Modes::SET;
     }
 
     pub(super) fn set_limited(&mut self) {
-        self.modes.0 |= Modes::LIMITED | Modes::SAID;
+        self.modes.0 |= Modes::LIMITED | Modes::SET;
     }
 
     pub(super) fn set_buffering(&mut self) {
-        self.modes.0 |= Modes::BUFFERING | Modes::SAID;
+        self.modes.0 |= Modes::BUFFERING | Modes::SET;
     }
 
-    /// Whether anything is said.
+    /// Whether a policy is set.
     #[inline]
-    pub(super) fn is_said(self) -> bool {
+    pub(super) fn is_set(self) -> bool {
         self.modes.0 != 0
     }
 
-    /// Whether the call's time is limited in another way than the round trip.
+    /// Whether the call's time is limited otherwise than by the round trip.
     pub(super) fn is_limited(self) -> bool {
         self.modes.0 & Modes::LIMITED != 0
     }
 
-    /// Whether it is said how one-ways are buffered.
+    /// Whether a policy limits the buffering of one-ways.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn says_buffering(self) -> bool {
+    pub(crate) fn has_buffering(self) -> bool {
         self.modes.0 & Modes::BUFFERING != 0
     }
 
-    /// What this says, and `other` where this says nothing.
+    /// The policies set here, and those of `other` for the rest.
     #[inline]
     pub(super) fn or(self, other: Self) -> Self {
         let round_trip = if self.round_trip == UNSET { other.round_trip } else { self.round_trip };
@@ -97,10 +97,10 @@ impl PolicyValues {
 
     #[inline]
     pub(crate) fn round_trip(self) -> Option<Duration> {
-        (self.round_trip < FOR_EVER).then(|| Duration::from_nanos(self.round_trip))
+        (self.round_trip < NO_LIMIT).then(|| Duration::from_nanos(self.round_trip))
     }
 
-    /// How far a one-way goes.
+    /// The sync scope in force.
     pub(crate) fn sync_scope(self) -> SyncScopePolicy {
         let set = (self.modes.0 & Modes::SYNC_SCOPE).checked_sub(1);
         set.and_then(|at| SyncScopePolicy::ALL.get(at as usize).copied()).unwrap_or_default()
@@ -115,7 +115,8 @@ impl PolicyValues {
     }
 }
 
-/// What the ORB's policies say. Two of them that are changed together are seen one after the other.
+/// The values of the ORB's policies. Two values that are changed together may become visible one after the
+/// other.
 #[derive(Debug)]
 pub(crate) struct OrbPolicyValues {
     round_trip: AtomicU64,
@@ -125,7 +126,7 @@ pub(crate) struct OrbPolicyValues {
 impl OrbPolicyValues {
     /// The values of an ORB whose only policy is a time-out.
     pub(crate) fn limited_to(timeout: Option<Duration>) -> Self {
-        let mut policy_values = PolicyValues::UNSAID;
+        let mut policy_values = PolicyValues::NONE;
         if timeout.is_some() {
             policy_values.set_round_trip(timeout);
         }
@@ -136,9 +137,9 @@ impl OrbPolicyValues {
         Self { round_trip: AtomicU64::new(policy_values.round_trip), modes: AtomicU32::new(policy_values.modes.0) }
     }
 
-    /// True if there are any.
+    /// Whether a policy is set.
     #[inline]
-    pub(super) fn is_said(&self) -> bool {
+    pub(super) fn is_set(&self) -> bool {
         self.modes.load(Ordering::Relaxed) != 0
     }
 
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn an_unset_policy_is_taken_from_the_next_level() {
-        let (mut object, mut orb) = (PolicyValues::UNSAID, PolicyValues::UNSAID);
+        let (mut object, mut orb) = (PolicyValues::NONE, PolicyValues::NONE);
         assert_eq!((object.or(orb).round_trip(), object.or(orb).sync_scope()), (None, SyncScopePolicy::WithTransport));
         orb.set_round_trip(Some(Duration::from_millis(5)));
         orb.set_sync_scope(SyncScopePolicy::WithTarget);
@@ -179,9 +180,9 @@ mod tests {
 
     #[test]
     fn the_longest_limits_are_none() {
-        let mut policy_values = PolicyValues::UNSAID;
+        let mut policy_values = PolicyValues::NONE;
         policy_values.set_round_trip(Some(Duration::MAX));
         assert_eq!(policy_values.round_trip(), None);
-        assert_ne!(policy_values, PolicyValues::UNSAID);
+        assert_ne!(policy_values, PolicyValues::NONE);
     }
 }

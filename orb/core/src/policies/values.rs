@@ -1,4 +1,4 @@
-//! Limits of a call's time, as policies (CORBA 3.3 Part 1, 17.2.4).
+//! Policies that limit the time of a call (CORBA 3.3 Part 1, 17.2.4).
 
 use std::time::{Duration, SystemTime};
 
@@ -18,10 +18,10 @@ pub(super) const REPLY_END_TIME: PolicyType = 30;
 pub(super) const RELATIVE_REQUEST_TIMEOUT: PolicyType = 31;
 /// `Messaging::RELATIVE_RT_TIMEOUT_POLICY_TYPE`.
 pub(super) const RELATIVE_ROUNDTRIP_TIMEOUT: PolicyType = 32;
-/// `TAO::CONNECTION_TIMEOUT_POLICY_TYPE`: the number that programs of TAO know.
+/// `TAO::CONNECTION_TIMEOUT_POLICY_TYPE`, by TAO's number.
 pub(super) const CONNECTION_TIMEOUT: PolicyType = 0x5441_0008;
 
-/// Those that calls have to look up.
+/// The policies that calls have to look up.
 pub(super) const LIMITS: [PolicyType; 6] = [
     REQUEST_START_TIME,
     REQUEST_END_TIME,
@@ -31,35 +31,38 @@ pub(super) const LIMITS: [PolicyType; 6] = [
     CONNECTION_TIMEOUT,
 ];
 
-/// How long a call may take, from its beginning to its reply. After it the call ends in TIMEOUT. [`Duration::MAX`] is for ever.
+/// The time limit of a call, from its beginning to its reply. Beyond it the call ends in TIMEOUT.
+/// [`Duration::MAX`] is no limit.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RelativeRoundtripTimeoutPolicy(pub Duration);
 
-/// How long it may take until the request is sent, connecting included. The reply may come later. [`Duration::MAX`] is for ever.
+/// The time limit until the request is sent, connecting included. The reply may come later. [`Duration::MAX`]
+/// is no limit.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RelativeRequestTimeoutPolicy(pub Duration);
 
-/// How long it may take to get a connection for the request, where none is open that it can go by: connecting, or waiting for one. At each of the
-/// addresses that a reference has, one after the other. A policy as TAO has it; what [`OrbBuilder::connect_timeout`](crate::OrbBuilder::connect_timeout)
-/// says goes for connecting besides. [`Duration::MAX`] is for ever.
+/// The time limit for obtaining a connection, if none is open that the request can use: for connecting, or
+/// for waiting for a connection. It applies to each address of a reference separately. The policy is TAO's.
+/// [`OrbBuilder::connect_timeout`](crate::OrbBuilder::connect_timeout) limits connecting as well.
+/// [`Duration::MAX`] is no limit.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ConnectionTimeoutPolicy(pub Duration);
 
-/// From when on the request may be delivered (17.2.4.1): a call that is made earlier is held by its caller's ORB, which sends nothing. Where the
-/// time for the request or its reply ends before that, the call ends in TIMEOUT at once.
+/// The start time of the request (17.2.4.1). The caller's ORB holds an earlier call and sends nothing. If the
+/// time limit of the request or of its reply ends before, the call ends in TIMEOUT at once.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RequestStartTimePolicy(pub SystemTime);
 
-/// From when on the reply may be handed over (17.2.4.3): what the operation returns or raises, if it comes earlier, is held back. System
+/// The start time of the reply (17.2.4.3). Earlier results and user exceptions are held back; system
 /// exceptions are not.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ReplyStartTimePolicy(pub SystemTime);
 
-/// Until when the request must be sent.
+/// The time by which the request must be sent.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RequestEndTimePolicy(pub SystemTime);
 
-/// Until when the reply must have come.
+/// The time by which the reply must have arrived.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ReplyEndTimePolicy(pub SystemTime);
 
@@ -83,7 +86,7 @@ policy_types! {
     ReplyEndTimePolicy REPLY_END_TIME;
 }
 
-/// A span of so many times 100 ns (`TimeBase::TimeT`); the greatest number is for ever.
+/// Converts a time in units of 100 ns (`TimeBase::TimeT`); the greatest number is no limit.
 pub(super) fn span(time: u64) -> Duration {
     match time {
         u64::MAX => Duration::MAX,
@@ -96,11 +99,11 @@ pub(super) fn span(time: u64) -> Duration {
 pub struct UtcT {
     /// The time in UTC.
     pub time: u64,
-    /// The lower 32 bits of how far it may be off, in 100 ns.
+    /// The lower 32 bits of the inaccuracy, in 100 ns.
     pub inacclo: u32,
-    /// The upper 16 bits of that.
+    /// The upper 16 bits of the inaccuracy.
     pub inacchi: u16,
-    /// The time zone, in minutes east of Greenwich; it does not change what point in time is meant.
+    /// The time zone in minutes east of Greenwich; it does not change the point in time.
     pub tdf: i16,
 }
 
@@ -108,7 +111,7 @@ pub struct UtcT {
 const UNIX_EPOCH: u64 = 0x01b2_1dd2_1381_4000;
 
 impl UtcT {
-    /// A point in time, exactly; none for one before 1582 or after 60038.
+    /// Converts a point in time without inaccuracy; `None` before 1582 or after 60038.
     #[must_use]
     pub fn from_system_time(at: SystemTime) -> Option<Self> {
         let ticks = |span: Duration| u64::try_from(span.as_nanos() / 100).ok();
@@ -119,14 +122,14 @@ impl UtcT {
         Some(Self { time: time?, ..Self::default() })
     }
 
-    /// The latest time that may be meant, as far as it may be off.
+    /// The latest point in time within the inaccuracy.
     #[cfg(feature = "server")]
     pub(super) fn latest(self) -> Option<Self> {
         let off = u64::from(self.inacchi) << 32 | u64::from(self.inacclo);
         Some(Self { time: self.time.checked_add(off)?, inacclo: 0, inacchi: 0, tdf: self.tdf })
     }
 
-    /// The point in time; none for one that this system's clock cannot say.
+    /// The point in time; `None` if this system's clock cannot represent it.
     #[must_use]
     pub fn to_system_time(self) -> Option<SystemTime> {
         match self.time.checked_sub(UNIX_EPOCH) {

@@ -12,7 +12,8 @@ use super::{
 };
 use crate::interception::ServerFlow;
 use crate::{
-    Target, cancellation::CancellationSource, deadlines::RequestDeadline, diagnostics::ObservedRequest, policies::due,
+    Target, cancellation::CancellationSource, deadlines::RequestDeadline, diagnostics::ObservedRequest,
+    policies::request_deadline,
 };
 
 /// What a request has with it for its interceptors.
@@ -35,7 +36,7 @@ impl RequestContext {
         remember: impl FnOnce() -> Result<(), SystemException>,
     ) -> Self {
         let said = contexts.check(limits).and_then(|()| remember());
-        Self { said, due: due(contexts) }
+        Self { said, due: request_deadline(contexts) }
     }
 
     /// Only that.

@@ -1,4 +1,4 @@
-//! The way of a call: which destination is next, how the request gets there, and what follows from what comes back.
+//! Attempts of a call: the next destination, the sending of the request, and the consequences of its reply.
 
 use std::fmt;
 
@@ -15,23 +15,23 @@ use crate::{
     connection_contexts::ConnectionContexts,
     destination::Destination,
     diagnostics::{CallObserver, ObservedCall},
-    invocation::{ProfileSelector, ReplyAction, joined, mistaken},
+    invocation::{ProfileSelector, ReplyAction, joined, unexpected_reply_kind},
     scratch,
 };
 
-/// The index of the next destination, and all destinations.
+/// The index of the next destination among these.
 type NextDestination = (usize, Arc<[Destination]>);
 
 impl Call {
-    /// Takes it further until it waits for something.
-    pub(super) fn proceed(self: &Arc<Self>, progress: AsyncCallProgress) {
+    /// Advances the call until it waits for an event.
+    pub(super) fn advance(self: &Arc<Self>, progress: AsyncCallProgress) {
         match &self.watched {
-            Some(watched) => watched.in_scope(|| self.advance(progress)),
-            None => self.advance(progress),
+            Some(watched) => watched.in_scope(|| self.advance_in_scope(progress)),
+            None => self.advance_in_scope(progress),
         }
     }
 
-    fn advance(self: &Arc<Self>, mut progress: AsyncCallProgress) {
+    fn advance_in_scope(self: &Arc<Self>, mut progress: AsyncCallProgress) {
         loop {
             let (index, destinations) = match self.begin_attempt(&mut progress) {
                 Ok(Some(next)) => next,
@@ -42,53 +42,56 @@ impl Call {
                 Err(exception) => return self.finish(Err(exception)),
             };
             let destination = &destinations[index];
-            let share = progress.selector.as_ref().and_then(|(selector, _)| selector.share_of(self.deadline.as_ref()));
-            let keeps_connections = self.request.object.keeps_connections(&progress.attempts);
-            // Before anybody could want it to go on.
-            if !self.put(CallLocation::Parked(Arc::clone(&destination.peer)), progress) {
+            let share =
+                progress.selector.as_ref().and_then(|(selector, _)| selector.connect_time(self.deadline.as_ref()));
+            let keeps_connections = self.request.object.keeps_connections(&progress.retry_state);
+            // Before the event can be reported.
+            if !self.set_location(CallLocation::Parked(Arc::clone(&destination.peer)), progress) {
                 return;
             }
             #[cfg(feature = "server")]
             let adopted = destination.adopted(self.request.object.orb().bidirectional());
             #[cfg(not(feature = "server"))]
             let adopted = None;
-            let leased = match (adopted, keeps_connections) {
+            let lease_result = match (adopted, keeps_connections) {
                 (Some(adopted), _) => Ok(LeaseResult::Leased(Lease::of(Arc::clone(&destination.peer), adopted))),
                 (None, true) => destination.peer.lease_open_async(),
                 (None, false) => destination.peer.lease_async(share, &(Arc::clone(self) as Arc<dyn ReplyReceiver>)),
             };
-            if matches!(leased, Ok(LeaseResult::Parked)) {
+            if matches!(lease_result, Ok(LeaseResult::Parked)) {
                 return;
             }
-            let Some(mut retaken) = self.take_progress() else { return };
-            match leased {
+            let Some(mut current_progress) = self.take_progress() else { return };
+            match lease_result {
                 Ok(LeaseResult::Parked) => return,
-                Ok(LeaseResult::Leased(lease)) => match self.send(lease, index, &destinations, retaken) {
+                Ok(LeaseResult::Leased(lease)) => match self.send(lease, index, &destinations, current_progress) {
                     Some(unsent) => progress = unsent,
                     None => return,
                 },
-                Err(refused) => {
-                    retaken.refused(refused);
-                    progress = retaken;
+                Err(failure) => {
+                    current_progress.connect_failed(failure);
+                    progress = current_progress;
                 }
             }
         }
     }
 
-    /// Where it is sent next; nowhere if that is to be asked once more.
+    /// Begins an attempt at the next destination; `None` if an interceptor has forwarded the call.
     fn begin_attempt(&self, progress: &mut AsyncCallProgress) -> Result<Option<NextDestination>, SystemException> {
-        let is_late = self.deadline.as_ref().is_some_and(|deadline| deadline.left_to_send().is_zero());
+        let has_expired = self.deadline.as_ref().is_some_and(|deadline| deadline.left_to_send().is_zero());
         let next =
-            if is_late { Err(not_sent_in_time(self.deadline.as_ref())) } else { self.next_destination(progress) };
+            if has_expired { Err(not_sent_in_time(self.deadline.as_ref())) } else { self.next_destination(progress) };
         match next {
-            Ok(next) => Ok(progress.interception.begin(&self.request, &mut progress.attempts, next.0)?.then_some(next)),
+            Ok(next) => {
+                Ok(progress.interception.begin(&self.request, &mut progress.retry_state, next.0)?.then_some(next))
+            }
             Err(exception) => {
-                progress.interception.fail(&self.request, &mut progress.attempts, exception).map(|()| None)
+                progress.interception.fail(&self.request, &mut progress.retry_state, exception).map(|()| None)
             }
         }
     }
 
-    /// The destination to be tried next, in this attempt or in the next one, if there may be one.
+    /// The next destination, in this attempt or in a retry, if one is permitted.
     fn next_destination(&self, progress: &mut AsyncCallProgress) -> Result<NextDestination, SystemException> {
         loop {
             let (mut selector, destinations) = match progress.selector.take() {
@@ -102,11 +105,15 @@ impl Call {
                 progress.selector = Some((selector, Arc::clone(&destinations)));
                 return Ok((index, destinations));
             }
-            self.request.object.may_repeat(selector.into_failure(), &mut progress.attempts, self.deadline.as_ref())?;
+            self.request.object.may_retry(
+                selector.into_failure(),
+                &mut progress.retry_state,
+                self.deadline.as_ref(),
+            )?;
         }
     }
 
-    /// Sends the request on a connection. What comes back goes on elsewhere.
+    /// Sends the request on a connection. Returns the progress if the call is to be advanced by this thread.
     fn send(
         self: &Arc<Self>,
         lease: Lease<Arc<Peer>>,
@@ -119,12 +126,12 @@ impl Call {
         let bounds = destination.peer.bounds();
         let mut contexts = progress.interception.contexts().to_vec();
         contexts.extend_from_slice(self.watched.as_ref().map_or(&[], ObservedCall::contexts));
-        // Before the reply could come.
-        if !self.put(CallLocation::SentRequest(SentRequest { lease, request_id, index }), progress) {
+        // Before the reply can arrive.
+        if !self.set_location(CallLocation::SentRequest(SentRequest { lease, request_id, index }), progress) {
             return None;
         }
         let failure = self.write(&connection, destination, (request_id, &contexts), bounds).err()?;
-        let (sent, progress) = self.take_sent()?;
+        let (sent, progress) = self.take_sent_request()?;
         self.handle_failure(failure, sent, progress)
     }
 
@@ -139,11 +146,11 @@ impl Call {
         let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
         let kind = if self.request.response.is_expected() { UnsentKind::TwoWay } else { UnsentKind::OneWay };
         let receiver = Arc::clone(self) as Arc<dyn ReplyReceiver>;
-        let introduction = (!connection.has_sent_contexts())
+        let connection_contexts = (!connection.has_sent_contexts())
             .then(|| ConnectionContexts::new(self.request.object.orb(), connection, destination));
-        let sent = introduction.as_ref().map_or(&[][..], |introduction| &introduction.contexts);
+        let sent = connection_contexts.as_ref().map_or(&[][..], |connection_contexts| &connection_contexts.contexts);
         let contexts = &*joined(sent, contexts);
-        let made = self.arguments.request(
+        let encoded = self.arguments.request(
             &mut out,
             destination,
             (contexts, self.deadline.as_ref()),
@@ -155,15 +162,15 @@ impl Call {
             let connection = (connection.metrics(), connection.peer() as &dyn fmt::Display);
             watched.sent(Some(connection), &destination.object_key, request_id, out.position());
         }
-        let sent = made.and_then(|()| connection.send_async(request_id, &out, kind, receiver, bounds));
-        if let (Some(introduction), Ok(())) = (&introduction, &sent) {
-            introduction.mark_listen_points_sent(connection);
+        let sent = encoded.and_then(|()| connection.send_async(request_id, &out, kind, receiver, bounds));
+        if let (Some(connection_contexts), Ok(())) = (&connection_contexts, &sent) {
+            connection_contexts.mark_listen_points_sent(connection);
         }
         scratch::give(out.into_scratch());
         sent
     }
 
-    /// The request failed: what goes on, if the call does.
+    /// Handles a failed request; returns the progress if the call continues.
     fn handle_failure(
         self: &Arc<Self>,
         failure: CallFailure,
@@ -174,14 +181,14 @@ impl Call {
         let fresh = lease.fresh || std::mem::take(&mut progress.has_waited);
         drop(lease);
         let (mut selector, destinations) = progress.selector.take().expect("a request is sent by an attempt");
-        progress.interception.lose();
-        match selector.failed(failure, fresh, &destinations[index]) {
+        progress.interception.mark_lost();
+        match selector.request_failed(failure, fresh, &destinations[index]) {
             Ok(()) => progress.selector = Some((selector, destinations)),
             Err(failure) => {
-                let AsyncCallProgress { attempts, interception, .. } = &mut progress;
-                let repeats = self.request.object.may_repeat(failure, attempts, self.deadline.as_ref());
+                let AsyncCallProgress { retry_state, interception, .. } = &mut progress;
+                let retries = self.request.object.may_retry(failure, retry_state, self.deadline.as_ref());
                 if let Err(exception) =
-                    repeats.or_else(|exception| interception.fail(&self.request, attempts, exception))
+                    retries.or_else(|exception| interception.fail(&self.request, retry_state, exception))
                 {
                     self.finish(Err(exception));
                     return None;
@@ -191,7 +198,7 @@ impl Call {
         Some(progress)
     }
 
-    /// A reply has come: the outcome, or what goes on.
+    /// Handles a reply; returns the progress if the call continues.
     fn handle_reply(
         self: &Arc<Self>,
         mut reply: Reply,
@@ -199,27 +206,27 @@ impl Call {
         mut progress: AsyncCallProgress,
     ) -> Option<AsyncCallProgress> {
         if !matches!(reply.kind, ReplyKind::Reply(_)) {
-            let failure = mistaken(&sent.lease);
+            let failure = unexpected_reply_kind(&sent.lease);
             return self.handle_failure(failure, sent, progress);
         }
-        // The request that it answers said it, if none before did.
+        // The request of this reply carried the code sets, unless an earlier one did.
         sent.lease.mark_code_sets_received();
         let index = sent.index;
         drop(sent);
         if let Some((mut selector, destinations)) = progress.selector.take() {
             reply.wire = destinations[index].template.wire();
-            if selector.goes_on_after(&reply, &self.request.object) {
-                progress.interception.lose();
+            if selector.continues_after(&reply, &self.request.object) {
+                progress.interception.mark_lost();
                 progress.selector = Some((selector, destinations));
                 return Some(AsyncCallProgress { has_waited: false, ..progress });
             }
-            selector.arrived(&self.request.object);
+            selector.mark_preferred(&self.request.object);
         }
-        let judged = self.request.object.judge(&reply, &mut progress.attempts);
-        match progress.interception.judge(&self.request, &mut progress.attempts, &reply, judged) {
-            Ok(ReplyAction::AskAgain) => Some(AsyncCallProgress { has_waited: false, ..progress }),
+        let evaluated = self.request.object.evaluate_reply(&reply, &mut progress.retry_state);
+        match progress.interception.evaluate_reply(&self.request, &mut progress.retry_state, &reply, evaluated) {
+            Ok(ReplyAction::Resend) => Some(AsyncCallProgress { has_waited: false, ..progress }),
             Ok(ReplyAction::Answer) => {
-                self.request.object.note_answer(&reply);
+                self.request.object.mark_answered(&reply);
                 self.finish(Ok(Some(reply)));
                 None
             }
@@ -230,9 +237,9 @@ impl Call {
         }
     }
 
-    /// Continues the call with the outcome of its request.
-    pub(super) fn arrived(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
-        let Some((sent, progress)) = self.take_sent() else { return };
+    /// Handles the outcome of the request.
+    pub(super) fn handle_outcome(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
+        let Some((sent, progress)) = self.take_sent_request() else { return };
         let goes_on = match outcome {
             Ok(Some(reply)) => self.handle_reply(reply, sent, progress),
             Ok(None) => {
@@ -243,27 +250,27 @@ impl Call {
             Err(failure) => self.handle_failure(failure, sent, progress),
         };
         if let Some(progress) = goes_on {
-            self.proceed(progress);
+            self.advance(progress);
         }
     }
 
-    /// A connection has been opened, or not.
-    pub(super) fn connected(self: Arc<Self>, outcome: Result<(), CallFailure>, is_new: bool) {
+    /// Handles the outcome of opening a connection.
+    pub(super) fn handle_connection(self: Arc<Self>, outcome: Result<(), CallFailure>, is_new: bool) {
         let Some(mut progress) = self.take_progress() else { return };
         match outcome {
             Ok(()) => progress.has_waited = is_new,
-            Err(refused) => progress.refused(refused),
+            Err(failure) => progress.connect_failed(failure),
         }
-        self.proceed(progress);
+        self.advance(progress);
     }
 }
 
 impl AsyncCallProgress {
-    fn refused(&mut self, failure: CallFailure) {
+    fn connect_failed(&mut self, failure: CallFailure) {
         self.has_waited = false;
-        self.interception.lose();
+        self.interception.mark_lost();
         if let Some((selector, _)) = &mut self.selector {
-            selector.refused(failure);
+            selector.connect_failed(failure);
         }
     }
 }
