@@ -3,10 +3,18 @@
 //! The code that raises an exception chooses its kind, minor code and completion status.
 
 #[cfg(feature = "details")]
-use std::sync::Arc;
+mod explained;
+#[cfg(not(feature = "details"))]
+mod unexplained;
+
 use std::{error::Error, fmt};
 
 use spandrel_cdr::{CdrError, Decoder, Encoder};
+
+#[cfg(feature = "details")]
+use explained::Detail;
+#[cfg(not(feature = "details"))]
+use unexplained::Detail;
 
 use crate::exception_kind::{SystemExceptionKind, for_each_kind};
 use crate::{GiopError, ReferenceError, ids, minor};
@@ -81,70 +89,33 @@ pub struct SystemException {
     kind: SystemExceptionKind,
     completed: CompletionStatus,
     minor: u32,
-    #[cfg(feature = "details")]
-    detail: Option<Box<Detail>>,
+    detail: Detail,
 }
 
 // Every invocation returns it as its error type: a larger one would slow each result.
 const _: () = assert!(size_of::<SystemException>() <= 24);
 
-#[cfg(feature = "details")]
-#[derive(Clone, Debug, Default)]
-struct Detail {
-    text: Option<String>,
-    source: Option<Arc<dyn Error + Send + Sync>>,
-}
-
 impl SystemException {
     /// An exception without detail.
     #[must_use]
     pub const fn new(kind: SystemExceptionKind, minor: u32, completed: CompletionStatus) -> Self {
-        Self {
-            kind,
-            completed,
-            minor,
-            #[cfg(feature = "details")]
-            detail: None,
-        }
+        Self { kind, completed, minor, detail: Detail::NONE }
     }
 
     /// Adds an explanation: a text, or a closure that makes one. Without the feature `details` it is dropped,
     /// and the closure is not called.
     #[must_use]
     #[inline]
-    pub fn with_detail(self, text: impl Explanation) -> Self {
-        #[cfg(feature = "details")]
-        return self.set_detail(text.text());
-        #[cfg(not(feature = "details"))]
-        {
-            drop(text);
-            self
-        }
-    }
-
-    #[cfg(feature = "details")]
-    #[cold]
-    fn set_detail(mut self, text: String) -> Self {
-        self.detail.get_or_insert_default().text = Some(text);
+    pub fn with_detail(mut self, text: impl Explanation) -> Self {
+        self.detail.set_text(text);
         self
     }
 
     /// Adds the error that caused the exception. Without the feature `details` it is dropped.
     #[must_use]
     #[inline]
-    pub fn with_source(self, source: impl Error + Send + Sync + 'static) -> Self {
-        #[cfg(feature = "details")]
-        return self.set_source(Arc::new(source));
-        #[cfg(not(feature = "details"))]
-        {
-            drop(source);
-            self
-        }
-    }
-
-    #[cfg(feature = "details")]
-    fn set_source(mut self, source: Arc<dyn Error + Send + Sync>) -> Self {
-        self.detail.get_or_insert_default().source = Some(source);
+    pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
+        self.detail.set_source(source);
         self
     }
 
@@ -176,10 +147,7 @@ impl SystemException {
     /// The explanation, if this side has one.
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
-        #[cfg(feature = "details")]
-        return self.detail.as_ref()?.text.as_deref();
-        #[cfg(not(feature = "details"))]
-        None
+        self.detail.text()
     }
 
     /// Writes the body of a Reply with status SYSTEM_EXCEPTION: repository id, minor code, completion status.
@@ -237,10 +205,7 @@ impl fmt::Display for SystemException {
 
 impl Error for SystemException {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        #[cfg(feature = "details")]
-        return Some(&**self.detail.as_ref()?.source.as_ref()?);
-        #[cfg(not(feature = "details"))]
-        None
+        self.detail.source()
     }
 }
 
