@@ -86,15 +86,6 @@ pub fn exception<X: UserException>(input: &mut Decoder<'_>) -> Result<X, CdrErro
     X::decode(input)
 }
 
-/// Answers a call with an exception.
-///
-/// # Errors
-/// MARSHAL or another system exception if a member cannot be marshaled; then nothing was sent.
-#[inline]
-pub fn raise<X: UserException>(call: ServerCall<'_>, exception: &X) -> Result<Replied, SystemException> {
-    call.raise(X::REPOSITORY_ID, &Value::coded(exception))
-}
-
 /// Serves a two-way operation: decodes the arguments, runs `upcall`, and replies with its result.
 ///
 /// # Errors
@@ -118,7 +109,7 @@ fn answer<R: Returned, E: UserExceptions>(
 ) -> Result<Replied, SystemException> {
     match &outcome {
         Ok(returned) => reply(call, &[Value::returned(returned)]),
-        Err(error) => error.raise(call.again()),
+        Err(error) => call.again().raise(error),
     }
 }
 
@@ -158,7 +149,7 @@ fn reply(call: &ServerCall<'_>, results: &[Value<'_>]) -> Result<Replied, System
 #[cfg(feature = "server")]
 #[inline(never)]
 fn raise_exception<E: UserExceptions>(call: &ServerCall<'_>, error: &E) -> Result<Replied, SystemException> {
-    error.raise(call.again())
+    call.again().raise(error)
 }
 
 /// Serves a one-way operation.

@@ -14,7 +14,7 @@ use super::{
     reply::answer,
 };
 use crate::{
-    CancellationToken, ObjectRef, Replied, Servant, Target, UserException, diagnostics::ObservedRequest,
+    CancellationToken, ObjectRef, Replied, Servant, Target, UserException, UserExceptions, diagnostics::ObservedRequest,
     object::OBJECT_ID,
 };
 
@@ -169,6 +169,15 @@ impl<'m> ServerCall<'m> {
         self.send(ReplyStatus::NoException, &encode)
     }
 
+    /// Answers with the exception that the operation raised.
+    ///
+    /// # Errors
+    /// The system exception, if it is one. MARSHAL if a member cannot be marshaled; nothing was sent then.
+    pub fn raise<E: UserExceptions>(self, error: &E) -> Result<Replied, SystemException> {
+        let (repository_id, members) = error.members()?;
+        self.raise_members(repository_id, &members)
+    }
+
     /// Answers with an exception that the operation raises.
     ///
     /// # Errors
@@ -195,8 +204,8 @@ impl<'m> ServerCall<'m> {
         })
     }
 
-    /// [`ServerCall::user_exception`] without its type.
-    pub(crate) fn raise(self, repository_id: &str, members: &Value<'_>) -> Result<Replied, SystemException> {
+    /// [`ServerCall::raise`] without the type of the exception.
+    fn raise_members(self, repository_id: &str, members: &Value<'_>) -> Result<Replied, SystemException> {
         self.send(ReplyStatus::UserException, &|out| {
             out.short_str(repository_id)?;
             members.encode(out)
