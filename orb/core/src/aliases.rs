@@ -24,7 +24,7 @@ const FIRST: u8 = b' ';
 
 /// The plain keys of one ORB. They are IORs: references with their ORB would keep it alive for ever.
 #[derive(Debug, Default)]
-pub(crate) struct Aliases {
+pub struct Aliases {
     /// Whether there have been any.
     are_used: AtomicBool,
     by_name: RwLock<HashMap<Vec<u8>, Ior>>,
@@ -33,7 +33,7 @@ pub(crate) struct Aliases {
 impl Aliases {
     /// The object with this key.
     #[inline]
-    pub(crate) fn target(&self, key: &[u8]) -> Option<Ior> {
+    pub fn target(&self, key: &[u8]) -> Option<Ior> {
         let is_text = key.first().is_some_and(|first| *first >= FIRST);
         if is_text && self.are_used.load(Ordering::Acquire) { self.find(key) } else { None }
     }

@@ -2,7 +2,6 @@
 
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
-#[cfg(feature = "server")]
 mod server;
 mod values;
 
@@ -16,9 +15,6 @@ use spandrel_transport::{EndpointError, OptionError};
 use asynchronous::option as asynchronous_option;
 #[cfg(not(feature = "asynchronous"))]
 use no_option as asynchronous_option;
-#[cfg(not(feature = "server"))]
-use no_option as server_option;
-#[cfg(feature = "server")]
 use server::option as server_option;
 use values::{milliseconds, or_off, yes_or_no};
 
@@ -302,9 +298,7 @@ fn client_option(builder: OrbBuilder, option: &str, value: &str, bad: InvalidVal
         }),
         "-ORBId" | "-ORBid" => builder.orb_id(value),
         "-ORBServerId" => builder.server_id(value),
-        #[cfg(any(feature = "details", feature = "server"))]
         "-ORBMaxServiceContexts" => builder.max_service_contexts(value.parse().map_err(|_| bad("a number"))?),
-        #[cfg(any(feature = "details", feature = "server"))]
         "-ORBMaxServiceContextOctets" => {
             builder.max_service_context_octets(value.parse().map_err(|_| bad("a number of octets"))?)
         }
@@ -330,7 +324,7 @@ fn with_value(arg: &str) -> Option<(&str, &str)> {
     ["-ORBInitRef", "-ORBDefaultInitRef"].into_iter().find_map(|option| Some((option, split(option)?)))
 }
 
-#[cfg(all(test, feature = "server"))]
+#[cfg(test)]
 mod tests {
     use spandrel_transport::Endpoint;
 

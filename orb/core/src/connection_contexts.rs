@@ -2,15 +2,11 @@
 
 use std::borrow::Cow;
 
-#[cfg(feature = "server")]
 use spandrel_cdr::GiopVersion;
-#[cfg(feature = "server")]
 use spandrel_giop::ListenPoint;
 use spandrel_giop::ServiceContext;
 use spandrel_sync::Arc;
 
-#[cfg(feature = "server")]
-use crate::server::Callbacks;
 use crate::{
     Orb,
     client::{CODE_SETS, ClientConnection, LISTEN_POINTS},
@@ -29,21 +25,14 @@ impl<'d> ConnectionContexts<'d> {
     #[cold]
     pub(crate) fn new(orb: &Orb, connection: &Arc<ClientConnection>, destination: &'d Destination) -> Self {
         let sent = connection.sent_contexts();
-        #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "only servers have points to add"))]
         let mut contexts = match sent & CODE_SETS {
             0 => Cow::Borrowed(destination.code_sets()),
             _ => Cow::default(),
         };
         let mut sent_bits = CODE_SETS;
         if sent & LISTEN_POINTS == 0 {
-            #[cfg(feature = "server")]
             if let Ok(points) = announce(orb, connection, destination) {
                 points.into_iter().for_each(|context| contexts.to_mut().push(context));
-                sent_bits |= LISTEN_POINTS;
-            }
-            #[cfg(not(feature = "server"))]
-            {
-                let _ = (orb, connection);
                 sent_bits |= LISTEN_POINTS;
             }
         }
@@ -63,7 +52,6 @@ impl<'d> ConnectionContexts<'d> {
 }
 
 /// There is nothing to announce yet.
-#[cfg(feature = "server")]
 #[derive(Debug)]
 struct NothingToSend;
 
@@ -72,7 +60,6 @@ struct NothingToSend;
 ///
 /// # Errors
 /// [`NothingToSend`] if a later request may carry some.
-#[cfg(feature = "server")]
 fn announce(
     orb: &Orb,
     connection: &Arc<ClientConnection>,
@@ -85,7 +72,8 @@ fn announce(
         return Err(NothingToSend);
     }
     // Without references the peer cannot call back.
-    let published = orb.published_already().ok_or(NothingToSend)?;
+    let server_side = orb.server_side().ok_or(NothingToSend)?;
+    let published = server_side.published().ok_or(NothingToSend)?;
     let points: Vec<_> = published
         .hosts
         .into_iter()
@@ -101,6 +89,6 @@ fn announce(
         tracing::warn!(%exception, "a connection cannot be registered, and is not bidirectional");
         return Err(NothingToSend);
     }
-    connection.accept_callbacks(|| Callbacks::of(orb, connection));
+    connection.accept_callbacks(|| server_side.callback_dispatcher(orb, connection));
     Ok(Some(context))
 }

@@ -10,9 +10,7 @@ use spandrel_sync::Arc;
 use spandrel_transport::{Address, Deadline};
 
 use crate::policies::{DeadlineContext, cached_context, deadline_contexts, remaining_tail};
-#[cfg(feature = "server")]
 use crate::{bidirectional::Bidirectional, client::ClientConnection, operation_index::OperationIndex};
-#[cfg(feature = "server")]
 use crate::{client::CallFailure, datagrams::DatagramPeer};
 use crate::{
     client::{Peer, PeerTable},
@@ -39,7 +37,6 @@ pub(crate) struct WireSettings {
     pub(crate) begin_timed: Option<BeginTimed>,
     /// Whether cached headers carry the operation's index in the server's table, if its reference offers
     /// that.
-    #[cfg(feature = "server")]
     pub(crate) sends_operation_index: bool,
 }
 
@@ -56,7 +53,7 @@ pub(crate) type BeginTimed = for<'d, 'o, 'e, 's> fn(
 
 /// One profile of a reference, ready to be invoked.
 #[derive(Debug)]
-pub(crate) struct Destination {
+pub struct Destination {
     pub(crate) peer: Arc<Peer>,
     pub(crate) template: RequestTemplate,
     /// The headers of requests that were sent, if they are cached.
@@ -67,20 +64,17 @@ pub(crate) struct Destination {
     deadlines: DeadlineContext,
     begin_timed: Option<BeginTimed>,
     /// The hash function of the server's operations, if it is used.
-    #[cfg(feature = "server")]
     operations: Option<OperationIndex>,
-    pub(crate) object_key: Vec<u8>,
+    pub object_key: Vec<u8>,
     /// The form in which the object is addressed, if not by its key.
     target: Option<Box<Target<'static>>>,
     /// Whether the server is this ORB's own, and is called in this process.
-    #[cfg(feature = "server")]
-    pub(crate) is_collocated: bool,
+    pub is_collocated: bool,
     /// Whether the server is a Spandrel server.
     pub(crate) is_ours: bool,
     /// The agreed code sets.
     text: Agreement,
     /// The address for one-way requests by datagram.
-    #[cfg(feature = "server")]
     datagrams: Option<Arc<DatagramPeer>>,
 }
 
@@ -117,24 +111,20 @@ impl Destination {
             timed_cache: caches_timed.then(RequestCache::default),
             deadlines: settings.deadlines,
             begin_timed: settings.begin_timed,
-            #[cfg(feature = "server")]
             operations: if settings.sends_operation_index && version >= GiopVersion::V1_2 {
                 OperationIndex::of(&profile.components)
             } else {
                 None
             },
-            #[cfg(feature = "server")]
             is_collocated: false,
             is_ours,
             object_key: profile.object_key.clone(),
             text,
-            #[cfg(feature = "server")]
             datagrams: if version >= GiopVersion::V1_2 { peers.datagrams(profile) } else { None },
         })
     }
 
     /// Sends a one-way request by datagram, if that is enabled and possible. Returns whether it was sent so.
-    #[cfg(feature = "server")]
     pub(crate) fn uses_datagram<'a>(
         &self,
         write: impl FnOnce(&mut Encoder<'a>, &[ServiceContext]) -> Result<(), CallFailure>,
@@ -218,15 +208,8 @@ impl Destination {
         self.template.begin(out, request_id, response, operation, &[contexts, &timed_contexts].concat())
     }
 
-    #[cfg(feature = "server")]
     fn operation_context(&self, operation: &str) -> Option<ServiceContext> {
         self.operations.as_ref()?.context(operation)
-    }
-
-    /// A program without the server does not contain the index.
-    #[cfg(not(feature = "server"))]
-    fn operation_context(&self, _operation: &str) -> Option<ServiceContext> {
-        None
     }
 
     /// The code set contexts of requests until the connection has sent them.
@@ -235,13 +218,11 @@ impl Destination {
     }
 
     /// Returns a connection that the peer has opened, and over which it accepts requests.
-    #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn adopted(&self, bidirectional: &Bidirectional) -> Option<Arc<ClientConnection>> {
         if bidirectional.is_on() { self.find_adopted(bidirectional) } else { None }
     }
 
-    #[cfg(feature = "server")]
     #[cold]
     fn find_adopted(&self, bidirectional: &Bidirectional) -> Option<Arc<ClientConnection>> {
         if self.template.wire().version < GiopVersion::V1_2 {

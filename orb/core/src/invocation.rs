@@ -21,18 +21,16 @@ use spandrel_giop::{CompletionStatus, LocateStatus, ReplyStatus, ResponseFlags, 
 use spandrel_transport::Deadline;
 
 use crate::diagnostics::{CallObserver, ObservedCall};
-#[cfg(feature = "server")]
-use crate::server::collocated;
 use crate::{
     Located, ObjectRef, UserExceptions,
     client::{CallFailure, Lease, Peer, Reply, ReplyKind, no_reconnecting, not_sent_in_time},
+    collocated,
     destination::Destination,
     policies::{RebindPolicy, SyncScopePolicy},
 };
 
 use crate::object::{CallKind, Marshal};
 use exchange::exchange;
-#[cfg(feature = "server")]
 use exchange::exchange_here;
 #[cfg(feature = "asynchronous")]
 pub(crate) use exchange::{joined, unexpected_reply_kind};
@@ -276,7 +274,6 @@ impl ObjectRef {
         let mut selector = ProfileSelector::new(self, destinations.len());
         while let Some(index) = selector.next(destinations) {
             let destination = &destinations[index];
-            #[cfg(feature = "server")]
             if destination.is_collocated {
                 if !call_kind.waits() {
                     collocated::note_one_way(self.orb());
@@ -284,7 +281,6 @@ impl ObjectRef {
                     return exchange_here(self.orb(), destination, call_kind, deadline).map(Some);
                 }
             }
-            #[cfg(feature = "server")]
             if call_kind.send_datagram(self.orb(), destination, deadline)? {
                 return Ok(None);
             }
@@ -322,7 +318,6 @@ impl ObjectRef {
         share: Option<Duration>,
     ) -> Result<Lease<&'d Peer>, CallFailure> {
         let _ = call_kind;
-        #[cfg(feature = "server")]
         if let Some(adopted) = destination.adopted(self.orb().bidirectional()) {
             return Ok(Lease::of(&*destination.peer, adopted));
         }

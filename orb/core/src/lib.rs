@@ -15,29 +15,27 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
-#[cfg(feature = "server")]
 mod adapter_references;
-#[cfg(feature = "server")]
 mod aliases;
 mod answer;
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
-#[cfg(feature = "server")]
 mod bidirectional;
-#[cfg(feature = "server")]
-mod cancellation;
+#[doc(hidden)]
+pub mod cancellation;
 pub mod client;
 mod code_sets;
-#[cfg(feature = "server")]
-mod collocation;
+#[doc(hidden)]
+pub mod collocated;
 mod command_line;
+mod concurrency;
 mod connection_contexts;
 mod context;
-#[cfg(feature = "server")]
 mod datagrams;
-#[cfg(feature = "server")]
-mod deadlines;
-mod destination;
+#[doc(hidden)]
+pub mod deadlines;
+#[doc(hidden)]
+pub mod destination;
 pub mod diagnostics;
 mod exceptions;
 #[cfg(feature = "asynchronous")]
@@ -52,53 +50,56 @@ mod invocation;
 mod main_thread;
 #[cfg(feature = "asynchronous")]
 pub mod messaging;
-#[cfg(all(test, shuttle))]
-mod models;
+#[cfg(shuttle)]
+#[doc(hidden)]
+pub mod models;
 mod names;
-mod object;
+#[cfg(feature = "asynchronous")]
+#[doc(hidden)]
+pub mod nesting;
+#[doc(hidden)]
+pub mod object;
 mod object_operations;
-#[cfg(feature = "server")]
 mod operation_index;
 mod options;
-mod orb;
+#[doc(hidden)]
+pub mod orb;
 pub mod policies;
 mod policy;
 mod references;
 mod request_cache;
-mod scratch;
-mod servant;
-#[cfg(feature = "server")]
-pub mod server;
-#[cfg(not(feature = "server"))]
-#[path = "server/absent.rs"]
-mod server;
-mod settings;
+#[doc(hidden)]
+pub mod scratch;
+#[doc(hidden)]
+pub mod server_settings;
+#[doc(hidden)]
+pub mod server_side;
+#[doc(hidden)]
+pub mod settings;
 pub mod statistics;
 #[cfg(feature = "asynchronous")]
-mod task;
+#[doc(hidden)]
+pub mod task;
 mod thread_policy;
 #[cfg(feature = "asynchronous")]
-mod timer;
+#[doc(hidden)]
+pub mod timer;
 pub mod transport;
-mod upcalls;
+#[doc(hidden)]
+pub mod upcalls;
 pub mod values;
 
-pub use adapter::Located;
-#[cfg(feature = "server")]
-pub use adapter::{AdapterDescription, AdapterState, ObjectAdapter, Target};
-#[cfg(feature = "server")]
+pub use adapter::{AdapterDescription, AdapterState, Located, SupportedInterfaces, Target};
 pub use adapter_references::References;
 pub use answer::Answer;
 #[cfg(feature = "asynchronous")]
 pub use asynchronous::{AsyncRawReply, AsyncReply};
-#[cfg(feature = "server")]
 pub use bidirectional::BidirectionalPolicy;
-#[cfg(feature = "server")]
 pub use cancellation::{CancelReason, CancellationToken, Cancelled};
 pub use client::{ConnectionSharing, Purging};
 pub use command_line::InitError;
+pub use concurrency::{Concurrency, ConcurrencyError, QueueOverflow};
 pub use context::Context;
-#[cfg(feature = "server")]
 pub use deadlines::remaining_time;
 pub use exceptions::{UserException, UserExceptions};
 pub use initial::InvalidName;
@@ -106,22 +107,13 @@ pub use object::{Interface, ObjectRef};
 pub use options::OrbBuilder;
 pub use orb::Orb;
 pub use policy::{Policy, PolicyType, PolicyValue};
-pub use servant::Replied;
-#[cfg(feature = "server")]
-pub use servant::Servant;
-pub use server::ServerCall;
-#[cfg(feature = "server")]
-pub use server::{Concurrency, ConcurrencyError, DeferredCall, QueueOverflow};
-#[cfg(feature = "server")]
 pub use settings::Collocation;
 #[cfg(feature = "asynchronous")]
 pub use settings::WaitStrategy;
 pub use spandrel_cdr::{ByteOrder, GiopVersion, Ior};
-#[cfg(feature = "server")]
 pub use spandrel_demux::{OperationDemux, Operations};
 pub use spandrel_giop::{AddressingDisposition, CompletionStatus, SystemException, SystemExceptionKind, minor};
 pub use statistics::Statistics;
 #[cfg(feature = "asynchronous")]
 pub use task::{Spawn, Task};
-#[cfg(feature = "server")]
 pub use transport::{Endpoint, EndpointError};

@@ -16,7 +16,7 @@ use crate::{Orb, destination::Destination, diagnostics::InterfaceLabel, policies
 pub(crate) use call_kind::{CallKind, InvokeFn, Marshal};
 
 /// The repository id of the root of all interfaces.
-pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
+pub const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 
 /// A reference to a local or remote object. Cheap to clone; may be used from many threads at once.
 ///
@@ -223,15 +223,14 @@ impl ObjectRef {
     }
 
     /// Whether the object was forwarded.
-    #[cfg(feature = "server")]
     #[inline]
-    pub(crate) fn is_forwarded(&self) -> bool {
+    pub fn is_forwarded(&self) -> bool {
         self.0.route.is_forwarded.load(Ordering::Relaxed)
     }
 
     /// The destinations of the reference's own profiles.
     #[inline]
-    pub(crate) fn profile_destinations(&self) -> Result<&[Destination], SystemException> {
+    pub fn profile_destinations(&self) -> Result<&[Destination], SystemException> {
         if let Some(profile_destinations) = self.0.profile_destinations.get() {
             return Ok(profile_destinations);
         }
@@ -317,14 +316,14 @@ impl ObjectRef {
 
     /// Records whether the reference is bound.
     #[inline]
-    pub(crate) fn set_bound(&self, is_bound: bool) {
+    pub fn set_bound(&self, is_bound: bool) {
         let bound = &self.0.route.is_bound;
         if bound.load(Ordering::Relaxed) != is_bound {
             bound.store(is_bound, Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn preferred(&self) -> &AtomicUsize {
+    pub fn preferred(&self) -> &AtomicUsize {
         &self.0.route.preferred
     }
 }

@@ -5,20 +5,17 @@ mod code_sets;
 mod diagnostics;
 mod interception;
 mod protocol;
-#[cfg(feature = "server")]
 mod server;
 mod transport;
 
 use std::time::Duration;
 
 use spandrel_cdr::{ByteOrder, GiopVersion, Limits};
-#[cfg(any(feature = "details", feature = "server"))]
 use spandrel_giop::ContextLimits;
 use spandrel_giop::{ALL_CODE_SETS, AddressingDisposition, BASIC_CODE_SETS, OwnCodeSets, SystemException};
 use spandrel_sync::Arc;
 use spandrel_transport::TransportSelection;
 use spandrel_transport::{Iiop, KeepAlive, Protocol, SocketSettings};
-#[cfg(feature = "server")]
 use spandrel_transport::{ServerProtocol, ServerProtocols};
 
 #[cfg(feature = "asynchronous")]
@@ -26,8 +23,7 @@ use crate::WaitStrategy;
 use crate::initial::InitialReferences;
 use crate::interception::RegisteredInterceptors;
 use crate::policies::DeadlineContext;
-#[cfg(feature = "server")]
-use crate::{Collocation, Concurrency, QueueOverflow, server::ServerSettings, settings::ServiceSettings};
+use crate::{Collocation, Concurrency, QueueOverflow, server_settings::ServerSettings, settings::ServiceSettings};
 use crate::{
     Orb,
     client::{CacheSettings, ClientSettings, FragmentSizes},
@@ -46,7 +42,6 @@ pub struct OrbBuilder {
     pub(crate) protocols: ClientProtocols,
     /// Selects the transports and addresses in use; all if unset.
     pub(crate) selection: Option<Arc<TransportSelection>>,
-    #[cfg(feature = "server")]
     pub(crate) server: ServerSettings,
     pub(crate) interceptors: RegisteredInterceptors,
 }
@@ -65,7 +60,6 @@ fn iiop_only() -> ClientProtocols {
 }
 
 /// The server's protocols, unless the builder adds others.
-#[cfg(feature = "server")]
 fn server_protocols() -> ServerProtocols {
     let mut protocols = ServerProtocols::default();
     protocols.register(Arc::new(Iiop));
@@ -93,7 +87,6 @@ impl OrbBuilder {
                     caches_requests: true,
                     deadlines: DeadlineContext::default(),
                     begin_timed: None,
-                    #[cfg(feature = "server")]
                     sends_operation_index: false,
                 },
                 code_sets: OwnCodeSets::knowing(&BASIC_CODE_SETS),
@@ -109,7 +102,6 @@ impl OrbBuilder {
                 leaves_reading: false,
                 urls: references::from_ior,
                 initial: InitialReferences::default(),
-                #[cfg(feature = "server")]
                 serving: ServiceSettings {
                     endpoints: Vec::new(),
                     publish: None,
@@ -124,7 +116,6 @@ impl OrbBuilder {
                 },
             },
             client: ClientSettings {
-                #[cfg(feature = "server")]
                 sends_datagrams: false,
                 connections_per_peer: 5,
                 #[cfg(feature = "asynchronous")]
@@ -141,7 +132,6 @@ impl OrbBuilder {
             },
             protocols: iiop_only(),
             selection: None,
-            #[cfg(feature = "server")]
             server: ServerSettings {
                 order,
                 limits,
@@ -232,7 +222,6 @@ impl OrbBuilder {
     /// Whether the calls of a servant end at the latest at the deadline of the request that it serves
     /// (default: yes). [`remaining_time`](crate::remaining_time) reports that deadline in either case.
     #[must_use]
-    #[cfg(feature = "server")]
     pub fn inherit_deadlines(mut self, is_on: bool) -> Self {
         self.settings.serving.inherits_deadlines = is_on;
         self
@@ -244,7 +233,6 @@ impl OrbBuilder {
     /// [`WaitStrategy::OnWaker`], which costs a thread switch. Work that the next server has already done is
     /// not undone.
     #[must_use]
-    #[cfg(feature = "server")]
     pub fn cancel_nested(mut self, is_on: bool) -> Self {
         self.settings.serving.cancels_nested = is_on;
         self
@@ -254,7 +242,6 @@ impl OrbBuilder {
     #[must_use]
     pub fn socket_queues(mut self, send: Option<usize>, recv: Option<usize>) -> Self {
         (self.client.sockets.send_queue, self.client.sockets.recv_queue) = (send, recv);
-        #[cfg(feature = "server")]
         {
             (self.server.sockets.send_queue, self.server.sockets.recv_queue) = (send, recv);
         }
@@ -266,7 +253,6 @@ impl OrbBuilder {
     #[must_use]
     pub fn keep_alive(mut self, keep_alive: KeepAlive) -> Self {
         self.client.sockets.keep_alive = keep_alive;
-        #[cfg(feature = "server")]
         {
             self.server.sockets.keep_alive = keep_alive;
         }
@@ -278,7 +264,6 @@ impl OrbBuilder {
     #[must_use]
     pub fn protocol<P: Protocol>(mut self, protocol: P) -> Self {
         let protocol = Arc::new(protocol);
-        #[cfg(feature = "server")]
         if let Some(server) = P::server(&protocol) {
             self.server.protocols.register(server);
         }
@@ -288,7 +273,6 @@ impl OrbBuilder {
 
     /// Adds a protocol that only listens. It replaces a protocol with the same scheme.
     #[must_use]
-    #[cfg(feature = "server")]
     pub fn server_protocol(mut self, protocol: impl ServerProtocol) -> Self {
         self.server.protocols.register(Arc::new(protocol));
         self
@@ -313,27 +297,18 @@ impl OrbBuilder {
     /// # Errors
     /// INITIALIZE if the ORB cannot listen on the [metrics endpoint](Self::metrics_endpoint) or cannot start
     /// its thread; the exception that an [initialiser](Self::initializer) raises.
-    #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "only a server's settings depend on others"))]
     pub fn build(mut self) -> Result<Orb, SystemException> {
         #[cfg(feature = "asynchronous")]
         {
             self.settings.leaves_reading = self.settings.wait == WaitStrategy::OnWaker;
-            #[cfg(feature = "server")]
             {
                 self.settings.leaves_reading |= self.settings.serving.cancels_nested;
             }
         }
-        #[cfg(feature = "server")]
         {
             self.server.nests = self.settings.wait == WaitStrategy::OnReactor;
         }
-        let orb = Orb::new(
-            self.settings,
-            self.client,
-            self.protocols,
-            #[cfg(feature = "server")]
-            self.server,
-        );
+        let orb = Orb::new(self.settings, self.client, self.protocols, self.server);
         #[cfg(feature = "asynchronous")]
         orb.serve_metrics()?;
         crate::interception::initialize(&orb, self.interceptors)?;

@@ -33,9 +33,15 @@ impl<F: Fn(Task) + Send + Sync> Spawn for F {
 }
 
 /// Threads that run jobs.
-pub(crate) trait Executor: Send + Sync + 'static {
+pub trait Executor: Send + Sync + 'static {
     /// Queues a job; returns false if the threads have ended, or have too many jobs.
     fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool;
+}
+
+impl<E: Executor> Executor for Arc<E> {
+    fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool {
+        (**self).execute(job)
+    }
 }
 
 impl Executor for Registry {
@@ -45,7 +51,7 @@ impl Executor for Registry {
 }
 
 /// Runs a future in these threads.
-pub(crate) fn run_in(threads: impl Executor, task: Task) {
+pub fn run_in(threads: impl Executor, task: Task) {
     let state = State { task: Some(task), stage: Stage::Waiting };
     Wake::wake(Arc::new(PolledTask { threads, state: Mutex::new(state) }));
 }

@@ -6,7 +6,8 @@
 
 use std::{any::Any, time::Duration};
 
-use spandrel_orb::{BidirectionalPolicy, Located, ObjectAdapter, Replied, Servant, ServerCall, SystemException};
+use spandrel_orb::{BidirectionalPolicy, Located, SystemException};
+use spandrel_server::{ObjectAdapter, Replied, Servant, ServerCall};
 use spandrel_sync::{Arc, Mutex, Weak, time::Instant};
 
 use crate::{

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use spandrel_giop::SystemExceptionKind;
-use spandrel_orb::{Orb, Servant, ServerCall, SystemException};
+use spandrel_orb::{Orb, SystemException};
+use spandrel_server::{Servant, ServerCall};
 use spandrel_sync::{
     Arc, Mutex, Weak,
     atomic::{AtomicUsize, Ordering},

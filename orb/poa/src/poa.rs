@@ -1,7 +1,8 @@
 //! The public interface of adapters: tree, manager, and servant managers (CORBA 3.3 Part 1, 15.3.9).
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{Orb, Policy, Servant};
+use spandrel_orb::{Orb, Policy};
+use spandrel_server::Servant;
 use spandrel_sync::Arc;
 
 use crate::{AdapterActivator, Poa, PoaError, PoaManager, PoaManagerFactory, ServantManager, adapter::Root};

@@ -1,6 +1,6 @@
 //! The servant that a request uses while it runs.
 
-use spandrel_orb::Servant;
+use spandrel_server::Servant;
 use spandrel_sync::{Arc, Mutex};
 
 use crate::{

@@ -2,7 +2,7 @@
 //! default servant, or by a servant manager.
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{Servant, ServerCall};
+use spandrel_server::{Servant, ServerCall};
 use spandrel_sync::Arc;
 
 use crate::{

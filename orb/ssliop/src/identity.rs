@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use rustls::{client::verify_server_name, server::ParsedCertificate};
 use rustls_pki_types::{CertificateDer, ServerName};
 use spandrel_ipc::inet;
-use spandrel_orb::server::with_current_stream;
+use spandrel_server::with_current_stream;
 use x509_parser::{certificate::X509Certificate, prelude::FromDer};
 
 /// The certificates with which a peer has authenticated.

@@ -16,8 +16,7 @@ use super::{
     arguments::Arguments,
     call::{Call, Outcome},
 };
-#[cfg(feature = "server")]
-use crate::server::collocated;
+use crate::collocated;
 use crate::{Answer, Interface, ObjectRef, UserExceptions, client::Reply, invocation::unreadable, object::OBJECT_ID};
 
 /// The reply to an asynchronous request. The request is sent whether or not the future is polled.
@@ -133,7 +132,6 @@ impl ObjectRef {
         let destinations = self.destinations()?;
         let preferred = self.preferred().load(Ordering::Relaxed) % destinations.len();
         let destination = &destinations[preferred];
-        #[cfg(feature = "server")]
         if destination.is_collocated && response != ResponseFlags::TWO_WAY {
             collocated::note_one_way(self.orb());
         }

@@ -3,7 +3,7 @@
 //!
 //! A bidirectional ORB announces the addresses in its references with the first request on each connection
 //! that it opens, and accepts requests over it (`connection_contexts`). As a server it records [announced
-//! addresses](announced_addresses) that it [trusts](trust), and sends requests for such an address over the
+//! addresses](announced_addresses) that it trusts, and sends requests for such an address over the
 //! connection that announced it. One setting serves both sides:
 //! [`OrbBuilder::bidirectional`](crate::OrbBuilder::bidirectional).
 //!
@@ -11,14 +11,13 @@
 
 mod announced_addresses;
 mod policy;
-mod trust;
 
-use spandrel_giop::{ListenPoint, ServiceContext};
+use spandrel_giop::ServiceContext;
 use spandrel_sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
-use spandrel_transport::{Address, PublishedAddresses};
+use spandrel_transport::Address;
 
 use announced_addresses::AnnouncedAddresses;
 pub use policy::BidirectionalPolicy;
@@ -27,7 +26,7 @@ use crate::client::ClientConnection;
 
 /// An ORB's state of bidirectional GIOP.
 #[derive(Debug)]
-pub(crate) struct Bidirectional {
+pub struct Bidirectional {
     /// Whether connections are used by both sides.
     is_on: AtomicBool,
     /// Whether adapters without a policy use it.
@@ -53,7 +52,7 @@ impl Bidirectional {
     }
 
     /// Whether adapters without a policy use it.
-    pub(crate) fn is_default(&self) -> bool {
+    pub fn is_default(&self) -> bool {
         self.is_default.load(Ordering::Relaxed)
     }
 
@@ -63,35 +62,22 @@ impl Bidirectional {
         !self.is_on.swap(true, Ordering::SeqCst)
     }
 
-    /// Records the points that a client has announced on a connection from `from`. Requests to trusted ones
-    /// are sent by `adopt`. `own`: the addresses of this ORB.
-    pub(crate) fn record_listen_points(
+    /// Whether all announced addresses are trusted.
+    pub fn trusts_all(&self) -> bool {
+        self.trusts_all
+    }
+
+    /// Adds a connection for an address that its client, at `from`, has announced.
+    ///
+    /// # Errors
+    /// The reason: another host's connection is open for the address, or there are too many.
+    pub fn insert(
         &self,
-        points: &[ListenPoint],
+        address: &Address,
+        connection: &Arc<ClientConnection>,
         from: &Address,
-        own: Option<&PublishedAddresses>,
-        adopt: impl Fn() -> Arc<ClientConnection>,
-    ) {
-        for point in points {
-            let distrust_reason = match self.trusts_all {
-                true => None,
-                false => trust::distrust_reason(&point.host, from),
-            };
-            for address in addresses(point, from) {
-                let is_own = own.is_some_and(|own| own.addresses.contains(&address));
-                let distrust_reason = distrust_reason.or(is_own.then_some("it is an address of this ORB"));
-                let entered = match distrust_reason {
-                    Some(distrust_reason) => Err(distrust_reason),
-                    None => self.announced.insert(&address, &adopt(), from),
-                };
-                match entered {
-                    Ok(()) => {
-                        tracing::debug!(%address, %from, "a listen point is reached over its client's connection")
-                    }
-                    Err(reason) => tracing::warn!(%address, %from, reason, "a listen point is not trusted"),
-                }
-            }
-        }
+    ) -> Result<(), &'static str> {
+        self.announced.insert(address, connection, from)
     }
 
     /// Returns a connection that the peer at this address has opened.
@@ -100,17 +86,7 @@ impl Bidirectional {
     }
 
     /// Removes an adopted connection that has ended.
-    pub(crate) fn remove(&self, connection: &Arc<ClientConnection>) {
+    pub fn remove(&self, connection: &Arc<ClientConnection>) {
         self.announced.remove(connection);
     }
-}
-
-/// The addresses in references that the point may stand for.
-fn addresses(point: &ListenPoint, from: &Address) -> Vec<Address> {
-    let mut addresses = vec![Address::at_port(spandrel_transport::IIOP, &point.host, point.port)];
-    if from.host_and_port().is_some() && from.scheme() != spandrel_transport::IIOP {
-        // The context does not name the protocol (9.8.1.1).
-        addresses.push(Address::at_port(from.scheme().to_owned(), &point.host, point.port));
-    }
-    addresses
 }

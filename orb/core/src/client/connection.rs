@@ -11,7 +11,6 @@ mod async_calls;
 mod async_calls;
 #[cfg(feature = "asynchronous")]
 mod batch;
-#[cfg(feature = "server")]
 mod bidirectional;
 mod closing;
 mod notification;
@@ -21,7 +20,7 @@ mod request_loss;
 mod sent_contexts;
 mod writing;
 
-pub(crate) use writing::{SendFragmented, send_fragmented};
+pub use writing::{SendFragmented, send_fragmented};
 
 use spandrel_cdr::Encoder;
 use spandrel_giop::{Message, MessageType};
@@ -37,17 +36,15 @@ use async_calls::{AsyncWrites, UnsentMessage};
 pub(crate) use async_calls::{ReactorRegistration, UnsentKind, WriteLimits};
 #[cfg(feature = "asynchronous")]
 pub(crate) use batch::Buffering;
-#[cfg(feature = "server")]
 use bidirectional::BidirectionalUse;
-#[cfg(feature = "server")]
-pub(crate) use bidirectional::{AdoptedReader, CallbackDispatcher};
+pub use bidirectional::{AdoptedReader, CallbackDispatcher};
 use closing::CloseOnPanic;
 use notification::NotificationScope;
 #[cfg(feature = "asynchronous")]
 pub(crate) use pending_calls::ReplyReceiver;
 pub(crate) use pending_calls::ReplyReceiverHandle;
 use pending_calls::{PendingCalls, ReplyWaiter, Waiter};
-pub(crate) use reply::{CallFailure, Reply, ReplyKind};
+pub use reply::{CallFailure, Reply, ReplyKind};
 pub(crate) use request_loss::RequestLoss;
 pub(crate) use sent_contexts::{CODE_SETS, LISTEN_POINTS};
 use writing::{Writer, is_local_failure};
@@ -67,7 +64,7 @@ const ADVISORY_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(1
 
 /// A connection that this process opened.
 #[derive(Debug)]
-pub(crate) struct ClientConnection {
+pub struct ClientConnection {
     /// The peer's address, for log and error texts.
     peer: Arc<Address>,
     statistics: Statistics,
@@ -89,7 +86,6 @@ pub(crate) struct ClientConnection {
     /// The contexts that were sent on the connection; further requests leave them out.
     sent_contexts: AtomicU8,
     /// Its role in bidirectional use.
-    #[cfg(feature = "server")]
     bidirectional_use: BidirectionalUse,
     /// Its slot among the open connections, if it is counted.
     _slot: Option<ConnectionSlot>,
@@ -132,14 +128,13 @@ impl ClientConnection {
             is_end_counted: AtomicBool::new(false),
             async_writes: AsyncWrites::default(),
             sent_contexts: AtomicU8::new(0),
-            #[cfg(feature = "server")]
             bidirectional_use: BidirectionalUse::default(),
             _slot: None,
         }
     }
 
     /// Sends messages in fragments of at most so many octets.
-    pub(crate) fn with_fragments_of(mut self, fragments: Option<(usize, SendFragmented)>) -> Self {
+    pub fn with_fragments_of(mut self, fragments: Option<(usize, SendFragmented)>) -> Self {
         if let Some((octets, send_fragmented)) = fragments {
             (self.fragment_size, self.send_fragmented) = (octets, Some(send_fragmented));
         }
@@ -157,7 +152,7 @@ impl ClientConnection {
     }
 
     /// The peer's address.
-    pub(crate) fn peer(&self) -> &Address {
+    pub fn peer(&self) -> &Address {
         &self.peer
     }
 
@@ -222,7 +217,6 @@ impl ClientConnection {
         }
         pending.waiters.push(Waiter { request_id, reply: None, waiter: ReplyWaiter::Thread(None) });
         drop(pending);
-        #[cfg(feature = "server")]
         self.ensure_reading(request_id)?;
         match self.lock_and_send(request, deadline) {
             Ok(()) => self.await_reply(request_id, deadline),
@@ -340,7 +334,6 @@ impl ClientConnection {
 
     #[cold]
     fn dispatch_or_fail(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
-        #[cfg(feature = "server")]
         let Some(message) = self.dispatch_callback(message) else { return Ok(None) };
         Err(self.unexpected_message(message.header.message_type, message.header.version))
     }
@@ -381,10 +374,7 @@ impl ClientConnection {
 
     /// Whether the peer may send further requests: the connection is read at all times then.
     pub(crate) fn accepts_callbacks(&self) -> bool {
-        #[cfg(feature = "server")]
         return self.is_open_for_callbacks();
-        #[cfg(not(feature = "server"))]
-        false
     }
 
     /// Whether it may be closed once no call uses it: not with unwritten messages, nor if it is adopted or
@@ -393,10 +383,7 @@ impl ClientConnection {
         if self.writer.try_lock().is_none_or(|writer| writer.rest.is_some() && !self.is_retired()) {
             return false;
         }
-        #[cfg(feature = "server")]
         return !self.is_adopted() && !self.is_open_for_callbacks();
-        #[cfg(not(feature = "server"))]
-        true
     }
 
     #[inline]
@@ -409,10 +396,7 @@ impl ClientConnection {
 
 impl Drop for ClientConnection {
     fn drop(&mut self) {
-        #[cfg(feature = "server")]
         let is_own = !self.is_adopted();
-        #[cfg(not(feature = "server"))]
-        let is_own = true;
         self.statistics.change(Level::ClientConnections, -i64::from(is_own));
         #[cfg(feature = "asynchronous")]
         self.flush_before_close();

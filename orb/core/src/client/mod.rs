@@ -22,19 +22,14 @@ mod settings;
 mod unreachable_cache;
 mod unsent_calls;
 
-#[cfg(feature = "server")]
 pub(crate) use client_reactor::cancelled;
 #[cfg(feature = "asynchronous")]
-pub(crate) use client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread};
+pub use client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread};
 #[cfg(feature = "asynchronous")]
 pub(crate) use connection::Buffering;
-#[cfg(feature = "server")]
-pub(crate) use connection::send_fragmented;
-#[cfg(feature = "server")]
-pub(crate) use connection::{AdoptedReader, CallbackDispatcher};
-pub(crate) use connection::{
-    CODE_SETS, CallFailure, ClientConnection, LISTEN_POINTS, Reply, ReplyKind, ReplyReceiverHandle, RequestLoss,
-};
+pub use connection::{AdoptedReader, CallbackDispatcher};
+pub(crate) use connection::{CODE_SETS, LISTEN_POINTS, ReplyReceiverHandle, RequestLoss};
+pub use connection::{CallFailure, ClientConnection, Reply, ReplyKind, send_fragmented};
 #[cfg(feature = "asynchronous")]
 pub(crate) use connection::{ReplyReceiver, UnsentKind, WriteLimits};
 pub(crate) use connection_cache::{CacheSettings, ConnectionCache, ConnectionSlot};

@@ -69,13 +69,11 @@ impl Peer {
     }
 
     /// The server's address.
-    #[cfg(feature = "server")]
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 
     /// The open connections.
-    #[cfg(feature = "server")]
     pub(super) fn connections(&self) -> Vec<Arc<ClientConnection>> {
         self.pool.lock().connections.iter().map(|pooled| Arc::clone(&pooled.connection)).collect()
     }

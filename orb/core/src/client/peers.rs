@@ -1,15 +1,12 @@
 //! The peers of an ORB's client side: one for each address and code set agreement.
 
-#[cfg(feature = "server")]
 use std::time::Duration;
 
 use spandrel_giop::TransmissionCodeSets;
 use spandrel_sync::{Arc, Mutex};
 use spandrel_transport::Address;
-#[cfg(any(feature = "asynchronous", feature = "server"))]
 use spandrel_transport::Deadline;
 
-#[cfg(feature = "server")]
 use super::ClientConnection;
 #[cfg(feature = "asynchronous")]
 use super::{CallFailure, first_failure};
@@ -30,7 +27,6 @@ pub(crate) struct PeerTable {
     statistics: Statistics,
     peers: Mutex<Vec<(PeerKey, Arc<Peer>)>>,
     cache: Arc<ConnectionCache>,
-    #[cfg(feature = "server")]
     datagrams: crate::datagrams::DatagramPeers,
 }
 
@@ -43,13 +39,11 @@ impl PeerTable {
             statistics,
             peers: Mutex::default(),
             cache,
-            #[cfg(feature = "server")]
             datagrams: crate::datagrams::DatagramPeers::default(),
         }
     }
 
     /// The address for one-way requests by datagram, if they are enabled and the profile offers it.
-    #[cfg(feature = "server")]
     pub(crate) fn datagrams(
         &self,
         profile: &spandrel_giop::IiopProfile,
@@ -107,7 +101,6 @@ impl PeerTable {
 
     /// Sends CloseConnection to the peers that may send requests, and waits up to `timeout` until they
     /// close.
-    #[cfg(feature = "server")]
     pub(crate) fn send_close(&self, timeout: Duration) {
         let mut closing = self.connections();
         closing.retain(|connection| connection.send_close());
@@ -116,12 +109,10 @@ impl PeerTable {
     }
 
     /// Has the listen points sent again on all connections, because there are new ones.
-    #[cfg(feature = "server")]
     pub(crate) fn resend_contexts(&self) {
         self.connections().iter().for_each(|connection| connection.resend_listen_points());
     }
 
-    #[cfg(feature = "server")]
     fn connections(&self) -> Vec<Arc<ClientConnection>> {
         self.peers.lock().iter().flat_map(|(_, peer)| peer.connections()).collect()
     }

@@ -10,7 +10,6 @@ use super::{CacheSettings, ConnectionLimits, FragmentSizes};
 #[derive(Clone, Debug)]
 pub(crate) struct ClientSettings {
     /// Whether one-ways are sent by datagram to servers that read them.
-    #[cfg(feature = "server")]
     pub(crate) sends_datagrams: bool,
     /// Connections to one peer before calls share them.
     pub(crate) connections_per_peer: usize,

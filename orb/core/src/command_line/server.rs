@@ -8,7 +8,7 @@ use super::{
     InitError, InvalidValue, Parsed,
     values::{milliseconds, or_off, yes_or_no},
 };
-use crate::{Collocation, OrbBuilder, QueueOverflow, WaitStrategy, server::CONCURRENCY};
+use crate::{Collocation, OrbBuilder, QueueOverflow, WaitStrategy, concurrency::SYNTAX as CONCURRENCY};
 
 /// Applies an option of servers.
 pub(super) fn option(

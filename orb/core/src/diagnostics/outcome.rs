@@ -1,6 +1,5 @@
 //! The outcome of a call or request, as a label.
 
-#[cfg(feature = "server")]
 use spandrel_giop::ReplyStatus;
 use spandrel_giop::SystemExceptionKind;
 
@@ -13,7 +12,6 @@ pub(crate) enum CallOutcome {
     UserException,
     System(SystemExceptionKind),
     /// The client was forwarded to another object.
-    #[cfg(feature = "server")]
     Forwarded,
     /// The caller did not wait for the end.
     #[cfg(feature = "asynchronous")]
@@ -26,7 +24,6 @@ impl CallOutcome {
             Self::Ok => "ok",
             Self::UserException => "user_exception",
             Self::System(kind) => kind.name(),
-            #[cfg(feature = "server")]
             Self::Forwarded => "forwarded",
             #[cfg(feature = "asynchronous")]
             Self::Abandoned => "abandoned",
@@ -34,7 +31,6 @@ impl CallOutcome {
     }
 
     /// The outcome in a reply's status. The kind of a system exception is not known from it.
-    #[cfg(feature = "server")]
     pub(crate) fn of_reply(status: ReplyStatus) -> Self {
         match status {
             ReplyStatus::NoException => Self::Ok,

@@ -13,7 +13,7 @@ use crate::ObjectRef;
 
 /// The outcome of a request.
 #[derive(Clone, Debug)]
-pub(crate) enum RequestOutcome {
+pub enum RequestOutcome {
     /// A reply with results.
     Reply,
     /// An exception.
@@ -23,11 +23,11 @@ pub(crate) enum RequestOutcome {
 }
 
 impl RequestOutcome {
-    pub(crate) fn system(exception: SystemException) -> Self {
+    pub fn system(exception: SystemException) -> Self {
         Self::Exception(RaisedException::system_exception(exception))
     }
 
-    pub(crate) fn forward(target: ObjectRef) -> Self {
+    pub fn forward(target: ObjectRef) -> Self {
         Self::Other(ReplyStatus::LocationForward, Some(target))
     }
 

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use spandrel_cdr::Encoder;
-#[cfg(feature = "server")]
 use spandrel_giop::ResponseFlags;
 use spandrel_giop::{CompletionStatus, ServiceContext, SystemException, ids};
 use spandrel_sync::Arc;
@@ -11,15 +10,15 @@ use spandrel_transport::Deadline;
 
 #[cfg(feature = "asynchronous")]
 use super::await_reply;
-#[cfg(feature = "server")]
-use crate::server::collocated;
 use crate::{
     Orb,
     client::{CallFailure, ClientConnection, Reply, ReplyKind},
+    collocated,
     connection_contexts::ConnectionContexts,
     destination::Destination,
     object::CallKind,
     scratch,
+    server_side::no_server_side,
 };
 
 /// One request on one connection.
@@ -78,7 +77,6 @@ pub(super) fn exchange(
 }
 
 /// One request to an object of this ORB, run by this thread.
-#[cfg(feature = "server")]
 pub(super) fn exchange_here(
     orb: &Orb,
     destination: &Destination,
@@ -88,7 +86,7 @@ pub(super) fn exchange_here(
     let wire = destination.template.wire();
     let mut out = Encoder::reusing(scratch::take(), wire);
     // No contexts: both sides use the same code sets.
-    let request_id = orb.locals().request_id();
+    let request_id = orb.collocated_request_id();
     let written = call_kind.write(&mut out, destination, request_id, &[], None);
     if let CallKind::Request { observer: Some(call), .. } = call_kind {
         call.sent(None, &destination.object_key, request_id, out.position());
@@ -96,14 +94,14 @@ pub(super) fn exchange_here(
     let message = written.and_then(|()| collocated::deliver(&out));
     // The servant may need the buffer.
     scratch::give(out.into_scratch());
-    let mut reply = collocated::ask(orb, &message?, wire, deadline)?;
+    let server_side = orb.server_side().ok_or_else(|| CallFailure::new(no_server_side()))?;
+    let mut reply = server_side.call(orb, &message?, wire, deadline)?;
     reply.wire = wire;
     Ok(reply)
 }
 
 impl<'a> CallKind<'_, 'a> {
     /// Whether the caller waits until the servant has finished.
-    #[cfg(feature = "server")]
     pub(super) fn waits(&self) -> bool {
         match self {
             Self::Request { response, .. } => *response == ResponseFlags::TWO_WAY,
@@ -112,7 +110,6 @@ impl<'a> CallKind<'_, 'a> {
     }
 
     /// Sends a request without a response as a datagram, if enabled; whether it was sent.
-    #[cfg(feature = "server")]
     #[inline]
     pub(super) fn send_datagram(
         &self,

@@ -141,7 +141,6 @@ impl ObjectRef {
         if attempt.deadline.is_some_and(|deadline| deadline.left_to_send().is_zero()) {
             return Err(Some(CallFailure::new(not_sent_in_time(attempt.deadline))));
         }
-        #[cfg(feature = "server")]
         if destination.is_collocated && call_kind.waits() {
             return super::exchange_here(self.orb(), destination, call_kind, attempt.deadline).map(Some).map_err(Some);
         }

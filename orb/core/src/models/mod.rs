@@ -8,8 +8,8 @@
 //! The checker treats all atomic operations as sequentially consistent, so that too weak an ordering is not
 //! found.
 
-pub(crate) mod fake_transport;
-pub(crate) mod messages;
-pub(crate) mod pipe;
+pub mod fake_transport;
+pub mod messages;
+pub mod pipe;
 
-pub(crate) use spandrel_sync::models::{below, check, one_in};
+pub use spandrel_sync::models::{below, check, one_in};

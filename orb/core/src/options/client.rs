@@ -31,7 +31,6 @@ impl OrbBuilder {
     /// [`OperationDemux::Active`](crate::OperationDemux). Default: no, since reading the index takes longer
     /// than the hash function that it saves.
     #[must_use]
-    #[cfg(feature = "server")]
     pub fn operation_index(mut self, is_on: bool) -> Self {
         self.settings.wire.sends_operation_index = is_on;
         self
@@ -135,7 +134,6 @@ impl OrbBuilder {
     /// be lost or reordered without notice. Requests longer than a datagram use a connection; so do all
     /// requests of an ORB with client interceptors.
     #[must_use]
-    #[cfg(feature = "server")]
     pub fn datagrams(mut self, is_on: bool) -> Self {
         self.client.sends_datagrams = is_on;
         self

@@ -17,7 +17,6 @@ impl OrbBuilder {
     #[must_use]
     pub fn byte_order(mut self, order: ByteOrder) -> Self {
         self.settings.wire.order = order;
-        #[cfg(feature = "server")]
         {
             self.server.order = order;
         }
@@ -36,7 +35,6 @@ impl OrbBuilder {
     #[must_use]
     pub fn max_message(mut self, octets: usize) -> Self {
         self.client.max_message = octets;
-        #[cfg(feature = "server")]
         {
             self.server.max_message = octets;
         }
@@ -54,7 +52,6 @@ impl OrbBuilder {
     pub fn fragment_size(mut self, octets: Option<usize>) -> Self {
         let octets = fragment_size(octets);
         self.client.fragment_sizes.set(octets);
-        #[cfg(feature = "server")]
         {
             self.server.fragment_size = octets;
         }
@@ -72,13 +69,11 @@ impl OrbBuilder {
     /// The maximum number of service contexts in a message (default 256). A request with more is answered
     /// with IMP_LIMIT; a call whose reply has more ends in IMP_LIMIT.
     #[must_use]
-    #[cfg(any(feature = "details", feature = "server"))]
     pub fn max_service_contexts(mut self, count: usize) -> Self {
         #[cfg(feature = "details")]
         {
             self.settings.context_limits.count = count;
         }
-        #[cfg(feature = "server")]
         {
             self.server.context_limits.count = count;
         }
@@ -88,13 +83,11 @@ impl OrbBuilder {
     /// The maximum size of all service contexts of a message, in octets (default 1 MiB). A request with more
     /// is answered with IMP_LIMIT; a call whose reply has more ends in IMP_LIMIT.
     #[must_use]
-    #[cfg(any(feature = "details", feature = "server"))]
     pub fn max_service_context_octets(mut self, octets: usize) -> Self {
         #[cfg(feature = "details")]
         {
             self.settings.context_limits.octets = octets;
         }
-        #[cfg(feature = "server")]
         {
             self.server.context_limits.octets = octets;
         }
@@ -105,7 +98,6 @@ impl OrbBuilder {
     /// may be confidential). The standard context `ExceptionDetailMessage` carries it. Clients always read
     /// the texts of other servers.
     #[must_use]
-    #[cfg(feature = "server")]
     pub fn exception_details(mut self, are_sent: bool) -> Self {
         self.settings.serving.sends_exception_details = are_sent;
         self
@@ -115,7 +107,6 @@ impl OrbBuilder {
     #[must_use]
     pub fn max_nesting(mut self, depth: u16) -> Self {
         self.settings.wire.limits.nesting = depth;
-        #[cfg(feature = "server")]
         {
             self.server.limits.nesting = depth;
         }
@@ -127,7 +118,6 @@ impl OrbBuilder {
     #[must_use]
     pub fn max_value_nesting(mut self, depth: u16) -> Self {
         self.settings.wire.limits.value_nesting = depth;
-        #[cfg(feature = "server")]
         {
             self.server.limits.value_nesting = depth;
         }
@@ -138,7 +128,6 @@ impl OrbBuilder {
     #[must_use]
     pub fn max_values(mut self, count: u32) -> Self {
         self.settings.wire.limits.values = count;
-        #[cfg(feature = "server")]
         {
             self.server.limits.values = count;
         }

@@ -1,7 +1,6 @@
 //! Options of transports: the selection of transports, and rules by address.
 
 use spandrel_sync::Arc;
-#[cfg(feature = "server")]
 use spandrel_transport::AddressSelection;
 use spandrel_transport::{TransportSelection, scheme_of};
 
@@ -26,7 +25,6 @@ impl OrbBuilder {
     fn select(&mut self, selection: TransportSelection) {
         let selection = Arc::new(selection);
         self.selection = Some(Arc::clone(&selection));
-        #[cfg(feature = "server")]
         self.server.protocols.select(Arc::clone(&selection) as Arc<dyn AddressSelection>);
         self.protocols.select(selection);
     }
@@ -50,7 +48,6 @@ impl OrbBuilder {
     ///
     /// # Errors
     /// A description of the expected value.
-    #[cfg(feature = "server")]
     pub fn server_transport_rule(mut self, rules: &str) -> Result<Self, &'static str> {
         self.server.rules.add(rules)?;
         Ok(self)

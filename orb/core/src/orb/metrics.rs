@@ -54,11 +54,10 @@ impl Orb {
         let statistics = self.statistics();
         let set = |level, count: usize| statistics.set(level, i64::try_from(count).unwrap_or(i64::MAX));
         set(Level::CallsParked, self.peers().parked());
-        #[cfg(feature = "server")]
         {
             set(Level::JobsOfMain, self.main().jobs());
-            set(Level::RequestsHeld, self.adapter().map_or(0, |adapter| adapter.held()));
-            let counts = self.server().look();
+            let counts = self.server_side().map(|server_side| server_side.levels()).unwrap_or_default();
+            set(Level::RequestsHeld, counts.held);
             set(Level::ThreadsOfConnections, counts.threaded);
             set(Level::ThreadsOfPool, counts.pooled);
             set(Level::RequestsQueued, counts.queued);

@@ -6,23 +6,22 @@ use std::time::Duration;
 use spandrel_transport::Deadline;
 
 use super::{PolicyValues, RebindPolicy, StartTimes};
-#[cfg(feature = "server")]
 use crate::deadlines;
 use crate::thread_policy;
 use crate::{ObjectRef, Orb};
 
 /// The policies in force for a call that begins now.
 #[derive(Debug)]
-pub(crate) struct CallPolicies {
-    pub(crate) deadline: Option<Deadline>,
+pub struct CallPolicies {
+    pub deadline: Option<Deadline>,
     pub(crate) rebind: RebindPolicy,
     /// The start times of the request and its reply, if set.
-    pub(crate) start_times: Option<Box<dyn StartTimes>>,
+    pub start_times: Option<Box<dyn StartTimes>>,
 }
 
 /// Looks up the policies for which [`PolicyValues`] has only a flag. It is installed when the first policy is
 /// set; a program that sets none does not contain it.
-pub(crate) struct PolicyResolver {
+pub struct PolicyResolver {
     /// The values of the calling thread's policies.
     thread: fn(&Orb) -> PolicyValues,
     /// The deadline of a call that begins now, if more than its round trip is limited.
@@ -46,7 +45,7 @@ impl ObjectRef {
     }
 
     #[inline]
-    pub(crate) fn call_policies(&self) -> CallPolicies {
+    pub fn call_policies(&self) -> CallPolicies {
         if self.has_policies() {
             return self.resolve_call_policies();
         }
@@ -77,7 +76,6 @@ impl ObjectRef {
     }
 
     /// Bounds the deadline by that of the request that this thread serves.
-    #[cfg(feature = "server")]
     fn within_inherited(&self, own: Option<Deadline>) -> Option<Deadline> {
         let Some(inherited) = deadlines::inherited().filter(|_| self.orb().settings().serving.inherits_deadlines)
         else {
@@ -87,10 +85,5 @@ impl ObjectRef {
             Some(own) if own.end() <= inherited => Some(own),
             own => Some(Deadline::until(inherited, own)),
         }
-    }
-
-    #[cfg(not(feature = "server"))]
-    fn within_inherited(&self, own: Option<Deadline>) -> Option<Deadline> {
-        own
     }
 }

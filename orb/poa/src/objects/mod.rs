@@ -11,7 +11,8 @@ mod transitions;
 use std::fmt;
 
 use spandrel_giop::SystemException;
-use spandrel_orb::{Located, ObjectRef, Replied, Servant, ServerCall};
+use spandrel_orb::{Located, ObjectRef};
+use spandrel_server::{Replied, Servant, ServerCall};
 use spandrel_sync::{Arc, RwLock, Weak, atomic::AtomicBool, thread::ThreadId};
 
 use self::servants::{Servants, ServedObjects};

@@ -1,6 +1,6 @@
 //! Models of objects that are activated and deactivated while requests look them up.
 
-use spandrel_orb::{Servant, ServerCall};
+use spandrel_server::{Servant, ServerCall};
 use spandrel_sync::{
     Arc, Mutex,
     models::{below, check, one_in},

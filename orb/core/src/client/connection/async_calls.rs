@@ -14,7 +14,6 @@ use std::io;
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
 use spandrel_giop::{CancelRequest, CompletionStatus, Fragments, SystemException, minor};
-#[cfg(feature = "server")]
 use spandrel_sync::atomic::{AtomicU64, Ordering};
 use spandrel_sync::{Arc, Mutex, atomic::AtomicU8};
 use spandrel_transport::MessageReader;
@@ -23,7 +22,6 @@ use super::{
     CallFailure, ClientConnection, CloseOnPanic, RequestLoss,
     pending_calls::{PendingCalls, ReplyReceiver, ReplyWaiter, Waiter},
 };
-#[cfg(feature = "server")]
 use registration::OUTPUT;
 pub(crate) use registration::ReactorRegistration;
 use registration::{RegistrationState, WRITER_LOCK_TIMEOUT};
@@ -32,7 +30,6 @@ pub(super) use write_queue::UnsentMessage;
 use write_queue::{Charge, WriteQueue};
 
 /// The most messages that may be queued when another one without a waiting call is written.
-#[cfg(feature = "server")]
 const MAX_UNTRACKED: usize = 1024;
 
 /// With more abandoned requests than this, a connection is not used for further calls.
@@ -46,13 +43,11 @@ pub(super) struct AsyncWrites {
     /// The events that the reactor is to wait for.
     wanted_interest: AtomicU8,
     /// The number of writes by the reactor.
-    #[cfg(feature = "server")]
     written: AtomicU64,
     /// The registration with the reactor, made by the first asynchronous call.
     state: Mutex<RegistrationState>,
 }
 
-#[cfg(feature = "server")]
 impl AsyncWrites {
     /// Whether something waits to be written.
     pub(super) fn wants_output(&self) -> bool {
@@ -182,7 +177,6 @@ impl ClientConnection {
     }
 
     /// Writes a message that no call waits for, now or when there is room. Returns false if too many are queued.
-    #[cfg(feature = "server")]
     pub(super) fn write_untracked(&self, request_id: u32, message: &Encoder<'_>) -> bool {
         self.async_writes.write_queue.lock().messages.len() < MAX_UNTRACKED
             && self.write_or_queue(request_id, message, UnsentKind::Untracked, usize::MAX, None).is_ok()
@@ -251,7 +245,6 @@ impl ClientConnection {
             match self.transport.try_send_v(&[io::IoSlice::new(&message.octets[message.at..])]) {
                 Ok(sent) => {
                     message.at += sent;
-                    #[cfg(feature = "server")]
                     self.async_writes.written.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(error) => {
@@ -409,7 +402,7 @@ impl ClientConnection {
     }
 
     /// Closes the connection, because the reactor has ended or can no longer wait for it.
-    pub(crate) fn reactor_ended(&self, reason: &str) {
+    pub fn reactor_ended(&self, reason: &str) {
         let exception = SystemException::comm_failure(0, CompletionStatus::Maybe);
         let detail = || format!("cannot read replies of {}: the reactor ended: {reason}", self.peer);
         self.close(CallFailure::of(RequestLoss::InDoubt, exception.with_detail(detail)));

@@ -33,7 +33,7 @@ const END_ENTRY: u32 = 3;
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The receiver of requests that come over a connection that this side has opened.
-pub(crate) trait CallbackDispatcher: Send + Sync + std::fmt::Debug {
+pub trait CallbackDispatcher: Send + Sync + std::fmt::Debug {
     /// Accepts a Request, LocateRequest or CancelRequest. Must not wait: the caller reads for all calls.
     fn dispatch(&self, message: Message);
 
@@ -45,7 +45,7 @@ pub(crate) trait CallbackDispatcher: Send + Sync + std::fmt::Debug {
 }
 
 /// The reader of an adopted connection.
-pub(crate) trait AdoptedReader: Send + Sync + std::fmt::Debug {
+pub trait AdoptedReader: Send + Sync + std::fmt::Debug {
     /// Ensures that a thread other than the caller reads. The caller is about to wait for a reply.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ enum BidirectionalRole {
 impl ClientConnection {
     /// Makes a connection for this side's requests from one that the peer has opened. `adopted_reader` reads
     /// it.
-    pub(crate) fn adopted(
+    pub fn adopted(
         peer: Arc<Address>,
         transport: Arc<dyn ReactorTransport>,
         adopted_reader: Weak<dyn AdoptedReader>,
@@ -208,31 +208,31 @@ impl ClientConnection {
     }
 
     /// Sends a message without a body, if that is possible without waiting.
-    pub(crate) fn send_control(&self, message_type: MessageType) {
+    pub fn send_control(&self, message_type: MessageType) {
         let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2));
         bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, message_type).into_iter().for_each(|octet| out.u8(octet));
         self.write_untracked(PEER_ENTRY, &out);
     }
 
     /// Writes a message that no call waits for, now or when there is room. Returns false if too many are queued.
-    pub(crate) fn send_control_later(&self, message: &Encoder<'_>) -> bool {
+    pub fn send_control_later(&self, message: &Encoder<'_>) -> bool {
         self.write_untracked(PEER_ENTRY, message)
     }
 
     /// Writes a reply, or leaves the rest to a reactor. `charge`: the memory that the rest is counted
     /// against.
-    pub(crate) fn answer(&self, answer: &Encoder<'_>, charge: Charge) {
+    pub fn answer(&self, answer: &Encoder<'_>, charge: Charge) {
         // If this fails, the connection ends.
         let _ = self.write_or_queue(PEER_ENTRY, answer, UnsentKind::Untracked, usize::MAX, Some(charge));
     }
 
     /// Whether octets wait to be written.
-    pub(crate) fn is_blocked(&self) -> bool {
+    pub fn is_blocked(&self) -> bool {
         self.async_writes.wants_output()
     }
 
     /// Returns a number that changes with each write of queued octets; `None` while none are queued.
-    pub(crate) fn write_progress(&self) -> Option<u64> {
+    pub fn write_progress(&self) -> Option<u64> {
         self.is_blocked().then(|| self.async_writes.written())
     }
 
@@ -240,7 +240,7 @@ impl ClientConnection {
     ///
     /// # Errors
     /// NO_RESOURCES if the reactor cannot be started.
-    pub(crate) fn write_in(self: &Arc<Self>, client_reactor: &ClientReactor) -> Result<(), SystemException> {
+    pub fn write_in(self: &Arc<Self>, client_reactor: &ClientReactor) -> Result<(), SystemException> {
         client_reactor.register_connection(self)?;
         self.update_interest(true);
         Ok(())
@@ -258,7 +258,7 @@ impl ClientConnection {
     ///
     /// # Errors
     /// If the message is no reply; the connection has to end.
-    pub(crate) fn receive(&self, message: Message) -> Result<(), GiopError> {
+    pub fn receive(&self, message: Message) -> Result<(), GiopError> {
         let reply = Reply::parse(message)?;
         let receiver = self.pending.lock().deliver(reply);
         if let Some((receiver, reply)) = receiver {
@@ -285,7 +285,7 @@ impl ClientConnection {
 
     /// Ends an adopted connection that the peer has closed. `is_orderly`: by CloseConnection, so that
     /// unanswered requests were not executed.
-    pub(crate) fn end_of_input(&self, is_orderly: bool) {
+    pub fn end_of_input(&self, is_orderly: bool) {
         let failure = match is_orderly {
             true => self.unexpected_message(MessageType::CloseConnection, GiopVersion::V1_2),
             false => self.read_failed(ReadError::EndOfFile),
@@ -294,7 +294,7 @@ impl ClientConnection {
     }
 
     /// Writes a last message, if that is possible within `limit`.
-    pub(crate) fn send_last(&self, octets: &[u8], limit: Duration) {
+    pub fn send_last(&self, octets: &[u8], limit: Duration) {
         let Some(mut writer) = self.writer.try_lock_for(limit) else { return };
         let Writer { timeout, is_broken, rest, .. } = &mut *writer;
         if *is_broken || self.transport.set_send_timeout(Some(limit)).is_err() {
@@ -306,13 +306,13 @@ impl ClientConnection {
     }
 
     /// Closes the transport: the peer would not understand anything further. The reading thread sees the end.
-    pub(crate) fn cut(&self) {
+    pub fn cut(&self) {
         self.retire();
         self.transport.close();
     }
 
     /// Whether no more input comes.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.pending.lock().closed.is_some()
     }
 

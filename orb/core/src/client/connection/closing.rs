@@ -24,7 +24,6 @@ impl ClientConnection {
         let tasks = pending.take_tasks();
         drop(pending);
         self.fail_calls(tasks, &failure);
-        #[cfg(feature = "server")]
         self.end_callbacks();
         failure
     }
@@ -38,7 +37,6 @@ impl ClientConnection {
 
     /// Closes the transport, unless the server side reads it.
     pub(super) fn close_transport(&self) {
-        #[cfg(feature = "server")]
         if self.is_adopted() {
             return;
         }
@@ -176,7 +174,6 @@ impl ClientConnection {
 
     /// Retires the connection, unless it is read at all times: no thread would read a late reply.
     pub(super) fn retire_unread(&self) {
-        #[cfg(feature = "server")]
         if self.is_bidirectional() {
             return;
         }

@@ -44,7 +44,6 @@ pub(super) enum ReplyWaiter {
     #[cfg(feature = "asynchronous")]
     Abandoned,
     /// The peer, which may send requests at any time. The entry gets no reply, and keeps a thread reading.
-    #[cfg(feature = "server")]
     Peer,
 }
 
@@ -117,7 +116,6 @@ impl PendingCalls {
     /// Gives a thread its reply. Returns the reply of an asynchronous call with its receiver.
     pub(super) fn deliver(&mut self, reply: Reply) -> Option<(ReplyReceiverHandle, Reply)> {
         let at = self.find(reply.request_id)?;
-        #[cfg(feature = "server")]
         if matches!(self.waiters[at].waiter, ReplyWaiter::Peer) {
             return None;
         }
@@ -153,7 +151,6 @@ impl Waiter {
             ReplyWaiter::Task { receiver, .. } => Some(receiver),
             #[cfg(feature = "asynchronous")]
             ReplyWaiter::Abandoned => None,
-            #[cfg(feature = "server")]
             ReplyWaiter::Peer => None,
         }
     }

@@ -9,7 +9,7 @@ use super::RequestLoss;
 
 /// A Reply or LocateReply with its header read.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub struct Reply {
     pub(crate) message: Message,
     pub(crate) kind: ReplyKind,
     pub(super) request_id: u32,
@@ -24,14 +24,14 @@ pub(crate) struct Reply {
 
 /// The kind and status of a [`Reply`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum ReplyKind {
+pub enum ReplyKind {
     Reply(ReplyStatus),
     Locate(LocateStatus),
 }
 
 /// The reason why a call got no reply.
 #[derive(Clone, Debug)]
-pub(crate) struct CallFailure {
+pub struct CallFailure {
     pub(crate) exception: SystemException,
     /// The fate of the request.
     pub(crate) loss: RequestLoss,
@@ -39,7 +39,7 @@ pub(crate) struct CallFailure {
 
 impl CallFailure {
     /// Makes a failure whose exception has the right completion status already.
-    pub(crate) fn new(exception: SystemException) -> Self {
+    pub fn new(exception: SystemException) -> Self {
         Self { exception, loss: RequestLoss::Other }
     }
 
@@ -68,7 +68,7 @@ impl Reply {
 
     // Where it is not inlined, each reply is moved once more.
     #[inline(always)]
-    pub(crate) fn parse(message: Message) -> Result<Self, GiopError> {
+    pub fn parse(message: Message) -> Result<Self, GiopError> {
         let mut input = message.decoder(Limits::default());
         #[cfg(feature = "details")]
         let mut has_contexts = false;

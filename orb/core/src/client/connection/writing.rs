@@ -115,10 +115,7 @@ impl ClientConnection {
 
     pub(super) fn write_failed(&self, error: io::Error) -> CallFailure {
         let is_abandoned = self.is_abandoned();
-        #[cfg(feature = "server")]
         self.retire_after_failed_write();
-        #[cfg(not(feature = "server"))]
-        self.retire();
         self.fail_unsent();
         if is_timeout(&error) {
             self.statistics.timed_out_sending();
@@ -171,12 +168,11 @@ pub(super) fn is_local_failure(error: &io::Error) -> bool {
 }
 
 /// The type of [`send_fragmented`], for settings that may leave it out.
-pub(crate) type SendFragmented =
-    fn(&dyn Transport, &Encoder<'_>, usize, &mut dyn FnMut() -> io::Result<()>) -> io::Result<()>;
+pub type SendFragmented = fn(&dyn Transport, &Encoder<'_>, usize, &mut dyn FnMut() -> io::Result<()>) -> io::Result<()>;
 
 /// Writes a message that is longer than `limit` in fragments, or whole if it cannot be divided. `before` runs
 /// before each call of the transport.
-pub(crate) fn send_fragmented(
+pub fn send_fragmented(
     transport: &dyn Transport,
     message: &Encoder<'_>,
     limit: usize,

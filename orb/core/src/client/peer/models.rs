@@ -16,7 +16,6 @@ const LIMIT: usize = 2;
 
 fn peer() -> Arc<Peer> {
     let settings = ClientSettings {
-        #[cfg(feature = "server")]
         sends_datagrams: false,
         connections_per_peer: LIMIT,
         max_pending: 16,

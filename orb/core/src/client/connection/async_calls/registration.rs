@@ -54,7 +54,7 @@ impl ClientConnection {
     }
 
     /// The transport that a reactor waits on.
-    pub(crate) fn transport(&self) -> &Arc<dyn crate::transport::ConnectionTransport> {
+    pub fn transport(&self) -> &Arc<dyn crate::transport::ConnectionTransport> {
         &self.transport
     }
 
@@ -136,7 +136,6 @@ impl ClientConnection {
             let Writer { rest, is_broken, .. } = &mut *writer;
             let Some(message) = rest else {
                 drop(writer);
-                #[cfg(feature = "server")]
                 self.notify_written();
                 return;
             };

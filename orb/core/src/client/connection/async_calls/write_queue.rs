@@ -5,12 +5,7 @@ use std::collections::VecDeque;
 use spandrel_cdr::Encoder;
 use spandrel_giop::Fragments;
 
-#[cfg(feature = "server")]
 pub(super) use spandrel_transport::Charge;
-
-/// Only servers count queued octets against a budget.
-#[cfg(not(feature = "server"))]
-pub(super) type Charge = std::convert::Infallible;
 
 /// Messages of which no octet was written yet, in order.
 #[derive(Debug, Default)]

@@ -1,0 +1,95 @@
+//! What the server side of an ORB is configured with.
+
+use std::time::Duration;
+
+use spandrel_cdr::{ByteOrder, Limits};
+use spandrel_giop::ContextLimits;
+use spandrel_transport::{ServerProtocols, SocketSettings};
+
+use crate::concurrency::{Concurrency, QueueOverflow};
+
+/// The longest time between two rounds.
+const LONGEST: Duration = Duration::from_secs(15);
+/// Threads of the limit that connections with a thread each leave to all others.
+pub const RESERVED_THREADS: usize = 8;
+/// The shortest.
+const SHORTEST: Duration = Duration::from_millis(5);
+
+/// What the server side of an ORB is configured with.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// Order of the octets of what is sent.
+    pub order: ByteOrder,
+    pub limits: Limits,
+    pub max_message: usize,
+    pub max_unfinished: usize,
+    /// What one connection may take of memory, and all of them.
+    pub max_connection_memory: usize,
+    pub max_server_memory: usize,
+    /// Requests of one connection that are answered later.
+    pub max_deferred: usize,
+    /// Octets from which on messages are sent in fragments.
+    pub fragment_size: usize,
+    pub context_limits: ContextLimits,
+    /// Requests of one connection that may run at once.
+    pub max_in_flight: u32,
+    /// Threads that read, and that run servants.
+    pub max_threads: usize,
+    pub max_connections: usize,
+    /// From one host.
+    pub max_per_client: Option<usize>,
+    /// New ones in a second.
+    pub max_connection_rate: Option<usize>,
+    /// Where there are too many, one that asks for nothing has to go.
+    pub evicts_idle: bool,
+    /// Which threads read, and which run what they read.
+    pub concurrency: Concurrency,
+    /// What happens to requests that find its queue full.
+    pub queue_overflow: QueueOverflow,
+    /// Requests are looked up first where the last one of their connection was found.
+    pub is_adaptive: bool,
+    /// How long a client may take nothing of what it is sent.
+    pub send_timeout: Option<Duration>,
+    /// How long it may ask for nothing.
+    pub idle_timeout: Option<Duration>,
+    /// How long it may take for the next MiB of a message, or its end.
+    pub message_timeout: Option<Duration>,
+    /// The reactor's threads serve others while they wait for replies.
+    pub nests: bool,
+    pub sockets: SocketSettings,
+    /// The protocols of endpoints.
+    pub protocols: ServerProtocols,
+    /// Who may connect, from where.
+    pub rules: spandrel_transport::TransportRules,
+}
+
+impl ServerSettings {
+    /// How long clients are waited for.
+    pub fn client_timeouts(&self) -> ClientTimeouts {
+        ClientTimeouts { idle: self.idle_timeout, message: self.message_timeout, reply: self.send_timeout }
+    }
+
+    /// How many threads there are at most: those that the strategy names are never refused.
+    pub fn thread_limit(&self) -> usize {
+        self.max_threads.max(self.concurrency.threads().saturating_add(RESERVED_THREADS))
+    }
+}
+
+/// How long clients are waited for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClientTimeouts {
+    /// For a request.
+    pub idle: Option<Duration>,
+    /// For the next MiB of a message that has begun, or its end.
+    pub message: Option<Duration>,
+    /// Until it takes the next octets of a reply.
+    pub reply: Option<Duration>,
+}
+
+impl ClientTimeouts {
+    /// The time between two rounds; `None` if there is no need for any.
+    pub fn period(self) -> Option<Duration> {
+        let shortest = [self.idle, self.message, self.reply].into_iter().flatten().min()?;
+        Some((shortest / 4).clamp(SHORTEST, LONGEST))
+    }
+}

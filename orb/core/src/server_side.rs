@@ -1,0 +1,72 @@
+//! The interface between the core and the server side of an ORB, which the crate `spandrel-server` implements.
+//!
+//! An ORB without an object adapter has no server side, and a program that installs none does not contain it.
+
+use std::{any::Any, time::Duration};
+
+use spandrel_cdr::Wire;
+use spandrel_giop::{CompletionStatus, Message, SystemException};
+use spandrel_sync::Arc;
+use spandrel_transport::{Deadline, PublishedAddresses};
+
+use crate::{
+    Orb,
+    client::{CallFailure, CallbackDispatcher, ClientConnection, Reply},
+};
+
+/// The server side of an ORB.
+pub trait ServerSide: Any + Send + Sync {
+    /// Begins to listen on the configured endpoints at first use, and returns the addresses for references.
+    ///
+    /// # Errors
+    /// INITIALIZE if the server cannot listen on an endpoint.
+    fn listen(&self, orb: &Orb) -> Result<PublishedAddresses, SystemException>;
+
+    /// The addresses in references, if the server listens.
+    fn published(&self) -> Option<PublishedAddresses>;
+
+    /// Runs a request to an object of this ORB in the calling thread, and returns the reply.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER after shutdown; TIMEOUT once the deadline has passed.
+    fn call(&self, orb: &Orb, request: &Message, wire: Wire, deadline: Option<&Deadline>)
+    -> Result<Reply, CallFailure>;
+
+    /// The dispatcher of the requests that the peer sends over this connection.
+    fn callback_dispatcher(&self, orb: &Orb, connection: &Arc<ClientConnection>) -> Arc<dyn CallbackDispatcher>;
+
+    /// The present levels for metrics.
+    fn levels(&self) -> ServerLevels;
+
+    /// Ends the wait of all requests that the adapter holds: the ORB begins to shut down.
+    fn begin_close(&self);
+
+    /// Closes the endpoints and connections. Running requests have this time to end.
+    fn shut_down(&self, timeout: Duration);
+
+    /// Releases all servants, after the end of the ORB. Called without any lock held.
+    fn close(&self);
+}
+
+/// The levels of a server for metrics.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ServerLevels {
+    /// Requests that adapter managers hold.
+    pub held: usize,
+    /// Threads of connections with a thread of their own.
+    pub threaded: usize,
+    /// Threads of the pool.
+    pub pooled: usize,
+    /// Requests that wait for a thread.
+    pub queued: usize,
+    /// Requests that will be answered later.
+    pub deferred: usize,
+    /// The octets of received messages in memory.
+    pub octets: usize,
+}
+
+/// BAD_INV_ORDER for an operation that needs an object adapter.
+pub(crate) fn no_server_side() -> SystemException {
+    SystemException::bad_inv_order(0, CompletionStatus::No)
+        .with_detail("the ORB has no object adapter: create the root adapter first (`Poa::root`)")
+}

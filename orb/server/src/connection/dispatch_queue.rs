@@ -1,0 +1,327 @@
+//! A connection whose requests are read by a reactor's thread and run by the workers of a [`RequestQueue`].
+//!
+//! Its requests run side by side, but nothing overtakes a one-way: while one runs, `turn` is odd, and what comes after it waits *behind* it,
+//! as it would wait in a connection that is read by the thread which runs its requests. The monitor has a one-way overtaken that lasts.
+//!
+//! Requests that were accepted and have not been run to their end are counted as `handed_over`: nobody reads in the thread that runs them. The connection is read
+//! no further while there are as many as may be, or while the queue is full.
+
+use crate::ServingOrb;
+use std::{
+    collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use spandrel_giop::{
+    CompletionStatus, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, minor,
+};
+use spandrel_sync::{Arc, Mutex, MutexGuard, atomic::Ordering};
+use spandrel_transport::ReadError;
+
+use super::{CLOSING, COUNT, ServerConnection, is_one_way, rejection::no_memory};
+use crate::{
+    incoming_request::{IncomingRequest, RequestContext},
+    queue::{Request, RequestQueue, RequestSource},
+    reply::answer_exception,
+    upcall,
+};
+use spandrel_orb::{QueueOverflow, deadlines::RequestDeadline, diagnostics::ArrivalTime, statistics::Level};
+
+/// The queue between whoever reads such connections and those who run their requests.
+pub(crate) type RequestTable = RequestQueue<Accepted>;
+
+/// What such a connection has besides.
+#[derive(Debug)]
+pub(super) struct DispatchQueue {
+    queue: Arc<RequestTable>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What waits behind a one-way.
+    behind: VecDeque<QueuedRequest>,
+    /// Nothing is read until one of the requests has ended.
+    is_stopped: bool,
+}
+
+/// A request that was read.
+#[derive(Debug)]
+struct QueuedRequest {
+    message: Message,
+    is_one_way: bool,
+    /// Until when it is worth anything, counted from when it was read.
+    due: Option<RequestDeadline>,
+    /// Since when it waits.
+    arrival: ArrivalTime,
+}
+
+/// A request that is to be run.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    connection: Arc<ServerConnection>,
+    read: QueuedRequest,
+    /// Which of the connection's it is. Nothing overtakes that of a one-way.
+    turn: u64,
+    /// Nobody has begun to run it.
+    waits: bool,
+}
+
+impl Accepted {
+    /// It waits no longer, and is not charged for that.
+    fn begin(&mut self) {
+        if std::mem::take(&mut self.waits) {
+            self.connection.orb.statistics().change(Level::RequestsQueued, -1);
+            self.connection.intake.release(self.read.message.header.total_len());
+        }
+    }
+}
+
+impl Request for Accepted {
+    fn run(mut self) {
+        self.begin();
+        let run = catch_unwind(AssertUnwindSafe(|| self.connection.run_accepted(&self.read, self.turn)));
+        self.connection.exit_forked_copy();
+        self.connection.settle(self.turn);
+        if run.is_err() {
+            tracing::error!(peer = %self.connection.link.peer(), "a request could not be answered: its thread panicked");
+        }
+    }
+}
+
+impl Drop for Accepted {
+    fn drop(&mut self) {
+        self.begin();
+        self.connection.end_accepted(self.read.is_one_way.then_some(self.turn));
+    }
+}
+
+impl DispatchQueue {
+    pub(super) fn new(queue: Arc<RequestTable>) -> Self {
+        Self { queue, state: Mutex::default() }
+    }
+}
+
+impl RequestSource for ServerConnection {
+    fn read_on(&self) {
+        if let Some(registration) = self.registration() {
+            registration.resume_marked();
+        }
+    }
+}
+
+impl ServerConnection {
+    /// Reads what is there now, and has it run.
+    pub(super) fn read_for_others(&self, dispatch_queue: &DispatchQueue) -> Result<(), ReadError> {
+        let mut is_first = true;
+        while self.may_read_on(dispatch_queue) {
+            let mut reader = self.reader.lock();
+            let next = if std::mem::take(&mut is_first) {
+                reader.wake();
+                reader.next_ready(self.link.transport())
+            } else {
+                reader.buffered()
+            };
+            drop(reader);
+            let next = match next {
+                Ok(next) => next,
+                Err(error) => {
+                    self.handle_read_failure(error)?;
+                    continue;
+                }
+            };
+            let Some(message) = next else { break };
+            match message.header.message_type {
+                MessageType::Request | MessageType::LocateRequest => self.accept(dispatch_queue, message)?,
+                _ => {
+                    self.handle(&message)?;
+                }
+            }
+        }
+        self.reader.lock().rest();
+        Ok(())
+    }
+
+    /// False if too many of its requests run, or there is no room for more: somebody will [read on](Self::read_on).
+    fn may_read_on(&self, dispatch_queue: &DispatchQueue) -> bool {
+        if self.is_bidirectional() {
+            // Replies may come that the requests in the queue wait for.
+            return true;
+        }
+        if self.link.is_blocked() {
+            self.reader.lock().stop();
+            return false;
+        }
+        let waits_for_room = self.settings.queue_overflow == QueueOverflow::Wait;
+        if self.handed_over.load(Ordering::SeqCst) < self.settings.max_in_flight
+            && (!waits_for_room || dispatch_queue.queue.has_room())
+        {
+            return true;
+        }
+        let Some(registration) = self.registration() else { return true };
+        // Nobody is to blame the client for what is not read.
+        self.reader.lock().stop();
+        // Before anybody is asked to say when it is over.
+        registration.suspend();
+        let mut state = dispatch_queue.state.lock();
+        // Looked at under the lock that whoever ends a request takes after that.
+        state.is_stopped = self.handed_over.load(Ordering::SeqCst) >= self.settings.max_in_flight;
+        let is_stopped = state.is_stopped;
+        drop(state);
+        if is_stopped || waits_for_room && dispatch_queue.queue.notify_when_room(self.shared()) {
+            return false;
+        }
+        registration.resume_marked()
+    }
+
+    /// Has a request run, unless no further one is accepted.
+    fn accept(&self, dispatch_queue: &DispatchQueue, message: Message) -> Result<(), ReadError> {
+        self.link.note_version(message.header.version);
+        let (is_one_way, due) = self.look_at(&message)?;
+        let is_full = self.is_bidirectional() && self.handed_over.load(Ordering::SeqCst) >= self.settings.max_in_flight;
+        let refuses = self.is_bidirectional() || self.settings.queue_overflow == QueueOverflow::Refuse;
+        if is_full || refuses && !dispatch_queue.queue.has_room() {
+            let capacity = dispatch_queue.queue.capacity();
+            let full = || {
+                format!("{capacity} requests wait already, as many as -ORBConcurrency thread-pool:THREADS:QUEUE allows")
+            };
+            self.orb.statistics().refused_queue_full();
+            let discarded = SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No);
+            self.refuse(&message, &discarded.with_detail(full));
+            return Ok(());
+        }
+        if let Err(no_room) = self.intake.charge(message.header.total_len()) {
+            self.orb.statistics().refused_memory();
+            self.refuse(&message, &no_memory(&no_room));
+            return Ok(());
+        }
+        // Counted before it is looked whether there may be more: who closes looks for it after saying so.
+        self.handed_over.fetch_add(1, Ordering::SeqCst);
+        if self.turn() & CLOSING != 0 {
+            // Not acted on: the CloseConnection that was or will be sent says so.
+            self.intake.release(message.header.total_len());
+            self.one_less_relieved();
+            self.send_close_when_idle();
+            return Ok(());
+        }
+        self.orb.statistics().change(Level::RequestsQueued, 1);
+        // The memory that it was read into is for what is read next.
+        let read = QueuedRequest {
+            message: message.kept(),
+            is_one_way,
+            due,
+            arrival: ArrivalTime::now(self.orb.diagnostics()),
+        };
+        let mut state = dispatch_queue.state.lock();
+        if self.turn() % 2 == 1 || !state.behind.is_empty() {
+            dispatch_queue.queue.note_behind();
+            state.behind.push_back(read);
+            return Ok(());
+        }
+        let accepted = self.begin(&mut state, read);
+        drop(state);
+        dispatch_queue.queue.push(accepted, false);
+        Ok(())
+    }
+
+    /// What has to be known of a request, or done, in the order of reading: whether it is a one-way, and until when it is worth anything.
+    fn look_at(&self, message: &Message) -> Result<(bool, Option<RequestDeadline>), ReadError> {
+        let mut input = self.decoder(message);
+        if message.header.message_type == MessageType::LocateRequest {
+            LocateRequestHeader::decode(&mut input)?;
+            return Ok((false, None));
+        }
+        let request = RequestHeader::decode(&mut input)?;
+        // Whether it can be understood says who runs it.
+        let request_context = self.note_contexts(&request, message);
+        Ok((is_one_way(&request), request_context.and_then(|request_context| request_context.due)))
+    }
+
+    /// Nothing is in the way of this request any more.
+    fn begin(&self, _state: &mut MutexGuard<'_, State>, read: QueuedRequest) -> Accepted {
+        let turn = if read.is_one_way {
+            self.is_one_way.store(true, Ordering::Relaxed);
+            let turn = self.turn.fetch_add(1, Ordering::SeqCst) + 1;
+            self.orb.upcall_monitor().note_upcall();
+            turn
+        } else {
+            // It shows that the connection is in use.
+            self.turn.fetch_add(2, Ordering::SeqCst) + 2
+        };
+        Accepted { connection: self.shared(), read, turn, waits: true }
+    }
+
+    fn run_accepted(&self, QueuedRequest { message, due, arrival, .. }: &QueuedRequest, turn: u64) {
+        arrival.ends(self.orb.diagnostics());
+        let run = || -> Result<(), ReadError> {
+            let mut arguments = self.decoder(message);
+            if message.header.message_type == MessageType::LocateRequest {
+                let request = LocateRequestHeader::decode(&mut arguments)?;
+                upcall::handle_locate_request(self, &request, message.header.version);
+                return Ok(());
+            }
+            let request = RequestHeader::decode(&mut arguments)?;
+            if self.link.is_blocked()
+                && let Err(no_room) = self.check_room_for_reply()
+            {
+                self.orb.statistics().refused_memory();
+                self.refuse(message, &no_memory(&no_room));
+                return Ok(());
+            }
+            let request_context = self
+                .note_contexts(&request, message)
+                .map(|request_context| RequestContext { due: *due, ..request_context });
+            self.upcall(message, &request, request_context.as_ref(), turn & COUNT, &mut arguments);
+            Ok(())
+        };
+        if let Err(error) = run() {
+            // It was readable when it was accepted.
+            tracing::error!(peer = %self.link.peer(), %error, "an accepted request cannot be read");
+        }
+    }
+
+    fn end_accepted(&self, turn: Option<u64>) {
+        let Some(dispatch_queue) = &self.dispatch_queue else { return };
+        if let Some(turn) = turn {
+            self.overtake(dispatch_queue, turn);
+        }
+        self.one_less_relieved();
+        let is_stopped = std::mem::take(&mut dispatch_queue.state.lock().is_stopped);
+        if is_stopped {
+            self.read_on();
+        }
+        if self.turn() & CLOSING != 0 {
+            self.send_close_when_idle();
+        }
+    }
+
+    /// The one-way of `turn` is in nobody's way any more, because it has ended or lasts.
+    pub(super) fn overtake(&self, dispatch_queue: &DispatchQueue, turn: u64) {
+        let mut state = dispatch_queue.state.lock();
+        let is_in_the_way = |now: u64| (now & !CLOSING == turn & !CLOSING).then(|| now + 1);
+        if self.turn.fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_in_the_way).is_err() {
+            return;
+        }
+        let mut next = Vec::new();
+        while let Some(read) = state.behind.pop_front() {
+            let is_one_way = read.is_one_way;
+            next.push(self.begin(&mut state, read));
+            if is_one_way {
+                break;
+            }
+        }
+        drop(state);
+        for accepted in next {
+            dispatch_queue.queue.push(accepted, true);
+        }
+    }
+
+    /// A request is answered instead of being run.
+    fn refuse(&self, message: &Message, exception: &SystemException) {
+        let mut input = self.decoder(message);
+        let Ok(header) = RequestHeader::decode(&mut input) else { return };
+        log_limited!(warn, self.orb, "request refused", peer = %self.link.peer(), %exception, "refused a request");
+        let is_answered = false.into();
+        answer_exception(&IncomingRequest::new(self, message, &header, &is_answered), exception);
+    }
+}

@@ -1,0 +1,264 @@
+//! The reader role of a connection: the thread that runs an upcall reads on after it, unless the role was handed over meanwhile.
+
+use crate::ServingOrb;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    time::Duration,
+};
+
+use spandrel_ipc::{Interest, wait_ready};
+use spandrel_sync::{Arc, atomic::Ordering};
+
+use super::ServerConnection;
+
+/// The bit of `turn` that says that no further request is accepted.
+pub(super) const CLOSING: u64 = 1 << 63;
+/// The bit of `turn` that says that the reactor's threads read, and not one that took over from them.
+///
+/// In the same word as the upcall, so that one compare-and-swap takes an upcall's reading and the seat with it.
+pub(super) const SEATED: u64 = 1 << 62;
+/// The bits of `turn` that count.
+pub(super) const COUNT: u64 = !(CLOSING | SEATED);
+
+/// How long an upcall lasts before another thread reads on, where the replies of all running requests may exceed a memory limit.
+const LONG_DELAY: Duration = Duration::from_millis(100);
+/// The same at most, while a client has not taken as many replies as it has requests running.
+const SLOW_START: u32 = 64;
+
+/// This turn, whether or not the connection is to end.
+pub(crate) fn open_turn(turn: u64) -> u64 {
+    turn & !CLOSING
+}
+
+/// An upcall that lasts, as the monitor sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LongUpcall {
+    pub(crate) turn: u64,
+    /// For how long it is known to last.
+    pub(crate) age: Duration,
+    /// It may keep the reading nevertheless.
+    pub(crate) keeps_reading: bool,
+    /// There is something to read.
+    pub(crate) has_input: bool,
+}
+
+/// The monitor's action on a long upcall.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum LongUpcallAction {
+    /// There is nothing to do before its turn ends.
+    Settled,
+    /// There is something to do once there is input.
+    AwaitsInput,
+    /// A thread was started to read on.
+    HandedOver,
+    /// Pending input was inspected; the thread of the upcall keeps the reader role.
+    Listened,
+    /// The reading stays where it is for now.
+    TooEarly,
+}
+
+/// The next step of the thread that served a request.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum NextRead {
+    /// There is more to read.
+    Continue,
+    /// Another thread reads now.
+    Relieved,
+}
+
+impl ServerConnection {
+    /// Answers, unless no further request is accepted.
+    #[inline]
+    pub(super) fn begin_upcall(&self, is_one_way: bool, answer: impl FnOnce(u64)) -> NextRead {
+        self.is_one_way.store(is_one_way, Ordering::Relaxed);
+        // Sequentially consistent because of the monitor; see there.
+        let turn = self.turn.fetch_add(1, Ordering::SeqCst) + 1;
+        if turn & CLOSING != 0 {
+            // Not acted on: the CloseConnection that was or will be sent says so.
+            self.turn.fetch_add(1, Ordering::SeqCst);
+            self.note_unblocked();
+            self.send_close_when_idle();
+            return NextRead::Continue;
+        }
+        self.orb.upcall_monitor().note_upcall();
+        let answered = catch_unwind(AssertUnwindSafe(|| answer(turn & COUNT)));
+        self.exit_forked_copy();
+        self.settle(turn);
+        let served = self.end_upcall(turn);
+        match answered {
+            Ok(()) => served,
+            // It ends what it reads from, and nothing but that.
+            Err(panic) if served == NextRead::Continue => resume_unwind(panic),
+            Err(_) => {
+                tracing::error!(peer = %self.link.peer(), "a request could not be answered: its thread panicked");
+                served
+            }
+        }
+    }
+
+    /// Goes back to reading, unless another thread does that already.
+    fn end_upcall(&self, turn: u64) -> NextRead {
+        let ended = self
+            .turn
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |now| (now & !CLOSING == turn).then_some(now + 1));
+        if turn & SEATED != 0 {
+            self.note_unblocked();
+        }
+        match ended {
+            Ok(now) => {
+                if now & CLOSING != 0 {
+                    self.send_close_when_idle();
+                }
+                NextRead::Continue
+            }
+            Err(_) => {
+                self.one_less_relieved();
+                // Looked at again: whoever has begun to close meanwhile took this upcall for a running one.
+                if self.turn() & CLOSING != 0 {
+                    self.send_close_when_idle();
+                }
+                NextRead::Relieved
+            }
+        }
+    }
+
+    /// Odd while an upcall keeps the reading thread.
+    pub(crate) fn turn(&self) -> u64 {
+        self.turn.load(Ordering::SeqCst)
+    }
+
+    /// Sees to an upcall that lasts: that its thread has a stand-in, and that another reads on if there is something to read.
+    pub(crate) fn overdue(self: &Arc<Self>, upcall: &LongUpcall) -> LongUpcallAction {
+        let LongUpcall { turn, age, keeps_reading, has_input } = *upcall;
+        if let Some(dispatch_queue) = &self.dispatch_queue {
+            if keeps_reading {
+                return LongUpcallAction::TooEarly;
+            }
+            self.overtake(dispatch_queue, turn);
+            return LongUpcallAction::Settled;
+        }
+        let pool = self.orb.server().pool();
+        if turn & SEATED != 0 && pool.is_fixed() {
+            return self.listen_in_fixed_pool(turn, has_input);
+        }
+        if turn & SEATED != 0 {
+            self.note_blocked(turn);
+        }
+        if keeps_reading {
+            return LongUpcallAction::TooEarly;
+        }
+        if !has_input && self.can_await_input() {
+            return LongUpcallAction::AwaitsInput;
+        }
+        if age >= self.hand_over_delay(turn) && self.hand_over_reading(turn) {
+            LongUpcallAction::HandedOver
+        } else {
+            LongUpcallAction::TooEarly
+        }
+    }
+
+    /// No other thread may read on, but the servant may want to know whether it is cancelled.
+    fn listen_in_fixed_pool(&self, turn: u64, has_input: bool) -> LongUpcallAction {
+        if !self.awaits_cancellation() {
+            return LongUpcallAction::Settled;
+        }
+        if !has_input && self.can_await_input() {
+            // Nothing is looked at beyond a message that is for another reader.
+            let has_pending_result = self.reader.try_lock().is_some_and(|reader| reader.has_pending_result());
+            return if has_pending_result { LongUpcallAction::Settled } else { LongUpcallAction::AwaitsInput };
+        }
+        self.listen(turn);
+        LongUpcallAction::Listened
+    }
+
+    /// Whether the handle shows all input that is not in memory, and the monitor may wait for it beside a reactor.
+    fn can_await_input(&self) -> bool {
+        self.pollable().is_some_and(|pollable| pollable.is_plain())
+    }
+
+    /// Whether an upcall keeps from being read what was received already.
+    pub(crate) fn has_input_in_memory(&self) -> bool {
+        self.may_hand_over() && self.reader.try_lock().is_some_and(|reader| !reader.is_drained())
+    }
+
+    /// Whether an upcall keeps from being received what the peer has sent, as far as the handle shows that.
+    pub(crate) fn has_unread_input(&self) -> bool {
+        if !self.may_hand_over() {
+            return false;
+        }
+        let Some(pollable) = self.pollable() else { return false };
+        if !pollable.is_plain() {
+            return pollable.pending();
+        }
+        wait_ready(pollable, Interest::INPUT, Some(Duration::ZERO)).is_ok_and(|ready| !ready.is_none())
+    }
+
+    /// Whether another thread may take over the reading from an upcall.
+    fn may_hand_over(&self) -> bool {
+        self.dispatch_queue.is_none() && (self.turn() & SEATED == 0 || !self.orb.server().pool().is_fixed())
+    }
+
+    /// How long an upcall lasts before another thread reads on: not longer than it takes to find it, unless what the running requests return might not find room.
+    ///
+    /// A client that has not yet shown that it takes replies is given threads more and more slowly: the first reply that it does not take ends
+    /// that. So is one whose replies are long, where the replies of all threads, if they were as long and none was taken, would exceed half of a memory
+    /// limit: each exists twice for a moment, as the servant's result and as what is kept of it.
+    fn hand_over_delay(&self, turn: u64) -> Duration {
+        let server = self.orb.server();
+        let running = self.handed_over.load(Ordering::Relaxed) + 1;
+        let begun = (turn & COUNT).div_ceil(2);
+        let has_answered = begun.saturating_sub(u64::from(running)) >= u64::from(running);
+        let longest = server.budget().longest_reply();
+        let of_connection = longest.saturating_mul(running as usize + 1);
+        let of_all = longest.saturating_mul(server.threads().count()).saturating_add(server.budget().used());
+        match () {
+            () if cfg!(shuttle) => Duration::ZERO,
+            () if of_connection > self.settings.max_connection_memory / 2 => LONG_DELAY,
+            () if longest > 0 && of_all > self.settings.max_server_memory / 2 => LONG_DELAY,
+            () if has_answered => Duration::ZERO,
+            () => Duration::from_millis(running.saturating_mul(running).saturating_mul(2).min(SLOW_START).into()),
+        }
+    }
+
+    /// Starts a thread that takes the reading from the one whose upcall is still that of `turn`. False if there is none.
+    fn hand_over_reading(self: &Arc<Self>, turn: u64) -> bool {
+        let running = self.handed_over.load(Ordering::Relaxed) + 1;
+        // At the end there are no requests to be read any more, but replies. From a client that does not take its replies nothing is read.
+        let is_ending = turn & CLOSING != 0 && !self.is_bidirectional();
+        if is_ending || self.is_blocked() || running >= self.settings.max_in_flight {
+            self.listen(turn);
+            return false;
+        }
+        if self.is_relief_due.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        let connection = Arc::clone(self);
+        let started = self.orb.server().threads().spawn("spandrel-relief", move || connection.take_over(turn));
+        if let Err(error) = &started {
+            // The next look tries again; meanwhile requests behind the slow one wait.
+            self.is_relief_due.store(false, Ordering::Release);
+            log_limited!(
+                error, self.orb, "no thread to read on", %error, peer = %self.link.peer(), "no thread to read on while a servant is busy"
+            );
+        }
+        started.is_ok()
+    }
+
+    /// Reads on, if the upcall has not ended meanwhile.
+    pub(crate) fn take_over(self: &Arc<Self>, turn: u64) {
+        // Counted before it happens, so that nobody takes the connection for idle in between.
+        self.handed_over.fetch_add(1, Ordering::SeqCst);
+        let taken = self.turn.compare_exchange(turn, (turn + 1) & !SEATED, Ordering::SeqCst, Ordering::Relaxed);
+        self.is_relief_due.store(false, Ordering::Release);
+        if taken.is_ok() {
+            if turn & SEATED != 0 {
+                self.leave_reactor();
+            }
+            return self.serve();
+        }
+        self.one_less_relieved();
+        if self.turn() & CLOSING != 0 {
+            self.send_close_when_idle();
+        }
+    }
+}

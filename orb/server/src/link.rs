@@ -1,0 +1,474 @@
+//! The wire of an accepted connection: whole messages are written to it, one at a time, and it is ended in an orderly way.
+//!
+//! Reading, and the thread that reads, belong to the connection. A reply that the transport does not take at once is charged against the memory
+//! limits. The connection's own thread then waits with writing; any other thread leaves the rest in a [`ReplyQueue`].
+
+use std::{io, sync::OnceLock, time::Duration};
+
+use spandrel_cdr::{Encoder, GiopVersion, Wire};
+use spandrel_giop::{
+    CONTEXT_CODE_SETS, CompletionStatus, MessageType, ServiceContexts, SystemException, TransmissionCodeSets,
+    bare_message, minor,
+};
+use spandrel_sync::{
+    Arc, Condition, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
+};
+use spandrel_transport::{
+    Address, Charge, Deadline, MemoryLimitExceeded, ReactorTransport, ReceiveBudget, send_octets,
+};
+
+use super::{
+    origin::AnswerKind,
+    reply_queue::{OutgoingMessage, QueuedMessage, ReplyQueue},
+};
+use spandrel_orb::client::ClientConnection;
+
+/// How long what a peer still sends is read and dropped when its connection ends.
+pub(super) const LINGER: Duration = Duration::from_millis(500);
+/// How much of it.
+const LINGER_OCTETS: usize = 1 << 20;
+/// Reads of it in one visit of a thread that has others to serve.
+const LINGER_READS: usize = 16;
+/// Replies from this size on are charged before anything of them is written.
+const LONG_REPLY: usize = 64 << 10;
+/// Into how many parts a wait of the transport divides the time that a client may take nothing, so that its progress is seen.
+const WAITS_PER_TIMEOUT: u32 = 4;
+
+/// A client's transport, and how it is written to.
+#[derive(Debug)]
+pub(super) struct Link {
+    from: Address,
+    /// The same, for messages about it.
+    peer: String,
+    transport: Arc<dyn ReactorTransport>,
+    /// Order and limits; the version is that of each message, the code sets are the client's choice.
+    wire: Wire,
+    writer: Mutex<ReplyQueue>,
+    /// Whether a reply waits to be written, or a thread to write one.
+    is_blocked: AtomicBool,
+    /// Notified when that has ended.
+    unblocked: Condition,
+    /// Grows with each piece of such a reply that the transport takes.
+    progress: AtomicU64,
+    /// The memory that this connection takes, and its limits.
+    intake: Arc<ReceiveBudget>,
+    /// Octets from which on messages are sent in fragments.
+    fragment_size: usize,
+    /// Minor version of the last message read: what the peer speaks.
+    spoken: AtomicU8,
+    /// What the client said of text, once it has.
+    code_sets: OnceLock<TransmissionCodeSets>,
+    /// Octets that were read and dropped.
+    dropped: AtomicUsize,
+    /// What this side's requests go by, once the client has said that it takes some.
+    adopted: OnceLock<Arc<ClientConnection>>,
+}
+
+impl Link {
+    /// `send_timeout`: how long the client may take nothing of what it is sent, before it is given up.
+    pub(super) fn new(
+        from: Address,
+        transport: Arc<dyn ReactorTransport>,
+        wire: Wire,
+        send_timeout: Option<Duration>,
+        intake: Arc<ReceiveBudget>,
+    ) -> Self {
+        let peer = from.to_string();
+        if let Err(error) = transport.set_send_timeout(send_timeout.map(|timeout| timeout / WAITS_PER_TIMEOUT)) {
+            tracing::debug!(%peer, %error, "whether the client takes what it is sent is only seen at the end of each call");
+        }
+        let spoken = AtomicU8::new(GiopVersion::V1_0.minor);
+        let code_sets = OnceLock::new();
+        Self {
+            from,
+            peer,
+            transport,
+            wire,
+            writer: Mutex::default(),
+            is_blocked: AtomicBool::new(false),
+            unblocked: Condition::new(),
+            progress: AtomicU64::new(0),
+            intake,
+            fragment_size: usize::MAX,
+            spoken,
+            code_sets,
+            dropped: AtomicUsize::new(0),
+            adopted: OnceLock::new(),
+        }
+    }
+
+    /// The same, for messages that are sent in fragments of so many octets at most.
+    pub(super) fn with_fragments_of(mut self, octets: usize) -> Self {
+        self.fragment_size = octets;
+        self
+    }
+
+    pub(super) fn peer(&self) -> &str {
+        &self.peer
+    }
+
+    /// Where the client is.
+    pub(super) fn from(&self) -> &Address {
+        &self.from
+    }
+
+    pub(super) fn transport(&self) -> &dyn ReactorTransport {
+        &*self.transport
+    }
+
+    pub(super) fn shared_transport(&self) -> &Arc<dyn ReactorTransport> {
+        &self.transport
+    }
+
+    /// How an answer to a message of this version is written.
+    pub(super) fn wire(&self, version: GiopVersion) -> Wire {
+        self.code_sets().on(Wire { version, ..self.wire })
+    }
+
+    /// How text on this connection is coded.
+    #[inline]
+    pub(super) fn code_sets(&self) -> TransmissionCodeSets {
+        self.code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNNEGOTIATED)
+    }
+
+    /// Remembers what the client says of text, if it does.
+    ///
+    /// # Errors
+    /// CODESET_INCOMPATIBLE for what is not known here; MARSHAL if it said something else before.
+    pub(super) fn note_code_sets(&self, contexts: &ServiceContexts<'_>) -> Result<(), SystemException> {
+        note_code_sets(&self.code_sets, contexts)
+    }
+
+    /// Remembers what the peer speaks, for messages that answer none.
+    pub(super) fn note_version(&self, version: GiopVersion) {
+        self.spoken.store(version.minor, Ordering::Relaxed);
+    }
+
+    /// Writes a message, or keeps it until the transport takes it. A peer that is gone is noticed by whoever reads.
+    ///
+    /// `waits`: for a thread that serves nobody else. It returns once the transport has taken all.
+    ///
+    /// # Errors
+    /// There is no memory to keep the message. Nothing of it was written.
+    #[inline]
+    pub(super) fn send(
+        &self,
+        message: &Encoder<'_>,
+        kind: AnswerKind,
+        waits: impl FnOnce() -> bool,
+    ) -> Result<SendProgress, NoMemory> {
+        let mut writer = self.writer.lock();
+        if let Some(adopted) = self.adopted.get() {
+            // Its lock is the one, from the time on when both sides send requests.
+            drop(writer);
+            return self.send_adopted(adopted, message, kind);
+        }
+        let outgoing = OutgoingMessage::new(message, self.fragment_size);
+        let mut written = 0;
+        if writer.is_idle() && outgoing.len() < LONG_REPLY && !writer.is_cut {
+            match outgoing.try_send(&*self.transport) {
+                Ok(count) if count == outgoing.len() => return Ok(SendProgress::Whole),
+                Ok(count) => written = count,
+                Err(error) => {
+                    self.give_up(&mut writer, &error);
+                    return Ok(SendProgress::Whole);
+                }
+            }
+        }
+        self.send_long(writer, &outgoing, written, kind, waits())
+    }
+
+    /// A message that is long, that the transport has not taken to its end, or that has others before it.
+    #[cold]
+    fn send_long(
+        &self,
+        mut writer: MutexGuard<'_, ReplyQueue>,
+        message: &OutgoingMessage<'_, '_>,
+        mut written: usize,
+        kind: AnswerKind,
+        mut waits: bool,
+    ) -> Result<SendProgress, NoMemory> {
+        if writer.is_cut {
+            return Ok(SendProgress::Whole);
+        }
+        let len = message.len();
+        self.intake.record_long_reply(len);
+        let mut charge = match self.charge(len, kind, waits) {
+            Ok((charge, keeps_request)) => {
+                waits = keeps_request;
+                charge
+            }
+            Err(no_room) if written == 0 => return Err(no_room.into()),
+            // The peer waits for the rest of it.
+            Err(no_room) => {
+                self.give_up(&mut writer, &no_room);
+                return Ok(SendProgress::Whole);
+            }
+        };
+        if writer.is_idle() && waits {
+            self.write_and_wait(writer, |progress| message.write_rest(&*self.transport, written, progress));
+            return Ok(SendProgress::Whole);
+        }
+        if writer.is_idle() && written == 0 {
+            match message.try_send(&*self.transport) {
+                Ok(count) if count == len => return Ok(SendProgress::Whole),
+                Ok(count) => written = count,
+                Err(error) => {
+                    self.give_up(&mut writer, &error);
+                    return Ok(SendProgress::Whole);
+                }
+            }
+        }
+        charge.reduce_to(len - written);
+        match QueuedMessage::rest_of(message, written, charge) {
+            Some(rest) => writer.push(rest),
+            None if written == 0 => return Err(NoMemory::OfSystem),
+            None => {
+                self.give_up(&mut writer, &"no memory to keep the rest of a message");
+                return Ok(SendProgress::Whole);
+            }
+        }
+        self.is_blocked.store(true, Ordering::SeqCst);
+        Ok(if writer.is_writing { SendProgress::Whole } else { SendProgress::InPart })
+    }
+
+    /// Charges a message, and the request that it answers if the thread waits and there is room for both: it is kept as long. True in that case.
+    fn charge(&self, len: usize, kind: AnswerKind, waits: bool) -> Result<(Charge, bool), MemoryLimitExceeded> {
+        match kind {
+            AnswerKind::Reply { request_octets } if waits => {
+                Charge::new(&self.intake, len.saturating_add(request_octets))
+                    .map(|both| (both, true))
+                    .or_else(|_| Charge::new(&self.intake, len).map(|reply| (reply, false)))
+            }
+            AnswerKind::Reply { .. } => Charge::new(&self.intake, len).map(|reply| (reply, false)),
+            AnswerKind::Refusal => Charge::beyond_limit(&self.intake, len).map(|refusal| (refusal, waits)),
+        }
+    }
+
+    /// Writes without the lock, and then what others have left meanwhile.
+    fn write_and_wait<'l>(
+        &'l self,
+        mut writer: MutexGuard<'l, ReplyQueue>,
+        write: impl FnOnce(&dyn Fn()) -> io::Result<()>,
+    ) {
+        let progress = || {
+            self.progress.fetch_add(1, Ordering::Relaxed);
+        };
+        writer.is_writing = true;
+        self.is_blocked.store(true, Ordering::SeqCst);
+        drop(writer);
+        let mut result = write(&progress);
+        loop {
+            let mut writer = self.writer.lock();
+            if let (Err(error), false) = (&result, writer.is_cut) {
+                self.give_up(&mut writer, error);
+            }
+            let Some(next) = writer.take() else {
+                writer.is_writing = false;
+                self.unblock(&writer);
+                return;
+            };
+            drop(writer);
+            result = next.write_all(&*self.transport, progress);
+        }
+    }
+
+    /// Nothing further is written: what the peer has is cut inside of a message, or the peer is gone.
+    fn give_up(&self, writer: &mut MutexGuard<'_, ReplyQueue>, why: &dyn std::fmt::Display) {
+        tracing::debug!(peer = %self.peer, error = %why, "a reply could not be written");
+        writer.cut();
+        self.transport.close();
+        if !writer.is_writing {
+            self.unblock(writer);
+        }
+    }
+
+    fn unblock(&self, _writer: &MutexGuard<'_, ReplyQueue>) {
+        self.is_blocked.store(false, Ordering::SeqCst);
+        self.unblocked.notify_all();
+    }
+
+    /// Whether the client has not taken all that it was sent: nothing further is read from it then, unless it is needed to go on.
+    #[inline]
+    pub(super) fn is_blocked(&self) -> bool {
+        self.is_blocked.load(Ordering::SeqCst) || self.adopted.get().is_some_and(|adopted| adopted.is_blocked())
+    }
+
+    /// Changes with each piece of a waiting reply that the client takes; `None` while no reply waits.
+    pub(super) fn progress(&self) -> Option<u64> {
+        if self.is_blocked.load(Ordering::SeqCst) {
+            return Some(self.progress.load(Ordering::Relaxed));
+        }
+        self.adopted.get().and_then(|adopted| adopted.write_progress())
+    }
+
+    /// Writes what the transport takes without waiting; for a reactor's thread. False if something is left for it.
+    pub(super) fn write_ready(&self) -> bool {
+        let mut writer = self.writer.lock();
+        if writer.is_writing {
+            return true;
+        }
+        let progress = || {
+            self.progress.fetch_add(1, Ordering::Relaxed);
+        };
+        match writer.write_ready(&*self.transport, progress) {
+            Ok(false) => return false,
+            Ok(true) => self.unblock(&writer),
+            Err(error) => self.give_up(&mut writer, &error),
+        }
+        true
+    }
+
+    /// Whether something waits that no thread writes.
+    pub(super) fn waits_for_reactor(&self) -> bool {
+        let writer = self.writer.lock();
+        !writer.is_writing && !writer.is_idle()
+    }
+
+    /// Waits until the client has taken all that it was sent, or never will. `writes`: by writing it, as nobody else does.
+    #[cold]
+    pub(super) fn await_unblocked(&self, writes: bool) {
+        let mut writer = self.writer.lock();
+        if !writer.is_writing
+            && writes
+            && let Some(next) = writer.take()
+        {
+            return self.write_and_wait(writer, |progress| next.write_all(&*self.transport, progress));
+        }
+        while !writer.is_idle() {
+            self.unblocked.wait(&mut writer);
+        }
+    }
+
+    fn send_adopted(
+        &self,
+        adopted: &ClientConnection,
+        message: &Encoder<'_>,
+        kind: AnswerKind,
+    ) -> Result<SendProgress, NoMemory> {
+        let (charge, _) = self.charge(message.position(), kind, false)?;
+        adopted.answer(message, charge);
+        Ok(if adopted.is_blocked() { SendProgress::InPart } else { SendProgress::Whole })
+    }
+
+    /// Both sides send requests from now on: this side's go by `connection`, and answers past its lock.
+    pub(super) fn adopt(
+        &self,
+        connection: impl FnOnce(&Arc<dyn ReactorTransport>) -> Arc<ClientConnection>,
+    ) -> &Arc<ClientConnection> {
+        // Nobody is to be inside of a message.
+        let mut writer = self.writer.lock();
+        while !writer.is_idle() {
+            self.unblocked.wait(&mut writer);
+        }
+        self.adopted.get_or_init(|| connection(&self.transport))
+    }
+
+    /// Where requests of this side are sent, if they are.
+    #[inline]
+    pub(super) fn adopted(&self) -> Option<&Arc<ClientConnection>> {
+        self.adopted.get()
+    }
+
+    /// Writes a message that is only a header, and that tells of the connection's end: a peer that reads nothing is waited for so
+    /// long, and then for no other message either.
+    pub(super) fn send_bare(&self, message_type: MessageType, courtesy: Duration) {
+        let version = GiopVersion { major: 1, minor: self.spoken.load(Ordering::Relaxed) };
+        let message = bare_message(version, self.wire.order, message_type);
+        let Some(mut writer) = self.writer.try_lock_for(courtesy) else { return };
+        if let Some(adopted) = self.adopted.get() {
+            return adopted.send_last(&message, courtesy);
+        }
+        if writer.is_idle() {
+            let _ = self.transport.set_send_timeout(Some(courtesy));
+            let _ = send_octets(&*self.transport, &message);
+        } else if let Ok(charge) = Charge::beyond_limit(&self.intake, message.len()) {
+            // After the replies that wait.
+            writer.push(QueuedMessage::of(&message, charge));
+        }
+    }
+
+    /// Tells the peer that nothing more will be written.
+    pub(super) fn close_writer(&self) {
+        self.transport.close_writer();
+    }
+
+    /// Cuts it; whoever reads sees the end.
+    pub(super) fn cut(&self) {
+        self.transport.close();
+        let mut writer = self.writer.lock();
+        writer.cut();
+        if !writer.is_writing {
+            self.unblock(&writer);
+        }
+    }
+
+    /// Reads what is still on its way, so that closing does not destroy what was just written; a bounded time.
+    pub(super) fn drain(&self) {
+        let deadline = Deadline::after(LINGER);
+        let mut room = [0; 4096];
+        loop {
+            let remaining = deadline.remaining();
+            if remaining.is_zero() || self.transport.set_recv_timeout(Some(remaining)).is_err() {
+                return;
+            }
+            match self.transport.recv(&mut room) {
+                Ok(count) if count > 0 && !self.drops_too_much(count) => {}
+                _ => return,
+            }
+        }
+    }
+
+    /// The same without waiting: reads what is there. True if nothing more will come, or too much has.
+    pub(super) fn drop_ready(&self) -> bool {
+        let mut room = [0; 4096];
+        for _ in 0..LINGER_READS {
+            match self.transport.try_recv(&mut room) {
+                Ok(count) if count > 0 && !self.drops_too_much(count) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+                _ => return true,
+            }
+        }
+        false
+    }
+
+    fn drops_too_much(&self, count: usize) -> bool {
+        self.dropped.fetch_add(count, Ordering::Relaxed) + count >= LINGER_OCTETS
+    }
+}
+
+/// How far a message has come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum SendProgress {
+    /// The transport has it, another thread writes it, or it is of no use any more.
+    Whole,
+    /// Some of it waits, and a reactor has to call [`Link::write_ready`].
+    InPart,
+}
+
+/// There is no memory to keep a message in.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoMemory {
+    #[error(transparent)]
+    Limit(#[from] MemoryLimitExceeded),
+    #[error("the system has no memory for it")]
+    OfSystem,
+}
+
+/// Remembers what a client says of text, if it does.
+///
+/// # Errors
+/// CODESET_INCOMPATIBLE for what is not known here; MARSHAL if it said something else before.
+pub(super) fn note_code_sets(
+    known: &OnceLock<TransmissionCodeSets>,
+    contexts: &ServiceContexts<'_>,
+) -> Result<(), SystemException> {
+    let Some(data) = contexts.find(CONTEXT_CODE_SETS) else { return Ok(()) };
+    let said = TransmissionCodeSets::from_context(data)?;
+    if *known.get_or_init(|| said) == said {
+        return Ok(());
+    }
+    Err(SystemException::marshal(minor::CODE_SETS_CHANGED, CompletionStatus::No)
+        .with_detail("the client said earlier on this connection that text is coded otherwise"))
+}

@@ -1,0 +1,313 @@
+//! Accepting connections, and ending them all.
+
+use crate::ServingOrb;
+use std::{io, time::Duration};
+
+use spandrel_cdr::{ByteOrder, GiopVersion};
+use spandrel_giop::{MessageType, bare_message};
+use spandrel_ipc::{Interest, Pollable};
+use spandrel_reactor::{AcceptLoop, ConnectionSource, Context, HandlerId, LogLimit};
+use spandrel_sync::{
+    Arc, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+use spandrel_transport::{
+    Address, ConnectionAcceptor, Deadline, Listener, ListenerSource, MemoryBudget, PendingConnection,
+    PublishedAddresses, ReactorTransport, host_name, send_octets,
+};
+
+use super::datagrams::Datagrams;
+use super::{
+    ServerConnection,
+    admission::{AdmissionControl, Admitted, Refusal},
+    connection::{ClosePhase, ServiceStrategy},
+    pool::Pool,
+    threads::ServerThreads,
+};
+use spandrel_orb::orb::WeakOrb;
+use spandrel_orb::{
+    Endpoint, Orb,
+    server_settings::{RESERVED_THREADS, ServerSettings},
+    server_side::ServerLevels,
+    statistics::Level,
+};
+
+/// How long peers have to close their side at shutdown, once they were told. Those that do not look at their idle
+/// connections find CloseConnection when they do.
+const GOODBYE: Duration = Duration::from_millis(200);
+/// Tells a client that its requests were and will not be acted on here.
+fn refuse(transport: &dyn ReactorTransport, order: ByteOrder) {
+    // In the oldest version, which everybody reads. A client that is gone needs no telling.
+    let _ = send_octets(transport, &bare_message(GiopVersion::V1_0, order, MessageType::CloseConnection));
+    transport.close_writer();
+}
+
+/// An acceptor of any family, for the reactor.
+struct AnyAcceptor(Box<dyn ConnectionAcceptor>);
+
+impl ConnectionSource for AnyAcceptor {
+    type Stream = PendingConnection;
+    type Remote = String;
+
+    fn pollable(&self) -> &dyn Pollable {
+        self.0.pollable()
+    }
+
+    fn accept(&mut self) -> io::Result<(PendingConnection, String)> {
+        self.0.accept()
+    }
+}
+
+/// All listeners and accepted connections of one ORB.
+#[derive(Debug)]
+pub(crate) struct Server {
+    settings: Arc<ServerSettings>,
+    /// In the reactor.
+    listeners: Mutex<Vec<HandlerId>>,
+    admitted: Mutex<Admitted>,
+    admission: AdmissionControl,
+    /// How many of them have a thread of their own.
+    threaded: AtomicUsize,
+    pool: Pool,
+    threads: Arc<ServerThreads>,
+    log_limit: Arc<LogLimit>,
+    /// What all connections may take of memory.
+    budget: Arc<MemoryBudget>,
+    closing: AtomicBool,
+}
+
+impl Server {
+    pub(crate) fn new(settings: ServerSettings) -> Self {
+        let (threads, log_limit) = (Arc::new(ServerThreads::new(settings.thread_limit())), Arc::default());
+        Self {
+            pool: Pool::new(settings.max_connections, settings.concurrency, settings.nests, &threads, &log_limit),
+            threads,
+            log_limit,
+            budget: Arc::new(MemoryBudget::new(settings.max_server_memory)),
+            settings: Arc::new(settings),
+            listeners: Mutex::default(),
+            admitted: Mutex::default(),
+            admission: AdmissionControl::default(),
+            threaded: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+        }
+    }
+
+    /// Listens on all endpoints, or on none, and says what to publish.
+    pub(crate) fn listen(self: &Arc<Self>, orb: &Orb, endpoints: &[Endpoint]) -> io::Result<PublishedAddresses> {
+        let open = |endpoint: &Endpoint| self.settings.protocols.open(endpoint, &self.settings.sockets);
+        let opened: Vec<Listener> = endpoints.iter().map(open).collect::<io::Result<_>>()?;
+        let mut listeners = self.listeners.lock();
+        if self.closing.load(Ordering::Acquire) {
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "the ORB is shutting down"));
+        }
+        orb.upcall_monitor().attend(self, self.settings.client_timeouts());
+        let registry = self.pool.registry()?;
+        let mut published = PublishedAddresses::default();
+        for listener in opened {
+            let addresses = listener.published().addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
+            tracing::info!(at = %listener.bound(), published = addresses.join(" "), "listening");
+            let (source, said) = listener.into_parts();
+            match source {
+                ListenerSource::Connections(acceptor) => {
+                    let (server, orb) = (Arc::clone(self), orb.clone());
+                    let admit = move |_: &Context<'_>, pending: PendingConnection, _| {
+                        let (transport, from) = pending()?;
+                        server.admit(transport, &from, &orb)
+                    };
+                    listeners.push(registry.register(AcceptLoop::new(AnyAcceptor(acceptor), admit), Interest::INPUT)?);
+                }
+                ListenerSource::Datagrams(socket, max_octets) => {
+                    let (orb, settings) = (WeakOrb::of(orb), Arc::clone(&self.settings));
+                    let room = vec![0; max_octets as usize];
+                    let (running, deferred) = <(Arc<_>, Arc<_>)>::default();
+                    let datagrams = Datagrams { socket, orb, settings, room, running, deferred };
+                    listeners.push(registry.register(datagrams, Interest::INPUT)?);
+                }
+                ListenerSource::Nothing => {}
+            }
+            published.add(said);
+        }
+        if published.hosts.is_empty() {
+            // A profile has a host, and port 0 if the server is not reached there: so says omniORB, too.
+            published.hosts.push((host_name(), 0));
+        }
+        Ok(published)
+    }
+
+    fn admit(self: &Arc<Self>, transport: Box<dyn ReactorTransport>, from: &Address, orb: &Orb) -> io::Result<()> {
+        if self.settings.rules.rank(from).is_none() {
+            orb.statistics().note(spandrel_orb::statistics::Event::RefusedForAddress);
+            log_limited!(warn, orb, "address refused", %from, "refused: no rule allows it (-ORBServerTransportRule)");
+            refuse(&*transport, self.settings.order);
+            return Ok(());
+        }
+        let connection = {
+            let mut admitted = match self.reserve(from) {
+                Ok(admitted) => admitted,
+                Err(refusal) => {
+                    orb.statistics().note(refusal.event());
+                    self.admission.tell(&from.to_string(), refusal);
+                    refuse(&*transport, self.settings.order);
+                    return Ok(());
+                }
+            };
+            let is_threaded = self.threaded.load(Ordering::Relaxed) < self.settings.concurrency.own_threads()
+                && self.threads.has_room_for(1 + RESERVED_THREADS);
+            self.threaded.fetch_add(usize::from(is_threaded), Ordering::Relaxed);
+            let settings = Arc::clone(&self.settings);
+            let service = if is_threaded { ServiceStrategy::OwnThread } else { self.pool.service() };
+            let connection = ServerConnection::new(orb.clone(), from.clone(), transport, settings, service);
+            admitted.enter(&connection, &self.settings);
+            connection
+        };
+        orb.statistics().connection_accepted();
+        orb.statistics().change(Level::ServerConnections, 1);
+        tracing::debug!(%from, "accepted");
+        orb.upcall_monitor().watch(&connection);
+        let serving = if connection.has_own_thread() {
+            let served = Arc::clone(&connection);
+            self.threads.spawn("spandrel-serve", move || served.serve())
+        } else {
+            self.pool.serve(&connection)
+        };
+        serving.inspect_err(|_| {
+            orb.statistics().refused_for_resources();
+            // Nothing was acted on, and nothing will be.
+            connection.begin_close();
+            orb.upcall_monitor().forget(&connection);
+            self.forget(&connection);
+        })
+    }
+
+    /// Whether one more client may come in.
+    fn reserve(&self, from: &Address) -> Result<MutexGuard<'_, Admitted>, Refusal> {
+        let from = from.to_string();
+        let mut has_room = false;
+        loop {
+            let admitted = self.admitted.lock();
+            if self.closing.load(Ordering::Acquire) {
+                return Err(Refusal::Closing);
+            }
+            match self.admission.admits(&admitted, &from, &self.settings) {
+                Err(Refusal::TooMany { .. }) if has_room => return Ok(admitted),
+                Err(refusal @ Refusal::TooMany { .. }) if self.settings.evicts_idle => {
+                    drop(admitted);
+                    has_room = self.evict_idle();
+                    if !has_room {
+                        return Err(refusal);
+                    }
+                }
+                Err(refusal) => return Err(refusal),
+                Ok(()) => return Ok(admitted),
+            }
+        }
+    }
+
+    /// Ends a connection whose client asks for nothing, if there is one.
+    fn evict_idle(&self) -> bool {
+        const ATTEMPTS: usize = 4;
+        (0..ATTEMPTS).any(|_| {
+            // Not told under the lock.
+            let idle = self.admitted.lock().connections.values().find(|connection| connection.is_idle()).cloned();
+            idle.is_some_and(|connection| connection.evict_idle())
+        })
+    }
+
+    pub(super) fn settings(&self) -> &Arc<ServerSettings> {
+        &self.settings
+    }
+
+    /// What all connections may take of memory.
+    pub(super) fn budget(&self) -> &Arc<MemoryBudget> {
+        &self.budget
+    }
+
+    /// The present levels for metrics, without those of the adapter.
+    pub(crate) fn levels(&self) -> ServerLevels {
+        let (pooled, queued) = self.pool.look();
+        let connections: Vec<_> = self.admitted.lock().connections.values().cloned().collect();
+        let deferred = connections.iter().map(|connection| connection.deferred()).sum();
+        let threaded = self.threaded.load(Ordering::Relaxed);
+        ServerLevels { held: 0, threaded, pooled, queued, deferred, octets: self.budget.used() }
+    }
+
+    /// The threads of this server.
+    pub(super) fn threads(&self) -> &ServerThreads {
+        &self.threads
+    }
+
+    /// Limits the log lines that clients can bring about.
+    pub(super) fn log_limit(&self) -> &LogLimit {
+        &self.log_limit
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The connection that lies there.
+    pub(super) fn find(&self, index: usize) -> Option<Arc<ServerConnection>> {
+        self.admitted.lock().connections.get(&index).cloned()
+    }
+
+    /// Lets go of a connection that has ended.
+    pub(super) fn forget(&self, connection: &ServerConnection) {
+        let known = self.admitted.lock().leave(connection);
+        if known.is_some() {
+            connection.orb().statistics().change(Level::ServerConnections, -1);
+        }
+        if known.is_some_and(|known| known.has_own_thread()) {
+            self.threaded.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Stops accepting, lets running requests end, says goodbye to every client, and waits for them, a bounded time.
+    ///
+    /// `client_timeouts`: the longest time for requests that run.
+    pub(crate) fn shutdown(&self, client_timeouts: Duration) {
+        self.closing.store(true, Ordering::Release);
+        let listeners = std::mem::take(&mut *self.listeners.lock());
+        if let (false, Ok(registry)) = (listeners.is_empty(), self.pool.registry()) {
+            for listener in listeners {
+                registry.remove(listener);
+            }
+        }
+        let connections: Vec<_> = self.admitted.lock().connections.values().cloned().collect();
+        connections.iter().for_each(|connection| connection.begin_close());
+        for (stage, time) in [(ClosePhase::Said, client_timeouts), (ClosePhase::Ended, GOODBYE)] {
+            let deadline = Deadline::after(time);
+            connections.iter().for_each(|connection| connection.await_close_phase(stage, &deadline));
+        }
+        self.pool.close();
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use spandrel_ipc::inet::{Acceptor, Addr, Connector};
+
+    use super::*;
+    use spandrel_orb::Concurrency;
+
+    #[test]
+    fn a_connection_that_the_reactor_refuses_is_closed_in_order() {
+        let orb = Orb::builder().concurrency(Concurrency::LeaderFollowers { threads: None }).build().unwrap();
+        let server = orb.server();
+        server.pool.registry().unwrap();
+        server.pool.close();
+        let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
+        let client = Connector::connect(&acceptor.local_addr().unwrap()).unwrap();
+        let (stream, addr) = acceptor.accept().unwrap();
+        let from = Address::new("iiop", addr.to_string());
+        let error = server.admit(Box::new(stream), &from, &orb).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotConnected);
+        assert!(server.admitted.lock().connections.is_empty());
+        let mut said = [0; 64];
+        let close_connection = bare_message(GiopVersion::V1_0, ByteOrder::NATIVE, MessageType::CloseConnection);
+        assert_eq!(client.recv(&mut said).unwrap(), close_connection.len());
+        assert_eq!(said[..close_connection.len()], close_connection);
+        assert_eq!(client.recv(&mut said).unwrap(), 0);
+        orb.shutdown(true).unwrap();
+    }
+}

@@ -1,0 +1,172 @@
+//! The server side of one ORB, as the core calls it.
+
+use std::{any::Any, fmt, io, time::Duration};
+
+use spandrel_cdr::Wire;
+use spandrel_giop::{CompletionStatus, Message, SystemException};
+use spandrel_orb::{
+    BidirectionalPolicy, Endpoint, Orb,
+    cancellation::{self, RequestOfThread},
+    client::{CallFailure, CallbackDispatcher, ClientConnection, Reply},
+    server_side::{ServerLevels, ServerSide},
+};
+use spandrel_sync::{Arc, Mutex};
+use spandrel_transport::{Deadline, IIOP, PublishedAddresses};
+
+use crate::{CollocatedCalls, ObjectAdapter, Server, UpcallMonitor, callbacks::Callbacks, collocated, current};
+
+/// The server side of one ORB: its server, monitor and adapter.
+pub(crate) struct RequestServer {
+    server: Arc<Server>,
+    upcall_monitor: Arc<UpcallMonitor>,
+    adapter: Arc<dyn ObjectAdapter>,
+    /// The published addresses; set when the server begins to listen.
+    published: Mutex<Option<PublishedAddresses>>,
+    collocated_calls: CollocatedCalls,
+}
+
+/// Installs the object adapter of an ORB, and with it the server side, and returns it; if there is one
+/// already, returns that.
+pub fn install_adapter(orb: &Orb, adapter: Arc<dyn ObjectAdapter>) -> Arc<dyn ObjectAdapter> {
+    cancellation::set_request_of_thread(RequestOfThread {
+        served: current::served_request,
+        current: current::cancellation,
+    });
+    orb.install_server_side(|| {
+        Arc::new(RequestServer {
+            server: Arc::new(Server::new(orb.server_settings().clone())),
+            upcall_monitor: Arc::default(),
+            adapter,
+            published: Mutex::default(),
+            collocated_calls: CollocatedCalls::default(),
+        })
+    });
+    Arc::clone(orb.request_server().map_or_else(|| unreachable!("it was installed"), |installed| &installed.adapter))
+}
+
+impl ServerSide for RequestServer {
+    fn listen(&self, orb: &Orb) -> Result<PublishedAddresses, SystemException> {
+        let mut published = self.published.lock();
+        if let Some(published) = &*published {
+            return Ok(published.clone());
+        }
+        let default = [Endpoint::new("", 0)];
+        let serving = &orb.settings().serving;
+        let endpoints = match &*serving.endpoints {
+            [] => &default[..],
+            configured => configured,
+        };
+        let publishing = |endpoint: &Endpoint| match &serving.publish {
+            // The addresses of `-ORBPublish`, unless the endpoint has a `publish` option.
+            Some(publish) if endpoint.scheme() == IIOP && endpoint.option("publish").is_none() => {
+                endpoint.clone().with("publish", publish)
+            }
+            _ => endpoint.clone(),
+        };
+        let endpoints: Vec<Endpoint> = endpoints.iter().map(publishing).collect();
+        let opened = self.server.listen(orb, &endpoints).map_err(|error| cannot_listen(&endpoints, error))?;
+        Ok(published.insert(opened).clone())
+    }
+
+    fn published(&self) -> Option<PublishedAddresses> {
+        self.published.lock().clone()
+    }
+
+    fn call(
+        &self,
+        orb: &Orb,
+        request: &Message,
+        wire: Wire,
+        deadline: Option<&Deadline>,
+    ) -> Result<Reply, CallFailure> {
+        collocated::ask(orb, request, wire, deadline)
+    }
+
+    fn callback_dispatcher(&self, orb: &Orb, connection: &Arc<ClientConnection>) -> Arc<dyn CallbackDispatcher> {
+        Callbacks::of(orb, connection)
+    }
+
+    fn levels(&self) -> ServerLevels {
+        ServerLevels { held: self.adapter.held(), ..self.server.levels() }
+    }
+
+    fn begin_close(&self) {
+        self.adapter.begin_close();
+    }
+
+    fn shut_down(&self, timeout: Duration) {
+        let deadline = Deadline::after(timeout);
+        self.server.shutdown(timeout);
+        self.upcall_monitor.stop();
+        self.collocated_calls.shut_down(deadline.remaining());
+    }
+
+    fn close(&self) {
+        self.adapter.close();
+    }
+}
+
+impl fmt::Debug for RequestServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestServer").field("adapter", &self.adapter).finish_non_exhaustive()
+    }
+}
+
+fn cannot_listen(endpoints: &[Endpoint], error: io::Error) -> SystemException {
+    let endpoints: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
+    SystemException::initialize(0, CompletionStatus::No)
+        .with_detail(|| format!("cannot listen on {}", endpoints.join(", ")))
+        .with_source(error)
+}
+
+/// The parts of an ORB's server side.
+pub(crate) trait ServingOrb {
+    /// The server side, if it is installed.
+    fn request_server(&self) -> Option<&RequestServer>;
+
+    /// The server side of an ORB that serves: its requests and connections exist only with it.
+    #[inline]
+    fn serving(&self) -> &RequestServer {
+        self.request_server().expect("an ORB that serves has a server side")
+    }
+
+    /// The server.
+    #[inline]
+    fn server(&self) -> &Arc<Server> {
+        &self.serving().server
+    }
+
+    /// The monitor of upcalls.
+    #[inline]
+    fn upcall_monitor(&self) -> &Arc<UpcallMonitor> {
+        &self.serving().upcall_monitor
+    }
+
+    /// The object adapter.
+    #[inline]
+    fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
+        &self.serving().adapter
+    }
+
+    /// The calls on objects of the same ORB.
+    #[inline]
+    fn collocated_calls(&self) -> &CollocatedCalls {
+        &self.serving().collocated_calls
+    }
+
+    /// Whether the object may be called over connections that this side has opened.
+    fn takes_callbacks(&self, object_key: &[u8]) -> bool;
+}
+
+impl ServingOrb for Orb {
+    #[inline]
+    fn request_server(&self) -> Option<&RequestServer> {
+        let server_side: &dyn Any = &**self.server_side()?;
+        server_side.downcast_ref()
+    }
+
+    fn takes_callbacks(&self, object_key: &[u8]) -> bool {
+        let own = self.adapter().bidirectional_policy(object_key);
+        own.map_or(self.bidirectional().is_default(), |own| own == BidirectionalPolicy::Both)
+    }
+}
