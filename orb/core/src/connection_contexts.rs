@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use spandrel_cdr::GiopVersion;
-use spandrel_giop::ListenPoint;
 use spandrel_giop::ServiceContext;
 use spandrel_sync::Arc;
 
@@ -11,6 +10,7 @@ use crate::{
     Orb,
     client::{CODE_SETS, ClientConnection, LISTEN_POINTS},
     destination::Destination,
+    server_side::NothingToSend,
 };
 
 /// The contexts that a request carries because no request before it has.
@@ -51,10 +51,6 @@ impl<'d> ConnectionContexts<'d> {
     }
 }
 
-/// There is nothing to announce yet.
-#[derive(Debug)]
-struct NothingToSend;
-
 /// Returns the listen points for the next request to this destination, if there are any. The connection
 /// accepts requests from then on.
 ///
@@ -71,24 +67,6 @@ fn announce(
     if destination.template.wire().version < GiopVersion::V1_2 {
         return Err(NothingToSend);
     }
-    // Without references the peer cannot call back.
-    let server_side = orb.server_side().ok_or(NothingToSend)?;
-    let published = server_side.published().ok_or(NothingToSend)?;
-    let points: Vec<_> = published
-        .hosts
-        .into_iter()
-        .map(|(host, port)| ListenPoint { host, port })
-        .filter(|point| point.port != 0)
-        .collect();
-    if points.is_empty() {
-        return Ok(None);
-    }
-    let context = ListenPoint::to_context(&points).map_err(|_| NothingToSend)?;
-    // Before the peer may send requests.
-    if let Err(exception) = orb.client_reactor().register_connection(connection) {
-        tracing::warn!(%exception, "a connection cannot be registered, and is not bidirectional");
-        return Err(NothingToSend);
-    }
-    connection.accept_callbacks(|| server_side.callback_dispatcher(orb, connection));
-    Ok(Some(context))
+    // Without an adapter there are no references by which the peer could call back.
+    orb.server_side().ok_or(NothingToSend)?.announce(orb, connection)
 }

@@ -10,7 +10,7 @@ use spandrel_sync::Arc;
 use spandrel_transport::{Address, Deadline};
 
 use crate::policies::{DeadlineContext, cached_context, deadline_contexts, remaining_tail};
-use crate::{bidirectional::Bidirectional, client::ClientConnection, operation_index::OperationIndex};
+use crate::{Orb, client::ClientConnection, operation_index::OperationIndex};
 use crate::{client::CallFailure, datagrams::DatagramPeer};
 use crate::{
     client::{Peer, PeerTable},
@@ -219,16 +219,16 @@ impl Destination {
 
     /// Returns a connection that the peer has opened, and over which it accepts requests.
     #[inline]
-    pub(crate) fn adopted(&self, bidirectional: &Bidirectional) -> Option<Arc<ClientConnection>> {
-        if bidirectional.is_on() { self.find_adopted(bidirectional) } else { None }
+    pub(crate) fn adopted(&self, orb: &Orb) -> Option<Arc<ClientConnection>> {
+        if orb.is_bidirectional() { self.find_adopted(orb) } else { None }
     }
 
     #[cold]
-    fn find_adopted(&self, bidirectional: &Bidirectional) -> Option<Arc<ClientConnection>> {
+    fn find_adopted(&self, orb: &Orb) -> Option<Arc<ClientConnection>> {
         if self.template.wire().version < GiopVersion::V1_2 {
             return None;
         }
-        bidirectional.find(self.peer.address(), self.text.context().first())
+        orb.server_side()?.adopted_connection(self.peer.address(), self.text.context().first())
     }
 
     /// The exception for arguments that cannot be written.

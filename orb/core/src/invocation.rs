@@ -318,7 +318,7 @@ impl ObjectRef {
         share: Option<Duration>,
     ) -> Result<Lease<&'d Peer>, CallFailure> {
         let _ = call_kind;
-        if let Some(adopted) = destination.adopted(self.orb().bidirectional()) {
+        if let Some(adopted) = destination.adopted(self.orb()) {
             return Ok(Lease::of(&*destination.peer, adopted));
         }
         if self.keeps_connections(retry_state) {

@@ -21,6 +21,7 @@ mod answer;
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
 mod bidirectional;
+#[cfg(feature = "asynchronous")]
 #[doc(hidden)]
 pub mod cancellation;
 pub mod client;
@@ -77,7 +78,6 @@ pub mod server_side;
 #[doc(hidden)]
 pub mod settings;
 pub mod statistics;
-#[cfg(feature = "asynchronous")]
 #[doc(hidden)]
 pub mod task;
 mod thread_policy;
@@ -95,6 +95,7 @@ pub use answer::Answer;
 #[cfg(feature = "asynchronous")]
 pub use asynchronous::{AsyncRawReply, AsyncReply};
 pub use bidirectional::BidirectionalPolicy;
+#[cfg(feature = "asynchronous")]
 pub use cancellation::{CancelReason, CancellationToken, Cancelled};
 pub use client::{ConnectionSharing, Purging};
 pub use command_line::InitError;
@@ -107,13 +108,10 @@ pub use object::{Interface, ObjectRef};
 pub use options::OrbBuilder;
 pub use orb::Orb;
 pub use policy::{Policy, PolicyType, PolicyValue};
-pub use settings::Collocation;
-#[cfg(feature = "asynchronous")]
-pub use settings::WaitStrategy;
+pub use settings::{Collocation, WaitStrategy};
 pub use spandrel_cdr::{ByteOrder, GiopVersion, Ior};
 pub use spandrel_demux::{OperationDemux, Operations};
 pub use spandrel_giop::{AddressingDisposition, CompletionStatus, SystemException, SystemExceptionKind, minor};
 pub use statistics::Statistics;
-#[cfg(feature = "asynchronous")]
 pub use task::{Spawn, Task};
 pub use transport::{Endpoint, EndpointError};

@@ -18,7 +18,6 @@ use spandrel_transport::TransportSelection;
 use spandrel_transport::{Iiop, KeepAlive, Protocol, SocketSettings};
 use spandrel_transport::{ServerProtocol, ServerProtocols};
 
-#[cfg(feature = "asynchronous")]
 use crate::WaitStrategy;
 use crate::initial::InitialReferences;
 use crate::interception::RegisteredInterceptors;
@@ -96,9 +95,7 @@ impl OrbBuilder {
                 #[cfg(feature = "details")]
                 context_limits: ContextLimits::default(),
                 diagnostics: DiagnosticsSettings::default(),
-                #[cfg(feature = "asynchronous")]
                 wait: WaitStrategy::default(),
-                #[cfg(feature = "asynchronous")]
                 leaves_reading: false,
                 urls: references::from_ior,
                 initial: InitialReferences::default(),
@@ -298,16 +295,9 @@ impl OrbBuilder {
     /// INITIALIZE if the ORB cannot listen on the [metrics endpoint](Self::metrics_endpoint) or cannot start
     /// its thread; the exception that an [initialiser](Self::initializer) raises.
     pub fn build(mut self) -> Result<Orb, SystemException> {
-        #[cfg(feature = "asynchronous")]
-        {
-            self.settings.leaves_reading = self.settings.wait == WaitStrategy::OnWaker;
-            {
-                self.settings.leaves_reading |= self.settings.serving.cancels_nested;
-            }
-        }
-        {
-            self.server.nests = self.settings.wait == WaitStrategy::OnReactor;
-        }
+        let settings = &mut self.settings;
+        settings.leaves_reading = settings.wait == WaitStrategy::OnWaker || settings.serving.cancels_nested;
+        self.server.nests = settings.wait == WaitStrategy::OnReactor;
         let orb = Orb::new(self.settings, self.client, self.protocols, self.server);
         #[cfg(feature = "asynchronous")]
         orb.serve_metrics()?;

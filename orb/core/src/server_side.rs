@@ -5,13 +5,13 @@
 use std::{any::Any, time::Duration};
 
 use spandrel_cdr::Wire;
-use spandrel_giop::{CompletionStatus, Message, SystemException};
+use spandrel_giop::{CompletionStatus, Message, ServiceContext, SystemException};
 use spandrel_sync::Arc;
-use spandrel_transport::{Deadline, PublishedAddresses};
+use spandrel_transport::{Address, Deadline, PublishedAddresses};
 
 use crate::{
     Orb,
-    client::{CallFailure, CallbackDispatcher, ClientConnection, Reply},
+    client::{CallFailure, ClientConnection, Reply},
 };
 
 /// The server side of an ORB.
@@ -32,8 +32,20 @@ pub trait ServerSide: Any + Send + Sync {
     fn call(&self, orb: &Orb, request: &Message, wire: Wire, deadline: Option<&Deadline>)
     -> Result<Reply, CallFailure>;
 
-    /// The dispatcher of the requests that the peer sends over this connection.
-    fn callback_dispatcher(&self, orb: &Orb, connection: &Arc<ClientConnection>) -> Arc<dyn CallbackDispatcher>;
+    /// The context with the listen points of this ORB, for a request on this connection; `None` if it has
+    /// none. The connection accepts requests of the peer from then on.
+    ///
+    /// # Errors
+    /// [`NothingToSend`] if a later request may carry the context.
+    fn announce(&self, orb: &Orb, connection: &Arc<ClientConnection>) -> Result<Option<ServiceContext>, NothingToSend>;
+
+    /// An open connection that the peer at this address has opened and announced. `code_sets`: the context of
+    /// the requests.
+    fn adopted_connection(
+        &self,
+        address: &Address,
+        code_sets: Option<&ServiceContext>,
+    ) -> Option<Arc<ClientConnection>>;
 
     /// The present levels for metrics.
     fn levels(&self) -> ServerLevels;
@@ -47,6 +59,22 @@ pub trait ServerSide: Any + Send + Sync {
     /// Releases all servants, after the end of the ORB. Called without any lock held.
     fn close(&self);
 }
+
+/// The receiver of requests that come over a connection that this side has opened.
+pub trait CallbackDispatcher: Send + Sync + std::fmt::Debug {
+    /// Accepts a Request, LocateRequest or CancelRequest. Must not wait: the caller reads for all calls.
+    fn dispatch(&self, message: Message);
+
+    /// Ends the dispatcher: no more requests come, and replies will not arrive.
+    fn end(&self);
+
+    /// Whether no request runs or waits, so that CloseConnection may be sent.
+    fn is_idle(&self) -> bool;
+}
+
+/// There are no listen points to announce yet.
+#[derive(Clone, Copy, Debug)]
+pub struct NothingToSend;
 
 /// The levels of a server for metrics.
 #[derive(Clone, Copy, Debug, Default)]

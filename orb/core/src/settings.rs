@@ -25,10 +25,8 @@ pub struct Settings {
     #[cfg(feature = "details")]
     pub(crate) context_limits: spandrel_giop::ContextLimits,
     pub(crate) diagnostics: DiagnosticsSettings,
-    #[cfg(feature = "asynchronous")]
     pub(crate) wait: WaitStrategy,
     /// Whether calling threads may delegate the reading of their replies to other threads.
-    #[cfg(feature = "asynchronous")]
     pub(crate) leaves_reading: bool,
     pub(crate) urls: UrlParser,
     pub(crate) initial: InitialReferences,
@@ -96,7 +94,6 @@ pub enum Collocation {
 /// How a thread waits for the reply to its own call (design decision 3).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
-#[cfg(feature = "asynchronous")]
 pub enum WaitStrategy {
     /// The thread reads its reply itself, in one system call. It serves no other requests meanwhile.
     #[default]

@@ -8,7 +8,6 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use spandrel_reactor::Registry;
 use spandrel_sync::{Arc, Mutex, held};
 
 /// A future that runs to its end without a waiting thread.
@@ -41,12 +40,6 @@ pub trait Executor: Send + Sync + 'static {
 impl<E: Executor> Executor for Arc<E> {
     fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool {
         (**self).execute(job)
-    }
-}
-
-impl Executor for Registry {
-    fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool {
-        Self::execute(self, move |_| job()).is_ok()
     }
 }
 

@@ -12,21 +12,15 @@ mod models;
 mod reply;
 
 use crate::ServingOrb;
-use std::{
-    cell::{Cell, RefCell},
-    sync::OnceLock,
-    time::Duration,
-};
+use std::{sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{
-    CompletionStatus, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, ids, minor,
+    CompletionStatus, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, minor,
 };
-use spandrel_message::ReceiveBuffer;
 use spandrel_sync::{
     Arc, Condition, Mutex, Weak,
     atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
-    thread_local,
     time::Instant,
 };
 use spandrel_transport::Deadline;
@@ -50,7 +44,6 @@ use spandrel_orb::{
 /// The calls within one ORB.
 #[derive(Debug)]
 pub(crate) struct CollocatedCalls {
-    ids: AtomicU32,
     /// Calls that run or wait.
     running: AtomicUsize,
     /// The ORB ends as soon as none does.
@@ -68,7 +61,6 @@ pub(crate) struct CollocatedCallGuard<'o>(&'o CollocatedCalls);
 impl Default for CollocatedCalls {
     fn default() -> Self {
         Self {
-            ids: AtomicU32::new(0),
             running: AtomicUsize::new(0),
             is_closing: AtomicBool::new(false),
             waiting: Mutex::new(Some(Vec::new())),
@@ -78,10 +70,6 @@ impl Default for CollocatedCalls {
 }
 
 impl CollocatedCalls {
-    pub(crate) fn request_id(&self) -> u32 {
-        self.ids.fetch_add(1, Ordering::Relaxed)
-    }
-
     /// Begins a call.
     ///
     /// # Errors

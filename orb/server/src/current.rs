@@ -11,7 +11,7 @@ use super::{
     frame::{Frame, orb, served},
     origin::RequestKey,
 };
-use spandrel_orb::{CancellationToken, cancellation::CancellationSource, deadlines, orb::WeakOrb};
+use spandrel_orb::{cancellation::CancellationSource, deadlines, orb::WeakOrb};
 
 /// What may cancel what this thread runs.
 pub(super) fn cancellation() -> Arc<CancellationSource> {

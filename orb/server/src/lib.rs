@@ -21,6 +21,7 @@ macro_rules! log_limited {
 
 mod adapter;
 mod admission;
+mod announced_addresses;
 mod call;
 mod callbacks;
 mod collocated;

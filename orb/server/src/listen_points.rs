@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use crate::ServingOrb;
 use spandrel_giop::ListenPoint;
 use spandrel_orb::{Orb, client::ClientConnection};
 use spandrel_sync::Arc;
@@ -11,15 +12,16 @@ use spandrel_transport::{Address, is_bidirectional_only};
 /// Records the points that a client has announced on a connection from `from`. Requests to trusted ones use
 /// the connection that `adopt` returns.
 pub(crate) fn record(orb: &Orb, points: &[ListenPoint], from: &Address, adopt: impl Fn() -> Arc<ClientConnection>) {
-    let (bidirectional, own) = (orb.bidirectional(), orb.published_already());
+    let (trusts_all, announced, own) =
+        (orb.bidirectional().trusts_all(), orb.announced_addresses(), orb.published_already());
     for point in points {
-        let distrust_reason = if bidirectional.trusts_all() { None } else { distrust_reason(&point.host, from) };
+        let distrust_reason = if trusts_all { None } else { distrust_reason(&point.host, from) };
         for address in addresses(point, from) {
             let is_own = own.as_ref().is_some_and(|own| own.addresses.contains(&address));
             let distrust_reason = distrust_reason.or(is_own.then_some("it is an address of this ORB"));
             let entered = match distrust_reason {
                 Some(distrust_reason) => Err(distrust_reason),
-                None => bidirectional.insert(&address, &adopt(), from),
+                None => announced.insert(&address, &adopt(), from),
             };
             match entered {
                 Ok(()) => tracing::debug!(%address, %from, "a listen point is reached over its client's connection"),

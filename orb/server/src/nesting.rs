@@ -3,19 +3,10 @@
 //! A servant that waits keeps nothing of its connection: the reactor reads on in its stead, in a new place, because the old
 //! place's handler is still being called.
 
-use std::{
-    cell::{Cell, RefCell},
-    fmt,
-    time::Duration,
-};
+use std::cell::RefCell;
 
 use spandrel_giop::{CompletionStatus, SystemException, ids};
 use spandrel_sync::{Arc, thread_local};
-
-use spandrel_orb::{
-    deadlines::Unbounded,
-    upcalls::{MAX_NESTING, upcalls},
-};
 
 thread_local! {
     /// The connections whose requests it runs, and in which of their turns, innermost last.

@@ -3,17 +3,20 @@
 use std::{any::Any, fmt, io, time::Duration};
 
 use spandrel_cdr::Wire;
-use spandrel_giop::{CompletionStatus, Message, SystemException};
+use spandrel_giop::{CompletionStatus, ListenPoint, Message, ServiceContext, SystemException};
 use spandrel_orb::{
     BidirectionalPolicy, Endpoint, Orb,
     cancellation::{self, RequestOfThread},
-    client::{CallFailure, CallbackDispatcher, ClientConnection, Reply},
-    server_side::{ServerLevels, ServerSide},
+    client::{CallFailure, ClientConnection, Reply},
+    server_side::{NothingToSend, ServerLevels, ServerSide},
 };
 use spandrel_sync::{Arc, Mutex};
-use spandrel_transport::{Deadline, IIOP, PublishedAddresses};
+use spandrel_transport::{Address, Deadline, IIOP, PublishedAddresses};
 
-use crate::{CollocatedCalls, ObjectAdapter, Server, UpcallMonitor, callbacks::Callbacks, collocated, current};
+use crate::{
+    CollocatedCalls, ObjectAdapter, Server, UpcallMonitor, announced_addresses::AnnouncedAddresses,
+    callbacks::Callbacks, collocated, current,
+};
 
 /// The server side of one ORB: its server, monitor and adapter.
 pub(crate) struct RequestServer {
@@ -23,6 +26,7 @@ pub(crate) struct RequestServer {
     /// The published addresses; set when the server begins to listen.
     published: Mutex<Option<PublishedAddresses>>,
     collocated_calls: CollocatedCalls,
+    announced: AnnouncedAddresses,
 }
 
 /// Installs the object adapter of an ORB, and with it the server side, and returns it; if there is one
@@ -39,6 +43,7 @@ pub fn install_adapter(orb: &Orb, adapter: Arc<dyn ObjectAdapter>) -> Arc<dyn Ob
             adapter,
             published: Mutex::default(),
             collocated_calls: CollocatedCalls::default(),
+            announced: AnnouncedAddresses::default(),
         })
     });
     Arc::clone(orb.request_server().map_or_else(|| unreachable!("it was installed"), |installed| &installed.adapter))
@@ -82,8 +87,34 @@ impl ServerSide for RequestServer {
         collocated::ask(orb, request, wire, deadline)
     }
 
-    fn callback_dispatcher(&self, orb: &Orb, connection: &Arc<ClientConnection>) -> Arc<dyn CallbackDispatcher> {
-        Callbacks::of(orb, connection)
+    fn announce(&self, orb: &Orb, connection: &Arc<ClientConnection>) -> Result<Option<ServiceContext>, NothingToSend> {
+        // Without references the peer cannot call back.
+        let published = self.published().ok_or(NothingToSend)?;
+        let points: Vec<_> = published
+            .hosts
+            .into_iter()
+            .map(|(host, port)| ListenPoint { host, port })
+            .filter(|point| point.port != 0)
+            .collect();
+        if points.is_empty() {
+            return Ok(None);
+        }
+        let context = ListenPoint::to_context(&points).map_err(|_| NothingToSend)?;
+        // Before the peer may send requests.
+        if let Err(exception) = orb.client_reactor().register_connection(connection) {
+            tracing::warn!(%exception, "a connection cannot be registered, and is not bidirectional");
+            return Err(NothingToSend);
+        }
+        connection.accept_callbacks(|| Callbacks::of(orb, connection));
+        Ok(Some(context))
+    }
+
+    fn adopted_connection(
+        &self,
+        address: &Address,
+        code_sets: Option<&ServiceContext>,
+    ) -> Option<Arc<ClientConnection>> {
+        self.announced.find(address, code_sets)
     }
 
     fn levels(&self) -> ServerLevels {
@@ -152,6 +183,11 @@ pub(crate) trait ServingOrb {
     #[inline]
     fn collocated_calls(&self) -> &CollocatedCalls {
         &self.serving().collocated_calls
+    }
+
+    /// The addresses that clients have announced.
+    fn announced_addresses(&self) -> &AnnouncedAddresses {
+        &self.serving().announced
     }
 
     /// Whether the object may be called over connections that this side has opened.

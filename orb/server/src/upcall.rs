@@ -153,8 +153,3 @@ pub(super) fn handle_locate_request(
     }
     scratch::give(out.into_scratch());
 }
-
-fn no_adapter() -> SystemException {
-    SystemException::object_not_exist(minor::NO_SUCH_ADAPTER, CompletionStatus::No)
-        .with_detail("no object adapter is installed")
-}

@@ -2,27 +2,17 @@
 //! Part 2, 9.8 and 9.9).
 //!
 //! A bidirectional ORB announces the addresses in its references with the first request on each connection
-//! that it opens, and accepts requests over it (`connection_contexts`). As a server it records [announced
-//! addresses](announced_addresses) that it trusts, and sends requests for such an address over the
+//! that it opens, and accepts requests over it (`connection_contexts`). As a server it records announced
+//! addresses that it trusts, and sends requests for such an address over the
 //! connection that announced it. One setting serves both sides:
 //! [`OrbBuilder::bidirectional`](crate::OrbBuilder::bidirectional).
 //!
 //! The exchange of both sides' requests on a connection belongs to `client` and `server`.
 
-mod announced_addresses;
 mod policy;
 
-use spandrel_giop::ServiceContext;
-use spandrel_sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
-use spandrel_transport::Address;
-
-use announced_addresses::AnnouncedAddresses;
 pub use policy::BidirectionalPolicy;
-
-use crate::client::ClientConnection;
+use spandrel_sync::atomic::{AtomicBool, Ordering};
 
 /// An ORB's state of bidirectional GIOP.
 #[derive(Debug)]
@@ -33,17 +23,11 @@ pub struct Bidirectional {
     is_default: AtomicBool,
     /// Whether all announced addresses are trusted.
     trusts_all: bool,
-    announced: AnnouncedAddresses,
 }
 
 impl Bidirectional {
     pub(crate) fn new(is_on: bool, trusts_all: bool) -> Self {
-        Self {
-            is_on: AtomicBool::new(is_on),
-            is_default: AtomicBool::new(is_on),
-            trusts_all,
-            announced: AnnouncedAddresses::default(),
-        }
+        Self { is_on: AtomicBool::new(is_on), is_default: AtomicBool::new(is_on), trusts_all }
     }
 
     #[inline]
@@ -65,28 +49,5 @@ impl Bidirectional {
     /// Whether all announced addresses are trusted.
     pub fn trusts_all(&self) -> bool {
         self.trusts_all
-    }
-
-    /// Adds a connection for an address that its client, at `from`, has announced.
-    ///
-    /// # Errors
-    /// The reason: another host's connection is open for the address, or there are too many.
-    pub fn insert(
-        &self,
-        address: &Address,
-        connection: &Arc<ClientConnection>,
-        from: &Address,
-    ) -> Result<(), &'static str> {
-        self.announced.insert(address, connection, from)
-    }
-
-    /// Returns a connection that the peer at this address has opened.
-    pub(crate) fn find(&self, address: &Address, code_sets: Option<&ServiceContext>) -> Option<Arc<ClientConnection>> {
-        self.announced.find(address, code_sets)
-    }
-
-    /// Removes an adopted connection that has ended.
-    pub fn remove(&self, connection: &Arc<ClientConnection>) {
-        self.announced.remove(connection);
     }
 }

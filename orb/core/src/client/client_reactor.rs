@@ -30,6 +30,7 @@ const MAX_CALLS: usize = 1 << 16;
 /// The most server requests whose deadlines this reactor watches at once. Beyond, a request's deadline is
 /// only seen where its token is polled. The separate limit keeps clients from using up the room of the ORB's
 /// own calls.
+#[cfg(feature = "asynchronous")]
 const MAX_REQUESTS: usize = 1 << 15;
 
 thread_local! {
@@ -50,6 +51,7 @@ pub enum ExpiryReason {
     /// The ORB was shut down.
     Shutdown,
     /// The request on whose behalf the call is made was cancelled.
+    #[cfg(feature = "asynchronous")]
     Cancelled,
 }
 
@@ -68,12 +70,14 @@ impl ExpiryReason {
             Self::DeadlinePassed => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, completed)
                 .with_detail("no reply within the time-out"),
             Self::Shutdown => SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, completed),
+            #[cfg(feature = "asynchronous")]
             Self::Cancelled => cancelled(completed),
         }
     }
 }
 
 /// Returns the exception of a call whose own request was cancelled: TRANSIENT.
+#[cfg(feature = "asynchronous")]
 pub(crate) fn cancelled(completed: CompletionStatus) -> SystemException {
     SystemException::transient(minor::REQUEST_CANCELLED, completed)
         .with_detail("the request that this call was made for is cancelled (-ORBCancelNested)")
@@ -145,6 +149,7 @@ impl ClientReactor {
     ///
     /// # Errors
     /// As [`register_call`](Self::register_call); the limit is lower.
+    #[cfg(feature = "asynchronous")]
     pub(crate) fn register_request(
         &self,
         request: Weak<dyn TimedCall>,
@@ -205,7 +210,7 @@ impl ClientReactor {
     ///
     /// # Errors
     /// NO_RESOURCES if the reactor cannot be started.
-    pub(crate) fn register_connection(&self, connection: &Arc<ClientConnection>) -> Result<(), SystemException> {
+    pub fn register_connection(&self, connection: &Arc<ClientConnection>) -> Result<(), SystemException> {
         let registry = self.registry().map_err(no_reactor)?;
         let register = |connection: &Arc<ClientConnection>| {
             let handler = ConnectionInput {
@@ -372,5 +377,10 @@ impl ReactorRegistration for ConnectionHandler {
 
     fn deregister(&self) {
         self.registry.remove(self.id);
+    }
+}
+impl crate::task::Executor for Registry {
+    fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool {
+        Self::execute(self, move |_| job()).is_ok()
     }
 }

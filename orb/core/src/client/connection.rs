@@ -11,6 +11,7 @@ mod async_calls;
 mod async_calls;
 #[cfg(feature = "asynchronous")]
 mod batch;
+#[cfg(feature = "asynchronous")]
 mod bidirectional;
 mod closing;
 mod notification;
@@ -36,8 +37,10 @@ use async_calls::{AsyncWrites, UnsentMessage};
 pub(crate) use async_calls::{ReactorRegistration, UnsentKind, WriteLimits};
 #[cfg(feature = "asynchronous")]
 pub(crate) use batch::Buffering;
+#[cfg(feature = "asynchronous")]
+pub use bidirectional::AdoptedReader;
+#[cfg(feature = "asynchronous")]
 use bidirectional::BidirectionalUse;
-pub use bidirectional::{AdoptedReader, CallbackDispatcher};
 use closing::CloseOnPanic;
 use notification::NotificationScope;
 #[cfg(feature = "asynchronous")]
@@ -86,6 +89,7 @@ pub struct ClientConnection {
     /// The contexts that were sent on the connection; further requests leave them out.
     sent_contexts: AtomicU8,
     /// Its role in bidirectional use.
+    #[cfg(feature = "asynchronous")]
     bidirectional_use: BidirectionalUse,
     /// Its slot among the open connections, if it is counted.
     _slot: Option<ConnectionSlot>,
@@ -128,6 +132,7 @@ impl ClientConnection {
             is_end_counted: AtomicBool::new(false),
             async_writes: AsyncWrites::default(),
             sent_contexts: AtomicU8::new(0),
+            #[cfg(feature = "asynchronous")]
             bidirectional_use: BidirectionalUse::default(),
             _slot: None,
         }
@@ -163,7 +168,7 @@ impl ClientConnection {
     }
 
     /// Whether it must not be used for further calls.
-    pub(crate) fn is_retired(&self) -> bool {
+    pub fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Relaxed)
     }
 
@@ -217,6 +222,7 @@ impl ClientConnection {
         }
         pending.waiters.push(Waiter { request_id, reply: None, waiter: ReplyWaiter::Thread(None) });
         drop(pending);
+        #[cfg(feature = "asynchronous")]
         self.ensure_reading(request_id)?;
         match self.lock_and_send(request, deadline) {
             Ok(()) => self.await_reply(request_id, deadline),
@@ -334,6 +340,7 @@ impl ClientConnection {
 
     #[cold]
     fn dispatch_or_fail(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
+        #[cfg(feature = "asynchronous")]
         let Some(message) = self.dispatch_callback(message) else { return Ok(None) };
         Err(self.unexpected_message(message.header.message_type, message.header.version))
     }
@@ -374,7 +381,10 @@ impl ClientConnection {
 
     /// Whether the peer may send further requests: the connection is read at all times then.
     pub(crate) fn accepts_callbacks(&self) -> bool {
+        #[cfg(feature = "asynchronous")]
         return self.is_open_for_callbacks();
+        #[cfg(not(feature = "asynchronous"))]
+        false
     }
 
     /// Whether it may be closed once no call uses it: not with unwritten messages, nor if it is adopted or
@@ -383,7 +393,10 @@ impl ClientConnection {
         if self.writer.try_lock().is_none_or(|writer| writer.rest.is_some() && !self.is_retired()) {
             return false;
         }
+        #[cfg(feature = "asynchronous")]
         return !self.is_adopted() && !self.is_open_for_callbacks();
+        #[cfg(not(feature = "asynchronous"))]
+        true
     }
 
     #[inline]
@@ -396,7 +409,10 @@ impl ClientConnection {
 
 impl Drop for ClientConnection {
     fn drop(&mut self) {
+        #[cfg(feature = "asynchronous")]
         let is_own = !self.is_adopted();
+        #[cfg(not(feature = "asynchronous"))]
+        let is_own = true;
         self.statistics.change(Level::ClientConnections, -i64::from(is_own));
         #[cfg(feature = "asynchronous")]
         self.flush_before_close();

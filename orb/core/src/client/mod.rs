@@ -22,14 +22,18 @@ mod settings;
 mod unreachable_cache;
 mod unsent_calls;
 
+#[cfg(feature = "asynchronous")]
 pub(crate) use client_reactor::cancelled;
 #[cfg(feature = "asynchronous")]
 pub use client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread};
 #[cfg(feature = "asynchronous")]
+pub use connection::AdoptedReader;
+#[cfg(feature = "asynchronous")]
 pub(crate) use connection::Buffering;
-pub use connection::{AdoptedReader, CallbackDispatcher};
+#[cfg(feature = "asynchronous")]
+pub use connection::send_fragmented;
 pub(crate) use connection::{CODE_SETS, LISTEN_POINTS, ReplyReceiverHandle, RequestLoss};
-pub use connection::{CallFailure, ClientConnection, Reply, ReplyKind, send_fragmented};
+pub use connection::{CallFailure, ClientConnection, Reply, ReplyKind};
 #[cfg(feature = "asynchronous")]
 pub(crate) use connection::{ReplyReceiver, UnsentKind, WriteLimits};
 pub(crate) use connection_cache::{CacheSettings, ConnectionCache, ConnectionSlot};

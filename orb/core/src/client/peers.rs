@@ -99,6 +99,7 @@ impl PeerTable {
         peers.iter().for_each(|(_, peer)| peer.forget_connections());
     }
 
+    #[cfg(feature = "asynchronous")]
     /// Sends CloseConnection to the peers that may send requests, and waits up to `timeout` until they
     /// close.
     pub(crate) fn send_close(&self, timeout: Duration) {
@@ -108,6 +109,7 @@ impl PeerTable {
         closing.iter().for_each(|connection| connection.await_end(&deadline));
     }
 
+    #[cfg(feature = "asynchronous")]
     /// Has the listen points sent again on all connections, because there are new ones.
     pub(crate) fn resend_contexts(&self) {
         self.connections().iter().for_each(|connection| connection.resend_listen_points());

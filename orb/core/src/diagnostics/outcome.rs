@@ -14,7 +14,6 @@ pub(crate) enum CallOutcome {
     /// The client was forwarded to another object.
     Forwarded,
     /// The caller did not wait for the end.
-    #[cfg(feature = "asynchronous")]
     Abandoned,
 }
 
@@ -25,7 +24,6 @@ impl CallOutcome {
             Self::UserException => "user_exception",
             Self::System(kind) => kind.name(),
             Self::Forwarded => "forwarded",
-            #[cfg(feature = "asynchronous")]
             Self::Abandoned => "abandoned",
         }
     }

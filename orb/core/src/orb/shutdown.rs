@@ -146,6 +146,7 @@ impl Orb {
                 server_side.shut_down(self.0.settings.serving.shutdown_timeout);
             }
         }
+        #[cfg(feature = "asynchronous")]
         self.0.peers.send_close(PEER_CLOSE_TIMEOUT);
         #[cfg(feature = "asynchronous")]
         self.0.client_reactor.shut_down();

@@ -28,10 +28,8 @@ use super::{
 };
 use spandrel_orb::server_settings::ServerSettings;
 use spandrel_orb::{
-    CancelReason, Orb, Spawn,
-    cancellation::CancellationSource,
-    client::{CallbackDispatcher, ClientConnection},
-    orb::WeakOrb,
+    CancelReason, Orb, Spawn, cancellation::CancellationSource, client::ClientConnection, orb::WeakOrb,
+    server_side::CallbackDispatcher,
 };
 
 /// How long a one-way may keep what came after it.

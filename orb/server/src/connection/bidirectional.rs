@@ -70,7 +70,7 @@ impl ServerConnection {
     /// No reply will come any more. `is_orderly`: the client has said so.
     pub(super) fn end_adopted(&self, is_orderly: bool) {
         if let Some(adopted) = self.link.adopted() {
-            self.orb.bidirectional().remove(adopted);
+            self.orb.announced_addresses().remove(adopted);
             adopted.end_of_input(is_orderly);
         }
     }

@@ -49,7 +49,7 @@ impl Call {
             if !self.set_location(CallLocation::Parked(Arc::clone(&destination.peer)), progress) {
                 return;
             }
-            let adopted = destination.adopted(self.request.object.orb().bidirectional());
+            let adopted = destination.adopted(self.request.object.orb());
             let lease_result = match (adopted, keeps_connections) {
                 (Some(adopted), _) => Ok(LeaseResult::Leased(Lease::of(Arc::clone(&destination.peer), adopted))),
                 (None, true) => destination.peer.lease_open_async(),

@@ -14,6 +14,7 @@ use std::io;
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
 use spandrel_giop::{CancelRequest, CompletionStatus, Fragments, SystemException, minor};
+#[cfg(feature = "asynchronous")]
 use spandrel_sync::atomic::{AtomicU64, Ordering};
 use spandrel_sync::{Arc, Mutex, atomic::AtomicU8};
 use spandrel_transport::MessageReader;
@@ -22,6 +23,7 @@ use super::{
     CallFailure, ClientConnection, CloseOnPanic, RequestLoss,
     pending_calls::{PendingCalls, ReplyReceiver, ReplyWaiter, Waiter},
 };
+#[cfg(feature = "asynchronous")]
 use registration::OUTPUT;
 pub(crate) use registration::ReactorRegistration;
 use registration::{RegistrationState, WRITER_LOCK_TIMEOUT};
@@ -30,6 +32,7 @@ pub(super) use write_queue::UnsentMessage;
 use write_queue::{Charge, WriteQueue};
 
 /// The most messages that may be queued when another one without a waiting call is written.
+#[cfg(feature = "asynchronous")]
 const MAX_UNTRACKED: usize = 1024;
 
 /// With more abandoned requests than this, a connection is not used for further calls.
@@ -43,11 +46,13 @@ pub(super) struct AsyncWrites {
     /// The events that the reactor is to wait for.
     wanted_interest: AtomicU8,
     /// The number of writes by the reactor.
+    #[cfg(feature = "asynchronous")]
     written: AtomicU64,
     /// The registration with the reactor, made by the first asynchronous call.
     state: Mutex<RegistrationState>,
 }
 
+#[cfg(feature = "asynchronous")]
 impl AsyncWrites {
     /// Whether something waits to be written.
     pub(super) fn wants_output(&self) -> bool {
@@ -177,6 +182,7 @@ impl ClientConnection {
     }
 
     /// Writes a message that no call waits for, now or when there is room. Returns false if too many are queued.
+    #[cfg(feature = "asynchronous")]
     pub(super) fn write_untracked(&self, request_id: u32, message: &Encoder<'_>) -> bool {
         self.async_writes.write_queue.lock().messages.len() < MAX_UNTRACKED
             && self.write_or_queue(request_id, message, UnsentKind::Untracked, usize::MAX, None).is_ok()
@@ -245,6 +251,7 @@ impl ClientConnection {
             match self.transport.try_send_v(&[io::IoSlice::new(&message.octets[message.at..])]) {
                 Ok(sent) => {
                     message.at += sent;
+                    #[cfg(feature = "asynchronous")]
                     self.async_writes.written.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(error) => {

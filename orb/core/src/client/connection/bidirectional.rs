@@ -22,7 +22,7 @@ use spandrel_sync::{
 use spandrel_transport::{Address, Charge, Deadline, ReactorTransport, ReadError, send_octets};
 
 use super::{CallFailure, ClientConnection, Reply, ReplyWaiter, UnsentKind, Waiter, Writer, sent_contexts};
-use crate::{client::ClientReactor, statistics::Statistics, task::Task};
+use crate::{client::ClientReactor, server_side::CallbackDispatcher, statistics::Statistics, task::Task};
 
 /// The id of the entry that stands for the peer. Requests of this side have even ids.
 const PEER_ENTRY: u32 = 1;
@@ -31,18 +31,6 @@ const END_ENTRY: u32 = 3;
 
 /// The time for writing a message that only announces the end.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
-
-/// The receiver of requests that come over a connection that this side has opened.
-pub trait CallbackDispatcher: Send + Sync + std::fmt::Debug {
-    /// Accepts a Request, LocateRequest or CancelRequest. Must not wait: the caller reads for all calls.
-    fn dispatch(&self, message: Message);
-
-    /// Ends the dispatcher: no more requests come, and replies will not arrive.
-    fn end(&self);
-
-    /// Whether no request runs or waits, so that CloseConnection may be sent.
-    fn is_idle(&self) -> bool;
-}
 
 /// The reader of an adopted connection.
 pub trait AdoptedReader: Send + Sync + std::fmt::Debug {
@@ -118,7 +106,7 @@ impl ClientConnection {
 
     /// Whether requests with this code set context may be sent on an adopted connection. The first call
     /// decides.
-    pub(crate) fn accepts_code_sets(&self, sent: Option<&ServiceContext>) -> bool {
+    pub fn accepts_code_sets(&self, sent: Option<&ServiceContext>) -> bool {
         match self.bidirectional_use.0.get() {
             Some(BidirectionalRole::Adopted { code_sets, .. }) => {
                 code_sets.get_or_init(|| sent.cloned()).as_ref() == sent
@@ -127,7 +115,7 @@ impl ClientConnection {
         }
     }
 
-    fn dispatcher(&self) -> Option<&Arc<dyn CallbackDispatcher>> {
+    pub fn dispatcher(&self) -> Option<&Arc<dyn CallbackDispatcher>> {
         match self.bidirectional_use.0.get()? {
             BidirectionalRole::Opener(dispatcher) => Some(dispatcher),
             BidirectionalRole::Adopted { .. } => None,
@@ -143,7 +131,7 @@ impl ClientConnection {
 
     /// Accepts requests of the peer from now on. The caller ensures that the connection is
     /// [registered](Self::register_with).
-    pub(crate) fn accept_callbacks(&self, dispatcher: impl FnOnce() -> Arc<dyn CallbackDispatcher>) {
+    pub fn accept_callbacks(&self, dispatcher: impl FnOnce() -> Arc<dyn CallbackDispatcher>) {
         let mut pending = self.pending.lock();
         if pending.closed.is_some() || self.is_bidirectional() {
             return;

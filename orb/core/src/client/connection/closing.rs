@@ -24,6 +24,7 @@ impl ClientConnection {
         let tasks = pending.take_tasks();
         drop(pending);
         self.fail_calls(tasks, &failure);
+        #[cfg(feature = "asynchronous")]
         self.end_callbacks();
         failure
     }
@@ -37,6 +38,7 @@ impl ClientConnection {
 
     /// Closes the transport, unless the server side reads it.
     pub(super) fn close_transport(&self) {
+        #[cfg(feature = "asynchronous")]
         if self.is_adopted() {
             return;
         }
@@ -174,6 +176,7 @@ impl ClientConnection {
 
     /// Retires the connection, unless it is read at all times: no thread would read a late reply.
     pub(super) fn retire_unread(&self) {
+        #[cfg(feature = "asynchronous")]
         if self.is_bidirectional() {
             return;
         }

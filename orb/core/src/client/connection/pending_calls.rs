@@ -44,6 +44,7 @@ pub(super) enum ReplyWaiter {
     #[cfg(feature = "asynchronous")]
     Abandoned,
     /// The peer, which may send requests at any time. The entry gets no reply, and keeps a thread reading.
+    #[cfg(feature = "asynchronous")]
     Peer,
 }
 
@@ -116,6 +117,7 @@ impl PendingCalls {
     /// Gives a thread its reply. Returns the reply of an asynchronous call with its receiver.
     pub(super) fn deliver(&mut self, reply: Reply) -> Option<(ReplyReceiverHandle, Reply)> {
         let at = self.find(reply.request_id)?;
+        #[cfg(feature = "asynchronous")]
         if matches!(self.waiters[at].waiter, ReplyWaiter::Peer) {
             return None;
         }
@@ -151,6 +153,7 @@ impl Waiter {
             ReplyWaiter::Task { receiver, .. } => Some(receiver),
             #[cfg(feature = "asynchronous")]
             ReplyWaiter::Abandoned => None,
+            #[cfg(feature = "asynchronous")]
             ReplyWaiter::Peer => None,
         }
     }

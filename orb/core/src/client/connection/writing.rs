@@ -115,7 +115,10 @@ impl ClientConnection {
 
     pub(super) fn write_failed(&self, error: io::Error) -> CallFailure {
         let is_abandoned = self.is_abandoned();
+        #[cfg(feature = "asynchronous")]
         self.retire_after_failed_write();
+        #[cfg(not(feature = "asynchronous"))]
+        self.retire();
         self.fail_unsent();
         if is_timeout(&error) {
             self.statistics.timed_out_sending();

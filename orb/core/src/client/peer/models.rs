@@ -16,6 +16,7 @@ const LIMIT: usize = 2;
 
 fn peer() -> Arc<Peer> {
     let settings = ClientSettings {
+        #[cfg(feature = "asynchronous")]
         sends_datagrams: false,
         connections_per_peer: LIMIT,
         max_pending: 16,

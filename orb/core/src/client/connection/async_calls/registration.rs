@@ -136,6 +136,7 @@ impl ClientConnection {
             let Writer { rest, is_broken, .. } = &mut *writer;
             let Some(message) = rest else {
                 drop(writer);
+                #[cfg(feature = "asynchronous")]
                 self.notify_written();
                 return;
             };

@@ -6,7 +6,7 @@ use spandrel_giop::ServiceContext;
 use spandrel_sync::{Arc, Mutex};
 use spandrel_transport::Address;
 
-use crate::client::ClientConnection;
+use spandrel_orb::client::ClientConnection;
 
 /// The most addresses of one connection.
 const MAX_ADDRESSES: usize = 64;
@@ -15,7 +15,7 @@ const MAX_CONNECTIONS: usize = 16;
 
 /// The connections to each address, in the order in which they were announced.
 #[derive(Debug, Default)]
-pub(super) struct AnnouncedAddresses(Mutex<HashMap<Address, Vec<AnnouncedEntry>>>);
+pub(crate) struct AnnouncedAddresses(Mutex<HashMap<Address, Vec<AnnouncedEntry>>>);
 
 #[derive(Debug)]
 struct AnnouncedEntry {
@@ -29,7 +29,7 @@ impl AnnouncedAddresses {
     ///
     /// # Errors
     /// The reason: another host's connection is open for it, or there are too many.
-    pub(super) fn insert(
+    pub(crate) fn insert(
         &self,
         address: &Address,
         connection: &Arc<ClientConnection>,
@@ -61,14 +61,14 @@ impl AnnouncedAddresses {
 
     /// Returns the connection for requests to this address. `code_sets`: those that the requests would agree
     /// on.
-    pub(super) fn find(&self, address: &Address, code_sets: Option<&ServiceContext>) -> Option<Arc<ClientConnection>> {
+    pub(crate) fn find(&self, address: &Address, code_sets: Option<&ServiceContext>) -> Option<Arc<ClientConnection>> {
         let addresses = self.0.lock();
         let mut open = addresses.get(address)?.iter().map(|entry| &entry.connection);
         open.find(|connection| !connection.is_retired() && connection.accepts_code_sets(code_sets)).cloned()
     }
 
     /// Removes a connection that has ended.
-    pub(super) fn remove(&self, connection: &Arc<ClientConnection>) {
+    pub(crate) fn remove(&self, connection: &Arc<ClientConnection>) {
         let mut ended = Vec::new();
         self.0.lock().retain(|_, entries| {
             ended.extend(entries.extract_if(.., |entry| entry.is(connection)));
