@@ -16,7 +16,7 @@ impl Poa {
     /// # Errors
     /// OBJ_ADAPTER if another kind of adapter was installed in this ORB; OBJECT_NOT_EXIST once the root adapter has been destroyed.
     pub fn root(orb: &Orb) -> Result<Self, SystemException> {
-        let installed = orb.install_adapter(Root::new(orb.clone())).into_any();
+        let installed = spandrel_server::install_adapter(orb, Root::new(orb.clone())).into_any();
         let root = installed.downcast::<Root>().map_err(|_| {
             SystemException::obj_adapter(0, CompletionStatus::No)
                 .with_detail("another kind of object adapter is installed in this ORB")

@@ -20,7 +20,7 @@ use spandrel_giop::{
 };
 use spandrel_sync::{
     Arc, Condition, Mutex, Weak,
-    atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Instant,
 };
 use spandrel_transport::Deadline;
