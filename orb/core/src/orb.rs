@@ -263,7 +263,7 @@ impl Orb {
         &self.0.bidirectional
     }
 
-    pub(crate) fn peers(&self) -> &PeerTable {
+    pub fn peers(&self) -> &PeerTable {
         &self.0.peers
     }
 

@@ -53,8 +53,9 @@ pub trait ServerSide: Any + Send + Sync {
     /// Ends the wait of all requests that the adapter holds: the ORB begins to shut down.
     fn begin_close(&self);
 
-    /// Closes the endpoints and connections. Running requests have this time to end.
-    fn shut_down(&self, timeout: Duration);
+    /// Closes the endpoints and the connections that carry requests to this ORB. Running requests have this time
+    /// to end.
+    fn shut_down(&self, orb: &Orb, timeout: Duration);
 
     /// Releases all servants, after the end of the ORB. Called without any lock held.
     fn close(&self);

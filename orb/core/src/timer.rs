@@ -16,6 +16,7 @@ use crate::{
 };
 
 /// A future that is ready at a time (true), or when the ORB ends (false).
+#[derive(Debug)]
 pub struct TimerFuture {
     orb: Orb,
     at: Instant,
@@ -25,10 +26,10 @@ pub struct TimerFuture {
     of_request: bool,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct TimerEntry(Mutex<State>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     end_reason: Option<ExpiryReason>,
     waker: Option<Waker>,

@@ -18,6 +18,9 @@ use crate::{
     callbacks::Callbacks, collocated, current,
 };
 
+/// The time that bidirectional peers have at shutdown to close their connections after CloseConnection.
+const PEER_CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
+
 /// The server side of one ORB: its server, monitor and adapter.
 pub(crate) struct RequestServer {
     server: Arc<Server>,
@@ -125,11 +128,12 @@ impl ServerSide for RequestServer {
         self.adapter.begin_close();
     }
 
-    fn shut_down(&self, timeout: Duration) {
+    fn shut_down(&self, orb: &Orb, timeout: Duration) {
         let deadline = Deadline::after(timeout);
         self.server.shutdown(timeout);
         self.upcall_monitor.stop();
         self.collocated_calls.shut_down(deadline.remaining());
+        ClientConnection::close_bidirectional(orb.peers().connections(), PEER_CLOSE_TIMEOUT);
     }
 
     fn close(&self) {

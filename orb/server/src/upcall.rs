@@ -8,8 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use spandrel_cdr::{Decoder, Encode, Encoder, GiopVersion};
 use spandrel_giop::{
-    AddressingDisposition, LocateRequestHeader, LocateStatus, SystemException, SystemExceptionKind,
-    begin_locate_reply,
+    AddressingDisposition, LocateRequestHeader, LocateStatus, SystemException, SystemExceptionKind, begin_locate_reply,
 };
 use spandrel_sync::time::Instant;
 

@@ -21,7 +21,8 @@ mod request_loss;
 mod sent_contexts;
 mod writing;
 
-pub use writing::{SendFragmented, send_fragmented};
+pub(crate) use writing::SendFragmented;
+pub use writing::send_fragmented;
 
 use spandrel_cdr::Encoder;
 use spandrel_giop::{Message, MessageType};

@@ -48,6 +48,6 @@ pub(crate) use peer::{
     Lease, Peer,
     purging::{CONNECTION_LIMITS, ConnectionLimits},
 };
-pub(crate) use peers::PeerTable;
+pub use peers::PeerTable;
 pub(crate) use settings::ClientSettings;
 pub(crate) use unsent_calls::{no_reconnecting, not_sent_in_time};

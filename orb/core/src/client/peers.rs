@@ -1,11 +1,8 @@
 //! The peers of an ORB's client side: one for each address and code set agreement.
 
-use std::time::Duration;
-
 use spandrel_giop::TransmissionCodeSets;
 use spandrel_sync::{Arc, Mutex};
 use spandrel_transport::Address;
-use spandrel_transport::Deadline;
 
 use super::ClientConnection;
 #[cfg(feature = "asynchronous")]
@@ -21,7 +18,7 @@ type PeerKey = (Address, Option<TransmissionCodeSets>);
 
 /// The peers that references of one ORB name, sorted by key. Insertions are rare, and the table is small.
 #[derive(Debug)]
-pub(crate) struct PeerTable {
+pub struct PeerTable {
     settings: Arc<ClientSettings>,
     protocols: ClientProtocols,
     statistics: Statistics,
@@ -99,23 +96,13 @@ impl PeerTable {
         peers.iter().for_each(|(_, peer)| peer.forget_connections());
     }
 
-    #[cfg(feature = "asynchronous")]
-    /// Sends CloseConnection to the peers that may send requests, and waits up to `timeout` until they
-    /// close.
-    pub(crate) fn send_close(&self, timeout: Duration) {
-        let mut closing = self.connections();
-        closing.retain(|connection| connection.send_close());
-        let deadline = Deadline::after(timeout);
-        closing.iter().for_each(|connection| connection.await_end(&deadline));
-    }
-
-    #[cfg(feature = "asynchronous")]
     /// Has the listen points sent again on all connections, because there are new ones.
     pub(crate) fn resend_contexts(&self) {
         self.connections().iter().for_each(|connection| connection.resend_listen_points());
     }
 
-    fn connections(&self) -> Vec<Arc<ClientConnection>> {
+    /// The open connections.
+    pub fn connections(&self) -> Vec<Arc<ClientConnection>> {
         self.peers.lock().iter().flat_map(|(_, peer)| peer.connections()).collect()
     }
 }
@@ -129,7 +116,7 @@ impl Drop for PeerTable {
 #[cfg(feature = "asynchronous")]
 impl PeerTable {
     /// Writes all buffered one-ways.
-    pub(crate) fn flush(&self, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
+    pub fn flush(&self, deadline: Option<&spandrel_transport::Deadline>) -> Result<(), CallFailure> {
         let peers: Vec<_> = self.peers.lock().iter().map(|(_, peer)| Arc::clone(peer)).collect();
         first_failure(peers.iter().map(|peer| peer.flush(deadline)))
     }

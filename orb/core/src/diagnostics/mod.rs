@@ -159,6 +159,7 @@ fn is_logged() -> bool {
 pub struct ArrivalTime(Option<Instant>);
 
 impl ArrivalTime {
+    /// The present time, if requests are measured.
     pub fn now(diagnostics: &Diagnostics) -> Self {
         Self(diagnostics.metrics().map(|_| Instant::now()))
     }

@@ -50,6 +50,7 @@ struct RequestEnd {
 }
 
 impl ObservedRequest {
+    /// Begins the observation of a request.
     pub fn begin(
         diagnostics: &Diagnostics,
         peer: &str,

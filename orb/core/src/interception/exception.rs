@@ -18,7 +18,9 @@ enum UserExceptionBody {
 /// The octets of a user exception.
 #[derive(Clone, Debug)]
 pub enum ExceptionOctets {
+    /// Of a message that was received.
     Received(Message),
+    /// Of a reply that is sent.
     Sent(Vec<u8>),
 }
 

@@ -23,10 +23,12 @@ pub enum RequestOutcome {
 }
 
 impl RequestOutcome {
+    /// A system exception.
     pub fn system(exception: SystemException) -> Self {
         Self::Exception(RaisedException::system_exception(exception))
     }
 
+    /// A forwarding.
     pub fn forward(target: ObjectRef) -> Self {
         Self::Other(ReplyStatus::LocationForward, Some(target))
     }

@@ -23,7 +23,6 @@ impl Orb {
     pub(crate) fn enable_bidirectional(&self, for_all: bool) {
         if self.bidirectional().enable(for_all) {
             // Open connections have announced themselves as unidirectional.
-            #[cfg(feature = "asynchronous")]
             self.peers().resend_contexts();
         }
     }

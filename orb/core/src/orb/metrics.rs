@@ -9,7 +9,6 @@ use spandrel_giop::SystemException;
 use super::Orb;
 #[cfg(feature = "asynchronous")]
 use super::WeakOrb;
-#[cfg(feature = "asynchronous")]
 use crate::statistics::Level;
 
 impl Orb {
@@ -18,7 +17,6 @@ impl Orb {
     /// [metrics](crate::OrbBuilder::metrics) are enabled.
     #[must_use]
     pub fn render_metrics(&self) -> String {
-        #[cfg(feature = "asynchronous")]
         self.update_levels();
         let mut text = self.statistics().render();
         if let Some(metrics) = self.diagnostics().metrics() {
@@ -49,10 +47,10 @@ impl Orb {
     }
 
     /// Updates the levels that are not counted continuously.
-    #[cfg(feature = "asynchronous")]
     fn update_levels(&self) {
         let statistics = self.statistics();
         let set = |level, count: usize| statistics.set(level, i64::try_from(count).unwrap_or(i64::MAX));
+        #[cfg(feature = "asynchronous")]
         set(Level::CallsParked, self.peers().parked());
         {
             set(Level::JobsOfMain, self.main().jobs());

@@ -9,9 +9,6 @@ use spandrel_sync::{atomic::Ordering, thread};
 use super::{Orb, OrbCore, has_shut_down};
 use crate::upcalls::is_in_upcall;
 
-/// The time that bidirectional peers have at shutdown to close their connections after CloseConnection.
-const PEER_CLOSE_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(200);
-
 impl Orb {
     /// Blocks until the ORB has been shut down. Other threads serve requests, except for those of the main
     /// thread, which run here: the first thread that calls this or [`perform_work`](Self::perform_work) is
@@ -143,11 +140,9 @@ impl Orb {
         {
             if let Some(server_side) = self.server_side() {
                 server_side.begin_close();
-                server_side.shut_down(self.0.settings.serving.shutdown_timeout);
+                server_side.shut_down(self, self.0.settings.serving.shutdown_timeout);
             }
         }
-        #[cfg(feature = "asynchronous")]
-        self.0.peers.send_close(PEER_CLOSE_TIMEOUT);
         #[cfg(feature = "asynchronous")]
         self.0.client_reactor.shut_down();
         self.0.peers.clear();

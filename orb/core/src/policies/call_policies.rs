@@ -13,6 +13,7 @@ use crate::{ObjectRef, Orb};
 /// The policies in force for a call that begins now.
 #[derive(Debug)]
 pub struct CallPolicies {
+    /// The deadline of the call.
     pub deadline: Option<Deadline>,
     pub(crate) rebind: RebindPolicy,
     /// The start times of the request and its reply, if set.
@@ -21,6 +22,7 @@ pub struct CallPolicies {
 
 /// Looks up the policies for which [`PolicyValues`] has only a flag. It is installed when the first policy is
 /// set; a program that sets none does not contain it.
+#[derive(Debug)]
 pub struct PolicyResolver {
     /// The values of the calling thread's policies.
     thread: fn(&Orb) -> PolicyValues,
@@ -44,6 +46,7 @@ impl ObjectRef {
         own.or(self.orb().policy_values().get())
     }
 
+    /// The policies in force for a call that begins now.
     #[inline]
     pub fn call_policies(&self) -> CallPolicies {
         if self.has_policies() {

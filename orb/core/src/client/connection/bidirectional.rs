@@ -115,6 +115,7 @@ impl ClientConnection {
         }
     }
 
+    /// The dispatcher of the requests that the peer sends, if this side has opened the connection.
     pub fn dispatcher(&self) -> Option<&Arc<dyn CallbackDispatcher>> {
         match self.bidirectional_use.0.get()? {
             BidirectionalRole::Opener(dispatcher) => Some(dispatcher),
@@ -167,9 +168,17 @@ impl ClientConnection {
         }
     }
 
+    /// Sends CloseConnection on those connections whose peers may send requests, and waits up to `timeout` until
+    /// they close.
+    pub fn close_bidirectional(mut connections: Vec<Arc<Self>>, timeout: Duration) {
+        connections.retain(|connection| connection.send_close());
+        let deadline = Deadline::after(timeout);
+        connections.iter().for_each(|connection| connection.await_end(&deadline));
+    }
+
     /// Sends CloseConnection, if that leaves no request of either side in doubt. Nothing more is written
     /// then.
-    pub(crate) fn send_close(&self) -> bool {
+    fn send_close(&self) -> bool {
         let is_idle =
             self.pending.lock().waiters.len() == 1 && self.dispatcher().is_some_and(|dispatcher| dispatcher.is_idle());
         if is_idle {
@@ -185,7 +194,7 @@ impl ClientConnection {
 
     /// Waits until the peer has closed its side, too, so that input from it does not destroy the last message
     /// to it.
-    pub(crate) fn await_end(&self, deadline: &Deadline) {
+    fn await_end(&self, deadline: &Deadline) {
         self.pending.lock().waiters.push(Waiter {
             request_id: END_ENTRY,
             reply: None,

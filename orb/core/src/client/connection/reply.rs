@@ -25,7 +25,9 @@ pub struct Reply {
 /// The kind and status of a [`Reply`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ReplyKind {
+    /// A Reply.
     Reply(ReplyStatus),
+    /// A LocateReply.
     Locate(LocateStatus),
 }
 
@@ -66,7 +68,11 @@ impl Reply {
         }
     }
 
-    // Where it is not inlined, each reply is moved once more.
+    /// Decodes the header of a Reply or a LocateReply.
+    ///
+    /// # Errors
+    /// For another message, or a malformed header.
+    // Inlined, so that replies are not moved once more.
     #[inline(always)]
     pub fn parse(message: Message) -> Result<Self, GiopError> {
         let mut input = message.decoder(Limits::default());

@@ -33,7 +33,6 @@ impl ClientConnection {
     }
 
     /// Has the listen points sent again, because there are new ones.
-    #[cfg(feature = "asynchronous")]
     pub(crate) fn resend_listen_points(&self) {
         self.sent_contexts.fetch_and(!LISTEN_POINTS, Ordering::Release);
     }

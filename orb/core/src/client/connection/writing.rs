@@ -171,7 +171,8 @@ pub(super) fn is_local_failure(error: &io::Error) -> bool {
 }
 
 /// The type of [`send_fragmented`], for settings that may leave it out.
-pub type SendFragmented = fn(&dyn Transport, &Encoder<'_>, usize, &mut dyn FnMut() -> io::Result<()>) -> io::Result<()>;
+pub(crate) type SendFragmented =
+    fn(&dyn Transport, &Encoder<'_>, usize, &mut dyn FnMut() -> io::Result<()>) -> io::Result<()>;
 
 /// Writes a message that is longer than `limit` in fragments, or whole if it cannot be divided. `before` runs
 /// before each call of the transport.

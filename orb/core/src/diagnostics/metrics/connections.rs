@@ -12,7 +12,7 @@ const MAX_CONNECTIONS: usize = 1024;
 
 /// The side of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Side {
+pub(crate) enum Side {
     Client,
     Server,
 }

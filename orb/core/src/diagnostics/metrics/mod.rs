@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use spandrel_sync::atomic::{AtomicI64, Ordering};
 
+pub use connections::ConnectionMetrics;
 use connections::Connections;
-pub use connections::{ConnectionMetrics, Side};
+pub(crate) use connections::Side;
 use histogram::Histogram;
 use series::SeriesTable;
 

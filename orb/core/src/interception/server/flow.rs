@@ -13,8 +13,11 @@ use crate::{
 };
 
 /// The present data of a request for interceptors.
+#[expect(missing_debug_implementations, reason = "a target has none")]
 pub struct RequestView<'r> {
+    /// The header.
     pub header: &'r RequestHeader<'r>,
+    /// The target, once the adapter has found it.
     pub target: Option<&'r dyn Target>,
 }
 
@@ -27,6 +30,7 @@ pub struct ServerFlow {
 }
 
 impl ServerFlow {
+    /// A request that has arrived.
     pub fn new(orb: &Orb) -> Arc<Self> {
         let interception = orb.interception();
         let (request_id, slots) = (interception.request_id(), interception.no_slots());
@@ -127,6 +131,7 @@ impl ServerFlow {
 }
 
 /// The time in which a thread has a request's slots.
+#[derive(Debug)]
 pub struct LentSlots<'f> {
     before: SlotTable,
     flow: &'f ServerFlow,
