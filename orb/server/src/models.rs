@@ -18,19 +18,20 @@ use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
 use spandrel_transport::{Address, Deadline, ReactorTransport, ReadError, SocketSettings, Transport, send_octets};
 
 use super::{
-    Concurrency, DeferredCall, QueueOverflow, ServerConnection, ServerSettings,
+    DeferredCall, ServerConnection,
     connection::{ClosePhase, LongUpcall, ServiceStrategy},
     nesting,
 };
 use crate::{ObjectAdapter, Replied, ServerCall};
 use spandrel_orb::{
-    CancelReason, Located, Orb,
+    CancelReason, Concurrency, Located, Orb, QueueOverflow,
     models::{
         check,
         messages::{self, FakeRequest},
         one_in,
         pipe::{self, PipeEnd},
     },
+    server_settings::ServerSettings,
 };
 
 /// Holds its upcall until a [`RELEASE`] has run.
@@ -267,7 +268,7 @@ impl Stage {
         let is_pooled = !matches!(service, ServiceStrategy::OwnThread);
         let diary: Arc<Diary> = Arc::default();
         let adapter: Arc<dyn ObjectAdapter> = Arc::clone(&diary) as _;
-        orb.install_adapter(adapter);
+        crate::install_adapter(orb, adapter);
         let (near, client) = pipe::pair(4096);
         let readers = Readers { is_pooled, ..Readers::default() };
         let readers = Arc::new(Mutex::new(readers));

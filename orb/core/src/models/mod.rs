@@ -8,6 +8,8 @@
 //! The checker treats all atomic operations as sequentially consistent, so that too weak an ordering is not
 //! found.
 
+#![allow(missing_docs, missing_debug_implementations, reason = "models of this crate and of those above it use them")]
+
 pub mod fake_transport;
 pub mod messages;
 pub mod pipe;

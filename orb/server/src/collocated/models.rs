@@ -115,7 +115,7 @@ fn each_collocated_call_is_answered_once_before_shutdown_ends() {
     check(4000, || {
         let orb = Orb::builder().build().unwrap();
         let desk = Arc::new(Desk::default());
-        let _ = orb.install_adapter(Arc::clone(&desk) as Arc<dyn ObjectAdapter>);
+        let _ = crate::install_adapter(&orb, Arc::clone(&desk) as Arc<dyn ObjectAdapter>);
         let serving = thread::spawn({
             let desk = Arc::clone(&desk);
             move || desk.serve()
@@ -139,7 +139,7 @@ fn an_abandoned_collocated_call_learns_its_end_once() {
     check(4000, || {
         let orb = Orb::builder().build().unwrap();
         let desk = Arc::new(Desk::default());
-        let _ = orb.install_adapter(Arc::clone(&desk) as Arc<dyn ObjectAdapter>);
+        let _ = crate::install_adapter(&orb, Arc::clone(&desk) as Arc<dyn ObjectAdapter>);
         let calling = thread::spawn({
             let orb = orb.clone();
             move || match call(&orb, None) {

@@ -160,7 +160,7 @@ impl Reactor {
         let threads = (0..threads).map(|_| {
             let reactor = Arc::clone(&reactor);
             thread::spawn(move || {
-                nesting::pretend();
+                spandrel_orb::nesting::pretend();
                 reactor.run();
             })
         });

@@ -11,7 +11,8 @@ use super::RequestLoss;
 #[derive(Debug)]
 pub struct Reply {
     pub(crate) message: Message,
-    pub(crate) kind: ReplyKind,
+    /// The message type and status.
+    pub kind: ReplyKind,
     pub(super) request_id: u32,
     /// Whether it has service contexts.
     #[cfg(feature = "details")]
@@ -34,7 +35,8 @@ pub enum ReplyKind {
 /// The reason why a call got no reply.
 #[derive(Clone, Debug)]
 pub struct CallFailure {
-    pub(crate) exception: SystemException,
+    /// The exception for the caller.
+    pub exception: SystemException,
     /// The fate of the request.
     pub(crate) loss: RequestLoss,
 }
