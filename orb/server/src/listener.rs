@@ -287,12 +287,36 @@ impl Server {
 mod tests {
     use spandrel_ipc::inet::{Acceptor, Addr, Connector};
 
+    use spandrel_giop::SystemException;
+    use spandrel_orb::{Concurrency, Located};
+
     use super::*;
-    use spandrel_orb::Concurrency;
+    use crate::{ObjectAdapter, Replied, ServerCall};
+
+    /// An adapter without objects.
+    #[derive(Debug)]
+    struct NoObjects;
+
+    impl ObjectAdapter for NoObjects {
+        fn dispatch(&self, _: &[u8], _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+            call.refuse()
+        }
+
+        fn locate(&self, _: &[u8]) -> Result<Located, SystemException> {
+            Ok(Located::Unknown)
+        }
+
+        fn close(&self) {}
+
+        fn into_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync> {
+            self
+        }
+    }
 
     #[test]
     fn a_connection_that_the_reactor_refuses_is_closed_in_order() {
         let orb = Orb::builder().concurrency(Concurrency::LeaderFollowers { threads: None }).build().unwrap();
+        crate::install_adapter(&orb, Arc::new(NoObjects));
         let server = orb.server();
         server.pool.registry().unwrap();
         server.pool.close();

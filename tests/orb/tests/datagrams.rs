@@ -9,7 +9,7 @@ use spandrel::{
     statistics::{Event, Statistics},
 };
 use spandrel_giop::datagram::DatagramAddress;
-use spandrel_orb_tests::{Server, probe::Target, support::eventually};
+use spandrel_orb_tests::{Server, listen, probe::Target, support::eventually};
 
 fn server_with(builder: OrbBuilder, datagrams: &str) -> Server {
     Server::with(builder.listen(Endpoint::new("", 0)).listen(datagrams.parse().unwrap()))
@@ -182,7 +182,8 @@ fn invalid_datagram_endpoint_options_are_refused() {
     for (endpoint, reason) in
         [("diop://127.0.0.1:0/max=10", "between 64"), ("diop://127.0.0.1:0/portspan=3", "not an option")]
     {
-        let refused = Orb::builder().listen(endpoint.parse().unwrap()).build().unwrap().listen().unwrap_err();
+        let orb = Orb::builder().listen(endpoint.parse().unwrap()).build().unwrap();
+        let refused = listen(&orb).unwrap_err();
         let cause = std::error::Error::source(&refused).unwrap().to_string();
         assert!(cause.contains(reason), "{cause}");
     }
