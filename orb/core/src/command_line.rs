@@ -347,9 +347,9 @@ mod tests {
     #[test]
     fn caching_options_switch_on_and_off() {
         let wire = |args: &[&str]| take(args).unwrap().0.settings.wire;
-        assert!(wire(&[]).caches_requests && !wire(&[]).sends_operation_index);
+        assert!(wire(&[]).caches_requests && wire(&[]).operation_index.is_none());
         assert!(!wire(&["-ORBRequestCaching", "no"]).caches_requests);
-        assert!(wire(&["-ORBOperationIndex", "yes"]).sends_operation_index);
+        assert!(wire(&["-ORBOperationIndex", "yes"]).operation_index.is_some());
         assert!(take(&["-ORBAdaptiveDemultiplexing", "no"]).is_ok());
     }
 

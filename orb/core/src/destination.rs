@@ -10,8 +10,12 @@ use spandrel_sync::Arc;
 use spandrel_transport::{Address, Deadline};
 
 use crate::policies::{DeadlineContext, cached_context, deadline_contexts, remaining_tail};
-use crate::{Orb, client::ClientConnection, operation_index::OperationIndex};
-use crate::{client::CallFailure, datagrams::DatagramPeer};
+use crate::{
+    Orb,
+    client::ClientConnection,
+    operation_index::{OperationContexts, ReadOperationIndex},
+};
+use crate::{client::CallFailure, datagrams::DatagramSender};
 use crate::{
     client::{Peer, PeerTable},
     code_sets::Agreement,
@@ -37,7 +41,7 @@ pub(crate) struct WireSettings {
     pub(crate) begin_timed: Option<BeginTimed>,
     /// Whether cached headers carry the operation's index in the server's table, if its reference offers
     /// that.
-    pub(crate) sends_operation_index: bool,
+    pub(crate) operation_index: Option<ReadOperationIndex>,
 }
 
 /// Begins a request with a deadline: [`Destination::begin_timed`].
@@ -64,7 +68,7 @@ pub struct Destination {
     deadlines: DeadlineContext,
     begin_timed: Option<BeginTimed>,
     /// The hash function of the server's operations, if it is used.
-    operations: Option<OperationIndex>,
+    operations: Option<Box<dyn OperationContexts>>,
     pub object_key: Vec<u8>,
     /// The form in which the object is addressed, if not by its key.
     target: Option<Box<Target<'static>>>,
@@ -75,7 +79,7 @@ pub struct Destination {
     /// The agreed code sets.
     text: Agreement,
     /// The address for one-way requests by datagram.
-    datagrams: Option<Arc<DatagramPeer>>,
+    datagrams: Option<Arc<dyn DatagramSender>>,
 }
 
 impl Destination {
@@ -111,11 +115,10 @@ impl Destination {
             timed_cache: caches_timed.then(RequestCache::default),
             deadlines: settings.deadlines,
             begin_timed: settings.begin_timed,
-            operations: if settings.sends_operation_index && version >= GiopVersion::V1_2 {
-                OperationIndex::of(&profile.components)
-            } else {
-                None
-            },
+            operations: settings
+                .operation_index
+                .filter(|_| version >= GiopVersion::V1_2)
+                .and_then(|read| read(&profile.components)),
             is_collocated: false,
             is_ours,
             object_key: profile.object_key.clone(),

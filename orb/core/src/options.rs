@@ -58,15 +58,6 @@ fn iiop_only() -> ClientProtocols {
     protocols
 }
 
-/// The server's protocols, unless the builder adds others.
-fn server_protocols() -> ServerProtocols {
-    let mut protocols = ServerProtocols::default();
-    protocols.register(Arc::new(Iiop));
-    protocols.register(Arc::new(spandrel_transport::BidirectionalOnly));
-    protocols.register(Arc::new(spandrel_transport::Diop));
-    protocols
-}
-
 impl OrbBuilder {
     /// An ORB without optional parts: it calls by IIOP, reads references as `IOR:`, and converts ISO 8859-1,
     /// UTF-8 and UTF-16. The builder's methods add the parts that they name. Other parts are not linked into
@@ -86,7 +77,7 @@ impl OrbBuilder {
                     caches_requests: true,
                     deadlines: DeadlineContext::default(),
                     begin_timed: None,
-                    sends_operation_index: false,
+                    operation_index: None,
                 },
                 code_sets: OwnCodeSets::knowing(&BASIC_CODE_SETS),
                 orb_id: String::new(),
@@ -113,7 +104,7 @@ impl OrbBuilder {
                 },
             },
             client: ClientSettings {
-                sends_datagrams: false,
+                open_datagrams: None,
                 connections_per_peer: 5,
                 #[cfg(feature = "asynchronous")]
                 max_pending: 1024,
@@ -145,6 +136,7 @@ impl OrbBuilder {
                 max_per_client: None,
                 max_connection_rate: None,
                 evicts_idle: false,
+                has_local_transports: false,
                 is_adaptive: true,
                 send_timeout: Some(Duration::from_secs(30)),
                 idle_timeout: Some(Duration::from_secs(600)),
@@ -154,7 +146,7 @@ impl OrbBuilder {
                 nests: false,
                 sockets: SocketSettings::default(),
                 rules: spandrel_transport::TransportRules::default(),
-                protocols: server_protocols(),
+                protocols: ServerProtocols::default(),
             },
             interceptors: RegisteredInterceptors::default(),
         }
@@ -176,14 +168,13 @@ impl OrbBuilder {
 
     /// Adds the transports within one host: UNIX-domain sockets and shared memory, where the system has them.
     #[must_use]
-    pub fn local_transports(self) -> Self {
+    pub fn local_transports(mut self) -> Self {
+        self.server.has_local_transports = true;
         #[cfg(unix)]
-        let this = self.protocol(spandrel_transport::Uds);
-        #[cfg(not(unix))]
-        let this = self;
+        self.protocols.register(Arc::new(spandrel_transport::Uds));
         #[cfg(target_os = "linux")]
-        let this = this.protocol(spandrel_transport::Shm);
-        this
+        self.protocols.register(Arc::new(spandrel_transport::Shm));
+        self
     }
 
     /// The time limit of a two-way call; references can override it. Without it, a call waits without limit.

@@ -57,7 +57,9 @@ pub struct ServerSettings {
     /// The reactor's threads serve others while they wait for replies.
     pub nests: bool,
     pub sockets: SocketSettings,
-    /// The protocols of endpoints.
+    /// Whether the server listens on the transports within one host, where the system has them.
+    pub has_local_transports: bool,
+    /// The protocols of endpoints, besides the standard ones.
     pub protocols: ServerProtocols,
     /// Who may connect, from where.
     pub rules: spandrel_transport::TransportRules,

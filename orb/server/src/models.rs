@@ -298,6 +298,7 @@ impl Stage {
             nests: false,
             sockets: SocketSettings::default(),
             rules: spandrel_transport::TransportRules::default(),
+            has_local_transports: false,
             protocols: spandrel_transport::ServerProtocols::default(),
         };
         let connection = ServerConnection::new(

@@ -8,10 +8,11 @@ use spandrel_orb::{
     BidirectionalPolicy, Endpoint, Orb,
     cancellation::{self, RequestOfThread},
     client::{CallFailure, ClientConnection, Reply},
+    server_settings::ServerSettings,
     server_side::{NothingToSend, ServerLevels, ServerSide},
 };
 use spandrel_sync::{Arc, Mutex};
-use spandrel_transport::{Address, Deadline, IIOP, PublishedAddresses};
+use spandrel_transport::{Address, BidirectionalOnly, Deadline, Diop, IIOP, Iiop, PublishedAddresses, ServerProtocols};
 
 use crate::{
     CollocatedCalls, ObjectAdapter, Server, UpcallMonitor, announced_addresses::AnnouncedAddresses,
@@ -40,8 +41,10 @@ pub fn install_adapter(orb: &Orb, adapter: Arc<dyn ObjectAdapter>) -> Arc<dyn Ob
         current: current::cancellation,
     });
     orb.install_server_side(|| {
+        let mut settings = orb.server_settings().clone();
+        settings.protocols = protocols(&settings);
         Arc::new(RequestServer {
-            server: Arc::new(Server::new(orb.server_settings().clone())),
+            server: Arc::new(Server::new(settings)),
             upcall_monitor: Arc::default(),
             adapter,
             published: Mutex::default(),
@@ -50,6 +53,22 @@ pub fn install_adapter(orb: &Orb, adapter: Arc<dyn ObjectAdapter>) -> Arc<dyn Ob
         })
     });
     Arc::clone(orb.request_server().map_or_else(|| unreachable!("it was installed"), |installed| &installed.adapter))
+}
+
+/// The standard protocols, and those of the settings.
+fn protocols(settings: &ServerSettings) -> ServerProtocols {
+    let mut protocols = ServerProtocols::default();
+    protocols.register(Arc::new(Iiop));
+    protocols.register(Arc::new(BidirectionalOnly));
+    protocols.register(Arc::new(Diop));
+    if settings.has_local_transports {
+        #[cfg(unix)]
+        protocols.register(Arc::new(spandrel_transport::Uds));
+        #[cfg(target_os = "linux")]
+        protocols.register(Arc::new(spandrel_transport::Shm));
+    }
+    protocols.extend(settings.protocols.clone());
+    protocols
 }
 
 impl ServerSide for RequestServer {

@@ -1,5 +1,7 @@
 //! The peers of an ORB's client side: one for each address and code set agreement.
 
+use crate::datagrams::{DatagramPeers, DatagramSender};
+use spandrel_giop::IiopProfile;
 use spandrel_giop::TransmissionCodeSets;
 use spandrel_sync::{Arc, Mutex};
 use spandrel_transport::Address;
@@ -24,7 +26,7 @@ pub struct PeerTable {
     statistics: Statistics,
     peers: Mutex<Vec<(PeerKey, Arc<Peer>)>>,
     cache: Arc<ConnectionCache>,
-    datagrams: crate::datagrams::DatagramPeers,
+    datagrams: DatagramPeers,
 }
 
 impl PeerTable {
@@ -36,17 +38,13 @@ impl PeerTable {
             statistics,
             peers: Mutex::default(),
             cache,
-            datagrams: crate::datagrams::DatagramPeers::default(),
+            datagrams: DatagramPeers::default(),
         }
     }
 
-    /// The address for one-way requests by datagram, if they are enabled and the profile offers it.
-    pub(crate) fn datagrams(
-        &self,
-        profile: &spandrel_giop::IiopProfile,
-    ) -> Option<Arc<crate::datagrams::DatagramPeer>> {
-        let address = self.settings.sends_datagrams.then(|| self.protocols.datagrams(profile))??;
-        Some(self.datagrams.of(address))
+    /// The peer of one-way requests by datagram, if they are enabled and the profile offers an address.
+    pub(crate) fn datagrams(&self, profile: &IiopProfile) -> Option<Arc<dyn DatagramSender>> {
+        (self.settings.open_datagrams?)(&self.datagrams, &self.protocols, profile)
     }
 
     /// The protocols that reach peers.

@@ -8,6 +8,8 @@ use std::time::Duration;
 use crate::{
     OrbBuilder,
     client::{CONNECTION_LIMITS, CacheSettings, MaintenanceThread, Schedule},
+    datagrams::{DatagramPeers, OpenDatagrams},
+    operation_index::{OperationIndex, ReadOperationIndex},
 };
 
 impl OrbBuilder {
@@ -32,7 +34,7 @@ impl OrbBuilder {
     /// than the hash function that it saves.
     #[must_use]
     pub fn operation_index(mut self, is_on: bool) -> Self {
-        self.settings.wire.sends_operation_index = is_on;
+        self.settings.wire.operation_index = is_on.then_some(OperationIndex::of as ReadOperationIndex);
         self
     }
 
@@ -135,7 +137,7 @@ impl OrbBuilder {
     /// requests of an ORB with client interceptors.
     #[must_use]
     pub fn datagrams(mut self, is_on: bool) -> Self {
-        self.client.sends_datagrams = is_on;
+        self.client.open_datagrams = is_on.then_some(DatagramPeers::open as OpenDatagrams);
         self
     }
 }

@@ -17,7 +17,7 @@ const LIMIT: usize = 2;
 fn peer() -> Arc<Peer> {
     let settings = ClientSettings {
         #[cfg(feature = "asynchronous")]
-        sends_datagrams: false,
+        open_datagrams: None,
         connections_per_peer: LIMIT,
         max_pending: 16,
         max_unsent: 1 << 20,
