@@ -62,6 +62,7 @@ pub use spandrel_orb::{
 };
 #[cfg(feature = "asynchronous")]
 pub use spandrel_orb::{AsyncReply, Spawn, Task, WaitStrategy, messaging};
+#[cfg(feature = "server")]
 pub use spandrel_orb::{
     BidirectionalPolicy, CancelReason, CancellationToken, Cancelled, Collocation, Concurrency, ConcurrencyError,
     Endpoint, EndpointError, QueueOverflow, remaining_time,
