@@ -24,7 +24,7 @@ const FIRST: u8 = b' ';
 
 /// The plain keys of one ORB. They are IORs: references with their ORB would keep it alive for ever.
 #[derive(Debug, Default)]
-pub struct Aliases {
+pub(crate) struct Aliases {
     /// Whether there have been any.
     are_used: AtomicBool,
     by_name: RwLock<HashMap<Vec<u8>, Ior>>,
@@ -33,7 +33,7 @@ pub struct Aliases {
 impl Aliases {
     /// The object with this key.
     #[inline]
-    pub fn target(&self, key: &[u8]) -> Option<Ior> {
+    pub(crate) fn target(&self, key: &[u8]) -> Option<Ior> {
         let is_text = key.first().is_some_and(|first| *first >= FIRST);
         if is_text && self.are_used.load(Ordering::Acquire) { self.find(key) } else { None }
     }
@@ -61,7 +61,7 @@ impl Orb {
                 format!("invalid object key `{}`: it is empty or begins with a control character", name.escape_ascii())
             }));
         }
-        let aliases = self.aliases();
+        let aliases = self.aliases().get_or_init(Box::default);
         let mut by_name = aliases.by_name.write();
         if by_name.len() >= MAX_ALIASES && !by_name.contains_key(&name) {
             return Err(SystemException::imp_limit(0, CompletionStatus::No)
@@ -74,6 +74,6 @@ impl Orb {
 
     /// Removes a plain object key; returns false if it was not in use.
     pub fn remove_object_key_alias(&self, name: impl AsRef<[u8]>) -> bool {
-        self.aliases().by_name.write().remove(name.as_ref()).is_some()
+        self.aliases().get().is_some_and(|aliases| aliases.by_name.write().remove(name.as_ref()).is_some())
     }
 }

@@ -11,18 +11,19 @@ mod transport;
 use std::time::Duration;
 
 use spandrel_cdr::{ByteOrder, GiopVersion, Limits};
+#[cfg(feature = "details")]
 use spandrel_giop::ContextLimits;
 use spandrel_giop::{ALL_CODE_SETS, AddressingDisposition, BASIC_CODE_SETS, OwnCodeSets, SystemException};
 use spandrel_sync::Arc;
 use spandrel_transport::TransportSelection;
 use spandrel_transport::{Iiop, KeepAlive, Protocol, SocketSettings};
-use spandrel_transport::{ServerProtocol, ServerProtocols};
+use spandrel_transport::ServerProtocol;
 
 use crate::WaitStrategy;
 use crate::initial::InitialReferences;
 use crate::interception::RegisteredInterceptors;
 use crate::policies::DeadlineContext;
-use crate::{Collocation, Concurrency, QueueOverflow, server_settings::ServerSettings, settings::ServiceSettings};
+use crate::{Collocation, server_settings::ServerSettings, settings::ServiceSettings};
 use crate::{
     Orb,
     client::{CacheSettings, ClientSettings, FragmentSizes},
@@ -41,7 +42,7 @@ pub struct OrbBuilder {
     pub(crate) protocols: ClientProtocols,
     /// Selects the transports and addresses in use; all if unset.
     pub(crate) selection: Option<Arc<TransportSelection>>,
-    pub(crate) server: ServerSettings,
+    pub(crate) server: Option<Box<ServerSettings>>,
     pub(crate) interceptors: RegisteredInterceptors,
 }
 
@@ -58,14 +59,17 @@ fn iiop_only() -> ClientProtocols {
     protocols
 }
 
+/// The default maximum size of a received message, in octets.
+pub(crate) const MAX_MESSAGE: usize = 64 << 20;
+/// The default maximum of messages of one connection whose fragments have not all arrived.
+pub(crate) const MAX_UNFINISHED: usize = 16;
+
 impl OrbBuilder {
     /// An ORB without optional parts: it calls by IIOP, reads references as `IOR:`, and converts ISO 8859-1,
     /// UTF-8 and UTF-16. The builder's methods add the parts that they name. Other parts are not linked into
     /// the program.
     #[must_use]
     pub fn bare() -> Self {
-        const MAX_MESSAGE: usize = 64 << 20;
-        const MAX_UNFINISHED: usize = 16;
         let (order, limits) = (ByteOrder::NATIVE, Limits::default());
         Self {
             settings: Settings {
@@ -120,36 +124,14 @@ impl OrbBuilder {
             },
             protocols: iiop_only(),
             selection: None,
-            server: ServerSettings {
-                order,
-                limits,
-                max_message: MAX_MESSAGE,
-                max_unfinished: MAX_UNFINISHED,
-                fragment_size: usize::MAX,
-                context_limits: ContextLimits::default(),
-                max_in_flight: 64,
-                max_connection_memory: 128 << 20,
-                max_server_memory: 1 << 30,
-                max_deferred: 1024,
-                max_threads: 1024,
-                max_connections: 32_768,
-                max_per_client: None,
-                max_connection_rate: None,
-                evicts_idle: false,
-                has_local_transports: false,
-                is_adaptive: true,
-                send_timeout: Some(Duration::from_secs(30)),
-                idle_timeout: Some(Duration::from_secs(600)),
-                message_timeout: Some(Duration::from_secs(60)),
-                concurrency: Concurrency::default(),
-                queue_overflow: QueueOverflow::default(),
-                nests: false,
-                sockets: SocketSettings::default(),
-                rules: spandrel_transport::TransportRules::default(),
-                protocols: ServerProtocols::default(),
-            },
+            server: None,
             interceptors: RegisteredInterceptors::default(),
         }
+    }
+
+    /// The settings of the server side. A program that sets none does not contain their defaults.
+    fn server_mut(&mut self) -> &mut ServerSettings {
+        self.server.get_or_insert_default()
     }
 
     /// Adds all code sets: a client may choose each of them ([`CharSet::all`](spandrel_cdr::CharSet::all)).
@@ -169,7 +151,7 @@ impl OrbBuilder {
     /// Adds the transports within one host: UNIX-domain sockets and shared memory, where the system has them.
     #[must_use]
     pub fn local_transports(mut self) -> Self {
-        self.server.has_local_transports = true;
+        self.server_mut().has_local_transports = true;
         #[cfg(unix)]
         self.protocols.register(Arc::new(spandrel_transport::Uds));
         #[cfg(target_os = "linux")]
@@ -231,7 +213,8 @@ impl OrbBuilder {
     pub fn socket_queues(mut self, send: Option<usize>, recv: Option<usize>) -> Self {
         (self.client.sockets.send_queue, self.client.sockets.recv_queue) = (send, recv);
         {
-            (self.server.sockets.send_queue, self.server.sockets.recv_queue) = (send, recv);
+            let sockets = &mut self.server_mut().sockets;
+            (sockets.send_queue, sockets.recv_queue) = (send, recv);
         }
         self
     }
@@ -242,7 +225,7 @@ impl OrbBuilder {
     pub fn keep_alive(mut self, keep_alive: KeepAlive) -> Self {
         self.client.sockets.keep_alive = keep_alive;
         {
-            self.server.sockets.keep_alive = keep_alive;
+            self.server_mut().sockets.keep_alive = keep_alive;
         }
         self
     }
@@ -253,7 +236,7 @@ impl OrbBuilder {
     pub fn protocol<P: Protocol>(mut self, protocol: P) -> Self {
         let protocol = Arc::new(protocol);
         if let Some(server) = P::server(&protocol) {
-            self.server.protocols.register(server);
+            self.server_mut().protocols.register(server);
         }
         self.protocols.register(protocol);
         self
@@ -262,7 +245,7 @@ impl OrbBuilder {
     /// Adds a protocol that only listens. It replaces a protocol with the same scheme.
     #[must_use]
     pub fn server_protocol(mut self, protocol: impl ServerProtocol) -> Self {
-        self.server.protocols.register(Arc::new(protocol));
+        self.server_mut().protocols.register(Arc::new(protocol));
         self
     }
 
@@ -288,7 +271,9 @@ impl OrbBuilder {
     pub fn build(mut self) -> Result<Orb, SystemException> {
         let settings = &mut self.settings;
         settings.leaves_reading = settings.wait == WaitStrategy::OnWaker || settings.serving.cancels_nested;
-        self.server.nests = settings.wait == WaitStrategy::OnReactor;
+        if settings.wait == WaitStrategy::OnReactor {
+            self.server_mut().nests = true;
+        }
         let orb = Orb::new(self.settings, self.client, self.protocols, self.server);
         #[cfg(feature = "asynchronous")]
         orb.serve_metrics()?;

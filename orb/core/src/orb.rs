@@ -98,12 +98,14 @@ struct OrbCore {
     /// The reactor of asynchronous calls.
     #[cfg(feature = "asynchronous")]
     client_reactor: ClientReactor,
-    server_settings: ServerSettings,
+    /// `None` for the defaults.
+    server_settings: Option<Box<ServerSettings>>,
     /// Installed with the object adapter.
     server_side: OnceLock<Arc<dyn ServerSide>>,
     /// The request ids of collocated calls.
     collocated_ids: AtomicU32,
-    aliases: Aliases,
+    /// Created with the first alias.
+    aliases: OnceLock<Box<Aliases>>,
     bidirectional: Bidirectional,
     /// Created with the first factory.
     value_factories: OnceLock<Box<dyn ValueFactories>>,
@@ -119,7 +121,7 @@ impl Orb {
         settings: Settings,
         client: ClientSettings,
         protocols: ClientProtocols,
-        server: ServerSettings,
+        server: Option<Box<ServerSettings>>,
     ) -> Self {
         let statistics = Statistics::default();
         let bidirectional = {
@@ -140,7 +142,7 @@ impl Orb {
             server_settings: server,
             server_side: OnceLock::new(),
             collocated_ids: AtomicU32::new(0),
-            aliases: Aliases::default(),
+            aliases: OnceLock::new(),
             bidirectional,
             value_factories: OnceLock::new(),
             interception: Interception::default(),
@@ -201,8 +203,8 @@ impl Orb {
     }
 
     /// The settings of the server side.
-    pub fn server_settings(&self) -> &ServerSettings {
-        &self.0.server_settings
+    pub fn server_settings(&self) -> ServerSettings {
+        self.0.server_settings.as_deref().cloned().unwrap_or_default()
     }
 
     /// The server side, if an object adapter is installed.
@@ -242,8 +244,15 @@ impl Orb {
         &self.0.settings.server_id
     }
 
-    pub fn aliases(&self) -> &Aliases {
+    /// The table of plain object keys.
+    pub(crate) fn aliases(&self) -> &OnceLock<Box<Aliases>> {
         &self.0.aliases
+    }
+
+    /// The object with this plain key.
+    #[inline]
+    pub fn alias(&self, key: &[u8]) -> Option<Ior> {
+        self.0.aliases.get()?.target(key)
     }
 
     /// Whether request interceptors are registered.

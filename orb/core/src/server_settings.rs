@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use spandrel_cdr::{ByteOrder, Limits};
 use spandrel_giop::ContextLimits;
-use spandrel_transport::{ServerProtocols, SocketSettings};
+use spandrel_transport::{ServerProtocols, SocketSettings, TransportRules};
 
 use crate::concurrency::{Concurrency, QueueOverflow};
+use crate::options::{MAX_MESSAGE, MAX_UNFINISHED};
 
 /// The longest time between two rounds.
 const LONGEST: Duration = Duration::from_secs(15);
@@ -63,6 +64,39 @@ pub struct ServerSettings {
     pub protocols: ServerProtocols,
     /// Who may connect, from where.
     pub rules: spandrel_transport::TransportRules,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            order: ByteOrder::NATIVE,
+            limits: Limits::default(),
+            max_message: MAX_MESSAGE,
+            max_unfinished: MAX_UNFINISHED,
+            fragment_size: usize::MAX,
+            context_limits: ContextLimits::default(),
+            max_in_flight: 64,
+            max_connection_memory: 128 << 20,
+            max_server_memory: 1 << 30,
+            max_deferred: 1024,
+            max_threads: 1024,
+            max_connections: 32_768,
+            max_per_client: None,
+            max_connection_rate: None,
+            evicts_idle: false,
+            has_local_transports: false,
+            is_adaptive: true,
+            send_timeout: Some(Duration::from_secs(30)),
+            idle_timeout: Some(Duration::from_secs(600)),
+            message_timeout: Some(Duration::from_secs(60)),
+            concurrency: Concurrency::default(),
+            queue_overflow: QueueOverflow::default(),
+            nests: false,
+            sockets: SocketSettings::default(),
+            rules: TransportRules::default(),
+            protocols: ServerProtocols::default(),
+        }
+    }
 }
 
 impl ServerSettings {

@@ -41,7 +41,7 @@ pub fn install_adapter(orb: &Orb, adapter: Arc<dyn ObjectAdapter>) -> Arc<dyn Ob
         current: current::cancellation,
     });
     orb.install_server_side(|| {
-        let mut settings = orb.server_settings().clone();
+        let mut settings = orb.server_settings();
         settings.protocols = protocols(&settings);
         Arc::new(RequestServer {
             server: Arc::new(Server::new(settings)),

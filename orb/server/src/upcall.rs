@@ -57,7 +57,7 @@ pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
         let Some(key) = request.header.target.object_key() else {
             return ServerCall::new(request, arguments.hand_over()).request_full_address();
         };
-        if let Some(target) = orb.aliases().target(&key) {
+        if let Some(target) = orb.alias(&key) {
             return ServerCall::new(request, arguments.hand_over()).forward_to(&target);
         }
         let adapter = orb.adapter();
@@ -120,7 +120,7 @@ pub(super) fn handle_locate_request(
 ) {
     let (orb, key) = (origin.orb(), request.target.object_key());
     let located = key.as_deref().map(|key| {
-        let alias = orb.aliases().target(key).map(|ior| Ok(Located::Forward(ior)));
+        let alias = orb.alias(key).map(|ior| Ok(Located::Forward(ior)));
         alias.unwrap_or_else(|| orb.adapter().locate(key))
     });
     let status = match &located {

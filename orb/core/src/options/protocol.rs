@@ -18,7 +18,7 @@ impl OrbBuilder {
     pub fn byte_order(mut self, order: ByteOrder) -> Self {
         self.settings.wire.order = order;
         {
-            self.server.order = order;
+            self.server_mut().order = order;
         }
         self
     }
@@ -36,7 +36,7 @@ impl OrbBuilder {
     pub fn max_message(mut self, octets: usize) -> Self {
         self.client.max_message = octets;
         {
-            self.server.max_message = octets;
+            self.server_mut().max_message = octets;
         }
         self
     }
@@ -53,7 +53,7 @@ impl OrbBuilder {
         let octets = fragment_size(octets);
         self.client.fragment_sizes.set(octets);
         {
-            self.server.fragment_size = octets;
+            self.server_mut().fragment_size = octets;
         }
         self
     }
@@ -75,7 +75,7 @@ impl OrbBuilder {
             self.settings.context_limits.count = count;
         }
         {
-            self.server.context_limits.count = count;
+            self.server_mut().context_limits.count = count;
         }
         self
     }
@@ -89,7 +89,7 @@ impl OrbBuilder {
             self.settings.context_limits.octets = octets;
         }
         {
-            self.server.context_limits.octets = octets;
+            self.server_mut().context_limits.octets = octets;
         }
         self
     }
@@ -108,7 +108,7 @@ impl OrbBuilder {
     pub fn max_nesting(mut self, depth: u16) -> Self {
         self.settings.wire.limits.nesting = depth;
         {
-            self.server.limits.nesting = depth;
+            self.server_mut().limits.nesting = depth;
         }
         self
     }
@@ -119,7 +119,7 @@ impl OrbBuilder {
     pub fn max_value_nesting(mut self, depth: u16) -> Self {
         self.settings.wire.limits.value_nesting = depth;
         {
-            self.server.limits.value_nesting = depth;
+            self.server_mut().limits.value_nesting = depth;
         }
         self
     }
@@ -129,7 +129,7 @@ impl OrbBuilder {
     pub fn max_values(mut self, count: u32) -> Self {
         self.settings.wire.limits.values = count;
         {
-            self.server.limits.values = count;
+            self.server_mut().limits.values = count;
         }
         self
     }

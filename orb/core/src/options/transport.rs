@@ -25,7 +25,7 @@ impl OrbBuilder {
     fn select(&mut self, selection: TransportSelection) {
         let selection = Arc::new(selection);
         self.selection = Some(Arc::clone(&selection));
-        self.server.protocols.select(Arc::clone(&selection) as Arc<dyn AddressSelection>);
+        self.server_mut().protocols.select(Arc::clone(&selection) as Arc<dyn AddressSelection>);
         self.protocols.select(selection);
     }
 
@@ -49,7 +49,7 @@ impl OrbBuilder {
     /// # Errors
     /// A description of the expected value.
     pub fn server_transport_rule(mut self, rules: &str) -> Result<Self, &'static str> {
-        self.server.rules.add(rules)?;
+        self.server_mut().rules.add(rules)?;
         Ok(self)
     }
 }
