@@ -302,9 +302,7 @@ fn client_option(builder: OrbBuilder, option: &str, value: &str, bad: InvalidVal
         }),
         "-ORBId" | "-ORBid" => builder.orb_id(value),
         "-ORBServerId" => builder.server_id(value),
-        #[cfg(any(feature = "details", feature = "server"))]
         "-ORBMaxServiceContexts" => builder.max_service_contexts(value.parse().map_err(|_| bad("a number"))?),
-        #[cfg(any(feature = "details", feature = "server"))]
         "-ORBMaxServiceContextOctets" => {
             builder.max_service_context_octets(value.parse().map_err(|_| bad("a number of octets"))?)
         }

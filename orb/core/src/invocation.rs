@@ -2,13 +2,8 @@
 
 #[cfg(feature = "asynchronous")]
 pub(crate) mod await_reply;
-#[cfg(feature = "details")]
 mod exception_details;
 mod exchange;
-#[cfg(feature = "details")]
-mod forward_history;
-#[cfg(not(feature = "details"))]
-#[path = "invocation/no_forward_history.rs"]
 mod forward_history;
 mod forwarding;
 mod intercepted;
@@ -255,7 +250,6 @@ impl ObjectRef {
         reply: &Reply,
         retry_state: &mut RetryState,
     ) -> Result<ReplyAction, SystemException> {
-        #[cfg(feature = "details")]
         if reply.has_contexts {
             exception_details::check_contexts(reply, self.orb().settings().context_limits)?;
         }
@@ -402,8 +396,9 @@ impl ObjectRef {
         let mut input = self.results(reply);
         let read = input.str().and_then(|id| SystemException::decode(&id, &mut input));
         let exception = read.unwrap_or_else(|error| unreadable("SYSTEM_EXCEPTION", error, CompletionStatus::Maybe));
-        #[cfg(feature = "details")]
-        let exception = exception_details::with_server_description(exception, reply, &mut input);
+        if SystemException::KEEPS_DETAIL {
+            return exception_details::with_server_description(exception, reply, &mut input);
+        }
         exception
     }
 

@@ -12,7 +12,6 @@ mod transport;
 use std::time::Duration;
 
 use spandrel_cdr::{ByteOrder, GiopVersion, Limits};
-#[cfg(any(feature = "details", feature = "server"))]
 use spandrel_giop::ContextLimits;
 use spandrel_giop::{ALL_CODE_SETS, AddressingDisposition, BASIC_CODE_SETS, OwnCodeSets, SystemException};
 use spandrel_sync::Arc;
@@ -100,7 +99,6 @@ impl OrbBuilder {
                 orb_id: String::new(),
                 server_id: String::new(),
                 request_timeout: None,
-                #[cfg(feature = "details")]
                 context_limits: ContextLimits::default(),
                 diagnostics: DiagnosticsSettings::default(),
                 #[cfg(feature = "asynchronous")]

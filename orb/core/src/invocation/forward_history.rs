@@ -34,7 +34,7 @@ struct ForwardSteps {
 struct VisitedProfile {
     /// The hash of the reference's profiles.
     digest: u64,
-    /// The description for error texts.
+    /// The description for error texts; empty if exceptions do not keep them.
     description: String,
 }
 
@@ -42,7 +42,8 @@ impl VisitedProfile {
     fn of(ior: &Ior) -> Self {
         let mut hasher = DefaultHasher::new();
         ior.profiles.hash(&mut hasher);
-        Self { digest: hasher.finish(), description: describe_target(ior) }
+        let description = if SystemException::KEEPS_DETAIL { describe_target(ior) } else { String::new() };
+        Self { digest: hasher.finish(), description }
     }
 }
 
@@ -68,7 +69,7 @@ impl ForwardHistory {
             return Ok(());
         }
         let exception = SystemException::transient(ids::TRANSIENT_FORWARD_LOOP, CompletionStatus::No);
-        Err(exception.with_detail({
+        Err(exception.with_detail(|| {
             let route: Vec<&str> = visited.iter().map(|profile| &*profile.description).collect();
             let reason = match is_circle {
                 true => "forwarding loop".to_owned(),
@@ -100,7 +101,7 @@ fn describe_target(ior: &Ior) -> String {
     format!("{host}:{port}/{}{}", key.escape_ascii(), if rest.is_empty() { "" } else { "…" })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "details"))]
 mod tests {
     use spandrel_cdr::GiopVersion;
 

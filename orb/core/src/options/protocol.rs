@@ -72,12 +72,8 @@ impl OrbBuilder {
     /// The maximum number of service contexts in a message (default 256). A request with more is answered
     /// with IMP_LIMIT; a call whose reply has more ends in IMP_LIMIT.
     #[must_use]
-    #[cfg(any(feature = "details", feature = "server"))]
     pub fn max_service_contexts(mut self, count: usize) -> Self {
-        #[cfg(feature = "details")]
-        {
-            self.settings.context_limits.count = count;
-        }
+        self.settings.context_limits.count = count;
         #[cfg(feature = "server")]
         {
             self.server.context_limits.count = count;
@@ -88,12 +84,8 @@ impl OrbBuilder {
     /// The maximum size of all service contexts of a message, in octets (default 1 MiB). A request with more
     /// is answered with IMP_LIMIT; a call whose reply has more ends in IMP_LIMIT.
     #[must_use]
-    #[cfg(any(feature = "details", feature = "server"))]
     pub fn max_service_context_octets(mut self, octets: usize) -> Self {
-        #[cfg(feature = "details")]
-        {
-            self.settings.context_limits.octets = octets;
-        }
+        self.settings.context_limits.octets = octets;
         #[cfg(feature = "server")]
         {
             self.server.context_limits.octets = octets;
