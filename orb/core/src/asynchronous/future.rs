@@ -130,7 +130,8 @@ impl ObjectRef {
         encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<Arc<Call>, SystemException> {
         self.orb().check_running()?;
-        let destinations = self.destinations()?;
+        let forward = self.forwarded();
+        let destinations = self.destinations(forward.as_deref())?;
         let preferred = self.preferred().load(Ordering::Relaxed) % destinations.len();
         let destination = &destinations[preferred];
         #[cfg(feature = "server")]

@@ -37,7 +37,7 @@ mod policy_values;
 mod values;
 
 pub use buffering::BufferingConstraintPolicy;
-pub(crate) use call_policies::{CallPolicies, PolicyResolver};
+pub(crate) use call_policies::PolicyResolver;
 pub use context::DeadlineContext;
 #[cfg(feature = "server")]
 pub(crate) use context::request_deadline;
