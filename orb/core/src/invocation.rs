@@ -252,3 +252,6 @@ impl<'c> Invocation<'c> {
         verdict
     }
 }
+
+#[cfg(all(test, not(shuttle)))]
+mod tests;
