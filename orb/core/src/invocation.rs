@@ -38,6 +38,8 @@ mod blocking;
 mod calls;
 mod exception_details;
 mod forwarding;
+#[cfg(feature = "server")]
+mod local;
 mod points;
 mod profile_selector;
 

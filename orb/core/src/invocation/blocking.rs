@@ -4,8 +4,6 @@
 use std::borrow::Cow;
 
 use spandrel_cdr::Encoder;
-#[cfg(feature = "server")]
-use spandrel_giop::ResponseFlags;
 use spandrel_giop::{CompletionStatus, ServiceContext, SystemException, ids};
 use spandrel_sync::Arc;
 use spandrel_transport::Deadline;
@@ -16,8 +14,6 @@ use super::{
     Invocation, InvocationState, Verdict,
     points::{AttemptPoints, ClientPoints, Unintercepted},
 };
-#[cfg(feature = "server")]
-use crate::server::collocated;
 use crate::{
     ObjectRef,
     client::{CallFailure, ClientConnection, Lease, Peer, Reply, ReplyKind},
@@ -123,16 +119,8 @@ impl Invocation<'_> {
     ) -> Result<Option<Reply>, CallFailure> {
         self.check_time()?;
         #[cfg(feature = "server")]
-        if destination.is_collocated {
-            if !call_kind.waits() {
-                collocated::note_one_way(self.object.orb());
-            } else if collocated::settle(self.object.orb()) {
-                return self.exchange_here(destination, call_kind).map(Some);
-            }
-        }
-        #[cfg(feature = "server")]
-        if call_kind.send_datagram(self.object.orb(), destination, self.deadline)? {
-            return Ok(None);
+        if let Some(outcome) = self.attempt_without_connection(destination, call_kind) {
+            return outcome;
         }
         let lease = self.lease(destination, call_kind)?;
         self.leased(lease.fresh);
@@ -216,25 +204,6 @@ impl Invocation<'_> {
         }
         sent
     }
-
-    /// Sends the request to an object of this ORB. This thread runs it.
-    #[cfg(feature = "server")]
-    fn exchange_here(&self, destination: &Destination, call_kind: &CallKind<'_, '_>) -> Result<Reply, CallFailure> {
-        let (orb, wire) = (self.object.orb(), destination.template.wire());
-        let mut out = Encoder::reusing(scratch::take(), wire);
-        // No contexts: both sides use the same code sets.
-        let request_id = orb.locals().request_id();
-        let written = call_kind.write(&mut out, destination, request_id, &[], None);
-        if let CallKind::Request { observer: Some(call), .. } = call_kind {
-            call.sent(None, &destination.object_key, request_id, out.position());
-        }
-        let message = written.and_then(|()| collocated::deliver(&out));
-        // The servant may need the buffer.
-        scratch::give(out.into_scratch());
-        let mut reply = collocated::ask(orb, &message?, wire, self.deadline)?;
-        reply.wire = wire;
-        Ok(reply)
-    }
 }
 
 impl<'a> CallKind<'_, 'a> {
@@ -246,35 +215,9 @@ impl<'a> CallKind<'_, 'a> {
         }
     }
 
-    /// Whether the caller waits until the servant has finished.
-    #[cfg(feature = "server")]
-    fn waits(&self) -> bool {
-        match self {
-            Self::Request { response, .. } => *response == ResponseFlags::TWO_WAY,
-            Self::Locate => true,
-        }
-    }
-
-    /// Sends a request without a response as a datagram, if enabled; whether it was sent.
-    #[cfg(feature = "server")]
-    #[inline]
-    fn send_datagram(
-        &self,
-        orb: &crate::Orb,
-        destination: &Destination,
-        deadline: Option<&Deadline>,
-    ) -> Result<bool, CallFailure> {
-        let Self::Request { response: ResponseFlags::NONE, .. } = self else { return Ok(false) };
-        let sent = destination.uses_datagram(|out, sent| self.write(out, destination, 0, sent, deadline))?;
-        if sent {
-            orb.statistics().note(crate::statistics::Event::DatagramSent);
-        }
-        Ok(sent)
-    }
-
     /// Encodes the whole message. `sent`: the service contexts of the connection.
     #[inline(always)]
-    fn write(
+    pub(super) fn write(
         &self,
         out: &mut Encoder<'a>,
         destination: &Destination,
