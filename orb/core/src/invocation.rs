@@ -23,7 +23,7 @@
 //! The decisions, each in one place:
 //!
 //! - the next destination, and the time for its connection: [`ProfileSelector`];
-//! - the end of the time to send: [`Invocation::check_time`], before each attempt;
+//! - the end of the time to send: [`Invocation::begin_attempt`];
 //! - the consequences of a failure, and whether the request is sent again: [`Invocation::failed`];
 //! - the consequences of a reply: [`Invocation::replied`], and `forwarding` for all but results;
 //! - the start times: [`StartTimes`](crate::policies::StartTimes);
@@ -137,16 +137,16 @@ impl<'c> Invocation<'c> {
     /// Selects the destination of the next attempt; `None` if the next round begins.
     #[inline]
     pub(crate) fn select(&mut self, destinations: &[Destination]) -> Option<usize> {
-        self.state.stage = AttemptStage::Selected;
         self.state.selector.next(destinations)
     }
 
-    /// Checks the deadline before an attempt.
+    /// Begins an attempt at the selected destination, or begins it again after waiting for a connection.
     ///
     /// # Errors
     /// TIMEOUT, COMPLETED_NO, if the time to send the request is over.
     #[inline]
-    pub(crate) fn check_time(&self) -> Result<(), CallFailure> {
+    pub(crate) fn begin_attempt(&mut self) -> Result<(), CallFailure> {
+        self.state.stage = AttemptStage::Selected;
         if self.has_time_to_send() { Ok(()) } else { Err(CallFailure::new(not_sent_in_time(self.deadline))) }
     }
 

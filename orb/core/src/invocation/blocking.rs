@@ -117,7 +117,7 @@ impl Invocation<'_> {
         destination: &Destination,
         call_kind: &CallKind<'_, '_>,
     ) -> Result<Option<Reply>, CallFailure> {
-        self.check_time()?;
+        self.begin_attempt()?;
         #[cfg(feature = "server")]
         if let Some(outcome) = self.attempt_without_connection(destination, call_kind) {
             return outcome;

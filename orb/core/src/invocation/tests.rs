@@ -9,7 +9,10 @@ use spandrel_giop::{
 use spandrel_message::MessageBlock;
 use spandrel_sync::{Arc, Mutex};
 
-use super::{points::AttemptPoints, *};
+use super::{
+    points::{AttemptPoints, ClientPoints},
+    *,
+};
 use crate::{
     Orb, OrbBuilder,
     client::RequestLoss,
@@ -216,10 +219,12 @@ fn an_abandoned_connection_does_not_lead_to_the_next_destination() {
 #[test]
 fn no_request_is_sent_after_the_deadline() {
     let mut call = TestCall::new(&[1, 2], RebindPolicy::default());
-    assert!(call.invocation().check_time().is_ok());
-    call.deadline = Some(Deadline::after(Duration::ZERO));
     let (index, _) = call.select();
-    let failure = call.invocation().check_time().unwrap_err();
+    assert!(call.invocation().begin_attempt().is_ok());
+    call.invocation().begin_lease();
+    call.deadline = Some(Deadline::after(Duration::ZERO));
+    // Also after waiting for a connection.
+    let failure = call.invocation().begin_attempt().unwrap_err();
     let exception = call.fail(index, failure).unwrap_err();
     assert_eq!((exception.kind(), exception.completed()), (SystemExceptionKind::Timeout, CompletionStatus::No));
     // Nor is one repeated that could be otherwise.
@@ -304,10 +309,12 @@ fn a_rejection_by_the_server_leads_to_the_next_destination() {
 fn a_reply_from_this_orb_is_final() {
     let mut call = TestCall::new(&[1, 2], RebindPolicy::default());
     call.select();
+    call.invocation().begin_attempt().unwrap();
     let exception = SystemException::transient(7, CompletionStatus::No);
     assert_eq!(call.invocation().replied(Some(&raised(&exception))).unwrap_err().minor(), 7);
     let mut call = TestCall::new(&[1, 2], RebindPolicy::default());
     let (index, _) = call.select();
+    call.invocation().begin_attempt().unwrap();
     let exception = SystemException::internal(7, CompletionStatus::No);
     assert_eq!(call.fail(index, CallFailure::new(exception)).unwrap_err().minor(), 7);
 }

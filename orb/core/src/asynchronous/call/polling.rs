@@ -65,7 +65,7 @@ impl Call {
     /// Lease and Send. Returns the progress if the call is to be advanced by this thread.
     fn attempt(self: &Arc<Self>, mut progress: AsyncCallProgress) -> Option<AsyncCallProgress> {
         let mut invocation = self.invocation(&mut progress.invocation);
-        if let Err(failure) = invocation.check_time() {
+        if let Err(failure) = invocation.begin_attempt() {
             return self.handle_failure(failure, progress);
         }
         let (connect_time, keeps_connections) = (invocation.begin_lease(), invocation.keeps_connections());
