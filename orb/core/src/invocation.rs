@@ -9,13 +9,16 @@
 //! | --- | --- | --- |
 //! | HeldUntilStart | the request's start time has come | Select |
 //! | Select | a destination is left in this round | Lease |
+//! | Select | an interceptor forwards the request | Select |
 //! | Select | none is left; the next round has the destinations in force then | Select |
 //! | Lease | a connection; or the object is in this ORB, or gets datagrams | Send |
 //! | Lease | no connection | Judge |
 //! | Send | a one-way without a response was written | Done |
 //! | Send | a response is expected | Await |
+//! | Send | the request cannot be sent | Judge |
 //! | Await | a reply, or its loss | Judge |
-//! | Judge | a result, or an exception that is not recovered from | HeldReply |
+//! | Judge | a result or a user exception | HeldReply |
+//! | Judge | an exception that ends the call | Done |
 //! | Judge | another destination, a forwarding, or a permitted retry | Select |
 //! | HeldReply | the reply's start time has come, or there is none | Done |
 //! | any | the deadline has passed, the call is cancelled, or the ORB shuts down | Done, with an exception |
@@ -51,7 +54,6 @@ use spandrel_transport::Deadline;
 #[cfg(feature = "asynchronous")]
 pub(crate) use blocking::{joined, unexpected_reply_kind};
 pub(crate) use calls::{Raise, unreadable};
-
 #[cfg(feature = "asynchronous")]
 pub(crate) use points::ClientPoints;
 

@@ -390,24 +390,30 @@ fn a_demanded_addressing_disposition_is_used_unless_it_is_in_use() {
 
 /// Records its points, and raises what the test wants.
 #[derive(Clone, Default)]
-struct Recorder(Arc<Mutex<(Vec<String>, Option<(&'static str, Interruption)>)>>);
+struct Recorder(Arc<Mutex<Record>>);
+
+#[derive(Default)]
+struct Record {
+    points: Vec<String>,
+    to_raise: Option<(&'static str, Interruption)>,
+}
 
 impl Recorder {
     fn record(&self, point: &'static str, ending: Option<Ending>) -> Result<(), Interruption> {
         let mut record = self.0.lock();
-        record.0.push(ending.map_or_else(|| point.to_owned(), |ending| format!("{point} {ending:?}")));
-        match record.1.take_if(|(wanted, _)| *wanted == point) {
+        record.points.push(ending.map_or_else(|| point.to_owned(), |ending| format!("{point} {ending:?}")));
+        match record.to_raise.take_if(|(wanted, _)| *wanted == point) {
             Some((_, interruption)) => Err(interruption),
             None => Ok(()),
         }
     }
 
     fn raise_at(&self, point: &'static str, interruption: Interruption) {
-        self.0.lock().1 = Some((point, interruption));
+        self.0.lock().to_raise = Some((point, interruption));
     }
 
     fn points(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().0)
+        std::mem::take(&mut self.0.lock().points)
     }
 }
 
