@@ -52,7 +52,7 @@ use spandrel_giop::{CompletionStatus, LocateStatus, ReplyStatus, SystemException
 use spandrel_transport::Deadline;
 
 #[cfg(feature = "asynchronous")]
-pub(crate) use blocking::{joined, unexpected_reply_kind};
+pub(crate) use blocking::unexpected_reply_kind;
 pub(crate) use calls::{Raise, unreadable};
 #[cfg(feature = "asynchronous")]
 pub(crate) use points::ClientPoints;

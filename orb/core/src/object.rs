@@ -13,7 +13,7 @@ use spandrel_sync::{
 
 use crate::policies::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
 use crate::{Orb, destination::Destination, diagnostics::InterfaceLabel, policies::PolicyValues};
-pub(crate) use call_kind::{CallKind, InvokeFn, Marshal};
+pub(crate) use call_kind::{CallKind, InvokeFn, Marshal, joined};
 
 /// The repository id of the root of all interfaces.
 pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";

@@ -1,8 +1,6 @@
 //! The blocking driver: the calling thread selects a destination, sends the request and waits for the reply,
 //! until the call has its outcome.
 
-use std::borrow::Cow;
-
 use spandrel_cdr::Encoder;
 use spandrel_giop::{CompletionStatus, ServiceContext, SystemException, ids};
 use spandrel_sync::Arc;
@@ -20,7 +18,7 @@ use crate::{
     connection_contexts::ConnectionContexts,
     destination::Destination,
     diagnostics::{CallObserver, ObservedCall},
-    object::CallKind,
+    object::{CallKind, joined},
     scratch,
 };
 
@@ -207,14 +205,6 @@ impl Invocation<'_> {
 }
 
 impl<'a> CallKind<'_, 'a> {
-    /// The operation's name, for interceptors and error texts.
-    fn operation(&self) -> &str {
-        match self {
-            Self::Request { operation, .. } => operation,
-            Self::Locate => "LocateRequest",
-        }
-    }
-
     /// Encodes the whole message. `sent`: the service contexts of the connection.
     #[inline(always)]
     pub(super) fn write(
@@ -241,12 +231,6 @@ impl ReplyKind {
     fn answers(self, call_kind: &CallKind<'_, '_>) -> bool {
         matches!(self, Self::Locate(_)) == matches!(call_kind, CallKind::Locate)
     }
-}
-
-/// Joins the service contexts of the connection and of the request; usually there are none of either.
-#[inline]
-pub(crate) fn joined<'c>(sent: &'c [ServiceContext], added: &'c [ServiceContext]) -> Cow<'c, [ServiceContext]> {
-    if added.is_empty() { Cow::Borrowed(sent) } else { Cow::Owned([sent, added].concat()) }
 }
 
 /// COMM_FAILURE for a reply of the wrong message type.

@@ -12,12 +12,12 @@
 
 use spandrel_giop::{CompletionStatus, ReplyStatus, ServiceContext, SystemException};
 
-use super::{Invocation, Verdict, blocking::joined};
+use super::{Invocation, Verdict};
 use crate::{
     ObjectRef,
     client::{Reply, ReplyKind},
     interception::{self, ClientFlow, OutgoingContexts, RequestOutcome, ResponseRequest},
-    object::{CallKind, EffectiveReference, Forward, ForwardKind},
+    object::{CallKind, EffectiveReference, Forward, ForwardKind, joined},
 };
 
 /// The points around the attempts of the blocking driver.

@@ -1,5 +1,7 @@
 //! The calls on an object, independent of their destination and transport.
 
+use std::borrow::Cow;
+
 use spandrel_cdr::{CdrError, Encoder};
 use spandrel_giop::{ResponseFlags, ServiceContext, SystemException};
 
@@ -34,4 +36,20 @@ pub(crate) enum CallKind<'f, 'a> {
     },
     /// A LocateRequest message.
     Locate,
+}
+
+impl CallKind<'_, '_> {
+    /// The operation's name, for interceptors and error texts.
+    pub(crate) fn operation(&self) -> &str {
+        match self {
+            Self::Request { operation, .. } => operation,
+            Self::Locate => "LocateRequest",
+        }
+    }
+}
+
+/// Joins the service contexts of the connection and of the request; usually there are none of either.
+#[inline]
+pub(crate) fn joined<'c>(sent: &'c [ServiceContext], added: &'c [ServiceContext]) -> Cow<'c, [ServiceContext]> {
+    if added.is_empty() { Cow::Borrowed(sent) } else { Cow::Owned([sent, added].concat()) }
 }

@@ -16,8 +16,8 @@ use crate::{
     connection_contexts::ConnectionContexts,
     destination::Destination,
     diagnostics::{CallObserver, ObservedCall},
-    invocation::{Verdict, joined, unexpected_reply_kind},
-    object::Forward,
+    invocation::{Verdict, unexpected_reply_kind},
+    object::{Forward, joined},
     scratch,
 };
 
