@@ -227,7 +227,8 @@ impl<'c> Invocation<'c> {
     ///
     /// # Errors
     /// The exception that ends the call.
-    #[inline]
+    // Where it is not inlined, each call pays for a large result.
+    #[inline(always)]
     pub(crate) fn replied(&mut self, reply: Option<&Reply>) -> Result<Verdict, SystemException> {
         if let AttemptStage::Leased { .. } = self.state.stage {
             if reply.is_some_and(|reply| self.state.selector.continues_after(reply, self.object)) {
@@ -239,15 +240,14 @@ impl<'c> Invocation<'c> {
         if reply.has_contexts {
             exception_details::check_contexts(reply, self.object.orb().settings().context_limits)?;
         }
-        let verdict = match reply.kind {
-            ReplyKind::Reply(ReplyStatus::NoException | ReplyStatus::UserException) => Verdict::Done,
-            _ => self.evaluate_unusual_reply(reply)?,
-        };
-        let is_here = matches!(reply.kind, ReplyKind::Reply(_) | ReplyKind::Locate(LocateStatus::ObjectHere));
-        if verdict == Verdict::Done && is_here {
-            self.object.set_bound(true);
+        match reply.kind {
+            ReplyKind::Reply(ReplyStatus::NoException | ReplyStatus::UserException)
+            | ReplyKind::Locate(LocateStatus::ObjectHere) => {
+                self.object.set_bound(true);
+                Ok(Verdict::Done)
+            }
+            _ => self.evaluate_unusual_reply(reply),
         }
-        Ok(verdict)
     }
 
     /// Ends the round: the next one has the destinations in force then.

@@ -32,7 +32,8 @@ pub(super) struct ProfileSelector {
     /// The destinations postponed to the next round, as bits.
     postponed: u64,
     round: u32,
-    failure: Option<CallFailure>,
+    /// Boxed, so that a call without failures has little to initialize and to drop.
+    failure: Option<Box<CallFailure>>,
     /// Whether `failure` is a server's exception, which takes precedence over failed connections.
     is_from_server: bool,
 }
@@ -103,7 +104,7 @@ impl ProfileSelector {
             self.postponed |= 1 << index;
         }
         if !self.is_from_server {
-            self.failure = Some(failure);
+            self.failure = Some(Box::new(failure));
         }
         self.advance();
     }
@@ -165,7 +166,7 @@ impl ProfileSelector {
         if is_rejected {
             object.orb().statistics().retried();
             tracing::debug!(%exception, "sending to the next address of the reference");
-            (self.failure, self.is_from_server) = (Some(CallFailure::new(exception)), true);
+            (self.failure, self.is_from_server) = (Some(Box::new(CallFailure::new(exception))), true);
             self.advance();
         }
         is_rejected
@@ -182,7 +183,7 @@ impl ProfileSelector {
 
     /// The failure of the last destination, once all have been tried. A server's exception takes precedence.
     pub(super) fn take_failure(&mut self) -> Option<CallFailure> {
-        if self.index().is_some() { None } else { self.failure.take() }
+        if self.index().is_some() { None } else { self.failure.take().map(|failure| *failure) }
     }
 }
 
