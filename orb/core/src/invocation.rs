@@ -237,7 +237,7 @@ impl<'c> Invocation<'c> {
             self.state.selector.mark_preferred(self.object);
         }
         let Some(reply) = reply else { return Ok(Verdict::Done) };
-        if reply.has_contexts {
+        if SystemException::KEEPS_DETAIL && reply.has_contexts {
             exception_details::check_contexts(reply, self.object.orb().settings().context_limits)?;
         }
         match reply.kind {

@@ -4,8 +4,6 @@
 //! A reference stores its forwarding, and drops it when the object is not found there any more; a permanent
 //! one is kept. Retries after a failed connection belong to the parent module.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use spandrel_cdr::{Decode, Ior};
 use spandrel_giop::{
     AddressingDisposition, CompletionStatus, IiopProfile, LocateStatus, ReplyStatus, SystemException,
@@ -166,10 +164,8 @@ struct VisitedProfile {
 
 impl VisitedProfile {
     fn of(ior: &Ior) -> Self {
-        let mut hasher = DefaultHasher::new();
-        ior.profiles.hash(&mut hasher);
         let description = if SystemException::KEEPS_DETAIL { describe_target(ior) } else { String::new() };
-        Self { digest: hasher.finish(), description }
+        Self { digest: digest(ior), description }
     }
 }
 
@@ -211,6 +207,14 @@ impl ForwardHistory {
         *readdressings += 1;
         *readdressings <= MAX_READDRESSINGS
     }
+}
+
+/// The FNV-1a hash of a reference's profiles. A server that forges equal ones only ends calls to itself.
+fn digest(ior: &Ior) -> u64 {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let octets = ior.profiles.iter().flat_map(|profile| profile.data.iter());
+    octets.fold(OFFSET, |hash, octet| (hash ^ u64::from(*octet)).wrapping_mul(PRIME))
 }
 
 /// The address and the object key of a reference, for error texts.

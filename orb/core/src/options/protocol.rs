@@ -70,7 +70,7 @@ impl OrbBuilder {
     }
 
     /// The maximum number of service contexts in a message (default 256). A request with more is answered
-    /// with IMP_LIMIT; a call whose reply has more ends in IMP_LIMIT.
+    /// with IMP_LIMIT. With the feature `details`, a call whose reply has more ends in IMP_LIMIT.
     #[must_use]
     pub fn max_service_contexts(mut self, count: usize) -> Self {
         self.settings.context_limits.count = count;
@@ -82,7 +82,7 @@ impl OrbBuilder {
     }
 
     /// The maximum size of all service contexts of a message, in octets (default 1 MiB). A request with more
-    /// is answered with IMP_LIMIT; a call whose reply has more ends in IMP_LIMIT.
+    /// is answered with IMP_LIMIT. With the feature `details`, a call whose reply has more ends in IMP_LIMIT.
     #[must_use]
     pub fn max_service_context_octets(mut self, octets: usize) -> Self {
         self.settings.context_limits.octets = octets;
