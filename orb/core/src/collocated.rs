@@ -4,7 +4,10 @@
 //! One-ways and asynchronous calls, which must not wait for the servant, go through a socket. The first
 //! two-way call of a thread after them takes the same way, so that it does not overtake them.
 
-use std::cell::{Cell, RefCell};
+use std::{
+    cell::{Cell, RefCell},
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use spandrel_cdr::Encoder;
 use spandrel_giop::{CompletionStatus, GiopError, Message, SystemException, ids};
@@ -16,6 +19,9 @@ use crate::{Orb, client::CallFailure};
 /// The initial size of a thread's buffer, in octets.
 const BUFFER_OCTETS: usize = 16 * 1024;
 
+/// The id of the next collocated request of the process.
+static REQUEST_ID: AtomicU32 = AtomicU32::new(0);
+
 thread_local! {
     /// The buffer of this thread's collocated requests and replies.
     static BUFFER: Cell<Option<ReceiveBuffer>> = const { Cell::new(None) };
@@ -24,7 +30,7 @@ thread_local! {
 }
 
 /// Records that this thread sends a one-way to an object of this ORB.
-pub(crate) fn note_one_way(orb: &Orb) {
+pub fn note_one_way(orb: &Orb) {
     UNSETTLED.with(|unsettled| {
         let (mut unsettled, orb) = (unsettled.borrow_mut(), orb.instance());
         if !unsettled.contains(&orb) {
@@ -44,11 +50,16 @@ pub fn is_settled(orb: &Orb) -> bool {
 
 /// As [`is_settled`]. If it returns false, the call takes the way of the one-ways, and later calls need not.
 #[inline]
-pub(crate) fn settle(orb: &Orb) -> bool {
+pub fn settle(orb: &Orb) -> bool {
     is_settled(orb) || {
         UNSETTLED.with(|unsettled| unsettled.borrow_mut().retain(|other| *other != orb.instance()));
         false
     }
+}
+
+/// The id of a collocated request.
+pub(crate) fn request_id() -> u32 {
+    REQUEST_ID.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Copies a message to an aligned buffer, as if it had been received.

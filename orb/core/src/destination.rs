@@ -9,13 +9,13 @@ use spandrel_giop::{
 use spandrel_sync::Arc;
 use spandrel_transport::{Address, Deadline};
 
+use crate::datagrams::DatagramSender;
 use crate::policies::{DeadlineContext, cached_context, deadline_contexts, remaining_tail};
 use crate::{
     Orb,
     client::ClientConnection,
     operation_index::{OperationContexts, ReadOperationIndex},
 };
-use crate::{client::CallFailure, datagrams::DatagramSender};
 use crate::{
     client::{Peer, PeerTable},
     code_sets::Agreement,
@@ -127,18 +127,10 @@ impl Destination {
         })
     }
 
-    /// Sends a one-way request by datagram, if that is enabled and possible. Returns whether it was sent so.
-    pub(crate) fn uses_datagram<'a>(
-        &self,
-        write: impl FnOnce(&mut Encoder<'a>, &[ServiceContext]) -> Result<(), CallFailure>,
-    ) -> Result<bool, CallFailure> {
-        let Some(datagrams) = &self.datagrams else { return Ok(false) };
-        let mut out = Encoder::reusing(crate::scratch::take(), self.template.wire());
-        // Each has the contexts: any may be the first that arrives.
-        let written = write(&mut out, self.text.context());
-        let sent = written.map(|()| datagrams.send(&out));
-        crate::scratch::give(out.into_scratch());
-        sent
+    /// The sender of one-ways by datagram, if they are enabled and the server reads them.
+    #[inline]
+    pub(crate) fn datagrams(&self) -> Option<&dyn DatagramSender> {
+        self.datagrams.as_deref()
     }
 
     /// Writes a request up to its body. A name that CDR cannot encode is reported by [`Body::end`].

@@ -47,7 +47,8 @@ mod initial;
 pub mod interception;
 #[doc(hidden)]
 pub mod interpreted;
-mod invocation;
+#[doc(hidden)]
+pub mod invocation;
 mod main_thread;
 #[cfg(feature = "asynchronous")]
 pub mod messaging;

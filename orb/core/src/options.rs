@@ -11,13 +11,12 @@ mod transport;
 use std::time::Duration;
 
 use spandrel_cdr::{ByteOrder, GiopVersion, Limits};
-#[cfg(feature = "details")]
 use spandrel_giop::ContextLimits;
 use spandrel_giop::{ALL_CODE_SETS, AddressingDisposition, BASIC_CODE_SETS, OwnCodeSets, SystemException};
 use spandrel_sync::Arc;
+use spandrel_transport::ServerProtocol;
 use spandrel_transport::TransportSelection;
 use spandrel_transport::{Iiop, KeepAlive, Protocol, SocketSettings};
-use spandrel_transport::ServerProtocol;
 
 use crate::WaitStrategy;
 use crate::initial::InitialReferences;
@@ -87,7 +86,6 @@ impl OrbBuilder {
                 orb_id: String::new(),
                 server_id: String::new(),
                 request_timeout: None,
-                #[cfg(feature = "details")]
                 context_limits: ContextLimits::default(),
                 diagnostics: DiagnosticsSettings::default(),
                 wait: WaitStrategy::default(),

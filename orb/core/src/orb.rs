@@ -14,7 +14,7 @@ use spandrel_ipc::ProcessMark;
 use spandrel_sync::Weak;
 use spandrel_sync::{
     Arc,
-    atomic::{AtomicBool, AtomicU32, Ordering},
+    atomic::{AtomicBool, Ordering},
 };
 
 #[cfg(feature = "asynchronous")]
@@ -102,8 +102,6 @@ struct OrbCore {
     server_settings: Option<Box<ServerSettings>>,
     /// Installed with the object adapter.
     server_side: OnceLock<Arc<dyn ServerSide>>,
-    /// The request ids of collocated calls.
-    collocated_ids: AtomicU32,
     /// Created with the first alias.
     aliases: OnceLock<Box<Aliases>>,
     bidirectional: Bidirectional,
@@ -141,7 +139,6 @@ impl Orb {
             client_reactor: ClientReactor::default(),
             server_settings: server,
             server_side: OnceLock::new(),
-            collocated_ids: AtomicU32::new(0),
             aliases: OnceLock::new(),
             bidirectional,
             value_factories: OnceLock::new(),
@@ -274,11 +271,6 @@ impl Orb {
 
     pub fn peers(&self) -> &PeerTable {
         &self.0.peers
-    }
-
-    /// The request id of a collocated call.
-    pub(crate) fn collocated_request_id(&self) -> u32 {
-        self.0.collocated_ids.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn destinations(&self, ior: &Ior) -> Result<Vec<Destination>, SystemException> {

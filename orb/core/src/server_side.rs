@@ -4,7 +4,6 @@
 
 use std::{any::Any, time::Duration};
 
-use spandrel_cdr::Wire;
 use spandrel_giop::{CompletionStatus, Message, ServiceContext, SystemException};
 use spandrel_sync::Arc;
 use spandrel_transport::{Address, Deadline, PublishedAddresses};
@@ -12,6 +11,8 @@ use spandrel_transport::{Address, Deadline, PublishedAddresses};
 use crate::{
     Orb,
     client::{CallFailure, ClientConnection, Reply},
+    destination::Destination,
+    object::CallKind,
 };
 
 /// The server side of an ORB.
@@ -25,12 +26,24 @@ pub trait ServerSide: Any + Send + Sync {
     /// The addresses in references, if the server listens.
     fn published(&self) -> Option<PublishedAddresses>;
 
+    /// Records that this thread sends a one-way to an object of this ORB.
+    fn note_one_way(&self, orb: &Orb);
+
+    /// Whether a two-way call of this thread may be run at once. If not, it takes the way of the one-ways that
+    /// it must not overtake, and later calls need not.
+    fn settle(&self, orb: &Orb) -> bool;
+
     /// Runs a request to an object of this ORB in the calling thread, and returns the reply.
     ///
     /// # Errors
     /// BAD_INV_ORDER after shutdown; TIMEOUT once the deadline has passed.
-    fn call(&self, orb: &Orb, request: &Message, wire: Wire, deadline: Option<&Deadline>)
-    -> Result<Reply, CallFailure>;
+    fn call(
+        &self,
+        orb: &Orb,
+        destination: &Destination,
+        call_kind: &CallKind<'_, '_>,
+        deadline: Option<&Deadline>,
+    ) -> Result<Reply, CallFailure>;
 
     /// The context with the listen points of this ORB, for a request on this connection; `None` if it has
     /// none. The connection accepts requests of the peer from then on.

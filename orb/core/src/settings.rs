@@ -22,7 +22,6 @@ pub struct Settings {
     pub(crate) server_id: String,
     pub(crate) request_timeout: Option<Duration>,
     /// The limits on the service contexts of a reply.
-    #[cfg(feature = "details")]
     pub(crate) context_limits: spandrel_giop::ContextLimits,
     pub(crate) diagnostics: DiagnosticsSettings,
     pub(crate) wait: WaitStrategy,

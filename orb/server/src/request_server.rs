@@ -2,12 +2,15 @@
 
 use std::{any::Any, fmt, io, time::Duration};
 
-use spandrel_cdr::Wire;
-use spandrel_giop::{CompletionStatus, ListenPoint, Message, ServiceContext, SystemException};
+use spandrel_giop::{CompletionStatus, ListenPoint, ServiceContext, SystemException};
 use spandrel_orb::{
     BidirectionalPolicy, Endpoint, Orb,
     cancellation::{self, RequestOfThread},
     client::{CallFailure, ClientConnection, Reply},
+    collocated as order,
+    destination::Destination,
+    invocation::call_collocated,
+    object::CallKind,
     server_settings::ServerSettings,
     server_side::{NothingToSend, ServerLevels, ServerSide},
 };
@@ -102,11 +105,19 @@ impl ServerSide for RequestServer {
     fn call(
         &self,
         orb: &Orb,
-        request: &Message,
-        wire: Wire,
+        destination: &Destination,
+        call_kind: &CallKind<'_, '_>,
         deadline: Option<&Deadline>,
     ) -> Result<Reply, CallFailure> {
-        collocated::ask(orb, request, wire, deadline)
+        call_collocated(destination, call_kind, |request, wire| collocated::ask(orb, request, wire, deadline))
+    }
+
+    fn note_one_way(&self, orb: &Orb) {
+        order::note_one_way(orb);
+    }
+
+    fn settle(&self, orb: &Orb) -> bool {
+        order::settle(orb)
     }
 
     fn announce(&self, orb: &Orb, connection: &Arc<ClientConnection>) -> Result<Option<ServiceContext>, NothingToSend> {

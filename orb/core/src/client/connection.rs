@@ -37,7 +37,7 @@ use async_calls::{AsyncWrites, UnsentMessage};
 #[cfg(feature = "asynchronous")]
 pub(crate) use async_calls::{ReactorRegistration, UnsentKind, WriteLimits};
 #[cfg(feature = "asynchronous")]
-pub(crate) use batch::Buffering;
+pub use batch::Buffering;
 #[cfg(feature = "asynchronous")]
 pub use bidirectional::AdoptedReader;
 #[cfg(feature = "asynchronous")]

@@ -29,7 +29,7 @@ pub use client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is
 #[cfg(feature = "asynchronous")]
 pub use connection::AdoptedReader;
 #[cfg(feature = "asynchronous")]
-pub(crate) use connection::Buffering;
+pub use connection::Buffering;
 pub(crate) use connection::{CODE_SETS, LISTEN_POINTS, ReplyReceiverHandle, RequestLoss};
 pub use connection::{CallFailure, ClientConnection, Reply, ReplyKind, send_fragmented};
 #[cfg(feature = "asynchronous")]

@@ -24,7 +24,7 @@ use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
-pub(crate) use call::{CallObserver, InterfaceLabel, ObservedCall};
+pub use call::{CallObserver, InterfaceLabel, ObservedCall};
 #[cfg(feature = "asynchronous")]
 use endpoint::Endpoint;
 #[cfg(feature = "asynchronous")]

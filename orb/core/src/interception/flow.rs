@@ -33,14 +33,6 @@ impl RequestOutcome {
         Self::Other(ReplyStatus::LocationForward, Some(target))
     }
 
-    /// The system exception, if the outcome is one.
-    pub(crate) fn system_exception(&self) -> Option<SystemException> {
-        match self {
-            Self::Exception(exception) => exception.system().cloned(),
-            _ => None,
-        }
-    }
-
     pub(crate) fn status(&self) -> ReplyStatus {
         match self {
             Self::Reply => ReplyStatus::Successful,

@@ -34,7 +34,7 @@ const MAX_SPARE_CAPACITY: usize = 128 * 1024;
 
 /// The conditions for writing buffered one-ways.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Buffering {
+pub struct Buffering {
     /// The latest time, counted from the first of them.
     pub(crate) timeout: Duration,
     /// The number of messages.

@@ -15,7 +15,6 @@ pub struct Reply {
     pub kind: ReplyKind,
     pub(super) request_id: u32,
     /// Whether it has service contexts.
-    #[cfg(feature = "details")]
     pub(crate) has_contexts: bool,
     /// The offset of its body.
     pub(crate) body: usize,
@@ -78,30 +77,14 @@ impl Reply {
     #[inline(always)]
     pub fn parse(message: Message) -> Result<Self, GiopError> {
         let mut input = message.decoder(Limits::default());
-        #[cfg(feature = "details")]
-        let mut has_contexts = false;
-        let (request_id, kind) = if message.header.message_type == MessageType::Reply {
+        let (request_id, kind, has_contexts) = if message.header.message_type == MessageType::Reply {
             let (request_id, status, contexts) = ReplyHeader::skim(&mut input)?;
-            #[cfg(feature = "details")]
-            {
-                has_contexts = contexts != 0;
-            }
-            #[cfg(not(feature = "details"))]
-            let _ = contexts;
-            (request_id, ReplyKind::Reply(status))
+            (request_id, ReplyKind::Reply(status), contexts != 0)
         } else {
             let header = LocateReplyHeader::decode(&mut input)?;
-            (header.request_id, ReplyKind::Locate(header.status))
+            (header.request_id, ReplyKind::Locate(header.status), false)
         };
         let body = input.position();
-        Ok(Self {
-            kind,
-            request_id,
-            #[cfg(feature = "details")]
-            has_contexts,
-            body,
-            wire: input.wire(),
-            message,
-        })
+        Ok(Self { kind, request_id, has_contexts, body, wire: input.wire(), message })
     }
 }
