@@ -58,7 +58,7 @@ pub(crate) type BeginTimed = for<'d, 'o, 'e, 's> fn(
 /// One profile of a reference, ready to be invoked.
 #[derive(Debug)]
 pub struct Destination {
-    pub(crate) peer: Arc<Peer>,
+    pub peer: Arc<Peer>,
     pub(crate) template: RequestTemplate,
     /// The headers of requests that were sent, if they are cached.
     cache: Option<RequestCache>,

@@ -22,7 +22,7 @@ use crate::WaitStrategy;
 use crate::initial::InitialReferences;
 use crate::interception::RegisteredInterceptors;
 use crate::policies::DeadlineContext;
-use crate::{Collocation, server_settings::ServerSettings, settings::ServiceSettings};
+use crate::server_settings::ServerSettings;
 use crate::{
     Orb,
     client::{CacheSettings, ClientSettings, FragmentSizes},
@@ -92,18 +92,8 @@ impl OrbBuilder {
                 leaves_reading: false,
                 urls: references::from_ior,
                 initial: InitialReferences::default(),
-                serving: ServiceSettings {
-                    endpoints: Vec::new(),
-                    publish: None,
-                    shutdown_timeout: Duration::from_secs(30),
-                    spawner: None,
-                    collocation: Collocation::default(),
-                    sends_exception_details: false,
-                    inherits_deadlines: true,
-                    cancels_nested: false,
-                    is_bidirectional: false,
-                    trusts_listen_points: false,
-                },
+                inherits_deadlines: true,
+                cancels_nested: false,
             },
             client: ClientSettings {
                 open_datagrams: None,
@@ -191,7 +181,7 @@ impl OrbBuilder {
     /// (default: yes). [`remaining_time`](crate::remaining_time) reports that deadline in either case.
     #[must_use]
     pub fn inherit_deadlines(mut self, is_on: bool) -> Self {
-        self.settings.serving.inherits_deadlines = is_on;
+        self.settings.inherits_deadlines = is_on;
         self
     }
 
@@ -202,7 +192,7 @@ impl OrbBuilder {
     /// not undone.
     #[must_use]
     pub fn cancel_nested(mut self, is_on: bool) -> Self {
-        self.settings.serving.cancels_nested = is_on;
+        self.settings.cancels_nested = is_on;
         self
     }
 
@@ -268,7 +258,7 @@ impl OrbBuilder {
     /// its thread; the exception that an [initialiser](Self::initializer) raises.
     pub fn build(mut self) -> Result<Orb, SystemException> {
         let settings = &mut self.settings;
-        settings.leaves_reading = settings.wait == WaitStrategy::OnWaker || settings.serving.cancels_nested;
+        settings.leaves_reading = settings.wait == WaitStrategy::OnWaker || settings.cancels_nested;
         if settings.wait == WaitStrategy::OnReactor {
             self.server_mut().nests = true;
         }

@@ -123,8 +123,8 @@ impl Orb {
     ) -> Self {
         let statistics = Statistics::default();
         let bidirectional = {
-            let serving = &settings.serving;
-            Bidirectional::new(serving.is_bidirectional, serving.trusts_listen_points)
+            let settings = server.as_deref();
+            Bidirectional::new(settings.is_some_and(|settings| settings.is_bidirectional))
         };
         Self(Arc::new(OrbCore {
             policy_values: OrbPolicyValues::limited_to(settings.request_timeout),
@@ -285,8 +285,10 @@ impl Orb {
     ) -> Result<Vec<Destination>, SystemException> {
         self.check_running()?;
         let wire = WireSettings { addressing, ..self.0.settings.wire };
-        let destinations = Destination::all_of(ior, wire, &self.0.settings.code_sets, &self.0.peers)?;
-        let destinations = self.mark_own(destinations);
+        let mut destinations = Destination::all_of(ior, wire, &self.0.settings.code_sets, &self.0.peers)?;
+        if let Some(server_side) = self.server_side() {
+            server_side.mark_own(&mut destinations);
+        }
         Ok(destinations)
     }
 

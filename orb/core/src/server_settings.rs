@@ -1,6 +1,6 @@
 //! What the server side of an ORB is configured with.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use spandrel_cdr::{ByteOrder, Limits};
 use spandrel_giop::ContextLimits;
@@ -8,6 +8,9 @@ use spandrel_transport::{ServerProtocols, SocketSettings, TransportRules};
 
 use crate::concurrency::{Concurrency, QueueOverflow};
 use crate::options::{MAX_MESSAGE, MAX_UNFINISHED};
+use crate::{Collocation, Spawn};
+use spandrel_sync::Arc;
+use spandrel_transport::Endpoint;
 
 /// The longest time between two rounds.
 const LONGEST: Duration = Duration::from_secs(15);
@@ -19,6 +22,20 @@ const SHORTEST: Duration = Duration::from_millis(5);
 /// What the server side of an ORB is configured with.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
+    pub endpoints: Vec<Endpoint>,
+    /// The published addresses of IIOP endpoints without a `publish` option.
+    pub publish: Option<String>,
+    pub shutdown_timeout: Duration,
+    /// The executor of asynchronous servants; the server's own threads unless set.
+    pub spawner: Option<Spawner>,
+    /// How calls reach objects of the same ORB.
+    pub collocation: Collocation,
+    /// Whether replies with an exception describe its cause.
+    pub sends_exception_details: bool,
+    /// Whether connections carry the requests of both sides.
+    pub is_bidirectional: bool,
+    /// Whether every listen point that a client announces is trusted.
+    pub trusts_listen_points: bool,
     /// Order of the octets of what is sent.
     pub order: ByteOrder,
     pub limits: Limits,
@@ -66,9 +83,27 @@ pub struct ServerSettings {
     pub rules: spandrel_transport::TransportRules,
 }
 
+/// An executor of futures.
+#[derive(Clone)]
+pub struct Spawner(pub Arc<dyn Spawn>);
+
+impl fmt::Debug for Spawner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Spawner")
+    }
+}
+
 impl Default for ServerSettings {
     fn default() -> Self {
         Self {
+            endpoints: Vec::new(),
+            publish: None,
+            shutdown_timeout: Duration::from_secs(30),
+            spawner: None,
+            collocation: Collocation::default(),
+            sends_exception_details: false,
+            is_bidirectional: false,
+            trusts_listen_points: false,
             order: ByteOrder::NATIVE,
             limits: Limits::default(),
             max_message: MAX_MESSAGE,

@@ -2,7 +2,7 @@
 //!
 //! An ORB without an object adapter has no server side, and a program that installs none does not contain it.
 
-use std::{any::Any, time::Duration};
+use std::any::Any;
 
 use spandrel_giop::{CompletionStatus, Message, ServiceContext, SystemException};
 use spandrel_sync::Arc;
@@ -22,6 +22,9 @@ pub trait ServerSide: Any + Send + Sync {
     /// # Errors
     /// INITIALIZE if the server cannot listen on an endpoint.
     fn listen(&self, orb: &Orb) -> Result<PublishedAddresses, SystemException>;
+
+    /// Marks the destinations that are endpoints of this ORB, if it has collocated calls.
+    fn mark_own(&self, destinations: &mut [Destination]);
 
     /// The addresses in references, if the server listens.
     fn published(&self) -> Option<PublishedAddresses>;
@@ -66,9 +69,9 @@ pub trait ServerSide: Any + Send + Sync {
     /// Ends the wait of all requests that the adapter holds: the ORB begins to shut down.
     fn begin_close(&self);
 
-    /// Closes the endpoints and the connections that carry requests to this ORB. Running requests have this time
-    /// to end.
-    fn shut_down(&self, orb: &Orb, timeout: Duration);
+    /// Closes the endpoints and the connections that carry requests to this ORB. Running requests have the
+    /// configured time to end.
+    fn shut_down(&self, orb: &Orb);
 
     /// Releases all servants, after the end of the ORB. Called without any lock held.
     fn close(&self);

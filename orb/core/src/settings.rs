@@ -1,13 +1,9 @@
 //! The settings of an ORB.
 
-use std::fmt;
 use std::time::Duration;
 
 use spandrel_giop::{OwnCodeSets, SystemException};
-use spandrel_sync::Arc;
-use spandrel_transport::Endpoint;
 
-use crate::Spawn;
 use crate::{ObjectRef, Orb, destination::WireSettings, diagnostics::DiagnosticsSettings, initial::InitialReferences};
 
 /// Parses the string form of a reference.
@@ -29,40 +25,10 @@ pub struct Settings {
     pub(crate) leaves_reading: bool,
     pub(crate) urls: UrlParser,
     pub(crate) initial: InitialReferences,
-    pub serving: ServiceSettings,
-}
-
-/// The settings of the server side that do not concern its connections.
-#[derive(Clone, Debug)]
-pub struct ServiceSettings {
-    pub endpoints: Vec<Endpoint>,
-    /// The published addresses of IIOP endpoints without a `publish` option.
-    pub publish: Option<String>,
-    pub(crate) shutdown_timeout: Duration,
-    /// The executor of asynchronous servants; the server's own threads unless set.
-    pub spawner: Option<Spawner>,
-    /// How calls reach objects of the same ORB.
-    pub collocation: Collocation,
-    /// Whether replies with an exception describe its cause.
-    pub sends_exception_details: bool,
     /// Whether calls made by servants inherit the deadline of the request.
     pub(crate) inherits_deadlines: bool,
     /// Whether calls made by servants end when the request is cancelled.
     pub(crate) cancels_nested: bool,
-    /// Whether connections carry the requests of both sides.
-    pub(crate) is_bidirectional: bool,
-    /// Whether every listen point that a client announces is trusted.
-    pub(crate) trusts_listen_points: bool,
-}
-
-/// An executor of futures.
-#[derive(Clone)]
-pub struct Spawner(pub Arc<dyn Spawn>);
-
-impl fmt::Debug for Spawner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Spawner")
-    }
 }
 
 /// How calls on objects of the same ORB reach their servants.

@@ -101,7 +101,7 @@ impl ServerCall<'_> {
     {
         let orb = self.origin().orb().clone();
         let workers;
-        let spawner: &dyn Spawn = match &orb.settings().serving.spawner {
+        let spawner: &dyn Spawn = match &orb.server().settings().spawner {
             Some(spawner) => &*spawner.0,
             None => {
                 // Before it is deferred: a deferred call that is dropped is answered by that.

@@ -13,7 +13,7 @@ use spandrel_transport::{Address, is_bidirectional_only};
 /// the connection that `adopt` returns.
 pub(crate) fn record(orb: &Orb, points: &[ListenPoint], from: &Address, adopt: impl Fn() -> Arc<ClientConnection>) {
     let (trusts_all, announced, own) =
-        (orb.bidirectional().trusts_all(), orb.announced_addresses(), orb.published_already());
+        (orb.server().settings().trusts_listen_points, orb.announced_addresses(), orb.published_already());
     for point in points {
         let distrust_reason = if trusts_all { None } else { distrust_reason(&point.host, from) };
         for address in addresses(point, from) {

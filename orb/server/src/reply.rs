@@ -1,5 +1,6 @@
 //! Writing answers, past the interceptors if there are any.
 
+use crate::ServingOrb;
 use spandrel_cdr::{CdrError, Encoder};
 use spandrel_giop::{
     CompletionStatus, ReplyStatus, ResponseFlags, ServiceContext, SystemException, SystemExceptionKind, begin_reply,
@@ -74,7 +75,7 @@ pub(super) fn send(request: &IncomingRequest<'_>, answer: &Encoder<'_>) {
 #[cold]
 fn refuse_over_budget(request: &IncomingRequest<'_>, exception: &SystemException) {
     let mut out = Encoder::new(request.origin.wire(request.version));
-    let says_more = request.origin.orb().settings().serving.sends_exception_details;
+    let says_more = request.origin.orb().server().settings().sends_exception_details;
     let detail = if says_more { exception_detail(exception) } else { None };
     let body = begin_reply(&mut out, request.header.request_id, ReplyStatus::SystemException, detail.as_slice());
     let sent = exception.encode(&mut out).and_then(|()| body.end(&mut out));
@@ -98,7 +99,7 @@ pub(super) fn answer_exception(request: &IncomingRequest<'_>, exception: &System
         tracing::error!(%exception, "a servant failed after it had answered");
         return;
     }
-    let says_more = request.origin.orb().settings().serving.sends_exception_details;
+    let says_more = request.origin.orb().server().settings().sends_exception_details;
     let detail = if says_more { exception_detail(exception) } else { None };
     let sent = answer_with(request, ReplyStatus::SystemException, detail.as_slice(), &|out| exception.encode(out));
     if let Err(error) = sent {

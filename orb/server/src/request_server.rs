@@ -4,7 +4,7 @@ use std::{any::Any, fmt, io, time::Duration};
 
 use spandrel_giop::{CompletionStatus, ListenPoint, ServiceContext, SystemException};
 use spandrel_orb::{
-    BidirectionalPolicy, Endpoint, Orb,
+    BidirectionalPolicy, Collocation, Endpoint, Orb,
     cancellation::{self, RequestOfThread},
     client::{CallFailure, ClientConnection, Reply},
     collocated as order,
@@ -81,7 +81,7 @@ impl ServerSide for RequestServer {
             return Ok(published.clone());
         }
         let default = [Endpoint::new("", 0)];
-        let serving = &orb.settings().serving;
+        let serving = self.server.settings();
         let endpoints = match &*serving.endpoints {
             [] => &default[..],
             configured => configured,
@@ -96,6 +96,16 @@ impl ServerSide for RequestServer {
         let endpoints: Vec<Endpoint> = endpoints.iter().map(publishing).collect();
         let opened = self.server.listen(orb, &endpoints).map_err(|error| cannot_listen(&endpoints, error))?;
         Ok(published.insert(opened).clone())
+    }
+
+    fn mark_own(&self, destinations: &mut [Destination]) {
+        if self.server.settings().collocation != Collocation::No {
+            let published = self.published.lock();
+            let own = published.as_ref().map_or(&[][..], |published| &published.addresses);
+            for destination in destinations {
+                destination.is_collocated = own.contains(destination.peer.address());
+            }
+        }
     }
 
     fn published(&self) -> Option<PublishedAddresses> {
@@ -158,7 +168,8 @@ impl ServerSide for RequestServer {
         self.adapter.begin_close();
     }
 
-    fn shut_down(&self, orb: &Orb, timeout: Duration) {
+    fn shut_down(&self, orb: &Orb) {
+        let timeout = self.server.settings().shutdown_timeout;
         let deadline = Deadline::after(timeout);
         self.server.shutdown(timeout);
         self.upcall_monitor.stop();

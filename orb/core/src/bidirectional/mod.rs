@@ -21,13 +21,11 @@ pub struct Bidirectional {
     is_on: AtomicBool,
     /// Whether adapters without a policy use it.
     is_default: AtomicBool,
-    /// Whether all announced addresses are trusted.
-    trusts_all: bool,
 }
 
 impl Bidirectional {
-    pub(crate) fn new(is_on: bool, trusts_all: bool) -> Self {
-        Self { is_on: AtomicBool::new(is_on), is_default: AtomicBool::new(is_on), trusts_all }
+    pub(crate) fn new(is_on: bool) -> Self {
+        Self { is_on: AtomicBool::new(is_on), is_default: AtomicBool::new(is_on) }
     }
 
     #[inline]
@@ -44,10 +42,5 @@ impl Bidirectional {
     pub(crate) fn enable(&self, for_all: bool) -> bool {
         self.is_default.fetch_or(for_all, Ordering::Relaxed);
         !self.is_on.swap(true, Ordering::SeqCst)
-    }
-
-    /// Whether all announced addresses are trusted.
-    pub fn trusts_all(&self) -> bool {
-        self.trusts_all
     }
 }

@@ -23,7 +23,7 @@ use crate::{statistics::Statistics, transport::ClientProtocol};
 
 /// A server's address, with its connections.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub struct Peer {
     address: Arc<Address>,
     protocol: Arc<ClientProtocol>,
     settings: Arc<ClientSettings>,
@@ -69,7 +69,7 @@ impl Peer {
     }
 
     /// The server's address.
-    pub(crate) fn address(&self) -> &Address {
+    pub fn address(&self) -> &Address {
         &self.address
     }
 

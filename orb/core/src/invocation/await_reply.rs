@@ -54,7 +54,7 @@ impl CancellationLink {
     /// # Errors
     /// TRANSIENT if the request was cancelled before; nothing was sent.
     fn begin(orb: &Orb, awaited: &Arc<AwaitedReply>) -> Result<Option<Self>, SystemException> {
-        if !orb.settings().serving.cancels_nested {
+        if !orb.settings().cancels_nested {
             return Ok(None);
         }
         let Some(cancellation) = served_request() else { return Ok(None) };

@@ -83,7 +83,7 @@ impl OrbBuilder {
     /// the texts of other servers.
     #[must_use]
     pub fn exception_details(mut self, are_sent: bool) -> Self {
-        self.settings.serving.sends_exception_details = are_sent;
+        self.server_mut().sends_exception_details = are_sent;
         self
     }
 

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use spandrel_sync::Arc;
 
-use crate::{Collocation, Concurrency, Endpoint, OrbBuilder, QueueOverflow, Spawn, settings::Spawner};
+use crate::{Collocation, Concurrency, Endpoint, OrbBuilder, QueueOverflow, Spawn, server_settings::Spawner};
 
 impl OrbBuilder {
     /// Adds an endpoint. By default the server listens on a port of this machine's loopback address. It
     /// begins to listen when the first reference is created.
     #[must_use]
     pub fn listen(mut self, endpoint: Endpoint) -> Self {
-        self.settings.serving.endpoints.push(endpoint);
+        self.server_mut().endpoints.push(endpoint);
         self
     }
 
@@ -20,7 +20,7 @@ impl OrbBuilder {
     /// servers behind address translation, and in containers.
     #[must_use]
     pub fn publish(mut self, addresses: impl Into<String>) -> Self {
-        self.settings.serving.publish = Some(addresses.into());
+        self.server_mut().publish = Some(addresses.into());
         self
     }
 
@@ -155,7 +155,7 @@ impl OrbBuilder {
     /// ```
     #[must_use]
     pub fn spawner(mut self, spawner: impl Spawn + 'static) -> Self {
-        self.settings.serving.spawner = Some(Spawner(Arc::new(spawner)));
+        self.server_mut().spawner = Some(Spawner(Arc::new(spawner)));
         self
     }
 
@@ -168,7 +168,7 @@ impl OrbBuilder {
     /// its own policy ([`BidirectionalPolicy`](crate::BidirectionalPolicy)).
     #[must_use]
     pub fn bidirectional(mut self, is_on: bool) -> Self {
-        self.settings.serving.is_bidirectional = is_on;
+        self.server_mut().is_bidirectional = is_on;
         self
     }
 
@@ -179,21 +179,21 @@ impl OrbBuilder {
     /// that are meant for any other address to which no known connection leads.
     #[must_use]
     pub fn trust_listen_points(mut self, is_on: bool) -> Self {
-        self.settings.serving.trusts_listen_points = is_on;
+        self.server_mut().trusts_listen_points = is_on;
         self
     }
 
     /// How calls reach objects of the same ORB (default: through the adapter, without a socket).
     #[must_use]
     pub fn collocation(mut self, strategy: Collocation) -> Self {
-        self.settings.serving.collocation = strategy;
+        self.server_mut().collocation = strategy;
         self
     }
 
     /// The time that running requests have when the ORB shuts down (default 30 s).
     #[must_use]
     pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.serving.shutdown_timeout = timeout;
+        self.server_mut().shutdown_timeout = timeout;
         self
     }
 }

@@ -5,7 +5,7 @@ use spandrel_giop::{IiopProfile, SystemException, component::Component, ids};
 use spandrel_transport::PublishedAddresses;
 
 use super::Orb;
-use crate::{Collocation, ObjectRef, destination::Destination, server_side::no_server_side};
+use crate::{ObjectRef, server_side::no_server_side};
 
 impl Orb {
     /// A reference to an object of this ORB's server. Begins to listen at first use.
@@ -61,18 +61,6 @@ impl Orb {
         self.check_not_destroyed()?;
         self.check_running()?;
         self.server_side().ok_or_else(no_server_side)?.listen(self)
-    }
-
-    /// Marks the destinations that are endpoints of this ORB.
-    pub(super) fn mark_own(&self, mut destinations: Vec<Destination>) -> Vec<Destination> {
-        if self.0.settings.serving.collocation != Collocation::No {
-            let published = self.published_already();
-            let own = published.as_ref().map_or(&[][..], |published| &published.addresses);
-            for Destination { peer, is_collocated, .. } in &mut destinations {
-                *is_collocated = own.contains(peer.address());
-            }
-        }
-        destinations
     }
 }
 

@@ -140,7 +140,7 @@ impl Orb {
         {
             if let Some(server_side) = self.server_side() {
                 server_side.begin_close();
-                server_side.shut_down(self, self.0.settings.serving.shutdown_timeout);
+                server_side.shut_down(self);
             }
         }
         #[cfg(feature = "asynchronous")]

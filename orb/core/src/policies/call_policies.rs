@@ -80,8 +80,7 @@ impl ObjectRef {
 
     /// Bounds the deadline by that of the request that this thread serves.
     fn within_inherited(&self, own: Option<Deadline>) -> Option<Deadline> {
-        let Some(inherited) = deadlines::inherited().filter(|_| self.orb().settings().serving.inherits_deadlines)
-        else {
+        let Some(inherited) = deadlines::inherited().filter(|_| self.orb().settings().inherits_deadlines) else {
             return own;
         };
         match own {

@@ -38,7 +38,7 @@ impl ServerConnection {
             return;
         }
         let mut out = Encoder::new(self.link.wire(GiopVersion::V1_2));
-        let says_more = self.orb.settings().serving.sends_exception_details;
+        let says_more = self.orb.server().settings().sends_exception_details;
         let detail = if says_more { exception_detail(&exception) } else { None };
         let body = begin_reply(&mut out, request.request_id, ReplyStatus::SystemException, detail.as_slice());
         match exception.encode(&mut out).and_then(|()| body.end(&mut out)) {
