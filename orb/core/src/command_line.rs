@@ -341,7 +341,7 @@ mod tests {
             take(&["prog", "-ORBGiopVersion", "1.0", "file", "-ORBendPoint", "giop:tcp:h:1;iiop://:2", "-v"]).unwrap();
         assert_eq!(rest, ["prog", "file", "-v"]);
         assert_eq!(builder.settings.wire.version, GiopVersion::V1_0);
-        assert_eq!(builder.server.unwrap().endpoints, [Endpoint::new("h", 1), Endpoint::new("", 2)]);
+        assert_eq!(builder.server.settings().endpoints, [Endpoint::new("h", 1), Endpoint::new("", 2)]);
     }
 
     #[test]

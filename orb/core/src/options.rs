@@ -22,7 +22,7 @@ use crate::WaitStrategy;
 use crate::initial::InitialReferences;
 use crate::interception::RegisteredInterceptors;
 use crate::policies::DeadlineContext;
-use crate::server_settings::ServerSettings;
+use crate::server_settings::{ServerOptions, ServerSettings};
 use crate::{
     Orb,
     client::{CacheSettings, ClientSettings, FragmentSizes},
@@ -41,7 +41,7 @@ pub struct OrbBuilder {
     pub(crate) protocols: ClientProtocols,
     /// Selects the transports and addresses in use; all if unset.
     pub(crate) selection: Option<Arc<TransportSelection>>,
-    pub(crate) server: Option<Box<ServerSettings>>,
+    pub(crate) server: ServerOptions,
     pub(crate) interceptors: RegisteredInterceptors,
 }
 
@@ -92,6 +92,7 @@ impl OrbBuilder {
                 leaves_reading: false,
                 urls: references::from_ior,
                 initial: InitialReferences::default(),
+                is_bidirectional: false,
                 inherits_deadlines: true,
                 cancels_nested: false,
             },
@@ -112,14 +113,14 @@ impl OrbBuilder {
             },
             protocols: iiop_only(),
             selection: None,
-            server: None,
+            server: ServerOptions::default(),
             interceptors: RegisteredInterceptors::default(),
         }
     }
 
-    /// The settings of the server side. A program that sets none does not contain their defaults.
+    /// The settings of the server side.
     fn server_mut(&mut self) -> &mut ServerSettings {
-        self.server.get_or_insert_default()
+        self.server.settings_mut()
     }
 
     /// Adds all code sets: a client may choose each of them ([`CharSet::all`](spandrel_cdr::CharSet::all)).
@@ -259,9 +260,6 @@ impl OrbBuilder {
     pub fn build(mut self) -> Result<Orb, SystemException> {
         let settings = &mut self.settings;
         settings.leaves_reading = settings.wait == WaitStrategy::OnWaker || settings.cancels_nested;
-        if settings.wait == WaitStrategy::OnReactor {
-            self.server_mut().nests = true;
-        }
         let orb = Orb::new(self.settings, self.client, self.protocols, self.server);
         #[cfg(feature = "asynchronous")]
         orb.serve_metrics()?;

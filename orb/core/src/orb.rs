@@ -25,7 +25,12 @@ use crate::initial::RuntimeReferences;
 use crate::interception::Interception;
 use crate::policies::{OrbPolicies, PolicyResolver};
 use crate::values::ValueFactories;
-use crate::{aliases::Aliases, bidirectional::Bidirectional, server_settings::ServerSettings, server_side::ServerSide};
+use crate::{
+    aliases::Aliases,
+    bidirectional::Bidirectional,
+    server_settings::{ServerOptions, ServerSettings},
+    server_side::ServerSide,
+};
 use crate::{
     client::{ClientSettings, PeerTable},
     destination::{Destination, WireSettings},
@@ -98,8 +103,7 @@ struct OrbCore {
     /// The reactor of asynchronous calls.
     #[cfg(feature = "asynchronous")]
     client_reactor: ClientReactor,
-    /// `None` for the defaults.
-    server_settings: Option<Box<ServerSettings>>,
+    server_options: ServerOptions,
     /// Installed with the object adapter.
     server_side: OnceLock<Arc<dyn ServerSide>>,
     /// Created with the first alias.
@@ -119,13 +123,10 @@ impl Orb {
         settings: Settings,
         client: ClientSettings,
         protocols: ClientProtocols,
-        server: Option<Box<ServerSettings>>,
+        server: ServerOptions,
     ) -> Self {
         let statistics = Statistics::default();
-        let bidirectional = {
-            let settings = server.as_deref();
-            Bidirectional::new(settings.is_some_and(|settings| settings.is_bidirectional))
-        };
+        let bidirectional = Bidirectional::new(settings.is_bidirectional);
         Self(Arc::new(OrbCore {
             policy_values: OrbPolicyValues::limited_to(settings.request_timeout),
             policies: OnceLock::new(),
@@ -137,7 +138,7 @@ impl Orb {
             statistics,
             #[cfg(feature = "asynchronous")]
             client_reactor: ClientReactor::default(),
-            server_settings: server,
+            server_options: server,
             server_side: OnceLock::new(),
             aliases: OnceLock::new(),
             bidirectional,
@@ -201,7 +202,7 @@ impl Orb {
 
     /// The settings of the server side.
     pub fn server_settings(&self) -> ServerSettings {
-        self.0.server_settings.as_deref().cloned().unwrap_or_default()
+        self.0.server_options.settings()
     }
 
     /// The server side, if an object adapter is installed.

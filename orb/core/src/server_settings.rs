@@ -1,6 +1,6 @@
 //! What the server side of an ORB is configured with.
 
-use std::{fmt, time::Duration};
+use std::{any::Any, fmt, time::Duration};
 
 use spandrel_cdr::{ByteOrder, Limits};
 use spandrel_giop::ContextLimits;
@@ -32,8 +32,6 @@ pub struct ServerSettings {
     pub collocation: Collocation,
     /// Whether replies with an exception describe its cause.
     pub sends_exception_details: bool,
-    /// Whether connections carry the requests of both sides.
-    pub is_bidirectional: bool,
     /// Whether every listen point that a client announces is trusted.
     pub trusts_listen_points: bool,
     /// Order of the octets of what is sent.
@@ -83,6 +81,27 @@ pub struct ServerSettings {
     pub rules: spandrel_transport::TransportRules,
 }
 
+/// The [`ServerSettings`] of an ORB, or their defaults. Their type is known only to the options that set them and
+/// to the server side, so that a program without both does not contain them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ServerOptions(Option<Arc<dyn Any + Send + Sync>>);
+
+impl ServerOptions {
+    /// The settings.
+    pub(crate) fn settings(&self) -> ServerSettings {
+        self.0.as_ref().and_then(|set| set.downcast_ref::<ServerSettings>()).cloned().unwrap_or_default()
+    }
+
+    /// The settings, to be changed.
+    pub(crate) fn settings_mut(&mut self) -> &mut ServerSettings {
+        if self.0.as_mut().and_then(Arc::get_mut).is_none() {
+            self.0 = Some(Arc::new(self.settings()));
+        }
+        let settings = self.0.as_mut().and_then(Arc::get_mut).and_then(<dyn Any + Send + Sync>::downcast_mut);
+        settings.expect("the only reference to settings")
+    }
+}
+
 /// An executor of futures.
 #[derive(Clone)]
 pub struct Spawner(pub Arc<dyn Spawn>);
@@ -102,7 +121,6 @@ impl Default for ServerSettings {
             spawner: None,
             collocation: Collocation::default(),
             sends_exception_details: false,
-            is_bidirectional: false,
             trusts_listen_points: false,
             order: ByteOrder::NATIVE,
             limits: Limits::default(),

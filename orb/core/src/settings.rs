@@ -20,11 +20,13 @@ pub struct Settings {
     /// The limits on the service contexts of a reply.
     pub(crate) context_limits: spandrel_giop::ContextLimits,
     pub(crate) diagnostics: DiagnosticsSettings,
-    pub(crate) wait: WaitStrategy,
+    pub wait: WaitStrategy,
     /// Whether calling threads may delegate the reading of their replies to other threads.
     pub(crate) leaves_reading: bool,
     pub(crate) urls: UrlParser,
     pub(crate) initial: InitialReferences,
+    /// Whether connections carry the requests of both sides.
+    pub(crate) is_bidirectional: bool,
     /// Whether calls made by servants inherit the deadline of the request.
     pub(crate) inherits_deadlines: bool,
     /// Whether calls made by servants end when the request is cancelled.

@@ -4,7 +4,7 @@ use std::{any::Any, fmt, io, time::Duration};
 
 use spandrel_giop::{CompletionStatus, ListenPoint, ServiceContext, SystemException};
 use spandrel_orb::{
-    BidirectionalPolicy, Collocation, Endpoint, Orb,
+    BidirectionalPolicy, Collocation, Endpoint, Orb, WaitStrategy,
     cancellation::{self, RequestOfThread},
     client::{CallFailure, ClientConnection, Reply},
     collocated as order,
@@ -46,6 +46,7 @@ pub fn install_adapter(orb: &Orb, adapter: Arc<dyn ObjectAdapter>) -> Arc<dyn Ob
     orb.install_server_side(|| {
         let mut settings = orb.server_settings();
         settings.protocols = protocols(&settings);
+        settings.nests = orb.settings().wait == WaitStrategy::OnReactor;
         Arc::new(RequestServer {
             server: Arc::new(Server::new(settings)),
             upcall_monitor: Arc::default(),

@@ -168,7 +168,7 @@ impl OrbBuilder {
     /// its own policy ([`BidirectionalPolicy`](crate::BidirectionalPolicy)).
     #[must_use]
     pub fn bidirectional(mut self, is_on: bool) -> Self {
-        self.server_mut().is_bidirectional = is_on;
+        self.settings.is_bidirectional = is_on;
         self
     }
 
