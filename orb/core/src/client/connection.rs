@@ -17,13 +17,14 @@ mod closing;
 mod notification;
 mod pending_calls;
 mod reply;
-mod request_loss;
 mod sent_contexts;
 mod writing;
 
 pub(crate) use writing::{SendFragmented, send_fragmented};
 
 use spandrel_cdr::Encoder;
+pub(crate) use spandrel_connection::{CallFailure, RequestLoss};
+use spandrel_connection::{ConnectionEnd, Written};
 use spandrel_giop::{Message, MessageType};
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
@@ -47,8 +48,7 @@ use notification::NotificationScope;
 pub(crate) use pending_calls::ReplyReceiver;
 pub(crate) use pending_calls::ReplyReceiverHandle;
 use pending_calls::{PendingCalls, ReplyWaiter, Waiter};
-pub(crate) use reply::{CallFailure, Reply, ReplyKind};
-pub(crate) use request_loss::RequestLoss;
+pub(crate) use reply::{Reply, ReplyKind};
 pub(crate) use sent_contexts::{CODE_SETS, LISTEN_POINTS};
 use writing::{Writer, is_local_failure};
 
@@ -188,9 +188,9 @@ impl ClientConnection {
         // It is retired before it is closed, so that the usual case needs no lock. A caller in between fails
         // to write.
         if self.is_retired()
-            && let Some(failure) = &self.pending.lock().closed
+            && let Some(end) = &self.pending.lock().closed
         {
-            return Err(CallFailure::of(RequestLoss::NotWritten, failure.exception.clone()));
+            return Err(Self::not_begun(end));
         }
         Ok(())
     }
@@ -204,8 +204,8 @@ impl ClientConnection {
         deadline: Option<&Deadline>,
     ) -> Result<Reply, CallFailure> {
         let mut pending = self.pending.lock();
-        if let Some(failure) = &pending.closed {
-            return Err(CallFailure::of(RequestLoss::NotWritten, failure.exception.clone()));
+        if let Some(end) = &pending.closed {
+            return Err(Self::not_begun(end));
         }
         // No thread waits, reads or writes: this one does all and needs no entry. The write lock is taken
         // under the lock of pending calls, so that other requests follow this one. No other reply can fill
@@ -270,8 +270,8 @@ impl ClientConnection {
                 pending.waiters.swap_remove(waiter);
                 return Ok(reply);
             }
-            if let Some(failure) = &pending.closed {
-                let failure = failure.clone();
+            if let Some(end) = &pending.closed {
+                let failure = end.failure(Written::Whole);
                 pending.waiters.swap_remove(waiter);
                 return Err(failure);
             }
@@ -319,7 +319,7 @@ impl ClientConnection {
                 Ok(Some(reply)) if reply.request_id == request_id => return Ok(reply),
                 Ok(Some(reply)) => self.deliver(reply),
                 Ok(None) => {}
-                Err(failure) => return Err(self.close(failure)),
+                Err(end) => return Err(self.close(end)),
             }
         }
     }
@@ -328,7 +328,7 @@ impl ClientConnection {
     /// dispatched.
     // See `Reply::parse`.
     #[inline(always)]
-    fn parse_message(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
+    fn parse_message(&self, message: Message) -> Result<Option<Reply>, ConnectionEnd> {
         match message.header.message_type {
             MessageType::Reply | MessageType::LocateReply => {
                 let version = message.header.version;
@@ -339,10 +339,10 @@ impl ClientConnection {
     }
 
     #[cold]
-    fn dispatch_or_fail(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
+    fn dispatch_or_fail(&self, message: Message) -> Result<Option<Reply>, ConnectionEnd> {
         #[cfg(feature = "server")]
         let Some(message) = self.dispatch_callback(message) else { return Ok(None) };
-        Err(self.unexpected_message(message.header.message_type, message.header.version))
+        Err(self.end_for_message(&message.header))
     }
 
     /// Puts the reader back, removes the entry of this thread's request, and hands reading over for pending
@@ -397,6 +397,11 @@ impl ClientConnection {
         return !self.is_adopted() && !self.is_open_for_callbacks();
         #[cfg(not(feature = "server"))]
         true
+    }
+
+    /// Fails a request that was to be sent after the end of the connection.
+    fn not_begun(end: &ConnectionEnd) -> CallFailure {
+        CallFailure::of(RequestLoss::NotWritten, end.exception.clone())
     }
 
     #[inline]

@@ -16,7 +16,8 @@ mod writing;
 use std::sync::OnceLock;
 
 use spandrel_cdr::{Decoder, GiopVersion, Wire};
-use spandrel_giop::{CancelRequest, LocateRequestHeader, Message, MessageType, RequestHeader, ResponseFlags};
+use spandrel_connection::{Incoming, Role, classify};
+use spandrel_giop::{CancelRequest, LocateRequestHeader, Message, RequestHeader, ResponseFlags};
 use spandrel_ipc::Pollable;
 use spandrel_sync::{
     Arc, Condition, Mutex, Weak,
@@ -222,31 +223,33 @@ impl ServerConnection {
 
     fn handle(&self, message: &Message) -> Result<NextRead, ReadError> {
         self.link.note_version(message.header.version);
-        match message.header.message_type {
-            MessageType::Request => self.request(message),
-            MessageType::LocateRequest => self.locate(message),
-            MessageType::CancelRequest => {
+        let incoming = classify(&message.header, self.role());
+        match incoming.map_err(|violation| ReadError::Unexpected(violation.message_type))? {
+            Incoming::Request => self.request(message),
+            Incoming::LocateRequest => self.locate(message),
+            Incoming::CancelRequest => {
                 // Advisory (9.4.4): a request whose upcall runs is answered all the same, unless its servant looks.
                 let cancelled = self.cancelled_by(message)?;
                 self.reader.lock().cancel(cancelled);
                 self.cancel(CancelledRequests::Request(cancelled), CancelReason::ClientCancelled);
                 Ok(NextRead::Continue)
             }
-            MessageType::Reply | MessageType::LocateReply => self.reply(message),
-            // Before GIOP 1.2 only servers may say it (9.4.7).
-            MessageType::CloseConnection if message.header.version < GiopVersion::V1_2 => {
-                Err(ReadError::Unexpected(MessageType::CloseConnection))
-            }
-            MessageType::CloseConnection => {
+            Incoming::Reply => self.reply(message),
+            Incoming::CloseConnection => {
                 self.end_adopted(true);
                 Err(ReadError::EndOfFile)
             }
-            MessageType::MessageError => {
+            Incoming::MessageError => {
                 log_limited!(warn, self.orb, "MessageError", peer = %self.link.peer(), "the client could not read a message");
                 Err(ReadError::EndOfFile)
             }
-            other => Err(ReadError::Unexpected(other)),
         }
+    }
+
+    /// The role for [`classify`].
+    #[inline]
+    fn role(&self) -> Role {
+        if self.is_bidirectional() { Role::BidirectionalServer } else { Role::Server }
     }
 
     /// What the last request was for, if the next one's is to be guessed.

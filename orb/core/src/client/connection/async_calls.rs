@@ -13,6 +13,7 @@ mod write_queue;
 use std::io;
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
+use spandrel_connection::{ConnectionEnd, EndCause, Written};
 use spandrel_giop::{CancelRequest, CompletionStatus, Fragments, SystemException, minor};
 #[cfg(feature = "server")]
 use spandrel_sync::atomic::{AtomicU64, Ordering};
@@ -89,8 +90,8 @@ impl ClientConnection {
     ) -> Result<(), CallFailure> {
         {
             let mut pending = self.pending.lock();
-            if let Some(failure) = &pending.closed {
-                return Err(unsent(failure));
+            if let Some(end) = &pending.closed {
+                return Err(Self::not_begun(end));
             }
             if pending.waiters.len() >= bounds.requests {
                 return Err(self.too_many_pending(bounds.requests));
@@ -297,14 +298,13 @@ impl ClientConnection {
         let guard = CloseOnPanic(self);
         let sent = self.read_ready(&mut reader);
         drop(guard);
-        let failure = sent.err().unwrap_or_else(|| {
-            let exception = SystemException::comm_failure(0, CompletionStatus::Maybe);
-            CallFailure::of(
-                RequestLoss::InDoubt,
-                exception.with_detail(|| format!("writing to {} failed", self.peer)).with_source(error),
-            )
+        let end = sent.err().unwrap_or_else(|| {
+            let exception = SystemException::comm_failure(0, CompletionStatus::Maybe)
+                .with_detail(|| format!("writing to {} failed", self.peer))
+                .with_source(error);
+            ConnectionEnd { cause: EndCause::Failed, exception }
         });
-        self.close(failure);
+        self.close(end);
         self.return_reader(reader, None, true);
         self.fail_unsent();
     }
@@ -336,14 +336,20 @@ impl ClientConnection {
         let loss = if pending.closed.is_none() { RequestLoss::ConnectionAbandoned } else { RequestLoss::NotWritten };
         drop(pending);
         let exception = SystemException::comm_failure(0, CompletionStatus::No);
-        let failure = exception.with_detail(|| format!("writing to {} was interrupted", self.peer));
-        self.fail_calls(tasks, &CallFailure::of(loss, failure));
+        let exception = exception.with_detail(|| format!("writing to {} was interrupted", self.peer));
+        let failure = CallFailure::of(loss, exception);
+        for task in tasks {
+            if let ReplyWaiter::Task { receiver, .. } = task.waiter {
+                receiver.complete(Err(failure.clone()));
+            }
+        }
     }
 
-    pub(super) fn fail_calls(&self, tasks: Vec<Waiter>, failure: &CallFailure) {
+    pub(super) fn fail_calls(&self, tasks: Vec<Waiter>, end: &ConnectionEnd) {
         for task in tasks {
             if let ReplyWaiter::Task { receiver, is_sent } = task.waiter {
-                receiver.complete(Err(if is_sent { failure.clone() } else { unsent(failure) }));
+                let written = if is_sent { Written::Whole } else { Written::Partly };
+                receiver.complete(Err(end.failure(written)));
             }
         }
     }
@@ -410,9 +416,9 @@ impl ClientConnection {
 
     /// Closes the connection, because the reactor has ended or can no longer wait for it.
     pub(crate) fn reactor_ended(&self, reason: &str) {
-        let exception = SystemException::comm_failure(0, CompletionStatus::Maybe);
         let detail = || format!("cannot read replies of {}: the reactor ended: {reason}", self.peer);
-        self.close(CallFailure::of(RequestLoss::InDoubt, exception.with_detail(detail)));
+        let exception = SystemException::comm_failure(0, CompletionStatus::Maybe).with_detail(detail);
+        self.close(ConnectionEnd { cause: EndCause::Failed, exception });
     }
 
     fn too_many_pending(&self, limit: usize) -> CallFailure {
@@ -449,9 +455,4 @@ impl PendingCalls {
     pub(super) fn has_tasks(&self) -> bool {
         self.waiters.iter().any(|waiter| !matches!(waiter.waiter, ReplyWaiter::Thread(_)))
     }
-}
-
-/// The failure of a request that was not written to its end: the peer cannot have acted on it.
-fn unsent(failure: &CallFailure) -> CallFailure {
-    CallFailure::of(failure.loss.unwritten(), failure.exception.clone())
 }

@@ -14,6 +14,7 @@ use std::{
 };
 
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
+use spandrel_connection::{Incoming, Role, classify};
 use spandrel_giop::{GiopError, Message, MessageType, ServiceContext, SystemException, bare_message};
 use spandrel_sync::{
     Arc,
@@ -159,12 +160,12 @@ impl ClientConnection {
 
     /// Passes a request to the dispatcher, if the connection has one.
     pub(super) fn dispatch_callback(&self, message: Message) -> Option<Message> {
-        let is_call = matches!(
-            message.header.message_type,
-            MessageType::Request | MessageType::LocateRequest | MessageType::CancelRequest
-        );
+        let is_call = || {
+            let incoming = classify(&message.header, Role::BidirectionalClient);
+            matches!(incoming, Ok(Incoming::Request | Incoming::LocateRequest | Incoming::CancelRequest))
+        };
         match self.dispatcher() {
-            Some(dispatcher) if is_call => {
+            Some(dispatcher) if is_call() => {
                 dispatcher.dispatch(message);
                 None
             }
@@ -286,11 +287,11 @@ impl ClientConnection {
     /// Ends an adopted connection that the peer has closed. `is_orderly`: by CloseConnection, so that
     /// unanswered requests were not executed.
     pub(crate) fn end_of_input(&self, is_orderly: bool) {
-        let failure = match is_orderly {
-            true => self.unexpected_message(MessageType::CloseConnection, GiopVersion::V1_2),
+        let end = match is_orderly {
+            true => self.closed_by_peer(),
             false => self.read_failed(ReadError::EndOfFile),
         };
-        self.close(failure);
+        self.close(end);
     }
 
     /// Writes a last message, if that is possible within `limit`.

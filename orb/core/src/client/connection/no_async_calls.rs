@@ -4,7 +4,7 @@ use std::{convert::Infallible, io};
 
 use spandrel_transport::MessageReader;
 
-use super::{CallFailure, ClientConnection, pending_calls::PendingCalls};
+use super::{ClientConnection, ConnectionEnd, pending_calls::PendingCalls};
 
 /// The empty state.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl ClientConnection {
 
     pub(super) fn fail_unsent(&self) {}
 
-    pub(super) fn fail_calls(&self, _tasks: [Infallible; 0], _failure: &CallFailure) {}
+    pub(super) fn fail_calls(&self, _tasks: [Infallible; 0], _end: &ConnectionEnd) {}
 
     pub(super) fn finish_rest(
         &self,

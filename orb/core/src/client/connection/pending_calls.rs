@@ -8,7 +8,7 @@ use std::fmt;
 use spandrel_sync::{Arc, Condition};
 use spandrel_transport::MessageReader;
 
-use super::reply::{CallFailure, Reply};
+use super::{CallFailure, ConnectionEnd, Reply};
 
 /// The message reader, the pending calls, and the reason for the end of the connection.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) struct PendingCalls {
     /// Taken by the thread that has the reader role.
     pub(super) reader: Option<Box<MessageReader>>,
     pub(super) waiters: Vec<Waiter>,
-    pub(super) closed: Option<CallFailure>,
+    pub(super) closed: Option<ConnectionEnd>,
 }
 
 #[derive(Debug)]

@@ -1,11 +1,7 @@
-//! The outcome of a call: a reply, or the reason for its absence.
+//! The reply to a call.
 
 use spandrel_cdr::{Limits, Wire};
-use spandrel_giop::{
-    GiopError, LocateReplyHeader, LocateStatus, Message, MessageType, ReplyHeader, ReplyStatus, SystemException,
-};
-
-use super::RequestLoss;
+use spandrel_giop::{GiopError, LocateReplyHeader, LocateStatus, Message, MessageType, ReplyHeader, ReplyStatus};
 
 /// A Reply or LocateReply with its header read.
 #[derive(Debug)]
@@ -27,34 +23,6 @@ pub(crate) struct Reply {
 pub(crate) enum ReplyKind {
     Reply(ReplyStatus),
     Locate(LocateStatus),
-}
-
-/// The reason why a call got no reply.
-#[derive(Clone, Debug)]
-pub(crate) struct CallFailure {
-    pub(crate) exception: SystemException,
-    /// The fate of the request.
-    pub(crate) loss: RequestLoss,
-}
-
-impl CallFailure {
-    /// Makes a failure whose exception has the right completion status already.
-    pub(crate) fn new(exception: SystemException) -> Self {
-        Self { exception, loss: RequestLoss::Other }
-    }
-
-    pub(crate) fn of(loss: RequestLoss, exception: SystemException) -> Self {
-        let exception = match loss.consequence().completed {
-            Some(completed) => exception.with_completed(completed),
-            None => exception,
-        };
-        Self { exception, loss }
-    }
-
-    /// Whether the same request may be sent again on another connection: this one was closed under it.
-    pub(crate) fn may_repeat(&self) -> bool {
-        self.loss.consequence().repeats
-    }
 }
 
 impl Reply {

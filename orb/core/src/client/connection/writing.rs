@@ -3,6 +3,7 @@
 use std::{io, time::Duration};
 
 use spandrel_cdr::Encoder;
+use spandrel_connection::WriteFailure;
 use spandrel_giop::{CompletionStatus, Fragments, SystemException, minor};
 use spandrel_sync::MutexGuard;
 use spandrel_transport::{Deadline, Transport, is_timeout, send_message, send_slices};
@@ -103,42 +104,43 @@ impl ClientConnection {
 
     /// Prefers the peer's reason for a failed write: a CloseConnection or MessageError that was still unread.
     pub(super) fn peer_reason(&self, error: io::Error, read: Result<Reply, CallFailure>) -> CallFailure {
-        match read {
-            Err(read) if read.may_repeat() => read,
-            Err(read) if read.loss == RequestLoss::MessageErrorReceived => {
+        let Err(read) = read else { return self.write_failed(error) };
+        match WriteFailure::Failed.loss(Some(read.loss)) {
+            RequestLoss::PartiallyWritten => self.write_failed(error),
+            loss => {
                 self.retire();
-                CallFailure::of(RequestLoss::Rejected, read.exception)
+                CallFailure::of(loss, read.exception)
             }
-            _ => self.write_failed(error),
         }
     }
 
     pub(super) fn write_failed(&self, error: io::Error) -> CallFailure {
-        let is_abandoned = self.is_abandoned();
+        let failure = match () {
+            () if is_timeout(&error) => WriteFailure::TimedOut,
+            () if self.is_abandoned() => WriteFailure::Abandoned,
+            () => WriteFailure::Failed,
+        };
         #[cfg(feature = "server")]
         self.retire_after_failed_write();
         #[cfg(not(feature = "server"))]
         self.retire();
         self.fail_unsent();
-        if is_timeout(&error) {
-            self.statistics.timed_out_sending();
-            let detail = || format!("the request could not be written to {} within the time-out", self.peer);
-            return CallFailure::of(
-                RequestLoss::SendTimedOut,
-                SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No)
-                    .with_detail(detail)
-                    .with_source(error),
-            );
-        }
-        let (loss, manner) = match is_abandoned {
-            true => (RequestLoss::ConnectionAbandoned, "ended: another call had given the connection up"),
-            false => (RequestLoss::PartiallyWritten, "failed"),
+        let (peer, no) = (&self.peer, CompletionStatus::No);
+        let exception = match failure {
+            WriteFailure::TimedOut => {
+                self.statistics.timed_out_sending();
+                let detail = || format!("the request could not be written to {peer} within the time-out");
+                SystemException::timeout(minor::ROUND_TRIP_EXPIRED, no).with_detail(detail)
+            }
+            WriteFailure::Abandoned => {
+                let detail = || format!("writing to {peer} ended: another call had given the connection up");
+                SystemException::comm_failure(0, no).with_detail(detail)
+            }
+            WriteFailure::Failed => {
+                SystemException::comm_failure(0, no).with_detail(|| format!("writing to {peer} failed"))
+            }
         };
-        let detail = || format!("writing to {} {manner}", self.peer);
-        CallFailure::of(
-            loss,
-            SystemException::comm_failure(0, CompletionStatus::No).with_detail(detail).with_source(error),
-        )
+        CallFailure::of(failure.loss(None), exception.with_source(error))
     }
 
     /// Whether a call of this side has ended the use of the connection, and not the peer.

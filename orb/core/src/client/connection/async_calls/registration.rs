@@ -7,7 +7,7 @@ use spandrel_sync::{Arc, atomic::Ordering};
 use spandrel_transport::MessageReader;
 
 use super::{
-    super::{CallFailure, ClientConnection, CloseOnPanic, Writer},
+    super::{ClientConnection, CloseOnPanic, ConnectionEnd, Writer},
     UnsentKind, UnsentMessage,
 };
 
@@ -105,13 +105,13 @@ impl ClientConnection {
         };
         drop(pending);
         let guard = CloseOnPanic(self);
-        let ended = self.read_ready(&mut reader).map_err(|failure| self.close(failure));
+        let ended = self.read_ready(&mut reader).map_err(|end| self.close(end));
         drop(guard);
         self.return_reader(reader, None, true);
         ended.is_ok()
     }
 
-    pub(super) fn read_ready(&self, reader: &mut MessageReader) -> Result<(), CallFailure> {
+    pub(super) fn read_ready(&self, reader: &mut MessageReader) -> Result<(), ConnectionEnd> {
         loop {
             match reader.next_ready(&*self.transport) {
                 Ok(Some(message)) => {

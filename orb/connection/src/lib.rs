@@ -1,0 +1,17 @@
+//! The client's and the server's half of a GIOP connection as state machines.
+//!
+//! A half has no socket, no thread, no clock and no lock. The ORB keeps each half in a lock that it holds in any
+//! case, passes every message and failure to it, and carries out the answer. Octets, time-outs, condition
+//! variables and registrations with a reactor belong to the ORB.
+//!
+//! - [`classify`] decides whether a message may come, by its header and the [`Role`] of the side that reads it.
+//! - [`RequestLoss`] is the fate of a request without a reply: its completion status, and whether it may be sent
+//!   once more. [`EndCause`] and [`WriteFailure`] lead to it.
+
+#![forbid(unsafe_code)]
+
+mod classify;
+mod loss;
+
+pub use classify::{Incoming, Role, Violation, classify};
+pub use loss::{CallFailure, ConnectionEnd, EndCause, LossConsequence, RequestLoss, WriteFailure, Written};
