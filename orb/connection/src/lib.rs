@@ -5,13 +5,16 @@
 //! variables and registrations with a reactor belong to the ORB.
 //!
 //! - [`classify`] decides whether a message may come, by its header and the [`Role`] of the side that reads it.
+//! - [`ClientHalf`] has the calls that wait for replies, and tells each what became of it.
 //! - [`RequestLoss`] is the fate of a request without a reply: its completion status, and whether it may be sent
 //!   once more. [`EndCause`] and [`WriteFailure`] lead to it.
 
 #![forbid(unsafe_code)]
 
 mod classify;
+mod client;
 mod loss;
 
 pub use classify::{Incoming, Role, Violation, classify};
+pub use client::{Abandoned, CallEntry, ClientHalf};
 pub use loss::{CallFailure, ConnectionEnd, EndCause, LossConsequence, RequestLoss, WriteFailure, Written};

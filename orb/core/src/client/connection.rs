@@ -24,7 +24,7 @@ pub(crate) use writing::{SendFragmented, send_fragmented};
 
 use spandrel_cdr::Encoder;
 pub(crate) use spandrel_connection::{CallFailure, RequestLoss};
-use spandrel_connection::{ConnectionEnd, Written};
+use spandrel_connection::{ClientHalf, ConnectionEnd};
 use spandrel_giop::{Message, MessageType};
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
@@ -47,7 +47,7 @@ use notification::NotificationScope;
 #[cfg(feature = "asynchronous")]
 pub(crate) use pending_calls::ReplyReceiver;
 pub(crate) use pending_calls::ReplyReceiverHandle;
-use pending_calls::{PendingCalls, ReplyWaiter, Waiter};
+use pending_calls::{PendingCalls, ReplyWaiter};
 pub(crate) use reply::{Reply, ReplyKind};
 pub(crate) use sent_contexts::{CODE_SETS, LISTEN_POINTS};
 use writing::{Writer, is_local_failure};
@@ -126,7 +126,7 @@ impl ClientConnection {
             writer: Mutex::new(Writer::default()),
             fragment_size: usize::MAX,
             send_fragmented: None,
-            pending: Mutex::new(PendingCalls { reader, waiters: Vec::new(), closed: None }),
+            pending: Mutex::new(PendingCalls { reader, half: ClientHalf::default() }),
             next_request_id: AtomicU32::new(0),
             retired: AtomicBool::new(false),
             is_end_counted: AtomicBool::new(false),
@@ -187,12 +187,7 @@ impl ClientConnection {
     fn check_open(&self) -> Result<(), CallFailure> {
         // It is retired before it is closed, so that the usual case needs no lock. A caller in between fails
         // to write.
-        if self.is_retired()
-            && let Some(end) = &self.pending.lock().closed
-        {
-            return Err(Self::not_begun(end));
-        }
-        Ok(())
+        if self.is_retired() { self.pending.lock().half.check_open() } else { Ok(()) }
     }
 
     /// Sends a request and waits for its reply.
@@ -204,13 +199,11 @@ impl ClientConnection {
         deadline: Option<&Deadline>,
     ) -> Result<Reply, CallFailure> {
         let mut pending = self.pending.lock();
-        if let Some(end) = &pending.closed {
-            return Err(Self::not_begun(end));
-        }
+        pending.half.check_open()?;
         // No thread waits, reads or writes: this one does all and needs no entry. The write lock is taken
         // under the lock of pending calls, so that other requests follow this one. No other reply can fill
         // the connection then while the only reader writes.
-        if pending.waiters.is_empty()
+        if pending.half.is_free()
             && pending.reader.is_some()
             && !self.is_retired()
             && let Some(writer) = self.writer.try_lock()
@@ -220,14 +213,15 @@ impl ClientConnection {
             drop(pending);
             return self.call_exclusive(writer, reader, request_id, request, deadline);
         }
-        pending.waiters.push(Waiter { request_id, reply: None, waiter: ReplyWaiter::Thread(None) });
+        let begun = pending.half.begin(request_id, ReplyWaiter::THREAD);
+        debug_assert!(begun.is_ok(), "it was open under the same lock");
         drop(pending);
         #[cfg(feature = "server")]
         self.ensure_reading(request_id)?;
         match self.lock_and_send(request, deadline) {
             Ok(()) => self.await_reply(request_id, deadline),
             Err(error) if is_local_failure(&error) => {
-                self.pending.lock().remove(request_id);
+                self.pending.lock().half.remove(request_id);
                 Err(self.write_failed(error))
             }
             Err(error) => {
@@ -265,17 +259,17 @@ impl ClientConnection {
     fn await_reply(&self, request_id: u32, deadline: Option<&Deadline>) -> Result<Reply, CallFailure> {
         let mut pending = self.pending.lock();
         loop {
-            let waiter = pending.position(request_id);
-            if let Some(reply) = pending.waiters[waiter].reply.take() {
-                pending.waiters.swap_remove(waiter);
+            let PendingCalls { reader, half } = &mut *pending;
+            let mut call = half.call(request_id).expect("a thread stays registered until it has taken its outcome");
+            if let Some(reply) = call.waiter().take_reply() {
+                call.remove();
                 return Ok(reply);
             }
-            if let Some(end) = &pending.closed {
-                let failure = end.failure(Written::Whole);
-                pending.waiters.swap_remove(waiter);
+            if let Some(failure) = call.failure() {
+                call.remove();
                 return Err(failure);
             }
-            if let Some(mut reader) = pending.reader.take() {
+            if let Some(mut reader) = reader.take() {
                 drop(pending);
                 let outcome = self.read_until_reply(&mut reader, request_id, deadline);
                 self.return_reader(reader, Some(request_id), false);
@@ -283,13 +277,13 @@ impl ClientConnection {
                 return outcome;
             }
             let wake = WAKE.with(Arc::clone);
-            pending.waiters[waiter].waiter = ReplyWaiter::Thread(Some(Arc::clone(&wake)));
+            *call.waiter() = ReplyWaiter::Thread { wake: Some(Arc::clone(&wake)), reply: None };
             match deadline {
                 None => wake.wait(&mut pending),
                 Some(deadline) => {
                     let remaining = deadline.remaining();
                     if remaining.is_zero() {
-                        pending.waiters.swap_remove(waiter);
+                        call.remove();
                         drop(pending);
                         let failure = self.reply_timed_out();
                         self.retire_after_timeout(&failure);
@@ -351,17 +345,17 @@ impl ClientConnection {
     fn return_reader(&self, reader: Box<MessageReader>, request_id: Option<u32>, has_taken_all: bool) {
         let mut pending = self.pending.lock();
         if let Some(request_id) = request_id {
-            pending.remove(request_id);
+            pending.half.remove(request_id);
         }
         pending.reader = Some(reader);
-        if !pending.waiters.is_empty() {
+        if !pending.half.is_free() {
             self.hand_over_reading(pending, has_taken_all);
         }
     }
 
     /// Hands reading over to a waiting thread, or to the reactor.
     fn hand_over_reading(&self, pending: MutexGuard<'_, PendingCalls>, has_taken_all: bool) {
-        if pending.wake_next_reader() || !pending.has_tasks() {
+        if pending.wake_next_reader() || !pending.needs_reactor() {
             return;
         }
         let is_drained = has_taken_all || pending.reader.as_ref().is_none_or(|reader| async_calls::is_drained(reader));
@@ -397,11 +391,6 @@ impl ClientConnection {
         return !self.is_adopted() && !self.is_open_for_callbacks();
         #[cfg(not(feature = "server"))]
         true
-    }
-
-    /// Fails a request that was to be sent after the end of the connection.
-    fn not_begun(end: &ConnectionEnd) -> CallFailure {
-        CallFailure::of(RequestLoss::NotWritten, end.exception.clone())
     }
 
     #[inline]

@@ -22,11 +22,11 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Address, Charge, Deadline, ReactorTransport, ReadError, send_octets};
 
-use super::{CallFailure, ClientConnection, Reply, ReplyWaiter, UnsentKind, Waiter, Writer, sent_contexts};
+use super::{CallFailure, ClientConnection, Reply, ReplyWaiter, UnsentKind, Writer, sent_contexts};
 use crate::{client::ClientReactor, statistics::Statistics, task::Task};
 
-/// The id of the entry that stands for the peer. Requests of this side have even ids.
-const PEER_ENTRY: u32 = 1;
+/// The id of messages that no call waits for. Requests of this side have even ids.
+const NO_CALL: u32 = 1;
 /// The id of the entry of a thread that waits for the connection's end.
 const END_ENTRY: u32 = 3;
 
@@ -146,11 +146,11 @@ impl ClientConnection {
     /// [registered](Self::register_with).
     pub(crate) fn accept_callbacks(&self, dispatcher: impl FnOnce() -> Arc<dyn CallbackDispatcher>) {
         let mut pending = self.pending.lock();
-        if pending.closed.is_some() || self.is_bidirectional() {
+        if pending.half.ended().is_some() || self.is_bidirectional() {
             return;
         }
         self.bidirectional_use.0.get_or_init(|| BidirectionalRole::Opener(dispatcher()));
-        pending.waiters.push(Waiter { request_id: PEER_ENTRY, reply: None, waiter: ReplyWaiter::Peer });
+        pending.half.accept_requests();
         if pending.reader.is_some() {
             self.want_input();
         }
@@ -183,8 +183,10 @@ impl ClientConnection {
     /// Sends CloseConnection, if that leaves no request of either side in doubt. Nothing more is written
     /// then.
     pub(crate) fn send_close(&self) -> bool {
-        let is_idle =
-            self.pending.lock().waiters.len() == 1 && self.dispatcher().is_some_and(|dispatcher| dispatcher.is_idle());
+        let pending = self.pending.lock();
+        let is_idle = pending.half.ended().is_none() && pending.half.pending() == 0;
+        drop(pending);
+        let is_idle = is_idle && self.dispatcher().is_some_and(|dispatcher| dispatcher.is_idle());
         if is_idle {
             // Closed because the ORB ends, like the other connections at shutdown, which are not counted either.
             self.is_end_counted.store(true, Ordering::Relaxed);
@@ -199,11 +201,9 @@ impl ClientConnection {
     /// Waits until the peer has closed its side, too, so that input from it does not destroy the last message
     /// to it.
     pub(crate) fn await_end(&self, deadline: &Deadline) {
-        self.pending.lock().waiters.push(Waiter {
-            request_id: END_ENTRY,
-            reply: None,
-            waiter: ReplyWaiter::Thread(None),
-        });
+        if self.pending.lock().half.begin(END_ENTRY, ReplyWaiter::THREAD).is_err() {
+            return;
+        }
         // There is no reply to this: the connection ends, or the time is up.
         let _ = self.await_reply(END_ENTRY, Some(deadline));
     }
@@ -212,19 +212,19 @@ impl ClientConnection {
     pub(crate) fn send_control(&self, message_type: MessageType) {
         let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2));
         bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, message_type).into_iter().for_each(|octet| out.u8(octet));
-        self.write_untracked(PEER_ENTRY, &out);
+        self.write_untracked(NO_CALL, &out);
     }
 
     /// Writes a message that no call waits for, now or when there is room. Returns false if too many are queued.
     pub(crate) fn send_control_later(&self, message: &Encoder<'_>) -> bool {
-        self.write_untracked(PEER_ENTRY, message)
+        self.write_untracked(NO_CALL, message)
     }
 
     /// Writes a reply, or leaves the rest to a reactor. `charge`: the memory that the rest is counted
     /// against.
     pub(crate) fn answer(&self, answer: &Encoder<'_>, charge: Charge) {
         // If this fails, the connection ends.
-        let _ = self.write_or_queue(PEER_ENTRY, answer, UnsentKind::Untracked, usize::MAX, Some(charge));
+        let _ = self.write_or_queue(NO_CALL, answer, UnsentKind::Untracked, usize::MAX, Some(charge));
     }
 
     /// Whether octets wait to be written.
@@ -314,7 +314,7 @@ impl ClientConnection {
 
     /// Whether no more input comes.
     pub(crate) fn is_closed(&self) -> bool {
-        self.pending.lock().closed.is_some()
+        self.pending.lock().half.ended().is_some()
     }
 
     /// Handles a request that could not be written. The connection stays in use if no octet of it was
@@ -333,7 +333,7 @@ impl ClientConnection {
     pub(super) fn ensure_reading(&self, request_id: u32) -> Result<(), CallFailure> {
         let Some(adopted_reader) = self.adopted_reader() else { return Ok(()) };
         adopted_reader.ensure_reading().map_err(|exception| {
-            self.pending.lock().remove(request_id);
+            self.pending.lock().half.remove(request_id);
             CallFailure::new(exception)
         })
     }

@@ -1,7 +1,7 @@
 //! The end of a connection: its calls fail, and the peer is sent the reason.
 
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
-use spandrel_connection::{EndCause, Incoming, Role, classify};
+use spandrel_connection::{EndCause, Incoming, Role, Written, classify};
 use spandrel_giop::{
     CancelRequest, CompletionStatus, GiopError, MessageHeader, MessageType, Reaction, SystemException,
     SystemExceptionKind, bare_message, ids, minor,
@@ -9,7 +9,7 @@ use spandrel_giop::{
 use spandrel_sync::atomic::Ordering;
 use spandrel_transport::{Deadline, ReadError};
 
-use super::{ADVISORY_TIMEOUT, CallFailure, ClientConnection, ConnectionEnd, RequestLoss, Written};
+use super::{ADVISORY_TIMEOUT, CallFailure, ClientConnection, ConnectionEnd, ReplyWaiter, RequestLoss};
 use crate::statistics::Event;
 
 impl ClientConnection {
@@ -22,11 +22,14 @@ impl ClientConnection {
         self.retire();
         self.close_transport();
         let mut pending = self.pending.lock();
-        pending.closed.get_or_insert_with(|| end.clone());
-        pending.threads().for_each(|wake| wake.notify_one());
-        let tasks = pending.take_tasks();
+        let tasks = pending.half.end(end, ReplyWaiter::is_thread);
+        pending.half.waiters().filter_map(ReplyWaiter::wake).for_each(|wake| wake.notify_one());
         drop(pending);
-        self.fail_calls(tasks, &end);
+        for (waiter, failure) in tasks {
+            if let Some(receiver) = waiter.task() {
+                receiver.complete(Err(failure));
+            }
+        }
         #[cfg(feature = "server")]
         self.end_callbacks();
         failure

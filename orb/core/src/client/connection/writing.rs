@@ -146,7 +146,7 @@ impl ClientConnection {
     /// Whether a call of this side has ended the use of the connection, and not the peer.
     #[cold]
     fn is_abandoned(&self) -> bool {
-        self.is_retired() && self.pending.lock().closed.is_none()
+        self.is_retired() && self.pending.lock().half.ended().is_none()
     }
 
     /// Frees a blocked writer after a time-out, if no thread reads any more. A server that handles one
@@ -158,7 +158,7 @@ impl ClientConnection {
             return;
         }
         let pending = self.pending.lock();
-        let is_read = pending.reader.is_none() || pending.has_tasks() || pending.threads().next().is_some();
+        let is_read = pending.reader.is_none() || pending.needs_reactor() || pending.has_waiting_thread();
         drop(pending);
         if !is_read {
             tracing::debug!(peer = %self.peer, "the sending side of a connection was closed after a time-out");

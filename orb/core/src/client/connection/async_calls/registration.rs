@@ -93,7 +93,7 @@ impl ClientConnection {
     /// Reads the available messages; called by the reactor. Returns false when no more will come.
     pub(crate) fn serve_ready(&self) -> bool {
         let mut pending = self.pending.lock();
-        if pending.closed.is_some() {
+        if pending.half.ended().is_some() {
             return false;
         }
         let Some(mut reader) = pending.reader.take() else {
