@@ -6,6 +6,7 @@
 //!
 //! - [`classify`] decides whether a message may come, by its header and the [`Role`] of the side that reads it.
 //! - [`ClientHalf`] has the calls that wait for replies, and tells each what became of it.
+//! - [`SendHalf`] decides which messages may still be written, for requests and replies alike.
 //! - [`RequestLoss`] is the fate of a request without a reply: its completion status, and whether it may be sent
 //!   once more. [`EndCause`] and [`WriteFailure`] lead to it.
 
@@ -14,7 +15,9 @@
 mod classify;
 mod client;
 mod loss;
+mod sending;
 
 pub use classify::{Incoming, Role, Violation, classify};
 pub use client::{Abandoned, CallEntry, ClientHalf};
 pub use loss::{CallFailure, ConnectionEnd, EndCause, LossConsequence, RequestLoss, WriteFailure, Written};
+pub use sending::{SendHalf, SentContexts, WritePhase};

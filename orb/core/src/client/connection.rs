@@ -17,14 +17,13 @@ mod closing;
 mod notification;
 mod pending_calls;
 mod reply;
-mod sent_contexts;
 mod writing;
 
 pub(crate) use writing::{SendFragmented, send_fragmented};
 
 use spandrel_cdr::Encoder;
 pub(crate) use spandrel_connection::{CallFailure, RequestLoss};
-use spandrel_connection::{ClientHalf, ConnectionEnd};
+use spandrel_connection::{ClientHalf, ConnectionEnd, SentContexts};
 use spandrel_giop::{Message, MessageType};
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
@@ -49,7 +48,6 @@ pub(crate) use pending_calls::ReplyReceiver;
 pub(crate) use pending_calls::ReplyReceiverHandle;
 use pending_calls::{PendingCalls, ReplyWaiter};
 pub(crate) use reply::{Reply, ReplyKind};
-pub(crate) use sent_contexts::{CODE_SETS, LISTEN_POINTS};
 use writing::{Writer, is_local_failure};
 
 use super::ConnectionSlot;
@@ -86,7 +84,7 @@ pub(crate) struct ClientConnection {
     is_end_counted: AtomicBool,
     /// The state of asynchronous calls.
     async_writes: AsyncWrites,
-    /// The contexts that were sent on the connection; further requests leave them out.
+    /// The bits of the [`SentContexts`]; further requests leave them out.
     sent_contexts: AtomicU8,
     /// Its role in bidirectional use.
     #[cfg(feature = "server")]
@@ -131,7 +129,7 @@ impl ClientConnection {
             retired: AtomicBool::new(false),
             is_end_counted: AtomicBool::new(false),
             async_writes: AsyncWrites::default(),
-            sent_contexts: AtomicU8::new(0),
+            sent_contexts: AtomicU8::new(SentContexts::NONE.bits()),
             #[cfg(feature = "server")]
             bidirectional_use: BidirectionalUse::default(),
             _slot: None,
@@ -174,6 +172,23 @@ impl ClientConnection {
 
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Relaxed);
+    }
+
+    /// The contexts that were sent on the connection.
+    #[inline]
+    pub(crate) fn sent_contexts(&self) -> SentContexts {
+        SentContexts::from_bits(self.sent_contexts.load(Ordering::Acquire))
+    }
+
+    /// Marks further contexts as sent.
+    pub(crate) fn mark_sent(&self, contexts: SentContexts) {
+        self.sent_contexts.fetch_or(contexts.bits(), Ordering::Release);
+    }
+
+    /// Whether no context is left to be sent on the connection.
+    #[inline]
+    pub(crate) fn has_sent_contexts(&self) -> bool {
+        self.sent_contexts() == SentContexts::ALL
     }
 
     /// Sends a request without a reply.

@@ -32,9 +32,7 @@ pub(crate) use connection::Buffering;
 pub(crate) use connection::send_fragmented;
 #[cfg(feature = "server")]
 pub(crate) use connection::{AdoptedReader, CallbackDispatcher};
-pub(crate) use connection::{
-    CODE_SETS, CallFailure, ClientConnection, LISTEN_POINTS, Reply, ReplyKind, ReplyReceiverHandle, RequestLoss,
-};
+pub(crate) use connection::{CallFailure, ClientConnection, Reply, ReplyKind, ReplyReceiverHandle, RequestLoss};
 #[cfg(feature = "asynchronous")]
 pub(crate) use connection::{ReplyReceiver, UnsentKind, WriteLimits};
 pub(crate) use connection_cache::{CacheSettings, ConnectionCache, ConnectionSlot};

@@ -166,7 +166,7 @@ impl Link {
         }
         let outgoing = OutgoingMessage::new(message, self.fragment_size);
         let mut written = 0;
-        if writer.is_idle() && outgoing.len() < LONG_REPLY && !writer.is_cut {
+        if writer.is_idle() && outgoing.len() < LONG_REPLY && writer.half.may_write() {
             match outgoing.try_send(&*self.transport) {
                 Ok(count) if count == outgoing.len() => return Ok(SendProgress::Whole),
                 Ok(count) => written = count,
@@ -189,7 +189,7 @@ impl Link {
         kind: AnswerKind,
         mut waits: bool,
     ) -> Result<SendProgress, NoMemory> {
-        if writer.is_cut {
+        if !writer.half.may_write() {
             return Ok(SendProgress::Whole);
         }
         let len = message.len();
@@ -261,7 +261,7 @@ impl Link {
         let mut result = write(&progress);
         loop {
             let mut writer = self.writer.lock();
-            if let (Err(error), false) = (&result, writer.is_cut) {
+            if let (Err(error), true) = (&result, writer.half.may_write()) {
                 self.give_up(&mut writer, error);
             }
             let Some(next) = writer.take() else {
@@ -378,9 +378,15 @@ impl Link {
         let message = bare_message(version, self.wire.order, message_type);
         let Some(mut writer) = self.writer.try_lock_for(courtesy) else { return };
         if let Some(adopted) = self.adopted.get() {
-            return adopted.send_last(&message, courtesy);
+            return adopted.send_last(&message, message_type, courtesy);
+        }
+        if !writer.half.may_write() {
+            return;
         }
         if writer.is_idle() {
+            if message_type == MessageType::CloseConnection {
+                writer.half.close(false);
+            }
             let _ = self.transport.set_send_timeout(Some(courtesy));
             let _ = send_octets(&*self.transport, &message);
         } else if let Ok(charge) = Charge::beyond_limit(&self.intake, message.len()) {
@@ -391,6 +397,10 @@ impl Link {
 
     /// Tells the peer that nothing more will be written.
     pub(super) fn close_writer(&self) {
+        // A thread that holds the lock writes, and fails.
+        if let Some(mut writer) = self.writer.try_lock() {
+            writer.half.shut();
+        }
         self.transport.close_writer();
     }
 

@@ -13,7 +13,7 @@ mod write_queue;
 use std::io;
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
-use spandrel_connection::{Abandoned, ConnectionEnd, EndCause, Written};
+use spandrel_connection::{Abandoned, ConnectionEnd, EndCause, SentContexts, Written};
 use spandrel_giop::{CancelRequest, CompletionStatus, Fragments, SystemException, minor};
 #[cfg(feature = "server")]
 use spandrel_sync::atomic::{AtomicU64, Ordering};
@@ -73,6 +73,11 @@ pub(crate) struct WriteLimits {
 }
 
 impl ClientConnection {
+    /// Marks the code sets as sent, after the reply to a request with that context.
+    pub(crate) fn mark_code_sets_received(&self) {
+        self.mark_sent(SentContexts::CODE_SETS);
+    }
+
     /// Sends a request without waiting. `receiver` is given the outcome, unless this fails.
     ///
     /// # Errors
@@ -122,10 +127,10 @@ impl ClientConnection {
                 .or_else(|octets| self.refuse(request_id, |this| this.buffer_limit_exceeded(octets, limit)))
         };
         let Some(mut writer) = self.writer.try_lock() else { return queue() };
-        if kind == UnsentKind::Untracked && writer.is_broken {
+        if kind == UnsentKind::Untracked && !writer.half.may_write() {
             return Ok(());
         }
-        if writer.is_broken || self.is_retired() && kind != UnsentKind::Untracked {
+        if !writer.half.may_write() || self.is_retired() && kind != UnsentKind::Untracked {
             drop(writer);
             return self.refuse(request_id, |this| this.write_failed(io::ErrorKind::NotConnected.into()));
         }
@@ -157,7 +162,7 @@ impl ClientConnection {
                 queue()
             }
             Err(error) => {
-                writer.is_broken = true;
+                writer.half.cut();
                 drop(writer);
                 self.mark_written(request_id, Written::Partly);
                 self.end_with_peer_reason(error);
@@ -296,7 +301,7 @@ impl ClientConnection {
     pub(super) fn fail_unsent(&self) {
         // If the lock is held, nothing is broken yet, or its holder calls this after breaking it.
         let Some(mut writer) = self.writer.try_lock() else { return };
-        if !writer.is_broken {
+        if writer.half.may_write() {
             return;
         }
         let queued = std::mem::take(&mut *self.async_writes.write_queue.lock());

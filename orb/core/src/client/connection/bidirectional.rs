@@ -14,7 +14,7 @@ use std::{
 };
 
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
-use spandrel_connection::{Incoming, Role, classify};
+use spandrel_connection::{Incoming, Role, SentContexts, classify};
 use spandrel_giop::{GiopError, Message, MessageType, ServiceContext, SystemException, bare_message};
 use spandrel_sync::{
     Arc,
@@ -22,7 +22,7 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Address, Charge, Deadline, ReactorTransport, ReadError, send_octets};
 
-use super::{CallFailure, ClientConnection, Reply, ReplyWaiter, UnsentKind, Writer, sent_contexts};
+use super::{CallFailure, ClientConnection, Reply, ReplyWaiter, UnsentKind, Writer};
 use crate::{client::ClientReactor, statistics::Statistics, task::Task};
 
 /// The id of messages that no call waits for. Requests of this side have even ids.
@@ -97,7 +97,7 @@ impl ClientConnection {
         connection.next_request_id = AtomicU32::new(1);
         // The server counts the connection.
         connection.is_end_counted = AtomicBool::new(true);
-        connection.sent_contexts = sent_contexts::LISTEN_POINTS.into();
+        connection.sent_contexts = SentContexts::LISTEN_POINTS.bits().into();
         connection
     }
 
@@ -115,6 +115,11 @@ impl ClientConnection {
     /// Whether the peer has opened the connection.
     pub(crate) fn is_adopted(&self) -> bool {
         matches!(self.bidirectional_use.0.get(), Some(BidirectionalRole::Adopted { .. }))
+    }
+
+    /// Has the listen points sent again, because there are new ones.
+    pub(crate) fn resend_listen_points(&self) {
+        self.sent_contexts.fetch_and(!SentContexts::LISTEN_POINTS.bits(), Ordering::Release);
     }
 
     /// Whether requests with this code set context may be sent on an adopted connection. The first call
@@ -192,7 +197,7 @@ impl ClientConnection {
             self.is_end_counted.store(true, Ordering::Relaxed);
             self.retire();
             let close_connection = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, MessageType::CloseConnection);
-            self.send_last(&close_connection, CLOSE_TIMEOUT);
+            self.send_last(&close_connection, MessageType::CloseConnection, CLOSE_TIMEOUT);
             self.transport.close_writer();
         }
         is_idle
@@ -295,15 +300,21 @@ impl ClientConnection {
     }
 
     /// Writes a last message, if that is possible within `limit`.
-    pub(crate) fn send_last(&self, octets: &[u8], limit: Duration) {
+    pub(crate) fn send_last(&self, octets: &[u8], message_type: MessageType, limit: Duration) {
         let Some(mut writer) = self.writer.try_lock_for(limit) else { return };
-        let Writer { timeout, is_broken, rest, .. } = &mut *writer;
-        if *is_broken || self.transport.set_send_timeout(Some(limit)).is_err() {
+        let Writer { timeout, half, rest, .. } = &mut *writer;
+        if !half.may_write() || self.transport.set_send_timeout(Some(limit)).is_err() {
             return;
         }
         *timeout = Some(limit);
         let before = rest.as_mut().map_or(Ok(()), |rest| self.finish_rest(rest, &mut || Ok(())));
-        *is_broken = before.and_then(|()| send_octets(&*self.transport, octets)).is_err();
+        match before.and_then(|()| send_octets(&*self.transport, octets)) {
+            Ok(()) if message_type == MessageType::CloseConnection => {
+                half.close(false);
+            }
+            Ok(()) => {}
+            Err(_) => half.cut(),
+        }
     }
 
     /// Closes the transport: the peer would not understand anything further. The reading thread sees the end.
@@ -321,7 +332,7 @@ impl ClientConnection {
     /// written.
     pub(super) fn retire_after_failed_write(&self) {
         let Some(adopted_reader) = self.adopted_reader() else { return self.retire() };
-        if self.writer.try_lock().is_none_or(|writer| !writer.is_broken) {
+        if self.writer.try_lock().is_none_or(|writer| writer.half.may_write()) {
             return;
         }
         self.retire();

@@ -3,8 +3,8 @@
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
 use spandrel_connection::{EndCause, Incoming, Role, Written, classify};
 use spandrel_giop::{
-    CancelRequest, CompletionStatus, GiopError, MessageHeader, MessageType, Reaction, SystemException,
-    SystemExceptionKind, bare_message, ids, minor,
+    CancelRequest, CompletionStatus, GiopError, MessageHeader, Reaction, SystemException, SystemExceptionKind,
+    bare_message, ids, minor,
 };
 use spandrel_sync::atomic::Ordering;
 use spandrel_transport::{Deadline, ReadError};
@@ -56,12 +56,14 @@ impl ClientConnection {
     pub(crate) fn close_orderly(&self) {
         #[cfg(feature = "asynchronous")]
         self.flush_before_close();
-        let Some(writer) = self.writer.try_lock() else { return };
-        if self.is_retired() || writer.is_broken || writer.rest.is_some() {
+        let Some(mut writer) = self.writer.try_lock() else { return };
+        if self.is_retired() {
             return;
         }
+        let waits = writer.rest.is_some();
+        let Some(close_connection) = writer.half.close(waits) else { return };
         self.retire();
-        let close_connection = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, MessageType::CloseConnection);
+        let close_connection = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, close_connection);
         // If it is lost, the end of the stream has the same meaning.
         let _ = self
             .transport
@@ -123,11 +125,9 @@ impl ClientConnection {
             return;
         }
         let Some(mut writer) = self.writer.try_lock() else { return };
-        if writer.is_broken || writer.rest.is_some() {
-            return;
-        }
-        writer.is_broken = true;
-        let sent = bare_message(version, ByteOrder::NATIVE, MessageType::MessageError);
+        let waits = writer.rest.is_some();
+        let Some(message_error) = writer.half.report_error(waits) else { return };
+        let sent = bare_message(version, ByteOrder::NATIVE, message_error);
         // It may be lost: the peer sees the end of the stream.
         let _ = self.transport.set_send_timeout(Some(ADVISORY_TIMEOUT)).and_then(|()| self.transport.send(&sent));
     }

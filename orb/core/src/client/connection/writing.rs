@@ -3,7 +3,7 @@
 use std::{io, time::Duration};
 
 use spandrel_cdr::Encoder;
-use spandrel_connection::WriteFailure;
+use spandrel_connection::{SendHalf, WriteFailure};
 use spandrel_giop::{CompletionStatus, Fragments, SystemException, minor};
 use spandrel_sync::MutexGuard;
 use spandrel_transport::{Deadline, Transport, is_timeout, send_message, send_slices};
@@ -17,8 +17,8 @@ use super::{ADVISORY_TIMEOUT, CallFailure, ClientConnection, Reply, RequestLoss,
 pub(super) struct Writer {
     /// The time-out that the transport has now.
     pub(super) timeout: Option<Duration>,
-    /// Whether a message was written in part: the peer would read further octets as the rest of it.
-    pub(super) is_broken: bool,
+    /// The messages that may still be written.
+    pub(super) half: SendHalf,
     /// The message that an asynchronous call could not write whole without waiting: comes before all others.
     pub(super) rest: Option<UnsentMessage>,
     #[cfg(feature = "asynchronous")]
@@ -54,10 +54,10 @@ impl ClientConnection {
         message: &Encoder<'_>,
         deadline: Option<&Deadline>,
     ) -> io::Result<()> {
-        if writer.is_broken {
+        if !writer.half.may_write() {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        let Writer { timeout, is_broken, rest, .. } = writer;
+        let Writer { timeout, half, rest, .. } = writer;
         let mut has_begun = false;
         let mut update_timeout = || {
             let result = self.update_timeout(timeout, deadline, Deadline::wait_to_send);
@@ -68,7 +68,7 @@ impl ClientConnection {
             #[cfg(feature = "asynchronous")]
             Some(batch) if batch.is_batch() && message.position() <= self.fragment_size => {
                 let sent = self.send_after_batch((rest, &mut writer.batching), message, &mut update_timeout);
-                return sent.inspect_err(|_| *is_broken = true);
+                return sent.inspect_err(|_| half.cut());
             }
             Some(rest) => self.finish_rest(rest, &mut update_timeout),
             None => Ok(()),
@@ -79,7 +79,11 @@ impl ClientConnection {
             }
             _ => send_message(&*self.transport, message, update_timeout),
         });
-        sent.inspect_err(|_| *is_broken = has_begun)
+        sent.inspect_err(|_| {
+            if has_begun {
+                half.cut();
+            }
+        })
     }
 
     /// Sets the transport's time-out to the time that `wait` derives from the deadline. `current`: the

@@ -133,14 +133,14 @@ impl ClientConnection {
             if writer.rest.is_none() {
                 writer.rest = self.next_unsent();
             }
-            let Writer { rest, is_broken, .. } = &mut *writer;
+            let Writer { rest, half, .. } = &mut *writer;
             let Some(message) = rest else {
                 drop(writer);
                 #[cfg(feature = "server")]
                 self.notify_written();
                 return;
             };
-            if *is_broken {
+            if !half.may_write() && !message.is_whole() {
                 drop(writer);
                 return self.fail_unsent();
             }
@@ -158,7 +158,7 @@ impl ClientConnection {
                 }
                 Ok(false) => return,
                 Err(error) => {
-                    *is_broken = true;
+                    half.cut();
                     drop(writer);
                     return self.end_with_peer_reason(error);
                 }
