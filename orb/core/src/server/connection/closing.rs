@@ -45,8 +45,8 @@ impl ServerConnection {
             ReadError::Rejected(_) => {
                 log_limited!(warn, self.orb, "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
                 self.orb.statistics().refused_memory();
-                // Nothing that is unanswered was acted on.
-                self.send_control(MessageType::CloseConnection);
+                // Sent after the last reply: it says that no request without a reply was acted on.
+                self.begin_close();
             }
             ReadError::Unexpected(_) => {
                 log_limited!(warn, self.orb, "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
@@ -123,6 +123,9 @@ impl ServerConnection {
     fn finish(&self) {
         if self.is_finished.swap(true, Ordering::SeqCst) {
             return;
+        }
+        if self.turn() & CLOSING != 0 {
+            self.send_close_when_idle();
         }
         self.link.close_writer();
         let lingers = match self.registration() {
