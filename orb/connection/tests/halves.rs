@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use proptest::{collection::vec, prelude::*, test_runner::Config};
 use spandrel_cdr::{ByteOrder, GiopVersion};
 use spandrel_connection::{
-    Abandoned, CallFailure, ClientHalf, ConnectionEnd, EndCause, Incoming, Role, SendHalf, WritePhase, Written,
-    classify,
+    Abandoned, CallFailure, ClientHalf, ConnectionEnd, EndCause, Incoming, ReadSide, ReaderWord, Role, SendHalf,
+    ServerPhase, WritePhase, Written, classify,
 };
 use spandrel_giop::{CompletionStatus, HEADER_LEN, MessageHeader, MessageType, SystemException, bare_message};
 
@@ -47,7 +47,9 @@ struct Side {
     is_read_to_end: bool,
     /// Requests that run; no further one is accepted once the side is closing.
     running: Vec<(u32, bool)>,
-    is_closing: bool,
+    word: ReaderWord,
+    /// How far the end has come, for requests of the peer.
+    phase: ServerPhase,
     /// The requests of the peer that were executed, in order.
     executed: Vec<u32>,
     outcomes: BTreeMap<u32, Outcome>,
@@ -85,7 +87,8 @@ impl Side {
             received: Vec::new(),
             is_read_to_end: false,
             running: Vec::new(),
-            is_closing: false,
+            word: ReaderWord::of_own_thread(),
+            phase: ServerPhase::Open,
             executed: Vec::new(),
             outcomes: BTreeMap::new(),
             begun: Vec::new(),
@@ -191,7 +194,8 @@ impl Side {
     fn receive(&mut self, octets: impl IntoIterator<Item = u8>) {
         self.received.extend(octets);
         while !self.is_read_to_end {
-            let Some(header) = self.received.first_chunk().map(|octets| MessageHeader::parse(octets).expect("a header"))
+            let Some(header) =
+                self.received.first_chunk().map(|octets| MessageHeader::parse(octets).expect("a header"))
             else {
                 return;
             };
@@ -207,8 +211,11 @@ impl Side {
         let id = || u32::from_be_bytes(*body.first_chunk().expect("an id"));
         match classify(header, self.role).expect("the peer keeps to the protocol") {
             // The CloseConnection that was or will be sent says that it was not acted on.
-            Incoming::Request if self.is_closing => {}
+            Incoming::Request if self.word.begin_upcall().is_closing() => {}
             Incoming::Request => {
+                // Another thread reads on at once.
+                let upcall = self.word.begin_upcall();
+                self.word = upcall.take_over(upcall).expect("no thread came between");
                 self.executed.push(id());
                 self.running.push((id(), body[4] != 0));
             }
@@ -240,20 +247,29 @@ impl Side {
 
     /// Accepts no further request, and sends CloseConnection after the last reply.
     fn begin_close(&mut self) {
-        self.is_closing = true;
+        self.word = self.word.close();
         self.close_when_idle();
     }
 
     fn close_when_idle(&mut self) {
         // Replies to requests of the side that has opened the connection are awaited.
         let awaits_replies = self.role != Role::Server && self.calls.pending() > 0;
-        if !self.is_closing || !self.running.is_empty() || awaits_replies {
+        if !self.running.is_empty() || awaits_replies {
             return;
         }
-        if let Some(close_connection) = self.send.close(!self.queue.is_empty()) {
+        if self.word.is_closing()
+            && let Some(close_connection) = self.send.close(!self.queue.is_empty())
+        {
+            self.phase = self.phase.send_close().expect("it is sent once, before the stream is closed");
             self.in_flight.extend(message(close_connection, None, 0));
             self.is_shut = true;
+        }
+        if self.queue.is_empty()
+            && let Some(shut) = self.phase.shut()
+        {
+            self.phase = shut;
             self.send.shut();
+            self.is_shut = true;
         }
     }
 
@@ -267,7 +283,7 @@ impl Side {
 
     /// No message will come any more. The transport is closed: what waits is not written.
     fn end(&mut self, cause: EndCause) {
-        self.is_read_to_end = true;
+        self.end_reading();
         self.is_shut = true;
         self.send.cut();
         let told = self.calls.end(ConnectionEnd { cause, exception: comm_failure() }, |_| false);
@@ -278,17 +294,44 @@ impl Side {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Invoke { side: usize, is_two_way: bool, body: usize, room: usize },
-    Write { side: usize, room: usize },
-    Abandon { side: usize, nth: usize },
-    FailToWrite { side: usize },
-    Deliver { to: usize, count: usize },
-    Finish { side: usize, nth: usize },
-    BeginClose { side: usize },
-    ReportError { side: usize },
-    HalfClose { side: usize },
+    Invoke {
+        side: usize,
+        is_two_way: bool,
+        body: usize,
+        room: usize,
+    },
+    Write {
+        side: usize,
+        room: usize,
+    },
+    Abandon {
+        side: usize,
+        nth: usize,
+    },
+    FailToWrite {
+        side: usize,
+    },
+    Deliver {
+        to: usize,
+        count: usize,
+    },
+    Finish {
+        side: usize,
+        nth: usize,
+    },
+    BeginClose {
+        side: usize,
+    },
+    ReportError {
+        side: usize,
+    },
+    HalfClose {
+        side: usize,
+    },
     /// The connection is lost, with all but so many octets of each direction.
-    Cut { delivered: [usize; 2] },
+    Cut {
+        delivered: [usize; 2],
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -391,16 +434,25 @@ impl Connection {
             }
             assert!(server.executed.is_sorted(), "a request overtook another: {:?}", server.executed);
             assert_eq!(caller.calls.pending(), 0, "a request is still awaited");
+            assert_ne!(server.phase.read_side(), ReadSide::Open, "it is still read");
         }
     }
 }
 
 impl Side {
+    fn end_reading(&mut self) {
+        self.is_read_to_end = true;
+        self.phase = self.phase.end_reading().expect("it is read to the end once");
+    }
+
     /// The stream has ended without CloseConnection.
     fn end_of_stream(&mut self) {
         match self.role {
             // Requests that run may still be answered.
-            Role::Server => self.is_read_to_end = true,
+            Role::Server => {
+                self.end_reading();
+                self.close_when_idle();
+            }
             _ => self.end(EndCause::Failed),
         }
     }

@@ -16,12 +16,12 @@ mod writing;
 use std::sync::OnceLock;
 
 use spandrel_cdr::{Decoder, GiopVersion, Wire};
-use spandrel_connection::{Incoming, Role, classify};
+use spandrel_connection::{Incoming, ReaderWord, Role, ServerPhase, classify};
 use spandrel_giop::{CancelRequest, LocateRequestHeader, Message, RequestHeader, ResponseFlags};
 use spandrel_ipc::Pollable;
 use spandrel_sync::{
     Arc, Condition, Mutex, Weak,
-    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
 };
 use spandrel_transport::{Address, Deadline, MessageReader, Monitored, ReactorTransport, ReadError, ReceiveBudget};
 
@@ -30,7 +30,7 @@ use closing::CloseOnDrop;
 pub(super) use closing::ClosePhase;
 use dispatch_queue::DispatchQueue;
 pub(super) use dispatch_queue::RequestTable as RequestQueue;
-use reader_role::{CLOSING, COUNT, NextRead, SEATED};
+use reader_role::NextRead;
 pub(super) use reader_role::{LongUpcall, LongUpcallAction, open_turn};
 pub(super) use registration::{ReactorRegistration, VisitOutcome};
 pub(super) use writing::no_room_for_reply;
@@ -60,7 +60,7 @@ pub(crate) struct ServerConnection {
     /// What shows of it while somebody reads, and the memory that it takes.
     intake: Arc<ReceiveBudget>,
     /// Grows with every step of whoever reads: odd while it runs an upcall, even while it reads. Who changes it from odd
-    /// to even reads next: the thread itself, or the monitor for another. With [`CLOSING`] and [`SEATED`] on top.
+    /// to even reads next: the thread itself, or the monitor for another. The bits of a [`ReaderWord`].
     turn: AtomicU64,
     /// Upcalls whose thread was relieved of reading and that still run.
     handed_over: AtomicU32,
@@ -72,14 +72,10 @@ pub(crate) struct ServerConnection {
     is_relief_due: AtomicBool,
     /// How often its client has named listen points.
     introductions: AtomicU32,
-    /// The end of what the peer sends was read, or it sent what cannot be read.
-    is_reading_finished: AtomicBool,
+    /// The bits of the [`ServerPhase`].
+    phase: AtomicU8,
     /// The ORB ends, and did not wait for the last of its requests.
     is_cut_off: AtomicBool,
-    /// Nobody runs or answers anything any more.
-    is_finished: AtomicBool,
-    /// Nor is anything read and dropped.
-    is_gone: AtomicBool,
     /// The upcall of the reading thread answers nobody.
     is_one_way: AtomicBool,
     /// What the last request was for.
@@ -123,6 +119,7 @@ impl ServerConnection {
         service: ServiceStrategy,
     ) -> Arc<Self> {
         let has_own_thread = matches!(service, ServiceStrategy::OwnThread);
+        let word = if has_own_thread { ReaderWord::of_own_thread() } else { ReaderWord::of_reactor() };
         let dispatch_queue = match service {
             ServiceStrategy::Queue(queue) => Some(DispatchQueue::new(queue)),
             ServiceStrategy::OwnThread | ServiceStrategy::Reactor => None,
@@ -139,16 +136,14 @@ impl ServerConnection {
             settings,
             intake,
             reader: Mutex::new(reader),
-            turn: AtomicU64::new(if has_own_thread { 0 } else { SEATED }),
+            turn: AtomicU64::new(word.bits()),
             handed_over: AtomicU32::new(0),
             requests: Mutex::default(),
             awaited_trips: AtomicU32::new(0),
             is_relief_due: AtomicBool::new(false),
             introductions: AtomicU32::new(0),
-            is_reading_finished: AtomicBool::new(false),
+            phase: AtomicU8::new(ServerPhase::Open.bits()),
             is_cut_off: AtomicBool::new(false),
-            is_finished: AtomicBool::new(false),
-            is_gone: AtomicBool::new(false),
             is_one_way: AtomicBool::new(false),
             prediction: Prediction::default(),
             close_phase: Mutex::new(ClosePhase::No),
@@ -346,7 +341,7 @@ impl ServerConnection {
 
     /// True while requests of this connection run.
     fn is_busy(&self) -> bool {
-        self.turn() % 2 == 1
+        self.word().is_in_upcall()
             || self.handed_over.load(Ordering::SeqCst) != 0
             || self.link.is_blocked()
             || self.requests.lock().has_deferred()

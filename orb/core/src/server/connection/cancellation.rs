@@ -5,10 +5,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use spandrel_connection::ReaderWord;
 use spandrel_sync::{Arc, MutexGuard, atomic::Ordering, time::Instant};
 use spandrel_transport::{MessageReader, Monitored};
 
-use super::{COUNT, ServerConnection};
+use super::ServerConnection;
 use crate::{CancelReason, cancellation::CancellationSource, orb::WeakOrb, server::origin::RequestKey};
 
 /// CancelRequests that are kept for servants that have not asked yet; as many requests as run at once by default.
@@ -107,16 +108,16 @@ impl ServerConnection {
 
     /// The upcall of `turn` has ended, whose servant may have asked.
     #[inline]
-    pub(super) fn settle(&self, turn: u64) {
+    pub(super) fn settle(&self, upcall: ReaderWord) {
         // Only its own thread asks on its behalf.
         if self.awaited_trips.load(Ordering::Relaxed) != 0 {
-            self.settle_requested(turn);
+            self.settle_requested(upcall.count());
         }
     }
 
     #[cold]
     fn settle_requested(&self, turn: u64) {
-        let left = self.forget_running(&mut self.requests.lock(), turn & COUNT);
+        let left = self.forget_running(&mut self.requests.lock(), turn);
         if let Some(entry) = left {
             entry.cancellation.mark_answered();
         }
@@ -140,12 +141,12 @@ impl ServerConnection {
             .filter(|entry| request_key.means(entry.request_key))
             .map(|entry| Arc::clone(&entry.cancellation))
             .collect();
-        let turn = self.turn();
+        let word = self.word();
         if let CancelledRequests::Request(request_id) = request_key
-            && (turn % 2 == 1 || self.handed_over.load(Ordering::SeqCst) != 0)
+            && (word.is_in_upcall() || self.handed_over.load(Ordering::SeqCst) != 0)
         {
             // Upcalls that begin from now on are of other requests.
-            requests.keep(request_id, (turn & COUNT) + 1);
+            requests.keep(request_id, word.count() + 1);
         }
         drop(requests);
         // To be told outside of the lock.
@@ -159,7 +160,7 @@ impl ServerConnection {
         }
         let Some(mut reader) = self.reader.try_lock() else { return };
         // With the reader in hand: who goes back to reading waits for it.
-        if self.turn() & COUNT == turn & COUNT {
+        if self.word().count() == ReaderWord::from_bits(turn).count() {
             self.look_ahead(&mut reader);
         }
     }
