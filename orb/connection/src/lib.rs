@@ -7,6 +7,7 @@
 //! - [`classify`] decides whether a message may come, by its header and the [`Role`] of the side that reads it.
 //! - [`ClientHalf`] has the calls that wait for replies, and tells each what became of it.
 //! - [`SendHalf`] decides which messages may still be written, for requests and replies alike.
+//! - [`ServerHalf`] has the requests that may be cancelled or are answered later.
 //! - [`ReaderWord`] decides who reads an accepted connection, and [`ServerPhase`] how far its end has come.
 //! - [`RequestLoss`] is the fate of a request without a reply: its completion status, and whether it may be sent
 //!   once more. [`EndCause`] and [`WriteFailure`] lead to it.
@@ -18,6 +19,7 @@ mod client;
 mod loss;
 mod reader_word;
 mod sending;
+mod server;
 mod server_phase;
 
 pub use classify::{Incoming, Role, Violation, classify};
@@ -25,4 +27,5 @@ pub use client::{Abandoned, CallEntry, ClientHalf};
 pub use loss::{CallFailure, ConnectionEnd, EndCause, LossConsequence, RequestLoss, WriteFailure, Written};
 pub use reader_word::ReaderWord;
 pub use sending::{SendHalf, SentContexts, WritePhase};
+pub use server::{CancelledRequests, RequestKey, ServerHalf, agree_on_code_sets};
 pub use server_phase::{ReadSide, ServerPhase, WriteSide};

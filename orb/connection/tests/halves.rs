@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use proptest::{collection::vec, prelude::*, test_runner::Config};
 use spandrel_cdr::{ByteOrder, GiopVersion};
 use spandrel_connection::{
-    Abandoned, CallFailure, ClientHalf, ConnectionEnd, EndCause, Incoming, ReadSide, ReaderWord, Role, SendHalf,
-    ServerPhase, WritePhase, Written, classify,
+    Abandoned, CallFailure, CancelledRequests, ClientHalf, ConnectionEnd, EndCause, Incoming, ReadSide, ReaderWord,
+    RequestKey, Role, SendHalf, ServerHalf, ServerPhase, WritePhase, Written, classify,
 };
 use spandrel_giop::{CompletionStatus, HEADER_LEN, MessageHeader, MessageType, SystemException, bare_message};
 
@@ -46,7 +46,10 @@ struct Side {
     /// Nothing is read any more.
     is_read_to_end: bool,
     /// Requests that run; no further one is accepted once the side is closing.
-    running: Vec<(u32, bool)>,
+    running: Vec<(RequestKey, bool)>,
+    requests: ServerHalf<u32>,
+    /// The requests that a CancelRequest was for, while they ran.
+    cancelled: Vec<u32>,
     word: ReaderWord,
     /// How far the end has come, for requests of the peer.
     phase: ServerPhase,
@@ -87,6 +90,8 @@ impl Side {
             received: Vec::new(),
             is_read_to_end: false,
             running: Vec::new(),
+            requests: ServerHalf::default(),
+            cancelled: Vec::new(),
             word: ReaderWord::of_own_thread(),
             phase: ServerPhase::Open,
             executed: Vec::new(),
@@ -217,11 +222,17 @@ impl Side {
                 let upcall = self.word.begin_upcall();
                 self.word = upcall.take_over(upcall).expect("no thread came between");
                 self.executed.push(id());
-                self.running.push((id(), body[4] != 0));
+                let is_two_way = body[4] != 0;
+                let key = RequestKey { request_id: id(), is_one_way: !is_two_way, turn: upcall.count() };
+                assert!(!self.requests.watch(key, id()), "request {} was cancelled before it came", id());
+                self.running.push((key, is_two_way));
             }
             Incoming::LocateRequest => panic!("none was sent"),
             // Advisory: the reply is sent nevertheless.
-            Incoming::CancelRequest => {}
+            Incoming::CancelRequest => {
+                let next_turn = (!self.running.is_empty()).then(|| self.word.count() + 1);
+                self.cancelled.extend(self.requests.cancel(CancelledRequests::Request(id()), next_turn));
+            }
             Incoming::Reply => {
                 if let Some(entry) = self.calls.reply(id()) {
                     let call = entry.remove();
@@ -238,9 +249,10 @@ impl Side {
         if self.running.is_empty() {
             return;
         }
-        let (id, is_two_way) = self.running.swap_remove(nth % self.running.len());
+        let (key, is_two_way) = self.running.swap_remove(nth % self.running.len());
+        assert_eq!(self.requests.end_upcall(key.turn), Some(key.request_id));
         if is_two_way {
-            self.write_control(message(MessageType::Reply, Some((id, false)), 0));
+            self.write_control(message(MessageType::Reply, Some((key.request_id, false)), 0));
         }
         self.close_when_idle();
     }
@@ -431,6 +443,10 @@ impl Connection {
                         assert!(is_no || !repeats, "call {call} may be repeated, and may have been executed");
                     }
                 }
+            }
+            for call in &server.cancelled {
+                let abandoned = Outcome::Failed { completed: CompletionStatus::Maybe, repeats: false };
+                assert_eq!(caller.outcomes[call], abandoned, "call {call} was cancelled");
             }
             assert!(server.executed.is_sorted(), "a request overtook another: {:?}", server.executed);
             assert_eq!(caller.calls.pending(), 0, "a request is still awaited");

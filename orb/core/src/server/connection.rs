@@ -16,7 +16,7 @@ mod writing;
 use std::sync::OnceLock;
 
 use spandrel_cdr::{Decoder, GiopVersion, Wire};
-use spandrel_connection::{Incoming, ReaderWord, Role, ServerPhase, classify};
+use spandrel_connection::{CancelledRequests, Incoming, ReaderWord, Role, ServerHalf, ServerPhase, classify};
 use spandrel_giop::{CancelRequest, LocateRequestHeader, Message, RequestHeader, ResponseFlags};
 use spandrel_ipc::Pollable;
 use spandrel_sync::{
@@ -25,7 +25,6 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Address, Deadline, MessageReader, Monitored, ReactorTransport, ReadError, ReceiveBudget};
 
-use cancellation::{CancelledRequests, RequestTable};
 use closing::CloseOnDrop;
 pub(super) use closing::ClosePhase;
 use dispatch_queue::DispatchQueue;
@@ -44,7 +43,7 @@ use super::{
     upcall,
 };
 use crate::diagnostics::ConnectionMetrics;
-use crate::{CancelReason, Orb, statistics::Event};
+use crate::{CancelReason, Orb, cancellation::CancellationSource, statistics::Event};
 
 /// A connection that a client opened.
 #[derive(Debug)]
@@ -65,7 +64,7 @@ pub(crate) struct ServerConnection {
     /// Upcalls whose thread was relieved of reading and that still run.
     handed_over: AtomicU32,
     /// Requests whose upcalls have ended, and that will be answered later; and those that run and may be cancelled.
-    requests: Mutex<RequestTable>,
+    requests: Mutex<ServerHalf<Arc<CancellationSource>>>,
     /// How many servants of running upcalls want to know whether they are cancelled.
     awaited_trips: AtomicU32,
     /// A thread was started to relieve the reading one, and has not tried yet.
@@ -344,7 +343,7 @@ impl ServerConnection {
         self.word().is_in_upcall()
             || self.handed_over.load(Ordering::SeqCst) != 0
             || self.link.is_blocked()
-            || self.requests.lock().has_deferred()
+            || self.requests.lock().deferred() != 0
     }
 
     /// True if the upcall that keeps the reading thread is a one-way's.

@@ -6,10 +6,8 @@
 use std::{io, sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
-use spandrel_giop::{
-    CONTEXT_CODE_SETS, CompletionStatus, MessageType, ServiceContexts, SystemException, TransmissionCodeSets,
-    bare_message, minor,
-};
+use spandrel_connection::agree_on_code_sets;
+use spandrel_giop::{MessageType, ServiceContexts, SystemException, TransmissionCodeSets, bare_message};
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
@@ -474,11 +472,5 @@ pub(super) fn note_code_sets(
     known: &OnceLock<TransmissionCodeSets>,
     contexts: &ServiceContexts<'_>,
 ) -> Result<(), SystemException> {
-    let Some(data) = contexts.find(CONTEXT_CODE_SETS) else { return Ok(()) };
-    let said = TransmissionCodeSets::from_context(data)?;
-    if *known.get_or_init(|| said) == said {
-        return Ok(());
-    }
-    Err(SystemException::marshal(minor::CODE_SETS_CHANGED, CompletionStatus::No)
-        .with_detail("the client said earlier on this connection that text is coded otherwise"))
+    agree_on_code_sets(contexts, |used| *known.get_or_init(|| used))
 }

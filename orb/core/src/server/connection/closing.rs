@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
-use spandrel_connection::{ReadSide, ReaderWord, ServerPhase};
+use spandrel_connection::{CancelledRequests, ReadSide, ReaderWord, ServerPhase};
 use spandrel_giop::{MessageType, Reaction};
 use spandrel_sync::atomic::Ordering;
 use spandrel_transport::{Deadline, ReadError};
 
-use super::{ServerConnection, cancellation::CancelledRequests};
+use super::ServerConnection;
 use crate::{CancelReason, server::link::LINGER, statistics::Event};
 
 /// How long a peer is waited for to take a message that only tells it of the end.
@@ -116,7 +116,7 @@ impl ServerConnection {
     /// Whoever comes last of those that read, run and answer finds that the others have ended.
     fn finish_when_done(&self) {
         let is_done = self.is_reading_finished() && self.handed_over.load(Ordering::SeqCst) == 0;
-        if is_done && !self.link.is_blocked() && !self.requests.lock().has_deferred() {
+        if is_done && !self.link.is_blocked() && !self.requests.lock().deferred() != 0 {
             self.finish();
         }
     }
