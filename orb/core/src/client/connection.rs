@@ -14,7 +14,6 @@ mod batch;
 #[cfg(feature = "server")]
 mod bidirectional;
 mod closing;
-mod notification;
 mod pending_calls;
 mod reply;
 mod writing;
@@ -42,11 +41,10 @@ use bidirectional::BidirectionalUse;
 #[cfg(feature = "server")]
 pub(crate) use bidirectional::{AdoptedReader, CallbackDispatcher};
 use closing::CloseOnPanic;
-use notification::NotificationScope;
 #[cfg(feature = "asynchronous")]
 pub(crate) use pending_calls::ReplyReceiver;
 pub(crate) use pending_calls::ReplyReceiverHandle;
-use pending_calls::{PendingCalls, ReplyWaiter};
+use pending_calls::{NotificationScope, PendingCalls, ReplyWaiter};
 pub(crate) use reply::{Reply, ReplyKind};
 use writing::{Writer, is_local_failure};
 
@@ -406,6 +404,13 @@ impl ClientConnection {
         return !self.is_adopted() && !self.is_open_for_callbacks();
         #[cfg(not(feature = "server"))]
         true
+    }
+
+    /// Whether this thread is notifying a call of this connection: a call on it would wait for its own
+    /// thread.
+    #[inline]
+    pub(crate) fn is_notifying_thread(&self) -> bool {
+        NotificationScope::is_entered(self)
     }
 
     #[inline]

@@ -1,15 +1,16 @@
-//! The calls that wait on a connection, and the reader role.
+//! The calls that wait on a connection, the reader role, and the notification of calls by the thread that has it.
 
+use std::cell::{Cell, RefCell};
 #[cfg(not(feature = "asynchronous"))]
 use std::convert::Infallible;
 #[cfg(feature = "asynchronous")]
 use std::fmt;
 
 use spandrel_connection::ClientHalf;
-use spandrel_sync::{Arc, Condition};
+use spandrel_sync::{Arc, Condition, thread_local};
 use spandrel_transport::MessageReader;
 
-use super::{CallFailure, Reply};
+use super::{CallFailure, ClientConnection, Reply};
 
 /// The message reader and the client's half of the connection.
 #[derive(Debug)]
@@ -137,5 +138,42 @@ impl ReplyWaiter {
             Self::Thread { .. } => None,
             Self::Task(receiver) => Some(receiver),
         }
+    }
+}
+
+thread_local! {
+    /// The addresses of the connections that this thread reads and whose calls it is notifying.
+    static NOTIFYING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    /// Whether there are any.
+    static IS_NOTIFYING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The time in which the reading thread notifies a receiver. That runs code of the application and may make
+/// calls. A call on the same connection would wait for its own thread.
+pub(super) struct NotificationScope(());
+
+impl NotificationScope {
+    pub(super) fn begin(connection: &ClientConnection) -> Self {
+        NOTIFYING.with(|notifying| notifying.borrow_mut().push(std::ptr::from_ref(connection).addr()));
+        IS_NOTIFYING.with(|is_notifying| is_notifying.set(true));
+        Self(())
+    }
+
+    /// Whether this thread is notifying a call of this connection.
+    #[inline]
+    pub(super) fn is_entered(connection: &ClientConnection) -> bool {
+        IS_NOTIFYING.with(Cell::get)
+            && NOTIFYING.with(|notifying| notifying.borrow().contains(&std::ptr::from_ref(connection).addr()))
+    }
+}
+
+impl Drop for NotificationScope {
+    fn drop(&mut self) {
+        let still = NOTIFYING.with(|notifying| {
+            let mut notifying = notifying.borrow_mut();
+            notifying.pop();
+            !notifying.is_empty()
+        });
+        IS_NOTIFYING.with(|is_notifying| is_notifying.set(still));
     }
 }
