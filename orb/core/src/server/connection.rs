@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 
 use spandrel_cdr::{Decoder, GiopVersion, Wire};
 use spandrel_connection::{CancelledRequests, Incoming, ReaderWord, Role, ServerHalf, ServerPhase, classify};
-use spandrel_giop::{CancelRequest, LocateRequestHeader, Message, RequestHeader, ResponseFlags};
+use spandrel_giop::{CancelRequest, LocateRequestHeader, Message, MessageType, RequestHeader, ResponseFlags};
 use spandrel_ipc::Pollable;
 use spandrel_sync::{
     Arc, Condition, Mutex, Weak,
@@ -217,6 +217,16 @@ impl ServerConnection {
 
     fn handle(&self, message: &Message) -> Result<NextRead, ReadError> {
         self.link.note_version(message.header.version);
+        // Both roles of a server accept it.
+        if message.header.message_type == MessageType::Request {
+            return self.request(message);
+        }
+        self.handle_other(message)
+    }
+
+    /// Handles any message but the usual one.
+    #[inline(never)]
+    fn handle_other(&self, message: &Message) -> Result<NextRead, ReadError> {
         let incoming = classify(&message.header, self.role());
         match incoming.map_err(|violation| ReadError::Unexpected(violation.message_type))? {
             Incoming::Request => self.request(message),
@@ -241,7 +251,6 @@ impl ServerConnection {
     }
 
     /// The role for [`classify`].
-    #[inline]
     fn role(&self) -> Role {
         if self.is_bidirectional() { Role::BidirectionalServer } else { Role::Server }
     }
