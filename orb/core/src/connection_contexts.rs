@@ -3,21 +3,17 @@
 use std::borrow::Cow;
 
 use spandrel_cdr::GiopVersion;
+use spandrel_connection::SentContexts;
 use spandrel_giop::ServiceContext;
 use spandrel_sync::Arc;
 
-use crate::{
-    Orb,
-    client::{CODE_SETS, ClientConnection, LISTEN_POINTS},
-    destination::Destination,
-    server_side::NothingToSend,
-};
+use crate::{Orb, client::ClientConnection, destination::Destination, server_side::NothingToSend};
 
 /// The contexts that a request carries because no request before it has.
 #[derive(Debug)]
 pub(crate) struct ConnectionContexts<'d> {
     pub(crate) contexts: Cow<'d, [ServiceContext]>,
-    sent_bits: u8,
+    sent: SentContexts,
 }
 
 impl<'d> ConnectionContexts<'d> {
@@ -25,29 +21,29 @@ impl<'d> ConnectionContexts<'d> {
     #[cold]
     pub(crate) fn new(orb: &Orb, connection: &Arc<ClientConnection>, destination: &'d Destination) -> Self {
         let sent = connection.sent_contexts();
-        let mut contexts = match sent & CODE_SETS {
-            0 => Cow::Borrowed(destination.code_sets()),
-            _ => Cow::default(),
+        let mut contexts = match sent.contains(SentContexts::CODE_SETS) {
+            false => Cow::Borrowed(destination.code_sets()),
+            true => Cow::default(),
         };
-        let mut sent_bits = CODE_SETS;
-        if sent & LISTEN_POINTS == 0 {
+        let mut will_be_sent = SentContexts::CODE_SETS;
+        if !sent.contains(SentContexts::LISTEN_POINTS) {
             if let Ok(points) = announce(orb, connection, destination) {
                 points.into_iter().for_each(|context| contexts.to_mut().push(context));
-                sent_bits |= LISTEN_POINTS;
+                will_be_sent = SentContexts::ALL;
             }
         }
-        Self { contexts, sent_bits }
+        Self { contexts, sent: will_be_sent }
     }
 
     /// Marks the contexts as sent, after the request was written.
     pub(crate) fn mark_sent(&self, connection: &ClientConnection) {
-        connection.mark_sent(self.sent_bits);
+        connection.mark_sent(self.sent);
     }
 
     /// Marks all but the code sets. The server has to know these before it reads a request without them.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn mark_listen_points_sent(&self, connection: &ClientConnection) {
-        connection.mark_sent(self.sent_bits & !CODE_SETS);
+        connection.mark_sent(self.sent.without(SentContexts::CODE_SETS));
     }
 }
 

@@ -17,20 +17,20 @@ use crate::ServingOrb;
 use std::sync::OnceLock;
 
 use spandrel_cdr::{Decoder, GiopVersion, Wire};
+use spandrel_connection::{CancelledRequests, Incoming, ReaderWord, Role, ServerHalf, ServerPhase, classify};
 use spandrel_giop::{CancelRequest, LocateRequestHeader, Message, MessageType, RequestHeader, ResponseFlags};
 use spandrel_ipc::Pollable;
 use spandrel_sync::{
     Arc, Condition, Mutex, Weak,
-    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
 };
 use spandrel_transport::{Address, Deadline, MessageReader, Monitored, ReactorTransport, ReadError, ReceiveBudget};
 
-use cancellation::{CancelledRequests, RequestTable};
 use closing::CloseOnDrop;
 pub(super) use closing::ClosePhase;
 use dispatch_queue::DispatchQueue;
 pub(super) use dispatch_queue::RequestTable as RequestQueue;
-use reader_role::{CLOSING, COUNT, NextRead, SEATED};
+use reader_role::NextRead;
 pub(super) use reader_role::{LongUpcall, LongUpcallAction, open_turn};
 pub(super) use registration::{ReactorRegistration, VisitOutcome};
 pub(super) use writing::no_room_for_reply;
@@ -44,7 +44,7 @@ use super::{
 };
 use spandrel_orb::diagnostics::ConnectionMetrics;
 use spandrel_orb::server_settings::ServerSettings;
-use spandrel_orb::{CancelReason, Orb, statistics::Event};
+use spandrel_orb::{CancelReason, Orb, cancellation::CancellationSource, statistics::Event};
 
 /// A connection that a client opened.
 #[derive(Debug)]
@@ -60,26 +60,22 @@ pub(crate) struct ServerConnection {
     /// What shows of it while somebody reads, and the memory that it takes.
     intake: Arc<ReceiveBudget>,
     /// Grows with every step of whoever reads: odd while it runs an upcall, even while it reads. Who changes it from odd
-    /// to even reads next: the thread itself, or the monitor for another. With [`CLOSING`] and [`SEATED`] on top.
+    /// to even reads next: the thread itself, or the monitor for another. The bits of a [`ReaderWord`].
     turn: AtomicU64,
     /// Upcalls whose thread was relieved of reading and that still run.
     handed_over: AtomicU32,
     /// Requests whose upcalls have ended, and that will be answered later; and those that run and may be cancelled.
-    requests: Mutex<RequestTable>,
+    requests: Mutex<ServerHalf<Arc<CancellationSource>>>,
     /// How many servants of running upcalls want to know whether they are cancelled.
     awaited_trips: AtomicU32,
     /// A thread was started to relieve the reading one, and has not tried yet.
     is_relief_due: AtomicBool,
     /// How often its client has named listen points.
     introductions: AtomicU32,
-    /// The end of what the peer sends was read, or it sent what cannot be read.
-    is_reading_finished: AtomicBool,
+    /// The bits of the [`ServerPhase`].
+    phase: AtomicU8,
     /// The ORB ends, and did not wait for the last of its requests.
     is_cut_off: AtomicBool,
-    /// Nobody runs or answers anything any more.
-    is_finished: AtomicBool,
-    /// Nor is anything read and dropped.
-    is_gone: AtomicBool,
     /// The upcall of the reading thread answers nobody.
     is_one_way: AtomicBool,
     /// What the last request was for.
@@ -123,6 +119,7 @@ impl ServerConnection {
         service: ServiceStrategy,
     ) -> Arc<Self> {
         let has_own_thread = matches!(service, ServiceStrategy::OwnThread);
+        let word = if has_own_thread { ReaderWord::of_own_thread() } else { ReaderWord::of_reactor() };
         let dispatch_queue = match service {
             ServiceStrategy::Queue(queue) => Some(DispatchQueue::new(queue)),
             ServiceStrategy::OwnThread | ServiceStrategy::Reactor => None,
@@ -139,16 +136,14 @@ impl ServerConnection {
             settings,
             intake,
             reader: Mutex::new(reader),
-            turn: AtomicU64::new(if has_own_thread { 0 } else { SEATED }),
+            turn: AtomicU64::new(word.bits()),
             handed_over: AtomicU32::new(0),
             requests: Mutex::default(),
             awaited_trips: AtomicU32::new(0),
             is_relief_due: AtomicBool::new(false),
             introductions: AtomicU32::new(0),
-            is_reading_finished: AtomicBool::new(false),
+            phase: AtomicU8::new(ServerPhase::Open.bits()),
             is_cut_off: AtomicBool::new(false),
-            is_finished: AtomicBool::new(false),
-            is_gone: AtomicBool::new(false),
             is_one_way: AtomicBool::new(false),
             prediction: Prediction::default(),
             close_phase: Mutex::new(ClosePhase::No),
@@ -223,31 +218,42 @@ impl ServerConnection {
 
     fn handle(&self, message: &Message) -> Result<NextRead, ReadError> {
         self.link.note_version(message.header.version);
-        match message.header.message_type {
-            MessageType::Request => self.request(message),
-            MessageType::LocateRequest => self.locate(message),
-            MessageType::CancelRequest => {
+        // Both roles of a server accept it.
+        if message.header.message_type == MessageType::Request {
+            return self.request(message);
+        }
+        self.handle_other(message)
+    }
+
+    /// Handles any message but the usual one.
+    #[inline(never)]
+    fn handle_other(&self, message: &Message) -> Result<NextRead, ReadError> {
+        let incoming = classify(&message.header, self.role());
+        match incoming.map_err(|violation| ReadError::Unexpected(violation.message_type))? {
+            Incoming::Request => self.request(message),
+            Incoming::LocateRequest => self.locate(message),
+            Incoming::CancelRequest => {
                 // Advisory (9.4.4): a request whose upcall runs is answered all the same, unless its servant looks.
                 let cancelled = self.cancelled_by(message)?;
                 self.reader.lock().cancel(cancelled);
                 self.cancel(CancelledRequests::Request(cancelled), CancelReason::ClientCancelled);
                 Ok(NextRead::Continue)
             }
-            MessageType::Reply | MessageType::LocateReply => self.reply(message),
-            // Before GIOP 1.2 only servers may say it (9.4.7).
-            MessageType::CloseConnection if message.header.version < GiopVersion::V1_2 => {
-                Err(ReadError::Unexpected(MessageType::CloseConnection))
-            }
-            MessageType::CloseConnection => {
+            Incoming::Reply => self.reply(message),
+            Incoming::CloseConnection => {
                 self.end_adopted(true);
                 Err(ReadError::EndOfFile)
             }
-            MessageType::MessageError => {
+            Incoming::MessageError => {
                 log_limited!(warn, self.orb, "MessageError", peer = %self.link.peer(), "the client could not read a message");
                 Err(ReadError::EndOfFile)
             }
-            other => Err(ReadError::Unexpected(other)),
         }
+    }
+
+    /// The role for [`classify`].
+    fn role(&self) -> Role {
+        if self.is_bidirectional() { Role::BidirectionalServer } else { Role::Server }
     }
 
     /// What the last request was for, if the next one's is to be guessed.
@@ -344,10 +350,10 @@ impl ServerConnection {
 
     /// True while requests of this connection run.
     fn is_busy(&self) -> bool {
-        self.turn() % 2 == 1
+        self.word().is_in_upcall()
             || self.handed_over.load(Ordering::SeqCst) != 0
             || self.link.is_blocked()
-            || self.requests.lock().has_deferred()
+            || self.requests.lock().deferred() != 0
     }
 
     /// True if the upcall that keeps the reading thread is a one-way's.

@@ -6,10 +6,8 @@
 use std::{io, sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
-use spandrel_giop::{
-    CONTEXT_CODE_SETS, CompletionStatus, MessageType, ServiceContexts, SystemException, TransmissionCodeSets,
-    bare_message, minor,
-};
+use spandrel_connection::agree_on_code_sets;
+use spandrel_giop::{MessageType, ServiceContexts, SystemException, TransmissionCodeSets, bare_message};
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
@@ -166,7 +164,7 @@ impl Link {
         }
         let outgoing = OutgoingMessage::new(message, self.fragment_size);
         let mut written = 0;
-        if writer.is_idle() && outgoing.len() < LONG_REPLY && !writer.is_cut {
+        if writer.is_idle() && outgoing.len() < LONG_REPLY && writer.half.may_write() {
             match outgoing.try_send(&*self.transport) {
                 Ok(count) if count == outgoing.len() => return Ok(SendProgress::Whole),
                 Ok(count) => written = count,
@@ -189,7 +187,7 @@ impl Link {
         kind: AnswerKind,
         mut waits: bool,
     ) -> Result<SendProgress, NoMemory> {
-        if writer.is_cut {
+        if !writer.half.may_write() {
             return Ok(SendProgress::Whole);
         }
         let len = message.len();
@@ -261,7 +259,7 @@ impl Link {
         let mut result = write(&progress);
         loop {
             let mut writer = self.writer.lock();
-            if let (Err(error), false) = (&result, writer.is_cut) {
+            if let (Err(error), true) = (&result, writer.half.may_write()) {
                 self.give_up(&mut writer, error);
             }
             let Some(next) = writer.take() else {
@@ -378,9 +376,15 @@ impl Link {
         let message = bare_message(version, self.wire.order, message_type);
         let Some(mut writer) = self.writer.try_lock_for(courtesy) else { return };
         if let Some(adopted) = self.adopted.get() {
-            return adopted.send_last(&message, courtesy);
+            return adopted.send_last(&message, message_type, courtesy);
+        }
+        if !writer.half.may_write() {
+            return;
         }
         if writer.is_idle() {
+            if message_type == MessageType::CloseConnection {
+                writer.half.close(false);
+            }
             let _ = self.transport.set_send_timeout(Some(courtesy));
             let _ = send_octets(&*self.transport, &message);
         } else if let Ok(charge) = Charge::beyond_limit(&self.intake, message.len()) {
@@ -391,6 +395,10 @@ impl Link {
 
     /// Tells the peer that nothing more will be written.
     pub(super) fn close_writer(&self) {
+        // A thread that holds the lock writes, and fails.
+        if let Some(mut writer) = self.writer.try_lock() {
+            writer.half.shut();
+        }
         self.transport.close_writer();
     }
 
@@ -464,11 +472,5 @@ pub(super) fn note_code_sets(
     known: &OnceLock<TransmissionCodeSets>,
     contexts: &ServiceContexts<'_>,
 ) -> Result<(), SystemException> {
-    let Some(data) = contexts.find(CONTEXT_CODE_SETS) else { return Ok(()) };
-    let said = TransmissionCodeSets::from_context(data)?;
-    if *known.get_or_init(|| said) == said {
-        return Ok(());
-    }
-    Err(SystemException::marshal(minor::CODE_SETS_CHANGED, CompletionStatus::No)
-        .with_detail("the client said earlier on this connection that text is coded otherwise"))
+    agree_on_code_sets(contexts, |used| *known.get_or_init(|| used))
 }

@@ -3,22 +3,13 @@
 use std::fmt;
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
+pub(crate) use spandrel_connection::RequestKey;
 use spandrel_giop::{Message, SystemException};
 use spandrel_sync::{Arc, time::Instant};
 
 use super::prediction::Prediction;
 use spandrel_orb::diagnostics::ConnectionMetrics;
 use spandrel_orb::{Orb, cancellation::CancellationSource};
-
-/// Which of an origin's requests.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestKey {
-    pub(crate) request_id: u32,
-    /// Nobody waits for the answer of its servant.
-    pub(crate) is_one_way: bool,
-    /// Its upcall, where these are counted. A client may use an id again once the request has been answered.
-    pub(crate) turn: u64,
-}
 
 /// The memory that an answer is charged for while it waits to be written.
 #[derive(Clone, Copy, Debug)]

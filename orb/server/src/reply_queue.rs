@@ -9,6 +9,7 @@ use std::{
 };
 
 use spandrel_cdr::Encoder;
+use spandrel_connection::SendHalf;
 use spandrel_giop::Fragments;
 use spandrel_transport::{Charge, ReactorTransport, is_timeout};
 
@@ -18,8 +19,8 @@ pub(super) struct ReplyQueue {
     queued: VecDeque<QueuedMessage>,
     /// A thread writes, without the lock that this lies in.
     pub(super) is_writing: bool,
-    /// Nothing can be written any more.
-    pub(super) is_cut: bool,
+    /// The messages that may still be written.
+    pub(super) half: SendHalf,
 }
 
 /// A message, or the end of one, that waits to be written.
@@ -69,7 +70,7 @@ impl ReplyQueue {
 
     /// Nothing will be written any more: what waits is dropped.
     pub(super) fn cut(&mut self) {
-        self.is_cut = true;
+        self.half.cut();
         self.queued = VecDeque::new();
     }
 }

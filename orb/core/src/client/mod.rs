@@ -30,10 +30,10 @@ pub use client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is
 pub use connection::AdoptedReader;
 #[cfg(feature = "asynchronous")]
 pub use connection::Buffering;
-pub(crate) use connection::{CODE_SETS, LISTEN_POINTS, ReplyReceiverHandle, RequestLoss};
 pub use connection::{CallFailure, ClientConnection, Reply, ReplyKind, send_fragmented};
 #[cfg(feature = "asynchronous")]
 pub(crate) use connection::{ReplyReceiver, UnsentKind, WriteLimits};
+pub(crate) use connection::{ReplyReceiverHandle, RequestLoss};
 pub(crate) use connection_cache::{CacheSettings, ConnectionCache, ConnectionSlot};
 pub use connection_cache::{ConnectionSharing, Purging};
 pub(crate) use fragment_sizes::FragmentSizes;

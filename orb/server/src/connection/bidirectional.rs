@@ -6,11 +6,12 @@ use crate::{ServingOrb, listen_points};
 use std::time::Duration;
 
 use spandrel_cdr::GiopVersion;
+use spandrel_connection::ReaderWord;
 use spandrel_giop::{CONTEXT_BI_DIR_IIOP, ListenPoint, Message, RequestHeader, SystemException};
 use spandrel_sync::{Arc, Weak, atomic::Ordering};
 use spandrel_transport::ReadError;
 
-use super::{LongUpcall, NextRead, SEATED, ServerConnection};
+use super::{LongUpcall, NextRead, ServerConnection};
 use crate::nesting;
 use spandrel_orb::{
     client::{AdoptedReader, ClientConnection, send_fragmented},
@@ -83,7 +84,8 @@ impl AdoptedReader for ServerConnection {
             // The queue's workers run its requests.
             return Ok(());
         }
-        let is_read = turn.is_multiple_of(2) || turn & SEATED != 0 && self.orb.server().pool().is_fixed();
+        let word = ReaderWord::from_bits(turn);
+        let is_read = !word.is_in_upcall() || word.is_registered() && self.orb.server().pool().is_fixed();
         if is_read {
             // Or will be: threads of a fixed pool see to it themselves before they wait.
             return Ok(());

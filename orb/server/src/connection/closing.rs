@@ -7,11 +7,12 @@
 use crate::ServingOrb;
 use std::time::Duration;
 
+use spandrel_connection::{CancelledRequests, ReadSide, ReaderWord, ServerPhase};
 use spandrel_giop::{MessageType, Reaction};
 use spandrel_sync::atomic::Ordering;
 use spandrel_transport::{Deadline, ReadError};
 
-use super::{CLOSING, SEATED, ServerConnection, cancellation::CancelledRequests};
+use super::ServerConnection;
 use crate::link::LINGER;
 use spandrel_orb::{CancelReason, statistics::Event};
 
@@ -47,8 +48,8 @@ impl ServerConnection {
             ReadError::Rejected(_) => {
                 log_limited!(warn, self.orb, "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
                 self.orb.statistics().refused_memory();
-                // Nothing that is unanswered was acted on.
-                self.send_control(MessageType::CloseConnection);
+                // Sent after the last reply: it says that no request without a reply was acted on.
+                self.begin_close();
             }
             ReadError::Unexpected(_) => {
                 log_limited!(warn, self.orb, "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
@@ -70,7 +71,7 @@ impl ServerConnection {
         }
         let ended_for = self.ended_for.get().copied();
         statistics.note(ended_for.unwrap_or_else(|| match error {
-            _ if self.turn() & CLOSING != 0 => Event::ServerClosedForShutdown,
+            _ if self.word().is_closing() => Event::ServerClosedForShutdown,
             _ if !self.link.transport().is_established() => Event::RefusedForSecurity,
             ReadError::EndOfFile => Event::ServerClosedByPeer,
             ReadError::TimedOut => Event::ServerClosedForTimeout,
@@ -80,7 +81,7 @@ impl ServerConnection {
 
     /// Nobody reads any more. Requests that still run may answer before the connection ends.
     pub(super) fn end_reading(&self) {
-        self.is_reading_finished.store(true, Ordering::SeqCst);
+        self.advance(ServerPhase::end_reading);
         self.end_adopted(false);
         // A client that sends nothing more is gone: those who serve it in their own time need not go on.
         self.cancel(CancelledRequests::Awaited, self.end_reason());
@@ -97,7 +98,7 @@ impl ServerConnection {
 
     /// True once nobody reads any more.
     pub(crate) fn is_reading_finished(&self) -> bool {
-        self.is_reading_finished.load(Ordering::SeqCst)
+        self.phase().read_side() != ReadSide::Open
     }
 
     pub(super) fn one_less_relieved(&self) {
@@ -109,21 +110,24 @@ impl ServerConnection {
     /// A deferred call has ended.
     pub(crate) fn after_deferred(&self) {
         self.finish_when_done();
-        if self.turn() & CLOSING != 0 {
+        if self.word().is_closing() {
             self.send_close_when_idle();
         }
     }
 
     /// Whoever comes last of those that read, run and answer finds that the others have ended.
     fn finish_when_done(&self) {
-        let is_done = self.is_reading_finished.load(Ordering::SeqCst) && self.handed_over.load(Ordering::SeqCst) == 0;
-        if is_done && !self.link.is_blocked() && !self.requests.lock().has_deferred() {
+        let is_done = self.is_reading_finished() && self.handed_over.load(Ordering::SeqCst) == 0;
+        if is_done && !self.link.is_blocked() && !self.requests.lock().deferred() != 0 {
             self.finish();
         }
     }
 
     fn finish(&self) {
-        if self.is_finished.swap(true, Ordering::SeqCst) {
+        if self.word().is_closing() {
+            self.send_close_when_idle();
+        }
+        if !self.advance(ServerPhase::shut) {
             return;
         }
         self.link.close_writer();
@@ -142,7 +146,7 @@ impl ServerConnection {
 
     /// The end of the end.
     pub(super) fn finish_close(&self) {
-        if self.is_gone.swap(true, Ordering::SeqCst) {
+        if !self.advance(ServerPhase::close) {
             return;
         }
         self.link.cut();
@@ -154,15 +158,15 @@ impl ServerConnection {
 
     /// Accepts no further request; says goodbye once those that run have been answered.
     pub(crate) fn begin_close(&self) {
-        self.turn.fetch_or(CLOSING, Ordering::SeqCst);
+        let _ = self.change_word(|now| Some(now.close()));
         self.send_close_when_idle();
     }
 
     /// Accepts no further request, unless one has come since it was this turn's. Nobody asks for anything, and so the goodbye is
     /// said at once.
     pub(crate) fn close_idle(&self, turn: u64, why: Event) -> bool {
-        let is_idle = self.has_no_requests()
-            && self.turn.compare_exchange(turn, turn | CLOSING, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        let is_idle =
+            self.has_no_requests() && self.change_word(|now| now.close_unused(ReaderWord::from_bits(turn))).is_ok();
         if is_idle {
             let _ = self.ended_for.set(why);
             self.send_close_when_idle();
@@ -172,12 +176,12 @@ impl ServerConnection {
 
     /// Whether nothing is asked of it, and it has not been told to end.
     pub(crate) fn is_idle(&self) -> bool {
-        self.turn() & CLOSING == 0 && self.has_no_requests()
+        !self.word().is_closing() && self.has_no_requests()
     }
 
     /// Ends it in favour of another client, if nothing is asked of it.
     pub(crate) fn evict_idle(&self) -> bool {
-        let is_idle = self.close_idle(self.turn() & !CLOSING, Event::ServerClosedForLimit);
+        let is_idle = self.close_idle(self.word().without_closing().bits(), Event::ServerClosedForLimit);
         if is_idle {
             // It is not waited for: there is one too many.
             self.cut();
@@ -198,7 +202,8 @@ impl ServerConnection {
 
     /// CloseConnection and half-close: the peer sees it, closes, and whoever reads here sees the end.
     pub(super) fn send_close_when_idle(&self) {
-        if !self.is_busy() && self.advance_to(ClosePhase::Said) {
+        if !self.is_busy() && self.advance(ServerPhase::send_close) {
+            self.advance_to(ClosePhase::Said);
             self.send_control(MessageType::CloseConnection);
             self.link.close_writer();
         }
@@ -206,17 +211,26 @@ impl ServerConnection {
 
     /// Says something that ends the connection, whether or not the peer hears it.
     pub(super) fn send_control(&self, message_type: MessageType) {
-        let is_seated = self.turn() & SEATED != 0;
+        let is_seated = self.word().is_registered();
         self.link.send_bare(message_type, if is_seated { BRIEF_COURTESY } else { COURTESY });
     }
 
-    /// Goes on to this stage; false if it had come so far already.
-    fn advance_to(&self, stage: ClosePhase) -> bool {
+    /// How far the end has come.
+    pub(super) fn phase(&self) -> ServerPhase {
+        ServerPhase::from_bits(self.phase.load(Ordering::SeqCst))
+    }
+
+    /// Goes on to another phase; false if there is no such transition from the present one.
+    fn advance(&self, transition: fn(ServerPhase) -> Option<ServerPhase>) -> bool {
+        let change = |now| transition(ServerPhase::from_bits(now)).map(ServerPhase::bits);
+        self.phase.fetch_update(Ordering::SeqCst, Ordering::SeqCst, change).is_ok()
+    }
+
+    /// Wakes the threads that wait for this stage.
+    fn advance_to(&self, stage: ClosePhase) {
         let mut close_phase = self.close_phase.lock();
-        let is_news = *close_phase < stage;
         *close_phase = stage.max(*close_phase);
         self.parting.notify_all();
-        is_news
     }
 
     /// Waits until the farewell has come so far; a connection that takes longer is cut.

@@ -1,16 +1,16 @@
 //! The requests of a connection that are answered after their upcall has returned: how many there are.
 
+use spandrel_connection::RequestKey;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_sync::Arc;
+use spandrel_sync::{Arc, atomic::Ordering};
 
-use super::{ServerConnection, cancellation::RunningRequest, rejection::no_memory};
-use crate::origin::RequestKey;
+use super::{ServerConnection, rejection::no_memory};
 use spandrel_orb::cancellation::CancellationSource;
 
 impl ServerConnection {
     /// How many requests will be answered later.
     pub(crate) fn deferred(&self) -> usize {
-        self.requests.lock().deferred.len()
+        self.requests.lock().deferred()
     }
 
     pub(crate) fn enter_deferred(
@@ -20,7 +20,7 @@ impl ServerConnection {
         cancellation: &Arc<CancellationSource>,
     ) -> Result<u64, SystemException> {
         let mut requests = self.requests.lock();
-        let count = requests.deferred.len();
+        let count = requests.deferred();
         let limit = self.settings.max_deferred;
         if count >= limit {
             drop(requests);
@@ -37,11 +37,11 @@ impl ServerConnection {
             self.orb.statistics().refused_memory();
             return Err(no_memory(&no_room));
         }
-        let key = requests.next;
-        requests.next += 1;
-        requests.deferred.insert(key, RunningRequest { request_key, octets, cancellation: Arc::clone(cancellation) });
         // It is one of these from now on, also when its upcall ends.
-        self.forget_running(&mut requests, request_key.turn);
+        let (key, was_watched) = requests.defer(request_key, octets, Arc::clone(cancellation));
+        if was_watched {
+            self.awaited_trips.fetch_sub(1, Ordering::SeqCst);
+        }
         drop(requests);
         // Looked at afterwards: who reads to the end cancels what it finds there after that.
         if !request_key.is_one_way && self.is_reading_finished() {
@@ -52,16 +52,16 @@ impl ServerConnection {
 
     /// A deferred call is being answered: its request counts no longer.
     pub(crate) fn uncharge_deferred(&self, key: u64) {
-        let octets = self.requests.lock().deferred.get_mut(&key).map_or(0, |entry| std::mem::take(&mut entry.octets));
+        let octets = self.requests.lock().uncharge_deferred(key);
         self.intake.release(octets);
     }
 
     /// A deferred call has ended: what waited for it goes on.
     pub(crate) fn leave_deferred(&self, key: u64) {
         let mut requests = self.requests.lock();
-        let left = requests.deferred.remove(&key);
+        let left = requests.end_deferred(key);
         drop(requests);
-        self.intake.release(left.as_ref().map_or(0, |entry| entry.octets));
+        self.intake.release(left.as_ref().map_or(0, |(octets, _)| *octets));
         drop(left);
         self.after_deferred();
     }

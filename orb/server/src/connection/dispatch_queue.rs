@@ -12,13 +12,14 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
+use spandrel_connection::ReaderWord;
 use spandrel_giop::{
     CompletionStatus, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, minor,
 };
 use spandrel_sync::{Arc, Mutex, MutexGuard, atomic::Ordering};
 use spandrel_transport::ReadError;
 
-use super::{CLOSING, COUNT, ServerConnection, is_one_way, rejection::no_memory};
+use super::{ServerConnection, is_one_way, rejection::no_memory};
 use crate::{
     incoming_request::{IncomingRequest, RequestContext},
     queue::{Request, RequestQueue, RequestSource},
@@ -82,7 +83,7 @@ impl Request for Accepted {
         self.begin();
         let run = catch_unwind(AssertUnwindSafe(|| self.connection.run_accepted(&self.read, self.turn)));
         self.connection.exit_forked_copy();
-        self.connection.settle(self.turn);
+        self.connection.settle(ReaderWord::from_bits(self.turn));
         if run.is_err() {
             tracing::error!(peer = %self.connection.link.peer(), "a request could not be answered: its thread panicked");
         }
@@ -197,7 +198,7 @@ impl ServerConnection {
         }
         // Counted before it is looked whether there may be more: who closes looks for it after saying so.
         self.handed_over.fetch_add(1, Ordering::SeqCst);
-        if self.turn() & CLOSING != 0 {
+        if self.word().is_closing() {
             // Not acted on: the CloseConnection that was or will be sent says so.
             self.intake.release(message.header.total_len());
             self.one_less_relieved();
@@ -213,7 +214,7 @@ impl ServerConnection {
             arrival: ArrivalTime::now(self.orb.diagnostics()),
         };
         let mut state = dispatch_queue.state.lock();
-        if self.turn() % 2 == 1 || !state.behind.is_empty() {
+        if self.word().is_in_upcall() || !state.behind.is_empty() {
             dispatch_queue.queue.note_behind();
             state.behind.push_back(read);
             return Ok(());
@@ -241,14 +242,21 @@ impl ServerConnection {
     fn begin(&self, _state: &mut MutexGuard<'_, State>, read: QueuedRequest) -> Accepted {
         let turn = if read.is_one_way {
             self.is_one_way.store(true, Ordering::Relaxed);
-            let turn = self.turn.fetch_add(1, Ordering::SeqCst) + 1;
+            let word = self.step(ReaderWord::begin_upcall);
             self.orb.upcall_monitor().note_upcall();
-            turn
+            word
         } else {
             // It shows that the connection is in use.
-            self.turn.fetch_add(2, Ordering::SeqCst) + 2
+            self.step(ReaderWord::begin_beside)
         };
-        Accepted { connection: self.shared(), read, turn, waits: true }
+        Accepted { connection: self.shared(), read, turn: turn.bits(), waits: true }
+    }
+
+    /// Changes the word; returns the new one.
+    fn step(&self, transition: fn(ReaderWord) -> ReaderWord) -> ReaderWord {
+        match self.change_word(|now| Some(transition(now))) {
+            Ok(before) | Err(before) => transition(before),
+        }
     }
 
     fn run_accepted(&self, QueuedRequest { message, due, arrival, .. }: &QueuedRequest, turn: u64) {
@@ -271,7 +279,13 @@ impl ServerConnection {
             let request_context = self
                 .note_contexts(&request, message)
                 .map(|request_context| RequestContext { due: *due, ..request_context });
-            self.upcall(message, &request, request_context.as_ref(), turn & COUNT, &mut arguments);
+            self.upcall(
+                message,
+                &request,
+                request_context.as_ref(),
+                ReaderWord::from_bits(turn).count(),
+                &mut arguments,
+            );
             Ok(())
         };
         if let Err(error) = run() {
@@ -290,7 +304,7 @@ impl ServerConnection {
         if is_stopped {
             self.read_on();
         }
-        if self.turn() & CLOSING != 0 {
+        if self.word().is_closing() {
             self.send_close_when_idle();
         }
     }
@@ -298,8 +312,8 @@ impl ServerConnection {
     /// The one-way of `turn` is in nobody's way any more, because it has ended or lasts.
     pub(super) fn overtake(&self, dispatch_queue: &DispatchQueue, turn: u64) {
         let mut state = dispatch_queue.state.lock();
-        let is_in_the_way = |now: u64| (now & !CLOSING == turn & !CLOSING).then(|| now + 1);
-        if self.turn.fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_in_the_way).is_err() {
+        let one_way = ReaderWord::from_bits(turn);
+        if self.change_word(|now| now.end_upcall(one_way)).is_err() {
             return;
         }
         let mut next = Vec::new();

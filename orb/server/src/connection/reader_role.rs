@@ -6,19 +6,11 @@ use std::{
     time::Duration,
 };
 
+use spandrel_connection::ReaderWord;
 use spandrel_ipc::{Interest, wait_ready};
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::ServerConnection;
-
-/// The bit of `turn` that says that no further request is accepted.
-pub(super) const CLOSING: u64 = 1 << 63;
-/// The bit of `turn` that says that the reactor's threads read, and not one that took over from them.
-///
-/// In the same word as the upcall, so that one compare-and-swap takes an upcall's reading and the seat with it.
-pub(super) const SEATED: u64 = 1 << 62;
-/// The bits of `turn` that count.
-pub(super) const COUNT: u64 = !(CLOSING | SEATED);
 
 /// How long an upcall lasts before another thread reads on, where the replies of all running requests may exceed a memory limit.
 const LONG_DELAY: Duration = Duration::from_millis(100);
@@ -27,7 +19,7 @@ const SLOW_START: u32 = 64;
 
 /// This turn, whether or not the connection is to end.
 pub(crate) fn open_turn(turn: u64) -> u64 {
-    turn & !CLOSING
+    ReaderWord::from_bits(turn).without_closing().bits()
 }
 
 /// An upcall that lasts, as the monitor sees it.
@@ -72,19 +64,20 @@ impl ServerConnection {
     pub(super) fn begin_upcall(&self, is_one_way: bool, answer: impl FnOnce(u64)) -> NextRead {
         self.is_one_way.store(is_one_way, Ordering::Relaxed);
         // Sequentially consistent because of the monitor; see there.
-        let turn = self.turn.fetch_add(1, Ordering::SeqCst) + 1;
-        if turn & CLOSING != 0 {
+        let before = self.turn.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
+        let upcall = ReaderWord::from_bits(before).begin_upcall();
+        if upcall.is_closing() {
             // Not acted on: the CloseConnection that was or will be sent says so.
-            self.turn.fetch_add(1, Ordering::SeqCst);
+            self.turn.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
             self.note_unblocked();
             self.send_close_when_idle();
             return NextRead::Continue;
         }
         self.orb.upcall_monitor().note_upcall();
-        let answered = catch_unwind(AssertUnwindSafe(|| answer(turn & COUNT)));
+        let answered = catch_unwind(AssertUnwindSafe(|| answer(upcall.count())));
         self.exit_forked_copy();
-        self.settle(turn);
-        let served = self.end_upcall(turn);
+        self.settle(upcall);
+        let served = self.end_upcall(upcall);
         match answered {
             Ok(()) => served,
             // It ends what it reads from, and nothing but that.
@@ -97,16 +90,15 @@ impl ServerConnection {
     }
 
     /// Goes back to reading, unless another thread does that already.
-    fn end_upcall(&self, turn: u64) -> NextRead {
-        let ended = self
-            .turn
-            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |now| (now & !CLOSING == turn).then_some(now + 1));
-        if turn & SEATED != 0 {
+    fn end_upcall(&self, upcall: ReaderWord) -> NextRead {
+        let end = |now| ReaderWord::from_bits(now).end_upcall(upcall).map(ReaderWord::bits);
+        let ended = self.turn.fetch_update(Ordering::AcqRel, Ordering::Relaxed, end);
+        if upcall.is_registered() {
             self.note_unblocked();
         }
         match ended {
             Ok(now) => {
-                if now & CLOSING != 0 {
+                if ReaderWord::from_bits(now).is_closing() {
                     self.send_close_when_idle();
                 }
                 NextRead::Continue
@@ -114,7 +106,7 @@ impl ServerConnection {
             Err(_) => {
                 self.one_less_relieved();
                 // Looked at again: whoever has begun to close meanwhile took this upcall for a running one.
-                if self.turn() & CLOSING != 0 {
+                if self.word().is_closing() {
                     self.send_close_when_idle();
                 }
                 NextRead::Relieved
@@ -125,6 +117,23 @@ impl ServerConnection {
     /// Odd while an upcall keeps the reading thread.
     pub(crate) fn turn(&self) -> u64 {
         self.turn.load(Ordering::SeqCst)
+    }
+
+    /// The same as a word.
+    #[inline]
+    pub(super) fn word(&self) -> ReaderWord {
+        ReaderWord::from_bits(self.turn())
+    }
+
+    /// Changes the word. Returns the word before the change, or the present one if `transition` finds that
+    /// another thread came first.
+    pub(super) fn change_word(
+        &self,
+        transition: impl Fn(ReaderWord) -> Option<ReaderWord>,
+    ) -> Result<ReaderWord, ReaderWord> {
+        let change = |now| transition(ReaderWord::from_bits(now)).map(ReaderWord::bits);
+        let changed = self.turn.fetch_update(Ordering::SeqCst, Ordering::SeqCst, change);
+        changed.map(ReaderWord::from_bits).map_err(ReaderWord::from_bits)
     }
 
     /// Sees to an upcall that lasts: that its thread has a stand-in, and that another reads on if there is something to read.
@@ -138,10 +147,11 @@ impl ServerConnection {
             return LongUpcallAction::Settled;
         }
         let pool = self.orb.server().pool();
-        if turn & SEATED != 0 && pool.is_fixed() {
+        let is_registered = ReaderWord::from_bits(turn).is_registered();
+        if is_registered && pool.is_fixed() {
             return self.listen_in_fixed_pool(turn, has_input);
         }
-        if turn & SEATED != 0 {
+        if is_registered {
             self.note_blocked(turn);
         }
         if keeps_reading {
@@ -195,7 +205,7 @@ impl ServerConnection {
 
     /// Whether another thread may take over the reading from an upcall.
     fn may_hand_over(&self) -> bool {
-        self.dispatch_queue.is_none() && (self.turn() & SEATED == 0 || !self.orb.server().pool().is_fixed())
+        self.dispatch_queue.is_none() && (!self.word().is_registered() || !self.orb.server().pool().is_fixed())
     }
 
     /// How long an upcall lasts before another thread reads on: not longer than it takes to find it, unless what the running requests return might not find room.
@@ -206,7 +216,7 @@ impl ServerConnection {
     fn hand_over_delay(&self, turn: u64) -> Duration {
         let server = self.orb.server();
         let running = self.handed_over.load(Ordering::Relaxed) + 1;
-        let begun = (turn & COUNT).div_ceil(2);
+        let begun = ReaderWord::from_bits(turn).count().div_ceil(2);
         let has_answered = begun.saturating_sub(u64::from(running)) >= u64::from(running);
         let longest = server.budget().longest_reply();
         let of_connection = longest.saturating_mul(running as usize + 1);
@@ -224,7 +234,7 @@ impl ServerConnection {
     fn hand_over_reading(self: &Arc<Self>, turn: u64) -> bool {
         let running = self.handed_over.load(Ordering::Relaxed) + 1;
         // At the end there are no requests to be read any more, but replies. From a client that does not take its replies nothing is read.
-        let is_ending = turn & CLOSING != 0 && !self.is_bidirectional();
+        let is_ending = ReaderWord::from_bits(turn).is_closing() && !self.is_bidirectional();
         if is_ending || self.is_blocked() || running >= self.settings.max_in_flight {
             self.listen(turn);
             return false;
@@ -248,16 +258,17 @@ impl ServerConnection {
     pub(crate) fn take_over(self: &Arc<Self>, turn: u64) {
         // Counted before it happens, so that nobody takes the connection for idle in between.
         self.handed_over.fetch_add(1, Ordering::SeqCst);
-        let taken = self.turn.compare_exchange(turn, (turn + 1) & !SEATED, Ordering::SeqCst, Ordering::Relaxed);
+        let upcall = ReaderWord::from_bits(turn);
+        let taken = self.change_word(|now| now.take_over(upcall));
         self.is_relief_due.store(false, Ordering::Release);
         if taken.is_ok() {
-            if turn & SEATED != 0 {
+            if upcall.is_registered() {
                 self.leave_reactor();
             }
             return self.serve();
         }
         self.one_less_relieved();
-        if self.turn() & CLOSING != 0 {
+        if self.word().is_closing() {
             self.send_close_when_idle();
         }
     }

@@ -7,11 +7,12 @@
 use crate::ServingOrb;
 use std::{fmt, io, mem, time::Duration};
 
+use spandrel_connection::{ReadSide, ReaderWord, WriteSide};
 use spandrel_giop::SystemException;
 use spandrel_sync::{Arc, atomic::Ordering};
 use spandrel_transport::ReadError;
 
-use super::{CLOSING, CloseOnDrop, NextRead, SEATED, ServerConnection};
+use super::{CloseOnDrop, NextRead, ServerConnection};
 use crate::nesting::{self, PolledConnection};
 
 /// How long a thread that took over from the reactor waits for a further request before it looks whether it is still needed. Twice as
@@ -60,9 +61,19 @@ impl ServerConnection {
             self.update_registration();
         }
         // Looked at afterwards: whoever makes it go either finds the seat, or has said so before this.
-        if self.is_gone.load(Ordering::SeqCst) {
+        if self.is_gone() {
             self.unregister();
         }
+    }
+
+    /// No reply is due any more.
+    fn is_finished(&self) -> bool {
+        self.phase().write_side() == WriteSide::Shut
+    }
+
+    /// Nor is anything read and dropped.
+    fn is_gone(&self) -> bool {
+        self.phase().read_side() == ReadSide::Closed
     }
 
     pub(super) fn registration(&self) -> Option<Arc<dyn ReactorRegistration>> {
@@ -78,20 +89,20 @@ impl ServerConnection {
 
     /// The reactor has closed its place, whoever wanted that. A thread that took over reads on, to the end.
     pub(crate) fn registration_closed(&self) {
-        if self.turn() & SEATED != 0 {
+        if self.word().is_registered() {
             self.end_reading();
         }
-        if self.is_finished.load(Ordering::SeqCst) {
+        if self.is_finished() {
             self.finish_close();
         }
     }
 
     /// Runs the requests that are there now.
     pub(crate) fn serve_ready(&self) -> VisitOutcome {
-        if self.is_reading_finished.load(Ordering::SeqCst) {
+        if self.is_reading_finished() {
             return self.drop_ready();
         }
-        if self.turn() & SEATED == 0 || self.is_blocked() {
+        if !self.word().is_registered() || self.is_blocked() {
             // A thread has taken over, or left a reply to be written, and is about to say so to the reactor.
             return VisitOutcome::Idle;
         }
@@ -104,12 +115,12 @@ impl ServerConnection {
                 drop(ending);
             }
         }
-        if self.is_gone.load(Ordering::SeqCst) { VisitOutcome::Ended } else { VisitOutcome::Idle }
+        if self.is_gone() { VisitOutcome::Ended } else { VisitOutcome::Idle }
     }
 
     /// What a peer still sends when all is over is dropped, lest it take the last answer for undelivered.
     fn drop_ready(&self) -> VisitOutcome {
-        let is_over = self.is_finished.load(Ordering::SeqCst) && self.link.drop_ready();
+        let is_over = self.is_finished() && self.link.drop_ready();
         if is_over { VisitOutcome::Ended } else { VisitOutcome::Idle }
     }
 
@@ -161,11 +172,11 @@ impl ServerConnection {
         }
         let Some(place) = registration.take() else { return false };
         self.reader.lock().rest();
-        self.turn.fetch_or(SEATED, Ordering::SeqCst);
+        let _ = self.change_word(|now| Some(now.register()));
         if place.resume() {
             return true;
         }
-        self.turn.fetch_and(!SEATED, Ordering::SeqCst);
+        let _ = self.change_word(|now| Some(now.unregister()));
         false
     }
 
@@ -178,7 +189,7 @@ impl ServerConnection {
         self.orb.server().pool().note_blocked();
         if self.is_held_up.swap(true, Ordering::SeqCst) {
             self.orb.server().pool().note_unblocked();
-        } else if self.turn() & !CLOSING != turn & !CLOSING {
+        } else if self.word().without_closing() != ReaderWord::from_bits(turn).without_closing() {
             // It has ended meanwhile, and may have looked too early.
             self.note_unblocked();
         }
@@ -208,7 +219,7 @@ impl PolledConnection for ServerConnection {
         }
         // Counted before it happens, so that nobody takes the connection for idle in between.
         self.handed_over.fetch_add(1, Ordering::SeqCst);
-        if self.turn.compare_exchange(turn, turn + 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+        if self.change_word(|now| now.release(ReaderWord::from_bits(turn))).is_err() {
             self.one_less_relieved();
             return Ok(());
         }

@@ -14,6 +14,7 @@ use std::{
 };
 
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
+use spandrel_connection::{Incoming, Role, SentContexts, classify};
 use spandrel_giop::{GiopError, Message, MessageType, ServiceContext, SystemException, bare_message};
 use spandrel_sync::{
     Arc,
@@ -21,11 +22,11 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Address, Charge, Deadline, ReactorTransport, ReadError, send_octets};
 
-use super::{CallFailure, ClientConnection, Reply, ReplyWaiter, UnsentKind, Waiter, Writer, sent_contexts};
+use super::{CallFailure, ClientConnection, Reply, ReplyWaiter, UnsentKind, Writer};
 use crate::{client::ClientReactor, server_side::CallbackDispatcher, statistics::Statistics, task::Task};
 
-/// The id of the entry that stands for the peer. Requests of this side have even ids.
-const PEER_ENTRY: u32 = 1;
+/// The id of messages that no call waits for. Requests of this side have even ids.
+const NO_CALL: u32 = 1;
 /// The id of the entry of a thread that waits for the connection's end.
 const END_ENTRY: u32 = 3;
 
@@ -84,7 +85,7 @@ impl ClientConnection {
         connection.next_request_id = AtomicU32::new(1);
         // The server counts the connection.
         connection.is_end_counted = AtomicBool::new(true);
-        connection.sent_contexts = sent_contexts::LISTEN_POINTS.into();
+        connection.sent_contexts = SentContexts::LISTEN_POINTS.bits().into();
         connection
     }
 
@@ -115,8 +116,7 @@ impl ClientConnection {
         }
     }
 
-    /// The dispatcher of the requests that the peer sends, if this side has opened the connection.
-    pub fn dispatcher(&self) -> Option<&Arc<dyn CallbackDispatcher>> {
+    fn dispatcher(&self) -> Option<&Arc<dyn CallbackDispatcher>> {
         match self.bidirectional_use.0.get()? {
             BidirectionalRole::Opener(dispatcher) => Some(dispatcher),
             BidirectionalRole::Adopted { .. } => None,
@@ -134,11 +134,11 @@ impl ClientConnection {
     /// [registered](Self::register_with).
     pub fn accept_callbacks(&self, dispatcher: impl FnOnce() -> Arc<dyn CallbackDispatcher>) {
         let mut pending = self.pending.lock();
-        if pending.closed.is_some() || self.is_bidirectional() {
+        if pending.half.ended().is_some() || self.is_bidirectional() {
             return;
         }
         self.bidirectional_use.0.get_or_init(|| BidirectionalRole::Opener(dispatcher()));
-        pending.waiters.push(Waiter { request_id: PEER_ENTRY, reply: None, waiter: ReplyWaiter::Peer });
+        pending.half.accept_requests();
         if pending.reader.is_some() {
             self.want_input();
         }
@@ -148,12 +148,12 @@ impl ClientConnection {
 
     /// Passes a request to the dispatcher, if the connection has one.
     pub(super) fn dispatch_callback(&self, message: Message) -> Option<Message> {
-        let is_call = matches!(
-            message.header.message_type,
-            MessageType::Request | MessageType::LocateRequest | MessageType::CancelRequest
-        );
+        let is_call = || {
+            let incoming = classify(&message.header, Role::BidirectionalClient);
+            matches!(incoming, Ok(Incoming::Request | Incoming::LocateRequest | Incoming::CancelRequest))
+        };
         match self.dispatcher() {
-            Some(dispatcher) if is_call => {
+            Some(dispatcher) if is_call() => {
                 dispatcher.dispatch(message);
                 None
             }
@@ -179,14 +179,16 @@ impl ClientConnection {
     /// Sends CloseConnection, if that leaves no request of either side in doubt. Nothing more is written
     /// then.
     fn send_close(&self) -> bool {
-        let is_idle =
-            self.pending.lock().waiters.len() == 1 && self.dispatcher().is_some_and(|dispatcher| dispatcher.is_idle());
+        let pending = self.pending.lock();
+        let is_idle = pending.half.ended().is_none() && pending.half.pending() == 0;
+        drop(pending);
+        let is_idle = is_idle && self.dispatcher().is_some_and(|dispatcher| dispatcher.is_idle());
         if is_idle {
             // Closed because the ORB ends, like the other connections at shutdown, which are not counted either.
             self.is_end_counted.store(true, Ordering::Relaxed);
             self.retire();
             let close_connection = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, MessageType::CloseConnection);
-            self.send_last(&close_connection, CLOSE_TIMEOUT);
+            self.send_last(&close_connection, MessageType::CloseConnection, CLOSE_TIMEOUT);
             self.transport.close_writer();
         }
         is_idle
@@ -195,11 +197,9 @@ impl ClientConnection {
     /// Waits until the peer has closed its side, too, so that input from it does not destroy the last message
     /// to it.
     fn await_end(&self, deadline: &Deadline) {
-        self.pending.lock().waiters.push(Waiter {
-            request_id: END_ENTRY,
-            reply: None,
-            waiter: ReplyWaiter::Thread(None),
-        });
+        if self.pending.lock().half.begin(END_ENTRY, ReplyWaiter::THREAD).is_err() {
+            return;
+        }
         // There is no reply to this: the connection ends, or the time is up.
         let _ = self.await_reply(END_ENTRY, Some(deadline));
     }
@@ -208,19 +208,19 @@ impl ClientConnection {
     pub fn send_control(&self, message_type: MessageType) {
         let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2));
         bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, message_type).into_iter().for_each(|octet| out.u8(octet));
-        self.write_untracked(PEER_ENTRY, &out);
+        self.write_untracked(NO_CALL, &out);
     }
 
     /// Writes a message that no call waits for, now or when there is room. Returns false if too many are queued.
     pub fn send_control_later(&self, message: &Encoder<'_>) -> bool {
-        self.write_untracked(PEER_ENTRY, message)
+        self.write_untracked(NO_CALL, message)
     }
 
     /// Writes a reply, or leaves the rest to a reactor. `charge`: the memory that the rest is counted
     /// against.
     pub fn answer(&self, answer: &Encoder<'_>, charge: Charge) {
         // If this fails, the connection ends.
-        let _ = self.write_or_queue(PEER_ENTRY, answer, UnsentKind::Untracked, usize::MAX, Some(charge));
+        let _ = self.write_or_queue(NO_CALL, answer, UnsentKind::Untracked, usize::MAX, Some(charge));
     }
 
     /// Whether octets wait to be written.
@@ -283,23 +283,29 @@ impl ClientConnection {
     /// Ends an adopted connection that the peer has closed. `is_orderly`: by CloseConnection, so that
     /// unanswered requests were not executed.
     pub fn end_of_input(&self, is_orderly: bool) {
-        let failure = match is_orderly {
-            true => self.unexpected_message(MessageType::CloseConnection, GiopVersion::V1_2),
+        let end = match is_orderly {
+            true => self.closed_by_peer(),
             false => self.read_failed(ReadError::EndOfFile),
         };
-        self.close(failure);
+        self.close(end);
     }
 
     /// Writes a last message, if that is possible within `limit`.
-    pub fn send_last(&self, octets: &[u8], limit: Duration) {
+    pub fn send_last(&self, octets: &[u8], message_type: MessageType, limit: Duration) {
         let Some(mut writer) = self.writer.try_lock_for(limit) else { return };
-        let Writer { timeout, is_broken, rest, .. } = &mut *writer;
-        if *is_broken || self.transport.set_send_timeout(Some(limit)).is_err() {
+        let Writer { timeout, half, rest, .. } = &mut *writer;
+        if !half.may_write() || self.transport.set_send_timeout(Some(limit)).is_err() {
             return;
         }
         *timeout = Some(limit);
         let before = rest.as_mut().map_or(Ok(()), |rest| self.finish_rest(rest, &mut || Ok(())));
-        *is_broken = before.and_then(|()| send_octets(&*self.transport, octets)).is_err();
+        match before.and_then(|()| send_octets(&*self.transport, octets)) {
+            Ok(()) if message_type == MessageType::CloseConnection => {
+                half.close(false);
+            }
+            Ok(()) => {}
+            Err(_) => half.cut(),
+        }
     }
 
     /// Closes the transport: the peer would not understand anything further. The reading thread sees the end.
@@ -310,14 +316,14 @@ impl ClientConnection {
 
     /// Whether no more input comes.
     pub fn is_closed(&self) -> bool {
-        self.pending.lock().closed.is_some()
+        self.pending.lock().half.ended().is_some()
     }
 
     /// Handles a request that could not be written. The connection stays in use if no octet of it was
     /// written.
     pub(super) fn retire_after_failed_write(&self) {
         let Some(adopted_reader) = self.adopted_reader() else { return self.retire() };
-        if self.writer.try_lock().is_none_or(|writer| !writer.is_broken) {
+        if self.writer.try_lock().is_none_or(|writer| writer.half.may_write()) {
             return;
         }
         self.retire();
@@ -329,7 +335,7 @@ impl ClientConnection {
     pub(super) fn ensure_reading(&self, request_id: u32) -> Result<(), CallFailure> {
         let Some(adopted_reader) = self.adopted_reader() else { return Ok(()) };
         adopted_reader.ensure_reading().map_err(|exception| {
-            self.pending.lock().remove(request_id);
+            self.pending.lock().half.remove(request_id);
             CallFailure::new(exception)
         })
     }

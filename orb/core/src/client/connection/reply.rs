@@ -1,18 +1,13 @@
-//! The outcome of a call: a reply, or the reason for its absence.
+//! The reply to a call.
 
 use spandrel_cdr::{Limits, Wire};
-use spandrel_giop::{
-    GiopError, LocateReplyHeader, LocateStatus, Message, MessageType, ReplyHeader, ReplyStatus, SystemException,
-};
-
-use super::RequestLoss;
+use spandrel_giop::{GiopError, LocateReplyHeader, LocateStatus, Message, MessageType, ReplyHeader, ReplyStatus};
 
 /// A Reply or LocateReply with its header read.
 #[derive(Debug)]
 pub struct Reply {
     pub(crate) message: Message,
-    /// The message type and status.
-    pub kind: ReplyKind,
+    pub(crate) kind: ReplyKind,
     pub(super) request_id: u32,
     /// Whether it has service contexts.
     pub(crate) has_contexts: bool,
@@ -29,35 +24,6 @@ pub enum ReplyKind {
     Reply(ReplyStatus),
     /// A LocateReply.
     Locate(LocateStatus),
-}
-
-/// The reason why a call got no reply.
-#[derive(Clone, Debug)]
-pub struct CallFailure {
-    /// The exception for the caller.
-    pub exception: SystemException,
-    /// The fate of the request.
-    pub(crate) loss: RequestLoss,
-}
-
-impl CallFailure {
-    /// Makes a failure whose exception has the right completion status already.
-    pub fn new(exception: SystemException) -> Self {
-        Self { exception, loss: RequestLoss::Other }
-    }
-
-    pub(crate) fn of(loss: RequestLoss, exception: SystemException) -> Self {
-        let exception = match loss.consequence().completed {
-            Some(completed) => exception.with_completed(completed),
-            None => exception,
-        };
-        Self { exception, loss }
-    }
-
-    /// Whether the same request may be sent again on another connection: this one was closed under it.
-    pub(crate) fn may_repeat(&self) -> bool {
-        self.loss.consequence().repeats
-    }
 }
 
 impl Reply {
