@@ -83,7 +83,7 @@ mod tests {
         &[1, 0, 6, 3, 7, 5, 4, 2],
     );
 
-    fn parsed(data: &[u8]) -> Option<OperationIndex> {
+    fn parsed(data: &[u8]) -> Option<Box<dyn OperationContexts>> {
         OperationIndex::of(&[TaggedComponent { tag: ids::TAG_OPERATION_INDEX, data: data.to_vec() }])
     }
 

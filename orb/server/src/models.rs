@@ -12,10 +12,10 @@ mod queued;
 use crate::ServingOrb;
 use std::{any::Any, collections::HashSet, io, io::IoSlice, time::Duration};
 
-use spandrel_giop::{ContextLimits, LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, SystemException};
+use spandrel_giop::{LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, SystemException};
 use spandrel_ipc::Pollable;
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
-use spandrel_transport::{Address, Deadline, ReactorTransport, ReadError, SocketSettings, Transport, send_octets};
+use spandrel_transport::{Address, Deadline, ReactorTransport, ReadError, Transport, send_octets};
 
 use super::{
     DeferredCall, ServerConnection,
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{ObjectAdapter, Replied, ServerCall};
 use spandrel_orb::{
-    CancelReason, Concurrency, Located, Orb, QueueOverflow,
+    CancelReason, Located, Orb, QueueOverflow,
     models::{
         check,
         messages::{self, FakeRequest},
@@ -277,29 +277,16 @@ impl Stage {
             order: messages::wire().order,
             limits: messages::wire().limits,
             max_message: 1 << 16,
-            max_unfinished: 16,
-            fragment_size: usize::MAX,
-            context_limits: ContextLimits::default(),
             max_in_flight,
             max_connections: 1,
-            max_per_client: None,
-            max_connection_rate: None,
-            evicts_idle: false,
             is_adaptive: false,
             send_timeout: None,
             max_connection_memory: 1 << 20,
             max_server_memory: 1 << 20,
-            max_deferred: 1024,
-            max_threads: 1024,
             idle_timeout: None,
             message_timeout: None,
-            concurrency: Concurrency::default(),
             queue_overflow: QueueOverflow::Wait,
-            nests: false,
-            sockets: SocketSettings::default(),
-            rules: spandrel_transport::TransportRules::default(),
-            has_local_transports: false,
-            protocols: spandrel_transport::ServerProtocols::default(),
+            ..ServerSettings::default()
         };
         let connection = ServerConnection::new(
             orb.clone(),

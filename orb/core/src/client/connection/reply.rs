@@ -7,7 +7,8 @@ use spandrel_giop::{GiopError, LocateReplyHeader, LocateStatus, Message, Message
 #[derive(Debug)]
 pub struct Reply {
     pub(crate) message: Message,
-    pub(crate) kind: ReplyKind,
+    /// The message type and status.
+    pub kind: ReplyKind,
     pub(super) request_id: u32,
     /// Whether it has service contexts.
     pub(crate) has_contexts: bool,
