@@ -26,11 +26,11 @@ impl<'d> ConnectionContexts<'d> {
             true => Cow::default(),
         };
         let mut will_be_sent = SentContexts::CODE_SETS;
-        if !sent.contains(SentContexts::LISTEN_POINTS) {
-            if let Ok(points) = announce(orb, connection, destination) {
-                points.into_iter().for_each(|context| contexts.to_mut().push(context));
-                will_be_sent = SentContexts::ALL;
-            }
+        if !sent.contains(SentContexts::LISTEN_POINTS)
+            && let Ok(points) = announce(orb, connection, destination)
+        {
+            points.into_iter().for_each(|context| contexts.to_mut().push(context));
+            will_be_sent = SentContexts::ALL;
         }
         Self { contexts, sent: will_be_sent }
     }

@@ -13,12 +13,12 @@ use spandrel_giop::{
 };
 use spandrel_ipc::inet;
 use spandrel_sync::{Arc, Mutex, Weak};
+use spandrel_transport::Deadline;
 
 use crate::{
     client::CallFailure, destination::Destination, invocation::send_datagram, object::CallKind,
     transport::ClientProtocols,
 };
-use spandrel_transport::Deadline;
 
 /// The address at which a server reads datagrams, and a socket for it.
 #[derive(Debug)]

@@ -9,16 +9,13 @@ use spandrel_giop::{
 use spandrel_sync::Arc;
 use spandrel_transport::{Address, Deadline};
 
-use crate::datagrams::DatagramSender;
-use crate::policies::{DeadlineContext, cached_context, deadline_contexts, remaining_tail};
 use crate::{
     Orb,
-    client::ClientConnection,
-    operation_index::{OperationContexts, ReadOperationIndex},
-};
-use crate::{
-    client::{Peer, PeerTable},
+    client::{ClientConnection, Peer, PeerTable},
     code_sets::Agreement,
+    datagrams::DatagramSender,
+    operation_index::{OperationContexts, ReadOperationIndex},
+    policies::{DeadlineContext, cached_context, deadline_contexts, remaining_tail},
     request_cache::RequestCache,
     transport::ClientProtocol,
 };

@@ -21,26 +21,23 @@ use spandrel_sync::{
 use crate::client::CallFailure;
 #[cfg(feature = "asynchronous")]
 use crate::client::ClientReactor;
-use crate::initial::RuntimeReferences;
-use crate::interception::Interception;
-use crate::policies::{OrbPolicies, PolicyResolver};
-use crate::values::ValueFactories;
 use crate::{
     aliases::Aliases,
     bidirectional::Bidirectional,
-    server_settings::{ServerOptions, ServerSettings},
-    server_side::ServerSide,
-};
-use crate::{
     client::{ClientSettings, PeerTable},
     destination::{Destination, WireSettings},
     diagnostics::Diagnostics,
+    initial::RuntimeReferences,
+    interception::Interception,
     main_thread::MainThread,
-    policies::OrbPolicyValues,
+    policies::{OrbPolicies, OrbPolicyValues, PolicyResolver},
+    server_settings::{ServerOptions, ServerSettings},
+    server_side::ServerSide,
     settings::Settings,
     statistics::Statistics,
     transport::ClientProtocols,
     upcalls::is_in_upcall,
+    values::ValueFactories,
 };
 
 /// An object request broker. Cheap to clone; all clones are the same ORB.

@@ -4,13 +4,15 @@ use std::{any::Any, fmt, time::Duration};
 
 use spandrel_cdr::{ByteOrder, Limits};
 use spandrel_giop::ContextLimits;
-use spandrel_transport::{ServerProtocols, SocketSettings, TransportRules};
-
-use crate::concurrency::{Concurrency, QueueOverflow};
-use crate::options::{MAX_MESSAGE, MAX_UNFINISHED};
-use crate::{Collocation, Spawn};
 use spandrel_sync::Arc;
 use spandrel_transport::Endpoint;
+use spandrel_transport::{ServerProtocols, SocketSettings, TransportRules};
+
+use crate::{
+    Collocation, Spawn,
+    concurrency::{Concurrency, QueueOverflow},
+    options::{MAX_MESSAGE, MAX_UNFINISHED},
+};
 
 /// The longest time between two rounds.
 const LONGEST: Duration = Duration::from_secs(15);

@@ -17,7 +17,7 @@ thread_local! {
 
 /// Whether this thread is inside of an upcall.
 pub fn is_in_upcall() -> bool {
-    return upcalls() > 0;
+    upcalls() > 0
 }
 
 /// The number of upcalls that this thread is inside of.

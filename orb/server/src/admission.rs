@@ -5,11 +5,10 @@
 
 use std::{collections::HashMap, fmt, time::Duration};
 
+use spandrel_orb::{server_settings::ServerSettings, statistics::Event};
 use spandrel_sync::{Arc, Mutex, time::Instant};
 
 use super::ServerConnection;
-use spandrel_orb::server_settings::ServerSettings;
-use spandrel_orb::statistics::Event;
 
 /// The time that the rate of new connections is counted in.
 const SECOND: Duration = Duration::from_secs(1);

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use spandrel_giop::ServiceContext;
+use spandrel_orb::client::ClientConnection;
 use spandrel_sync::{Arc, Mutex};
 use spandrel_transport::Address;
-
-use spandrel_orb::client::ClientConnection;
 
 /// The most addresses of one connection.
 const MAX_ADDRESSES: usize = 64;

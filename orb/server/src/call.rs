@@ -4,6 +4,10 @@ use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion, Ior, Wire, e
 use spandrel_giop::{
     AddressingDisposition, CompletionStatus, Message, ReplyStatus, RequestHeader, ResponseFlags, SystemException, minor,
 };
+use spandrel_orb::{
+    CancellationToken, ObjectRef, Target, UserException, UserExceptions, diagnostics::ObservedRequest,
+    object::OBJECT_ID,
+};
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::{
@@ -14,10 +18,6 @@ use super::{
     reply::answer,
 };
 use crate::{Replied, Servant};
-use spandrel_orb::{
-    CancellationToken, ObjectRef, Target, UserException, UserExceptions, diagnostics::ObservedRequest,
-    object::OBJECT_ID,
-};
 
 /// A request that waits for its answer. Answering consumes it, so that nobody answers twice.
 ///

@@ -11,27 +11,11 @@
 mod models;
 mod reply;
 
-use crate::ServingOrb;
 use std::{sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{
     CompletionStatus, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, minor,
-};
-use spandrel_sync::{
-    Arc, Condition, Mutex, Weak,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
-    time::Instant,
-};
-use spandrel_transport::Deadline;
-
-use reply::CollocatedReply;
-
-use super::{
-    current, frame,
-    incoming_request::{IncomingRequest, RequestContext},
-    origin::{AnswerKind, RequestKey, RequestOrigin},
-    upcall,
 };
 use spandrel_orb::{
     Orb,
@@ -40,6 +24,21 @@ use spandrel_orb::{
     collocated::{deliver, malformed},
     deadlines::{InheritedDeadline, RequestDeadline},
 };
+use spandrel_sync::{
+    Arc, Condition, Mutex, Weak,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::Instant,
+};
+use spandrel_transport::Deadline;
+
+use super::{
+    current, frame,
+    incoming_request::{IncomingRequest, RequestContext},
+    origin::{AnswerKind, RequestKey, RequestOrigin},
+    upcall,
+};
+use crate::ServingOrb;
+use reply::CollocatedReply;
 
 /// The calls within one ORB.
 #[derive(Debug)]

@@ -10,10 +10,10 @@ use std::{
 };
 
 use spandrel_giop::SystemException;
+use spandrel_orb::{Collocation, ObjectRef, collocated::is_settled, destination::Destination, upcalls::UpcallScope};
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use crate::{Servant, ServingOrb, collocated, reply::panicked};
-use spandrel_orb::{Collocation, ObjectRef, collocated::is_settled, destination::Destination, upcalls::UpcallScope};
 
 /// A skeleton as the implementation of one of its interfaces' servant traits.
 pub trait Facet<T: ?Sized>: Send + Sync {

@@ -13,27 +13,21 @@ mod registration;
 mod rejection;
 mod writing;
 
-use crate::ServingOrb;
 use std::sync::OnceLock;
 
 use spandrel_cdr::{Decoder, GiopVersion, Wire};
 use spandrel_connection::{CancelledRequests, Incoming, ReaderWord, Role, ServerHalf, ServerPhase, classify};
 use spandrel_giop::{CancelRequest, LocateRequestHeader, Message, MessageType, RequestHeader, ResponseFlags};
 use spandrel_ipc::Pollable;
+use spandrel_orb::{
+    CancelReason, Orb, cancellation::CancellationSource, diagnostics::ConnectionMetrics,
+    server_settings::ServerSettings, statistics::Event,
+};
 use spandrel_sync::{
     Arc, Condition, Mutex, Weak,
     atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
 };
 use spandrel_transport::{Address, Deadline, MessageReader, Monitored, ReactorTransport, ReadError, ReceiveBudget};
-
-use closing::CloseOnDrop;
-pub(super) use closing::ClosePhase;
-use dispatch_queue::DispatchQueue;
-pub(super) use dispatch_queue::RequestTable as RequestQueue;
-use reader_role::NextRead;
-pub(super) use reader_role::{LongUpcall, LongUpcallAction, open_turn};
-pub(super) use registration::{ReactorRegistration, VisitOutcome};
-pub(super) use writing::no_room_for_reply;
 
 use super::{
     frame::{Frame, FrameScope},
@@ -42,9 +36,15 @@ use super::{
     prediction::Prediction,
     upcall,
 };
-use spandrel_orb::diagnostics::ConnectionMetrics;
-use spandrel_orb::server_settings::ServerSettings;
-use spandrel_orb::{CancelReason, Orb, cancellation::CancellationSource, statistics::Event};
+use crate::ServingOrb;
+use closing::CloseOnDrop;
+pub(super) use closing::ClosePhase;
+use dispatch_queue::DispatchQueue;
+pub(super) use dispatch_queue::RequestTable as RequestQueue;
+use reader_role::NextRead;
+pub(super) use reader_role::{LongUpcall, LongUpcallAction, open_turn};
+pub(super) use registration::{ReactorRegistration, VisitOutcome};
+pub(super) use writing::no_room_for_reply;
 
 /// A connection that a client opened.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! What the request is that the calling thread serves: for servants that ask for its [token](CancellationToken), or for what it came over.
 
-use crate::ServingOrb;
 use std::any::Any;
 
 use spandrel_ipc::Transfer;
+use spandrel_orb::{cancellation::CancellationSource, deadlines, orb::WeakOrb};
 use spandrel_sync::Arc;
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     frame::{Frame, orb, served},
     origin::RequestKey,
 };
-use spandrel_orb::{cancellation::CancellationSource, deadlines, orb::WeakOrb};
+use crate::ServingOrb;
 
 /// What may cancel what this thread runs.
 pub(super) fn cancellation() -> Arc<CancellationSource> {

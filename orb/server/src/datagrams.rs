@@ -3,7 +3,6 @@
 //! The reactor reads them, and its threads run them side by side, up to a limit; what comes beyond is lost, as datagrams are. What is no
 //! request is dropped and counted, and concerns nobody else.
 
-use crate::ServingOrb;
 use std::{io, sync::OnceLock};
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
@@ -12,6 +11,9 @@ use spandrel_giop::{
     datagram::read_datagram, minor,
 };
 use spandrel_ipc::{Pollable, inet};
+use spandrel_orb::{
+    Orb, Spawn, cancellation::CancellationSource, orb::WeakOrb, server_settings::ServerSettings, statistics::Event,
+};
 use spandrel_reactor::{Context, EventHandler};
 use spandrel_sync::{
     Arc,
@@ -26,8 +28,7 @@ use super::{
     origin::{AnswerKind, RequestKey, RequestOrigin},
     worker,
 };
-use spandrel_orb::server_settings::ServerSettings;
-use spandrel_orb::{Orb, Spawn, cancellation::CancellationSource, orb::WeakOrb, statistics::Event};
+use crate::ServingOrb;
 
 /// Requests that run or wait for a thread at once.
 const MAX_RUNNING: usize = 1024;

@@ -3,7 +3,6 @@
 //! A deferred call owns its request, and keeps its connection from ending under it; the connection counts them. It is given up when the client cancels it or is
 //! gone: nobody would read the answer.
 
-use crate::ServingOrb;
 use std::{
     any::Any,
     fmt,
@@ -14,6 +13,13 @@ use std::{
 
 use spandrel_cdr::Decoder;
 use spandrel_giop::{CompletionStatus, Message, RequestHeader, ResponseFlags, SystemException, minor};
+use spandrel_orb::{
+    CancelReason, CancellationToken, Spawn, Target,
+    cancellation::{CancellationSource, SERVING},
+    deadlines::{InheritedDeadline, RequestDeadline},
+    diagnostics::{ObservedRequest, untraced},
+    upcalls::PollScope,
+};
 use spandrel_sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -21,7 +27,6 @@ use spandrel_sync::{
     time::Instant,
 };
 
-use super::upcall;
 use super::{
     call::ServerCall,
     deferred_slot::DeferredSlot,
@@ -30,16 +35,9 @@ use super::{
     interception,
     origin::RequestOrigin,
     reply::{answer_exception, panicked},
+    upcall,
 };
-use crate::Replied;
-use spandrel_orb::deadlines::RequestDeadline;
-use spandrel_orb::{
-    CancelReason, CancellationToken, Spawn, Target,
-    cancellation::{CancellationSource, SERVING},
-    deadlines::InheritedDeadline,
-    diagnostics::{ObservedRequest, untraced},
-    upcalls::PollScope,
-};
+use crate::{Replied, ServingOrb};
 
 /// A request that is answered later. It owns what it was sent, so that borrowed arguments stay valid.
 ///

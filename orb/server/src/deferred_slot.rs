@@ -1,9 +1,9 @@
 //! The place that a request has among those of its origin that are answered later.
 
+use spandrel_orb::{cancellation::CancellationSource, deadlines::RequestDeadline};
 use spandrel_sync::Arc;
 
 use super::origin::RequestOrigin;
-use spandrel_orb::{cancellation::CancellationSource, deadlines::RequestDeadline};
 
 /// A place among the deferred calls of an origin. A request that is deferred again while it is answered keeps it: it is not in its own way.
 #[derive(Debug)]

@@ -5,9 +5,8 @@
 
 use std::cell::{Cell, RefCell};
 
-use spandrel_sync::{Arc, thread_local};
-
 use spandrel_orb::{Orb, cancellation::CancellationSource, orb::WeakOrb, upcalls::upcalls};
+use spandrel_sync::{Arc, thread_local};
 
 /// A request that runs in this thread.
 #[derive(Clone, Copy, Debug)]

@@ -4,10 +4,10 @@
 
 use spandrel_cdr::Decoder;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_orb::timer::TimerFuture;
 use spandrel_sync::time::Instant;
 
 use super::{call::ServerCall, incoming_request::IncomingRequest, reply::answer_exception};
-use spandrel_orb::timer::TimerFuture;
 
 /// Has a request begin anew when its time has come. `said`: what is wrong with what came before the arguments.
 #[cold]

@@ -4,14 +4,13 @@
 //! half read for long in the [progress](spandrel_transport::ReceiveBudget::progress) of its reader, which changes only where messages come in pieces. The monitor remembers what it saw,
 //! and since when; so the times are exact to a quarter.
 
-use crate::ServingOrb;
 use std::time::Duration;
 
+use spandrel_orb::{server_settings::ClientTimeouts, statistics::Event};
 use spandrel_sync::{Arc, time::Instant};
 
 use super::ServerConnection;
-use spandrel_orb::server_settings::ClientTimeouts;
-use spandrel_orb::statistics::Event;
+use crate::ServingOrb;
 
 /// How long a client that was told that its connection ends may take to close its side.
 const LEAVE: Duration = Duration::from_secs(1);

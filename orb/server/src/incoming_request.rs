@@ -4,16 +4,15 @@ use std::fmt;
 
 use spandrel_cdr::GiopVersion;
 use spandrel_giop::{ContextLimits, Message, RequestHeader, ResponseFlags, ServiceContexts, SystemException};
+use spandrel_orb::{
+    Target, cancellation::CancellationSource, deadlines::RequestDeadline, diagnostics::ObservedRequest,
+    interception::ServerFlow, policies::request_deadline,
+};
 use spandrel_sync::{Arc, atomic::AtomicBool};
 
 use super::{
     deferred_slot::DeferredSlot,
     origin::{RequestKey, RequestOrigin},
-};
-use spandrel_orb::interception::ServerFlow;
-use spandrel_orb::{
-    Target, cancellation::CancellationSource, deadlines::RequestDeadline, diagnostics::ObservedRequest,
-    policies::request_deadline,
 };
 
 /// What a request has with it for its interceptors.

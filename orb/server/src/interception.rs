@@ -2,18 +2,18 @@
 
 use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder};
 use spandrel_giop::{ReplyStatus, ServiceContext, SystemException, begin_reply};
-
-use super::{
-    incoming_request::{IncomingRequest, RequestFlow},
-    reply::send,
-};
-use crate::Servant;
 use spandrel_orb::{
     ObjectRef, Orb, SupportedInterfaces, Target,
     interception::{
         self, ExceptionOctets, Interruption, LentSlots, RaisedException, RequestOutcome, RequestView, ServerFlow,
     },
 };
+
+use super::{
+    incoming_request::{IncomingRequest, RequestFlow},
+    reply::send,
+};
+use crate::Servant;
 
 /// The outcome that an interceptor gives a request instead of serving it: a forward or an exception.
 pub(super) type PointDecision = Result<ObjectRef, SystemException>;

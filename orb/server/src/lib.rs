@@ -63,13 +63,12 @@ mod worker_counts;
 
 pub use adapter::ObjectAdapter;
 pub use call::ServerCall;
-pub use current::with_current_stream;
-pub use deferred::DeferredCall;
-pub use request_server::install_adapter;
-pub use servant::{Replied, Servant};
-
 pub(crate) use collocated::CollocatedCalls;
 pub(crate) use connection::ServerConnection;
+pub use current::with_current_stream;
+pub use deferred::DeferredCall;
 pub(crate) use listener::Server;
 pub(crate) use monitor::UpcallMonitor;
 pub(crate) use request_server::ServingOrb;
+pub use request_server::install_adapter;
+pub use servant::{Replied, Servant};

@@ -8,6 +8,7 @@ use std::{io, sync::OnceLock, time::Duration};
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
 use spandrel_connection::agree_on_code_sets;
 use spandrel_giop::{MessageType, ServiceContexts, SystemException, TransmissionCodeSets, bare_message};
+use spandrel_orb::client::ClientConnection;
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
@@ -20,7 +21,6 @@ use super::{
     origin::AnswerKind,
     reply_queue::{OutgoingMessage, QueuedMessage, ReplyQueue},
 };
-use spandrel_orb::client::ClientConnection;
 
 /// How long what a peer still sends is read and dropped when its connection ends.
 pub(super) const LINGER: Duration = Duration::from_millis(500);

@@ -3,11 +3,12 @@
 
 use std::net::IpAddr;
 
-use crate::ServingOrb;
 use spandrel_giop::ListenPoint;
 use spandrel_orb::{Orb, client::ClientConnection};
 use spandrel_sync::Arc;
 use spandrel_transport::{Address, is_bidirectional_only};
+
+use crate::ServingOrb;
 
 /// Records the points that a client has announced on a connection from `from`. Requests to trusted ones use
 /// the connection that `adopt` returns.

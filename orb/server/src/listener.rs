@@ -1,11 +1,17 @@
 //! Accepting connections, and ending them all.
 
-use crate::ServingOrb;
 use std::{io, time::Duration};
 
 use spandrel_cdr::{ByteOrder, GiopVersion};
 use spandrel_giop::{MessageType, bare_message};
 use spandrel_ipc::{Interest, Pollable};
+use spandrel_orb::{
+    Endpoint, Orb,
+    orb::WeakOrb,
+    server_settings::{RESERVED_THREADS, ServerSettings},
+    server_side::ServerLevels,
+    statistics::Level,
+};
 use spandrel_reactor::{AcceptLoop, ConnectionSource, Context, HandlerId, LogLimit};
 use spandrel_sync::{
     Arc, Mutex, MutexGuard,
@@ -16,21 +22,15 @@ use spandrel_transport::{
     PublishedAddresses, ReactorTransport, host_name, send_octets,
 };
 
-use super::datagrams::Datagrams;
 use super::{
     ServerConnection,
     admission::{AdmissionControl, Admitted, Refusal},
     connection::{ClosePhase, ServiceStrategy},
+    datagrams::Datagrams,
     pool::Pool,
     threads::ServerThreads,
 };
-use spandrel_orb::orb::WeakOrb;
-use spandrel_orb::{
-    Endpoint, Orb,
-    server_settings::{RESERVED_THREADS, ServerSettings},
-    server_side::ServerLevels,
-    statistics::Level,
-};
+use crate::ServingOrb;
 
 /// How long peers have to close their side at shutdown, once they were told. Those that do not look at their idle
 /// connections find CloseConnection when they do.

@@ -9,20 +9,15 @@ mod nested;
 mod pooled;
 mod queued;
 
-use crate::ServingOrb;
-use std::{any::Any, collections::HashSet, io, io::IoSlice, time::Duration};
+use std::{
+    any::Any,
+    collections::HashSet,
+    io::{self, IoSlice},
+    time::Duration,
+};
 
 use spandrel_giop::{LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, SystemException};
 use spandrel_ipc::Pollable;
-use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
-use spandrel_transport::{Address, Deadline, ReactorTransport, ReadError, Transport, send_octets};
-
-use super::{
-    DeferredCall, ServerConnection,
-    connection::{ClosePhase, LongUpcall, ServiceStrategy},
-    nesting,
-};
-use crate::{ObjectAdapter, Replied, ServerCall};
 use spandrel_orb::{
     CancelReason, Located, Orb, QueueOverflow,
     models::{
@@ -33,6 +28,15 @@ use spandrel_orb::{
     },
     server_settings::ServerSettings,
 };
+use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
+use spandrel_transport::{Address, Deadline, ReactorTransport, ReadError, Transport, send_octets};
+
+use super::{
+    DeferredCall, ServerConnection,
+    connection::{ClosePhase, LongUpcall, ServiceStrategy},
+    nesting,
+};
+use crate::{ObjectAdapter, Replied, ServerCall, ServingOrb};
 
 /// Holds its upcall until a [`RELEASE`] has run.
 const HOLD: u32 = 1;

@@ -17,6 +17,7 @@ mod pace;
 
 use std::{collections::HashMap, time::Duration};
 
+use spandrel_orb::server_settings::ClientTimeouts;
 use spandrel_reactor::HandlerId;
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard, Weak,
@@ -25,16 +26,14 @@ use spandrel_sync::{
     time::Instant,
 };
 
-use input::InputEvents;
-use pace::{LookFinding, Pace, SHORTEST};
-
 use super::{
     Server, ServerConnection,
     callbacks::Callbacks,
     connection::{LongUpcall, LongUpcallAction, open_turn},
     idle_sweep::{self, IdleHistory, WaitingReplies},
 };
-use spandrel_orb::server_settings::ClientTimeouts;
+use input::InputEvents;
+use pace::{LookFinding, Pace, SHORTEST};
 
 /// How long a one-way may keep the reading.
 const ONE_WAY_PATIENCE: Duration = Duration::from_millis(100);

@@ -5,11 +5,10 @@ use std::fmt;
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 pub(crate) use spandrel_connection::RequestKey;
 use spandrel_giop::{Message, SystemException};
+use spandrel_orb::{Orb, cancellation::CancellationSource, diagnostics::ConnectionMetrics};
 use spandrel_sync::{Arc, time::Instant};
 
 use super::prediction::Prediction;
-use spandrel_orb::diagnostics::ConnectionMetrics;
-use spandrel_orb::{Orb, cancellation::CancellationSource};
 
 /// The memory that an answer is charged for while it waits to be written.
 #[derive(Clone, Copy, Debug)]

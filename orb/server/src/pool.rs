@@ -16,6 +16,11 @@ use std::{io, pin::Pin, sync::OnceLock, task::Poll, time::Duration};
 
 use spandrel_giop::SystemException;
 use spandrel_ipc::{Interest, Pollable};
+use spandrel_orb::{
+    Concurrency, Spawn,
+    nesting::{self, NestedWork},
+    task::{self, Task},
+};
 use spandrel_reactor::{
     CloseReason, Context, EventHandler, Expired, HandlerId, LogLimit, Options, Reactor, Registry, Unlogged,
 };
@@ -29,11 +34,6 @@ use super::{
     connection::{ReactorRegistration, RequestQueue, ServiceStrategy, VisitOutcome},
     threads::ServerThreads,
     worker_counts::{WaitScope, WorkerCounts, WorkerVisit},
-};
-use spandrel_orb::{
-    Concurrency, Spawn,
-    nesting::{self, NestedWork},
-    task::{self, Task},
 };
 
 /// Handlers of the reactor that are no connections: more listeners than anybody has.

@@ -9,14 +9,14 @@
 use std::{collections::VecDeque, io, time::Duration};
 
 use spandrel_giop::SystemException;
-use spandrel_reactor::{LogLimit, Unlogged};
-use spandrel_sync::{Arc, Condition, Mutex, MutexGuard, time::Instant};
-
-use super::threads::ServerThreads;
 use spandrel_orb::{
     nesting::{self, NestedWork},
     task::Executor,
 };
+use spandrel_reactor::{LogLimit, Unlogged};
+use spandrel_sync::{Arc, Condition, Mutex, MutexGuard, time::Instant};
+
+use super::threads::ServerThreads;
 
 type Job = Box<dyn FnOnce() + Send>;
 

@@ -1,15 +1,15 @@
 //! Writing answers, past the interceptors if there are any.
 
-use crate::ServingOrb;
 use spandrel_cdr::{CdrError, Encoder};
 use spandrel_giop::{
     CompletionStatus, ReplyStatus, ResponseFlags, ServiceContext, SystemException, SystemExceptionKind, begin_reply,
     exception_detail,
 };
+use spandrel_orb::scratch;
 use spandrel_sync::atomic::Ordering;
 
 use super::{incoming_request::IncomingRequest, interception, origin::AnswerKind};
-use spandrel_orb::scratch;
+use crate::ServingOrb;
 
 /// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.
 #[inline]

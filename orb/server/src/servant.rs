@@ -4,10 +4,10 @@ use std::any::Any;
 
 use spandrel_demux::Operations;
 use spandrel_giop::SystemException;
+use spandrel_orb::ObjectRef;
 use spandrel_sync::Arc;
 
 use crate::ServerCall;
-use spandrel_orb::ObjectRef;
 
 /// Proof that a call was answered, or has no reply. Only a [`ServerCall`] makes one.
 #[derive(Debug)]

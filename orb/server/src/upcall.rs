@@ -3,25 +3,26 @@
 //! What the servant is given, and how it answers, is [`ServerCall`]. Questions for an object's place are answered here as well, since
 //! they are asked of the same adapter.
 
-use crate::ServingOrb;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use spandrel_cdr::{Decoder, Encode, Encoder, GiopVersion};
 use spandrel_giop::{
     AddressingDisposition, LocateRequestHeader, LocateStatus, SystemException, SystemExceptionKind, begin_locate_reply,
 };
+use spandrel_orb::{
+    Located, deadlines::InheritedDeadline, diagnostics::ObservedRequest, scratch, upcalls::UpcallScope,
+};
 use spandrel_sync::time::Instant;
 
-use super::held_requests;
 use super::{
     call::{ServerCall, apply_decision},
+    held_requests,
     incoming_request::{IncomingRequest, RequestContext},
     interception,
     origin::{AnswerKind, RequestOrigin},
     reply::{answer_exception, panicked},
 };
-use spandrel_orb::diagnostics::ObservedRequest;
-use spandrel_orb::{Located, deadlines::InheritedDeadline, scratch, upcalls::UpcallScope};
+use crate::ServingOrb;
 
 /// Runs the servant, and answers if it does not. No lock is held here.
 pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {

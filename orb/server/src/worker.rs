@@ -1,15 +1,15 @@
 //! Requests that threads of the pool run side by side, because whoever read them goes on reading: those by datagram, and those over connections
 //! that this ORB has opened itself.
 
-use crate::ServingOrb;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use spandrel_cdr::Decoder;
 use spandrel_giop::{GiopError, TransmissionCodeSets};
+use spandrel_orb::{Orb, cancellation::CancellationSource};
 use spandrel_sync::Arc;
 
 use super::{frame, incoming_request::IncomingRequest, upcall};
-use spandrel_orb::{Orb, cancellation::CancellationSource};
+use crate::ServingOrb;
 
 /// Has a request run by this thread, which may stay with its servant. Once shutdown has begun nothing is acted on. `peer` is for messages.
 pub(super) fn run(

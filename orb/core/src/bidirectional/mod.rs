@@ -11,8 +11,9 @@
 
 mod policy;
 
-pub use policy::BidirectionalPolicy;
 use spandrel_sync::atomic::{AtomicBool, Ordering};
+
+pub use policy::BidirectionalPolicy;
 
 /// An ORB's state of bidirectional GIOP.
 #[derive(Debug)]

@@ -1,16 +1,15 @@
 //! The peers of an ORB's client side: one for each address and code set agreement.
 
-use crate::datagrams::{DatagramPeers, DatagramSender};
 use spandrel_giop::IiopProfile;
 use spandrel_giop::TransmissionCodeSets;
 use spandrel_sync::{Arc, Mutex};
 use spandrel_transport::Address;
 
-use super::ClientConnection;
 #[cfg(feature = "asynchronous")]
 use super::{CallFailure, first_failure};
-use super::{ClientSettings, ConnectionCache, Peer};
+use super::{ClientConnection, ClientSettings, ConnectionCache, Peer};
 use crate::{
+    datagrams::{DatagramPeers, DatagramSender},
     statistics::Statistics,
     transport::{ClientProtocol, ClientProtocols},
 };

@@ -1,12 +1,11 @@
 //! Options of the client side: connections to servers, cached request headers, wait strategies.
 
-#[cfg(feature = "asynchronous")]
-use crate::WaitStrategy;
-use crate::{ConnectionSharing, Purging};
 use std::time::Duration;
 
+#[cfg(feature = "asynchronous")]
+use crate::WaitStrategy;
 use crate::{
-    OrbBuilder,
+    ConnectionSharing, OrbBuilder, Purging,
     client::{CONNECTION_LIMITS, CacheSettings, MaintenanceThread, Schedule},
     datagrams::{DatagramPeers, OpenDatagrams},
     operation_index::{OperationIndex, ReadOperationIndex},

@@ -8,7 +8,6 @@
 mod origin;
 mod queue;
 
-use crate::ServingOrb;
 use std::{sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{Decoder, GiopVersion, Wire};
@@ -16,21 +15,20 @@ use spandrel_giop::{
     CancelRequest, CompletionStatus, GiopError, LocateRequestHeader, Message, MessageType, RequestHeader,
     SystemException, TransmissionCodeSets, begin_reply, minor,
 };
+use spandrel_orb::{
+    CancelReason, Orb, Spawn, cancellation::CancellationSource, client::ClientConnection, orb::WeakOrb,
+    server_settings::ServerSettings, server_side::CallbackDispatcher,
+};
 use spandrel_sync::{Arc, Condition, Mutex, Weak, atomic::AtomicBool, thread};
 use spandrel_transport::ReceiveBudget;
-
-use origin::CallbackOrigin;
-use queue::{CallbackQueue, PrivilegeAction};
 
 use super::{
     incoming_request::{IncomingRequest, RequestContext},
     link, reply, upcall, worker,
 };
-use spandrel_orb::server_settings::ServerSettings;
-use spandrel_orb::{
-    CancelReason, Orb, Spawn, cancellation::CancellationSource, client::ClientConnection, orb::WeakOrb,
-    server_side::CallbackDispatcher,
-};
+use crate::ServingOrb;
+use origin::CallbackOrigin;
+use queue::{CallbackQueue, PrivilegeAction};
 
 /// How long a one-way may keep what came after it.
 const PATIENCE: Duration = Duration::from_millis(100);

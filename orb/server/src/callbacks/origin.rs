@@ -2,6 +2,7 @@
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};
+use spandrel_orb::{CancelReason, Orb, cancellation::CancellationSource, client::ClientConnection};
 use spandrel_sync::{Arc, time::Instant};
 use spandrel_transport::Charge;
 
@@ -10,7 +11,6 @@ use crate::{
     connection::no_room_for_reply,
     origin::{AnswerKind, RequestKey, RequestOrigin},
 };
-use spandrel_orb::{CancelReason, Orb, cancellation::CancellationSource, client::ClientConnection};
 
 /// Whoever sends requests over a connection of this side. It keeps the connection open until it is answered.
 #[derive(Clone, Debug)]

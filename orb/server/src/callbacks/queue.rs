@@ -4,10 +4,10 @@ use std::collections::{HashMap, VecDeque};
 
 use spandrel_cdr::Limits;
 use spandrel_giop::{LocateRequestHeader, Message, MessageType, RequestHeader};
+use spandrel_orb::cancellation::CancellationSource;
 use spandrel_sync::{Arc, thread::ThreadId};
 
 use crate::origin::RequestKey;
-use spandrel_orb::cancellation::CancellationSource;
 
 /// Requests of one connection that wait for a thread, and those that wait for their answers.
 const MAX_WAITING: usize = 1024;

@@ -1,14 +1,8 @@
 //! Models of calls within an ORB: who answers, who waits, and who ends the ORB meanwhile.
 
-use crate::ServingOrb;
 use std::{any::Any, time::Duration};
 
 use spandrel_giop::{CompletionStatus, ReplyStatus, SystemExceptionKind};
-use spandrel_sync::{Arc, Condition, Mutex, thread};
-use spandrel_transport::Deadline;
-
-use super::{ask, deliver};
-use crate::{DeferredCall, ObjectAdapter, Replied, ServerCall};
 use spandrel_orb::{
     Located, Orb, SystemException,
     client::{CallFailure, Reply, ReplyKind},
@@ -18,6 +12,11 @@ use spandrel_orb::{
         one_in,
     },
 };
+use spandrel_sync::{Arc, Condition, Mutex, thread};
+use spandrel_transport::Deadline;
+
+use super::{ask, deliver};
+use crate::{DeferredCall, ObjectAdapter, Replied, ServerCall, ServingOrb};
 
 /// A day: no wait of a model runs out before.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);

@@ -2,11 +2,6 @@
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};
-use spandrel_sync::{Arc, Condition, Mutex, Weak, time::Instant};
-use spandrel_transport::Deadline;
-
-use super::{read, too_late, unanswered};
-use crate::origin::{AnswerKind, RequestKey, RequestOrigin};
 use spandrel_orb::{
     CancelReason, Orb,
     cancellation::CancellationSource,
@@ -15,6 +10,11 @@ use spandrel_orb::{
     nesting::{NestedWait, NestedWork},
     orb::WeakOrb,
 };
+use spandrel_sync::{Arc, Condition, Mutex, Weak, time::Instant};
+use spandrel_transport::Deadline;
+
+use super::{read, too_late, unanswered};
+use crate::origin::{AnswerKind, RequestKey, RequestOrigin};
 
 /// A caller that waits for an answer from another thread.
 #[derive(Debug)]

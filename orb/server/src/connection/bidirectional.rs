@@ -2,21 +2,20 @@
 //!
 //! It is read as before; replies are handed to what this side's calls wait on, the adopted [`ClientConnection`].
 
-use crate::{ServingOrb, listen_points};
 use std::time::Duration;
 
 use spandrel_cdr::GiopVersion;
 use spandrel_connection::ReaderWord;
 use spandrel_giop::{CONTEXT_BI_DIR_IIOP, ListenPoint, Message, RequestHeader, SystemException};
-use spandrel_sync::{Arc, Weak, atomic::Ordering};
-use spandrel_transport::ReadError;
-
-use super::{LongUpcall, NextRead, ServerConnection};
-use crate::nesting;
 use spandrel_orb::{
     client::{AdoptedReader, ClientConnection, send_fragmented},
     task::Task,
 };
+use spandrel_sync::{Arc, Weak, atomic::Ordering};
+use spandrel_transport::ReadError;
+
+use super::{LongUpcall, NextRead, ServerConnection};
+use crate::{ServingOrb, listen_points, nesting};
 
 /// How often a client is listened to that names listen points.
 const MAX_INTRODUCTIONS: u32 = 256;

@@ -3,13 +3,13 @@
 //! Of those that will be answered later all are known here; of those whose upcalls run only those whose servants have asked for a token. A CancelRequest
 //! that was read before its servant asks is kept until it does, for the last few of them.
 
-use crate::ServingOrb;
 use spandrel_connection::{CancelledRequests, ReaderWord, RequestKey};
+use spandrel_orb::{CancelReason, cancellation::CancellationSource, orb::WeakOrb};
 use spandrel_sync::{Arc, MutexGuard, atomic::Ordering, time::Instant};
 use spandrel_transport::{MessageReader, Monitored};
 
 use super::ServerConnection;
-use spandrel_orb::{CancelReason, cancellation::CancellationSource, orb::WeakOrb};
+use crate::ServingOrb;
 
 impl ServerConnection {
     /// What may cancel a request that runs; its servant wants to know.

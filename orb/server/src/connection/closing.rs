@@ -4,17 +4,16 @@
 //! With the last of them the connection is *finished*: what it said is left time to arrive. Then it is *gone*. At shutdown all that is
 //! preceded by a goodbye, which comes after the last answer.
 
-use crate::ServingOrb;
 use std::time::Duration;
 
 use spandrel_connection::{CancelledRequests, ReadSide, ReaderWord, ServerPhase};
 use spandrel_giop::{MessageType, Reaction};
+use spandrel_orb::{CancelReason, statistics::Event};
 use spandrel_sync::atomic::Ordering;
 use spandrel_transport::{Deadline, ReadError};
 
 use super::ServerConnection;
-use crate::link::LINGER;
-use spandrel_orb::{CancelReason, statistics::Event};
+use crate::{ServingOrb, link::LINGER};
 
 /// How long a peer is waited for to take a message that only tells it of the end.
 const COURTESY: Duration = Duration::from_millis(200);

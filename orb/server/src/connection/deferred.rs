@@ -2,10 +2,10 @@
 
 use spandrel_connection::RequestKey;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_orb::cancellation::CancellationSource;
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::{ServerConnection, rejection::no_memory};
-use spandrel_orb::cancellation::CancellationSource;
 
 impl ServerConnection {
     /// How many requests will be answered later.

@@ -6,7 +6,6 @@
 //! Requests that were accepted and have not been run to their end are counted as `handed_over`: nobody reads in the thread that runs them. The connection is read
 //! no further while there are as many as may be, or while the queue is full.
 
-use crate::ServingOrb;
 use std::{
     collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -16,17 +15,18 @@ use spandrel_connection::ReaderWord;
 use spandrel_giop::{
     CompletionStatus, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, minor,
 };
+use spandrel_orb::{QueueOverflow, deadlines::RequestDeadline, diagnostics::ArrivalTime, statistics::Level};
 use spandrel_sync::{Arc, Mutex, MutexGuard, atomic::Ordering};
 use spandrel_transport::ReadError;
 
 use super::{ServerConnection, is_one_way, rejection::no_memory};
 use crate::{
+    ServingOrb,
     incoming_request::{IncomingRequest, RequestContext},
     queue::{Request, RequestQueue, RequestSource},
     reply::answer_exception,
     upcall,
 };
-use spandrel_orb::{QueueOverflow, deadlines::RequestDeadline, diagnostics::ArrivalTime, statistics::Level};
 
 /// The queue between whoever reads such connections and those who run their requests.
 pub(crate) type RequestTable = RequestQueue<Accepted>;

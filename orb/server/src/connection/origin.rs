@@ -2,6 +2,7 @@
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};
+use spandrel_orb::{Orb, cancellation::CancellationSource, diagnostics::ConnectionMetrics};
 use spandrel_sync::{Arc, time::Instant};
 
 use super::ServerConnection;
@@ -9,8 +10,6 @@ use crate::{
     origin::{AnswerKind, RequestKey, RequestOrigin},
     prediction::Prediction,
 };
-use spandrel_orb::diagnostics::ConnectionMetrics;
-use spandrel_orb::{Orb, cancellation::CancellationSource};
 
 impl RequestOrigin for ServerConnection {
     fn orb(&self) -> &Orb {

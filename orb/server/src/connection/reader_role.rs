@@ -1,6 +1,5 @@
 //! The reader role of a connection: the thread that runs an upcall reads on after it, unless the role was handed over meanwhile.
 
-use crate::ServingOrb;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     time::Duration,
@@ -11,6 +10,7 @@ use spandrel_ipc::{Interest, wait_ready};
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::ServerConnection;
+use crate::ServingOrb;
 
 /// How long an upcall lasts before another thread reads on, where the replies of all running requests may exceed a memory limit.
 const LONG_DELAY: Duration = Duration::from_millis(100);

@@ -4,7 +4,6 @@
 //! told to let another stand in for it, and a thread of the connection's own takes the reading over. That one suspends the seat, reads
 //! on, and gives the reading back once nothing runs any more that it was taken from.
 
-use crate::ServingOrb;
 use std::{fmt, io, mem, time::Duration};
 
 use spandrel_connection::{ReadSide, ReaderWord, WriteSide};
@@ -13,7 +12,10 @@ use spandrel_sync::{Arc, atomic::Ordering};
 use spandrel_transport::ReadError;
 
 use super::{CloseOnDrop, NextRead, ServerConnection};
-use crate::nesting::{self, PolledConnection};
+use crate::{
+    ServingOrb,
+    nesting::{self, PolledConnection},
+};
 
 /// How long a thread that took over from the reactor waits for a further request before it looks whether it is still needed. Twice as
 /// long after each time that it was, so that thousands of such threads do not keep a processor busy.

@@ -1,13 +1,12 @@
 //! Requests that are not taken: too long, or for want of memory. They are answered, and the connection goes on.
 
-use crate::ServingOrb;
 use spandrel_cdr::{Encoder, GiopVersion};
 use spandrel_giop::{CompletionStatus, ReplyStatus, SystemException, begin_reply, exception_detail, ids, minor};
+use spandrel_orb::statistics::Event;
 use spandrel_transport::{DiscardedRequest, MemoryLimitExceeded, ReadError, RejectReason};
 
 use super::ServerConnection;
-use crate::origin::AnswerKind;
-use spandrel_orb::statistics::Event;
+use crate::{ServingOrb, origin::AnswerKind};
 
 impl ServerConnection {
     /// What came instead of a message. An error that concerns one request only is answered.

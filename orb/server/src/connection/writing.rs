@@ -4,7 +4,6 @@
 //! takes more. Until the client has taken everything, nothing further is read from it, except over a bidirectional
 //! connection, where replies to this side's requests may come.
 
-use crate::ServingOrb;
 use spandrel_cdr::Encoder;
 use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind};
 use spandrel_sync::atomic::Ordering;
@@ -12,6 +11,7 @@ use spandrel_transport::{Charge, MemoryLimitExceeded};
 
 use super::ServerConnection;
 use crate::{
+    ServingOrb,
     frame::Frame,
     link::{NoMemory, SendProgress},
     origin::AnswerKind,

@@ -1,13 +1,13 @@
 //! Models of servants that want to know whether they are cancelled: whoever reads meanwhile, none of them waits for ever.
 
-use spandrel_sync::{Arc, thread};
-use spandrel_transport::Transport;
-
-use super::{Stage, join, lasting, requests, two_way};
 use spandrel_orb::{
     CancelReason, Orb,
     models::{check, messages, one_in},
 };
+use spandrel_sync::{Arc, thread};
+use spandrel_transport::Transport;
+
+use super::{Stage, join, lasting, requests, two_way};
 
 /// Waits until it is cancelled.
 pub(super) const CANCELLABLE: u32 = 4;

@@ -1,14 +1,14 @@
 //! Models of requests that are answered after their upcall, by another thread.
 
+use spandrel_orb::{
+    Orb,
+    models::{check, messages, one_in},
+};
 use spandrel_sync::{Arc, thread};
 use spandrel_transport::{Deadline, Transport, send_octets};
 
 use super::{Stage, join, one_way, requests, two_way};
 use crate::{DeferredCall, connection::ClosePhase};
-use spandrel_orb::{
-    Orb,
-    models::{check, messages, one_in},
-};
 
 /// Requests from this token on are deferred.
 pub(super) const DEFERRED: u32 = 50;

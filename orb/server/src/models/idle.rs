@@ -1,8 +1,9 @@
 //! Models of the end of an idle connection, which a request may meet.
 
+use spandrel_orb::statistics::Event;
+
 use super::{super::threads::ServerThreads, pooled::Reactor, *};
 use crate::connection::{RequestQueue, ServiceStrategy};
-use spandrel_orb::statistics::Event;
 
 impl Stage {
     /// Looks at the connection, and closes it some time later if nothing was asked meanwhile.

@@ -1,8 +1,9 @@
 //! Models of servants that wait, whose threads serve further requests of the same connection meanwhile.
 
+use spandrel_orb::models::below;
+
 use super::{pooled::Reactor, *};
 use crate::ServingOrb;
-use spandrel_orb::models::below;
 
 #[test]
 fn a_pool_of_one_thread_serves_nested_requests() {

@@ -1,11 +1,14 @@
 //! Models of a connection that a reactor's threads serve, and of who takes over from them.
 
-use crate::ServingOrb;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::*;
-use crate::connection::{ReactorRegistration, VisitOutcome};
 use spandrel_orb::models::{below, pipe::PipeCondition};
+
+use super::*;
+use crate::{
+    ServingOrb,
+    connection::{ReactorRegistration, VisitOutcome},
+};
 
 /// Threads of the reactor.
 const THREADS: usize = 2;
