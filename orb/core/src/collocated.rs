@@ -14,6 +14,7 @@ use spandrel_giop::{CompletionStatus, GiopError, Message, SystemException, ids};
 use spandrel_message::ReceiveBuffer;
 use spandrel_sync::thread_local;
 
+pub use crate::invocation::call_collocated;
 use crate::{Orb, client::CallFailure};
 
 /// The initial size of a thread's buffer, in octets.

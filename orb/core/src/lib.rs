@@ -1,17 +1,18 @@
-//! The ORB core: connections, references and invocation.
+//! The ORB core: references, connections to servers, and invocation.
 //!
-//! An [`Orb`] makes [`ObjectRef`]s from their string forms, invokes operations on them, and listens for
-//! requests, which it passes to the installed [`ObjectAdapter`]. It knows servants only through traits:
-//! `spandrel-poa` maps object keys to servants. Messages belong to `spandrel-giop`, and transports to
-//! `spandrel-transport`.
+//! An [`Orb`] makes [`ObjectRef`]s from their string forms and invokes operations on them. The server side is
+//! the crate `spandrel-server` above, which the core reaches as [`ServerSide`](server_side::ServerSide) once an
+//! object adapter is installed. Messages belong to `spandrel-giop`, the state of connections to
+//! `spandrel-connection`, and transports to `spandrel-transport`.
 //!
-//! One two-way call is one write and one read on either side. The calling thread reads its own reply, and the
-//! connection's thread runs the servant. Nothing is allocated once buffers have grown (see [`client`] and
-//! `server`).
+//! One two-way call is one write and one read on either side. The calling thread reads its own reply. Nothing
+//! is allocated once buffers have grown (see [`client`]).
 //!
-//! Without the features `server`, `asynchronous` and `details`, a side of the ORB and its dependencies are
-//! left out. Other optional parts are plugged in by the builder as a function pointer or a trait object.
+//! Without the features `asynchronous` and `details`, a part of the ORB and its dependencies are left out.
+//! Other optional parts are plugged in by the builder as a function pointer or a trait object.
 //! [`OrbBuilder::bare`] leaves them empty, so that the linker drops the part.
+//!
+//! Modules and methods that are hidden from the documentation are for the crates of this workspace.
 #![forbid(unsafe_code)]
 
 mod adapter;
@@ -47,8 +48,7 @@ mod initial;
 pub mod interception;
 #[doc(hidden)]
 pub mod interpreted;
-#[doc(hidden)]
-pub mod invocation;
+mod invocation;
 mod main_thread;
 #[cfg(feature = "asynchronous")]
 pub mod messaging;

@@ -27,7 +27,7 @@ pub(crate) fn served_request() -> Option<Arc<CancellationSource>> {
 /// for protocols, which know the types of their own streams, and tell servants what they know of the other side.
 ///
 /// Nothing outside of requests, for those that came by something else than an `S`, and once their connection has ended. Inside of
-/// calls on objects of the same process it is the request from outside that counts, as for [`CancellationToken::current`].
+/// calls on objects of the same process it is the request from outside that counts, as for [`CancellationToken::current`](spandrel_orb::CancellationToken::current).
 pub fn with_current_stream<S: Transfer, R>(look: impl FnOnce(&S) -> R) -> Option<R> {
     let transport = match connection() {
         Some((_, connection)) => Arc::clone(connection.link().shared_transport()),

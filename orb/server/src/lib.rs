@@ -2,8 +2,8 @@
 //! keeps a slow servant from blocking others.
 //!
 //! By default connections have a thread each, up to a limit, and a reactor serves those beyond it (see
-//! [`Concurrency`]). A connection's thread reads a request, runs it, writes the reply and reads again, without
-//! a hand-off between threads. When an upcall lasts and there is input, the [monitor] gives the connection's
+//! [`Concurrency`](spandrel_orb::Concurrency)). A connection's thread reads a request, runs it, writes the reply and reads again, without
+//! a hand-off between threads. When an upcall lasts and there is input, the `UpcallMonitor` gives the connection's
 //! reading to a new thread, so that further requests, a CancelRequest or the end of the connection are seen
 //! (design decision 3).
 //!

@@ -226,7 +226,7 @@ impl ClientReactor {
     /// Runs a future in the reactor's thread.
     ///
     /// # Errors
-    /// As [`register_call`](Self::register_call).
+    /// As `register_call`.
     pub fn run(&self, task: Task) -> Result<(), SystemException> {
         if self.calls.lock().is_closed {
             return Err(SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No));

@@ -20,7 +20,7 @@ pub struct CallPolicies {
     pub start_times: Option<Box<dyn StartTimes>>,
 }
 
-/// Looks up the policies for which [`PolicyValues`] has only a flag. It is installed when the first policy is
+/// Looks up the policies for which `PolicyValues` has only a flag. It is installed when the first policy is
 /// set; a program that sets none does not contain it.
 #[derive(Debug)]
 pub struct PolicyResolver {

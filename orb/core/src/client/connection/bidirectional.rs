@@ -131,7 +131,7 @@ impl ClientConnection {
     }
 
     /// Accepts requests of the peer from now on. The caller ensures that the connection is
-    /// [registered](Self::register_with).
+    /// registered.
     pub fn accept_callbacks(&self, dispatcher: impl FnOnce() -> Arc<dyn CallbackDispatcher>) {
         let mut pending = self.pending.lock();
         if pending.half.ended().is_some() || self.is_bidirectional() {
