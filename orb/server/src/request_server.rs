@@ -35,6 +35,14 @@ pub(crate) struct RequestServer {
     announced: AnnouncedAddresses,
 }
 
+impl RequestServer {
+    /// How calls reach objects of this ORB.
+    #[inline]
+    pub(crate) fn collocation(&self) -> Collocation {
+        self.server.settings().collocation
+    }
+}
+
 /// Installs the object adapter of an ORB, and with it the server side, and returns it; if there is one
 /// already, returns that.
 pub fn install_adapter(orb: &Orb, adapter: Arc<dyn ObjectAdapter>) -> Arc<dyn ObjectAdapter> {
@@ -99,7 +107,7 @@ impl ServerSide for RequestServer {
     }
 
     fn mark_own(&self, destinations: &mut [Destination]) {
-        if self.server.settings().collocation != Collocation::No {
+        if self.collocation() != Collocation::No {
             let published = self.published.lock();
             let own = published.as_ref().map_or(&[][..], |published| &published.addresses);
             for destination in destinations {
