@@ -18,17 +18,16 @@ use spandrel_transport::ServerProtocol;
 use spandrel_transport::TransportSelection;
 use spandrel_transport::{Iiop, KeepAlive, Protocol, SocketSettings};
 
-use crate::WaitStrategy;
-use crate::initial::InitialReferences;
-use crate::interception::RegisteredInterceptors;
-use crate::policies::DeadlineContext;
-use crate::server_settings::{ServerOptions, ServerSettings};
 use crate::{
-    Orb,
+    Collocation, Orb, WaitStrategy,
     client::{CacheSettings, ClientSettings, FragmentSizes},
     destination::{Destination, WireSettings},
     diagnostics::DiagnosticsSettings,
+    initial::InitialReferences,
+    interception::RegisteredInterceptors,
+    policies::DeadlineContext,
     references,
+    server_settings::{ServerOptions, ServerSettings},
     settings::Settings,
     transport::ClientProtocols,
 };
@@ -92,6 +91,7 @@ impl OrbBuilder {
                 leaves_reading: false,
                 urls: references::from_ior,
                 initial: InitialReferences::default(),
+                collocation: Collocation::default(),
                 is_bidirectional: false,
                 inherits_deadlines: true,
                 cancels_nested: false,

@@ -285,7 +285,7 @@ impl Orb {
         let wire = WireSettings { addressing, ..self.0.settings.wire };
         let mut destinations = Destination::all_of(ior, wire, &self.0.settings.code_sets, &self.0.peers)?;
         if let Some(server_side) = self.server_side() {
-            server_side.mark_own(&mut destinations);
+            server_side.mark_own(self, &mut destinations);
         }
         Ok(destinations)
     }

@@ -9,7 +9,7 @@ use spandrel_transport::Endpoint;
 use spandrel_transport::{ServerProtocols, SocketSettings, TransportRules};
 
 use crate::{
-    Collocation, Spawn,
+    Spawn,
     concurrency::{Concurrency, QueueOverflow},
     options::{MAX_MESSAGE, MAX_UNFINISHED},
 };
@@ -30,8 +30,6 @@ pub struct ServerSettings {
     pub shutdown_timeout: Duration,
     /// The executor of asynchronous servants; the server's own threads unless set.
     pub spawner: Option<Spawner>,
-    /// How calls reach objects of the same ORB.
-    pub collocation: Collocation,
     /// Whether replies with an exception describe its cause.
     pub sends_exception_details: bool,
     /// Whether every listen point that a client announces is trusted.
@@ -121,7 +119,6 @@ impl Default for ServerSettings {
             publish: None,
             shutdown_timeout: Duration::from_secs(30),
             spawner: None,
-            collocation: Collocation::default(),
             sends_exception_details: false,
             trusts_listen_points: false,
             order: ByteOrder::NATIVE,

@@ -24,7 +24,7 @@ pub trait ServerSide: Any + Send + Sync {
     fn listen(&self, orb: &Orb) -> Result<PublishedAddresses, SystemException>;
 
     /// Marks the destinations that are endpoints of this ORB, if it has collocated calls.
-    fn mark_own(&self, destinations: &mut [Destination]);
+    fn mark_own(&self, orb: &Orb, destinations: &mut [Destination]);
 
     /// The addresses in references, if the server listens.
     fn published(&self) -> Option<PublishedAddresses>;

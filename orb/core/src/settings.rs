@@ -25,6 +25,8 @@ pub struct Settings {
     pub(crate) leaves_reading: bool,
     pub(crate) urls: UrlParser,
     pub(crate) initial: InitialReferences,
+    /// How calls reach objects of the same ORB.
+    pub collocation: Collocation,
     /// Whether connections carry the requests of both sides.
     pub(crate) is_bidirectional: bool,
     /// Whether calls made by servants inherit the deadline of the request.

@@ -62,8 +62,7 @@ pub fn direct<T: ?Sized + 'static, R, E: From<SystemException>>(
 #[inline]
 fn direct_destination(object: &ObjectRef) -> Option<&Destination> {
     let orb = object.orb();
-    let strategy = orb.request_server()?.collocation();
-    if strategy != Collocation::Direct || object.is_forwarded() || orb.is_intercepting() {
+    if orb.settings().collocation != Collocation::Direct || object.is_forwarded() || orb.is_intercepting() {
         return None;
     }
     // The ordinary call reports errors in the reference.

@@ -36,7 +36,7 @@ use super::{
     prediction::Prediction,
     upcall,
 };
-use crate::ServingOrb;
+use crate::{ObjectAdapter, ServingOrb, UpcallMonitor};
 use closing::CloseOnDrop;
 pub(super) use closing::ClosePhase;
 use dispatch_queue::DispatchQueue;
@@ -50,6 +50,9 @@ pub(super) use writing::no_room_for_reply;
 #[derive(Debug)]
 pub(crate) struct ServerConnection {
     orb: Orb,
+    /// The ORB's adapter and monitor, which each request uses.
+    adapter: Arc<dyn ObjectAdapter>,
+    upcall_monitor: Arc<UpcallMonitor>,
     link: Link,
     /// What those have of it who measure.
     metrics: ConnectionMetrics,
@@ -127,8 +130,11 @@ impl ServerConnection {
         let intake = ReceiveBudget::new(settings.max_connection_memory, Arc::clone(orb.server().budget()));
         let reader = MessageReader::monitored(settings.max_message, settings.max_unfinished, Arc::clone(&intake));
         let wire = Wire { limits: settings.limits, ..Wire::new(settings.order, GiopVersion::V1_2) };
+        let (adapter, upcall_monitor) = (Arc::clone(orb.adapter()), Arc::clone(orb.upcall_monitor()));
         Arc::new_cyclic(|me| Self {
             orb,
+            adapter,
+            upcall_monitor,
             link: Link::new(from, Arc::from(transport), wire, settings.send_timeout, Arc::clone(&intake))
                 .with_fragments_of(settings.fragment_size),
             metrics: ConnectionMetrics::default(),

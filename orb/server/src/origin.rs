@@ -9,6 +9,7 @@ use spandrel_orb::{Orb, cancellation::CancellationSource, diagnostics::Connectio
 use spandrel_sync::{Arc, time::Instant};
 
 use super::prediction::Prediction;
+use crate::{ObjectAdapter, ServingOrb};
 
 /// The memory that an answer is charged for while it waits to be written.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +24,11 @@ pub(crate) enum AnswerKind {
 pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
     /// The ORB that is asked.
     fn orb(&self) -> &Orb;
+
+    /// The adapter of that ORB.
+    fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
+        self.orb().adapter()
+    }
 
     /// For messages about it.
     fn name(&self) -> &str;

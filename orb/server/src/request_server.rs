@@ -35,14 +35,6 @@ pub(crate) struct RequestServer {
     announced: AnnouncedAddresses,
 }
 
-impl RequestServer {
-    /// How calls reach objects of this ORB.
-    #[inline]
-    pub(crate) fn collocation(&self) -> Collocation {
-        self.server.settings().collocation
-    }
-}
-
 /// Installs the object adapter of an ORB, and with it the server side, and returns it; if there is one
 /// already, returns that.
 pub fn install_adapter(orb: &Orb, adapter: Arc<dyn ObjectAdapter>) -> Arc<dyn ObjectAdapter> {
@@ -106,8 +98,8 @@ impl ServerSide for RequestServer {
         Ok(published.insert(opened).clone())
     }
 
-    fn mark_own(&self, destinations: &mut [Destination]) {
-        if self.collocation() != Collocation::No {
+    fn mark_own(&self, orb: &Orb, destinations: &mut [Destination]) {
+        if orb.settings().collocation != Collocation::No {
             let published = self.published.lock();
             let own = published.as_ref().map_or(&[][..], |published| &published.addresses);
             for destination in destinations {

@@ -61,7 +61,7 @@ pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
         if let Some(target) = orb.alias(&key) {
             return ServerCall::new(request, arguments.hand_over()).forward_to(&target);
         }
-        let adapter = orb.adapter();
+        let adapter = request.origin.adapter();
         if let Some(RequestContext { said: Err(wrong), .. }) = request.request_context {
             return Err(wrong.clone());
         }
@@ -122,7 +122,7 @@ pub(super) fn handle_locate_request(
     let (orb, key) = (origin.orb(), request.target.object_key());
     let located = key.as_deref().map(|key| {
         let alias = orb.alias(key).map(|ior| Ok(Located::Forward(ior)));
-        alias.unwrap_or_else(|| orb.adapter().locate(key))
+        alias.unwrap_or_else(|| origin.adapter().locate(key))
     });
     let status = match &located {
         Some(Ok(Located::Here)) => LocateStatus::ObjectHere,

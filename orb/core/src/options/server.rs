@@ -186,7 +186,7 @@ impl OrbBuilder {
     /// How calls reach objects of the same ORB (default: through the adapter, without a socket).
     #[must_use]
     pub fn collocation(mut self, strategy: Collocation) -> Self {
-        self.server_mut().collocation = strategy;
+        self.settings.collocation = strategy;
         self
     }
 

@@ -9,7 +9,6 @@ use spandrel_sync::{Arc, MutexGuard, atomic::Ordering, time::Instant};
 use spandrel_transport::{MessageReader, Monitored};
 
 use super::ServerConnection;
-use crate::ServingOrb;
 
 impl ServerConnection {
     /// What may cancel a request that runs; its servant wants to know.
@@ -28,7 +27,7 @@ impl ServerConnection {
         self.awaited_trips.fetch_add(1, Ordering::SeqCst);
         drop(requests);
         if !request_key.is_one_way {
-            self.orb.upcall_monitor().look_soon();
+            self.upcall_monitor.look_soon();
         }
         if is_cancelled {
             cancellation.cancel(CancelReason::ClientCancelled);

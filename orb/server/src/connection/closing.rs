@@ -150,7 +150,7 @@ impl ServerConnection {
         }
         self.link.cut();
         self.unregister();
-        self.orb.upcall_monitor().forget(self);
+        self.upcall_monitor.forget(self);
         self.orb.server().forget(self);
         self.advance_to(ClosePhase::Ended);
     }

@@ -243,7 +243,7 @@ impl ServerConnection {
         let turn = if read.is_one_way {
             self.is_one_way.store(true, Ordering::Relaxed);
             let word = self.step(ReaderWord::begin_upcall);
-            self.orb.upcall_monitor().note_upcall();
+            self.upcall_monitor.note_upcall();
             word
         } else {
             // It shows that the connection is in use.

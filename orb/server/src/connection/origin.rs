@@ -7,6 +7,7 @@ use spandrel_sync::{Arc, time::Instant};
 
 use super::ServerConnection;
 use crate::{
+    ObjectAdapter,
     origin::{AnswerKind, RequestKey, RequestOrigin},
     prediction::Prediction,
 };
@@ -14,6 +15,10 @@ use crate::{
 impl RequestOrigin for ServerConnection {
     fn orb(&self) -> &Orb {
         Self::orb(self)
+    }
+
+    fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
+        &self.adapter
     }
 
     fn name(&self) -> &str {

@@ -73,7 +73,7 @@ impl ServerConnection {
             self.send_close_when_idle();
             return NextRead::Continue;
         }
-        self.orb.upcall_monitor().note_upcall();
+        self.upcall_monitor.note_upcall();
         let answered = catch_unwind(AssertUnwindSafe(|| answer(upcall.count())));
         self.exit_forked_copy();
         self.settle(upcall);
