@@ -117,7 +117,7 @@ impl ServerConnection {
     /// Whoever comes last of those that read, run and answer finds that the others have ended.
     fn finish_when_done(&self) {
         let is_done = self.is_reading_finished() && self.handed_over.load(Ordering::SeqCst) == 0;
-        if is_done && !self.link.is_blocked() && !self.requests.lock().deferred() != 0 {
+        if is_done && !self.link.is_blocked() && self.requests.lock().deferred() == 0 {
             self.finish();
         }
     }
