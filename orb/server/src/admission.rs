@@ -148,7 +148,7 @@ impl AdmissionControl {
         state.receiver |= refusal.bit();
         drop(state);
         if is_news {
-            tracing::warn!(from, reason = %refusal, "connection rejected; further rejections for this reason are only counted");
+            tracing::warn!(from, reason = %refusal, "connection rejected; further ones are only counted");
         } else {
             tracing::debug!(from, reason = %refusal, "connection rejected");
         }

@@ -70,7 +70,7 @@ impl Datagrams {
     fn take(&self, orb: &Orb, octets: &[u8], from: inet::Addr) {
         if self.settings.rules.rank(&Address::new(DIOP, from.to_string())).is_none() {
             orb.statistics().note(Event::RefusedForAddress);
-            tracing::debug!(%from, "datagram rejected: no rule allows it (-ORBServerTransportRule)");
+            tracing::debug!(%from, "datagram rejected by -ORBServerTransportRule");
             return;
         }
         let message = match read_datagram(octets) {

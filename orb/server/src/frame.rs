@@ -114,7 +114,7 @@ pub(super) fn note_orb(orb: &Orb) {
     }
 }
 
-/// Records the ORB of an object that this thread calls, unless the thread runs a request.
+/// Records the ORB of an object that this thread calls, unless the thread runs a connection's request.
 pub(super) fn note_calling_orb(orb: &Orb) {
     // A running request is found through its own ORB, also after the call.
     if FRAME.with(|now| now.connection.get()) == NOWHERE {

@@ -122,7 +122,7 @@ pub(super) fn apply(connection: &Arc<ServerConnection>, verdict: IdleVerdict, cl
     match verdict {
         IdleVerdict::Idle(turn) => {
             if connection.close_idle(turn, Event::ServerClosedIdle) {
-                tracing::debug!(peer, idle = ?client_timeouts.idle, "closed an idle connection (-ORBServerIdleTimeout)");
+                tracing::debug!(peer, idle = ?client_timeouts.idle, "closed: idle too long (-ORBServerIdleTimeout)");
             }
         }
         IdleVerdict::Unfinished => {

@@ -254,7 +254,7 @@ impl<R: Request> NestedWork for RequestQueue<R> {
             }
         }
         if !self.state.lock().work.is_empty() {
-            // The notification of that work may have reached this thread in place of another.
+            // The notification of that work may have reached this thread instead of a worker without work.
             self.changed.notify_one();
         }
     }
