@@ -1,4 +1,6 @@
-//! What the server side of an ORB is configured with.
+//! The settings of the server side of an ORB, and their defaults.
+//!
+//! The core only keeps them. The server side of an ORB applies them.
 
 use std::{any::Any, fmt, time::Duration};
 
@@ -14,14 +16,14 @@ use crate::{
     options::{MAX_MESSAGE, MAX_UNFINISHED},
 };
 
-/// The longest time between two rounds.
+/// The longest time between two sweeps of the upcall monitor.
 const LONGEST: Duration = Duration::from_secs(15);
-/// Threads of the limit that connections with a thread each leave to all others.
+/// The threads within the limit that connections with a thread each leave to all other uses.
 pub const RESERVED_THREADS: usize = 8;
-/// The shortest.
+/// The shortest time between two sweeps.
 const SHORTEST: Duration = Duration::from_millis(5);
 
-/// What the server side of an ORB is configured with.
+/// The settings of the server side of an ORB.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
     pub endpoints: Vec<Endpoint>,
@@ -34,50 +36,51 @@ pub struct ServerSettings {
     pub sends_exception_details: bool,
     /// Whether every listen point that a client announces is trusted.
     pub trusts_listen_points: bool,
-    /// Order of the octets of what is sent.
+    /// The byte order of sent messages.
     pub order: ByteOrder,
     pub limits: Limits,
     pub max_message: usize,
     pub max_unfinished: usize,
-    /// What one connection may take of memory, and all of them.
+    /// The memory limit of one connection, in octets.
     pub max_connection_memory: usize,
+    /// The memory limit of all connections together, in octets.
     pub max_server_memory: usize,
-    /// Requests of one connection that are answered later.
+    /// The most deferred requests of one connection, or of all senders of datagrams together.
     pub max_deferred: usize,
-    /// Octets from which on messages are sent in fragments.
+    /// The size in octets above which messages are sent in fragments.
     pub fragment_size: usize,
     pub context_limits: ContextLimits,
-    /// Requests of one connection that may run at once.
+    /// The most requests of one connection that may run at once.
     pub max_in_flight: u32,
-    /// Threads that read, and that run servants.
+    /// The most threads that read requests and run servants.
     pub max_threads: usize,
     pub max_connections: usize,
-    /// From one host.
+    /// The most connections from one host.
     pub max_per_client: Option<usize>,
-    /// New ones in a second.
+    /// The most new connections in a second.
     pub max_connection_rate: Option<usize>,
-    /// Where there are too many, one that asks for nothing has to go.
+    /// Whether a full server closes an idle connection to admit a new client.
     pub evicts_idle: bool,
-    /// Which threads read, and which run what they read.
+    /// The assignment of threads to reading requests and running them.
     pub concurrency: Concurrency,
-    /// What happens to requests that find its queue full.
+    /// The handling of requests that find the queue of `concurrency` full.
     pub queue_overflow: QueueOverflow,
-    /// Requests are looked up first where the last one of their connection was found.
+    /// Whether a request is first looked up where the last one of its connection was found.
     pub is_adaptive: bool,
-    /// How long a client may take nothing of what it is sent.
+    /// The longest time in which a client may take no octets of its replies.
     pub send_timeout: Option<Duration>,
-    /// How long it may ask for nothing.
+    /// The longest time that a connection may be idle.
     pub idle_timeout: Option<Duration>,
-    /// How long it may take for the next MiB of a message, or its end.
+    /// The longest time for the next MiB of a message that has begun, or its end.
     pub message_timeout: Option<Duration>,
-    /// The reactor's threads serve others while they wait for replies.
+    /// Whether the reactor's threads serve other connections while they wait for replies.
     pub nests: bool,
     pub sockets: SocketSettings,
     /// Whether the server listens on the transports within one host, where the system has them.
     pub has_local_transports: bool,
     /// The protocols of endpoints, besides the standard ones.
     pub protocols: ServerProtocols,
-    /// Who may connect, from where.
+    /// The addresses from which clients may connect.
     pub rules: spandrel_transport::TransportRules,
 }
 
@@ -92,7 +95,7 @@ impl ServerOptions {
         self.0.as_ref().and_then(|set| set.downcast_ref::<ServerSettings>()).cloned().unwrap_or_default()
     }
 
-    /// The settings, to be changed.
+    /// The settings, for changes.
     pub(crate) fn settings_mut(&mut self) -> &mut ServerSettings {
         if self.0.as_mut().and_then(Arc::get_mut).is_none() {
             self.0 = Some(Arc::new(self.settings()));
@@ -152,30 +155,30 @@ impl Default for ServerSettings {
 }
 
 impl ServerSettings {
-    /// How long clients are waited for.
+    /// The time limits for clients.
     pub fn client_timeouts(&self) -> ClientTimeouts {
         ClientTimeouts { idle: self.idle_timeout, message: self.message_timeout, reply: self.send_timeout }
     }
 
-    /// How many threads there are at most: those that the strategy names are never refused.
+    /// The limit of the server's threads. It includes the threads that the concurrency strategy names.
     pub fn thread_limit(&self) -> usize {
         self.max_threads.max(self.concurrency.threads().saturating_add(RESERVED_THREADS))
     }
 }
 
-/// How long clients are waited for.
+/// The time limits for clients.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClientTimeouts {
-    /// For a request.
+    /// The time without a request.
     pub idle: Option<Duration>,
-    /// For the next MiB of a message that has begun, or its end.
+    /// The time for the next MiB of a message that has begun, or its end.
     pub message: Option<Duration>,
-    /// Until it takes the next octets of a reply.
+    /// The time until the client takes the next octets of a reply.
     pub reply: Option<Duration>,
 }
 
 impl ClientTimeouts {
-    /// The time between two rounds; `None` if there is no need for any.
+    /// The time between two sweeps; `None` if no sweeps are needed.
     pub fn period(self) -> Option<Duration> {
         let shortest = [self.idle, self.message, self.reply].into_iter().flatten().min()?;
         Some((shortest / 4).clamp(SHORTEST, LONGEST))

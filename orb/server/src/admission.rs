@@ -1,7 +1,8 @@
-//! Which clients are let in, and what is said of those that are not.
+//! Admission control: which clients may connect, and how rejections are logged.
 //!
-//! Whoever is turned away is told by CloseConnection, so that it may go elsewhere or come again. Each cause is logged once as a warning, and
-//! counted every time.
+//! A rejected client receives CloseConnection, so that it may connect elsewhere or again. Each reason is
+//! logged once as a warning, and counted every time. Limits come from the settings; this module sends nothing
+//! itself.
 
 use std::{collections::HashMap, fmt, time::Duration};
 
@@ -10,10 +11,10 @@ use spandrel_sync::{Arc, Mutex, time::Instant};
 
 use super::ServerConnection;
 
-/// The time that the rate of new connections is counted in.
+/// The period of the rate of new connections.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Why a client is turned away.
+/// The reason for rejecting a client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Refusal {
     Closing,
@@ -59,9 +60,9 @@ impl fmt::Display for Refusal {
 /// The accepted connections of a server.
 #[derive(Debug, Default)]
 pub(super) struct Admitted {
-    /// By where they lie.
+    /// The connections, by their addresses in memory.
     pub(super) connections: HashMap<usize, Arc<ServerConnection>>,
-    /// How many there are of each host, if that is limited.
+    /// The number of connections from each host, if that is limited.
     of_hosts: HashMap<String, usize>,
 }
 
@@ -86,19 +87,20 @@ impl Admitted {
     }
 }
 
-/// What a connection is found by: where it lies.
+/// The key of a connection: its address in memory.
 fn key(connection: &ServerConnection) -> usize {
     std::ptr::from_ref(connection).addr()
 }
 
-/// The host of a place's text, such as `iiop://192.0.2.1:4711`; none for places on this host that have no port.
+/// The host in the text of an address such as `iiop://192.0.2.1:4711`; `None` for an address on this host
+/// without a port.
 fn host_of(address: &str) -> Option<&str> {
     let (_, address) = address.split_once("://")?;
     let (host, port) = address.rsplit_once(':')?;
     port.parse::<u16>().ok().map(|_| host)
 }
 
-/// Who may come in.
+/// Decides which clients may connect.
 #[derive(Debug, Default)]
 pub(super) struct AdmissionControl {
     state: Mutex<AdmissionState>,
@@ -106,14 +108,14 @@ pub(super) struct AdmissionControl {
 
 #[derive(Debug, Default)]
 struct AdmissionState {
-    /// When this second began, and how many have come in it.
+    /// The beginning of the present second, and the number of connections in it.
     second: Option<(Instant, usize)>,
-    /// Of what was said already.
+    /// The bits of the reasons that have been logged already.
     receiver: u8,
 }
 
 impl AdmissionControl {
-    /// Whether one more may come in, from there.
+    /// Whether one more client may connect from this address.
     pub(super) fn admits(&self, admitted: &Admitted, from: &str, settings: &ServerSettings) -> Result<(), Refusal> {
         if admitted.connections.len() >= settings.max_connections {
             return Err(Refusal::TooMany { limit: settings.max_connections });
@@ -122,14 +124,14 @@ impl AdmissionControl {
         if let Some(limit) = settings.max_per_client.filter(|limit| of_one >= *limit) {
             return Err(Refusal::TooManyOfOne { limit });
         }
-        // Last, because it counts.
+        // Checked last, because this check counts the connection.
         match settings.max_connection_rate {
             Some(limit) if self.count() > limit => Err(Refusal::TooFast { limit }),
             _ => Ok(()),
         }
     }
 
-    /// How many have come in this second, with this one.
+    /// The number of connections in this second, including this one.
     fn count(&self) -> usize {
         let now = Instant::now();
         let mut state = self.state.lock();
@@ -139,16 +141,16 @@ impl AdmissionControl {
         count + 1
     }
 
-    /// Says why a client is turned away: aloud the first time.
+    /// Logs the reason for a rejection: as a warning the first time, then for debugging.
     pub(super) fn tell(&self, from: &str, refusal: Refusal) {
         let mut state = self.state.lock();
         let is_news = state.receiver & refusal.bit() == 0;
         state.receiver |= refusal.bit();
         drop(state);
         if is_news {
-            tracing::warn!(from, reason = %refusal, "refused a connection; further ones are only counted");
+            tracing::warn!(from, reason = %refusal, "connection rejected; further ones are only counted");
         } else {
-            tracing::debug!(from, reason = %refusal, "refused a connection");
+            tracing::debug!(from, reason = %refusal, "connection rejected");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What the request is that the calling thread serves: for servants that ask for its [token](CancellationToken), or for what it came over.
+//! Information on the request that the calling thread serves, for servants: its
+//! [token](spandrel_orb::CancellationToken) and its stream.
 
 use std::any::Any;
 
@@ -13,21 +14,23 @@ use super::{
 };
 use crate::ServingOrb;
 
-/// What may cancel what this thread runs.
+/// The cancellation source of this thread's work. It never cancels if there is neither a request nor a
+/// deadline.
 pub(super) fn cancellation() -> Arc<CancellationSource> {
     served_request().or_else(of_deadline).unwrap_or_else(CancellationSource::never)
 }
 
-/// What may cancel the request that this thread serves, if it serves one from elsewhere.
+/// The cancellation source of the request from outside that this thread serves, if there is one.
 pub(crate) fn served_request() -> Option<Arc<CancellationSource>> {
     of_connection().or_else(served)
 }
 
-/// Shows `look` what carries the connection over which the request came that this thread runs now, inside of a servant or of a future that serves:
-/// for protocols, which know the types of their own streams, and tell servants what they know of the other side.
+/// Calls `look` with the stream of the request that this thread runs, in a servant or in a future that
+/// serves. Meant for protocols, which know their own stream types and tell servants about the peer.
 ///
-/// Nothing outside of requests, for those that came by something else than an `S`, and once their connection has ended. Inside of
-/// calls on objects of the same process it is the request from outside that counts, as for [`CancellationToken::current`](spandrel_orb::CancellationToken::current).
+/// Returns `None` outside requests, for requests that did not come over an `S`, and once their connection has
+/// ended. In calls on objects of the same process the request from outside counts, as for
+/// [`CancellationToken::current`](spandrel_orb::CancellationToken::current).
 pub fn with_current_stream<S: Transfer, R>(look: impl FnOnce(&S) -> R) -> Option<R> {
     let transport = match connection() {
         Some((_, connection)) => Arc::clone(connection.link().shared_transport()),
@@ -42,13 +45,13 @@ fn of_connection() -> Option<Arc<CancellationSource>> {
     Some(connection.cancellation_source(RequestKey { request_id, is_one_way, turn }, deadlines::inherited()))
 }
 
-/// The connection of the request that this thread runs.
+/// The connection of the request that this thread runs, with its frame.
 fn connection() -> Option<(Frame, Arc<ServerConnection>)> {
     let frame = Frame::current()?;
     Some((frame, orb()?.server().find(frame.connection)?))
 }
 
-/// A caller in this ORB that nobody waits for but itself has its deadline.
+/// The cancellation source of a caller in this ORB that serves no request but has a deadline.
 fn of_deadline() -> Option<Arc<CancellationSource>> {
     let deadline = deadlines::inherited()?;
     Some(CancellationSource::new(WeakOrb::of(&orb()?), Some(deadline)))

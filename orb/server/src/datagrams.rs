@@ -1,7 +1,8 @@
-//! Requests that come by datagram. Nobody answers them, and nothing is remembered of who sent them.
+//! Requests by datagram (DIOP). They get no replies, and the server keeps no state of their senders.
 //!
-//! The reactor reads them, and its threads run them side by side, up to a limit; what comes beyond is lost, as datagrams are. What is no
-//! request is dropped and counted, and concerns nobody else.
+//! The reactor reads them, and the pool's threads run them side by side, up to a limit. Requests above the
+//! limit are lost, as datagrams may be. A datagram that is no request is dropped and counted, with no effect
+//! on others.
 
 use std::{io, sync::OnceLock};
 
@@ -30,23 +31,23 @@ use super::{
 };
 use crate::ServingOrb;
 
-/// Requests that run or wait for a thread at once.
+/// The most requests that run or wait for a thread at once.
 const MAX_RUNNING: usize = 1024;
-/// Datagrams that are read before others have their turn.
+/// The most datagrams that are read before other handlers are served.
 const MAX_AT_ONCE: usize = 64;
 
-/// Reads datagrams.
+/// The handler that reads the datagrams of one socket.
 pub(super) struct Datagrams {
     pub(super) socket: inet::Dgram,
     pub(super) orb: WeakOrb,
     pub(super) settings: Arc<ServerSettings>,
     pub(super) room: Vec<u8>,
     pub(super) running: Arc<AtomicUsize>,
-    /// Requests that are held, or whose servants have gone on without a thread.
+    /// The number of deferred requests: held ones, and those whose servants continue without a thread.
     pub(super) deferred: Arc<AtomicUsize>,
 }
 
-/// Whoever sent a request.
+/// The sender of a request.
 #[derive(Clone, Debug)]
 struct Sender {
     orb: Orb,
@@ -69,14 +70,14 @@ impl Datagrams {
     fn take(&self, orb: &Orb, octets: &[u8], from: inet::Addr) {
         if self.settings.rules.rank(&Address::new(DIOP, from.to_string())).is_none() {
             orb.statistics().note(Event::RefusedForAddress);
-            tracing::debug!(%from, "a datagram is refused: no rule allows it (-ORBServerTransportRule)");
+            tracing::debug!(%from, "datagram rejected by -ORBServerTransportRule");
             return;
         }
         let message = match read_datagram(octets) {
             Ok(message) => message,
             Err(error) => {
                 orb.statistics().note(Event::DatagramRefused);
-                tracing::debug!(%from, %error, "a datagram is no request");
+                tracing::debug!(%from, %error, "datagram rejected: it is no request");
                 return;
             }
         };
@@ -103,7 +104,7 @@ impl Datagrams {
         match orb.server().pool().workers() {
             Ok(workers) => workers.spawn(task),
             Err(error) => {
-                log_limited!(error, orb, "no thread for datagrams", %error, "no threads for requests that come by datagram");
+                log_limited!(error, orb, "no thread for datagrams", %error, "no threads for requests by datagram");
             }
         }
     }
@@ -133,8 +134,8 @@ impl EventHandler for Datagrams {
             match received {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Such as that somebody does not listen to whom nothing was ever sent: of no interest here.
-                Err(error) => tracing::debug!(%error, "a datagram could not be read"),
+                // An example is a report that a destination port has no listener. It is of no use here.
+                Err(error) => tracing::debug!(%error, "cannot read a datagram"),
             }
         }
         Ok(())
@@ -146,7 +147,7 @@ impl Sender {
         let orb = self.orb.clone();
         let name = Arc::clone(&self.name);
         let unreadable =
-            |error: &GiopError| tracing::debug!(from = %name, %error, "a request by datagram cannot be read");
+            |error: &GiopError| tracing::debug!(from = %name, %error, "cannot decode a request by datagram");
         worker::run(&orb, &name, || self.request(message), unreadable);
     }
 
@@ -154,7 +155,7 @@ impl Sender {
         let orb = self.orb.clone();
         let mut arguments = message.decoder(self.settings.limits).with_binder(&orb);
         let request = RequestHeader::decode(&mut arguments)?;
-        // Each says for itself how its text is coded.
+        // Each request states the code sets of its own text.
         let code_sets = OnceLock::new();
         let contexts = &request.service_contexts;
         let remember = || link::note_code_sets(&code_sets, contexts);
@@ -190,7 +191,7 @@ impl RequestOrigin for Sender {
         message.decoder(self.settings.limits).with_binder(&self.orb).with_code_sets(char_set, wchar_set)
     }
 
-    /// Nobody waits for it.
+    /// Drops the answer: a datagram has no reply.
     fn send(&self, _answer: &Encoder<'_>, _kind: AnswerKind) -> Result<(), SystemException> {
         Ok(())
     }
@@ -203,7 +204,7 @@ impl RequestOrigin for Sender {
         CancellationSource::new(WeakOrb::of(&self.orb), deadline)
     }
 
-    /// All senders share one limit, since each could be anybody.
+    /// All senders share one limit, because the source address of a datagram proves nothing.
     fn enter_deferred(
         &self,
         _request_key: RequestKey,
@@ -216,7 +217,8 @@ impl RequestOrigin for Sender {
         }
         self.deferred.fetch_sub(1, Ordering::SeqCst);
         self.orb.statistics().refused_deferred();
-        let detail = || format!("{limit} requests by datagram are held, which is the limit (-ORBMaxDeferredRequests)");
+        let detail =
+            || format!("{limit} requests by datagram are deferred, which is the limit (-ORBMaxDeferredRequests)");
         Err(SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No).with_detail(detail))
     }
 

@@ -1,19 +1,20 @@
-//! Which request a thread runs, as it writes that down for those who [ask](super::current).
+//! The thread's record of the request that it runs, for [queries](super::current).
 //!
-//! For a request from a connection that is three numbers, written before its servant is called; whoever asks finds the connection by them. Requests that are
-//! answered later have a [`CancellationSource`] from the beginning, which is at hand while they are served ([`ServedScope`]).
+//! For a request from a connection, the thread writes a few numbers before it calls the servant, and a query
+//! finds the connection by them. A deferred request has a [`CancellationSource`] from the beginning. That
+//! source is available while the request is served ([`ServedScope`]).
 
 use std::cell::{Cell, RefCell};
 
 use spandrel_orb::{Orb, cancellation::CancellationSource, orb::WeakOrb, upcalls::upcalls};
 use spandrel_sync::{Arc, thread_local};
 
-/// A request that runs in this thread.
+/// A request of a connection that runs in this thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    /// Where its connection lies; nowhere if no connection's request runs.
+    /// The address of its connection in memory; `NOWHERE` if no connection's request runs.
     pub(super) connection: usize,
-    /// Its upcall.
+    /// The turn of its upcall.
     pub(super) turn: u64,
     pub(super) request_id: u32,
     pub(super) is_one_way: bool,
@@ -22,16 +23,16 @@ pub(super) struct Frame {
 impl Frame {
     const NONE: Self = Self { connection: NOWHERE, turn: 0, request_id: 0, is_one_way: false };
 
-    /// That of this thread. Serving clears it, so that one that is there is the innermost.
+    /// The frame of this thread. A [`ServedScope`] clears it, so a frame that exists is the innermost.
     pub(super) fn current() -> Option<Self> {
         Some(FRAME.with(FrameSlots::get)).filter(|frame| frame.connection != NOWHERE)
     }
 }
 
-/// Where no connection lies.
+/// An address that no connection has.
 const NOWHERE: usize = 0;
 
-/// Where a thread writes it down. Nothing of it counts while its connection lies nowhere.
+/// The thread's storage for its frame. The other values are valid only while `connection` is not `NOWHERE`.
 struct FrameSlots {
     connection: Cell<usize>,
     turn: Cell<u64>,
@@ -65,17 +66,17 @@ impl FrameSlots {
 
 thread_local! {
     static FRAME: FrameSlots = const { FrameSlots::new() };
-    /// Where the ORB lies whose requests this thread runs.
+    /// The address of the ORB whose requests this thread runs.
     static PLACE: Cell<usize> = const { Cell::new(0) };
-    /// That ORB.
+    /// The ORB at that address.
     static ORB: RefCell<Option<WeakOrb>> = const { RefCell::new(None) };
-    /// The requests that are served here although their upcalls have returned, innermost last.
+    /// The requests that this thread serves outside an upcall of a connection, innermost last.
     static SERVED: RefCell<Vec<Arc<CancellationSource>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The time in which a thread runs a request of a connection.
 pub(super) struct FrameScope {
-    /// Elsewhere, since few requests run inside of another.
+    /// The frame of the outer request. Boxed, because few requests run inside another.
     outer: Option<Box<Frame>>,
 }
 
@@ -104,18 +105,18 @@ fn outer() -> Option<Box<Frame>> {
     Some(Box::new(FRAME.with(FrameSlots::get)))
 }
 
-/// This thread runs requests to that ORB.
+/// Records the ORB whose requests this thread runs.
 #[inline]
 pub(super) fn note_orb(orb: &Orb) {
-    // It keeps the place, so that no other ORB comes to lie there.
+    // The weak reference keeps the memory, so that no other ORB gets the same address.
     if PLACE.with(Cell::get) != orb.instance() {
         note_other_orb(orb);
     }
 }
 
-/// This thread, which may run a request already, calls an object of that ORB.
+/// Records the ORB of an object that this thread calls, unless the thread runs a connection's request.
 pub(super) fn note_calling_orb(orb: &Orb) {
-    // A request that runs is found by its own ORB, also after the call.
+    // A running request is found through its own ORB, also after the call.
     if FRAME.with(|now| now.connection.get()) == NOWHERE {
         note_orb(orb);
     }
@@ -128,7 +129,7 @@ fn note_other_orb(orb: &Orb) {
     drop(before);
 }
 
-/// The time in which a thread serves a request whose upcall has returned.
+/// The time in which a thread serves a request outside an upcall of a connection.
 pub(super) struct ServedScope {
     outer: Frame,
 }
@@ -150,7 +151,8 @@ impl Drop for ServedScope {
     }
 }
 
-/// What may cancel the innermost request that is served here although its upcall has returned.
+/// The cancellation source of the innermost request that this thread serves outside an upcall of a
+/// connection.
 pub(super) fn served() -> Option<Arc<CancellationSource>> {
     SERVED.with(|served| served.borrow().last().cloned())
 }

@@ -1,8 +1,10 @@
-//! Rounds of the monitor: connections that are of no use are closed, and clients that never finish what they send are cut off.
+//! The monitor's sweeps: they close idle connections, and cut off clients that never finish a message or
+//! never take their replies.
 //!
-//! Nothing is written down for that while requests are served: whether a connection is in use shows in its `turn`, and whether a message has been
-//! half read for long in the [progress](spandrel_transport::ReceiveBudget::progress) of its reader, which changes only where messages come in pieces. The monitor remembers what it saw,
-//! and since when; so the times are exact to a quarter.
+//! Serving a request records nothing for a sweep. The `turn` of a connection shows whether it is in use. The
+//! [progress](spandrel_transport::ReceiveBudget::progress) of its reader shows a message that stays half
+//! read; it changes only where messages arrive in pieces. The monitor remembers each value and the time when
+//! it found it. So a time limit is exact to a quarter.
 
 use std::time::Duration;
 
@@ -12,32 +14,32 @@ use spandrel_sync::{Arc, time::Instant};
 use super::ServerConnection;
 use crate::ServingOrb;
 
-/// How long a client that was told that its connection ends may take to close its side.
+/// The time that a client has to close its side after CloseConnection.
 const LEAVE: Duration = Duration::from_secs(1);
 
-/// How many times as long as for its next octets a client may take for all replies that wait.
+/// The time for all waiting replies, as a multiple of the time for the next octets.
 const WHOLE_REPLY: u32 = 20;
 
-/// A connection at the last sweep, to tell an idle one from one in use.
+/// The state of a connection at the last sweep, which distinguishes an idle connection from one in use.
 #[derive(Debug)]
 pub(super) struct IdleHistory {
     turn: u64,
-    /// Since when that has been its turn, and nothing was running.
+    /// The time since which `turn` has not changed and no request was running.
     quiet_since: Instant,
     progress: u64,
-    /// Since when that has been its progress.
+    /// The time since which `progress` has not changed.
     stuck_since: Instant,
     replies: WaitingReplies,
 }
 
-/// Replies that wait to be written, as the rounds have seen them.
+/// The replies that wait to be written, as seen by the sweeps.
 #[derive(Debug)]
 pub(super) struct WaitingReplies {
-    /// How far they have come, if some wait.
+    /// The progress of writing them, if some wait.
     written: Option<u64>,
-    /// Since when they have come so far.
+    /// The time since which `written` has not changed.
     written_since: Instant,
-    /// Since when some have waited.
+    /// The time since which some have waited.
     blocked_since: Instant,
 }
 
@@ -46,7 +48,7 @@ impl WaitingReplies {
         Self { written: None, written_since: now, blocked_since: now }
     }
 
-    /// Whether they wait for too long. `written`: how far they have come now, if some wait.
+    /// Whether they have waited too long. `written`: the present progress of writing them, if some wait.
     pub(super) fn are_late(&mut self, written: Option<u64>, limit: Option<Duration>, now: Instant) -> bool {
         if written.is_none() {
             self.blocked_since = now;
@@ -60,18 +62,18 @@ impl WaitingReplies {
     }
 }
 
-/// What becomes of a connection.
+/// The consequence of a sweep for a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum IdleVerdict {
-    /// It is closed in an orderly way if this is still its turn.
+    /// The connection is idle. It is closed in order if this is still its turn.
     Idle(u64),
-    /// It is cut off inside of a message.
+    /// The client does not finish a message. The connection is cut off.
     Unfinished,
-    /// It is cut off because its client was told to leave, and has not.
+    /// The client received CloseConnection and has not closed its side. The connection is cut off.
     Overstayed,
-    /// It is cut off because its client does not take its replies.
+    /// The client does not take its replies. The connection is cut off.
     RepliesNotTaken,
-    /// It is cut off because its handshake takes too long.
+    /// The handshake takes too long. The connection is cut off.
     HandshakeLate,
 }
 
@@ -81,7 +83,7 @@ impl IdleHistory {
         Self { turn: 0, quiet_since: now, progress: 0, stuck_since: now, replies }
     }
 
-    /// Looks at the connection once more.
+    /// Compares the connection with its state at the last sweep.
     pub(super) fn look(
         &mut self,
         connection: &ServerConnection,
@@ -114,19 +116,19 @@ impl IdleHistory {
     }
 }
 
-/// Does what was found to be due.
+/// Carries out the verdict of a sweep.
 pub(super) fn apply(connection: &Arc<ServerConnection>, verdict: IdleVerdict, client_timeouts: ClientTimeouts) {
     let peer = connection.link().peer();
     match verdict {
         IdleVerdict::Idle(turn) => {
             if connection.close_idle(turn, Event::ServerClosedIdle) {
-                tracing::debug!(peer, idle = ?client_timeouts.idle, "closed because it asked for nothing (-ORBServerIdleTimeout)");
+                tracing::debug!(peer, idle = ?client_timeouts.idle, "closed: idle too long (-ORBServerIdleTimeout)");
             }
         }
         IdleVerdict::Unfinished => {
             log_limited!(
                 warn, connection.orb(), "unfinished message", peer, limit = ?client_timeouts.message,
-                "cut off inside a message that does not go on (-ORBMessageTimeout)"
+                "cut off inside an unfinished message (-ORBMessageTimeout)"
             );
             connection.cut_for(Event::ServerClosedForTimeout);
         }

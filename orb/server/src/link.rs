@@ -1,7 +1,9 @@
-//! The wire of an accepted connection: whole messages are written to it, one at a time, and it is ended in an orderly way.
+//! The sending side of an accepted connection: writes whole messages one at a time, and ends the connection
+//! in order.
 //!
-//! Reading, and the thread that reads, belong to the connection. A reply that the transport does not take at once is charged against the memory
-//! limits. The connection's own thread then waits with writing; any other thread leaves the rest in a [`ReplyQueue`].
+//! Reading, and the thread that reads, belong to the connection. A reply that the transport does not take at
+//! once is charged against the memory limits. The connection's own thread then waits until the reply is
+//! written; any other thread leaves the rest in a [`ReplyQueue`].
 
 use std::{io, sync::OnceLock, time::Duration};
 
@@ -22,49 +24,51 @@ use super::{
     reply_queue::{OutgoingMessage, QueuedMessage, ReplyQueue},
 };
 
-/// How long what a peer still sends is read and dropped when its connection ends.
+/// The time for which octets from the peer are read and dropped when its connection ends.
 pub(super) const LINGER: Duration = Duration::from_millis(500);
-/// How much of it.
+/// The most octets that are read and dropped.
 const LINGER_OCTETS: usize = 1 << 20;
-/// Reads of it in one visit of a thread that has others to serve.
+/// The most such reads in one visit of a thread that serves other connections, too.
 const LINGER_READS: usize = 16;
-/// Replies from this size on are charged before anything of them is written.
+/// The size from which on a reply is charged before any of it is written.
 const LONG_REPLY: usize = 64 << 10;
-/// Into how many parts a wait of the transport divides the time that a client may take nothing, so that its progress is seen.
+/// The number of waits that the send time-out is divided into, so that a client's progress is noticed.
 const WAITS_PER_TIMEOUT: u32 = 4;
 
-/// A client's transport, and how it is written to.
+/// A client's transport, and the state of writing to it.
 #[derive(Debug)]
 pub(super) struct Link {
     from: Address,
-    /// The same, for messages about it.
+    /// The text of that address, for messages.
     peer: String,
     transport: Arc<dyn ReactorTransport>,
-    /// Order and limits; the version is that of each message, the code sets are the client's choice.
+    /// The byte order and the limits. The version comes from each message, and the client chooses the code
+    /// sets.
     wire: Wire,
     writer: Mutex<ReplyQueue>,
-    /// Whether a reply waits to be written, or a thread to write one.
+    /// Whether a reply waits to be written, or a thread waits while it writes one.
     is_blocked: AtomicBool,
-    /// Notified when that has ended.
+    /// Notified when `is_blocked` ends.
     unblocked: Condition,
-    /// Grows with each piece of such a reply that the transport takes.
+    /// Grows with each piece of a waiting reply that the transport takes.
     progress: AtomicU64,
-    /// The memory that this connection takes, and its limits.
+    /// The memory that this connection uses, and its limits.
     intake: Arc<ReceiveBudget>,
-    /// Octets from which on messages are sent in fragments.
+    /// The size above which messages are sent in fragments.
     fragment_size: usize,
-    /// Minor version of the last message read: what the peer speaks.
+    /// The minor GIOP version of the last message read, which the peer supports.
     spoken: AtomicU8,
-    /// What the client said of text, once it has.
+    /// The code sets that the client has chosen, once it has.
     code_sets: OnceLock<TransmissionCodeSets>,
-    /// Octets that were read and dropped.
+    /// The number of octets read and dropped.
     dropped: AtomicUsize,
-    /// What this side's requests go by, once the client has said that it takes some.
+    /// The connection for this side's requests, once the client has announced that it accepts some.
     adopted: OnceLock<Arc<ClientConnection>>,
 }
 
 impl Link {
-    /// `send_timeout`: how long the client may take nothing of what it is sent, before it is given up.
+    /// `send_timeout`: the longest time in which the client may take no octets before the connection is given
+    /// up.
     pub(super) fn new(
         from: Address,
         transport: Arc<dyn ReactorTransport>,
@@ -74,7 +78,7 @@ impl Link {
     ) -> Self {
         let peer = from.to_string();
         if let Err(error) = transport.set_send_timeout(send_timeout.map(|timeout| timeout / WAITS_PER_TIMEOUT)) {
-            tracing::debug!(%peer, %error, "whether the client takes what it is sent is only seen at the end of each call");
+            tracing::debug!(%peer, %error, "cannot set the send time-out; progress shows only after each call");
         }
         let spoken = AtomicU8::new(GiopVersion::V1_0.minor);
         let code_sets = OnceLock::new();
@@ -96,7 +100,7 @@ impl Link {
         }
     }
 
-    /// The same, for messages that are sent in fragments of so many octets at most.
+    /// The same link, with messages sent in fragments of at most `octets`.
     pub(super) fn with_fragments_of(mut self, octets: usize) -> Self {
         self.fragment_size = octets;
         self
@@ -106,7 +110,7 @@ impl Link {
         &self.peer
     }
 
-    /// Where the client is.
+    /// The client's address.
     pub(super) fn from(&self) -> &Address {
         &self.from
     }
@@ -119,33 +123,34 @@ impl Link {
         &self.transport
     }
 
-    /// How an answer to a message of this version is written.
+    /// The encoding of an answer to a message of this version.
     pub(super) fn wire(&self, version: GiopVersion) -> Wire {
         self.code_sets().on(Wire { version, ..self.wire })
     }
 
-    /// How text on this connection is coded.
+    /// The code sets of text on this connection.
     #[inline]
     pub(super) fn code_sets(&self) -> TransmissionCodeSets {
         self.code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNNEGOTIATED)
     }
 
-    /// Remembers what the client says of text, if it does.
+    /// Records the code sets that the client has chosen, if its contexts contain them.
     ///
     /// # Errors
-    /// CODESET_INCOMPATIBLE for what is not known here; MARSHAL if it said something else before.
+    /// CODESET_INCOMPATIBLE for unknown code sets; MARSHAL if it has chosen others before.
     pub(super) fn note_code_sets(&self, contexts: &ServiceContexts<'_>) -> Result<(), SystemException> {
         note_code_sets(&self.code_sets, contexts)
     }
 
-    /// Remembers what the peer speaks, for messages that answer none.
+    /// Records the peer's GIOP version, for messages that answer none.
     pub(super) fn note_version(&self, version: GiopVersion) {
         self.spoken.store(version.minor, Ordering::Relaxed);
     }
 
-    /// Writes a message, or keeps it until the transport takes it. A peer that is gone is noticed by whoever reads.
+    /// Writes a message, or keeps it until the transport takes it. The reader notices a peer that is gone.
     ///
-    /// `waits`: for a thread that serves nobody else. It returns once the transport has taken all.
+    /// `waits`: whether this thread serves no other connection. It then returns once the transport has taken
+    /// the whole message, if there is memory to keep the request as long.
     ///
     /// # Errors
     /// There is no memory to keep the message. Nothing of it was written.
@@ -158,7 +163,7 @@ impl Link {
     ) -> Result<SendProgress, NoMemory> {
         let mut writer = self.writer.lock();
         if let Some(adopted) = self.adopted.get() {
-            // Its lock is the one, from the time on when both sides send requests.
+            // Its lock orders the messages from the time on when both sides send requests.
             drop(writer);
             return self.send_adopted(adopted, message, kind);
         }
@@ -177,7 +182,7 @@ impl Link {
         self.send_long(writer, &outgoing, written, kind, waits())
     }
 
-    /// A message that is long, that the transport has not taken to its end, or that has others before it.
+    /// Writes a message that is long, that the transport has not taken whole, or that waits behind others.
     #[cold]
     fn send_long(
         &self,
@@ -198,7 +203,7 @@ impl Link {
                 charge
             }
             Err(no_room) if written == 0 => return Err(no_room.into()),
-            // The peer waits for the rest of it.
+            // The peer waits for the rest of the message.
             Err(no_room) => {
                 self.give_up(&mut writer, &no_room);
                 return Ok(SendProgress::Whole);
@@ -223,7 +228,7 @@ impl Link {
             Some(rest) => writer.push(rest),
             None if written == 0 => return Err(NoMemory::OfSystem),
             None => {
-                self.give_up(&mut writer, &"no memory to keep the rest of a message");
+                self.give_up(&mut writer, &"no memory for the rest of a message");
                 return Ok(SendProgress::Whole);
             }
         }
@@ -231,7 +236,8 @@ impl Link {
         Ok(if writer.is_writing { SendProgress::Whole } else { SendProgress::InPart })
     }
 
-    /// Charges a message, and the request that it answers if the thread waits and there is room for both: it is kept as long. True in that case.
+    /// Charges a message. If the thread waits and there is room, also charges the request that the message
+    /// answers, since the request is kept as long. Returns true in that case.
     fn charge(&self, len: usize, kind: AnswerKind, waits: bool) -> Result<(Charge, bool), MemoryLimitExceeded> {
         match kind {
             AnswerKind::Reply { request_octets } if waits => {
@@ -244,7 +250,7 @@ impl Link {
         }
     }
 
-    /// Writes without the lock, and then what others have left meanwhile.
+    /// Writes a message without the lock, then the messages that other threads have left meanwhile.
     fn write_and_wait<'l>(
         &'l self,
         mut writer: MutexGuard<'l, ReplyQueue>,
@@ -272,9 +278,9 @@ impl Link {
         }
     }
 
-    /// Nothing further is written: what the peer has is cut inside of a message, or the peer is gone.
+    /// Stops writing: a message to the peer is truncated, or the peer is gone.
     fn give_up(&self, writer: &mut MutexGuard<'_, ReplyQueue>, why: &dyn std::fmt::Display) {
-        tracing::debug!(peer = %self.peer, error = %why, "a reply could not be written");
+        tracing::debug!(peer = %self.peer, error = %why, "cannot write a reply");
         writer.cut();
         self.transport.close();
         if !writer.is_writing {
@@ -287,13 +293,15 @@ impl Link {
         self.unblocked.notify_all();
     }
 
-    /// Whether the client has not taken all that it was sent: nothing further is read from it then, unless it is needed to go on.
+    /// Whether the client has not taken all of its replies. Nothing further is then read from it, unless
+    /// reading is needed to go on.
     #[inline]
     pub(super) fn is_blocked(&self) -> bool {
         self.is_blocked.load(Ordering::SeqCst) || self.adopted.get().is_some_and(|adopted| adopted.is_blocked())
     }
 
-    /// Changes with each piece of a waiting reply that the client takes; `None` while no reply waits.
+    /// A number that changes with each piece of a waiting reply that the client takes; `None` while no reply
+    /// waits.
     pub(super) fn progress(&self) -> Option<u64> {
         if self.is_blocked.load(Ordering::SeqCst) {
             return Some(self.progress.load(Ordering::Relaxed));
@@ -301,7 +309,8 @@ impl Link {
         self.adopted.get().and_then(|adopted| adopted.write_progress())
     }
 
-    /// Writes what the transport takes without waiting; for a reactor's thread. False if something is left for it.
+    /// Writes the octets that the transport takes without waiting, for a reactor's thread. False if some are
+    /// left for that reactor.
     pub(super) fn write_ready(&self) -> bool {
         let mut writer = self.writer.lock();
         if writer.is_writing {
@@ -318,13 +327,14 @@ impl Link {
         true
     }
 
-    /// Whether something waits that no thread writes.
+    /// Whether messages wait that no thread writes.
     pub(super) fn waits_for_reactor(&self) -> bool {
         let writer = self.writer.lock();
         !writer.is_writing && !writer.is_idle()
     }
 
-    /// Waits until the client has taken all that it was sent, or never will. `writes`: by writing it, as nobody else does.
+    /// Waits until the client has taken all of its replies, or never will. With `writes`, this thread writes
+    /// them if no other does.
     #[cold]
     pub(super) fn await_unblocked(&self, writes: bool) {
         let mut writer = self.writer.lock();
@@ -350,12 +360,13 @@ impl Link {
         Ok(if adopted.is_blocked() { SendProgress::InPart } else { SendProgress::Whole })
     }
 
-    /// Both sides send requests from now on: this side's go by `connection`, and answers past its lock.
+    /// Creates the connection for this side's requests. Answers then go through it, too, because both sides
+    /// send requests.
     pub(super) fn adopt(
         &self,
         connection: impl FnOnce(&Arc<dyn ReactorTransport>) -> Arc<ClientConnection>,
     ) -> &Arc<ClientConnection> {
-        // Nobody is to be inside of a message.
+        // No thread may be in the middle of a message.
         let mut writer = self.writer.lock();
         while !writer.is_idle() {
             self.unblocked.wait(&mut writer);
@@ -363,14 +374,14 @@ impl Link {
         self.adopted.get_or_init(|| connection(&self.transport))
     }
 
-    /// Where requests of this side are sent, if they are.
+    /// The connection for this side's requests, if there is one.
     #[inline]
     pub(super) fn adopted(&self) -> Option<&Arc<ClientConnection>> {
         self.adopted.get()
     }
 
-    /// Writes a message that is only a header, and that tells of the connection's end: a peer that reads nothing is waited for so
-    /// long, and then for no other message either.
+    /// Writes a message that is only a header and announces the connection's end. Waits for the lock and for
+    /// a slow peer, each at most for `courtesy`.
     pub(super) fn send_bare(&self, message_type: MessageType, courtesy: Duration) {
         let version = GiopVersion { major: 1, minor: self.spoken.load(Ordering::Relaxed) };
         let message = bare_message(version, self.wire.order, message_type);
@@ -388,21 +399,21 @@ impl Link {
             let _ = self.transport.set_send_timeout(Some(courtesy));
             let _ = send_octets(&*self.transport, &message);
         } else if let Ok(charge) = Charge::beyond_limit(&self.intake, message.len()) {
-            // After the replies that wait.
+            // Sent after the waiting replies.
             writer.push(QueuedMessage::of(&message, charge));
         }
     }
 
-    /// Tells the peer that nothing more will be written.
+    /// Ends the sending side, so that the peer sees the end of file.
     pub(super) fn close_writer(&self) {
-        // A thread that holds the lock writes, and fails.
+        // A thread that holds the lock is writing, and will fail.
         if let Some(mut writer) = self.writer.try_lock() {
             writer.half.shut();
         }
         self.transport.close_writer();
     }
 
-    /// Cuts it; whoever reads sees the end.
+    /// Closes the transport at once. The reader sees the end.
     pub(super) fn cut(&self) {
         self.transport.close();
         let mut writer = self.writer.lock();
@@ -412,7 +423,8 @@ impl Link {
         }
     }
 
-    /// Reads what is still on its way, so that closing does not destroy what was just written; a bounded time.
+    /// Reads and drops incoming octets for a bounded time, so that closing does not destroy the octets just
+    /// written.
     pub(super) fn drain(&self) {
         let deadline = Deadline::after(LINGER);
         let mut room = [0; 4096];
@@ -428,7 +440,7 @@ impl Link {
         }
     }
 
-    /// The same without waiting: reads what is there. True if nothing more will come, or too much has.
+    /// Does the same without waiting. True if nothing more will come, or if too much has come.
     pub(super) fn drop_ready(&self) -> bool {
         let mut room = [0; 4096];
         for _ in 0..LINGER_READS {
@@ -446,28 +458,28 @@ impl Link {
     }
 }
 
-/// How far a message has come.
+/// The progress of sending a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum SendProgress {
-    /// The transport has it, another thread writes it, or it is of no use any more.
+    /// The transport has the whole message, another thread writes it, or it is no longer of use.
     Whole,
-    /// Some of it waits, and a reactor has to call [`Link::write_ready`].
+    /// A part of the message waits, and a reactor has to call [`Link::write_ready`].
     InPart,
 }
 
-/// There is no memory to keep a message in.
+/// The error of a message for which there is no memory.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoMemory {
     #[error(transparent)]
     Limit(#[from] MemoryLimitExceeded),
-    #[error("the system has no memory for it")]
+    #[error("the system has no memory for the message")]
     OfSystem,
 }
 
-/// Remembers what a client says of text, if it does.
+/// Records the code sets that a client has chosen, if its contexts contain them.
 ///
 /// # Errors
-/// CODESET_INCOMPATIBLE for what is not known here; MARSHAL if it said something else before.
+/// CODESET_INCOMPATIBLE for unknown code sets; MARSHAL if it has chosen others before.
 pub(super) fn note_code_sets(
     known: &OnceLock<TransmissionCodeSets>,
     contexts: &ServiceContexts<'_>,

@@ -1,4 +1,4 @@
-//! Accepting connections, and ending them all.
+//! The listeners of an ORB and its accepted connections: opening, admitting and closing them.
 
 use std::{io, time::Duration};
 
@@ -32,12 +32,13 @@ use super::{
 };
 use crate::ServingOrb;
 
-/// How long peers have to close their side at shutdown, once they were told. Those that do not look at their idle
-/// connections find CloseConnection when they do.
+/// The time that peers have at shutdown to close their side after CloseConnection. A peer that does not read
+/// its idle connections finds CloseConnection later.
 const GOODBYE: Duration = Duration::from_millis(200);
-/// Tells a client that its requests were and will not be acted on here.
+
+/// Sends CloseConnection, so that the client knows that no request was or will be acted on here.
 fn refuse(transport: &dyn ReactorTransport, order: ByteOrder) {
-    // In the oldest version, which everybody reads. A client that is gone needs no telling.
+    // In GIOP 1.0, which every peer reads. An error means that the client is gone.
     let _ = send_octets(transport, &bare_message(GiopVersion::V1_0, order, MessageType::CloseConnection));
     transport.close_writer();
 }
@@ -62,16 +63,16 @@ impl ConnectionSource for AnyAcceptor {
 #[derive(Debug)]
 pub(crate) struct Server {
     settings: Arc<ServerSettings>,
-    /// In the reactor.
+    /// The listeners' handlers in the reactor.
     listeners: Mutex<Vec<HandlerId>>,
     admitted: Mutex<Admitted>,
     admission: AdmissionControl,
-    /// How many of them have a thread of their own.
+    /// The number of connections with a thread of their own.
     threaded: AtomicUsize,
     pool: Pool,
     threads: Arc<ServerThreads>,
     log_limit: Arc<LogLimit>,
-    /// What all connections may take of memory.
+    /// The memory budget of all connections.
     budget: Arc<MemoryBudget>,
     closing: AtomicBool,
 }
@@ -93,7 +94,7 @@ impl Server {
         }
     }
 
-    /// Listens on all endpoints, or on none, and says what to publish.
+    /// Listens on all endpoints, or on none. Returns the addresses to publish.
     pub(crate) fn listen(self: &Arc<Self>, orb: &Orb, endpoints: &[Endpoint]) -> io::Result<PublishedAddresses> {
         let open = |endpoint: &Endpoint| self.settings.protocols.open(endpoint, &self.settings.sockets);
         let opened: Vec<Listener> = endpoints.iter().map(open).collect::<io::Result<_>>()?;
@@ -129,7 +130,7 @@ impl Server {
             published.add(said);
         }
         if published.hosts.is_empty() {
-            // A profile has a host, and port 0 if the server is not reached there: so says omniORB, too.
+            // A profile has a host. Port 0 says that the server is not reached there; omniORB does the same.
             published.hosts.push((host_name(), 0));
         }
         Ok(published)
@@ -138,7 +139,7 @@ impl Server {
     fn admit(self: &Arc<Self>, transport: Box<dyn ReactorTransport>, from: &Address, orb: &Orb) -> io::Result<()> {
         if self.settings.rules.rank(from).is_none() {
             orb.statistics().note(spandrel_orb::statistics::Event::RefusedForAddress);
-            log_limited!(warn, orb, "address refused", %from, "refused: no rule allows it (-ORBServerTransportRule)");
+            log_limited!(warn, orb, "address refused", %from, "connection rejected by -ORBServerTransportRule");
             refuse(&*transport, self.settings.order);
             return Ok(());
         }
@@ -173,14 +174,15 @@ impl Server {
         };
         serving.inspect_err(|_| {
             orb.statistics().refused_for_resources();
-            // Nothing was acted on, and nothing will be.
+            // No request was acted on, and none will be.
             connection.begin_close();
             orb.upcall_monitor().forget(&connection);
             self.forget(&connection);
         })
     }
 
-    /// Whether one more client may come in.
+    /// Reserves room for one more client. Evicts an idle connection if the server is full and the settings
+    /// allow it.
     fn reserve(&self, from: &Address) -> Result<MutexGuard<'_, Admitted>, Refusal> {
         let from = from.to_string();
         let mut has_room = false;
@@ -204,11 +206,11 @@ impl Server {
         }
     }
 
-    /// Ends a connection whose client asks for nothing, if there is one.
+    /// Closes an idle connection, if there is one.
     fn evict_idle(&self) -> bool {
         const ATTEMPTS: usize = 4;
         (0..ATTEMPTS).any(|_| {
-            // Not told under the lock.
+            // The connection is closed without the lock.
             let idle = self.admitted.lock().connections.values().find(|connection| connection.is_idle()).cloned();
             idle.is_some_and(|connection| connection.evict_idle())
         })
@@ -218,7 +220,7 @@ impl Server {
         &self.settings
     }
 
-    /// What all connections may take of memory.
+    /// The memory budget of all connections.
     pub(super) fn budget(&self) -> &Arc<MemoryBudget> {
         &self.budget
     }
@@ -237,7 +239,7 @@ impl Server {
         &self.threads
     }
 
-    /// Limits the log lines that clients can bring about.
+    /// Limits the log lines that clients can cause.
     pub(super) fn log_limit(&self) -> &LogLimit {
         &self.log_limit
     }
@@ -246,12 +248,12 @@ impl Server {
         &self.pool
     }
 
-    /// The connection that lies there.
+    /// The connection with this address in memory.
     pub(super) fn find(&self, index: usize) -> Option<Arc<ServerConnection>> {
         self.admitted.lock().connections.get(&index).cloned()
     }
 
-    /// Lets go of a connection that has ended.
+    /// Removes a connection that has ended.
     pub(super) fn forget(&self, connection: &ServerConnection) {
         let known = self.admitted.lock().leave(connection);
         if known.is_some() {
@@ -262,9 +264,10 @@ impl Server {
         }
     }
 
-    /// Stops accepting, lets running requests end, says goodbye to every client, and waits for them, a bounded time.
+    /// Stops accepting, lets running requests end, sends CloseConnection to every client, and waits a bounded
+    /// time for the connections' ends.
     ///
-    /// `client_timeouts`: the longest time for requests that run.
+    /// `client_timeouts`: the longest time for running requests.
     pub(crate) fn shutdown(&self, client_timeouts: Duration) {
         self.closing.store(true, Ordering::Release);
         let listeners = std::mem::take(&mut *self.listeners.lock());

@@ -1,16 +1,18 @@
-//! Notices upcalls that last, at no system call and no clock reading per call.
+//! The monitor of long upcalls: finds them without a system call or a clock reading per call.
 //!
-//! Each connection's thread publishes in an atomic number whether it runs an upcall. The monitor looks at these numbers at
-//! [intervals](pace) of 1 to 32 ms while there are calls, and sleeps when there have been none for a while; the first call after that
-//! wakes it. A number that is odd and the same at two looks belongs to an upcall that lasts.
+//! Each connection publishes in an atomic number whether an upcall keeps its reading thread. The monitor
+//! looks at these numbers at [intervals](pace) of 1 to 32 ms while there are calls. It sleeps after a while
+//! without calls, and the next call wakes it. A number that is odd and the same at two looks belongs to a
+//! long upcall.
 //!
-//! Another thread takes the reading over from such an upcall as soon as there is something to read. Until then the monitor [waits for
-//! input](input) on the connection's handle, and no thread is started.
+//! Another thread takes over the reading from a long upcall as soon as there is input. Until then the monitor
+//! [waits for input](input) on the connection's handle, and no thread is started.
 //!
-//! One-ways are given a tenth of a second: clients that send a stream of them expect them to be run in order, and a servant
-//! that merely had to wait for a processor must not be overtaken.
+//! A one-way may keep the reading for a tenth of a second. Clients that send a stream of one-ways expect them
+//! to run in order, and a servant that only waited for a processor must not be overtaken.
 //!
-//! Now and then, also while it sleeps, the monitor makes a [round](super::idle_sweep) for what takes far longer.
+//! The monitor also makes periodic [sweeps](super::idle_sweep) for idle connections and late clients, even
+//! while it sleeps. It reads no messages and runs no upcalls.
 
 mod input;
 mod pace;
@@ -35,28 +37,30 @@ use super::{
 use input::InputEvents;
 use pace::{LookFinding, Pace, SHORTEST};
 
-/// How long a one-way may keep the reading.
+/// The longest time that a one-way may keep the reading.
 const ONE_WAY_PATIENCE: Duration = Duration::from_millis(100);
-/// The same in models, in looks. (Models would only be longer for more of them; so below.)
+/// The same limit in models, counted in looks. A larger number would only make models longer.
 const ONE_WAY_LOOKS: u32 = 3;
-/// How long there is no upcall before the monitor sleeps.
+/// The time without an upcall after which the monitor sleeps.
 const IDLE_TIME: Duration = Duration::from_millis(250);
-/// The same in models, in looks.
+/// The same time in models, counted in looks.
 const IDLE_LOOKS: u32 = 2;
-/// How long a connection counts as one whose peer pipelines.
+/// The time for which a connection counts as one whose peer pipelines.
 const PIPELINED_TIME: Duration = Duration::from_secs(2);
-/// Threads that are started after one look to read on. Where more upcalls last, most have begun together and wait for a processor, and further threads
-/// are no help; the others come after the next looks.
+/// The most threads that one look starts to read on. Several long upcalls at one look have mostly begun
+/// together and wait for a processor, so more threads are no help. The other upcalls get theirs after the
+/// next looks.
 const MAX_STARTS: usize = 2;
-/// With more connections than this they are not looked at each time, so that it costs the same share of time.
+/// The number of connections for which looks may be 1 ms apart. With more connections looks come less often,
+/// so that their share of processor time stays the same.
 const CONNECTIONS_PER_MILLISECOND: usize = 64;
 
-/// Monitors the upcalls of all connections of one server, and its pool.
+/// The monitor of one server's pool and of the upcalls on all its connections.
 #[derive(Debug, Default)]
 pub(crate) struct UpcallMonitor {
-    /// False: the next upcall wakes the monitor.
+    /// Whether the monitor is awake. If not, the next upcall wakes it.
     awake: AtomicBool,
-    /// The monitor waits for longer than it needs to.
+    /// Whether the monitor waits, and could look sooner.
     can_look_sooner: AtomicBool,
     state: Mutex<State>,
     wake: Condition,
@@ -68,13 +72,13 @@ struct State {
     /// The server of the connections.
     server: Weak<Server>,
     client_timeouts: ClientTimeouts,
-    /// When the next round is due, if there are any.
+    /// The time of the next sweep, if there is one.
     next_round: Option<Instant>,
-    /// By where the connection lies.
+    /// The monitored connections, by their addresses in memory.
     monitored: HashMap<usize, Monitored>,
-    /// Connections of this side over which requests come.
+    /// The connections that this ORB has opened and that requests come in on.
     callbacks: Vec<(Weak<Callbacks>, WaitingReplies)>,
-    /// The next look is to be made at once.
+    /// Whether the next look is due at once.
     is_hurried: bool,
     running: bool,
     stopped: bool,
@@ -83,24 +87,24 @@ struct State {
 #[derive(Debug)]
 struct Monitored {
     connection: Weak<ServerConnection>,
-    /// Its turn at the last look.
+    /// The connection's turn at the last look.
     turn: u64,
-    /// When it was seen to have this turn first.
+    /// The time of the first look that found this turn.
     since: Instant,
-    /// Further looks at which it had this turn.
+    /// The number of further looks that found this turn.
     looks: u32,
-    /// The peer has sent something that its upcall keeps waiting.
+    /// Whether the upcall keeps input from being read.
     has_input: bool,
-    /// The last time that was so.
+    /// The last time at which an upcall kept input from being read.
     pipelined: Option<Instant>,
-    /// Input on its handle wakes the monitor.
+    /// The registration by which input on the connection's handle wakes the monitor.
     registration: Option<HandlerId>,
     /// The connection's history in the search for idle connections.
     past: IdleHistory,
 }
 
 impl UpcallMonitor {
-    /// Monitors the threads that all connections of this server share, and makes rounds.
+    /// Monitors the pool of this server, and makes sweeps.
     pub(super) fn attend(&self, server: &Arc<Server>, client_timeouts: ClientTimeouts) {
         let mut state = self.state.lock();
         state.server = Arc::downgrade(server);
@@ -108,13 +112,13 @@ impl UpcallMonitor {
         state.next_round = client_timeouts.period().map(|period| Instant::now() + period);
     }
 
-    /// Monitors one more connection. The monitor's thread starts with the first.
+    /// Monitors one more connection. The monitor's thread starts with the first one.
     pub(super) fn watch(self: &Arc<Self>, connection: &Arc<ServerConnection>) {
         let mut state = self.state.lock();
         state.monitored.insert(Arc::as_ptr(connection).addr(), Monitored::new(connection, Instant::now()));
         let is_sooner = state.note_handshake(connection);
         if is_sooner || state.monitored.len() == 1 && state.next_round.is_some() {
-            // It sleeps without end while there is nothing to go round for.
+            // Without connections the monitor may sleep without a time limit.
             self.call(&state);
         }
         self.start(&mut state);
@@ -125,12 +129,12 @@ impl UpcallMonitor {
             let monitor = Arc::clone(self);
             match thread::Builder::new().name("spandrel-watch".into()).spawn(move || monitor.run()) {
                 Ok(_detached) => state.running = true,
-                Err(error) => tracing::error!(%error, "no thread to monitor upcalls"),
+                Err(error) => tracing::error!(%error, "cannot start the thread of the upcall monitor"),
             }
         }
     }
 
-    /// Makes rounds for answers over a connection of this side, too.
+    /// Includes the replies on a connection that this ORB has opened in the sweeps.
     pub(super) fn watch_callbacks(self: &Arc<Self>, callbacks: &Arc<Callbacks>) {
         let mut state = self.state.lock();
         state.callbacks.push((Arc::downgrade(callbacks), WaitingReplies::new(Instant::now())));
@@ -140,7 +144,7 @@ impl UpcallMonitor {
         self.start(&mut state);
     }
 
-    /// Monitors it no longer.
+    /// Stops monitoring a connection.
     pub(super) fn forget(&self, connection: &ServerConnection) {
         let forgotten = self.state.lock().monitored.remove(&std::ptr::from_ref(connection).addr());
         if let Some(registration) = forgotten.and_then(|monitored| monitored.registration) {
@@ -148,11 +152,11 @@ impl UpcallMonitor {
         }
     }
 
-    /// CallbackDispatcher after a connection has published that it starts an upcall.
+    /// Wakes the monitor if it sleeps. Called after a connection has published the start of an upcall.
     #[inline]
     pub(super) fn note_upcall(&self) {
-        // Sequentially consistent on both sides: either this load sees the monitor asleep, or the monitor's last look
-        // before sleeping sees the upcall.
+        // Sequentially consistent on both sides: either this load finds the monitor asleep, or the monitor's
+        // last look before it sleeps finds the upcall.
         if !self.awake.load(Ordering::SeqCst) {
             self.wake();
         }
@@ -165,13 +169,13 @@ impl UpcallMonitor {
         self.call(&state);
     }
 
-    /// Has the monitor look sooner at an upcall that has just begun: its servant wants to know whether it is cancelled.
+    /// Advances the next look, for an upcall that has just begun and whose servant asks for its cancellation.
     #[cold]
     pub(super) fn look_soon(&self) {
         if !self.awake.load(Ordering::SeqCst) {
             return self.wake();
         }
-        // Once at most for each of its waits.
+        // At most once in each wait of the monitor.
         if self.can_look_sooner.swap(false, Ordering::SeqCst) {
             let mut state = self.state.lock();
             state.is_hurried = true;
@@ -185,7 +189,7 @@ impl UpcallMonitor {
         self.wake();
     }
 
-    /// Has the monitor's thread look at its state, if it waits.
+    /// Wakes the monitor's thread if it waits, so that it looks at its state.
     fn call(&self, _state: &MutexGuard<'_, State>) {
         self.wake.notify_one();
         self.input.call();
@@ -248,21 +252,21 @@ impl UpcallMonitor {
         self.input.close();
     }
 
-    /// Waits until the next look is due, or there is something else to do.
+    /// Waits until the next look or sweep is due, or until another event. Makes the sweep if it is due.
     fn await_look<'m>(&'m self, mut state: MutexGuard<'m, State>, pace: &Pace) -> MutexGuard<'m, State> {
         let now = Instant::now();
         if cfg!(shuttle) || now < pace.due() {
             self.can_look_sooner.store(pace.can_look_sooner(), Ordering::SeqCst);
             let until = state.next_round.into_iter().chain([pace.due()]).min();
             let left = until.map_or(SHORTEST, |until| until.saturating_duration_since(now));
-            // The clock of models runs with the waits. It must not run past other threads' deadlines.
+            // The clock of models advances with the waits. It must not pass the deadlines of other threads.
             state = self.wait(state, Some(if cfg!(shuttle) { SHORTEST } else { left }));
             self.can_look_sooner.store(false, Ordering::SeqCst);
         }
         self.round(state)
     }
 
-    /// Sleeps until there is an upcall again, or input for one that lasts.
+    /// Sleeps until an upcall begins, or until input arrives for a long upcall.
     fn sleep<'m>(&'m self, mut state: MutexGuard<'m, State>) -> MutexGuard<'m, State> {
         self.awake.store(false, Ordering::SeqCst);
         if !state.has_moved() {
@@ -276,7 +280,7 @@ impl UpcallMonitor {
         state
     }
 
-    /// Waits to be called, for input, or for so long.
+    /// Waits for a call, for input, or until `time` has passed.
     fn wait<'m>(&'m self, mut state: MutexGuard<'m, State>, time: Option<Duration>) -> MutexGuard<'m, State> {
         if self.input.is_open() {
             drop(state);
@@ -290,7 +294,7 @@ impl UpcallMonitor {
         state
     }
 
-    /// Sees to the upcalls of connections that have input now.
+    /// Handles the long upcalls of connections that have input now.
     fn attend_input<'m>(&'m self, mut state: MutexGuard<'m, State>) -> (MutexGuard<'m, State>, LookHistory) {
         let arrived = self.input.take();
         if arrived.is_empty() {
@@ -305,7 +309,7 @@ impl UpcallMonitor {
         (state, seen)
     }
 
-    /// Sees to upcalls that last.
+    /// Handles long upcalls.
     fn attend_to<'m>(
         &'m self,
         state: MutexGuard<'m, State>,
@@ -342,7 +346,7 @@ impl UpcallMonitor {
                 (Ok(registration), Some(monitored)) => monitored.registration = Some(registration),
                 (Ok(registration), None) => self.input.remove(registration),
                 (Err(error), monitored) => {
-                    tracing::debug!(%error, "input cannot be waited for");
+                    tracing::debug!(%error, "cannot wait for input during an upcall");
                     seen.note(LookFinding::Doubt);
                     monitored.into_iter().for_each(|monitored| monitored.has_input = true);
                 }
@@ -353,7 +357,7 @@ impl UpcallMonitor {
 }
 
 impl UpcallMonitor {
-    /// Makes a round if it is time for one.
+    /// Makes a sweep if one is due.
     fn round<'w>(&'w self, mut state: MutexGuard<'w, State>) -> MutexGuard<'w, State> {
         let Some(due) = state.next_round else { return state };
         let now = Instant::now();
@@ -371,7 +375,7 @@ impl UpcallMonitor {
             .values_mut()
             .filter_map(|monitored| {
                 let connection = monitored.connection.upgrade()?;
-                // Those whose time is up are cut off now.
+                // Connections whose time is up are cut off in this sweep.
                 let handshake = connection.link().transport().handshake_left().filter(|left| !left.is_zero());
                 handshakes = handshakes.into_iter().chain(handshake.map(|left| now + left)).min();
                 let verdict = monitored.past.look(&connection, client_timeouts, now)?;
@@ -399,7 +403,7 @@ impl UpcallMonitor {
     }
 }
 
-/// Since when there has been no upcall.
+/// The time since the last upcall.
 struct Activity {
     last: Instant,
     idle_looks: u32,
@@ -423,10 +427,10 @@ impl Activity {
     }
 }
 
-/// The findings of the last looks at a connection.
+/// The findings of one look, or of several.
 #[derive(Debug, Default)]
 struct LookHistory {
-    /// Something has happened since the last look, or is to be looked at again.
+    /// Whether something has happened since the last look, or needs another look.
     is_active: bool,
     finding: LookFinding,
 }
@@ -441,7 +445,7 @@ impl LookHistory {
         self.finding = self.finding.max(other.finding);
     }
 
-    /// Looks at the pool, and adds threads if none gets anywhere.
+    /// Looks at the pool. Adds threads if all of them are stuck.
     fn note_pool(&mut self, server: &Server) {
         let pool = server.pool();
         if pool.is_fixed() {
@@ -456,7 +460,7 @@ impl LookHistory {
     }
 }
 
-/// An upcall that lasts, and whose it is.
+/// A long upcall and its connection.
 struct MonitoredUpcall {
     connection: Arc<ServerConnection>,
     lasting: LongUpcall,
@@ -477,7 +481,7 @@ impl Monitored {
         }
     }
 
-    /// Looks at its upcall; what there is to see to if it lasts.
+    /// Looks at the connection. Returns its upcall if that is long, and `None` if the connection is gone.
     fn look(&mut self, now: Instant, seen: &mut LookHistory) -> Option<Option<MonitoredUpcall>> {
         let connection = self.connection.upgrade()?;
         let turn = connection.turn();
@@ -501,7 +505,7 @@ impl Monitored {
         Some(None)
     }
 
-    /// Its upcall keeps a further message waiting.
+    /// Records that the upcall keeps input from being read.
     fn note_input(&mut self, now: Instant) {
         (self.has_input, self.pipelined) = (true, Some(now));
     }
@@ -516,7 +520,8 @@ impl Monitored {
 }
 
 impl State {
-    /// Has the next round come no later than the end of this connection's handshake, if it has one. True if that is sooner.
+    /// Advances the next sweep to the end of this connection's handshake, if it has one. Returns whether that
+    /// is sooner.
     fn note_handshake(&mut self, connection: &ServerConnection) -> bool {
         let Some(left) = connection.link().transport().handshake_left() else { return false };
         let end = Instant::now() + left;
@@ -527,7 +532,7 @@ impl State {
         is_sooner
     }
 
-    /// Looks at all connections.
+    /// Looks at all connections. Returns the findings and the long upcalls.
     fn look(&mut self, now: Instant) -> (LookHistory, Vec<MonitoredUpcall>) {
         let (mut seen, mut lasting) = (LookHistory::default(), Vec::new());
         self.monitored.retain(|_, monitored| match monitored.look(now, &mut seen) {
@@ -540,7 +545,7 @@ impl State {
         (seen, lasting)
     }
 
-    /// Whether there is a reason not to sleep that came after the last look.
+    /// Whether a change since the last look is a reason not to sleep.
     fn has_moved(&self) -> bool {
         self.monitored.values().any(|monitored| {
             let Some(connection) = monitored.connection.upgrade() else { return false };
@@ -550,7 +555,8 @@ impl State {
         })
     }
 
-    /// There is input on the handle of a connection. If its upcall is still the same: what there is to see to, if that is known to last.
+    /// Records input on the handle of a connection. Returns `None` if its upcall has ended. Returns the
+    /// upcall if it is known to be long.
     fn note_input(
         &mut self,
         (index, registration): (usize, HandlerId),

@@ -1,7 +1,7 @@
-//! The connections whose requests a thread runs inside of one another, under the wait strategy *on reactor*.
+//! The connections whose requests a thread runs inside one another, under the wait strategy *on reactor*.
 //!
-//! A servant that waits keeps nothing of its connection: the reactor reads on in its stead, in a new place, because the old
-//! place's handler is still being called.
+//! A servant that waits does not keep the reading of its connection. The reactor reads on in its stead with a
+//! new registration, because the handler of the old one is still being called.
 
 use std::cell::RefCell;
 
@@ -9,23 +9,25 @@ use spandrel_giop::{CompletionStatus, SystemException, ids};
 use spandrel_sync::{Arc, thread_local};
 
 thread_local! {
-    /// The connections whose requests it runs, and in which of their turns, innermost last.
+    /// The connections whose requests this thread runs, and their turns, innermost last.
     static INSIDE: RefCell<Vec<(Arc<dyn PolledConnection>, u64)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A connection that a thread of the pool reads from.
+/// A connection that threads of the pool read from.
 pub(super) trait PolledConnection: 'static {
-    /// The upcall of `turn`, which this thread runs, waits for others: the reactor's threads read on, unless somebody does already.
+    /// Lets the reactor's threads read on while the upcall of `turn`, which this thread runs, waits. Does
+    /// nothing if another thread reads already.
     ///
     /// # Errors
-    /// TRANSIENT if as many requests of this connection run as may: the one that is waited for might be behind them.
+    /// TRANSIENT if as many requests of this connection run as may: the awaited message might be behind them.
     fn release_reading(self: Arc<Self>, turn: u64) -> Result<(), SystemException>;
 }
 
 /// The time in which a thread runs a request of a connection that the reactor serves.
 pub(super) struct UpcallNesting(());
 
-/// Says so, if it matters in this thread. `shared`: the connection.
+/// Records that this thread runs a request of a connection, if the thread nests requests. `shared`: the
+/// connection.
 #[inline]
 pub(super) fn enter<R: PolledConnection>(shared: impl FnOnce() -> Arc<R>, turn: u64) -> Option<UpcallNesting> {
     spandrel_orb::nesting::nests().then(|| UpcallNesting::begin(shared, turn))
@@ -47,13 +49,14 @@ impl Drop for UpcallNesting {
     }
 }
 
-/// Has the reactor read on in place of this thread, which is about to wait.
+/// Lets the reactor read on in place of this thread, which is about to wait.
 pub(super) fn release_reading() -> Result<(), SystemException> {
     let innermost = INSIDE.with(|inside| inside.borrow().last().cloned());
     innermost.map_or(Ok(()), |(connection, turn)| connection.release_reading(turn))
 }
 
-/// TRANSIENT for a servant that would wait for a reply with so many requests of its connection running that nobody could read it.
+/// The TRANSIENT exception of a servant that would wait for a reply while no further request of its
+/// connection may be read.
 pub(super) fn too_many(running: u32) -> SystemException {
     SystemException::transient(ids::TRANSIENT_NESTING, CompletionStatus::No)
         .with_detail(|| format!("{running} requests of one connection run already"))

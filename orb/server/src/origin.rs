@@ -1,4 +1,5 @@
-//! Where a request comes from and its answer goes: a connection, or a caller in this ORB.
+//! The origin of a request, which takes its answer: a connection, a sender of datagrams, or a caller in this
+//! ORB.
 
 use std::fmt;
 
@@ -14,15 +15,15 @@ use crate::{ObjectAdapter, ServingOrb};
 /// The memory that an answer is charged for while it waits to be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnswerKind {
-    /// Itself, and the request where that is kept until the answer has been written.
+    /// The answer, and its request where that is kept until the answer has been written.
     Reply { request_octets: usize },
-    /// Itself: a short answer that says why there is no other.
+    /// The answer alone: a short one that gives the reason for a rejection.
     Refusal,
 }
 
-/// What an upcall knows of whoever asked.
+/// The upcall's view of a request's origin.
 pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
-    /// The ORB that is asked.
+    /// The ORB that serves the request.
     fn orb(&self) -> &Orb;
 
     /// The adapter of that ORB.
@@ -30,41 +31,42 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
         self.orb().adapter()
     }
 
-    /// For messages about it.
+    /// The name of the origin, for messages.
     fn name(&self) -> &str;
 
-    /// How an answer to a message of this version is written.
+    /// The encoding of an answer to a message of this version.
     fn wire(&self, version: GiopVersion) -> Wire;
 
-    /// Reads a message of this origin from its header's end on.
+    /// A decoder of a message of this origin, from the end of its header on.
     fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m>;
 
-    /// What its last request was for; nothing if nobody is to guess by it.
+    /// The prediction from the origin's last request; `None` if the origin has no predictions.
     fn prediction(&self) -> Option<&Prediction> {
         None
     }
 
-    /// What those have of it who measure; nothing if it is no connection.
+    /// The metrics of the connection; `None` if the origin is no connection.
     fn metrics(&self) -> Option<&ConnectionMetrics> {
         None
     }
 
-    /// Takes an answer. One that cannot be delivered concerns nobody here.
+    /// Takes an answer. An answer that cannot be delivered is no error.
     ///
     /// # Errors
-    /// There is no memory to keep it until the client takes it; nothing was sent. Never for a [refusal](AnswerKind::Refusal).
+    /// There is no memory to keep it until the client takes it; nothing was sent. Never for a
+    /// [refusal](AnswerKind::Refusal).
     fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException>;
 
-    /// Itself, for what outlives an upcall.
+    /// A shared reference to this origin, for use after an upcall.
     fn shared(&self) -> Arc<dyn RequestOrigin>;
 
-    /// What may cancel a request that runs.
+    /// The cancellation source of a running request.
     fn cancellation_source(&self, request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource>;
 
-    /// One more request is answered later; the key by which it [ends](Self::leave_deferred).
+    /// Adds a deferred request. Returns the key for [its end](Self::leave_deferred).
     ///
     /// # Errors
-    /// TRANSIENT if too many are.
+    /// TRANSIENT if there are too many.
     fn enter_deferred(
         &self,
         request_key: RequestKey,
@@ -72,9 +74,9 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
         cancellation: &Arc<CancellationSource>,
     ) -> Result<u64, SystemException>;
 
-    /// A deferred call is being answered: from now on its answer counts, and the request no longer.
+    /// Ends the charge for a deferred request that is being answered: from now on its answer is charged.
     fn uncharge_deferred(&self, _key: u64) {}
 
-    /// A deferred call has ended.
+    /// Removes a deferred request that has ended.
     fn leave_deferred(&self, key: u64);
 }

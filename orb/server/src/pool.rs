@@ -1,16 +1,19 @@
-//! The reactor that accepts connections, and the threads that serve those connections that have none of their own.
+//! The reactor that accepts connections, and the threads that serve the connections without a thread of their
+//! own.
 //!
-//! The threads are leader and followers: one waits for all connections, and serves the one that has something to say right away, by
-//! which another comes to lead if that takes long. A connection costs no thread while it is idle, at the price of one more
-//! system call for each request (design decision 3).
+//! The threads are leader and followers: one waits for all connections, and serves a connection that is ready
+//! at once. Another then becomes the leader if that takes long. An idle connection costs no thread; in return
+//! each request costs one more system call (design decision 3).
 //!
-//! A thread that is kept, by a slow servant or by a client that does not read its answer, has another in its stead: there are as many
-//! as are kept, and a few besides. Nothing else bounds them, since each is kept by another connection, and those are bounded. The
-//! monitor says which are kept; since that takes it the longer the more connections there are, it looks at the pool as a whole
-//! besides, whether all threads are stuck.
+//! A slow servant, or a client that does not read its replies, blocks a thread. The pool starts a stand-in
+//! for each blocked thread, and has a few spare ones. There is no other bound on their number: each is
+//! blocked by another connection, and connections are bounded. The upcall monitor reports the blocked
+//! threads. That takes it longer with more connections, so it also checks at each look whether all threads of
+//! the pool are stuck.
 //!
-//! A pool of a fixed number of threads has no stand-ins: what all of them are kept by keeps everybody waiting. There threads that
-//! wait for replies serve others meanwhile ([`nesting`](super::nesting)).
+//! A pool with a fixed number of threads has no stand-ins: when all of its threads are blocked, all of its
+//! connections wait. Its threads serve other connections while they wait for replies
+//! ([`nesting`](super::nesting)).
 
 use std::{io, pin::Pin, sync::OnceLock, task::Poll, time::Duration};
 
@@ -36,10 +39,10 @@ use super::{
     worker_counts::{WaitScope, WorkerCounts, WorkerVisit},
 };
 
-/// Handlers of the reactor that are no connections: more listeners than anybody has.
+/// The most handlers of the reactor that are no connections; above any number of listeners.
 const MAX_LISTENERS: usize = 1024;
 
-/// A reactor and its threads. Both start when they are first needed.
+/// A reactor and its threads. Both start at their first use.
 #[derive(Debug)]
 pub(super) struct Pool {
     reactor: OnceLock<Reactor>,
@@ -47,13 +50,13 @@ pub(super) struct Pool {
     ensure_workers: Arc<WorkerCounts>,
     threads: Arc<ServerThreads>,
     log_limit: Arc<LogLimit>,
-    /// Its threads serve others while they wait for replies.
+    /// Whether its threads serve other connections while they wait for replies.
     nests: bool,
-    /// Where its thread leaves the requests that it reads, if it does not run them.
+    /// The queue for the requests that its thread reads, unless its threads run them.
     queue: Option<Arc<RequestQueue>>,
 }
 
-/// A reactor whose threads serve others while they wait.
+/// A reactor whose threads serve other connections while they wait.
 #[derive(Debug)]
 struct PoolReactor {
     reactor: Reactor,
@@ -72,19 +75,19 @@ impl NestedWork for PoolReactor {
     fn serve_until(&self, timeout: Option<Duration>, is_true: &mut dyn FnMut() -> bool) {
         let _pause = WaitScope::begin(&self.ensure_workers);
         if let Err(error) = self.reactor.run_until(timeout, is_true) {
-            tracing::error!(%error, "the reactor cannot be run any more");
+            tracing::error!(%error, "the reactor can no longer be run");
         }
     }
 }
 
-/// Threads that run futures.
+/// The pool's threads as an executor of futures.
 pub(super) struct Workers<'p> {
     registry: &'p Registry,
     ensure_workers: &'p Arc<WorkerCounts>,
     queue: Option<&'p Arc<RequestQueue>>,
 }
 
-/// A future that keeps a thread while it is polled.
+/// A future that counts as a visit of its thread while it is polled.
 struct PollVisit {
     ensure_workers: Arc<WorkerCounts>,
     task: Task,
@@ -101,7 +104,8 @@ impl Future for PollVisit {
 }
 
 impl Pool {
-    /// `nests`: its threads serve others while they wait for replies. Where their number is fixed they always do.
+    /// `nests`: whether its threads serve other connections while they wait for replies. The threads of a
+    /// fixed pool always do.
     pub(super) fn new(
         max_connections: usize,
         concurrency: Concurrency,
@@ -120,7 +124,7 @@ impl Pool {
         Self {
             reactor: OnceLock::new(),
             max_handlers: max_connections.saturating_add(MAX_LISTENERS),
-            // The thread in front of a queue runs nothing that could wait.
+            // The thread that fills a queue runs nothing that could wait.
             nests: (nests || ensure_workers.is_fixed()) && queue.is_none(),
             ensure_workers,
             threads,
@@ -129,23 +133,23 @@ impl Pool {
         }
     }
 
-    /// How it serves a connection.
+    /// The strategy by which the pool serves a connection.
     pub(super) fn service(&self) -> ServiceStrategy {
         self.queue.clone().map_or(ServiceStrategy::Reactor, ServiceStrategy::Queue)
     }
 
-    /// The reactor's registry; one thread runs the reactor at least.
+    /// The reactor's registry. At least one thread then runs the reactor.
     pub(super) fn registry(&self) -> io::Result<&Registry> {
         if self.reactor.get().is_none() {
             let reactor = Reactor::with(&Options::new().max_handlers(self.max_handlers))?;
-            // If another was quicker, its reactor is the one, and this one was never run.
+            // If another thread was faster, its reactor is used, and this one was never run.
             let _ = self.reactor.set(reactor);
         }
         self.ensure_workers(1)?;
         Ok(self.reactor.get().expect("it was set").registry())
     }
 
-    /// Has the reactor's threads serve this connection.
+    /// Registers this connection with the reactor, whose threads then serve it.
     pub(super) fn serve(&self, connection: &Arc<ServerConnection>) -> io::Result<()> {
         let registry = self.registry()?;
         self.ensure_wanted_workers();
@@ -156,12 +160,13 @@ impl Pool {
         registry.register(pooled, Interest::INPUT).map(drop)
     }
 
-    /// Has the reactor's threads write what waits on this connection, which has a thread of its own.
+    /// Registers a connection that has a thread of its own, so that the reactor's threads write its waiting
+    /// replies.
     pub(super) fn write_for(&self, connection: &Arc<ServerConnection>) -> io::Result<()> {
         self.registry()?.register(ReplyWriter(Arc::clone(connection)), Interest::OUTPUT).map(drop)
     }
 
-    /// The reactor's threads, to run futures in.
+    /// The pool's threads, as an executor of futures.
     ///
     /// # Errors
     /// Those of the system: there is no such thread, and none can be started.
@@ -174,40 +179,41 @@ impl Pool {
         Ok(Workers { registry, ensure_workers: &self.ensure_workers, queue: self.queue.as_ref() })
     }
 
-    /// How many threads there are, and how many requests wait for one.
+    /// The number of threads, and the number of requests that wait for one.
     pub(super) fn look(&self) -> (usize, usize) {
         let (workers, waiting) = self.queue.as_ref().map_or((0, 0), |queue| queue.look());
         (self.ensure_workers.count() + workers, waiting)
     }
 
-    /// Whether there are to be no further threads, whatever keeps those that there are.
+    /// Whether the number of threads is fixed, even when all of them are blocked.
     pub(super) fn is_fixed(&self) -> bool {
         self.ensure_workers.is_fixed()
     }
 
-    /// An upcall keeps one of the threads: another has to do its work.
+    /// Records that an upcall blocks one of the threads, and ensures that another can do its work.
     pub(super) fn note_blocked(&self) {
         self.ensure_workers.note_blocked();
         self.ensure_wanted_workers();
     }
 
-    /// It keeps the thread no longer.
+    /// Records that a thread is no longer blocked.
     pub(super) fn note_unblocked(&self) {
         self.ensure_workers.note_unblocked();
     }
 
-    /// How many threads are kept.
+    /// The number of blocked threads.
     #[cfg(all(test, shuttle))]
     pub(super) fn blocked(&self) -> usize {
         self.ensure_workers.blocked()
     }
 
-    /// Whether all threads are with a connection.
+    /// Whether all threads visit a connection.
     pub(super) fn is_full(&self) -> bool {
         self.ensure_workers.is_full()
     }
 
-    /// Whether all threads are where they were when this was asked last. Asked by the monitor, at each look.
+    /// Whether all threads visit a connection and none has moved since the last call. The monitor calls this
+    /// at each look.
     pub(super) fn is_stuck(&self) -> bool {
         self.ensure_workers.is_stuck()
     }
@@ -226,14 +232,14 @@ impl Pool {
 
     fn ensure_workers_with(&self, wanted: usize) {
         if let Err(error) = self.ensure_workers(wanted) {
-            // Those that there are go on, and the next one that is held up tries again.
+            // The existing threads go on. The next blocked thread causes another attempt.
             if let Some(Unlogged(unlogged)) = self.log_limit.admit("no thread to serve connections") {
-                tracing::error!(%error, unlogged, "no further thread to serve connections");
+                tracing::error!(%error, unlogged, "cannot start a further thread to serve connections");
             }
         }
     }
 
-    /// Sees to it that at least so many threads run the reactor.
+    /// Ensures that at least `wanted` threads run the reactor.
     fn ensure_workers(&self, wanted: usize) -> io::Result<()> {
         let Some(reactor) = self.reactor.get() else { return Ok(()) };
         for _ in 0..self.ensure_workers.missing(wanted) {
@@ -256,7 +262,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Ends the threads, and all connections that are left.
+    /// Ends the threads, and all remaining connections.
     pub(super) fn close(&self) {
         if let Some(reactor) = self.reactor.get() {
             reactor.close();
@@ -283,7 +289,7 @@ impl Spawn for Workers<'_> {
 struct PooledConnection {
     connection: Arc<ServerConnection>,
     ensure_workers: Arc<WorkerCounts>,
-    /// Another has the connection's place; this one only ends its call.
+    /// Another registration serves the connection. This one only ends its call.
     is_replaced: Arc<AtomicBool>,
 }
 
@@ -325,7 +331,7 @@ impl EventHandler for PooledConnection {
         Ok(())
     }
 
-    /// It has [lingered](Seat::linger) long enough.
+    /// Closes the connection at the end of the time to [linger](ReactorRegistration::linger).
     fn handle_timeout(&mut self, context: &Context<'_>, _timer: Expired) -> io::Result<()> {
         context.close();
         Ok(())
@@ -333,7 +339,7 @@ impl EventHandler for PooledConnection {
 
     fn handle_close(&mut self, _context: &Context<'_>, reason: CloseReason) {
         if !matches!(reason, CloseReason::Removed) {
-            tracing::debug!(?reason, "the reactor serves a connection no longer");
+            tracing::debug!(?reason, "the reactor no longer serves a connection");
         }
         if !self.is_replaced.load(Ordering::SeqCst) {
             self.connection.registration_closed();
@@ -341,7 +347,8 @@ impl EventHandler for PooledConnection {
     }
 }
 
-/// Writes the replies that wait on a connection with a thread of its own, and leaves.
+/// The handler that writes the waiting replies of a connection with a thread of its own, and then leaves the
+/// reactor.
 struct ReplyWriter(Arc<ServerConnection>);
 
 impl EventHandler for ReplyWriter {
@@ -351,7 +358,8 @@ impl EventHandler for ReplyWriter {
 
     fn handle_output(&mut self, context: &Context<'_>) -> io::Result<()> {
         if self.0.write_ready() {
-            // At once, since another may have to be registered before this call has returned.
+            // Detached at once, because another writer may have to be registered before this call has
+            // returned.
             context.detach(context.id());
             self.0.writer_left();
         }
@@ -359,7 +367,7 @@ impl EventHandler for ReplyWriter {
     }
 }
 
-/// A connection's place in a reactor.
+/// A connection's registration with the pool's reactor.
 #[derive(Debug)]
 struct PooledHandler {
     registry: Registry,
@@ -369,7 +377,7 @@ struct PooledHandler {
     is_replaced: Arc<AtomicBool>,
 }
 
-/// The events that a connection waits for: output alone, as long as that is wanted.
+/// The events that a connection waits for. While output is wanted, only output is waited for.
 #[derive(Clone, Copy, Debug)]
 struct WantedEvents {
     input: bool,
@@ -408,7 +416,7 @@ impl ReactorRegistration for PooledHandler {
         }
         wanted.output = is_wanted;
         let input = wanted.input;
-        // A handler that is gone is told so otherwise.
+        // A handler that is gone learns of it in another way.
         let _ = self.registry.set_interest(self.id, if is_wanted { Interest::OUTPUT } else { Interest::INPUT });
         match is_wanted || input {
             true => self.registry.resume(self.id),
@@ -416,7 +424,7 @@ impl ReactorRegistration for PooledHandler {
         };
         drop(wanted);
         if !is_wanted && input {
-            // What was read already has not been looked at.
+            // Input that is already in memory has not been looked at.
             self.registry.mark_ready(self.id, Interest::INPUT);
         }
     }

@@ -1,14 +1,15 @@
-//! Adaptive demultiplexing: the next request of a connection is most likely for what the last one was for (paper 003).
+//! Adaptive demultiplexing: the next request of a connection most likely has the target and the operation of
+//! the last one (paper 003).
 //!
-//! What is remembered are places only, in the adapter and in the table of operations. Whoever uses one looks whether what is there now
-//! is what the request names, so that a prediction that has become stale is worth nothing, and does no harm.
+//! A prediction holds only indexes, into the adapter and into the table of operations. Its user checks that
+//! the entry there is the one that the request names. So a stale prediction is useless but harmless.
 
 use spandrel_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Nothing is predicted.
+/// The value of `target` without a prediction.
 const NOWHERE: u64 = u64::MAX;
 
-/// What the last request of a connection was for.
+/// The target and the operation of a connection's last request.
 #[derive(Debug)]
 pub(crate) struct Prediction {
     target: AtomicU64,
@@ -22,7 +23,7 @@ impl Default for Prediction {
 }
 
 impl Prediction {
-    /// The adapter's place of the last object.
+    /// The adapter's index of the last object.
     #[inline]
     pub(super) fn target(&self) -> Option<u64> {
         Some(self.target.load(Ordering::Relaxed)).filter(|index| *index != NOWHERE)
@@ -33,7 +34,7 @@ impl Prediction {
         self.target.store(index, Ordering::Relaxed);
     }
 
-    /// The index of the last operation, of whatever interface.
+    /// The index of the last operation, of any interface.
     #[inline]
     pub(super) fn operation(&self) -> usize {
         self.operation.load(Ordering::Relaxed) as usize
@@ -41,7 +42,7 @@ impl Prediction {
 
     #[inline]
     pub(super) fn set_operation(&self, operation: usize) {
-        // Indexes fit: tables have 16 bits for them.
+        // Indexes fit, because tables use 16 bits for them.
         self.operation.store(operation as u32, Ordering::Relaxed);
     }
 }

@@ -1,10 +1,12 @@
-//! The queue between the thread that reads requests and those that run them (half-sync/half-async).
+//! The bounded queue between the thread that reads requests and the workers that run them
+//! (half-sync/half-async).
 //!
-//! The reactor's thread [pushes](Queue::push), the workers take what is next. Connections that find no room are not read from until half of
-//! the queue is free again. What order the requests of one connection are pushed in, and how many, is that connection's matter.
+//! The reactor's thread [pushes](RequestQueue::push) requests, and each worker takes the next one. A
+//! connection that finds the queue full is not read from until half of the queue is free again. The order in
+//! which a connection pushes its requests, and their number, are left to that connection.
 //!
-//! A worker that waits for the reply to a call of its own takes further requests meanwhile ([`nesting`]), so that a queue with one worker
-//! survives call-backs.
+//! A worker that waits for the reply to its own call takes further requests meanwhile ([`nesting`]). So a
+//! queue with one worker survives callbacks.
 
 use std::{collections::VecDeque, io, time::Duration};
 
@@ -22,17 +24,17 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// A request that waits in a queue.
 pub(super) trait Request: std::fmt::Debug + Send + 'static {
-    /// Runs it to its end. One that is dropped instead is not run at all.
+    /// Runs the request to its end. A request that is dropped instead does not run.
     fn run(self);
 }
 
-/// Whoever brings requests, and stops where there is no room for them.
+/// A source of requests that stops while the queue is full.
 pub(super) trait RequestSource: Send + Sync {
-    /// There may be room again.
+    /// Resumes reading: the queue may have room again.
     fn read_on(&self);
 }
 
-/// What a worker does next.
+/// The next piece of a worker's work.
 enum WorkerTask<R> {
     Request(R),
     Job(Job),
@@ -47,13 +49,13 @@ impl<R: Request> WorkerTask<R> {
     }
 }
 
-/// A bounded queue of requests, and how many threads it has.
+/// A bounded queue of requests, and its workers.
 #[derive(Debug)]
 pub(super) struct RequestQueue<R> {
     state: Mutex<State<R>>,
     changed: Condition,
     capacity: usize,
-    /// How many there are to be.
+    /// The number of workers to start.
     threads: usize,
     starter: Arc<ServerThreads>,
     log_limit: Arc<LogLimit>,
@@ -61,12 +63,13 @@ pub(super) struct RequestQueue<R> {
 
 struct State<R> {
     work: VecDeque<WorkerTask<R>>,
-    /// Requests that wait: those above, and those that wait behind a one-way of their connection.
+    /// The number of waiting requests: those in `work`, and those that wait behind a one-way of their
+    /// connection.
     waiting: usize,
-    /// Who reads no further until there is room.
+    /// The sources that have stopped until there is room.
     stopped: Vec<Arc<dyn RequestSource>>,
     threads: usize,
-    /// How often those that wait were told to look.
+    /// The number of times that waiting workers were woken to check their condition.
     wakes: u64,
     is_closed: bool,
 }
@@ -89,28 +92,29 @@ impl<R: Request> RequestQueue<R> {
         Self { state: Mutex::default(), changed: Condition::new(), capacity, threads, starter, log_limit }
     }
 
-    /// How many threads there are, and how many requests wait.
+    /// The number of workers, and the number of waiting requests.
     pub(super) fn look(&self) -> (usize, usize) {
         let state = self.state.lock();
         (state.threads, state.waiting)
     }
 
-    /// How many requests may wait.
+    /// The number of requests that may wait.
     pub(super) fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Whether one more request may wait. One thread reads for all connections, and asks before it reads.
+    /// Whether one more request may wait. One thread reads for all connections, and checks this before it
+    /// reads.
     pub(super) fn has_room(&self) -> bool {
         self.state.lock().waiting < self.capacity
     }
 
-    /// Counts a request that waits behind another of its connection.
+    /// Counts a request that waits behind another one of its connection.
     pub(super) fn note_behind(&self) {
         self.state.lock().waiting += 1;
     }
 
-    /// Has a request run: one that was counted already, or a new one. A queue that is closed drops it.
+    /// Queues a request, either one that is counted already or a new one. A closed queue drops it.
     pub(super) fn push(&self, request: R, is_counted: bool) {
         let mut state = self.state.lock();
         state.waiting += usize::from(!is_counted);
@@ -124,7 +128,8 @@ impl<R: Request> RequestQueue<R> {
         self.changed.notify_one();
     }
 
-    /// Says so to this source when there is room again; false if there is.
+    /// Registers a source to be notified once there is room. False if there is room already, or if the queue
+    /// is closed.
     pub(super) fn notify_when_room(&self, source: Arc<dyn RequestSource>) -> bool {
         let mut state = self.state.lock();
         let is_full = state.waiting >= self.capacity && !state.is_closed;
@@ -134,10 +139,10 @@ impl<R: Request> RequestQueue<R> {
         is_full
     }
 
-    /// Starts the threads, if they have not been started.
+    /// Starts the workers that have not been started.
     ///
     /// # Errors
-    /// Those of the system: there is no thread at all.
+    /// Those of the system, if there is no worker at all.
     pub(super) fn ensure_workers(self: &Arc<Self>) -> io::Result<()> {
         loop {
             let mut state = self.state.lock();
@@ -153,14 +158,14 @@ impl<R: Request> RequestQueue<R> {
                 let is_staffed = state.threads > 0;
                 drop(state);
                 if let Some(Unlogged(unlogged)) = self.log_limit.admit("no thread to run requests") {
-                    tracing::error!(%error, unlogged, "no further thread to run requests");
+                    tracing::error!(%error, unlogged, "cannot start a further thread to run requests");
                 }
                 return if is_staffed { Ok(()) } else { Err(error) };
             }
         }
     }
 
-    /// What a worker does.
+    /// Runs a worker until the queue is closed.
     fn run(self: &Arc<Self>) {
         let _member = nesting::join(Arc::clone(self) as _);
         let mut state = self.state.lock();
@@ -187,7 +192,7 @@ impl<R: Request> RequestQueue<R> {
         self.state.lock()
     }
 
-    /// Ends the threads once they are done with what they run. What waits is dropped.
+    /// Ends the workers after their present work. Waiting work is dropped.
     pub(super) fn close(&self) {
         let mut state = self.state.lock();
         state.is_closed = true;
@@ -199,7 +204,7 @@ impl<R: Request> RequestQueue<R> {
 }
 
 impl<R: Request> Executor for RequestQueue<R> {
-    /// Not counted with the requests that wait: what serves asynchronously is bounded by its connection.
+    /// Jobs do not count as waiting requests. Each connection bounds its own asynchronous requests.
     fn execute(&self, job: Job) -> bool {
         let mut state = self.state.lock();
         if state.is_closed {
@@ -228,7 +233,8 @@ impl<R: Request> NestedWork for RequestQueue<R> {
         loop {
             let wakes = state.wakes;
             drop(state);
-            // Not under the lock: whoever makes it come true may hold one of his own, and wakes.
+            // Checked without the lock: the thread that fulfils the condition may hold a lock of its own when
+            // it wakes this one.
             if is_true() {
                 break;
             }
@@ -248,7 +254,7 @@ impl<R: Request> NestedWork for RequestQueue<R> {
             }
         }
         if !self.state.lock().work.is_empty() {
-            // It may have been told of that in place of another.
+            // The notification of that work may have reached this thread instead of a worker without work.
             self.changed.notify_one();
         }
     }

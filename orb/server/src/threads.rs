@@ -1,4 +1,4 @@
-//! The threads that accept, read and run servants: how many there are at most.
+//! The threads of a server that accept connections, read requests and run servants, up to a limit.
 
 use std::io;
 
@@ -8,14 +8,14 @@ use spandrel_sync::{
     thread,
 };
 
-/// Starts the threads of one server, up to a limit.
+/// Starts and counts the threads of one server, up to a limit.
 #[derive(Debug)]
 pub(super) struct ServerThreads {
     count: Arc<AtomicUsize>,
     limit: usize,
 }
 
-/// Counts a thread as long as it runs.
+/// Counts a thread while it runs.
 struct ThreadCount(Arc<AtomicUsize>);
 
 impl Drop for ThreadCount {
@@ -29,24 +29,24 @@ impl ServerThreads {
         Self { count: Arc::default(), limit }
     }
 
-    /// How many run.
+    /// The number of threads that run.
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Whether so many more may be started.
+    /// Whether this many more threads may be started.
     pub(super) fn has_room_for(&self, threads: usize) -> bool {
         self.count().saturating_add(threads) <= self.limit
     }
 
-    /// Starts a thread. Nobody joins it: connections say themselves when they have ended.
+    /// Starts a detached thread. Connections report their own end.
     ///
     /// # Errors
-    /// [`io::ErrorKind::QuotaExceeded`] at the limit; those of the system.
+    /// [`io::ErrorKind::QuotaExceeded`] at the limit; errors of the system.
     pub(super) fn spawn(&self, name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let more = |count| (count < self.limit).then(|| count + 1);
         if self.count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_err() {
-            let text = format!("{} server threads run, the limit (-ORBMaxServerThreads)", self.limit);
+            let text = format!("{} server threads run already, which is the limit (-ORBMaxServerThreads)", self.limit);
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
         }
         let counted = ThreadCount(Arc::clone(&self.count));

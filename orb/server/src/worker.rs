@@ -1,5 +1,6 @@
-//! Requests that threads of the pool run side by side, because whoever read them goes on reading: those by datagram, and those over connections
-//! that this ORB has opened itself.
+//! Requests that threads of the pool run side by side, because their reader goes on reading.
+//!
+//! These are requests by datagram, and requests over connections that this ORB has opened.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,7 +12,8 @@ use spandrel_sync::Arc;
 use super::{frame, incoming_request::IncomingRequest, upcall};
 use crate::ServingOrb;
 
-/// Has a request run by this thread, which may stay with its servant. Once shutdown has begun nothing is acted on. `peer` is for messages.
+/// Runs a request in this thread, which counts as blocked meanwhile. Nothing runs after shutdown has begun.
+/// `peer` is for messages; `unreadable` receives the error of a malformed request.
 pub(super) fn run(
     orb: &Orb,
     peer: &str,
@@ -22,7 +24,7 @@ pub(super) fn run(
     let _kept = BlockedWorker::begin(orb);
     let ran = catch_unwind(AssertUnwindSafe(request));
     if orb.is_copied() {
-        // The original's thread answers.
+        // The thread of the original process answers.
         std::process::abort();
     }
     match ran {
@@ -32,7 +34,7 @@ pub(super) fn run(
     }
 }
 
-/// Runs the servant. `cancellation` tells it that it is cancelled, `code_sets` are those of the arguments.
+/// Runs the servant. `cancellation` shows it whether it is cancelled; `code_sets` are those of the arguments.
 pub(super) fn serve(
     request: &IncomingRequest<'_>,
     cancellation: &Arc<CancellationSource>,
@@ -45,7 +47,7 @@ pub(super) fn serve(
     upcall::run(request, arguments);
 }
 
-/// A thread of the pool is with a servant, and may stay there.
+/// A thread of the pool that counts as blocked, because its servant may take long.
 struct BlockedWorker<'o>(&'o Orb);
 
 impl<'o> BlockedWorker<'o> {

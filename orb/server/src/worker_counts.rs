@@ -1,44 +1,48 @@
-//! The threads of a pool as numbers: how many there are, how many there should be, and how many are with a connection.
+//! The numbers of a pool's threads: how many exist, how many are wanted, and how many visit a connection.
+//!
+//! This module counts threads. It starts none, and does not know the connections.
 
 use std::thread::available_parallelism;
 
 use spandrel_reactor::Reactor;
 use spandrel_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Threads that run the reactor, besides one for each processor: a few may be held up for less time than is noticed.
+/// The threads that run the reactor in addition to one for each processor. A few threads may be blocked too
+/// briefly to be noticed.
 const SPARE_THREADS: usize = 2;
-/// Threads that stay when they are no longer held up: as many more at most.
+/// The most additional threads that stay after they are no longer blocked.
 const IDLE_THREADS: usize = 64;
 
-/// How many threads there are, and how many there should be.
+/// The number of a pool's threads, and the number wanted.
 #[derive(Debug)]
 pub(super) struct WorkerCounts {
-    /// Threads that are wanted to wait and to serve.
+    /// The number of threads wanted to wait and to serve.
     free: usize,
-    /// There are to be no more, whatever keeps them.
+    /// Whether their number stays the same, even when all of them are blocked.
     is_fixed: bool,
     threads: AtomicUsize,
-    /// Threads that an upcall keeps.
+    /// The threads that an upcall blocks.
     blocked: AtomicUsize,
-    /// How many threads are with a connection, and above them how often one came.
+    /// The number of threads that visit a connection, in the lower half; the number of visits, in the upper
+    /// half.
     visits: AtomicU64,
     /// The value of `visits` at the monitor's last look.
     seen: AtomicU64,
 }
 
-/// In `visits`: one thread, which has come once.
+/// One visit by one thread, in `visits`.
 const VISIT: u64 = (1 << 32) + 1;
-/// In `visits`: those that are with a connection.
+/// The bits of `visits` that count the present visitors.
 const VISITORS: u64 = (1 << 32) - 1;
 
 fn visitors(visits: u64) -> usize {
     usize::try_from(visits & VISITORS).unwrap_or(usize::MAX)
 }
 
-/// The time that a thread is with a connection.
+/// The time of a thread's visit to a connection.
 pub(super) struct WorkerVisit<'s>(&'s WorkerCounts);
 
-/// The time in which it waits for what others are to bring, and serves them.
+/// The part of a visit in which the thread waits, and serves other connections meanwhile.
 pub(super) struct WaitScope<'s>(&'s WorkerCounts);
 
 impl<'s> WaitScope<'s> {
@@ -70,7 +74,7 @@ impl Drop for WorkerVisit<'_> {
 }
 
 impl WorkerCounts {
-    /// `threads`: so many and no more.
+    /// `threads`: the fixed number of threads, if there is one.
     pub(super) fn new(threads: Option<usize>) -> Self {
         Self {
             free: threads.unwrap_or_else(|| available_parallelism().map_or(1, usize::from) + SPARE_THREADS),
@@ -82,47 +86,47 @@ impl WorkerCounts {
         }
     }
 
-    /// Whether there are to be no further threads.
+    /// Whether the number of threads is fixed.
     pub(super) fn is_fixed(&self) -> bool {
         self.is_fixed
     }
 
-    /// How many threads there are.
+    /// The number of threads.
     pub(super) fn count(&self) -> usize {
         self.threads.load(Ordering::SeqCst)
     }
 
-    /// An upcall keeps one of them.
+    /// Records that an upcall blocks one of the threads.
     pub(super) fn note_blocked(&self) {
         self.blocked.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// It keeps the thread no longer.
+    /// Records that a thread is no longer blocked.
     pub(super) fn note_unblocked(&self) {
         let before = self.blocked.fetch_sub(1, Ordering::SeqCst);
-        debug_assert_ne!(before, 0, "a thread is let go that was not held up");
+        debug_assert_ne!(before, 0, "a thread was unblocked that was not blocked");
     }
 
-    /// How many threads are kept.
+    /// The number of blocked threads.
     #[cfg(all(test, shuttle))]
     pub(super) fn blocked(&self) -> usize {
         self.blocked.load(Ordering::SeqCst)
     }
 
-    /// Whether all threads are with a connection.
+    /// Whether all threads visit a connection.
     pub(super) fn is_full(&self) -> bool {
         let visitors = self.visitors();
         visitors > 0 && visitors >= self.count()
     }
 
-    /// Whether all threads are where they were when this was asked last.
+    /// Whether all threads visit a connection and none has moved since the last call.
     pub(super) fn is_stuck(&self) -> bool {
         let visits = self.visits.load(Ordering::SeqCst);
         let nothing_happened = self.seen.swap(visits, Ordering::Relaxed) == visits;
         nothing_happened && self.is_full()
     }
 
-    /// How many threads are with a connection.
+    /// The number of threads that visit a connection.
     fn visitors(&self) -> usize {
         visitors(self.visits.load(Ordering::SeqCst))
     }
@@ -134,18 +138,19 @@ impl WorkerCounts {
         self.free.saturating_add(self.blocked.load(Ordering::SeqCst))
     }
 
-    /// How many threads are missing. Not more are to be started for it, however many leave meanwhile.
+    /// The number of threads that `wanted` lacks. No more are started for it, even if threads leave
+    /// meanwhile.
     pub(super) fn missing(&self, wanted: usize) -> usize {
         wanted.saturating_sub(self.count())
     }
 
-    /// Counts one more thread, if there are fewer.
+    /// Counts one more thread, if there are fewer than `wanted`.
     pub(super) fn try_enter(&self, wanted: usize) -> bool {
         let more = |threads| (threads < wanted).then(|| threads + 1);
         self.threads.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
-    /// One thread less.
+    /// Counts one thread less.
     pub(super) fn note_left(&self) {
         self.threads.fetch_sub(1, Ordering::SeqCst);
     }
@@ -156,14 +161,15 @@ impl WorkerCounts {
         if self.threads.load(Ordering::Relaxed) <= enough {
             return false;
         }
-        // With a connection are also those that are kept and were not found yet. What is added because all of them are must stay.
+        // Visitors include blocked threads that the monitor has not found yet. Threads that were added
+        // because all are busy must stay.
         let busy = self.visitors().max(self.blocked.load(Ordering::SeqCst));
         let enough = enough.saturating_add(busy);
         let less = |threads| (threads > enough).then(|| threads - 1);
         self.threads.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
     }
 
-    /// What a thread does.
+    /// Runs the reactor in a thread of the pool until the thread is surplus or the reactor ends.
     pub(super) fn run(&self, reactor: &Reactor) {
         let mut has_left = false;
         let result = reactor.run_until(None, || {
@@ -171,7 +177,7 @@ impl WorkerCounts {
             has_left
         });
         if let Err(error) = result {
-            tracing::error!(%error, "the reactor ended");
+            tracing::error!(%error, "the reactor ended with an error");
         }
         if !has_left {
             self.note_left();
@@ -183,7 +189,7 @@ impl WorkerCounts {
 mod tests {
     use super::*;
 
-    /// As on a machine with two processors, whatever this one has.
+    /// Counts as on a machine with two processors.
     fn workers_for(threads: usize) -> WorkerCounts {
         let ensure_workers = WorkerCounts { free: 2 + SPARE_THREADS, ..WorkerCounts::new(None) };
         while ensure_workers.try_enter(threads) {}
@@ -202,7 +208,7 @@ mod tests {
         let ensure_workers = workers_for(136);
         let visits: Vec<_> = (0..136).map(|_| WorkerVisit::begin(&ensure_workers)).collect();
         (0..68).for_each(|_| ensure_workers.note_blocked());
-        // One more comes to their help.
+        // One more thread joins them.
         assert!(ensure_workers.try_enter(137));
         assert!(!ensure_workers.try_leave());
         drop(visits);

@@ -1,10 +1,12 @@
-//! Input that comes while an upcall lasts: a second request, a CancelRequest, the end of file.
+//! Input that comes during a long upcall: a second request, a CancelRequest, the end of file.
 //!
-//! The handle of a connection is registered with a reactor of the monitor's own, because the server's reactor may have it registered
-//! already, and a handle can be registered once only. A registration ends with its first event.
+//! A connection's handle is registered with a reactor of the monitor's own. The server's reactor may hold a
+//! registration of the same handle, and a handle can be registered with a reactor only once. A registration
+//! ends with its first event.
 //!
-//! Only handles that tell everything are registered. Of shared memory only one party at a time may wait on the handle, and what TLS has
-//! decrypted its handle does not show. Over those, and where there is no reactor, input is assumed to be there.
+//! Only handles that show all input are registered. With shared memory only one party at a time may wait on
+//! the handle, and a handle does not show data that TLS has already decrypted. On those connections, and
+//! without a reactor, input is assumed to be there.
 
 use std::{io, sync::OnceLock, time::Duration};
 
@@ -19,13 +21,14 @@ use spandrel_sync::{
 use super::pace::LONGEST;
 use crate::ServerConnection;
 
-/// More than a server has connections.
+/// The limit of registrations, above the number of a server's connections.
 const MAX_HANDLES: usize = 1 << 24;
 
-/// Connections that wait for input, and what wakes the thread that waits for it.
+/// The connections that wait for input, and the reactor in which the monitor's thread waits for it.
 #[derive(Debug, Default)]
 pub(super) struct InputEvents {
-    /// Made when the monitor's thread starts, so that a server's descriptors do not become more with the first upcall that lasts.
+    /// Created when the monitor's thread starts, so that the first long upcall does not add to a server's
+    /// descriptors.
     reactor: OnceLock<Reactor>,
     arrived: Arc<Arrived>,
 }
@@ -33,57 +36,59 @@ pub(super) struct InputEvents {
 /// The events since the monitor's last look.
 #[derive(Debug, Default)]
 struct Arrived {
-    /// The monitor is to look at its state.
+    /// Whether the monitor has to look at its state.
     is_called: AtomicBool,
-    /// By where the connections lie, with the registrations that have ended.
+    /// The connections, by their addresses in memory, with the registrations that have ended.
     readable: Mutex<Vec<(usize, HandlerId)>>,
 }
 
 impl InputEvents {
-    /// Makes the reactor. Models have none: their connections have no handles.
+    /// Creates the reactor. Models have none, because their connections have no handles.
     pub(super) fn open(&self) {
         if cfg!(shuttle) {
             return;
         }
         match Reactor::with(&Options::new().max_handlers(MAX_HANDLES)) {
             Ok(reactor) => drop(self.reactor.set(reactor)),
-            Err(error) => tracing::warn!(%error, "upcalls that last are given further threads before there is input"),
+            Err(error) => {
+                tracing::warn!(%error, "cannot create the upcall monitor's reactor; long upcalls get threads without input")
+            }
         }
     }
 
-    /// Waits for input on the handle of this connection.
+    /// Registers the handle of this connection for input.
     ///
     /// # Errors
-    /// There is no reactor; those of the system.
+    /// `Unsupported` if there is no reactor; errors of the system.
     pub(super) fn register(&self, connection: &Arc<ServerConnection>) -> io::Result<HandlerId> {
         let reactor = self.reactor.get().ok_or(io::ErrorKind::Unsupported)?;
         let handler = InputHandler { connection: Arc::clone(connection), arrived: Arc::clone(&self.arrived) };
         reactor.registry().register(handler, Interest::INPUT)
     }
 
-    /// Waits no longer for this one.
+    /// Ends a registration.
     pub(super) fn remove(&self, registration: HandlerId) {
         if let Some(reactor) = self.reactor.get() {
             reactor.registry().remove(registration);
         }
     }
 
-    /// Whether there is a reactor: only then [`wait`](Self::wait) waits.
+    /// Whether there is a reactor. [`wait`](Self::wait) waits only with one.
     pub(super) fn is_open(&self) -> bool {
         self.reactor.get().is_some()
     }
 
-    /// Waits for input, until it is [called](Self::call), or for so long.
+    /// Waits for input, for a [call](Self::call), or until the time-out has passed.
     pub(super) fn wait(&self, timeout: Option<Duration>) {
         let Some(reactor) = self.reactor.get() else { return };
         let is_called = || self.arrived.is_called.swap(false, Ordering::SeqCst);
         if let Err(error) = reactor.run_until(timeout, is_called) {
-            tracing::error!(%error, "the monitor of upcalls cannot wait for input any more");
+            tracing::error!(%error, "the upcall monitor can no longer wait for input");
             thread::park_timeout(timeout.unwrap_or(LONGEST).min(LONGEST));
         }
     }
 
-    /// Ends the wait that is under way, or else the next one.
+    /// Ends the wait that is under way, or the next one.
     pub(super) fn call(&self) {
         self.arrived.is_called.store(true, Ordering::SeqCst);
         if let Some(reactor) = self.reactor.get() {
@@ -91,12 +96,12 @@ impl InputEvents {
         }
     }
 
-    /// Whether registrations have ended that were not [taken](Self::take) yet.
+    /// Whether ended registrations have not been [taken](Self::take) yet.
     pub(super) fn has_arrived(&self) -> bool {
         !self.arrived.readable.lock().is_empty()
     }
 
-    /// The connections whose registrations have ended because there is input.
+    /// Takes the connections whose registrations have ended because of input.
     pub(super) fn take(&self) -> Vec<(usize, HandlerId)> {
         std::mem::take(&mut *self.arrived.readable.lock())
     }
@@ -109,7 +114,7 @@ impl InputEvents {
     }
 }
 
-/// Waits for the next input of one connection.
+/// The handler that waits for the next input of one connection.
 struct InputHandler {
     connection: Arc<ServerConnection>,
     arrived: Arc<Arrived>,
@@ -127,7 +132,7 @@ impl EventHandler for InputHandler {
     }
 
     fn handle_close(&mut self, context: &Context<'_>, reason: CloseReason) {
-        // A handle that can be waited on no longer: reading will tell why.
+        // The handle can no longer be waited on. Reading will show the reason.
         if let CloseReason::Failed(_) | CloseReason::Panicked(_) = reason {
             self.arrived.note(&self.connection, context.id());
         }

@@ -1,34 +1,37 @@
-//! When the monitor looks next.
+//! The times of the monitor's looks.
 //!
-//! A look wakes a thread, and on a machine with few processors that delays the call that is under way. So looks come at 1, 2, 4 … 32 ms while every
-//! look finds that connections move on. A look that is made earlier than that has to be paid for: credit for one is earned in a third of a second. So there
-//! are at most 35 looks a second in the long run, and five more at a beginning. Only a connection whose peer pipelines is looked at every millisecond
-//! for as long as that takes.
+//! A look wakes a thread. On a machine with few processors that delays the call that is under way. So looks
+//! come after 1, 2, 4, … 32 ms while every look finds that connections make progress. An earlier look uses up
+//! credit, and a third of a second earns the credit for one. So there are at most 35 looks a second in the
+//! long run, and five more at a beginning. A connection whose peer pipelines is looked at every millisecond
+//! for as long as it does so.
+//!
+//! This module knows no connections and no threads, only times and findings.
 
 use std::time::Duration;
 
 use spandrel_sync::time::Instant;
 
-/// The shortest time between two looks, and the shortest time that an upcall has to last to be found.
+/// The shortest time between two looks, and the shortest duration of an upcall that is found.
 pub(super) const SHORTEST: Duration = Duration::from_millis(1);
 /// The longest time between two looks while there are upcalls.
 pub(super) const LONGEST: Duration = Duration::from_millis(32);
 /// The credit that an early look uses up.
 const COST: Duration = LONGEST;
-/// So much time earns one unit of it.
+/// The units of time that earn one unit of credit.
 const EARNING: u32 = 10;
-/// The credit for all early looks of a beginning: at 1, 2, 4, 8 and 16 ms.
+/// The greatest credit: enough for the early looks of a beginning, at intervals of 1, 2, 4, 8 and 16 ms.
 const MOST: Duration = Duration::from_millis(5 * 32);
 
 /// The finding of a look.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum LookFinding {
-    /// All connections move on, or wait for input.
+    /// All connections make progress, or wait for input.
     #[default]
     Nothing,
-    /// Another look will tell whether an upcall keeps something waiting.
+    /// Another look has to show whether an upcall keeps a message waiting.
     Doubt,
-    /// An upcall keeps something waiting, or may soon: its peer pipelines.
+    /// An upcall keeps a message waiting, or soon may because its peer pipelines.
     Waiting,
 }
 
@@ -37,7 +40,7 @@ pub(super) enum LookFinding {
 pub(super) struct Pace {
     interval: Duration,
     credit: Duration,
-    /// When the credit was counted last.
+    /// The time up to which credit has been earned.
     counted: Instant,
     due: Instant,
 }
@@ -49,24 +52,24 @@ impl Pace {
         pace
     }
 
-    /// When the next look is due.
+    /// The time of the next look.
     pub(super) fn due(&self) -> Instant {
         self.due
     }
 
-    /// Whether [`look_soon`](Self::hurry) would bring the next look forward.
+    /// Whether [`look_soon`](Self::look_soon) would advance the next look.
     pub(super) fn can_look_sooner(&self) -> bool {
         self.interval > SHORTEST && self.credit >= 2 * COST
     }
 
-    /// Begins anew with short intervals.
+    /// Begins again with short intervals, as far as there is credit.
     pub(super) fn restart(&mut self, now: Instant) {
         self.earn(now);
         self.interval = self.affordable(SHORTEST);
         self.due = now + self.interval;
     }
 
-    /// After a look: plans the next one.
+    /// Plans the next look from the finding of this one.
     pub(super) fn plan(&mut self, now: Instant, found: LookFinding) {
         self.earn(now);
         let wait = match found {
@@ -83,18 +86,18 @@ impl Pace {
         self.due = now + wait;
     }
 
-    /// Brings the next look forward.
+    /// Advances the next look, to now if there is credit.
     pub(super) fn look_soon(&mut self, now: Instant) {
         self.earn(now);
         self.due = now + self.affordable(Duration::ZERO).min(self.due.saturating_duration_since(now));
     }
 
-    /// Waits until then, but no longer than ever.
+    /// Plans the next look at `at`, or after the longest interval if that is sooner.
     pub(super) fn wait_until(&mut self, now: Instant, at: Instant) {
         self.due = at.min(now + LONGEST);
     }
 
-    /// Plans a look in the shortest time.
+    /// Plans the next look after the shortest interval at the latest.
     pub(super) fn async_writes(&mut self, now: Instant) {
         self.due = self.due.min(now + SHORTEST);
     }
@@ -105,7 +108,7 @@ impl Pace {
         self.counted = now;
     }
 
-    /// This interval, if there is credit for it.
+    /// Uses up credit for this interval and returns it, or returns the longest interval without credit.
     fn affordable(&mut self, interval: Duration) -> Duration {
         if interval >= LONGEST {
             return LONGEST;
@@ -124,7 +127,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Looks for so long, of which each finds this; says how many looks there were.
+    /// Makes looks with the given findings for `span`. Returns their number.
     fn looks(pace: &mut Pace, from: Instant, span: Duration, mut found: impl FnMut(u32) -> LookFinding) -> u32 {
         let mut count = 0;
         while pace.due() < from + span {
@@ -163,7 +166,7 @@ mod tests {
         assert_eq!(pace.due() - now, SHORTEST);
         let now = pace.due();
         pace.plan(now, LookFinding::Nothing);
-        assert_eq!(pace.due() - now, LONGEST, "what was found out does not begin anew");
+        assert_eq!(pace.due() - now, LONGEST, "a settled doubt does not restart the short intervals");
     }
 
     #[test]
