@@ -1,8 +1,8 @@
 //! Connections whose requests a reactor's thread reads and the workers of a [`RequestQueue`] run.
 //!
 //! Their requests run side by side, but none overtakes a one-way. While a one-way runs, `turn` is odd and
-//! later requests wait *behind* it, as they do where one thread reads and runs requests. The monitor has a
-//! one-way overtaken that lasts.
+//! later requests wait *behind* it, as they do where one thread reads and runs requests. When a one-way
+//! lasts, the monitor lets them overtake it.
 //!
 //! Accepted requests that have not ended are counted as `handed_over`, because the threads that run them do
 //! not read. Reading stops while as many of them exist as may be in flight, or while the queue is full.

@@ -1,7 +1,7 @@
 //! The reader role of a connection: the right to read its messages.
 //!
 //! The thread that reads a request also runs its upcall. It reads on after the upcall, unless the role was
-//! handed over meanwhile. The monitor decides when an upcall lasts; this module decides what follows.
+//! handed over meanwhile. The monitor finds long upcalls; this module hands their reader roles over.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -223,9 +223,9 @@ impl ServerConnection {
     /// A client that has not yet shown that it takes replies gets further threads more and more slowly. The
     /// first reply that it does not take ends this.
     ///
-    /// The age is [`LONG_DELAY`] where the replies of all threads could exceed half of a memory limit, if
-    /// each was as long as the longest recent one and none was taken. Half, because each reply exists twice
-    /// for a moment: as the servant's result and as the copy that is kept.
+    /// The age is [`LONG_DELAY`] where the replies of all threads could exceed half of a memory limit. The
+    /// estimate is that none is taken, and that each is as long as the longest recent one. Half, because each
+    /// reply exists twice for a moment: as the servant's result and as the copy that is kept.
     fn hand_over_delay(&self, turn: u64) -> Duration {
         let server = self.orb.server();
         let running = self.handed_over.load(Ordering::Relaxed) + 1;

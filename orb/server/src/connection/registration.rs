@@ -1,9 +1,9 @@
 //! Connections that a reactor serves: the visits of its threads, and the threads that take over from them.
 //!
 //! The reactor calls [`ServerConnection::serve_ready`] in one thread at a time. A long upcall keeps that
-//! thread. The pool is told to replace it, and a thread of the connection's own takes over reading. That
-//! thread suspends the registration and reads on. It returns the reading to the reactor when no upcall runs
-//! any more whose thread has lost the reader role.
+//! thread. The pool is told to replace it, and a thread of the connection's own takes over reading. The new
+//! thread suspends the registration and reads on. It returns the reading to the reactor when all upcalls have
+//! ended that lost the reader role.
 
 use std::{fmt, io, mem, time::Duration};
 
@@ -174,8 +174,8 @@ impl ServerConnection {
         }
     }
 
-    /// Returns the reading to the reactor, unless an upcall runs whose thread has lost the reader role. If
-    /// the registration has ended, it is taken away, and the caller reads on to the end.
+    /// Returns the reading to the reactor, unless an upcall still runs that has lost the reader role. If the
+    /// registration has ended, `registration` becomes `None` and the caller reads on to the end.
     pub(super) fn return_to_reactor(&self, registration: &mut Option<Arc<dyn ReactorRegistration>>) -> bool {
         if self.handed_over.load(Ordering::SeqCst) != 0 {
             return false;

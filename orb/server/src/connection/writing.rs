@@ -1,4 +1,4 @@
-//! Replies that a client does not take: which thread writes them, and what the connection does meanwhile.
+//! Replies that a client does not take: which thread writes them, and how the connection waits.
 //!
 //! A thread of the connection's own waits in [`Link::send`](crate::link::Link::send). So does any thread if
 //! no reactor can serve the transport. All others leave the reply there, and a reactor writes it when the
