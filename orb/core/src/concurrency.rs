@@ -2,52 +2,67 @@
 
 use std::{fmt, num::NonZero, str::FromStr, thread::available_parallelism};
 
-/// Connections that have a thread of their own, unless something else is said.
+/// The default number of connections that have a thread of their own.
 const OWN_THREADS: usize = 64;
-/// Requests that wait in the queue of a [`Concurrency::ThreadPool`], unless something else is said.
+/// The default number of requests that may wait in the queue of a [`Concurrency::ThreadPool`].
 const QUEUE: usize = 1024;
 
-/// Which threads read a server's requests, and which run them (`-ORBConcurrency`). Chosen once for each ORB.
+/// The threads that read and run a server's requests (`-ORBConcurrency`). Chosen once for each ORB.
 ///
-/// In all of them idle connections that have no thread of their own cost no thread and no memory for reading.
+/// With all strategies, idle connections without a thread of their own cost no thread and no memory for
+/// reading.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Concurrency {
-    /// One thread of the ORB does everything, one request after the other. Servants are called by nobody else, except for calls of the program on
-    /// objects of its own ([`Collocation`](crate::Collocation)). One that waits for the reply to a call of its own serves others meanwhile,
-    /// nested up to 64 deep; one that lasts keeps everybody else waiting. Written `reactive`.
+    /// One thread of the ORB reads and runs all requests, one after the other. Written `reactive`.
+    ///
+    /// No other thread calls servants, except for calls of the program on its own objects
+    /// ([`Collocation`](crate::Collocation)). While a servant waits for the reply to a call of its own, the
+    /// thread serves other requests, nested up to 64 deep. A long upcall delays all other requests.
     Reactive,
-    /// Each connection has a thread of its own, which reads a request, runs it and answers: the shortest path there is. Connections beyond the
-    /// limit are served as by [`LeaderFollowers`](Self::LeaderFollowers) with as many threads as are needed. The default, with 64 connections.
-    /// Written `thread-per-connection:64`.
+    /// Each connection has a thread of its own, which reads a request, runs it and sends the reply. This is
+    /// the shortest path of a request, and the default, with 64 connections. Written
+    /// `thread-per-connection:64`.
+    ///
+    /// Connections beyond the limit are served as by [`LeaderFollowers`](Self::LeaderFollowers) with as many
+    /// threads as are needed.
     ThreadPerConnection {
         /// Connections that have a thread of their own.
         limit: usize,
     },
-    /// A few threads serve all connections: one waits for all of them and runs what comes right away, while another goes on waiting. One more
-    /// system call for each request than with a thread of its own. Written `leader-followers` or `leader-followers:4`.
+    /// A few threads serve all connections. One waits for input on all of them and runs the next request
+    /// itself, while another goes on waiting. Written `leader-followers` or `leader-followers:4`.
+    ///
+    /// Each request costs one more system call than with a thread per connection.
     LeaderFollowers {
-        /// So many, at least one: while as many servants run, everybody else waits, except that those which wait for replies serve others
-        /// meanwhile. `None`: as many as are needed; a servant that lasts has another thread in its stead.
+        /// The number of threads, at least one. While as many servants run, other requests wait; a servant
+        /// that waits for a reply has its thread serve them meanwhile. `None`: as many as are needed; the
+        /// thread of a long upcall is replaced.
         threads: Option<usize>,
     },
-    /// One thread reads the requests of all connections into a queue, and others run them (half-sync/half-async). Requests of one
-    /// connection run side by side, except that nothing overtakes a one-way that does not last. Two more changes of thread for each request than with
-    /// `LeaderFollowers`; but a fixed number of servants at a time, and what waits for them is read, counted and bounded. Written `thread-pool:8`
-    /// or `thread-pool:8:1024`.
+    /// One thread reads the requests of all connections into a queue, and others run them
+    /// (half-sync/half-async). Written `thread-pool:8` or `thread-pool:8:1024`.
+    ///
+    /// Requests of one connection run side by side, but none overtakes a one-way that does not last. Each
+    /// request costs two more changes of thread than with `LeaderFollowers`. In return, a fixed number of
+    /// servants run at a time, and the requests that wait for them are read, counted and bounded.
     ThreadPool {
-        /// Threads that run servants, at least one. Those which wait for replies serve others meanwhile.
+        /// Threads that run servants, at least one. Threads that wait for replies serve other requests
+        /// meanwhile.
         threads: usize,
-        /// Requests that may wait, at least one; what happens beyond says [`OrbBuilder::queue_overflow`](crate::OrbBuilder::queue_overflow).
+        /// Requests that may wait, at least one.
+        /// [`OrbBuilder::queue_overflow`](crate::OrbBuilder::queue_overflow) decides about further ones.
         queue: usize,
     },
 }
 
-/// What happens to requests that find the queue of a [`Concurrency::ThreadPool`] full (`-ORBQueueOverflow`).
+/// The treatment of requests for which the queue of a [`Concurrency::ThreadPool`] has no room
+/// (`-ORBQueueOverflow`).
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum QueueOverflow {
-    /// They are not read before there is room, so that in the end their clients wait with writing (`wait`).
+    /// They are not read before there is room, so that clients with many requests wait in their writes
+    /// (`wait`).
     #[default]
     Wait,
     /// They are answered with TRANSIENT at once (`refuse`).
@@ -61,7 +76,7 @@ impl Default for Concurrency {
 }
 
 impl Concurrency {
-    /// With numbers that can be meant.
+    /// The same strategy with all numbers at least one, where zero has no meaning.
     pub(crate) fn at_least_one(self) -> Self {
         match self {
             Self::LeaderFollowers { threads } => {
@@ -80,7 +95,7 @@ impl Concurrency {
         }
     }
 
-    /// How many threads it names.
+    /// The number of threads that the strategy implies; one where it sets none.
     pub(super) fn threads(self) -> usize {
         match self {
             Self::Reactive => 1,
@@ -90,7 +105,7 @@ impl Concurrency {
         }
     }
 
-    /// So many threads run the reactor and no more; otherwise as many as are needed.
+    /// The fixed number of threads that run the reactor. `None`: as many as are needed.
     pub fn reactor_threads(self) -> Option<usize> {
         match self {
             Self::Reactive | Self::ThreadPool { .. } => Some(1),
@@ -112,11 +127,11 @@ impl fmt::Display for Concurrency {
     }
 }
 
-/// What a concurrency strategy can be written as.
+/// The texts that name a concurrency strategy.
 pub(crate) const SYNTAX: &str =
     "reactive, thread-per-connection[:CONNECTIONS], leader-followers[:THREADS] or thread-pool[:THREADS[:QUEUE]]";
 
-/// A text names no concurrency strategy.
+/// The error of a text that names no concurrency strategy.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("`{0}` is no concurrency strategy: expected {SYNTAX}")]
 pub struct ConcurrencyError(String);

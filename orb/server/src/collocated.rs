@@ -1,11 +1,12 @@
-//! Callers in the ORB of the object that they call: no socket, and no other thread.
+//! Collocated calls: caller and object are in the same ORB, and the call needs no socket and no other thread.
 //!
-//! A request is marshaled, copied to where a message from a connection would lie, and run in the calling thread like one; so all that holds for
-//! requests from elsewhere holds for these. Only a servant that answers later makes the caller wait for another thread.
+//! A request is marshaled, copied like a message from a connection, and run in the calling thread. All rules
+//! for requests of other processes apply. The caller waits for another thread only if the servant defers its
+//! reply.
 //!
-//! What must not wait for the servant goes through a socket nevertheless, since somebody else has to run it: one-ways, and asynchronous calls. So
-//! that a two-way does not overtake the one-ways that its thread has sent before, the first one after them takes the same way: it
-//! is then run after them, as one from elsewhere would be.
+//! One-ways and asynchronous calls must not wait for the servant. They go through a socket, and another
+//! thread runs them. The first two-way after one-ways of the same thread takes the same way, so that it does
+//! not overtake them.
 
 #[cfg(all(test, shuttle))]
 mod models;
@@ -40,20 +41,20 @@ use super::{
 use crate::ServingOrb;
 use reply::CollocatedReply;
 
-/// The calls within one ORB.
+/// The collocated calls of one ORB.
 #[derive(Debug)]
 pub(crate) struct CollocatedCalls {
-    /// Calls that run or wait.
+    /// Calls that run or wait for a reply.
     running: AtomicUsize,
-    /// The ORB ends as soon as none does.
+    /// Whether the ORB ends as soon as no call runs.
     is_closing: AtomicBool,
-    /// Those that wait for another thread; nothing once nobody is waited for any more.
+    /// Calls that wait for another thread; `None` once the ORB does not wait for them any more.
     waiting: Mutex<Option<Vec<Weak<CollocatedReply>>>>,
     /// Notified when the last call of a closing ORB has ended.
     ended: Condition,
 }
 
-/// The time of one call within an ORB, which does not end before.
+/// A running call, counted until this is dropped. The end of the ORB waits for it.
 #[derive(Debug)]
 pub(crate) struct CollocatedCallGuard<'o>(&'o CollocatedCalls);
 
@@ -77,12 +78,12 @@ impl CollocatedCalls {
     pub(crate) fn enter<'o>(&'o self, orb: &Orb) -> Result<CollocatedCallGuard<'o>, SystemException> {
         self.running.fetch_add(1, Ordering::SeqCst);
         let running = CollocatedCallGuard(self);
-        // Looked at afterwards: who closes counts the calls after it has said so.
+        // Checked after counting: a thread that ends the ORB first marks the ORB and then reads the count.
         orb.check_running()?;
         Ok(running)
     }
 
-    /// Lets the calls end, for so long; those that still wait then are given up.
+    /// Waits for the end of all calls for at most this time. Gives up the calls that still wait for a reply.
     pub(crate) fn shut_down(&self, client_timeouts: Duration) {
         self.is_closing.store(true, Ordering::SeqCst);
         let deadline = Deadline::after(client_timeouts);
@@ -117,14 +118,14 @@ impl Drop for CollocatedCallGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.0.running.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.is_closing.load(Ordering::SeqCst) {
-            // Under the lock, so that whoever closes either sees the count or is woken.
+            // Under the lock, so that the thread that ends the ORB either sees the count or is woken.
             let _waiting = self.0.waiting.lock();
             self.0.ended.notify_all();
         }
     }
 }
 
-/// Asks a question and waits for the answer. `wire`: how it was written, and the answer will be.
+/// Runs a request and returns its reply. `wire`: the encoding of both.
 pub(crate) fn ask(
     orb: &Orb,
     question: &Message,
@@ -146,14 +147,15 @@ pub(crate) fn ask(
     Reply::parse(answer).map_err(|error| CallFailure::new(malformed(&error)))
 }
 
-/// Until when a call of this thread is worth anything.
+/// Notes the ORB that this thread calls. Returns the deadline of the call, if it limits the reply.
 #[cold]
 fn due(orb: &Orb, deadline: &Deadline) -> Option<RequestDeadline> {
     frame::note_calling_orb(orb);
     deadline.limits_reply().then_some(RequestDeadline { answer: Some(deadline.end()), ..RequestDeadline::default() })
 }
 
-/// The time in which a servant of this ORB is called directly by one who has so much time.
+/// Sets the deadline that a servant inherits when it is called directly. It holds until the result is
+/// dropped.
 #[cold]
 pub(crate) fn limit(orb: &Orb, deadline: &Deadline) -> Option<InheritedDeadline> {
     due(orb, deadline)?.answer.map(InheritedDeadline::enter)
@@ -165,7 +167,7 @@ struct CollocatedCaller<'o> {
     orb: &'o Orb,
     wire: Wire,
     answer: Mutex<Option<Message>>,
-    /// Set if the answer may come from another thread.
+    /// Set if the reply may come from another thread.
     awaited: OnceLock<Arc<CollocatedReply>>,
 }
 
@@ -220,7 +222,7 @@ impl RequestOrigin for CollocatedCaller<'_> {
         }))
     }
 
-    /// What cancels the request that the caller serves, if it serves one.
+    /// Returns the cancellation of the request that the calling thread serves, if it serves one.
     fn cancellation_source(&self, _request_key: RequestKey, _deadline: Option<Instant>) -> Arc<CancellationSource> {
         current::cancellation()
     }
@@ -243,13 +245,13 @@ fn read<'m>(orb: &'m Orb, wire: Wire, message: &'m Message) -> Decoder<'m> {
     message.decoder(wire.limits).with_binder(orb).with_code_sets(wire.char_set, wire.wchar_set)
 }
 
-/// TIMEOUT for an answer that came too late, or not yet.
+/// TIMEOUT for a reply that came too late or has not come.
 pub(crate) fn too_late() -> SystemException {
     SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe)
         .with_detail("no reply within the time-out")
 }
 
-/// COMM_FAILURE for an answer that the ORB's end does not wait for.
+/// COMM_FAILURE for a call that the end of the ORB does not wait for.
 fn cut_off() -> SystemException {
     SystemException::comm_failure(0, CompletionStatus::Maybe)
         .with_detail("the ORB has ended, and the servant has not answered")

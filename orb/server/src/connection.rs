@@ -1,6 +1,9 @@
-//! One accepted connection: reading requests, running them, answering.
+//! An accepted connection: it reads requests, runs them and sends the replies.
 //!
-//! The thread that reads is chosen here. [`registration`] serves a connection by a reactor, and [`closing`] ends it.
+//! This module decodes the messages and begins the upcalls. It knows neither adapters nor servants:
+//! [`upcall`] finds and calls them. [`reader_role`] decides which thread reads, [`registration`] serves the
+//! connection by a reactor, [`dispatch_queue`] passes its requests to a pool's workers, and [`closing`] ends
+//! it.
 
 mod bidirectional;
 mod cancellation;
@@ -54,66 +57,69 @@ pub(crate) struct ServerConnection {
     adapter: Arc<dyn ObjectAdapter>,
     upcall_monitor: Arc<UpcallMonitor>,
     link: Link,
-    /// What those have of it who measure.
+    /// The counts of this connection, for diagnostics.
     metrics: ConnectionMetrics,
-    /// Itself, for what outlives an upcall.
+    /// A reference to the connection itself, for objects that outlive an upcall.
     me: Weak<Self>,
     settings: Arc<ServerSettings>,
     reader: Mutex<MessageReader<Monitored>>,
-    /// What shows of it while somebody reads, and the memory that it takes.
+    /// The connection's memory limit, and the progress of the message that it receives.
     intake: Arc<ReceiveBudget>,
-    /// Grows with every step of whoever reads: odd while it runs an upcall, even while it reads. Who changes it from odd
-    /// to even reads next: the thread itself, or the monitor for another. The bits of a [`ReaderWord`].
+    /// The bits of the [`ReaderWord`]. Its number grows with each step of the reading thread: it is odd while
+    /// that thread runs an upcall, and even while it reads. The change from odd to even decides which thread
+    /// reads next.
     turn: AtomicU64,
-    /// Upcalls whose thread was relieved of reading and that still run.
+    /// Running upcalls whose threads have lost the reader role. With a dispatch queue: all accepted requests
+    /// that have not ended.
     handed_over: AtomicU32,
-    /// Requests whose upcalls have ended, and that will be answered later; and those that run and may be cancelled.
+    /// Deferred requests, and running ones whose servants have asked for their cancellation.
     requests: Mutex<ServerHalf<Arc<CancellationSource>>>,
-    /// How many servants of running upcalls want to know whether they are cancelled.
+    /// The number of running upcalls whose servants have asked for their cancellation.
     awaited_trips: AtomicU32,
-    /// A thread was started to relieve the reading one, and has not tried yet.
+    /// Whether a thread was started to take over reading and has not tried yet.
     is_relief_due: AtomicBool,
-    /// How often its client has named listen points.
+    /// How often the client has announced listen points.
     introductions: AtomicU32,
     /// The bits of the [`ServerPhase`].
     phase: AtomicU8,
-    /// The ORB ends, and did not wait for the last of its requests.
+    /// Whether the shutdown of the ORB has cut the connection before its last request ended.
     is_cut_off: AtomicBool,
-    /// The upcall of the reading thread answers nobody.
+    /// Whether the upcall of the reading thread is a one-way's.
     is_one_way: AtomicBool,
-    /// What the last request was for.
+    /// The object and the operation of the last request.
     prediction: Prediction,
+    /// How far the closing has come.
     close_phase: Mutex<ClosePhase>,
-    /// Why this side ends it, where that is said.
+    /// The event for the statistics, if this side has chosen one for the end.
     ended_for: OnceLock<Event>,
-    /// Notified when the farewell goes on.
+    /// Notified when `close_phase` advances.
     parting: Condition,
-    /// Its place in the reactor, unless it has a thread of its own.
+    /// The registration with a reactor, unless the connection has a thread of its own.
     registration: Mutex<Option<Arc<dyn ReactorRegistration>>>,
-    /// Held while the seat is told whether replies wait to be written.
+    /// Held while the registration is told whether replies wait to be written.
     output: Mutex<()>,
-    /// A reactor writes the replies that wait, although the connection has a thread of its own.
+    /// Whether a reactor writes the waiting replies, although the connection has a thread of its own.
     has_writer: AtomicBool,
-    /// The pool was told that an upcall keeps one of its threads.
+    /// Whether the pool was told that an upcall keeps one of its threads.
     is_held_up: AtomicBool,
     has_own_thread: bool,
-    /// Where its requests wait, if others run them than read them.
+    /// The requests that wait for a worker, if other threads run requests than the one that reads them.
     dispatch_queue: Option<DispatchQueue>,
 }
 
-/// Who reads a connection's requests, and who runs them.
+/// The threads that read and run a connection's requests.
 #[derive(Clone, Debug)]
 pub(super) enum ServiceStrategy {
-    /// A thread of its own, which is about to [serve](ServerConnection::serve).
+    /// A thread of the connection's own, in [`ServerConnection::serve`].
     OwnThread,
-    /// The threads of a reactor, which is about to [seat](ServerConnection::take_seat) it.
+    /// The threads of a reactor, after [`ServerConnection::register_with`].
     Reactor,
-    /// A reactor's thread reads; they are run by others.
+    /// A reactor's thread reads requests, and the workers of this queue run them.
     Queue(Arc<RequestQueue>),
 }
 
 impl ServerConnection {
-    /// A connection that is served so.
+    /// Creates a connection that is served by these threads.
     pub(super) fn new(
         orb: Orb,
         from: Address,
@@ -164,9 +170,9 @@ impl ServerConnection {
         })
     }
 
-    /// Itself, for what outlives an upcall.
+    /// Returns the connection as an [`Arc`], for objects that outlive an upcall.
     pub(super) fn shared(&self) -> Arc<Self> {
-        self.me.upgrade().expect("it is shared from its beginning, and used now")
+        self.me.upgrade().expect("a connection in use is owned by an Arc")
     }
 
     pub(super) fn orb(&self) -> &Orb {
@@ -189,7 +195,8 @@ impl ServerConnection {
         self.link.transport().pollable()
     }
 
-    /// Reads and runs requests until the connection ends, another thread takes over, or a reactor does.
+    /// Reads and runs requests until the connection ends, another thread takes over, or a reactor serves it
+    /// again.
     pub(super) fn serve(self: &Arc<Self>) {
         let ending = CloseOnDrop(self);
         let mut registration = self.registration();
@@ -224,14 +231,14 @@ impl ServerConnection {
 
     fn handle(&self, message: &Message) -> Result<NextRead, ReadError> {
         self.link.note_version(message.header.version);
-        // Both roles of a server accept it.
+        // A server accepts requests in both roles.
         if message.header.message_type == MessageType::Request {
             return self.request(message);
         }
         self.handle_other(message)
     }
 
-    /// Handles any message but the usual one.
+    /// Handles messages of all types but Request, which is the usual one.
     #[inline(never)]
     fn handle_other(&self, message: &Message) -> Result<NextRead, ReadError> {
         let incoming = classify(&message.header, self.role());
@@ -239,7 +246,8 @@ impl ServerConnection {
             Incoming::Request => self.request(message),
             Incoming::LocateRequest => self.locate(message),
             Incoming::CancelRequest => {
-                // Advisory (9.4.4): a request whose upcall runs is answered all the same, unless its servant looks.
+                // CancelRequest is advisory (9.4.4): a running request is answered all the same, unless its
+                // servant checks its cancellation.
                 let cancelled = self.cancelled_by(message)?;
                 self.reader.lock().cancel(cancelled);
                 self.cancel(CancelledRequests::Request(cancelled), CancelReason::ClientCancelled);
@@ -262,7 +270,7 @@ impl ServerConnection {
         if self.is_bidirectional() { Role::BidirectionalServer } else { Role::Server }
     }
 
-    /// What the last request was for, if the next one's is to be guessed.
+    /// The object and the operation of the last request, if those of the next one are predicted.
     #[inline]
     pub(super) fn prediction(&self) -> Option<&Prediction> {
         self.settings.is_adaptive.then_some(&self.prediction)
@@ -273,7 +281,7 @@ impl ServerConnection {
         message.decoder(self.settings.limits).with_binder(&self.orb)
     }
 
-    /// The request that is cancelled.
+    /// The id of the request that a CancelRequest names.
     fn cancelled_by(&self, message: &Message) -> Result<u32, ReadError> {
         Ok(CancelRequest::decode(&mut self.decoder(message))?.request_id)
     }
@@ -281,9 +289,9 @@ impl ServerConnection {
     fn request(&self, message: &Message) -> Result<NextRead, ReadError> {
         let mut arguments = self.decoder(message);
         match RequestHeader::decode(&mut arguments) {
-            // Left where it is, since it is not small.
+            // By reference: the header is not small and need not be moved.
             Ok(ref request) => {
-                // In the order of reading: the next request may be run by another thread.
+                // Noted in the order of reading, because another thread may run the next request.
                 let request_context = self.note_contexts(request, message);
                 let request_context = request_context.as_ref();
                 let run = |turn| self.upcall(message, request, request_context, turn, &mut arguments);
@@ -293,14 +301,16 @@ impl ServerConnection {
         }
     }
 
-    /// Remembers what a request says for all that follow: what is wrong with that, and until when the request is worth anything.
+    /// Records the service contexts that apply to all later requests. Returns their error, if they have any,
+    /// and the deadline of the request.
     #[inline]
     fn note_contexts(&self, request: &RequestHeader<'_>, message: &Message) -> Option<RequestContext> {
         if request.service_contexts.is_empty() { None } else { Some(self.mark_sent(request, message.header.version)) }
     }
 
-    /// Runs a request, of which `arguments` are what follows the header, and `request_context` what was [noted](Self::note_contexts) of it.
-    // Two callers, and nothing but what has to be done for each request.
+    /// Runs a request. `arguments` begins after the header; `request_context` comes from
+    /// [`note_contexts`](Self::note_contexts).
+    // Inlined into its two callers: each request needs all of it.
     #[inline(always)]
     fn upcall<'m>(
         &'m self,
@@ -330,8 +340,9 @@ impl ServerConnection {
         })
     }
 
-    /// Ends a copy of the process that an upcall has made, and that comes back to what is the original's: it would read the original's
-    /// requests and write into its answers. Nothing is said, since saying it may take a lock that no thread holds any more.
+    /// Aborts the process if it is a forked copy that has returned from the upcall in which it was made. It
+    /// would read the original's requests and write into the original's replies. Nothing is logged, because
+    /// the log may need a lock whose holder does not exist in the copy.
     #[inline]
     pub(super) fn exit_forked_copy(&self) {
         if self.orb.is_copied() {
@@ -344,17 +355,18 @@ impl ServerConnection {
         Ok(self.begin_upcall(false, |_| upcall::handle_locate_request(self, &request, message.header.version)))
     }
 
-    /// Odd while a message is half read; the same as long as nothing more of it comes.
+    /// A number that is odd while a message is incomplete, and that is unchanged while no more of the message
+    /// arrives.
     pub(super) fn progress(&self) -> u64 {
         self.intake.progress()
     }
 
-    /// Whether nothing is asked of it, and nobody uses it otherwise.
+    /// Whether no request runs or waits for its reply, and this side sends no requests over the connection.
     pub(super) fn has_no_requests(&self) -> bool {
         !self.is_busy() && !self.is_bidirectional()
     }
 
-    /// True while requests of this connection run.
+    /// Whether requests run or are deferred, or replies wait to be written.
     fn is_busy(&self) -> bool {
         self.word().is_in_upcall()
             || self.handed_over.load(Ordering::SeqCst) != 0
@@ -362,13 +374,13 @@ impl ServerConnection {
             || self.requests.lock().deferred() != 0
     }
 
-    /// True if the upcall that keeps the reading thread is a one-way's.
+    /// Whether the upcall that keeps the reading thread is a one-way's.
     pub(super) fn is_one_way(&self) -> bool {
         self.is_one_way.load(Ordering::Relaxed)
     }
 }
 
-/// Whether nobody waits for its answer, or only for the server's.
+/// Whether the client waits for no reply, or only for one of the server before the upcall.
 #[inline]
 fn is_one_way(request: &RequestHeader<'_>) -> bool {
     request.response != ResponseFlags::TWO_WAY

@@ -1,6 +1,8 @@
-//! Requests that must not be run yet, as their clients have said (17.2.4.1): they keep no thread meanwhile.
+//! Requests that must not be run before a start time of their clients (17.2.4.1). They keep no thread
+//! meanwhile.
 //!
-//! Clients of ours hold them back themselves; other ORBs send them, and say from when on they may be delivered.
+//! Clients with this ORB hold such requests back themselves. Other ORBs send them at once, with the start
+//! time.
 
 use spandrel_cdr::Decoder;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
@@ -9,7 +11,7 @@ use spandrel_sync::time::Instant;
 
 use super::{call::ServerCall, incoming_request::IncomingRequest, reply::answer_exception};
 
-/// Has a request begin anew when its time has come. `said`: what is wrong with what came before the arguments.
+/// Has a request begin anew at its start time. `said`: the error of its service contexts, if they have one.
 #[cold]
 pub(super) fn hold(
     request: &IncomingRequest<'_>,
@@ -25,7 +27,7 @@ pub(super) fn hold(
                 deferred.begin();
             } else {
                 let gone = SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No);
-                deferred.end(Err(gone.with_detail("the ORB does not wait any longer for the time of this request")));
+                deferred.end(Err(gone.with_detail("the ORB no longer waits for the start time of this request")));
             }
         })
     });

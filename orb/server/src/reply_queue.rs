@@ -1,7 +1,8 @@
 //! Replies that the transport does not take at once.
 //!
-//! They are charged against the memory limits of their connection and of the server before they are kept. Who writes them is the
-//! matter of [`Link`](super::link::Link); for how long they may wait, that of the [rounds](super::idle_sweep).
+//! They are charged against the memory limits of their connection and of the server before they are kept.
+//! [`Link`](super::link::Link) decides which thread writes them. The [idle sweep](super::idle_sweep) decides
+//! how long they may wait.
 
 use std::{
     collections::VecDeque,
@@ -13,13 +14,13 @@ use spandrel_connection::SendHalf;
 use spandrel_giop::Fragments;
 use spandrel_transport::{Charge, ReactorTransport, is_timeout};
 
-/// Messages that have still to be written on one connection.
+/// Messages that wait to be written on one connection.
 #[derive(Debug, Default)]
 pub(super) struct ReplyQueue {
     queued: VecDeque<QueuedMessage>,
-    /// A thread writes, without the lock that this lies in.
+    /// Whether a thread writes without holding the lock of this queue.
     pub(super) is_writing: bool,
-    /// The messages that may still be written.
+    /// The state that decides whether further messages may be written.
     pub(super) half: SendHalf,
 }
 
@@ -27,7 +28,7 @@ pub(super) struct ReplyQueue {
 #[derive(Debug)]
 pub(super) struct QueuedMessage {
     octets: Vec<u8>,
-    /// How many of them the transport has taken.
+    /// The number of octets that the transport has taken.
     written: usize,
     _charge: Charge,
 }
@@ -43,15 +44,16 @@ impl ReplyQueue {
         self.queued.push_back(message);
     }
 
-    /// The next message, for a thread that writes without the lock.
+    /// Removes the next message, for a thread that writes without the lock.
     pub(super) fn take(&mut self) -> Option<QueuedMessage> {
         self.queued.pop_front()
     }
 
-    /// Writes what the transport takes without waiting, and reports each step. True once nothing is left.
+    /// Writes what the transport takes without waiting, and reports each step. Returns whether nothing is
+    /// left.
     ///
     /// # Errors
-    /// Those of the transport. Nothing further can be written then.
+    /// Errors of the transport. Nothing further can be written after one.
     pub(super) fn write_ready(&mut self, transport: &dyn ReactorTransport, progress: impl Fn()) -> io::Result<bool> {
         while let Some(message) = self.queued.front_mut() {
             match transport.try_send(&message.octets[message.written..]) {
@@ -68,7 +70,7 @@ impl ReplyQueue {
         Ok(true)
     }
 
-    /// Nothing will be written any more: what waits is dropped.
+    /// Drops all waiting messages; nothing will be written any more.
     pub(super) fn cut(&mut self) {
         self.half.cut();
         self.queued = VecDeque::new();
@@ -76,12 +78,12 @@ impl ReplyQueue {
 }
 
 impl QueuedMessage {
-    /// A short message.
+    /// A copy of a short message.
     pub(super) fn of(octets: &[u8], charge: Charge) -> Self {
         Self { octets: octets.to_vec(), written: 0, _charge: charge }
     }
 
-    /// The octets behind the first `written` ones of a message. `None` if there is no memory for a copy.
+    /// A copy of a message without its first `written` octets. `None` if there is no memory for it.
     pub(super) fn rest_of(message: &OutgoingMessage<'_, '_>, written: usize, charge: Charge) -> Option<Self> {
         let mut octets = Vec::new();
         octets.try_reserve_exact(message.len() - written).ok()?;
@@ -89,33 +91,33 @@ impl QueuedMessage {
         Some(Self { octets, written: 0, _charge: charge })
     }
 
-    /// Writes all of it, waiting for the transport.
+    /// Writes the rest of the message, waiting for the transport.
     pub(super) fn write_all(&self, transport: &dyn ReactorTransport, progress: impl Fn()) -> io::Result<()> {
         write_all(transport, &mut [IoSlice::new(&self.octets[self.written..])], progress)
     }
 }
 
-/// A message as it is written: whole, or in fragments.
+/// A message in the form in which it is written: whole or in fragments.
 pub(super) struct OutgoingMessage<'m, 'e> {
     message: &'m Encoder<'e>,
     fragments: Option<Fragments>,
 }
 
 impl<'m, 'e> OutgoingMessage<'m, 'e> {
-    /// In fragments of so many octets at most, where it is longer.
+    /// A message that is split into fragments of at most `fragment_size` octets if it is longer.
     #[inline]
     pub(super) fn new(message: &'m Encoder<'e>, fragment_size: usize) -> Self {
         let is_cut = message.position() > fragment_size;
         Self { message, fragments: if is_cut { Fragments::of(message, fragment_size) } else { None } }
     }
 
-    /// How many octets are written.
+    /// The number of octets to write.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.fragments.as_ref().map_or_else(|| self.message.position(), Fragments::total_len)
     }
 
-    /// Writes what the transport takes without waiting, in one call; the number of octets.
+    /// Writes what the transport takes without waiting, in one call. Returns the number of octets.
     #[inline]
     pub(super) fn try_send(&self, transport: &dyn ReactorTransport) -> io::Result<usize> {
         let sent = match (self.message.contiguous(), &self.fragments) {
@@ -156,7 +158,8 @@ impl<'m, 'e> OutgoingMessage<'m, 'e> {
     }
 }
 
-/// A transport that says it has waited long enough is asked again: the rounds decide when it is given up.
+/// Writes all slices. A time-out of the transport does not end this: the idle sweep decides when the client
+/// is given up.
 fn write_all(transport: &dyn ReactorTransport, mut rest: &mut [IoSlice<'_>], progress: impl Fn()) -> io::Result<()> {
     while !rest.is_empty() {
         let sent = match &*rest {

@@ -1,9 +1,11 @@
-//! Requests that come over connections that this ORB has opened itself (bidirectional GIOP).
+//! Requests that arrive over connections which this ORB has opened itself (bidirectional GIOP).
 //!
-//! Whoever reads such a connection waits for something else, so that requests are only put down there, and run by the threads of the
-//! server's pool. One-ways of a connection are run one after the other in the order in which they came, and before what came
-//! after them; two-ways let what comes after them pass. A one-way that lasts loses that privilege, lest it waits for what is
-//! behind it.
+//! A thread that reads such a connection may wait for a reply, so it only queues requests. The threads of the
+//! server's pool run them.
+//!
+//! The right to take the next request of a connection is its *privilege*. A one-way keeps it while it runs:
+//! one-ways run in the order of their arrival, and before later requests. A two-way gives it up, so later
+//! requests may pass. A one-way that lasts loses it, because it might wait for a request behind it.
 
 mod origin;
 mod queue;
@@ -30,29 +32,29 @@ use crate::ServingOrb;
 use origin::CallbackOrigin;
 use queue::{CallbackQueue, PrivilegeAction};
 
-/// How long a one-way may keep what came after it.
+/// How long a one-way may keep the privilege while requests wait.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The requests of one connection.
+/// The requests that arrive over one connection.
 #[derive(Debug)]
 pub(crate) struct Callbacks {
     me: Weak<Self>,
     orb: WeakOrb,
     connection: Weak<ClientConnection>,
-    /// For messages about it.
+    /// The peer, for log messages.
     name: String,
     settings: Arc<ServerSettings>,
-    /// The memory that the connection takes, and its limits.
+    /// The memory limit for replies that wait on the connection.
     intake: Arc<ReceiveBudget>,
-    /// What the other side has said of text.
+    /// The code sets that the peer uses, once a request has named them.
     code_sets: OnceLock<TransmissionCodeSets>,
     queue: Mutex<CallbackQueue>,
-    /// Notified when who had the privilege has it no longer.
+    /// Notified when the privilege is given up.
     passed_on: Condition,
 }
 
 impl Callbacks {
-    /// Those of this connection.
+    /// Creates the dispatcher for the requests of this connection.
     pub(crate) fn of(orb: &Orb, connection: &Arc<ClientConnection>) -> Arc<dyn CallbackDispatcher> {
         let settings = orb.server().settings();
         let callbacks = Arc::new_cyclic(|me| Self {
@@ -70,12 +72,12 @@ impl Callbacks {
         callbacks
     }
 
-    /// Changes with what the other side takes of answers that wait; `None` while none waits.
+    /// A number that changes when the peer takes a part of the waiting replies; `None` while none waits.
     pub(super) fn write_progress(&self) -> Option<u64> {
         self.connection.upgrade()?.write_progress()
     }
 
-    /// Cuts the connection, whose other side does not take its answers.
+    /// Cuts the connection, because the peer does not take its replies.
     pub(super) fn cut(&self) {
         let Some((connection, orb)) = self.connection.upgrade().zip(self.orb.upgrade()) else { return };
         log_limited!(
@@ -89,10 +91,10 @@ impl Callbacks {
     }
 
     fn shared(&self) -> Arc<Self> {
-        self.me.upgrade().expect("it is shared from its beginning, and used now")
+        self.me.upgrade().expect("a dispatcher in use is owned by an Arc")
     }
 
-    /// Has a thread of the pool do this. False if there is none.
+    /// Has a thread of the pool run this job. Returns false if there is none.
     fn elsewhere(&self, job: impl FnOnce(&Self) + Send + 'static) -> bool {
         let Some(orb) = self.orb.upgrade() else { return false };
         let callbacks = self.shared();
@@ -109,13 +111,13 @@ impl Callbacks {
                 true
             }
             Err(error) => {
-                log_limited!(error, orb, "no thread", %error, peer = %self.name, "no threads for requests over a connection of ours");
+                log_limited!(error, orb, "no thread", %error, peer = %self.name, "no thread for requests over an outgoing connection");
                 false
             }
         }
     }
 
-    /// Has somebody take what has come, and be ready to do so in place of a one-way that lasts.
+    /// Has a thread of the pool take the waiting requests, or stand by in case the running one-way lasts.
     fn ensure_dispatch(&self) {
         let mut queue = self.queue.lock();
         if let Some(privilege) = queue.begin() {
@@ -131,18 +133,18 @@ impl Callbacks {
         }
     }
 
-    /// Nobody can run anything.
+    /// Refuses all waiting requests, because no thread can run them.
     fn give_up(&self, privilege: u64) {
         let mut queue = self.queue.lock();
         let left = queue.clear();
         queue.end(privilege);
         drop(queue);
         let exception = SystemException::no_resources(0, CompletionStatus::No)
-            .with_detail("no threads for requests over connections of this side");
+            .with_detail("no thread for requests over connections that this ORB has opened");
         left.iter().for_each(|message| self.refuse(message, &exception));
     }
 
-    /// Runs what there is, with the privilege to take it.
+    /// Runs the waiting requests while this thread has the privilege.
     fn serve(&self, mut privilege: u64) {
         loop {
             let next = self.queue.lock().take(privilege, thread::current().id());
@@ -151,7 +153,7 @@ impl Callbacks {
                 PrivilegeAction::Nothing => return self.passed_on.notify_all(),
             };
             if !is_one_way {
-                // What comes after it passes.
+                // Later requests may pass it.
                 self.pass_on();
             }
             self.run(&message);
@@ -163,13 +165,14 @@ impl Callbacks {
         }
     }
 
-    /// Another may take what there is.
+    /// Lets another thread take the next request.
     fn pass_on(&self) {
         self.passed_on.notify_all();
         self.ensure_dispatch();
     }
 
-    /// Waits until a one-way has ended, or has lasted long enough.
+    /// Waits until the running one-way has ended or has lasted for [`PATIENCE`], and takes the requests
+    /// behind it.
     fn stand_by(&self) {
         let mut queue = self.queue.lock();
         let privilege = loop {
@@ -194,7 +197,7 @@ impl Callbacks {
 
     fn run(&self, message: &Message) {
         let (Some(orb), Some(connection)) = (self.orb.upgrade(), self.connection.upgrade()) else { return };
-        // What is not acted on any more the end of the connection says.
+        // The end of the connection tells the peer about requests that are not acted on any more.
         let request = || match message.header.message_type {
             MessageType::LocateRequest => self.locate(&orb, &connection, message),
             _ => self.request(&orb, &connection, message),
@@ -270,14 +273,14 @@ impl Callbacks {
         connection.reactor_ended(&error.to_string());
     }
 
-    /// Answers without waiting; the caller may be reading for others.
+    /// Answers a message with an exception, without waiting: the caller may read for other threads.
     fn refuse(&self, message: &Message, exception: &SystemException) {
         let Some(connection) = self.connection.upgrade() else { return };
         let mut input = message.decoder(self.settings.limits);
         let (MessageType::Request, Ok(request)) = (message.header.message_type, RequestHeader::decode(&mut input))
         else {
-            // There is no other way to say so.
-            connection.reactor_ended("more was asked than can be answered");
+            // No exception can be sent for this message, so the connection ends.
+            connection.reactor_ended("a message could neither be run nor be refused");
             return;
         };
         if !request.response.is_expected() {
@@ -287,7 +290,7 @@ impl Callbacks {
         let body = begin_reply(&mut out, request.request_id, spandrel_giop::ReplyStatus::SystemException, &[]);
         let written = exception.encode(&mut out).and_then(|()| body.end(&mut out));
         if written.is_err() || !connection.send_control_later(&out) {
-            connection.reactor_ended("it does not read its answers");
+            connection.reactor_ended("the peer does not take its replies");
         }
     }
 
@@ -329,7 +332,7 @@ impl CallbackDispatcher for Callbacks {
     }
 }
 
-/// The time in which a request runs.
+/// The entry of a running request; removed on drop.
 struct CallbackScope<'c> {
     callbacks: &'c Callbacks,
     key: u64,
@@ -342,7 +345,7 @@ impl Drop for CallbackScope<'_> {
     }
 }
 
-/// TRANSIENT for one more request that is to be answered later.
+/// TRANSIENT for a request beyond the limit of deferred ones.
 fn too_many_deferred(count: usize) -> SystemException {
     SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No)
         .with_detail(|| format!("{count} requests of this connection wait for their answers"))

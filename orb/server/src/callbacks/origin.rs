@@ -1,4 +1,4 @@
-//! The other side of a connection as what requests come from and answers go to.
+//! The peer of a connection that this ORB has opened, as an origin of requests.
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};
@@ -12,13 +12,14 @@ use crate::{
     origin::{AnswerKind, RequestKey, RequestOrigin},
 };
 
-/// Whoever sends requests over a connection of this side. It keeps the connection open until it is answered.
+/// The origin of one request over a connection of this side. It keeps the connection open until the request
+/// is answered.
 #[derive(Clone, Debug)]
 pub(super) struct CallbackOrigin {
     pub(super) orb: Orb,
     pub(super) connection: Arc<ClientConnection>,
     pub(super) callbacks: Arc<Callbacks>,
-    /// What may cancel the request.
+    /// The cancellation of the request.
     pub(super) cancellation: Arc<CancellationSource>,
 }
 
@@ -46,7 +47,7 @@ impl RequestOrigin for CallbackOrigin {
         }
         let intake = &self.callbacks.intake;
         let charge = match kind {
-            // The request is not kept.
+            // Without the request, which is not kept.
             AnswerKind::Reply { .. } => Charge::new(intake, answer.position()),
             AnswerKind::Refusal => Charge::beyond_limit(intake, answer.position()),
         };
@@ -65,7 +66,7 @@ impl RequestOrigin for CallbackOrigin {
         Arc::new(self.clone())
     }
 
-    /// There is one for each request.
+    /// Returns the cancellation of the one request of this origin.
     fn cancellation_source(&self, _request_key: RequestKey, _deadline: Option<Instant>) -> Arc<CancellationSource> {
         Arc::clone(&self.cancellation)
     }
@@ -77,7 +78,7 @@ impl RequestOrigin for CallbackOrigin {
         cancellation: &Arc<CancellationSource>,
     ) -> Result<u64, SystemException> {
         let key = self.callbacks.queue.lock().defer(request_key, cancellation).map_err(super::too_many_deferred)?;
-        // Looked at afterwards: who ends the connection trips what it finds there after that.
+        // Checked afterwards: a thread that ends the connection first closes it and then cancels the entries.
         if !request_key.is_one_way && self.connection.is_closed() {
             cancellation.cancel(CancelReason::ConnectionLost);
         }

@@ -1,4 +1,6 @@
-//! What has come over a connection and has not been run yet, and who may take it.
+//! The queue of requests that arrived over one connection, and the privilege to take them.
+//!
+//! The queue also knows the running and the deferred requests. It starts no thread and runs no request.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -9,12 +11,12 @@ use spandrel_sync::{Arc, thread::ThreadId};
 
 use crate::origin::RequestKey;
 
-/// Requests of one connection that wait for a thread, and those that wait for their answers.
+/// The greatest number of requests of one connection that wait for a thread; also of its deferred requests.
 const MAX_WAITING: usize = 1024;
-/// The octets of the former; one message is always taken.
+/// The greatest total length of the waiting ones, in octets. A single message may exceed it.
 const MAX_OCTETS: usize = 64 << 20;
 
-/// What is said of one that is too many.
+/// The exception detail for a request beyond these limits.
 pub(super) const FULL: &str = "1024 requests of one connection, or 64 MiB of them, wait to be run";
 
 /// The requests of one connection.
@@ -22,17 +24,18 @@ pub(super) const FULL: &str = "1024 requests of one connection, or 64 MiB of the
 pub(super) struct CallbackQueue {
     waiting: VecDeque<Message>,
     octets: usize,
-    /// Those that run, and how many may.
+    /// Running requests, and how many may run at once.
     running: u32,
     max_running: u32,
-    /// The privilege to take what waits: its number, and whose it is once something is run with it.
+    /// The privilege to take waiting requests: its number, and the thread that runs a one-way with it.
     privilege: Option<(u64, Option<ThreadId>)>,
-    /// Of the next privilege.
+    /// The last number of a privilege or of an entry.
     next: u64,
+    /// Requests taken so far.
     taken: u64,
-    /// Somebody waits for the privilege, or soon will.
+    /// Whether a thread waits for the privilege, or soon will.
     pub(super) has_standby: bool,
-    /// Those that run, and those that are answered later.
+    /// Running and deferred requests, by their keys.
     begun: HashMap<u64, CallbackScope>,
     deferred: usize,
 }
@@ -44,11 +47,12 @@ struct CallbackScope {
     cancellation: Arc<CancellationSource>,
 }
 
-/// What to do with the privilege.
+/// The next step of a thread that has the privilege.
 #[derive(Debug)]
 pub(super) enum PrivilegeAction {
-    /// A one-way, if it is so.
+    /// To run a message, and whether it is a one-way.
     Run(Message, bool),
+    /// To stop: no request may be taken.
     Nothing,
 }
 
@@ -68,7 +72,7 @@ impl CallbackQueue {
         }
     }
 
-    /// One more; given back if there are too many.
+    /// Adds a message, or returns it if a limit would be exceeded.
     pub(super) fn put(&mut self, message: Message) -> Result<(), Message> {
         let octets = message.header.total_len();
         let count = self.waiting.len();
@@ -84,12 +88,12 @@ impl CallbackQueue {
         self.waiting.is_empty()
     }
 
-    /// Nothing waits, runs or is answered later.
+    /// Whether no request waits, runs or is deferred.
     pub(super) fn is_idle(&self) -> bool {
         self.is_empty() && self.running == 0 && self.begun.is_empty()
     }
 
-    /// How many have been taken.
+    /// The number of requests taken so far.
     pub(super) fn progress(&self) -> u64 {
         self.taken
     }
@@ -98,17 +102,17 @@ impl CallbackQueue {
         self.privilege.is_none()
     }
 
-    /// This thread runs something with the privilege, and cannot wait for itself.
+    /// Whether this thread runs a one-way with the privilege, and so cannot wait for its end.
     pub(super) fn is_privileged(&self, thread: ThreadId) -> bool {
         matches!(self.privilege, Some((_, Some(holder))) if holder == thread)
     }
 
-    /// The privilege, if nobody has it and it is of use.
+    /// Takes the privilege if it is free and a request may be run.
     pub(super) fn begin(&mut self) -> Option<u64> {
         if self.privilege.is_none() { self.take_privilege() } else { None }
     }
 
-    /// The same, whoever has it.
+    /// Takes the privilege if a request may be run, even from another thread.
     pub(super) fn take_privilege(&mut self) -> Option<u64> {
         if self.is_empty() || self.running >= self.max_running {
             return None;
@@ -118,13 +122,13 @@ impl CallbackQueue {
         Some(self.next)
     }
 
-    /// Whether somebody is to wait for what has the privilege now; he is counted on from then on.
+    /// Whether a thread is to stand by for the end of a one-way. It is expected to do so from now on.
     pub(super) fn needs_standby(&mut self) -> bool {
         let is_held = matches!(self.privilege, Some((_, Some(_))));
         is_held && !self.is_empty() && !std::mem::replace(&mut self.has_standby, true)
     }
 
-    /// What is to be run with this privilege, which a two-way gives up.
+    /// Takes the next request with this privilege. A two-way gives the privilege up.
     pub(super) fn take(&mut self, privilege: u64, thread: ThreadId) -> PrivilegeAction {
         if self.running >= self.max_running {
             self.end(privilege);
@@ -146,7 +150,7 @@ impl CallbackQueue {
         PrivilegeAction::Run(message, is_one_way)
     }
 
-    /// What was run has ended: the privilege to go on, if there is something to go on with.
+    /// Notes the end of a request. Returns the privilege with which its thread goes on, if it gets one.
     pub(super) fn after(&mut self, privilege: u64, was_one_way: bool) -> Option<u64> {
         self.running -= 1;
         let is_own = matches!(self.privilege, Some((known, _)) if known == privilege);
@@ -157,20 +161,21 @@ impl CallbackQueue {
         self.begin()
     }
 
-    /// Who had it goes.
+    /// Gives up this privilege, unless another thread has taken it.
     pub(super) fn end(&mut self, privilege: u64) {
         if matches!(self.privilege, Some((known, _)) if known == privilege) {
             self.privilege = None;
         }
     }
 
-    /// Nothing of what waits will be run.
+    /// Removes and returns all waiting requests, which will not be run.
     pub(super) fn clear(&mut self) -> VecDeque<Message> {
         self.octets = 0;
         std::mem::take(&mut self.waiting)
     }
 
-    /// A request that nobody waits for any more: what is to be dropped, and who is to be told.
+    /// Cancels the requests of this id. Returns the waiting one, to be dropped, and the cancellations of
+    /// begun ones.
     pub(super) fn cancel(
         &mut self,
         request_id: u32,
@@ -182,26 +187,26 @@ impl CallbackQueue {
         (message, self.cancellation_sources(|request_key| request_key.request_id == request_id))
     }
 
-    /// Whoever is to answer something that is waited for.
+    /// The cancellations of all begun two-ways.
     pub(super) fn awaited(&self) -> Vec<Arc<CancellationSource>> {
         self.cancellation_sources(|_| true)
     }
 
-    /// Nobody ever waits for the answer to a one-way.
+    /// The cancellations of begun two-ways that meet a condition. No client waits for the reply to a one-way.
     fn cancellation_sources(&self, is_meant: impl Fn(RequestKey) -> bool) -> Vec<Arc<CancellationSource>> {
         let meant = self.begun.values().filter(|begun| !begun.request_key.is_one_way && is_meant(begun.request_key));
         meant.map(|begun| Arc::clone(&begun.cancellation)).collect()
     }
 
-    /// One more runs; the key by which it [ends](Self::leave).
+    /// Enters a running request. Returns its key for [`leave`](Self::leave).
     pub(super) fn enter(&mut self, request_key: RequestKey, cancellation: &Arc<CancellationSource>) -> u64 {
         self.note_begun(request_key, cancellation, false)
     }
 
-    /// One more is answered later.
+    /// Enters a deferred request. Returns its key for [`leave`](Self::leave).
     ///
     /// # Errors
-    /// How many are, if that is too many.
+    /// The number of deferred requests, if it has reached the limit.
     pub(super) fn defer(
         &mut self,
         request_key: RequestKey,
@@ -226,7 +231,8 @@ impl CallbackQueue {
         self.next
     }
 
-    /// It has ended. What nobody can cancel any more is given back, to be dropped outside of the lock.
+    /// Removes the entry of a request that has ended. Returns its cancellation, to be dropped outside of the
+    /// lock.
     pub(super) fn leave(&mut self, key: u64) -> Option<Arc<CancellationSource>> {
         let left = self.begun.remove(&key)?;
         self.deferred -= usize::from(left.is_deferred);
@@ -237,7 +243,8 @@ impl CallbackQueue {
     }
 }
 
-/// Nobody waits for what comes of it. What cannot be read is found out where it is run.
+/// Whether the client waits for no reply. A message that cannot be decoded counts as a two-way; its error is
+/// found when it is run.
 fn is_one_way(message: &Message) -> bool {
     message.header.message_type == MessageType::Request
         && RequestHeader::decode(&mut message.decoder(Limits::default()))

@@ -1,4 +1,4 @@
-//! A caller whose servant answers later, from another thread.
+//! A collocated caller whose request is deferred, and answered by another thread.
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};
@@ -16,7 +16,7 @@ use spandrel_transport::Deadline;
 use super::{read, too_late, unanswered};
 use crate::origin::{AnswerKind, RequestKey, RequestOrigin};
 
-/// A caller that waits for an answer from another thread.
+/// A collocated caller that waits for a reply from another thread.
 #[derive(Debug)]
 pub(super) struct CollocatedReply {
     orb: Orb,
@@ -28,19 +28,21 @@ pub(super) struct CollocatedReply {
 
 #[derive(Debug, Default)]
 struct CollocatedWaiters {
-    /// How the call ends, once that is known.
+    /// The outcome of the call, once it is known.
     outcome: Option<Result<Message, CallFailure>>,
-    /// The servant's side of it: what has been deferred may be so again before it ends.
+    /// The deferred entries on the servant's side. A request may be deferred again before its first entry
+    /// ends.
     deferred: Vec<(u64, Arc<CancellationSource>)>,
+    /// The key of the next entry.
     next: u64,
-    /// Who has work for whoever waits.
+    /// The pool whose requests the waiting thread runs meanwhile.
     others: Option<Arc<dyn NestedWork>>,
-    /// Nobody waits any more.
+    /// Whether no caller waits any more.
     is_given_up: bool,
 }
 
 impl CollocatedWaiters {
-    /// The first outcome counts.
+    /// Sets the outcome, unless one is set, and wakes the waiting thread if it serves its pool.
     fn end(&mut self, outcome: Result<Message, CallFailure>) {
         self.outcome.get_or_insert(outcome);
         if let Some(others) = &self.others {
@@ -56,7 +58,7 @@ impl CollocatedReply {
     }
 
     pub(super) fn wait(&self, deadline: Option<&Deadline>) -> Result<Message, CallFailure> {
-        // A thread that others may be waiting for serves them meanwhile; one that may not nest any deeper sleeps.
+        // A thread of a pool runs other requests meanwhile; one that may not nest any deeper sleeps.
         if let Some(nested) = NestedWait::begin().ok().flatten() {
             self.state.lock().others = Some(nested.pool());
             nested.serve_until(deadline.map(Deadline::remaining), || self.state.lock().outcome.is_some());
@@ -80,7 +82,7 @@ impl CollocatedReply {
         }
     }
 
-    /// Whoever is to answer learns that nobody waits; and whoever waits, if there is something to say.
+    /// Cancels the deferred entries. With `why`, also ends the wait of the caller.
     pub(super) fn give_up(&self, why: Option<SystemException>) {
         let mut state = self.state.lock();
         state.is_given_up = true;
@@ -124,7 +126,7 @@ impl RequestOrigin for CollocatedReply {
     }
 
     fn shared(&self) -> Arc<dyn RequestOrigin> {
-        self.me.upgrade().expect("it is shared from its beginning, and used now")
+        self.me.upgrade().expect("a caller in use is owned by an Arc")
     }
 
     fn cancellation_source(&self, _request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource> {
@@ -156,7 +158,7 @@ impl RequestOrigin for CollocatedReply {
         drop(state);
         drop(left);
         if was_last {
-            // Nothing if it was answered.
+            // Without effect if the request was answered.
             self.end(Err(CallFailure::new(unanswered())));
         }
     }

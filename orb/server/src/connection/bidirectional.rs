@@ -1,6 +1,8 @@
-//! A connection over which requests of this side go, too, because its client has said where it would listen.
+//! Bidirectional use of an accepted connection: this side sends requests over it, because its client has
+//! announced listen points.
 //!
-//! It is read as before; replies are handed to what this side's calls wait on, the adopted [`ClientConnection`].
+//! The connection is read as before. Replies go to the adopted [`ClientConnection`], on which this side's
+//! calls wait.
 
 use std::time::Duration;
 
@@ -17,34 +19,36 @@ use spandrel_transport::ReadError;
 use super::{LongUpcall, NextRead, ServerConnection};
 use crate::{ServingOrb, listen_points, nesting};
 
-/// How often a client is listened to that names listen points.
+/// How many announcements of listen points are processed on one connection.
 const MAX_INTRODUCTIONS: u32 = 256;
 
 impl ServerConnection {
-    /// True if requests of this side may go over it: it is not idle because no others come.
+    /// Whether this side may send requests over the connection. Such a connection is not idle when its client
+    /// sends none.
     pub(crate) fn is_bidirectional(&self) -> bool {
         self.link.adopted().is_some()
     }
 
-    /// Notes the listen points of the client, if it names any and is to be listened to.
+    /// Records the listen points that a request announces, if it does and if they may be used.
     #[cold]
     pub(super) fn note_listen_points(&self, request: &RequestHeader<'_>, version: GiopVersion) {
-        // Of older versions a client cannot take requests (9.8).
+        // A client of an older version takes no requests (9.8).
         let Some(data) = request.service_contexts.find(CONTEXT_BI_DIR_IIOP) else { return };
         if version < GiopVersion::V1_2 || !self.orb.is_bidirectional() || self.is_reading_finished() {
             return;
         }
-        // Clients may say so again and again (9.8.1), but there is an end to what is listened to.
+        // Clients may announce listen points repeatedly (9.8.1), but not without limit.
         if self.introductions.fetch_add(1, Ordering::Relaxed) >= MAX_INTRODUCTIONS {
             return;
         }
         match ListenPoint::from_context(data) {
             Ok(points) => listen_points::record(&self.orb, &points, self.link.from(), || Arc::clone(self.adopt())),
             Err(error) => {
-                log_limited!(warn, self.orb, "listen points", peer = %self.link.peer(), %error, "listen points that cannot be read");
+                log_limited!(warn, self.orb, "listen points", peer = %self.link.peer(), %error, "could not decode a client's listen points");
             }
         }
-        // Looked at afterwards: who reads to the end forgets what it finds there after that.
+        // Checked afterwards: a thread that ends the reading first changes the phase and then removes the
+        // entries.
         if self.is_reading_finished() {
             self.end_adopted(false);
         }
@@ -59,7 +63,7 @@ impl ServerConnection {
         })
     }
 
-    /// A reply, if this side has asked for any.
+    /// Passes a reply to the adopted connection. Without one, the reply is a protocol error.
     pub(super) fn reply(&self, message: &Message) -> Result<NextRead, ReadError> {
         match self.link.adopted() {
             Some(adopted) => adopted.receive(message.clone()).map_err(ReadError::from).map(|()| NextRead::Continue),
@@ -67,7 +71,8 @@ impl ServerConnection {
         }
     }
 
-    /// No reply will come any more. `is_orderly`: the client has said so.
+    /// Ends the adopted connection, which gets no further reply. `is_orderly`: the client has sent
+    /// CloseConnection.
     pub(super) fn end_adopted(&self, is_orderly: bool) {
         if let Some(adopted) = self.link.adopted() {
             self.orb.announced_addresses().remove(adopted);
@@ -86,7 +91,7 @@ impl AdoptedReader for ServerConnection {
         let word = ReaderWord::from_bits(turn);
         let is_read = !word.is_in_upcall() || word.is_registered() && self.orb.server().pool().is_fixed();
         if is_read {
-            // Or will be: threads of a fixed pool see to it themselves before they wait.
+            // Or it will be: threads of a fixed pool release the reader role before they wait.
             return Ok(());
         }
         let running = self.handed_over.load(Ordering::SeqCst) + 1;

@@ -1,7 +1,8 @@
-//! Which requests of a connection may be cancelled, and by what.
+//! The cancellation of a connection's requests.
 //!
-//! Of those that will be answered later all are known here; of those whose upcalls run only those whose servants have asked for a token. A CancelRequest
-//! that was read before its servant asks is kept until it does, for the last few of them.
+//! All deferred requests are known here. Of the running ones, only those are known whose servants have asked
+//! for their cancellation. A CancelRequest that was read before its servant asks is kept until then, for the
+//! last few of them.
 
 use spandrel_connection::{CancelledRequests, ReaderWord, RequestKey};
 use spandrel_orb::{CancelReason, cancellation::CancellationSource, orb::WeakOrb};
@@ -11,7 +12,7 @@ use spandrel_transport::{MessageReader, Monitored};
 use super::ServerConnection;
 
 impl ServerConnection {
-    /// What may cancel a request that runs; its servant wants to know.
+    /// Returns the cancellation of a running request, for which its servant asks.
     pub(crate) fn cancellation_source(
         &self,
         request_key: RequestKey,
@@ -32,21 +33,22 @@ impl ServerConnection {
         if is_cancelled {
             cancellation.cancel(CancelReason::ClientCancelled);
         } else if !request_key.is_one_way && self.is_reading_finished() {
-            // Looked at afterwards: who reads to the end cancels what it finds there after that.
+            // Checked afterwards: a thread that ends the reading first changes the phase and then cancels the
+            // entries.
             cancellation.cancel(self.end_reason());
         }
         cancellation
     }
 
-    /// Whether servants of running upcalls want to know whether they are cancelled.
+    /// Whether servants of running upcalls have asked for their cancellation.
     pub(crate) fn awaits_cancellation(&self) -> bool {
         self.awaited_trips.load(Ordering::SeqCst) != 0
     }
 
-    /// The upcall of `turn` has ended, whose servant may have asked.
+    /// Removes the entry of an upcall that has ended, if its servant has asked for its cancellation.
     #[inline]
     pub(super) fn settle(&self, upcall: ReaderWord) {
-        // Only its own thread asks on its behalf.
+        // Relaxed: only the thread of the upcall makes its entry.
         if self.awaited_trips.load(Ordering::Relaxed) != 0 {
             self.settle_requested(upcall.count());
         }
@@ -61,25 +63,26 @@ impl ServerConnection {
         }
     }
 
-    /// Nobody waits any longer for these answers.
+    /// Cancels these requests.
     pub(crate) fn cancel(&self, request_key: CancelledRequests, reason: CancelReason) {
         let mut requests = self.requests.lock();
         let word = self.word();
-        // Upcalls that begin from now on are of other requests.
+        // A CancelRequest does not mean upcalls that begin from now on.
         let has_upcalls = word.is_in_upcall() || self.handed_over.load(Ordering::SeqCst) != 0;
         let cancelled = requests.cancel(request_key, has_upcalls.then(|| word.count() + 1));
         drop(requests);
-        // To be told outside of the lock.
+        // Outside of the lock.
         cancelled.iter().for_each(|cancellation| cancellation.cancel(reason));
     }
 
-    /// The upcall of `turn` lasts, and keeps its connection's reading to itself: looks whether it is cancelled or its client is gone.
+    /// Looks for CancelRequests and for the end of the client, while the long upcall of `turn` keeps the
+    /// reader role.
     pub(crate) fn listen(&self, turn: u64) {
         if !self.awaits_cancellation() {
             return;
         }
         let Some(mut reader) = self.reader.try_lock() else { return };
-        // With the reader in hand: who goes back to reading waits for it.
+        // Checked with the reader locked: a thread that reads on waits for the lock.
         if self.word().count() == ReaderWord::from_bits(turn).count() {
             self.look_ahead(&mut reader);
         }
@@ -87,7 +90,7 @@ impl ServerConnection {
 
     fn look_ahead(&self, reader: &mut MutexGuard<'_, MessageReader<Monitored>>) {
         while let Some(message) = reader.look_ahead(self.link.transport()) {
-            // One that cannot be read means nobody.
+            // A CancelRequest that cannot be decoded cancels no request.
             if let Ok(cancelled) = self.cancelled_by(&message) {
                 reader.cancel(cancelled);
                 self.cancel(CancelledRequests::Request(cancelled), CancelReason::ClientCancelled);

@@ -1,8 +1,8 @@
-//! How a connection ends: nobody reads, nobody runs, nobody is there.
+//! The end of a connection, in the phases of [`ServerPhase`].
 //!
-//! Reading ends first, by the end of what the peer sends or because it sent nonsense; requests that still run may answer after that.
-//! With the last of them the connection is *finished*: what it said is left time to arrive. Then it is *gone*. At shutdown all that is
-//! preceded by a goodbye, which comes after the last answer.
+//! Reading ends first: the peer's messages end, or one cannot be read. Requests that still run may be
+//! answered after that. After the last reply the connection is *finished*, and its last octets are given time
+//! to arrive. Then it is *gone*. At shutdown, CloseConnection comes before all that, after the last reply.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use spandrel_transport::{Deadline, ReadError};
 use super::ServerConnection;
 use crate::{ServingOrb, link::LINGER};
 
-/// How long a peer is waited for to take a message that only tells it of the end.
+/// How long a thread waits for the peer to take a message that only announces the end.
 const COURTESY: Duration = Duration::from_millis(200);
-/// The same where others wait for the thread as well.
+/// The same for a reactor's thread, which other connections need.
 const BRIEF_COURTESY: Duration = Duration::from_millis(1);
 
-/// How far a connection's end has come.
+/// How far the closing of a connection has come.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum ClosePhase {
     No,
-    /// CloseConnection was sent, after the last answer.
+    /// CloseConnection is or was sent, after the last reply.
     Said,
-    /// Nobody reads any more.
+    /// The connection is gone.
     Ended,
 }
 
@@ -47,7 +47,8 @@ impl ServerConnection {
             ReadError::Rejected(_) => {
                 log_limited!(warn, self.orb, "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
                 self.orb.statistics().refused_memory();
-                // Sent after the last reply: it says that no request without a reply was acted on.
+                // CloseConnection follows the last reply. It says that no request without a reply was acted
+                // on.
                 self.begin_close();
             }
             ReadError::Unexpected(_) => {
@@ -78,16 +79,16 @@ impl ServerConnection {
         }));
     }
 
-    /// Nobody reads any more. Requests that still run may answer before the connection ends.
+    /// Ends the reading. Requests that still run may be answered before the connection ends.
     pub(super) fn end_reading(&self) {
         self.advance(ServerPhase::end_reading);
         self.end_adopted(false);
-        // A client that sends nothing more is gone: those who serve it in their own time need not go on.
+        // A client that sends nothing more is gone: servants that can be told of it need not go on.
         self.cancel(CancelledRequests::Awaited, self.end_reason());
         self.finish_when_done();
     }
 
-    /// Why its requests are given up, once nobody reads any more.
+    /// The reason for cancelling requests after the end of reading.
     pub(super) fn end_reason(&self) -> CancelReason {
         match self.is_cut_off.load(Ordering::SeqCst) {
             true => CancelReason::ShuttingDown,
@@ -95,7 +96,7 @@ impl ServerConnection {
         }
     }
 
-    /// True once nobody reads any more.
+    /// Whether the reading has ended.
     pub(crate) fn is_reading_finished(&self) -> bool {
         self.phase().read_side() != ReadSide::Open
     }
@@ -106,7 +107,8 @@ impl ServerConnection {
         }
     }
 
-    /// A deferred call has ended.
+    /// Continues the closing after a deferred request has ended, or after waiting replies were written or
+    /// dropped.
     pub(crate) fn after_deferred(&self) {
         self.finish_when_done();
         if self.word().is_closing() {
@@ -114,7 +116,8 @@ impl ServerConnection {
         }
     }
 
-    /// Whoever comes last of those that read, run and answer finds that the others have ended.
+    /// Finishes the connection if the reading, the upcalls and the replies have all ended. To be called after
+    /// each of them: the last call finds that the others have ended.
     fn finish_when_done(&self) {
         let is_done = self.is_reading_finished() && self.handed_over.load(Ordering::SeqCst) == 0;
         if is_done && !self.link.is_blocked() && self.requests.lock().deferred() == 0 {
@@ -131,7 +134,7 @@ impl ServerConnection {
         }
         self.link.close_writer();
         let lingers = match self.registration() {
-            // The reactor's threads have others to serve: it calls again for what still comes.
+            // The reactor's threads serve other connections, too. The reactor calls again for late octets.
             Some(registration) => !self.link.drop_ready() && registration.linger(LINGER),
             None => {
                 self.link.drain();
@@ -143,7 +146,7 @@ impl ServerConnection {
         }
     }
 
-    /// The end of the end.
+    /// Cuts the transport and removes the connection from the reactor, the monitor and the server.
     pub(super) fn finish_close(&self) {
         if !self.advance(ServerPhase::close) {
             return;
@@ -155,14 +158,14 @@ impl ServerConnection {
         self.advance_to(ClosePhase::Ended);
     }
 
-    /// Accepts no further request; says goodbye once those that run have been answered.
+    /// Accepts no further request, and sends CloseConnection once the running ones have been answered.
     pub(crate) fn begin_close(&self) {
         let _ = self.change_word(|now| Some(now.close()));
         self.send_close_when_idle();
     }
 
-    /// Accepts no further request, unless one has come since it was this turn's. Nobody asks for anything, and so the goodbye is
-    /// said at once.
+    /// Closes the connection if it is idle, and if no request has begun since the reader word was `turn`. No
+    /// reply is due, so CloseConnection is sent at once.
     pub(crate) fn close_idle(&self, turn: u64, why: Event) -> bool {
         let is_idle =
             self.has_no_requests() && self.change_word(|now| now.close_unused(ReaderWord::from_bits(turn))).is_ok();
@@ -173,33 +176,34 @@ impl ServerConnection {
         is_idle
     }
 
-    /// Whether nothing is asked of it, and it has not been told to end.
+    /// Whether the connection has no requests and is not closing.
     pub(crate) fn is_idle(&self) -> bool {
         !self.word().is_closing() && self.has_no_requests()
     }
 
-    /// Ends it in favour of another client, if nothing is asked of it.
+    /// Ends the connection in favour of another client, if it is idle.
     pub(crate) fn evict_idle(&self) -> bool {
         let is_idle = self.close_idle(self.word().without_closing().bits(), Event::ServerClosedForLimit);
         if is_idle {
-            // It is not waited for: there is one too many.
+            // The peer's end is not awaited: there is one connection too many.
             self.cut();
         }
         is_idle
     }
 
-    /// Ends it without a word.
+    /// Cuts the connection without CloseConnection. `why`: the event for the statistics.
     pub(crate) fn cut_for(&self, why: Event) {
         let _ = self.ended_for.set(why);
         self.cut();
     }
 
-    /// The client was told that the connection ends.
+    /// Whether CloseConnection was sent, or the connection is gone.
     pub(crate) fn is_close_sent(&self) -> bool {
         *self.close_phase.lock() >= ClosePhase::Said
     }
 
-    /// CloseConnection and half-close: the peer sees it, closes, and whoever reads here sees the end.
+    /// Sends CloseConnection and closes the write side, once no request runs. The peer then closes its side,
+    /// and the reading thread finds the end.
     pub(super) fn send_close_when_idle(&self) {
         if !self.is_busy() && self.advance(ServerPhase::send_close) {
             self.advance_to(ClosePhase::Said);
@@ -208,38 +212,39 @@ impl ServerConnection {
         }
     }
 
-    /// Says something that ends the connection, whether or not the peer hears it.
+    /// Sends a control message that ends the connection, whether or not the peer takes it.
     pub(super) fn send_control(&self, message_type: MessageType) {
         let is_seated = self.word().is_registered();
         self.link.send_bare(message_type, if is_seated { BRIEF_COURTESY } else { COURTESY });
     }
 
-    /// How far the end has come.
+    /// The phase of the connection.
     pub(super) fn phase(&self) -> ServerPhase {
         ServerPhase::from_bits(self.phase.load(Ordering::SeqCst))
     }
 
-    /// Goes on to another phase; false if there is no such transition from the present one.
+    /// Changes the phase. Returns false if the present phase has no such transition.
     fn advance(&self, transition: fn(ServerPhase) -> Option<ServerPhase>) -> bool {
         let change = |now| transition(ServerPhase::from_bits(now)).map(ServerPhase::bits);
         self.phase.fetch_update(Ordering::SeqCst, Ordering::SeqCst, change).is_ok()
     }
 
-    /// Wakes the threads that wait for this stage.
+    /// Raises the close phase to `stage`, and wakes the threads that wait for it.
     fn advance_to(&self, stage: ClosePhase) {
         let mut close_phase = self.close_phase.lock();
         *close_phase = stage.max(*close_phase);
         self.parting.notify_all();
     }
 
-    /// Waits until the farewell has come so far; a connection that takes longer is cut.
+    /// Waits until the closing has reached `stage`. A connection that takes longer is cut.
     pub(crate) fn await_close_phase(&self, stage: ClosePhase, deadline: &Deadline) {
         let mut close_phase = self.close_phase.lock();
         while *close_phase < stage {
             let remaining = deadline.remaining();
             if remaining.is_zero() {
                 drop(close_phase);
-                // Cut first: the end of what is cancelled would have the client told that nothing was begun.
+                // Cut first: after the last cancelled request, CloseConnection would tell the client that
+                // none was begun.
                 self.is_cut_off.store(true, Ordering::SeqCst);
                 self.cut();
                 self.cancel(CancelledRequests::All, CancelReason::ShuttingDown);
@@ -250,7 +255,8 @@ impl ServerConnection {
     }
 }
 
-/// Whoever reads ends the connection when it stops reading, also by a panic, unless another reads on.
+/// Ends the reading of a connection when it is dropped, also by a panic. To be forgotten if another thread
+/// reads on.
 pub(super) struct CloseOnDrop<'c>(pub(super) &'c ServerConnection);
 
 impl Drop for CloseOnDrop<'_> {

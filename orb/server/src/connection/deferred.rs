@@ -1,4 +1,5 @@
-//! The requests of a connection that are answered after their upcall has returned: how many there are.
+//! The deferred requests of a connection, which are answered after their upcalls have returned: their number
+//! and their memory.
 
 use spandrel_connection::RequestKey;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
@@ -8,11 +9,15 @@ use spandrel_sync::{Arc, atomic::Ordering};
 use super::{ServerConnection, rejection::no_memory};
 
 impl ServerConnection {
-    /// How many requests will be answered later.
+    /// The number of deferred requests.
     pub(crate) fn deferred(&self) -> usize {
         self.requests.lock().deferred()
     }
 
+    /// Enters a running request as a deferred one that is charged for `octets`. Returns the key of the entry.
+    ///
+    /// # Errors
+    /// TRANSIENT if too many requests are deferred, or if a memory limit would be exceeded.
     pub(crate) fn enter_deferred(
         &self,
         request_key: RequestKey,
@@ -37,26 +42,27 @@ impl ServerConnection {
             self.orb.statistics().refused_memory();
             return Err(no_memory(&no_room));
         }
-        // It is one of these from now on, also when its upcall ends.
+        // From now on the request is a deferred one, also when its upcall ends.
         let (key, was_watched) = requests.defer(request_key, octets, Arc::clone(cancellation));
         if was_watched {
             self.awaited_trips.fetch_sub(1, Ordering::SeqCst);
         }
         drop(requests);
-        // Looked at afterwards: who reads to the end cancels what it finds there after that.
+        // Checked afterwards: a thread that ends the reading first changes the phase and then cancels the
+        // entries.
         if !request_key.is_one_way && self.is_reading_finished() {
             cancellation.cancel(self.end_reason());
         }
         Ok(key)
     }
 
-    /// A deferred call is being answered: its request counts no longer.
+    /// Releases the memory of a deferred request that is being answered.
     pub(crate) fn uncharge_deferred(&self, key: u64) {
         let octets = self.requests.lock().uncharge_deferred(key);
         self.intake.release(octets);
     }
 
-    /// A deferred call has ended: what waited for it goes on.
+    /// Removes a deferred request that has ended, and continues a closing that waited for it.
     pub(crate) fn leave_deferred(&self, key: u64) {
         let mut requests = self.requests.lock();
         let left = requests.end_deferred(key);

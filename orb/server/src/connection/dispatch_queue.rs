@@ -1,10 +1,11 @@
-//! A connection whose requests are read by a reactor's thread and run by the workers of a [`RequestQueue`].
+//! Connections whose requests a reactor's thread reads and the workers of a [`RequestQueue`] run.
 //!
-//! Its requests run side by side, but nothing overtakes a one-way: while one runs, `turn` is odd, and what comes after it waits *behind* it,
-//! as it would wait in a connection that is read by the thread which runs its requests. The monitor has a one-way overtaken that lasts.
+//! Their requests run side by side, but none overtakes a one-way. While a one-way runs, `turn` is odd and
+//! later requests wait *behind* it, as they do where one thread reads and runs requests. When a one-way
+//! lasts, the monitor lets them overtake it.
 //!
-//! Requests that were accepted and have not been run to their end are counted as `handed_over`: nobody reads in the thread that runs them. The connection is read
-//! no further while there are as many as may be, or while the queue is full.
+//! Accepted requests that have not ended are counted as `handed_over`, because the threads that run them do
+//! not read. Reading stops while as many of them exist as may be in flight, or while the queue is full.
 
 use std::{
     collections::VecDeque,
@@ -28,10 +29,10 @@ use crate::{
     upcall,
 };
 
-/// The queue between whoever reads such connections and those who run their requests.
+/// The queue between the thread that reads such connections and the workers that run their requests.
 pub(crate) type RequestTable = RequestQueue<Accepted>;
 
-/// What such a connection has besides.
+/// A connection's requests that wait for a worker.
 #[derive(Debug)]
 pub(super) struct DispatchQueue {
     queue: Arc<RequestTable>,
@@ -40,9 +41,9 @@ pub(super) struct DispatchQueue {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What waits behind a one-way.
+    /// Requests that wait behind a one-way.
     behind: VecDeque<QueuedRequest>,
-    /// Nothing is read until one of the requests has ended.
+    /// Whether reading has stopped until one of the requests ends.
     is_stopped: bool,
 }
 
@@ -51,25 +52,26 @@ struct State {
 struct QueuedRequest {
     message: Message,
     is_one_way: bool,
-    /// Until when it is worth anything, counted from when it was read.
+    /// The deadline of the request, computed when it was read.
     due: Option<RequestDeadline>,
-    /// Since when it waits.
+    /// When the request began to wait.
     arrival: ArrivalTime,
 }
 
-/// A request that is to be run.
+/// A request that a worker is to run.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     connection: Arc<ServerConnection>,
     read: QueuedRequest,
-    /// Which of the connection's it is. Nothing overtakes that of a one-way.
+    /// The bits of the reader word after the request's step. A one-way's are odd, and no request overtakes
+    /// it.
     turn: u64,
-    /// Nobody has begun to run it.
+    /// Whether no worker has begun to run the request.
     waits: bool,
 }
 
 impl Accepted {
-    /// It waits no longer, and is not charged for that.
+    /// Ends the request's wait, and releases the memory that was charged for it.
     fn begin(&mut self) {
         if std::mem::take(&mut self.waits) {
             self.connection.orb.statistics().change(Level::RequestsQueued, -1);
@@ -112,7 +114,7 @@ impl RequestSource for ServerConnection {
 }
 
 impl ServerConnection {
-    /// Reads what is there now, and has it run.
+    /// Reads the messages that are available now, and queues their requests.
     pub(super) fn read_for_others(&self, dispatch_queue: &DispatchQueue) -> Result<(), ReadError> {
         let mut is_first = true;
         while self.may_read_on(dispatch_queue) {
@@ -143,10 +145,11 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// False if too many of its requests run, or there is no room for more: somebody will [read on](Self::read_on).
+    /// Whether reading may go on. It resumes after a stop when fewer requests run, when the queue has room,
+    /// or when the client has taken its replies.
     fn may_read_on(&self, dispatch_queue: &DispatchQueue) -> bool {
         if self.is_bidirectional() {
-            // Replies may come that the requests in the queue wait for.
+            // Replies may arrive for which queued requests wait.
             return true;
         }
         if self.link.is_blocked() {
@@ -160,12 +163,12 @@ impl ServerConnection {
             return true;
         }
         let Some(registration) = self.registration() else { return true };
-        // Nobody is to blame the client for what is not read.
+        // Progress is not checked meanwhile: the client is not to blame for the pause.
         self.reader.lock().stop();
-        // Before anybody is asked to say when it is over.
+        // Suspended before the check, because reading may be resumed at any time after it.
         registration.suspend();
         let mut state = dispatch_queue.state.lock();
-        // Looked at under the lock that whoever ends a request takes after that.
+        // Checked under the lock that a worker takes after it has uncounted its request.
         state.is_stopped = self.handed_over.load(Ordering::SeqCst) >= self.settings.max_in_flight;
         let is_stopped = state.is_stopped;
         drop(state);
@@ -175,7 +178,7 @@ impl ServerConnection {
         registration.resume_marked()
     }
 
-    /// Has a request run, unless no further one is accepted.
+    /// Queues a request, unless it is refused or the connection accepts no further one.
     fn accept(&self, dispatch_queue: &DispatchQueue, message: Message) -> Result<(), ReadError> {
         self.link.note_version(message.header.version);
         let (is_one_way, due) = self.look_at(&message)?;
@@ -196,17 +199,17 @@ impl ServerConnection {
             self.refuse(&message, &no_memory(&no_room));
             return Ok(());
         }
-        // Counted before it is looked whether there may be more: who closes looks for it after saying so.
+        // Counted before the check: a thread that closes first sets the mark and then reads the count.
         self.handed_over.fetch_add(1, Ordering::SeqCst);
         if self.word().is_closing() {
-            // Not acted on: the CloseConnection that was or will be sent says so.
+            // The request is not acted on; the CloseConnection that was or will be sent tells the client.
             self.intake.release(message.header.total_len());
             self.one_less_relieved();
             self.send_close_when_idle();
             return Ok(());
         }
         self.orb.statistics().change(Level::RequestsQueued, 1);
-        // The memory that it was read into is for what is read next.
+        // A copy, because the memory in which the message arrived is for the next ones.
         let read = QueuedRequest {
             message: message.kept(),
             is_one_way,
@@ -225,7 +228,8 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// What has to be known of a request, or done, in the order of reading: whether it is a one-way, and until when it is worth anything.
+    /// Decodes the header of a request and notes its contexts, in the order of reading. Returns whether it is
+    /// a one-way, and its deadline.
     fn look_at(&self, message: &Message) -> Result<(bool, Option<RequestDeadline>), ReadError> {
         let mut input = self.decoder(message);
         if message.header.message_type == MessageType::LocateRequest {
@@ -233,12 +237,12 @@ impl ServerConnection {
             return Ok((false, None));
         }
         let request = RequestHeader::decode(&mut input)?;
-        // Whether it can be understood says who runs it.
+        // The worker reads the contexts again, and reports their errors.
         let request_context = self.note_contexts(&request, message);
         Ok((is_one_way(&request), request_context.and_then(|request_context| request_context.due)))
     }
 
-    /// Nothing is in the way of this request any more.
+    /// Takes the step of the reader word for a request that no one-way holds back any more.
     fn begin(&self, _state: &mut MutexGuard<'_, State>, read: QueuedRequest) -> Accepted {
         let turn = if read.is_one_way {
             self.is_one_way.store(true, Ordering::Relaxed);
@@ -246,13 +250,13 @@ impl ServerConnection {
             self.upcall_monitor.note_upcall();
             word
         } else {
-            // It shows that the connection is in use.
+            // The number shows that the connection is in use.
             self.step(ReaderWord::begin_beside)
         };
         Accepted { connection: self.shared(), read, turn: turn.bits(), waits: true }
     }
 
-    /// Changes the word; returns the new one.
+    /// Changes the reader word. Returns the new one.
     fn step(&self, transition: fn(ReaderWord) -> ReaderWord) -> ReaderWord {
         match self.change_word(|now| Some(transition(now))) {
             Ok(before) | Err(before) => transition(before),
@@ -289,7 +293,7 @@ impl ServerConnection {
             Ok(())
         };
         if let Err(error) = run() {
-            // It was readable when it was accepted.
+            // The same header was decoded when the request was accepted.
             tracing::error!(peer = %self.link.peer(), %error, "an accepted request cannot be read");
         }
     }
@@ -309,7 +313,8 @@ impl ServerConnection {
         }
     }
 
-    /// The one-way of `turn` is in nobody's way any more, because it has ended or lasts.
+    /// Begins the requests behind the one-way of `turn`, up to the next one-way, because that one has ended
+    /// or lasts.
     pub(super) fn overtake(&self, dispatch_queue: &DispatchQueue, turn: u64) {
         let mut state = dispatch_queue.state.lock();
         let one_way = ReaderWord::from_bits(turn);
@@ -330,7 +335,7 @@ impl ServerConnection {
         }
     }
 
-    /// A request is answered instead of being run.
+    /// Answers a request with an exception instead of running it.
     fn refuse(&self, message: &Message, exception: &SystemException) {
         let mut input = self.decoder(message);
         let Ok(header) = RequestHeader::decode(&mut input) else { return };

@@ -1,4 +1,4 @@
-//! A connection as what requests come from and answers go to.
+//! An accepted connection as an origin of requests.
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};

@@ -1,8 +1,9 @@
-//! A connection that a reactor serves: visits of the reactor's threads, and who takes over from them.
+//! Connections that a reactor serves: the visits of its threads, and the threads that take over from them.
 //!
-//! The reactor calls [`ServerConnection::serve_ready`] in one thread at a time. An upcall that lasts keeps that thread: the pool is
-//! told to let another stand in for it, and a thread of the connection's own takes the reading over. That one suspends the seat, reads
-//! on, and gives the reading back once nothing runs any more that it was taken from.
+//! The reactor calls [`ServerConnection::serve_ready`] in one thread at a time. A long upcall keeps that
+//! thread. The pool is told to replace it, and a thread of the connection's own takes over reading. The new
+//! thread suspends the registration and reads on. It returns the reading to the reactor when all upcalls have
+//! ended that lost the reader role.
 
 use std::{fmt, io, mem, time::Duration};
 
@@ -17,63 +18,67 @@ use crate::{
     nesting::{self, PolledConnection},
 };
 
-/// How long a thread that took over from the reactor waits for a further request before it looks whether it is still needed. Twice as
-/// long after each time that it was, so that thousands of such threads do not keep a processor busy.
+/// How long a thread that took over from the reactor waits for a further request before it checks whether it
+/// is still needed. The time doubles while it is, so that thousands of such threads do not keep a processor
+/// busy.
 pub(super) const PATIENCE: Duration = Duration::from_millis(20);
-/// The longest.
+/// The longest such time.
 pub(super) const LONGEST_PATIENCE: Duration = Duration::from_millis(320);
 
-/// A connection's place in a reactor, which calls [`ServerConnection::serve_ready`] when there is something to read, and
-/// [`ServerConnection::registration_closed`] when it never will again.
+/// A connection's registration with a reactor. The reactor calls [`ServerConnection::serve_ready`] when there
+/// is input, and [`ServerConnection::registration_closed`] when the registration has ended.
 pub(crate) trait ReactorRegistration: Send + Sync + fmt::Debug {
-    /// Calls no more for now.
+    /// Suspends the calls.
     fn suspend(&self);
-    /// Calls again; false if it never will.
+    /// Resumes the calls. Returns false if the registration has ended.
     fn resume(&self) -> bool;
-    /// Calls again, also for what the handle does not show; false if it never will.
+    /// Resumes the calls, and has one made even if the handle shows no input. Returns false if the
+    /// registration has ended.
     fn resume_marked(&self) -> bool;
-    /// Calls [`ServerConnection::write_ready`] when the transport takes more, and for nothing else meanwhile; or no longer.
+    /// Has the reactor call [`ServerConnection::write_ready`] when the transport takes more, and make no
+    /// other calls meanwhile; or ends that.
     fn want_output(&self, is_wanted: bool);
-    /// Calls again, and leaves by itself after this time; false if it has left before.
+    /// Resumes the calls, and ends the registration after this time. Returns false if it has ended before.
     fn linger(&self, time: Duration) -> bool;
-    /// Calls never again.
+    /// Ends the registration.
     fn leave(&self);
-    /// For the thread that is being called: calls others from now on, in a new place, also before that call has returned.
-    /// `is_ready`: there is something to look at that the handle does not show.
+    /// Registers the connection anew during a call, in the thread of that call: other threads may be called
+    /// before the call returns. `is_ready`: there is input that the handle does not show.
     ///
     /// # Errors
-    /// It never calls again.
+    /// The registration has ended.
     fn renew(&self, connection: &Arc<ServerConnection>, is_ready: bool) -> io::Result<()>;
 }
 
 /// How a visit of a reactor's thread ended.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum VisitOutcome {
-    /// Nothing more is there now, or another thread reads.
+    /// No more input is available, or another thread reads.
     Idle,
-    /// Nothing more will come.
+    /// The connection has ended.
     Ended,
 }
 
 impl ServerConnection {
-    /// A reactor serves it from now on.
+    /// Registers the connection with a reactor, which serves it from now on.
     pub(crate) fn register_with(&self, registration: Arc<dyn ReactorRegistration>) {
         *self.registration.lock() = Some(registration);
         if self.link.is_blocked() {
             self.update_registration();
         }
-        // Looked at afterwards: whoever makes it go either finds the seat, or has said so before this.
+        // Checked afterwards: a thread that ends the connection first changes the phase and then ends the
+        // registration that it finds.
         if self.is_gone() {
             self.unregister();
         }
     }
 
-    /// No reply is due any more.
+    /// Whether no reply is due any more, and the stream is closed in that direction.
     fn is_finished(&self) -> bool {
         self.phase().write_side() == WriteSide::Shut
     }
 
-    /// Nor is anything read and dropped.
+    /// Whether, besides, not even late octets are read and dropped any more.
     fn is_gone(&self) -> bool {
         self.phase().read_side() == ReadSide::Closed
     }
@@ -89,7 +94,8 @@ impl ServerConnection {
         }
     }
 
-    /// The reactor has closed its place, whoever wanted that. A thread that took over reads on, to the end.
+    /// Called when the registration has ended, for whatever reason. A thread that took over reads on to the
+    /// end.
     pub(crate) fn registration_closed(&self) {
         if self.word().is_registered() {
             self.end_reading();
@@ -99,13 +105,14 @@ impl ServerConnection {
         }
     }
 
-    /// Runs the requests that are there now.
+    /// Runs the requests that are available now.
     pub(crate) fn serve_ready(&self) -> VisitOutcome {
         if self.is_reading_finished() {
             return self.drop_ready();
         }
         if !self.word().is_registered() || self.is_blocked() {
-            // A thread has taken over, or left a reply to be written, and is about to say so to the reactor.
+            // A thread has taken over reading, or left a reply to be written, and is about to tell the
+            // reactor.
             return VisitOutcome::Idle;
         }
         let ending = CloseOnDrop(self);
@@ -120,7 +127,7 @@ impl ServerConnection {
         if self.is_gone() { VisitOutcome::Ended } else { VisitOutcome::Idle }
     }
 
-    /// What a peer still sends when all is over is dropped, lest it take the last answer for undelivered.
+    /// Reads and drops late octets. Without that, the peer could take the last reply for undelivered.
     fn drop_ready(&self) -> VisitOutcome {
         let is_over = self.is_finished() && self.link.drop_ready();
         if is_over { VisitOutcome::Ended } else { VisitOutcome::Idle }
@@ -139,7 +146,8 @@ impl ServerConnection {
             match next {
                 Ok(None) => break,
                 Ok(Some(message)) => {
-                    // The turn of the upcall that follows, if one does: nobody else reads, and so nobody else takes turns.
+                    // The number of the upcall that may follow: no other thread reads, and so none takes a
+                    // step.
                     let _inside = nesting::enter(|| self.shared(), self.turn() + 1);
                     if self.handle(&message)? == NextRead::Relieved {
                         return Ok(());
@@ -149,7 +157,7 @@ impl ServerConnection {
             }
             let mut reader = self.reader.lock();
             if self.is_blocked() {
-                // The client is not to blame for what is not read.
+                // Progress is not checked meanwhile: the client is not to blame for the pause.
                 reader.stop();
                 break;
             }
@@ -159,15 +167,15 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// The reactor's thread is kept by an upcall, and this one reads.
+    /// Suspends the registration: an upcall keeps the reactor's thread, and this thread reads.
     pub(super) fn leave_reactor(&self) {
         if let Some(registration) = self.registration() {
             registration.suspend();
         }
     }
 
-    /// Leaves the reading to the reactor, once no upcall runs that it could wait for. Where there is none any more, the caller reads on
-    /// without looking again.
+    /// Returns the reading to the reactor, unless an upcall still runs that has lost the reader role. If the
+    /// registration has ended, `registration` becomes `None` and the caller reads on to the end.
     pub(super) fn return_to_reactor(&self, registration: &mut Option<Arc<dyn ReactorRegistration>>) -> bool {
         if self.handed_over.load(Ordering::SeqCst) != 0 {
             return false;
@@ -182,22 +190,22 @@ impl ServerConnection {
         false
     }
 
-    /// Another is to do the work of the reactor's thread that the upcall of `turn` keeps.
+    /// Tells the pool, once, that the upcall of `turn` keeps one of its threads.
     pub(super) fn note_blocked(&self, turn: u64) {
         if self.is_held_up.load(Ordering::SeqCst) {
             return;
         }
-        // Counted before it is said, so that nobody counts it back first.
+        // Counted before the flag is set, so that no other thread uncounts it first.
         self.orb.server().pool().note_blocked();
         if self.is_held_up.swap(true, Ordering::SeqCst) {
             self.orb.server().pool().note_unblocked();
         } else if self.word().without_closing() != ReaderWord::from_bits(turn).without_closing() {
-            // It has ended meanwhile, and may have looked too early.
+            // The upcall has ended meanwhile, and may have checked the flag too early.
             self.note_unblocked();
         }
     }
 
-    /// The upcall keeps the reactor's thread no longer.
+    /// Tells the pool that the upcall keeps its thread no longer, if the pool was told that it does.
     #[inline]
     pub(super) fn note_unblocked(&self) {
         if self.is_held_up.load(Ordering::SeqCst) && self.is_held_up.swap(false, Ordering::SeqCst) {
@@ -213,13 +221,13 @@ impl PolledConnection for ServerConnection {
         }
         let running = self.handed_over.load(Ordering::SeqCst) + 1;
         if running >= self.settings.max_in_flight {
-            // Who has taken over meanwhile is among those that were counted.
+            // A thread that has taken over meanwhile was counted.
             if self.turn() != turn {
                 return Ok(());
             }
             return Err(nesting::too_many(running));
         }
-        // Counted before it happens, so that nobody takes the connection for idle in between.
+        // Counted before the change, so that the connection does not look idle in between.
         self.handed_over.fetch_add(1, Ordering::SeqCst);
         if self.change_word(|now| now.release(ReaderWord::from_bits(turn))).is_err() {
             self.one_less_relieved();
@@ -233,7 +241,7 @@ impl PolledConnection for ServerConnection {
         };
         let renewed = self.registration().map(|registration| registration.renew(&self, !is_drained));
         if let Some(Err(error)) = renewed {
-            tracing::error!(%error, peer = %self.link.peer(), "a connection can be read from no longer");
+            tracing::error!(%error, peer = %self.link.peer(), "could not register a connection anew to read on");
             self.end_reading();
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! Requests that are not taken: too long, or for want of memory. They are answered, and the connection goes on.
+//! Requests that are rejected because they are too long or exceed a memory limit. They are answered with an
+//! exception, and the connection goes on.
 
 use spandrel_cdr::{Encoder, GiopVersion};
 use spandrel_giop::{CompletionStatus, ReplyStatus, SystemException, begin_reply, exception_detail, ids, minor};
@@ -9,10 +10,10 @@ use super::ServerConnection;
 use crate::{ServingOrb, origin::AnswerKind};
 
 impl ServerConnection {
-    /// What came instead of a message. An error that concerns one request only is answered.
+    /// Handles a failure to read a message. If it concerns one request only, that request is answered.
     ///
     /// # Errors
-    /// What ends the connection.
+    /// Failures that end the connection.
     pub(super) fn handle_read_failure(&self, error: ReadError) -> Result<(), ReadError> {
         match error {
             ReadError::Discarded(request) => {
@@ -47,7 +48,7 @@ impl ServerConnection {
     }
 }
 
-/// The exception for a request that is not taken.
+/// The exception for a rejected request.
 fn refusal(reason: &RejectReason) -> SystemException {
     match reason {
         RejectReason::TooLong { .. } => {
@@ -57,7 +58,7 @@ fn refusal(reason: &RejectReason) -> SystemException {
     }
 }
 
-/// The exception for a request that there is no memory for now.
+/// TRANSIENT for a request that exceeds a memory limit at present.
 pub(super) fn no_memory(exceeded: &MemoryLimitExceeded) -> SystemException {
     SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No).with_detail(|| exceeded.to_string())
 }

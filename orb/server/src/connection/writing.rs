@@ -1,8 +1,11 @@
-//! Replies that a client does not take: who writes them, and what the connection does meanwhile.
+//! Replies that a client does not take: which thread writes them, and how the connection waits.
 //!
-//! A thread of the connection's own, and any thread if no reactor can serve the transport, waits in [`Link::send`](crate::link::Link::send). All others leave the reply there, and a reactor writes it when the transport
-//! takes more. Until the client has taken everything, nothing further is read from it, except over a bidirectional
-//! connection, where replies to this side's requests may come.
+//! A thread of the connection's own waits in [`Link::send`](crate::link::Link::send). So does any thread if
+//! no reactor can serve the transport. All others leave the reply there, and a reactor writes it when the
+//! transport takes more.
+//!
+//! Nothing further is read from a client until it has taken everything. A bidirectional connection is read
+//! on, because replies to this side's requests may arrive.
 
 use spandrel_cdr::Encoder;
 use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind};
@@ -18,10 +21,10 @@ use crate::{
 };
 
 impl ServerConnection {
-    /// Sends an answer, or keeps it until the client takes it.
+    /// Sends a reply, or keeps it until the client takes it.
     ///
     /// # Errors
-    /// There is no memory for that; nothing was sent.
+    /// There is no memory to keep it; nothing was sent.
     #[inline]
     pub(super) fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException> {
         match self.link.send(answer, kind, || self.is_own_thread() || self.pollable().is_none()) {
@@ -51,8 +54,8 @@ impl ServerConnection {
         }
     }
 
-    /// Whether a reply as long as the longest of late could be kept, where others wait already. It exists twice for a moment, as the
-    /// servant's result and as what is kept of it.
+    /// Checks the memory for a further waiting reply, as long as the longest recent one. It exists twice for
+    /// a moment: as the servant's result and as the copy that is kept.
     ///
     /// # Errors
     /// The limit that would be exceeded.
@@ -67,22 +70,22 @@ impl ServerConnection {
         self.has_own_thread && Frame::current().is_some_and(|frame| frame.connection == here)
     }
 
-    /// Whether nothing is read, because the client does not take its replies.
+    /// Whether reading pauses because the client does not take its replies.
     #[inline]
     pub(super) fn is_blocked(&self) -> bool {
         self.link.is_blocked() && !self.is_bidirectional()
     }
 
-    /// The thread that reads waits until the client has taken its replies.
+    /// Waits in the reading thread until the client has taken its replies.
     #[cold]
     pub(super) fn await_unblocked(&self) {
-        // The client is not to blame for what is not read.
+        // Progress is not checked meanwhile: the client is not to blame for the pause.
         self.reader.lock().stop();
         self.link.await_unblocked(self.has_own_thread || self.pollable().is_none());
         self.after_deferred();
     }
 
-    /// Has a reactor write what waits.
+    /// Has a reactor write the waiting replies, or leaves them to a thread that will.
     #[cold]
     fn write_later(&self) {
         if let Some(adopted) = self.link.adopted() {
@@ -91,7 +94,8 @@ impl ServerConnection {
                 self.cut();
             }
         } else if self.pollable().is_none() {
-            // Left behind one that is being written, it is written by that thread; otherwise by the one that reads, before it reads on.
+            // A thread that is writing a reply also writes those behind it. Otherwise the reading thread
+            // writes them before it reads on.
         } else if !self.has_own_thread {
             self.update_registration();
         } else if self.link.waits_for_reactor()
@@ -104,16 +108,16 @@ impl ServerConnection {
         }
     }
 
-    /// Tells the seat whether replies wait to be written.
+    /// Tells the registration whether replies wait to be written.
     pub(super) fn update_registration(&self) {
-        // Whoever comes last tells what is true then.
+        // One at a time, so that the last one tells the present state.
         let _order = self.output.lock();
         if let Some(registration) = self.registration() {
             registration.want_output(self.link.is_blocked());
         }
     }
 
-    /// Writes what the client takes now; called by the reactor. True once nothing waits.
+    /// Writes what the client takes now; called by the reactor. Returns whether no reply waits any more.
     pub(crate) fn write_ready(&self) -> bool {
         let is_done = self.link.write_ready();
         if is_done && !self.has_own_thread {
@@ -123,22 +127,22 @@ impl ServerConnection {
         is_done
     }
 
-    /// The reactor writes no longer for this connection, which has a thread of its own.
+    /// Called when the reactor no longer writes for this connection, which has a thread of its own.
     pub(crate) fn writer_left(&self) {
         self.has_writer.store(false, Ordering::SeqCst);
-        // Looked at afterwards: whoever leaves something to be written looks for the writer after that.
+        // Checked afterwards: a thread that leaves a reply first queues it and then checks for the writer.
         self.write_later();
         self.after_deferred();
     }
 
-    /// Cuts it; whoever reads sees the end, and if nobody reads any more this is the end.
+    /// Cuts the connection. The reading thread finds the end; if reading has ended, the connection ends here.
     pub(crate) fn cut(&self) {
         self.link.cut();
         self.after_deferred();
     }
 }
 
-/// NO_RESOURCES for a reply that there is no memory to keep; the request was carried out.
+/// NO_RESOURCES for a reply that exceeds a memory limit; the request was carried out.
 pub(crate) fn no_room_for_reply(no_room: &MemoryLimitExceeded) -> SystemException {
     SystemException::no_resources(0, CompletionStatus::Yes)
         .with_detail(|| format!("the reply cannot be kept until the client takes it: {no_room}"))

@@ -1,4 +1,4 @@
-//! Models of servants that want to know whether they are cancelled: whoever reads meanwhile, none of them waits for ever.
+//! Models of servants that ask for their cancellation: none waits for ever, whichever thread reads meanwhile.
 
 use spandrel_orb::{
     CancelReason, Orb,
@@ -9,11 +9,11 @@ use spandrel_transport::Transport;
 
 use super::{Stage, join, lasting, requests, two_way};
 
-/// Waits until it is cancelled.
+/// The token of a request that waits until it is cancelled.
 pub(super) const CANCELLABLE: u32 = 4;
 
 impl Stage {
-    /// Waits until the servant runs, and says its turn.
+    /// Waits until the servant runs. Returns the turn of its upcall.
     fn await_upcall(&self) -> u64 {
         let mut entries = self.diary.entries.lock();
         self.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
@@ -21,7 +21,7 @@ impl Stage {
         self.connection.turn()
     }
 
-    /// A monitor where nobody may take the reading over: it listens until the servant knows.
+    /// Acts as the monitor where no thread may take over reading: listens until the servant is cancelled.
     fn listen(&self) -> thread::JoinHandle<()> {
         let (connection, diary) = (Arc::clone(&self.connection), Arc::clone(&self.diary));
         thread::spawn(move || {
@@ -54,7 +54,7 @@ fn the_thread_that_takes_over_reading_handles_cancel_request() {
         if is_lost {
             stage.client.close();
         }
-        // The one that is cancelled is answered all the same, if anybody still listens.
+        // The cancelled request is answered all the same, if the client is still there.
         stage.connection.overdue(&lasting(turn, false));
         if !is_lost {
             assert_eq!(stage.receive(1).replies, [CANCELLABLE]);

@@ -1,4 +1,4 @@
-//! Models of requests that are answered after their upcall, by another thread.
+//! Models of deferred requests, which another thread answers after their upcalls.
 
 use spandrel_orb::{
     Orb,
@@ -14,7 +14,7 @@ use crate::{DeferredCall, connection::ClosePhase};
 pub(super) const DEFERRED: u32 = 50;
 
 impl Stage {
-    /// Answers what is deferred, in any order, until that is [enough](Self::stop_answering).
+    /// Answers deferred requests, in any order, until [`stop_answering`](Self::stop_answering) is called.
     fn answer_deferred(&self) -> thread::JoinHandle<()> {
         let diary = Arc::clone(&self.diary);
         thread::spawn(move || {
@@ -36,7 +36,7 @@ impl Stage {
 
 fn answer(token: u32, call: DeferredCall) {
     if one_in(4) {
-        // Dropped, it is answered all the same, with an exception.
+        // A dropped call is answered with an exception.
         return;
     }
     let answered = call.answer(|call| {

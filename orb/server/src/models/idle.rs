@@ -1,4 +1,4 @@
-//! Models of the end of an idle connection, which a request may meet.
+//! Models of an idle connection that is closed while a request may arrive.
 
 use spandrel_orb::statistics::Event;
 
@@ -6,7 +6,7 @@ use super::{super::threads::ServerThreads, pooled::Reactor, *};
 use crate::connection::{RequestQueue, ServiceStrategy};
 
 impl Stage {
-    /// Looks at the connection, and closes it some time later if nothing was asked meanwhile.
+    /// Looks at the connection, and closes it some time later if no request has arrived meanwhile.
     fn close_idle(&self) -> thread::JoinHandle<bool> {
         let connection = Arc::clone(&self.connection);
         thread::spawn(move || {
@@ -16,7 +16,8 @@ impl Stage {
         })
     }
 
-    /// Asks while the connection may be closed: what was run was answered, and what was not was followed by a goodbye.
+    /// Sends requests while the connection may be closed. Checks that all requests that ran were answered,
+    /// and that CloseConnection follows if others did not run.
     fn meet_the_end(&self) -> thread::JoinHandle<()> {
         let questions: Vec<FakeRequest> = (10..13).map(two_way).collect();
         let closing = self.close_idle();

@@ -1,4 +1,4 @@
-//! Models of servants that wait, whose threads serve further requests of the same connection meanwhile.
+//! Models of servants that wait while their threads serve further requests of the same connection.
 
 use spandrel_orb::models::below;
 
@@ -10,7 +10,7 @@ fn a_pool_of_one_thread_serves_nested_requests() {
     check(6000, || {
         let stage = Stage::pooled();
         let (reactor, threads) = Reactor::start_with(&stage, 1);
-        // All at once, so that what is waited for may have been read already.
+        // All at once, so that the request for which a servant waits may have been read already.
         let asking = stage.ask(vec![requests(&[two_way(NEST), two_way(10), two_way(RELEASE), two_way(11)]).concat()]);
         assert_eq!(stage.receive(4).replies, [RELEASE, NEST, 10, 11]);
         join([asking]);
@@ -25,13 +25,14 @@ fn a_pool_of_one_thread_serves_nested_requests() {
 #[test]
 fn nested_servants_are_all_answered() {
     check(6000, || {
-        // One more than run at once: a thread that tries to take over is counted before it has.
+        // One more than run at once: a thread that tries to take over is counted before it succeeds.
         let stage = Stage::with(&Orb::builder().build().unwrap(), MAX_IN_FLIGHT + 1, true);
         let (reactor, threads) = Reactor::start_with(&stage, 1 + below(2));
         let second = if one_in(2) { two_way(NEST) } else { one_way(NEST) };
         let is_watched = one_in(2);
         if is_watched {
-            // A thread that takes over serves nobody while it waits, and is relieved in its turn.
+            // A thread that takes over serves no other requests while it waits, and loses the reader role in
+            // its turn.
             stage.orb.upcall_monitor().watch(&stage.connection);
         }
         let asking = stage.ask(requests(&[two_way(NEST), second, two_way(RELEASE)]));

@@ -1,4 +1,4 @@
-//! Models of a connection that a reactor's threads serve, and of who takes over from them.
+//! Models of a connection that a reactor's threads serve, and of the threads that take over from them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,7 +13,7 @@ use crate::{
 /// Threads of the reactor.
 const THREADS: usize = 2;
 
-/// A reactor with one handler, as far as the connection sees it.
+/// A reactor with one handler, as the connection sees it.
 #[derive(Debug)]
 pub(super) struct Reactor {
     connection: Arc<ServerConnection>,
@@ -26,33 +26,33 @@ pub(super) struct Reactor {
 /// The handler's state.
 #[derive(Debug, Default)]
 struct DeferredSlot {
-    /// A thread is in the handler.
+    /// Whether a thread is in the handler.
     is_busy: bool,
     is_suspended: bool,
-    /// A timer is set.
+    /// Whether a timer is set.
     lingers: bool,
-    /// There is something to look at that the handle does not show.
+    /// Whether there is input that the handle does not show.
     is_marked: bool,
-    /// To be closed.
+    /// Whether the handler is to be closed.
     is_removed: bool,
     closes: u32,
     /// How often the handler was replaced while it was called.
     generation: u32,
 }
 
-/// What a reactor's thread does next, with which handler.
+/// The next step of a reactor's thread, and the generation of the handler for it.
 enum Step {
     Input(u32),
     Timeout(u32),
     Return,
 }
 
-/// The seat that the reactor gives to its connection.
+/// The connection's registration with the reactor.
 #[derive(Debug)]
 struct Chair(Arc<Reactor>);
 
 impl Readers {
-    /// A reactor's thread comes; it may read although it has lost the reading in an earlier visit.
+    /// A reactor's thread begins a visit. It may read although it lost the reader role in an earlier one.
     fn enter(&mut self) -> u32 {
         self.former.remove(&thread::current().id());
         self.reads
@@ -73,7 +73,7 @@ impl Readers {
         }
     }
 
-    /// The reactor may read again, and the caller no longer.
+    /// Returns the reading from this thread to the reactor.
     fn give_back(&mut self) {
         let me = thread::current().id();
         assert!(self.is_draining || self.current == Some(me), "who does not read gives the reading back");
@@ -81,12 +81,12 @@ impl Readers {
         self.former.insert(me);
     }
 
-    /// Whoever reads next may be anybody.
+    /// Gives up the reading; any thread may read next.
     fn give_up(&mut self) {
         self.current = None;
     }
 
-    /// There is no reactor that could.
+    /// Returns the reading to this thread, because the reactor has ended.
     fn take_back(&mut self) {
         let me = thread::current().id();
         self.current = Some(me);
@@ -148,7 +148,7 @@ impl Reactor {
         Self::start_with(stage, THREADS)
     }
 
-    /// Whose threads serve others while their servants wait.
+    /// Starts a reactor whose threads serve other requests while their servants wait.
     pub(super) fn start_with(stage: &Stage, threads: usize) -> (Arc<Self>, Vec<thread::JoinHandle<()>>) {
         let reactor = Arc::new(Self {
             connection: Arc::clone(&stage.connection),
@@ -181,7 +181,8 @@ impl Reactor {
         }
     }
 
-    /// Serves until it has come true, inside of an upcall. When the reactor has ended, it is only waited for.
+    /// Serves inside an upcall until the condition is true. After the end of the reactor, only waits for
+    /// that.
     pub(super) fn serve_until(&self, is_true: impl Fn() -> bool) {
         loop {
             let step = self.bell.await_that(|| match is_true() {
@@ -196,7 +197,7 @@ impl Reactor {
         }
     }
 
-    /// Has all who serve look whether it has come true.
+    /// Has all serving threads check their conditions.
     pub(super) fn look(&self) {
         self.bell.ring();
     }
@@ -229,15 +230,15 @@ impl Reactor {
         let progress = self.readers.lock().leave() - reads;
         assert!(progress > 0 || !lingers, "what still comes is not read, and shows up again and again");
         self.release(handler, !matches!(visited, Ok(VisitOutcome::Idle)));
-        // One who finds that another reads, or is about to, comes again and again.
+        // A thread that finds another thread reading, or about to read, visits again and again.
         thread::yield_now();
     }
 
-    /// A call of the handler has returned.
+    /// Notes that a call of the handler has returned.
     fn release(&self, handler: u32, closes: bool) {
         let mut place = self.place.lock();
         if place.generation != handler {
-            // Another has its place.
+            // The handler was replaced during the call.
             return;
         }
         place.is_removed |= closes;
@@ -269,13 +270,13 @@ impl Reactor {
         true
     }
 
-    /// Stops: closes the handler as soon as nobody is in it.
+    /// Stops the reactor: closes the handler as soon as no thread is in it.
     fn stop(self: &Arc<Self>) -> thread::JoinHandle<()> {
         let chair = Chair(Arc::clone(self));
         thread::spawn(move || chair.leave())
     }
 
-    /// Waits until the reactor reads.
+    /// Waits until the reactor may read.
     fn await_seated(&self) {
         self.bell.await_that(|| {
             let place = self.place.lock();
@@ -289,24 +290,24 @@ impl Stage {
         Self::with(&Orb::builder().build().unwrap(), MAX_IN_FLIGHT, true)
     }
 
-    /// Waits for the end, and checks that nothing is left over.
+    /// Waits for the end of the connection, and checks that nothing is left of it.
     pub(super) fn end(&self, reactor: &Reactor, threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
         join(threads);
         self.connection.await_close_phase(ClosePhase::Ended, &Deadline::after(NEVER));
         assert_eq!(reactor.place.lock().closes, 1);
         self.check_in_flight();
-        // The last thread may still be on its way out.
+        // No upcall runs any more.
         let entries = self.diary.entries.lock();
         assert_eq!(entries.running, 0);
         drop(entries);
-        // The monitor may be about to find that the upcall which it counted has ended. Were threads that nobody keeps
-        // replaced for ever, this would take more steps than an execution may have.
+        // The monitor may be about to find that the upcall which it counted has ended. If it counted that
+        // upcall for ever, this loop would exceed the steps of an execution.
         while self.orb.server().pool().blocked() != 0 {
             thread::yield_now();
         }
     }
 
-    /// Those of these questions that were run and want an answer.
+    /// The tokens of the two-ways among these requests that were run.
     pub(super) fn answers(&self, questions: &[FakeRequest]) -> Vec<u32> {
         let is_answered = |token: &u32| questions.iter().any(|request| request.token == *token && request.is_two_way);
         self.begun().into_iter().filter(is_answered).collect()
@@ -391,7 +392,7 @@ fn a_client_that_leaves_at_any_time_leaves_no_thread_and_no_registration() {
             others.push(stage.shut_down());
         }
         if one_in(2) {
-            // What is not GIOP ends it too.
+            // Octets that are not GIOP end it, too.
             let _ = send_octets(&stage.client, b"garbage, not GIOP");
         }
         if one_in(2) {
@@ -416,7 +417,7 @@ fn a_client_that_stays_after_a_protocol_error_is_not_waited_for() {
         let received = stage.receive(usize::MAX);
         stage.end(&reactor, threads.into_iter().chain([watching, asking]));
         assert_eq!(received.replies, [10, 11]);
-        // Courtesy has its limits: where an answer is just being written, there may be none.
+        // MessageError may be left out if a reply is just being written.
         assert!(received.complaints <= 1, "it was told {} times", received.complaints);
         assert_eq!(stage.begun(), [10, 11]);
     });

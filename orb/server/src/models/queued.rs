@@ -1,4 +1,4 @@
-//! Models of a connection whose requests are read by one thread and run by others, and of the queue between them.
+//! Models of a connection whose requests one thread reads and others run, and of the queue between them.
 
 use super::{pooled::Reactor, *};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     threads::ServerThreads,
 };
 
-/// A connection behind a queue, a thread that reads, and others that run.
+/// A connection with a queue, the thread that reads, and the workers.
 struct Queued {
     stage: Stage,
     queue: Arc<RequestQueue>,
@@ -30,7 +30,7 @@ impl Queued {
     }
 }
 
-/// Nothing that was sent after a one-way has begun before it.
+/// Checks that no request has begun before a one-way that was sent before it.
 fn check_order(stage: &Stage, questions: &[FakeRequest]) {
     let begun = stage.diary.entries.lock().begun.clone();
     let place = |token: u32| begun.iter().position(|begun| *begun == token);
