@@ -113,9 +113,10 @@ fn both_sides_report_why_a_client_certificate_is_refused() {
         for (presented, alert, reason) in cases {
             let builder = || Orb::builder().protocol(presented(trusting(authority())));
             for refused in refusals(builder, server.object.ior()) {
-                // In TLS 1.3 the client's handshake ends before the server has verified the certificate; the
-                // request may be sent by then.
-                assert_eq!(refused.kind(), SystemExceptionKind::CommFailure, "{refused}");
+                // In TLS 1.3 the client's handshake ends before the server has verified the certificate: the
+                // request may be sent by then, or find the new connection ended.
+                let kinds = [SystemExceptionKind::CommFailure, SystemExceptionKind::Transient];
+                assert!(kinds.contains(&refused.kind()), "{refused}");
                 assert_ne!(refused.completed(), CompletionStatus::Yes, "{refused}");
                 assert!(chain(&refused).contains(alert), "{}", chain(&refused));
             }
