@@ -13,12 +13,8 @@ use spandrel_giop::{
 };
 use spandrel_ipc::inet;
 use spandrel_sync::{Arc, Mutex, Weak};
-use spandrel_transport::Deadline;
 
-use crate::{
-    client::CallFailure, destination::Destination, invocation::send_datagram, object::CallKind,
-    transport::ClientProtocols,
-};
+use crate::transport::ClientProtocols;
 
 /// The address at which a server reads datagrams, and a socket for it.
 #[derive(Debug)]
@@ -34,16 +30,8 @@ pub(crate) struct DatagramPeers(Mutex<Vec<Weak<DatagramPeer>>>);
 
 /// Sends requests by datagram.
 pub(crate) trait DatagramSender: Send + Sync + std::fmt::Debug {
-    /// Sends a request without a response; returns false if it must be sent over a connection.
-    ///
-    /// # Errors
-    /// For arguments that cannot be marshaled.
-    fn send(
-        &self,
-        destination: &Destination,
-        call_kind: &CallKind<'_, '_>,
-        deadline: Option<&Deadline>,
-    ) -> Result<bool, CallFailure>;
+    /// Sends an encoded request; returns false if it must be sent over a connection.
+    fn send(&self, request: &Encoder<'_>) -> bool;
 }
 
 /// Returns the sender for a profile that offers an address for datagrams. An ORB has the function if datagrams
@@ -86,9 +74,10 @@ impl DatagramPeer {
         });
         Self { socket: socket.ok(), address }
     }
+}
 
-    /// Sends an encoded request; returns false if it must be sent over a connection.
-    fn send_message(&self, request: &Encoder<'_>) -> bool {
+impl DatagramSender for DatagramPeer {
+    fn send(&self, request: &Encoder<'_>) -> bool {
         let most = (self.address.max_octets as usize).min(MAX_DATAGRAM);
         let Some(socket) = &self.socket else { return false };
         if request.position() - HEADER_LEN + LIGHT_HEADER_LEN > most {
@@ -102,16 +91,5 @@ impl DatagramPeer {
         let mut slices = vec![IoSlice::new(&light), IoSlice::new(rest)];
         slices.extend(more.iter().map(|part| IoSlice::new(part)));
         socket.try_send_v(&slices).is_ok()
-    }
-}
-
-impl DatagramSender for DatagramPeer {
-    fn send(
-        &self,
-        destination: &Destination,
-        call_kind: &CallKind<'_, '_>,
-        deadline: Option<&Deadline>,
-    ) -> Result<bool, CallFailure> {
-        send_datagram(destination, call_kind, deadline, |request| self.send_message(request))
     }
 }

@@ -11,9 +11,10 @@ use spandrel_transport::{Address, Deadline};
 
 use crate::{
     Orb,
-    client::{ClientConnection, Peer, PeerTable},
+    client::{CallFailure, ClientConnection, Peer, PeerTable},
     code_sets::Agreement,
     datagrams::DatagramSender,
+    object::CallKind,
     operation_index::{OperationContexts, ReadOperationIndex},
     policies::{DeadlineContext, cached_context, deadline_contexts, remaining_tail},
     request_cache::RequestCache,
@@ -39,7 +40,13 @@ pub(crate) struct WireSettings {
     /// Whether cached headers carry the operation's index in the server's table, if its reference offers
     /// that.
     pub(crate) operation_index: Option<ReadOperationIndex>,
+    /// Sends one-ways by datagram, if that is enabled.
+    pub(crate) send_datagram: Option<SendDatagram>,
 }
+
+/// Sends a request by datagram: [`send_datagram`](crate::invocation::send_datagram).
+pub(crate) type SendDatagram =
+    fn(&Destination, &CallKind<'_, '_>, Option<&Deadline>, &dyn DatagramSender) -> Result<bool, CallFailure>;
 
 /// Begins a request with a deadline: [`Destination::begin_timed`].
 pub(crate) type BeginTimed = for<'d, 'o, 'e, 's> fn(
@@ -75,8 +82,8 @@ pub struct Destination {
     pub(crate) is_ours: bool,
     /// The agreed code sets.
     text: Agreement,
-    /// The address for one-way requests by datagram.
-    datagrams: Option<Arc<dyn DatagramSender>>,
+    /// Sends one-ways by datagram, if that is enabled and the server reads them.
+    datagrams: Option<(SendDatagram, Arc<dyn DatagramSender>)>,
 }
 
 impl Destination {
@@ -120,14 +127,28 @@ impl Destination {
             is_ours,
             object_key: profile.object_key.clone(),
             text,
-            datagrams: if version >= GiopVersion::V1_2 { peers.datagrams(profile) } else { None },
+            datagrams: settings
+                .send_datagram
+                .filter(|_| version >= GiopVersion::V1_2)
+                .and_then(|send| Some((send, peers.datagrams(profile)?))),
         })
     }
 
-    /// The sender of one-ways by datagram, if they are enabled and the server reads them.
+    /// The encoding of requests.
+    pub fn wire(&self) -> Wire {
+        self.template.wire()
+    }
+
+    /// Sends a request without a response by datagram. `None` if datagrams are not enabled, or if the server
+    /// does not read them; false if the request must be sent over a connection.
     #[inline]
-    pub(crate) fn datagrams(&self) -> Option<&dyn DatagramSender> {
-        self.datagrams.as_deref()
+    pub(crate) fn send_datagram(
+        &self,
+        call_kind: &CallKind<'_, '_>,
+        deadline: Option<&Deadline>,
+    ) -> Option<Result<bool, CallFailure>> {
+        let (send, sender) = self.datagrams.as_ref()?;
+        Some(send(self, call_kind, deadline, &**sender))
     }
 
     /// Writes a request up to its body. A name that CDR cannot encode is reported by [`Body::end`].

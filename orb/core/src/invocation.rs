@@ -53,7 +53,7 @@ use spandrel_transport::Deadline;
 #[cfg(feature = "asynchronous")]
 pub(crate) use blocking::unexpected_reply_kind;
 pub(crate) use calls::{Raise, unreadable};
-pub use local::call_collocated;
+pub use local::encode_collocated;
 pub(crate) use local::send_datagram;
 #[cfg(feature = "asynchronous")]
 pub(crate) use points::ClientPoints;

@@ -27,8 +27,6 @@ mod bidirectional;
 pub mod cancellation;
 pub mod client;
 mod code_sets;
-#[doc(hidden)]
-pub mod collocated;
 mod command_line;
 mod concurrency;
 mod connection_contexts;
@@ -105,6 +103,8 @@ pub use context::Context;
 pub use deadlines::remaining_time;
 pub use exceptions::{UserException, UserExceptions};
 pub use initial::InvalidName;
+#[doc(hidden)]
+pub use invocation::encode_collocated;
 pub use object::{Interface, ObjectRef};
 pub use options::OrbBuilder;
 pub use orb::Orb;

@@ -27,7 +27,7 @@ use crate::{
     interception::RegisteredInterceptors,
     policies::DeadlineContext,
     references,
-    server_settings::{ServerOptions, ServerSettings},
+    server_settings::{MAX_MESSAGE, MAX_UNFINISHED, ServerOptions, ServerSettings},
     settings::Settings,
     transport::ClientProtocols,
 };
@@ -57,11 +57,6 @@ fn iiop_only() -> ClientProtocols {
     protocols
 }
 
-/// The default maximum size of a received message, in octets.
-pub(crate) const MAX_MESSAGE: usize = 64 << 20;
-/// The default maximum of messages of one connection whose fragments have not all arrived.
-pub(crate) const MAX_UNFINISHED: usize = 16;
-
 impl OrbBuilder {
     /// An ORB without optional parts: it calls by IIOP, reads references as `IOR:`, and converts ISO 8859-1,
     /// UTF-8 and UTF-16. The builder's methods add the parts that they name. Other parts are not linked into
@@ -80,6 +75,7 @@ impl OrbBuilder {
                     deadlines: DeadlineContext::default(),
                     begin_timed: None,
                     operation_index: None,
+                    send_datagram: None,
                 },
                 code_sets: OwnCodeSets::knowing(&BASIC_CODE_SETS),
                 orb_id: String::new(),

@@ -13,8 +13,12 @@ use spandrel_transport::{ServerProtocols, SocketSettings, TransportRules};
 use crate::{
     Spawn,
     concurrency::{Concurrency, QueueOverflow},
-    options::{MAX_MESSAGE, MAX_UNFINISHED},
 };
+
+/// The default maximum size of a received message, in octets.
+pub(crate) const MAX_MESSAGE: usize = 64 << 20;
+/// The default maximum of messages of one connection whose fragments have not all arrived.
+pub(crate) const MAX_UNFINISHED: usize = 16;
 
 /// The longest time between two sweeps of the upcall monitor.
 const LONGEST: Duration = Duration::from_secs(15);

@@ -4,7 +4,7 @@
 
 use std::any::Any;
 
-use spandrel_giop::{CompletionStatus, Message, ServiceContext, SystemException};
+use spandrel_giop::{CompletionStatus, ServiceContext, SystemException};
 use spandrel_sync::Arc;
 use spandrel_transport::{Address, Deadline, PublishedAddresses};
 
@@ -75,18 +75,6 @@ pub trait ServerSide: Any + Send + Sync {
 
     /// Releases all servants, after the end of the ORB. Called without any lock held.
     fn close(&self);
-}
-
-/// The receiver of requests that come over a connection that this side has opened.
-pub trait CallbackDispatcher: Send + Sync + std::fmt::Debug {
-    /// Accepts a Request, LocateRequest or CancelRequest. Must not wait: the caller reads for all calls.
-    fn dispatch(&self, message: Message);
-
-    /// Ends the dispatcher: no more requests come, and replies will not arrive.
-    fn end(&self);
-
-    /// Whether no request runs or waits, so that CloseConnection may be sent.
-    fn is_idle(&self) -> bool;
 }
 
 /// There are no listen points to announce yet.

@@ -12,22 +12,27 @@
 mod models;
 mod reply;
 
-use std::{sync::OnceLock, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    sync::OnceLock,
+    time::Duration,
+};
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{
-    CompletionStatus, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, minor,
+    CompletionStatus, GiopError, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, ids, minor,
 };
+use spandrel_message::ReceiveBuffer;
 use spandrel_orb::{
     Orb,
     cancellation::CancellationSource,
     client::{CallFailure, Reply},
-    collocated::{deliver, malformed},
     deadlines::{InheritedDeadline, RequestDeadline},
 };
 use spandrel_sync::{
     Arc, Condition, Mutex, Weak,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
+    thread_local,
     time::Instant,
 };
 use spandrel_transport::Deadline;
@@ -41,9 +46,49 @@ use super::{
 use crate::ServingOrb;
 use reply::CollocatedReply;
 
+/// The initial size of a thread's buffer, in octets.
+const BUFFER_OCTETS: usize = 16 * 1024;
+
+thread_local! {
+    /// The buffer of this thread's collocated requests and replies.
+    static BUFFER: Cell<Option<ReceiveBuffer>> = const { Cell::new(None) };
+    /// The ORBs to which this thread has sent one-ways, and no two-way call by the same way since.
+    static UNSETTLED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Records that this thread sends a one-way to an object of this ORB.
+pub(crate) fn note_one_way(orb: &Orb) {
+    UNSETTLED.with(|unsettled| {
+        let (mut unsettled, orb) = (unsettled.borrow_mut(), orb.instance());
+        if !unsettled.contains(&orb) {
+            unsettled.push(orb);
+        }
+    });
+}
+
+/// Whether a call of this thread may be run at once: it would overtake no one-ways.
+#[inline]
+pub(crate) fn is_settled(orb: &Orb) -> bool {
+    UNSETTLED.with(|unsettled| {
+        let unsettled = unsettled.borrow();
+        unsettled.is_empty() || !unsettled.contains(&orb.instance())
+    })
+}
+
+/// As [`is_settled`]. If it returns false, the call takes the way of the one-ways, and later calls need not.
+#[inline]
+pub(crate) fn settle(orb: &Orb) -> bool {
+    is_settled(orb) || {
+        UNSETTLED.with(|unsettled| unsettled.borrow_mut().retain(|other| *other != orb.instance()));
+        false
+    }
+}
+
 /// The collocated calls of one ORB.
 #[derive(Debug)]
 pub(crate) struct CollocatedCalls {
+    /// The id of the next request.
+    ids: AtomicU32,
     /// Calls that run or wait for a reply.
     running: AtomicUsize,
     /// Whether the ORB ends as soon as no call runs.
@@ -61,6 +106,7 @@ pub(crate) struct CollocatedCallGuard<'o>(&'o CollocatedCalls);
 impl Default for CollocatedCalls {
     fn default() -> Self {
         Self {
+            ids: AtomicU32::new(0),
             running: AtomicUsize::new(0),
             is_closing: AtomicBool::new(false),
             waiting: Mutex::new(Some(Vec::new())),
@@ -70,6 +116,11 @@ impl Default for CollocatedCalls {
 }
 
 impl CollocatedCalls {
+    /// The id of a request.
+    pub(crate) fn request_id(&self) -> u32 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Begins a call.
     ///
     /// # Errors
@@ -123,6 +174,32 @@ impl Drop for CollocatedCallGuard<'_> {
             self.0.ended.notify_all();
         }
     }
+}
+
+/// Copies a message to an aligned buffer, as if it had been received.
+///
+/// # Errors
+/// COMM_FAILURE for a malformed message.
+pub(crate) fn deliver(message: &Encoder<'_>) -> Result<Message, CallFailure> {
+    let len = message.position();
+    let mut buffer = BUFFER.with(Cell::take).unwrap_or_else(|| ReceiveBuffer::new(BUFFER_OCTETS));
+    buffer.reserve_message(len);
+    let mut room = buffer.spare(len);
+    for part in &message.parts() {
+        let (here, rest) = room.split_at_mut(part.len());
+        here.copy_from_slice(part);
+        room = rest;
+    }
+    buffer.commit(len);
+    let block = buffer.take(len);
+    BUFFER.with(|kept| kept.set(Some(buffer)));
+    Message::whole(block).map_err(|error| CallFailure::new(malformed(&error)))
+}
+
+/// COMM_FAILURE for a collocated message that cannot be decoded.
+fn malformed(error: &GiopError) -> SystemException {
+    SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe)
+        .with_detail(|| format!("a message to this ORB itself: {error}"))
 }
 
 /// Runs a request and returns its reply. `wire`: the encoding of both.

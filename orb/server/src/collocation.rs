@@ -10,7 +10,7 @@ use std::{
 };
 
 use spandrel_giop::SystemException;
-use spandrel_orb::{Collocation, ObjectRef, collocated::is_settled, destination::Destination, upcalls::UpcallScope};
+use spandrel_orb::{Collocation, ObjectRef, destination::Destination, upcalls::UpcallScope};
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use crate::{Servant, ServingOrb, collocated, reply::panicked};
@@ -68,7 +68,7 @@ fn direct_destination(object: &ObjectRef) -> Option<&Destination> {
     // The ordinary call reports errors in the reference.
     let destinations = object.profile_destinations().ok()?;
     let destination = &destinations[object.preferred().load(Ordering::Relaxed) % destinations.len()];
-    (destination.is_collocated && is_settled(orb)).then_some(destination)
+    (destination.is_collocated && collocated::is_settled(orb)).then_some(destination)
 }
 
 /// Runs `upcall` on the object. Without an error, `upcall` may not have been called.

@@ -7,8 +7,8 @@ use spandrel_orb::{
     BidirectionalPolicy, Collocation, Endpoint, Orb, WaitStrategy,
     cancellation::{self, RequestOfThread},
     client::{CallFailure, ClientConnection, Reply},
-    collocated::{self as order, call_collocated},
     destination::Destination,
+    encode_collocated,
     object::CallKind,
     server_settings::ServerSettings,
     server_side::{NothingToSend, ServerLevels, ServerSide},
@@ -119,15 +119,17 @@ impl ServerSide for RequestServer {
         call_kind: &CallKind<'_, '_>,
         deadline: Option<&Deadline>,
     ) -> Result<Reply, CallFailure> {
-        call_collocated(destination, call_kind, |request, wire| collocated::ask(orb, request, wire, deadline))
+        let request_id = self.collocated_calls.request_id();
+        let request = encode_collocated(destination, call_kind, request_id, collocated::deliver)?;
+        collocated::ask(orb, &request, destination.wire(), deadline)
     }
 
     fn note_one_way(&self, orb: &Orb) {
-        order::note_one_way(orb);
+        collocated::note_one_way(orb);
     }
 
     fn settle(&self, orb: &Orb) -> bool {
-        order::settle(orb)
+        collocated::settle(orb)
     }
 
     fn announce(&self, orb: &Orb, connection: &Arc<ClientConnection>) -> Result<Option<ServiceContext>, NothingToSend> {

@@ -39,9 +39,9 @@ pub(crate) use async_calls::{ReactorRegistration, UnsentKind, WriteLimits};
 #[cfg(feature = "asynchronous")]
 pub use batch::Buffering;
 #[cfg(feature = "asynchronous")]
-pub use bidirectional::AdoptedReader;
-#[cfg(feature = "asynchronous")]
 use bidirectional::BidirectionalUse;
+#[cfg(feature = "asynchronous")]
+pub use bidirectional::{AdoptedReader, CallbackDispatcher};
 use closing::CloseOnPanic;
 #[cfg(feature = "asynchronous")]
 pub(crate) use pending_calls::ReplyReceiver;

@@ -27,9 +27,9 @@ pub(crate) use client_reactor::cancelled;
 #[cfg(feature = "asynchronous")]
 pub use client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread};
 #[cfg(feature = "asynchronous")]
-pub use connection::AdoptedReader;
-#[cfg(feature = "asynchronous")]
 pub use connection::Buffering;
+#[cfg(feature = "asynchronous")]
+pub use connection::{AdoptedReader, CallbackDispatcher};
 pub use connection::{CallFailure, ClientConnection, Reply, ReplyKind, send_fragmented};
 #[cfg(feature = "asynchronous")]
 pub(crate) use connection::{ReplyReceiver, UnsentKind, WriteLimits};

@@ -1,13 +1,13 @@
 //! Attempts without a connection: on objects of this ORB, and by datagram.
 
-use spandrel_cdr::{Encoder, Wire};
-use spandrel_giop::{Message, ResponseFlags};
+use spandrel_cdr::Encoder;
+use spandrel_giop::ResponseFlags;
 use spandrel_transport::Deadline;
 
 use super::Invocation;
 use crate::{
     client::{CallFailure, Reply},
-    collocated,
+    datagrams::DatagramSender,
     destination::Destination,
     object::CallKind,
     scratch,
@@ -36,11 +36,15 @@ impl Invocation<'_> {
             if !waits {
                 server_side.note_one_way(orb);
             } else if server_side.settle(orb) {
-                return Some(server_side.call(orb, destination, call_kind, self.deadline).map(Some));
+                let mut reply = server_side.call(orb, destination, call_kind, self.deadline);
+                if let Ok(reply) = &mut reply {
+                    reply.wire = destination.wire();
+                }
+                return Some(reply.map(Some));
             }
         }
         let CallKind::Request { response: ResponseFlags::NONE, .. } = call_kind else { return None };
-        match destination.datagrams()?.send(destination, call_kind, self.deadline) {
+        match destination.send_datagram(call_kind, self.deadline)? {
             Ok(false) => None,
             Ok(true) => {
                 orb.statistics().note(Event::DatagramSent);
@@ -51,44 +55,41 @@ impl Invocation<'_> {
     }
 }
 
-/// Makes a request to an object of this ORB, which `run` runs in this thread. Only the server side names this
+/// Encodes a request to an object of this ORB, and hands it to `deliver`. Only the server side names this
 /// function, so that a program without one does not contain it.
 ///
 /// # Errors
-/// For arguments that cannot be marshaled, and those of `run`.
-pub fn call_collocated(
+/// For arguments that cannot be marshaled, and those of `deliver`.
+pub fn encode_collocated<M>(
     destination: &Destination,
     call_kind: &CallKind<'_, '_>,
-    run: impl FnOnce(&Message, Wire) -> Result<Reply, CallFailure>,
-) -> Result<Reply, CallFailure> {
-    let wire = destination.template.wire();
-    let mut out = Encoder::reusing(scratch::take(), wire);
-    let request_id = collocated::request_id();
+    request_id: u32,
+    deliver: impl FnOnce(&Encoder<'_>) -> Result<M, CallFailure>,
+) -> Result<M, CallFailure> {
+    let mut out = Encoder::reusing(scratch::take(), destination.wire());
     // No contexts: both sides use the same code sets.
     let written = call_kind.write(&mut out, destination, request_id, &[], None);
     if let CallKind::Request { observer: Some(call), .. } = call_kind {
         call.sent(None, &destination.object_key, request_id, out.position());
     }
-    let message = written.and_then(|()| collocated::deliver(&out));
+    let delivered = written.and_then(|()| deliver(&out));
     // The servant may need the buffer.
     scratch::give(out.into_scratch());
-    let mut reply = run(&message?, wire)?;
-    reply.wire = wire;
-    Ok(reply)
+    delivered
 }
 
-/// Writes a request without a response for a datagram, and hands it to `send`. Only senders of datagrams name
-/// this function.
+/// Sends a request without a response by datagram; returns false if it must be sent over a connection. An ORB
+/// has this function if datagrams are enabled; other programs do not contain it.
 pub(crate) fn send_datagram(
     destination: &Destination,
     call_kind: &CallKind<'_, '_>,
     deadline: Option<&Deadline>,
-    send: impl FnOnce(&Encoder<'_>) -> bool,
+    sender: &dyn DatagramSender,
 ) -> Result<bool, CallFailure> {
-    let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
+    let mut out = Encoder::reusing(scratch::take(), destination.wire());
     // Each has the contexts: any may be the first that arrives.
     let written = call_kind.write(&mut out, destination, 0, destination.code_sets(), deadline);
-    let sent = written.map(|()| send(&out));
+    let sent = written.map(|()| sender.send(&out));
     scratch::give(out.into_scratch());
     sent
 }

@@ -8,6 +8,8 @@ use crate::{
     ConnectionSharing, OrbBuilder, Purging,
     client::{CONNECTION_LIMITS, CacheSettings, MaintenanceThread, Schedule},
     datagrams::{DatagramPeers, OpenDatagrams},
+    destination::SendDatagram,
+    invocation::send_datagram,
     operation_index::{OperationIndex, ReadOperationIndex},
 };
 
@@ -137,6 +139,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn datagrams(mut self, is_on: bool) -> Self {
         self.client.open_datagrams = is_on.then_some(DatagramPeers::open as OpenDatagrams);
+        self.settings.wire.send_datagram = is_on.then_some(send_datagram as SendDatagram);
         self
     }
 }

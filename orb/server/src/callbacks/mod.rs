@@ -18,8 +18,11 @@ use spandrel_giop::{
     SystemException, TransmissionCodeSets, begin_reply, minor,
 };
 use spandrel_orb::{
-    CancelReason, Orb, Spawn, cancellation::CancellationSource, client::ClientConnection, orb::WeakOrb,
-    server_settings::ServerSettings, server_side::CallbackDispatcher,
+    CancelReason, Orb, Spawn,
+    cancellation::CancellationSource,
+    client::{CallbackDispatcher, ClientConnection},
+    orb::WeakOrb,
+    server_settings::ServerSettings,
 };
 use spandrel_sync::{Arc, Condition, Mutex, Weak, atomic::AtomicBool, thread};
 use spandrel_transport::ReceiveBudget;

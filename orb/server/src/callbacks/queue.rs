@@ -266,7 +266,7 @@ mod tests {
     use spandrel_sync::thread;
 
     use super::*;
-    use spandrel_orb::collocated::deliver;
+    use crate::collocated::deliver;
 
     fn request(request_id: u32, response: ResponseFlags, octets: usize) -> Message {
         let wire = Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2);

@@ -6,14 +6,13 @@ use spandrel_orb::{
     CancelReason, Orb,
     cancellation::CancellationSource,
     client::CallFailure,
-    collocated::deliver,
     nesting::{NestedWait, NestedWork},
     orb::WeakOrb,
 };
 use spandrel_sync::{Arc, Condition, Mutex, Weak, time::Instant};
 use spandrel_transport::Deadline;
 
-use super::{read, too_late, unanswered};
+use super::{deliver, read, too_late, unanswered};
 use crate::origin::{AnswerKind, RequestKey, RequestOrigin};
 
 /// A collocated caller that waits for a reply from another thread.

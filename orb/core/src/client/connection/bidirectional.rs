@@ -23,7 +23,7 @@ use spandrel_sync::{
 use spandrel_transport::{Address, Charge, Deadline, ReactorTransport, ReadError, send_octets};
 
 use super::{CallFailure, ClientConnection, Reply, ReplyWaiter, UnsentKind, Writer};
-use crate::{client::ClientReactor, server_side::CallbackDispatcher, statistics::Statistics, task::Task};
+use crate::{client::ClientReactor, statistics::Statistics, task::Task};
 
 /// The id of messages that no call waits for. Requests of this side have even ids.
 const NO_CALL: u32 = 1;
@@ -32,6 +32,18 @@ const END_ENTRY: u32 = 3;
 
 /// The time for writing a message that only announces the end.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// The receiver of requests that come over a connection that this side has opened.
+pub trait CallbackDispatcher: Send + Sync + std::fmt::Debug {
+    /// Accepts a Request, LocateRequest or CancelRequest. Must not wait: the caller reads for all calls.
+    fn dispatch(&self, message: Message);
+
+    /// Ends the dispatcher: no more requests come, and replies will not arrive.
+    fn end(&self);
+
+    /// Whether no request runs or waits, so that CloseConnection may be sent.
+    fn is_idle(&self) -> bool;
+}
 
 /// The reader of an adopted connection.
 pub trait AdoptedReader: Send + Sync + std::fmt::Debug {

@@ -8,7 +8,7 @@ use spandrel_transport::{Address, Transport, send_octets};
 use super::{Outcome, TestBed, async_calls::FakeReactor, verify};
 use crate::{
     Orb,
-    client::{AdoptedReader, ClientConnection},
+    client::{AdoptedReader, CallbackDispatcher, ClientConnection},
     models::{
         check,
         fake_transport::{FakeBehaviour, FakeTransport, Record},
@@ -16,7 +16,6 @@ use crate::{
         one_in,
         pipe::{self, PipeEnd},
     },
-    server_side::CallbackDispatcher,
     statistics::Statistics,
 };
 
