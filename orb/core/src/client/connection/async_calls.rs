@@ -151,7 +151,9 @@ impl ClientConnection {
                 Ok(())
             }
             Ok(sent) => {
-                self.mark_written(request_id, Written::Partly);
+                if kind != UnsentKind::Untracked {
+                    self.mark_written(request_id, Written::Partly);
+                }
                 writer.rest = Some(unsent(sent));
                 drop(writer);
                 self.want_output();
@@ -164,7 +166,9 @@ impl ClientConnection {
             Err(error) => {
                 writer.half.cut();
                 drop(writer);
-                self.mark_written(request_id, Written::Partly);
+                if kind != UnsentKind::Untracked {
+                    self.mark_written(request_id, Written::Partly);
+                }
                 self.end_with_peer_reason(error);
                 Ok(())
             }
@@ -374,7 +378,7 @@ impl ClientConnection {
     fn abort(&self, request_id: u32, wire: Wire) -> bool {
         let mut out = Encoder::new(wire);
         let Some(mut writer) = self.writer.try_lock_for(WRITER_LOCK_TIMEOUT) else { return false };
-        let rest = writer.rest.as_mut().filter(|rest| rest.request_id == request_id);
+        let rest = writer.rest.as_mut().filter(|rest| rest.has_receiver() && rest.request_id == request_id);
         rest.is_some_and(|rest| (CancelRequest { request_id }).encode(&mut out).is_ok() && rest.abort(&out))
     }
 

@@ -25,7 +25,8 @@ use spandrel_transport::{Address, Charge, Deadline, ReactorTransport, ReadError,
 use super::{CallFailure, ClientConnection, Reply, ReplyWaiter, UnsentKind, Writer};
 use crate::{client::ClientReactor, statistics::Statistics, task::Task};
 
-/// The id of messages that no call waits for. Requests of this side have even ids.
+/// The id of messages that no call waits for. A request on an adopted connection may have the same id:
+/// [`UnsentKind::Untracked`] tells them apart.
 const NO_CALL: u32 = 1;
 /// The id of the entry of a thread that waits for the connection's end.
 const END_ENTRY: u32 = 3;

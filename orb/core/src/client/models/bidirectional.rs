@@ -3,7 +3,7 @@
 
 use spandrel_giop::{Message, MessageType, SystemException};
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
-use spandrel_transport::{Address, Transport, send_octets};
+use spandrel_transport::{Address, Charge, MemoryBudget, ReceiveBudget, Transport, send_octets};
 
 use super::{Outcome, TestBed, async_calls::FakeReactor, verify};
 use crate::{
@@ -110,6 +110,25 @@ fn the_end_of_an_adopted_connection_ends_every_call() {
             let _ = test_bed.two_way(caller * 10 + 1, None)
                 && (!one_in(2) || test_bed.one_way(caller * 10 + 2, None))
                 && test_bed.two_way(caller * 10 + 3, None);
+        });
+        verify(&outcomes, &record);
+    });
+}
+
+#[test]
+fn a_reply_that_is_written_in_part_leaves_the_calls_as_they_are() {
+    check(4000, || {
+        let behaviour = FakeBehaviour { octets: 4, ends: true, ..FakeBehaviour::default() };
+        let (outcomes, record) = adopted(behaviour, 128, |test_bed, caller| match caller {
+            0 => {
+                let fake_request = FakeRequest { id: 1000, token: 0, is_two_way: false, is_limited: false };
+                let answer = messages::request(fake_request, test_bed.octets);
+                let budget = ReceiveBudget::new(1 << 20, Arc::new(MemoryBudget::new(1 << 20)));
+                test_bed.connection.answer(&answer, Charge::new(&budget, 0).expect("nothing is charged"));
+            }
+            _ => {
+                test_bed.two_way(caller, None);
+            }
         });
         verify(&outcomes, &record);
     });
