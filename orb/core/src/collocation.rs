@@ -15,7 +15,7 @@ use spandrel_sync::{Arc, atomic::Ordering};
 use crate::{
     Collocation, ObjectRef, Servant,
     destination::Destination,
-    server::{collocated, panicked},
+    server::{collocated, dispatch, panicked},
     upcalls::UpcallScope,
 };
 
@@ -94,7 +94,9 @@ impl ObjectRef {
         let deadline = call_policies.deadline;
         let _scope = UpcallScope::enter();
         let _deadline = deadline.as_ref().and_then(|deadline| collocated::limit(orb, deadline));
-        let result = catch_unwind(AssertUnwindSafe(|| adapter.enter(&destination.object_key, operation, upcall)));
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            dispatch::call_directly(&**adapter, &destination.object_key, operation, upcall)
+        }));
         match result {
             Ok(Ok(true)) => self.set_bound(true),
             Ok(Ok(false)) => return Ok(()),

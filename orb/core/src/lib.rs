@@ -65,6 +65,8 @@ pub mod policies;
 mod policy;
 mod references;
 mod request_cache;
+#[cfg(feature = "server")]
+mod resolution;
 mod scratch;
 mod servant;
 #[cfg(feature = "server")]
@@ -85,7 +87,7 @@ pub mod values;
 
 pub use adapter::Located;
 #[cfg(feature = "server")]
-pub use adapter::{AdapterDescription, AdapterState, ObjectAdapter, Target};
+pub use adapter::{AdapterDescription, AdapterState, ObjectAdapter};
 #[cfg(feature = "server")]
 pub use adapter_references::References;
 pub use answer::Answer;
@@ -106,6 +108,8 @@ pub use object::{Interface, ObjectRef};
 pub use options::OrbBuilder;
 pub use orb::Orb;
 pub use policy::{Policy, PolicyType, PolicyValue};
+#[cfg(feature = "server")]
+pub use resolution::{AdapterWait, Entry, LastTarget, Reservation, Resolution, ServantUse, Target, Upcall};
 pub use servant::Replied;
 #[cfg(feature = "server")]
 pub use servant::Servant;

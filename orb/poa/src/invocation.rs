@@ -2,45 +2,49 @@
 
 use std::{
     any::Any,
+    cell::Ref,
     panic::{AssertUnwindSafe, catch_unwind},
-    rc::Rc,
 };
 
-use spandrel_orb::{OperationDemux, Policy, PolicyType, Target};
+use spandrel_orb::{OperationDemux, Policy, PolicyType, Servant, ServantUse, SystemException, Target};
 use spandrel_sync::{Arc, Mutex, thread};
 
 use crate::{
     ObjectId, Poa, ThreadPolicy,
     adapter::{Adapter, servants::drop_logged},
-    frames::Frame,
+    frames::{Frame, FrameState},
     servant_in_use::{LocatedServant, ServantInUse},
 };
 
-/// Guard of a thread inside a request's frame; its drop releases the request's servant.
-pub(crate) struct Upcall(Rc<Frame>);
-
-impl Upcall {
+impl ServantUse for Frame {
     #[inline]
-    pub(crate) fn new() -> Self {
-        Self(Frame::enter())
+    fn servant(&self) -> Ref<'_, Arc<dyn Servant>> {
+        Ref::map(self.state(), |state| {
+            let servant = state.in_use.as_ref().and_then(ServantInUse::servant);
+            servant.expect("the upcall has a servant, whose use has not ended")
+        })
     }
 
     #[inline]
-    pub(crate) fn frame(&self) -> &Frame {
-        &self.0
+    fn target(&self) -> Ref<'_, dyn Target> {
+        Ref::map(self.state(), |state| state as &dyn Target)
     }
-}
 
-impl Drop for Upcall {
+    /// Inside the frame: a servant manager that is called must not wait for the end of all upcalls either.
     #[inline]
-    fn drop(&mut self) {
-        let in_use = self.0.in_use.take();
-        // Ended inside the frame: a servant manager called for it must not wait for all upcalls to end
-        // either.
-        if let (Some(in_use), Some(adapter)) = (in_use, &*self.0.adapter.borrow()) {
-            in_use.end(adapter, &self.0.object_id.borrow());
+    fn end(&self) -> Result<(), SystemException> {
+        let in_use = self.take_use();
+        let state = self.state();
+        if let (Some(in_use), Some(adapter)) = (in_use, &state.adapter) {
+            in_use.end(adapter, &state.object_id);
         }
-        self.0.leave();
+        Ok(())
+    }
+
+    #[inline]
+    fn release(&self) {
+        let _ = self.end();
+        self.leave();
     }
 }
 
@@ -98,39 +102,38 @@ impl LocatedServant {
     }
 }
 
-/// An upcall, as the core sees it.
-pub(crate) struct Invocation<'c> {
-    pub(crate) adapter: &'c Arc<Adapter>,
-    pub(crate) id: &'c [u8],
-    pub(crate) in_use: &'c ServantInUse,
+impl FrameState {
+    fn adapter(&self) -> &Arc<Adapter> {
+        self.adapter.as_ref().expect("an upcall has an adapter")
+    }
 }
 
-impl Target for Invocation<'_> {
+impl Target for FrameState {
     fn object_id(&self) -> &[u8] {
-        self.id
+        &self.object_id
     }
 
     fn adapter_id(&self) -> &[u8] {
-        &self.adapter.prefix
+        &self.adapter().prefix
     }
 
     fn adapter_name(&self) -> Vec<String> {
-        self.adapter.full_name()
+        self.adapter().full_name()
     }
 
     fn policy(&self, policy_type: PolicyType) -> Option<Policy> {
-        self.adapter.policy(policy_type)
+        self.adapter().policy(policy_type)
     }
 
     fn operation_demux(&self) -> OperationDemux {
-        self.adapter.operation_demux
+        self.adapter().operation_demux
     }
 
     fn keep_in_use(&self) -> Box<dyn Any + Send + Sync> {
         Box::new(DeferredUse {
-            adapter: Arc::clone(self.adapter),
-            id: self.id.into(),
-            in_use: Mutex::new(Some(self.in_use.share(self.adapter))),
+            adapter: Arc::clone(self.adapter()),
+            id: self.object_id.as_slice().into(),
+            in_use: Mutex::new(self.in_use.as_ref().map(|in_use| in_use.share(self.adapter()))),
         })
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use spandrel_giop::SystemExceptionKind;
-use spandrel_orb::{Orb, Servant, ServerCall, SystemException};
+use spandrel_orb::{LastTarget, Orb, Servant, SystemException};
 use spandrel_sync::{
     Arc, Mutex, Weak,
     atomic::{AtomicUsize, Ordering},
@@ -118,7 +118,7 @@ impl Setup {
             if adapter.is_destroyed() {
                 return Err(crate::error::no_adapter()); // the adapter would not have been found
             }
-            match adapter.enter(&id, "run", None::<&ServerCall<'_>>)? {
+            match adapter.enter(&id, "run", None::<&dyn LastTarget>)? {
                 ServantLookup::Found(in_use) => {
                     let servant = Arc::clone(&self.activator.servants.lock()[&id]);
                     servant.running.fetch_add(1, Ordering::SeqCst);

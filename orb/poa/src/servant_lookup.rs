@@ -2,14 +2,14 @@
 //! default servant, or by a servant manager.
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{Servant, ServerCall};
+use spandrel_orb::{LastTarget, Servant};
 use spandrel_sync::Arc;
 
 use crate::{
     Poa, RequestProcessingPolicy, ServantManager, ThreadPolicy,
     adapter::{Adapter, MAX_WAITING, Phase, servants::Incarnation},
     error,
-    objects::{ActiveObject, Forwarding, LastTarget, ObjectLookup},
+    objects::{ActiveObject, Forwarding, ObjectLookup},
     servant_in_use::{LocatedServant, ServantInUse},
     signal::{Signal, Ticket},
 };
@@ -39,7 +39,7 @@ impl Adapter {
         self: &Arc<Self>,
         id: &[u8],
         operation: &str,
-        last: Option<&impl LastTarget>,
+        last: Option<&(impl LastTarget + ?Sized)>,
     ) -> Result<ServantLookup, SystemException> {
         if self.policies.retains() {
             match self.objects.enter(id, last, || self.is_open()) {
@@ -64,7 +64,7 @@ impl Adapter {
         if !self.policies.retains() || self.policies.thread != ThreadPolicy::OrbCtrlModel {
             return None;
         }
-        match self.objects.enter(id, None::<&ServerCall<'_>>, || self.is_open()) {
+        match self.objects.enter(id, None::<&dyn LastTarget>, || self.is_open()) {
             ObjectLookup::Active(active) => Some(ServantInUse::Object(active)),
             _ => None,
         }

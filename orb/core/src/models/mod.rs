@@ -10,6 +10,8 @@
 
 pub(crate) mod fake_transport;
 pub(crate) mod messages;
+#[cfg(feature = "server")]
+pub(crate) mod one_servant;
 pub(crate) mod pipe;
 
 pub(crate) use spandrel_sync::models::{below, check, one_in};

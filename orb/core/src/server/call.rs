@@ -79,7 +79,7 @@ impl<'m> ServerCall<'m> {
     /// # Errors
     /// The system exception to answer with, if the servant did not reply itself.
     #[inline]
-    pub fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
+    pub(super) fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
         let request = self.request;
         if let Some(flow) = request.flow
             && let Some(instead) = interception::receive_request(flow, request, servant, target)

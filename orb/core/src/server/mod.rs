@@ -25,6 +25,7 @@ mod current;
 mod datagrams;
 mod deferred;
 mod deferred_slot;
+pub(crate) mod dispatch;
 mod frame;
 mod held_requests;
 mod idle_sweep;

@@ -9,7 +9,7 @@ mod nested;
 mod pooled;
 mod queued;
 
-use std::{any::Any, collections::HashSet, io, io::IoSlice, time::Duration};
+use std::{collections::HashSet, io, io::IoSlice, time::Duration};
 
 use spandrel_giop::{ContextLimits, LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, SystemException};
 use spandrel_ipc::Pollable;
@@ -22,11 +22,12 @@ use super::{
     nesting,
 };
 use crate::{
-    CancelReason, Located, ObjectAdapter, Orb, Replied, ServerCall,
+    CancelReason, Orb, Replied, Servant, ServerCall,
     models::{
         check,
         messages::{self, FakeRequest},
         one_in,
+        one_servant::OneServant,
         pipe::{self, PipeEnd},
     },
 };
@@ -43,7 +44,7 @@ const MAX_IN_FLIGHT: u32 = 3;
 /// A day: no wait of a model runs out before.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// An adapter whose only servant says how it was called.
+/// A servant that says how it was called.
 #[derive(Debug, Default)]
 struct Diary {
     entries: Mutex<Entries>,
@@ -89,8 +90,24 @@ struct Entries {
     cancelled: Vec<CancelReason>,
 }
 
-impl ObjectAdapter for Diary {
-    fn dispatch(&self, _: &[u8], _: &str, mut call: ServerCall<'_>) -> Result<Replied, SystemException> {
+impl Servant for Diary {
+    fn repository_id(&self) -> &str {
+        "IDL:Diary:1.0"
+    }
+
+    fn is_a(&self, _: &str) -> bool {
+        false
+    }
+
+    fn non_existent(&self) -> bool {
+        if self.entries.lock().nervous.contains(&thread::current().id()) {
+            // As a panic does, but for the message.
+            std::panic::resume_unwind(Box::new("asked where"));
+        }
+        false
+    }
+
+    fn dispatch(&self, _: &str, mut call: ServerCall<'_>) -> Result<Replied, SystemException> {
         let token = call.arguments()?.u32()?;
         let mut entries = self.entries.lock();
         entries.begun.push(token);
@@ -134,20 +151,6 @@ impl ObjectAdapter for Diary {
         };
         self.entries.lock().running -= 1;
         replied
-    }
-
-    fn locate(&self, _: &[u8]) -> Result<Located, SystemException> {
-        if self.entries.lock().nervous.contains(&thread::current().id()) {
-            // As a panic does, but for the message.
-            std::panic::resume_unwind(Box::new("asked where"));
-        }
-        Ok(Located::Here)
-    }
-
-    fn close(&self) {}
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 
@@ -264,8 +267,7 @@ impl Stage {
     fn served(orb: &Orb, max_in_flight: u32, service: ServiceStrategy) -> Self {
         let is_pooled = !matches!(service, ServiceStrategy::OwnThread);
         let diary: Arc<Diary> = Arc::default();
-        let adapter: Arc<dyn ObjectAdapter> = Arc::clone(&diary) as _;
-        orb.install_adapter(adapter);
+        orb.install_adapter(Arc::new(OneServant(Arc::clone(&diary))));
         let (near, client) = pipe::pair(4096);
         let readers = Readers { is_pooled, ..Readers::default() };
         let readers = Arc::new(Mutex::new(readers));

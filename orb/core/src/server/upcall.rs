@@ -7,14 +7,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use spandrel_cdr::{Decoder, Encode, Encoder, GiopVersion};
 use spandrel_giop::{
-    AddressingDisposition, CompletionStatus, LocateRequestHeader, LocateStatus, SystemException, SystemExceptionKind,
-    begin_locate_reply, minor,
+    AddressingDisposition, LocateRequestHeader, LocateStatus, SystemException, SystemExceptionKind, begin_locate_reply,
 };
 use spandrel_sync::time::Instant;
 
 use super::held_requests;
 use super::{
     call::{ServerCall, apply_decision},
+    dispatch,
     incoming_request::{IncomingRequest, RequestContext},
     interception,
     origin::{AnswerKind, RequestOrigin},
@@ -60,11 +60,10 @@ pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
         if let Some(target) = orb.aliases().target(&key) {
             return ServerCall::new(request, arguments.hand_over()).forward_to(&target);
         }
-        let adapter = orb.adapter().ok_or_else(no_adapter)?;
         if let Some(RequestContext { said: Err(wrong), .. }) = request.request_context {
             return Err(wrong.clone());
         }
-        adapter.dispatch(&key, &request.header.operation, ServerCall::new(request, arguments.hand_over()))
+        dispatch::serve(&key, ServerCall::new(request, arguments.hand_over()), None)
     }));
     match outcome {
         Ok(Ok(_replied)) => {}
@@ -151,9 +150,4 @@ pub(super) fn handle_locate_request(
         Err(error) => tracing::error!(%error, "a LocateReply could not be marshaled"),
     }
     scratch::give(out.into_scratch());
-}
-
-fn no_adapter() -> SystemException {
-    SystemException::object_not_exist(minor::NO_SUCH_ADAPTER, CompletionStatus::No)
-        .with_detail("no object adapter is installed")
 }

@@ -1,0 +1,101 @@
+//! Upcalls: the servant of an object is found, run, and released, for requests and for direct calls.
+//!
+//! The adapter finds the servant and returns an [`Upcall`](crate::Upcall); this module alone runs servants. A request that has to wait
+//! for its adapter, or that the main thread has to run, is deferred and then resolved anew from its key, as if it had just arrived
+//! (CORBA 3.3 Part 1, 15.3.9.4 requires that).
+
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_sync::{Arc, Mutex};
+
+use super::call::ServerCall;
+use crate::{AdapterWait, Entry, ObjectAdapter, Replied, Reservation, Resolution, Servant};
+
+/// Runs a request on the object with this key, or defers it. `reservation`: the result of its last wait.
+///
+/// # Errors
+/// The exception to reply with, if the servant has not replied itself.
+#[inline]
+pub(super) fn serve(
+    object_key: &[u8],
+    call: ServerCall<'_>,
+    reservation: Option<Reservation>,
+) -> Result<Replied, SystemException> {
+    let adapter = call.origin().orb().adapter().ok_or_else(no_adapter)?;
+    let entry = Entry::Request { last: call.request(), reservation };
+    match adapter.resolve(object_key, call.operation(), entry)? {
+        Resolution::Serve(upcall) => {
+            let (servant, target) = (upcall.servant(), upcall.target());
+            call.run(&**servant, &*target)
+        }
+        Resolution::Forward(target) => call.forward(&target),
+        Resolution::ForwardPermanently(target) => call.forward_permanently(&target),
+        Resolution::Wait(wait) => serve_after(wait, call),
+        Resolution::MainThread => serve_in_main_thread(call),
+        Resolution::Marshal => Err(misplaced()),
+    }
+}
+
+/// Calls the servant of an object without a request, inside the context of a request's upcall. Returns false, without a call, if
+/// that needs a request.
+///
+/// # Errors
+/// The exception that the call ends with.
+pub(crate) fn call_directly(
+    adapter: &dyn ObjectAdapter,
+    object_key: &[u8],
+    operation: &str,
+    call: &mut dyn FnMut(&Arc<dyn Servant>),
+) -> Result<bool, SystemException> {
+    let Resolution::Serve(upcall) = adapter.resolve(object_key, operation, Entry::Direct)? else { return Ok(false) };
+    call(&upcall.servant());
+    Ok(true)
+}
+
+/// Defers a request until its adapter's wait has ended.
+#[cold]
+fn serve_after(wait: AdapterWait, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+    call.spawn(move |deferred| async move {
+        let reservation = wait.await;
+        let outcome = deferred.answer(|call| serve_again(call, reservation));
+        deferred.end(outcome);
+    })
+}
+
+/// Has the main thread run a request.
+#[cold]
+fn serve_in_main_thread(call: ServerCall<'_>) -> Result<Replied, SystemException> {
+    let orb = call.origin().orb().clone();
+    let (deferred, replied) = call.defer()?;
+    // Shared, so that the request can be rejected if the job is.
+    let deferred = Arc::new(Mutex::new(Some(deferred)));
+    let job = Arc::clone(&deferred);
+    let rejected = orb.run_in_main(Box::new(move || {
+        let Some(deferred) = job.lock().take() else { return };
+        let outcome = deferred.answer(|call| serve_again(call, None));
+        deferred.end(outcome);
+    }));
+    if let Err(exception) = rejected {
+        let deferred = deferred.lock().take();
+        deferred.into_iter().for_each(|deferred| deferred.end(Err(exception.clone())));
+    }
+    Ok(replied)
+}
+
+/// Serves a deferred request by its key.
+fn serve_again(call: ServerCall<'_>, reservation: Option<Reservation>) -> Result<Replied, SystemException> {
+    match call.header().target.object_key() {
+        Some(object_key) => serve(&object_key, call, reservation),
+        None => call.request_full_address(),
+    }
+}
+
+fn no_adapter() -> SystemException {
+    SystemException::object_not_exist(minor::NO_SUCH_ADAPTER, CompletionStatus::No)
+        .with_detail("no object adapter is installed")
+}
+
+/// The adapter gave a request the answer for direct calls.
+#[cold]
+fn misplaced() -> SystemException {
+    SystemException::internal(0, CompletionStatus::No).with_detail("the object adapter has not resolved a request")
+}
