@@ -71,7 +71,9 @@ pub use spandrel_orb::{ConnectionSharing, Purging};
 /// The arguments and results of an [`ObjectAdapter`].
 #[cfg(feature = "server")]
 pub mod adapter {
-    pub use spandrel_orb::{AdapterWait, Entry, LastTarget, Reservation, Resolution, ServantUse, Target, Upcall};
+    pub use spandrel_orb::{
+        AdapterWait, Entry, KeptUse, LastTarget, Reservation, Resolution, ServantUse, Target, Upcall,
+    };
 }
 /// Object adapters: they map the object key of a request to a servant.
 #[cfg(feature = "server")]

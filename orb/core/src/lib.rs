@@ -109,7 +109,7 @@ pub use options::OrbBuilder;
 pub use orb::Orb;
 pub use policy::{Policy, PolicyType, PolicyValue};
 #[cfg(feature = "server")]
-pub use resolution::{AdapterWait, Entry, LastTarget, Reservation, Resolution, ServantUse, Target, Upcall};
+pub use resolution::{AdapterWait, Entry, KeptUse, LastTarget, Reservation, Resolution, ServantUse, Target, Upcall};
 pub use servant::Replied;
 #[cfg(feature = "server")]
 pub use servant::Servant;

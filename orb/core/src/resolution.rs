@@ -159,8 +159,20 @@ pub trait Target: Sync {
         OperationDemux::default()
     }
 
-    /// Keeps the object in use until the result is dropped, for a request that is answered after the upcall.
-    fn keep_in_use(&self) -> Box<dyn Any + Send + Sync>;
+    /// Keeps the object in use for a request that is answered after the upcall.
+    fn keep_in_use(&self) -> Box<dyn KeptUse>;
+}
+
+/// The use of a servant by a request that is answered after its upcall. Its drop ends the use.
+pub trait KeptUse: Send {
+    /// Whether the use has to [end](Self::end) before the reply is sent.
+    fn ends_before_reply(&self) -> bool {
+        false
+    }
+
+    /// Ends the use, in the thread where the adapter's policies want that. Then calls `then` there, with the
+    /// exception that a servant locator's `postinvoke` raised, if it did.
+    fn end(self: Box<Self>, then: Box<dyn FnOnce(Result<(), SystemException>) + Send>);
 }
 
 impl fmt::Debug for Entry<'_> {

@@ -146,12 +146,14 @@ impl Root {
 fn finish(frame: &Frame, upcall: Upcall) -> Resolution {
     let state = frame.state();
     let in_use = state.in_use.as_ref();
-    match in_use.and_then(ServantInUse::forwarding).cloned() {
-        None => Resolution::Serve(upcall),
-        Some(forwarding) => {
-            drop(state);
-            forwarding.resolution()
-        }
+    if let Some(forwarding) = in_use.and_then(ServantInUse::forwarding).cloned() {
+        drop(state);
+        return forwarding.resolution();
+    }
+    match in_use {
+        // `postinvoke` is part of the request (15.3.7.2).
+        Some(ServantInUse::Located(_)) => Resolution::Serve(upcall.ending_before_reply()),
+        _ => Resolution::Serve(upcall),
     }
 }
 
@@ -213,5 +215,113 @@ impl ObjectAdapter for Root {
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use spandrel_orb::{Orb, Servant};
+    use spandrel_sync::thread;
+
+    use super::*;
+    use crate::Poa;
+
+    struct Plain;
+
+    impl Servant for Plain {
+        fn repository_id(&self) -> &str {
+            "IDL:Plain:1.0"
+        }
+
+        fn is_a(&self, _: &str) -> bool {
+            false
+        }
+    }
+
+    /// No connection, and so no prediction.
+    struct Unpredicted;
+
+    impl LastTarget for Unpredicted {
+        fn predicted_target(&self) -> Option<u64> {
+            None
+        }
+
+        fn note_target(&self, _: u64) {}
+    }
+
+    /// An adapter with this thread policy, and the keys of two of its objects.
+    fn adapter(thread_policy: ThreadPolicy) -> (Orb, Poa, [Vec<u8>; 2]) {
+        let orb = Orb::builder().build().unwrap();
+        let root = Poa::root(&orb).unwrap();
+        let poa = root.create_poa("child", None, [thread_policy.into()]).unwrap();
+        poa.the_poa_manager().activate().unwrap();
+        let keys = [(); 2].map(|()| {
+            let id = poa.activate_object(Arc::new(Plain)).unwrap();
+            poa.adapter.key(&id)
+        });
+        (orb, poa, keys)
+    }
+
+    fn resolve(poa: &Poa, key: &[u8], reservation: Option<Reservation>) -> Result<Resolution, SystemException> {
+        poa.root.resolve(key, "run", Entry::Request { last: &Unpredicted, reservation })
+    }
+
+    #[test]
+    fn a_dropped_upcall_ends_its_use_and_then_its_turn_also_by_a_panic() {
+        let (_orb, poa, [first, second]) = adapter(ThreadPolicy::SingleThreadModel);
+        for panics in [false, true] {
+            let Ok(Resolution::Serve(upcall)) = resolve(&poa, &first, None) else { panic!("the adapter is free") };
+            assert!(!upcall.ends_before_reply());
+            assert_eq!(upcall.servant().repository_id(), "IDL:Plain:1.0");
+            assert_eq!(upcall.target().object_id(), &first[poa.adapter.prefix.len()..]);
+            let (waiting_poa, key) = (poa.clone(), second.clone());
+            let waiting = thread::spawn(move || match resolve(&waiting_poa, &key, None) {
+                Ok(Resolution::Wait(wait)) => wait,
+                other => panic!("another thread is in the adapter: {other:?}"),
+            });
+            let mut wait = waiting.join().unwrap();
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            assert!(wait.as_mut().poll(&mut context).is_pending());
+            assert_eq!(poa.adapter.objects.in_use().len(), 1);
+            let ended = catch_unwind(AssertUnwindSafe(|| {
+                let _upcall = upcall;
+                assert!(!panics, "the servant panics");
+            }));
+            assert_eq!(ended.is_err(), panics);
+            assert_eq!(poa.adapter.objects.in_use().len(), 0);
+            let std::task::Poll::Ready(reservation) = wait.as_mut().poll(&mut context) else {
+                panic!("the turn was given back")
+            };
+            assert!(reservation.is_some());
+            // The reservation is of this request: other threads still wait.
+            let (other_poa, key) = (poa.clone(), first.clone());
+            thread::spawn(move || assert!(matches!(resolve(&other_poa, &key, None), Ok(Resolution::Wait(_)))))
+                .join()
+                .unwrap();
+            assert!(matches!(resolve(&poa, &second, reservation), Ok(Resolution::Serve(_))));
+            assert_eq!(poa.adapter.objects.in_use().len(), 0);
+        }
+    }
+
+    #[test]
+    fn a_direct_call_never_waits() {
+        let (_orb, poa, [key, _]) = adapter(ThreadPolicy::OrbCtrlModel);
+        let direct = || poa.root.resolve(&key, "run", Entry::Direct);
+        assert!(matches!(direct(), Ok(Resolution::Serve(_))));
+        poa.the_poa_manager().hold_requests(false).unwrap();
+        assert!(matches!(direct(), Ok(Resolution::Marshal)));
+        assert!(matches!(resolve(&poa, &key, None), Ok(Resolution::Wait(_))));
+        poa.the_poa_manager().activate().unwrap();
+        assert!(matches!(direct(), Ok(Resolution::Serve(_))));
+        for thread_policy in [ThreadPolicy::SingleThreadModel, ThreadPolicy::MainThreadModel] {
+            let (_orb, poa, [key, _]) = adapter(thread_policy);
+            assert!(matches!(poa.root.resolve(&key, "run", Entry::Direct), Ok(Resolution::Marshal)));
+        }
+        let (orb, main_poa, [key, _]) = adapter(ThreadPolicy::MainThreadModel);
+        assert!(matches!(resolve(&main_poa, &key, None), Ok(Resolution::MainThread)));
+        orb.perform_work().unwrap();
+        assert!(matches!(resolve(&main_poa, &key, None), Ok(Resolution::Serve(_))));
     }
 }

@@ -1,19 +1,19 @@
-//! One request in its adapter: queries while it runs, and the release of its servant after the reply.
+//! One request in its adapter: queries while it runs, and the release of its servant.
 
 use std::{
-    any::Any,
     cell::Ref,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use spandrel_orb::{OperationDemux, Policy, PolicyType, Servant, ServantUse, SystemException, Target};
-use spandrel_sync::{Arc, Mutex, thread};
+use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind};
+use spandrel_orb::{KeptUse, OperationDemux, Policy, PolicyType, Servant, ServantUse, Target};
+use spandrel_sync::{Arc, thread};
 
 use crate::{
     ObjectId, Poa, ThreadPolicy,
     adapter::{Adapter, servants::drop_logged},
     frames::{Frame, FrameState},
-    servant_in_use::{LocatedServant, ServantInUse},
+    servant_in_use::{LocatedServant, ServantInUse, UseEnd},
 };
 
 impl ServantUse for Frame {
@@ -35,15 +35,17 @@ impl ServantUse for Frame {
     fn end(&self) -> Result<(), SystemException> {
         let in_use = self.take_use();
         let state = self.state();
-        if let (Some(in_use), Some(adapter)) = (in_use, &state.adapter) {
-            in_use.end(adapter, &state.object_id);
+        match (in_use, &state.adapter) {
+            (Some(in_use), Some(adapter)) => in_use.end(adapter, &state.object_id),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     #[inline]
     fn release(&self) {
-        let _ = self.end();
+        if let Err(exception) = self.end() {
+            tracing::debug!(%exception, "postinvoke raised an exception for a call that has failed");
+        }
         self.leave();
     }
 }
@@ -64,40 +66,70 @@ impl ServantInUse {
         }
     }
 
-    /// Ends the use after the reply. The last user of an object completes its deactivation.
+    /// Ends the use. The last user of an object completes its deactivation.
+    ///
+    /// # Errors
+    /// The exception that a servant locator's `postinvoke` raised.
     #[inline]
-    pub(crate) fn end(self, adapter: &Arc<Adapter>, id: &[u8]) {
+    pub(crate) fn end(self, adapter: &Arc<Adapter>, id: &[u8]) -> Result<(), SystemException> {
         match self {
             Self::Object(active) => {
                 if let Some(active) = Arc::into_inner(active) {
                     adapter.complete_deactivation(id, active, true);
                 }
                 adapter.usage.notify_waiters();
+                Ok(())
             }
             Self::Default(servant) => {
                 drop_logged(servant);
                 adapter.end_counted();
+                Ok(())
             }
             Self::Located(located) => {
-                if let Some(located) = Arc::into_inner(located) {
-                    located.end(adapter, id);
-                }
+                let ended = Arc::into_inner(located).map_or(Ok(()), |located| located.end(adapter, id));
                 adapter.end_counted();
+                ended
             }
+        }
+    }
+
+    /// Ends the use, and calls `then` once `postinvoke` has returned. If the request's upcall still runs, its
+    /// thread calls both at its end.
+    fn end_then(self, adapter: &Arc<Adapter>, id: &[u8], then: UseEnd) {
+        if let Self::Located(located) = &self {
+            *located.then.lock() = Some(then);
+            let ended = self.end(adapter, id);
+            debug_assert!(ended.is_ok(), "the result is passed on");
+        } else {
+            then(self.end(adapter, id));
         }
     }
 }
 
 impl LocatedServant {
-    fn end(self, adapter: &Arc<Adapter>, id: &[u8]) {
-        let Ok(poa) = Poa::of(adapter) else { return drop_logged(self) };
-        let Self { locator, servant, operation, cookie } = self;
+    fn end(self, adapter: &Arc<Adapter>, id: &[u8]) -> Result<(), SystemException> {
+        let Self { locator, servant, operation, cookie, then } = self;
+        let then = then.into_inner();
+        let Ok(poa) = Poa::of(adapter) else {
+            drop_logged((locator, servant, cookie));
+            then.into_iter().for_each(|then| then(Ok(())));
+            return Ok(());
+        };
         spandrel_sync::held::assert_none("a servant locator");
         let result = catch_unwind(AssertUnwindSafe(|| {
-            locator.postinvoke(&ObjectId::from(id), &poa, &operation, cookie.into_inner(), servant);
+            locator.postinvoke(&ObjectId::from(id), &poa, &operation, cookie.into_inner(), servant)
         }));
-        if result.is_err() {
+        let ended = result.unwrap_or_else(|_| {
             tracing::error!(%operation, "a servant locator panicked in postinvoke");
+            Err(SystemException::new(SystemExceptionKind::Unknown, 0, CompletionStatus::Yes)
+                .with_detail(|| format!("the servant locator panicked in postinvoke of `{operation}`")))
+        });
+        match then {
+            Some(then) => {
+                then(ended);
+                Ok(())
+            }
+            None => ended,
         }
     }
 }
@@ -129,11 +161,11 @@ impl Target for FrameState {
         self.adapter().operation_demux
     }
 
-    fn keep_in_use(&self) -> Box<dyn Any + Send + Sync> {
+    fn keep_in_use(&self) -> Box<dyn KeptUse> {
         Box::new(DeferredUse {
             adapter: Arc::clone(self.adapter()),
             id: self.object_id.as_slice().into(),
-            in_use: Mutex::new(self.in_use.as_ref().map(|in_use| in_use.share(self.adapter()))),
+            in_use: self.in_use.as_ref().map(|in_use| in_use.share(self.adapter())),
         })
     }
 }
@@ -142,19 +174,36 @@ impl Target for FrameState {
 struct DeferredUse {
     adapter: Arc<Adapter>,
     id: ObjectId,
-    in_use: Mutex<Option<ServantInUse>>,
+    in_use: Option<ServantInUse>,
+}
+
+impl KeptUse for DeferredUse {
+    fn ends_before_reply(&self) -> bool {
+        matches!(self.in_use, Some(ServantInUse::Located(_)))
+    }
+
+    fn end(mut self: Box<Self>, then: UseEnd) {
+        self.finish(then);
+    }
+}
+
+impl DeferredUse {
+    fn finish(&mut self, then: UseEnd) {
+        let Some(in_use) = self.in_use.take() else { return };
+        let (adapter, id) = (Arc::clone(&self.adapter), self.id.clone());
+        // Any thread may run this, but a servant manager may require the adapter's own.
+        if adapter.servant_manager.read().is_none() {
+            return in_use.end_then(&adapter, &id, then);
+        }
+        let own = Arc::clone(&adapter);
+        run_under_thread_policy(&own, Box::new(move || in_use.end_then(&adapter, &id, then)));
+    }
 }
 
 impl Drop for DeferredUse {
     fn drop(&mut self) {
-        let Some(in_use) = self.in_use.lock().take() else { return };
-        let (adapter, id) = (Arc::clone(&self.adapter), self.id.clone());
-        // Any thread may run this, but a servant manager may require the adapter's own.
-        if adapter.servant_manager.read().is_none() {
-            return in_use.end(&adapter, &id);
-        }
-        let own = Arc::clone(&adapter);
-        run_under_thread_policy(&own, Box::new(move || in_use.end(&adapter, &id)));
+        // An exception has no receiver.
+        self.finish(Box::new(drop));
     }
 }
 

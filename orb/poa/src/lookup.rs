@@ -71,7 +71,8 @@ impl Lookup {
         if let Ok(None) = self.root.find_adapter(frame, object_key)
             && let Some(adapter) = &frame.state().adapter
         {
-            found.0.end(adapter, &object_key[adapter.prefix.len()..]);
+            let ended = found.0.end(adapter, &object_key[adapter.prefix.len()..]);
+            debug_assert!(ended.is_ok(), "measurements have no servant locator");
         }
     }
 }

@@ -10,7 +10,9 @@ use std::{
 use spandrel_giop::SystemException;
 use spandrel_sync::Arc;
 
-use crate::{Entry, Located, ObjectAdapter, Policy, PolicyType, Resolution, Servant, ServantUse, Target, Upcall};
+use crate::{
+    Entry, KeptUse, Located, ObjectAdapter, Policy, PolicyType, Resolution, Servant, ServantUse, Target, Upcall,
+};
 
 /// The adapter of this servant, which also knows whether an object exists.
 #[derive(Debug)]
@@ -71,7 +73,13 @@ impl Target for PlainTarget {
         None
     }
 
-    fn keep_in_use(&self) -> Box<dyn Any + Send + Sync> {
-        Box::new(())
+    fn keep_in_use(&self) -> Box<dyn KeptUse> {
+        Box::new(PlainTarget)
+    }
+}
+
+impl KeptUse for PlainTarget {
+    fn end(self: Box<Self>, then: Box<dyn FnOnce(Result<(), SystemException>) + Send>) {
+        then(Ok(()));
     }
 }

@@ -10,6 +10,7 @@ use super::{
     deferred_slot::DeferredSlot,
     incoming_request::{IncomingRequest, RequestFlow},
     interception::{self, PointDecision},
+    marshaled_reply::ReplySlot,
     origin::RequestOrigin,
     reply::answer,
 };
@@ -81,16 +82,28 @@ impl<'m> ServerCall<'m> {
     #[inline]
     pub(super) fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
         let request = self.request;
-        if let Some(flow) = request.flow
-            && let Some(instead) = interception::receive_request(flow, request, servant, target)
-        {
-            return apply_decision(request, instead);
-        }
         if request.header.response == ResponseFlags::WITH_SERVER {
             return run_answered(request, self.arguments, servant, target);
         }
         let request = IncomingRequest { target: Some(target), ..*request };
         ServerCall { request: &request, arguments: self.arguments }.serve(servant, target)
+    }
+
+    /// Runs the request as [`run`](Self::run) does, after the intermediate interception points; the slot receives
+    /// the reply.
+    #[cold]
+    pub(super) fn run_marshaled(
+        self,
+        servant: &dyn Servant,
+        target: &dyn Target,
+        reply_slot: &ReplySlot,
+    ) -> Result<Replied, SystemException> {
+        let request = IncomingRequest { target: Some(target), reply_slot: Some(reply_slot), ..*self.request };
+        let receive = |flow| interception::receive_request(flow, &request, servant, target);
+        match request.flow.and_then(receive) {
+            Some(instead) => apply_decision(&request, instead),
+            None => ServerCall { request: &request, arguments: self.arguments }.run(servant, target),
+        }
     }
 
     /// Finds the operation, and runs it.
@@ -318,7 +331,8 @@ fn run_answered(
     target: &dyn Target,
 ) -> Result<Replied, SystemException> {
     // What interceptors are told of the end comes with the end.
-    answer(&IncomingRequest { flow: None, watched: None, ..*request }, ReplyStatus::NoException, &|_| Ok(()))?;
+    let request_alone = IncomingRequest { flow: None, watched: None, reply_slot: None, ..*request };
+    answer(&request_alone, ReplyStatus::NoException, &|_| Ok(()))?;
     // From here on it is a one-way like others.
     let header = RequestHeader { response: ResponseFlags::NONE, ..request.header.clone() };
     let request = IncomingRequest { header: &header, target: Some(target), ..*request };

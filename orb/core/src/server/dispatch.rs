@@ -1,14 +1,31 @@
 //! Upcalls: the servant of an object is found, run, and released, for requests and for direct calls.
 //!
-//! The adapter finds the servant and returns an [`Upcall`](crate::Upcall); this module alone runs servants. A request that has to wait
-//! for its adapter, or that the main thread has to run, is deferred and then resolved anew from its key, as if it had just arrived
-//! (CORBA 3.3 Part 1, 15.3.9.4 requires that).
+//! The adapter finds the servant and returns an [`Upcall`]; this module alone runs servants. A request that has to wait for its
+//! adapter, or that the main thread has to run, is deferred and then resolved anew from its key, as if it had just arrived (CORBA
+//! 3.3 Part 1, 15.3.9.4 requires that).
+//!
+//! # Order
+//! A request with interceptors and a servant locator passes these steps (15.3.7.2, 16.3.10.2):
+//!
+//! 1. `receive_request_service_contexts`;
+//! 2. `preinvoke`, in [`ObjectAdapter::resolve`];
+//! 3. `receive_request`;
+//! 4. the servant, whose reply is marshaled whole;
+//! 5. `postinvoke`: an exception that it raises replaces results of the servant, and no other outcome;
+//! 6. `send_reply`, `send_exception` or `send_other`;
+//! 7. the reply is sent;
+//! 8. the upcall is dropped: the use of the servant ends if it has not ended at step 5 (deactivation, etherealization), then the
+//!    thread's turn in a single-threaded adapter.
+//!
+//! The upcall of a servant that fails, or panics, is dropped before its exception passes steps 6 and 7. Without interceptors and without a locator, the servant sends its reply from its own memory at step 4, and no octet of it
+//! is copied. A deferred request leaves its upcall at step 4 and keeps its servant in use. Its answer passes steps 4 to 7 later; then
+//! the use ends. Direct calls have steps 4 and 8 only.
 
-use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_giop::{CompletionStatus, ReplyStatus, RequestHeader, SystemException, minor};
 use spandrel_sync::{Arc, Mutex};
 
-use super::call::ServerCall;
-use crate::{AdapterWait, Entry, ObjectAdapter, Replied, Reservation, Resolution, Servant};
+use super::{call::ServerCall, incoming_request::IncomingRequest, marshaled_reply::ReplySlot, reply::answer_marshaled};
+use crate::{AdapterWait, Entry, ObjectAdapter, Replied, Reservation, Resolution, Servant, Upcall};
 
 /// Runs a request on the object with this key, or defers it. `reservation`: the result of its last wait.
 ///
@@ -23,6 +40,9 @@ pub(super) fn serve(
     let adapter = call.origin().orb().adapter().ok_or_else(no_adapter)?;
     let entry = Entry::Request { last: call.request(), reservation };
     match adapter.resolve(object_key, call.operation(), entry)? {
+        Resolution::Serve(upcall) if call.request().flow.is_some() || upcall.ends_before_reply() => {
+            serve_marshaled(&upcall, call)
+        }
         Resolution::Serve(upcall) => {
             let (servant, target) = (upcall.servant(), upcall.target());
             call.run(&**servant, &*target)
@@ -33,6 +53,28 @@ pub(super) fn serve(
         Resolution::MainThread => serve_in_main_thread(call),
         Resolution::Marshal => Err(misplaced()),
     }
+}
+
+/// Runs a request whose use of the servant, or interception points, come between its servant and its reply.
+#[cold]
+fn serve_marshaled(upcall: &Upcall, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+    let request = call.request();
+    let reply_slot = ReplySlot::default();
+    let served = call.run_marshaled(&**upcall.servant(), &*upcall.target(), &reply_slot);
+    let ended = if upcall.ends_before_reply() { upcall.end() } else { Ok(()) };
+    if let Err(exception) = &ended {
+        tracing::debug!(%exception, operation = %request.header.operation, "postinvoke raised an exception");
+    }
+    let replied = served?;
+    let Some(reply) = reply_slot.take() else { return Ok(replied) };
+    if reply.status == ReplyStatus::NoException {
+        ended?;
+    }
+    let target = upcall.target();
+    let header = RequestHeader { response: reply.response, ..request.header.clone() };
+    answer_marshaled(&IncomingRequest { header: &header, target: Some(&*target), ..*request }, &reply)
+        .map_err(|error| SystemException::from(error).with_completed(CompletionStatus::Yes))?;
+    Ok(replied)
 }
 
 /// Calls the servant of an object without a request, inside the context of a request's upcall. Returns false, without a call, if

@@ -8,6 +8,7 @@ use spandrel_sync::{Arc, atomic::AtomicBool};
 
 use super::{
     deferred_slot::DeferredSlot,
+    marshaled_reply::ReplySlot,
     origin::{RequestKey, RequestOrigin},
 };
 use crate::interception::ServerFlow;
@@ -59,6 +60,8 @@ pub(super) struct IncomingRequest<'m> {
     pub(super) watched: Option<&'m Arc<ObservedRequest>>,
     /// What it has had since it was deferred, if it was.
     pub(super) deferred_slot: Option<&'m Arc<DeferredSlot>>,
+    /// The place for its reply, if that is marshaled whole before it is sent.
+    pub(super) reply_slot: Option<&'m ReplySlot>,
     /// Which upcall of its origin it is.
     pub(super) turn: u64,
     /// What its client has said besides.
@@ -84,6 +87,7 @@ impl<'m> IncomingRequest<'m> {
             flow: None,
             watched: None,
             deferred_slot: None,
+            reply_slot: None,
             turn: 0,
             request_context: None,
             is_answered,

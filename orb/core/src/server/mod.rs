@@ -34,6 +34,7 @@ mod interception;
 mod link;
 mod listener;
 mod lookup;
+mod marshaled_reply;
 #[cfg(all(test, shuttle))]
 mod models;
 mod monitor;
