@@ -47,11 +47,11 @@ pub struct DeferredCall {
     /// Where the arguments begin.
     body: usize,
     is_over: AtomicBool,
-    /// Keeps the object in use. Nothing if the servant has not been called yet, or the use has ended.
+    /// The use of the servant; `None` before the servant is called, and after the use has ended.
     kept_use: Mutex<Option<Box<dyn KeptUse>>>,
-    /// The servant has been called.
+    /// Whether the servant has been called.
     is_begun: bool,
-    /// The use of the servant ends before the answer is sent.
+    /// Whether the use of the servant ends before the answer is sent.
     ends_before_reply: bool,
 }
 
@@ -60,11 +60,10 @@ pub struct DeferredCall {
 struct OwnedRequest {
     origin: Arc<dyn RequestOrigin>,
     message: Message,
-    /// What the client waited for when the request was deferred.
+    /// The response that the client expected when the request was deferred.
     response: ResponseFlags,
-    /// What interceptors know of it.
+    /// Its record for interceptors.
     flow: Option<RequestFlow>,
-    /// What those have of it who watch it.
     watched: Option<Arc<ObservedRequest>>,
     deferred_slot: Arc<DeferredSlot>,
 }

@@ -1,8 +1,8 @@
 //! Upcalls: the servant of an object is found, run, and released, for requests and for direct calls.
 //!
-//! The adapter finds the servant and returns an [`Upcall`]; this module alone runs servants. A request that has to wait for its
-//! adapter, or that the main thread has to run, is deferred and then resolved anew from its key, as if it had just arrived (CORBA
-//! 3.3 Part 1, 15.3.9.4 requires that).
+//! The adapter finds the servant and returns an [`Upcall`]; this module alone runs servants. A request that has
+//! to wait for its adapter, or that the main thread has to run, is deferred and then resolved anew from its
+//! key, as if it had just arrived (CORBA 3.3 Part 1, 15.3.9.4 requires that).
 //!
 //! # Order
 //! A request with interceptors and a servant locator passes these steps (15.3.7.2, 16.3.10.2):
@@ -14,12 +14,16 @@
 //! 5. `postinvoke`: an exception that it raises replaces results of the servant, and no other outcome;
 //! 6. `send_reply`, `send_exception` or `send_other`;
 //! 7. the reply is sent;
-//! 8. the upcall is dropped: the use of the servant ends if it has not ended at step 5 (deactivation, etherealization), then the
-//!    thread's turn in a single-threaded adapter.
+//! 8. the upcall is dropped: the use of the servant ends if it has not ended at step 5 (deactivation,
+//!    etherealization), then the thread's turn in a single-threaded adapter.
 //!
-//! The upcall of a servant that fails, or panics, is dropped before its exception passes steps 6 and 7. Without interceptors and without a locator, the servant sends its reply from its own memory at step 4, and no octet of it
-//! is copied. A deferred request leaves its upcall at step 4 and keeps its servant in use. Its answer passes steps 4 to 7 later; then
-//! the use ends. Direct calls have steps 4 and 8 only.
+//! The upcall of a servant that fails or panics is dropped before its exception passes steps 6 and 7.
+//!
+//! Without interceptors and without a locator, the servant sends its reply from its own memory at step 4, and
+//! no octet of it is copied.
+//!
+//! A deferred request leaves its upcall at step 4 and keeps its servant in use. Its answer passes steps 4 to 7
+//! later; then the use ends. Direct calls have steps 4 and 8 only.
 
 use spandrel_giop::{CompletionStatus, ReplyStatus, RequestHeader, SystemException, minor};
 use spandrel_sync::{Arc, Mutex};
@@ -77,8 +81,8 @@ fn serve_marshaled(upcall: &Upcall, call: ServerCall<'_>) -> Result<Replied, Sys
     Ok(replied)
 }
 
-/// Calls the servant of an object without a request, inside the context of a request's upcall. Returns false, without a call, if
-/// that needs a request.
+/// Calls the servant of an object without a request, inside the context of a request's upcall. Returns false,
+/// without a call, if that needs a request.
 ///
 /// # Errors
 /// The exception that the call ends with.

@@ -1,7 +1,8 @@
 //! Replies that are marshaled whole before they are sent.
 //!
-//! The memory of the servant is not needed any more once its reply is marshaled. So the use of the servant can end,
-//! and interceptors can add contexts, before the reply is sent. [`dispatch`](super::dispatch) has the order.
+//! The memory of the servant is not needed any more once its reply is marshaled. So the use of the servant can
+//! end, and interceptors can add contexts, before the reply is sent. [`dispatch`](super::dispatch) has the
+//! order.
 
 use std::ops::Range;
 
@@ -40,13 +41,13 @@ impl ReplySlot {
 #[derive(Debug)]
 pub(super) struct MarshaledReply {
     pub(super) status: ReplyStatus,
-    /// What the client waited for when the reply was marshaled: a one-way WITH_SERVER has been answered by then.
+    /// The response that the client still expected: a one-way WITH_SERVER has been answered before.
     pub(super) response: ResponseFlags,
     /// The contexts besides those of interceptors.
     contexts: Vec<ServiceContext>,
     pub(super) body: MarshaledBody,
-    /// The body four octets further on. Contexts move a body by a multiple of four octets, and before GIOP 1.2
-    /// its alignment moves with it.
+    /// The body as it is four octets further on. Contexts move a body by a multiple of four octets; before
+    /// GIOP 1.2, its alignment changes with that.
     moved: Option<MarshaledBody>,
 }
 
