@@ -1,6 +1,9 @@
 //! The interface between the core and object adapters, which are implemented in crates above it.
 
 #[cfg(feature = "server")]
+mod resolution;
+
+#[cfg(feature = "server")]
 use std::{any::Any, fmt};
 
 use spandrel_cdr::Ior;
@@ -10,7 +13,9 @@ use spandrel_giop::SystemException;
 use spandrel_sync::Arc;
 
 #[cfg(feature = "server")]
-use crate::{BidirectionalPolicy, Entry, Policy, PolicyType, Resolution};
+use crate::{BidirectionalPolicy, Policy, PolicyType};
+#[cfg(feature = "server")]
+pub use resolution::{AdapterWait, Entry, KeptUse, LastTarget, Reservation, Resolution, ServantUse, Target, Upcall};
 
 /// Finds the servants of object keys. Called from many threads at once.
 #[cfg(feature = "server")]

@@ -65,8 +65,6 @@ pub mod policies;
 mod policy;
 mod references;
 mod request_cache;
-#[cfg(feature = "server")]
-mod resolution;
 mod scratch;
 mod servant;
 #[cfg(feature = "server")]
@@ -87,7 +85,10 @@ pub mod values;
 
 pub use adapter::Located;
 #[cfg(feature = "server")]
-pub use adapter::{AdapterDescription, AdapterState, ObjectAdapter};
+pub use adapter::{
+    AdapterDescription, AdapterState, AdapterWait, Entry, KeptUse, LastTarget, ObjectAdapter, Reservation, Resolution,
+    ServantUse, Target, Upcall,
+};
 #[cfg(feature = "server")]
 pub use adapter_references::References;
 pub use answer::Answer;
@@ -108,8 +109,6 @@ pub use object::{Interface, ObjectRef};
 pub use options::OrbBuilder;
 pub use orb::Orb;
 pub use policy::{Policy, PolicyType, PolicyValue};
-#[cfg(feature = "server")]
-pub use resolution::{AdapterWait, Entry, KeptUse, LastTarget, Reservation, Resolution, ServantUse, Target, Upcall};
 pub use servant::Replied;
 #[cfg(feature = "server")]
 pub use servant::Servant;
