@@ -5,7 +5,7 @@
 //! if it had just arrived (CORBA 3.3 Part 1, 15.3.9.4 requires that). A place in the queue of the lock is the
 //! request's reservation.
 
-use std::{any::Any, rc::Rc, time::Duration};
+use std::{any::Any, time::Duration};
 
 use spandrel_orb::{
     BidirectionalPolicy, Entry, LastTarget, Located, ObjectAdapter, Reservation, Resolution, SystemException, Upcall,
@@ -17,8 +17,9 @@ use crate::{
     adapter::{Adapter, Root},
     adapter_lookup::AdapterLookup,
     error,
-    frames::Frame,
+    frames::{EnteredFrame, Frame},
     key,
+    objects::Binding,
     serial_lock::{LockAttempt, QueuedLock, SerialGuard},
     servant_in_use::ServantInUse,
     servant_lookup::ServantLookup,
@@ -40,11 +41,10 @@ impl Root {
         let mut queued = reservation.and_then(|reservation| reservation.downcast::<QueuedLock>().ok());
         // Given back after the frame was left.
         let mut turn: Option<SerialGuard>;
-        let frame = Frame::enter();
-        // Leaves the frame in any case.
-        let upcall = Upcall::new(Rc::<Frame>::clone(&frame));
+        let entered = EnteredFrame::new();
+        let frame = entered.frame();
         loop {
-            match self.find_adapter(&frame, key)? {
+            match self.find_adapter(frame, key)? {
                 None => {}
                 Some(AdapterLookup::Wait(ticket)) => return Ok(wait_for_signal(ticket)),
                 Some(AdapterLookup::Found(_) | AdapterLookup::Retry) => continue,
@@ -76,10 +76,7 @@ impl Root {
             let lookup = adapter.enter(&state.object_id, operation, Some(last))?;
             drop(state);
             match lookup {
-                ServantLookup::Found(in_use) => {
-                    frame.begin_use(in_use, turn);
-                    return Ok(finish(&frame, upcall));
-                }
+                ServantLookup::Found(in_use) => return Ok(begin_upcall(entered, in_use, turn)),
                 ServantLookup::Forward(forwarding) => return Ok(forwarding.resolution()),
                 ServantLookup::Wait(ticket) => return Ok(wait_for_signal(ticket)),
                 ServantLookup::Retry => {}
@@ -90,9 +87,9 @@ impl Root {
     /// Finds the servant of a call that does not marshal, if that takes neither a wait nor a call to the
     /// application.
     fn resolve_direct(&self, key: &[u8]) -> Result<Resolution, SystemException> {
-        let frame = Frame::enter();
-        let upcall = Upcall::new(Rc::<Frame>::clone(&frame));
-        if !self.has_adapter_of(&frame, key) {
+        let entered = EnteredFrame::new();
+        let frame = entered.frame();
+        if !self.has_adapter_of(frame, key) {
             frame.set_adapter(None);
             if key::parse(self.incarnation, key).is_none() {
                 // A key of another kind of adapter, or a plain one.
@@ -106,8 +103,7 @@ impl Root {
         let in_use = state.adapter.as_ref().and_then(|adapter| adapter.enter_active(&state.object_id));
         drop(state);
         let Some(in_use) = in_use else { return Ok(Resolution::Marshal) };
-        frame.begin_use(in_use, None);
-        match finish(&frame, upcall) {
+        match begin_upcall(entered, in_use, None) {
             Resolution::Serve(upcall) => Ok(Resolution::Serve(upcall)),
             // The ordinary call follows the forwarding.
             _ => Ok(Resolution::Marshal),
@@ -142,18 +138,27 @@ impl Root {
 }
 
 /// The upcall of a servant in use, or the forwarding that the object has instead of a servant.
-#[inline]
-fn finish(frame: &Frame, upcall: Upcall) -> Resolution {
-    let state = frame.state();
-    let in_use = state.in_use.as_ref();
-    if let Some(forwarding) = in_use.and_then(ServantInUse::forwarding).cloned() {
-        drop(state);
-        return forwarding.resolution();
-    }
-    match in_use {
+#[inline(always)]
+fn begin_upcall(entered: EnteredFrame, in_use: ServantInUse, turn: Option<SerialGuard>) -> Resolution {
+    let (forwarding, is_located) = match &in_use {
+        ServantInUse::Object(active) => match &active.binding {
+            Binding::Servant(_) => (None, false),
+            Binding::Forward(forwarding) => (Some(forwarding.clone()), false),
+        },
+        ServantInUse::Default(_) => (None, false),
+        ServantInUse::Located(_) => (None, true),
+    };
+    let frame = entered.into_frame();
+    frame.begin_use(in_use, turn);
+    let upcall = Upcall::new(frame);
+    match forwarding {
         // `postinvoke` is part of the request (15.3.7.2).
-        Some(ServantInUse::Located(_)) => Resolution::Serve(upcall.ending_before_reply()),
-        _ => Resolution::Serve(upcall),
+        None if is_located => Resolution::Serve(upcall.ending_before_reply()),
+        None => Resolution::Serve(upcall),
+        Some(forwarding) => {
+            drop(upcall);
+            forwarding.resolution()
+        }
     }
 }
 

@@ -80,7 +80,7 @@ impl Frame {
     }
 
     /// Puts the servant into the frame, and the thread's turn.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin_use(&self, in_use: ServantInUse, turn: Option<SerialGuard>) {
         let before = self.state.borrow_mut().in_use.replace(in_use);
         debug_assert!(before.is_none(), "the frame is free");
@@ -97,7 +97,7 @@ impl Frame {
 
     /// Leaves this frame, the topmost one, and gives back the thread's turn. The servant must have been
     /// released.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn leave(&self) {
         let mut state = self.state.borrow_mut();
         if state.object_id.capacity() > RETAINED_OCTETS {
@@ -109,22 +109,33 @@ impl Frame {
     }
 }
 
-/// Guard of an entered frame without a servant.
-pub(crate) struct EnteredFrame(Rc<Frame>);
+/// Guard of an entered frame without a servant. Empty once the frame belongs to an upcall.
+pub(crate) struct EnteredFrame(Option<Rc<Frame>>);
 
 impl EnteredFrame {
+    #[inline]
     pub(crate) fn new() -> Self {
-        Self(Frame::enter())
+        Self(Some(Frame::enter()))
     }
 
+    #[inline]
     pub(crate) fn frame(&self) -> &Frame {
-        &self.0
+        self.0.as_ref().expect("no upcall has the frame")
+    }
+
+    /// The frame, for an upcall that leaves it.
+    #[inline]
+    pub(crate) fn into_frame(mut self) -> Rc<Frame> {
+        self.0.take().expect("no upcall has the frame")
     }
 }
 
 impl Drop for EnteredFrame {
+    #[inline]
     fn drop(&mut self) {
-        self.0.leave();
+        if let Some(frame) = &self.0 {
+            frame.leave();
+        }
     }
 }
 

@@ -30,23 +30,35 @@ impl ServantUse for Frame {
         Ref::map(self.state(), |state| state as &dyn Target)
     }
 
-    /// Inside the frame: a servant manager that is called must not wait for the end of all upcalls either.
     #[inline]
+    fn parts(&self) -> (Ref<'_, Arc<dyn Servant>>, Ref<'_, dyn Target>) {
+        Ref::map_split(self.state(), |state| {
+            let servant = state.in_use.as_ref().and_then(ServantInUse::servant);
+            let servant = servant.expect("the upcall has a servant, whose use has not ended");
+            (servant, state as &dyn Target)
+        })
+    }
+
+    /// Inside the frame: a servant manager that is called must not wait for the end of all upcalls either.
     fn end(&self) -> Result<(), SystemException> {
-        let in_use = self.take_use();
-        let state = self.state();
-        match (in_use, &state.adapter) {
-            (Some(in_use), Some(adapter)) => in_use.end(adapter, &state.object_id),
-            _ => Ok(()),
-        }
+        self.end_use()
     }
 
     #[inline]
     fn release(&self) {
-        if let Err(exception) = self.end() {
+        if let Err(exception) = self.end_use() {
             tracing::debug!(%exception, "postinvoke raised an exception for a call that has failed");
         }
         self.leave();
+    }
+}
+
+impl Frame {
+    #[inline(always)]
+    fn end_use(&self) -> Result<(), SystemException> {
+        let Some(in_use) = self.take_use() else { return Ok(()) };
+        let state = self.state();
+        in_use.end(state.adapter.as_ref().expect("an upcall has an adapter"), &state.object_id)
     }
 }
 
@@ -70,7 +82,7 @@ impl ServantInUse {
     ///
     /// # Errors
     /// The exception that a servant locator's `postinvoke` raised.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn end(self, adapter: &Arc<Adapter>, id: &[u8]) -> Result<(), SystemException> {
         match self {
             Self::Object(active) => {

@@ -6,7 +6,7 @@ use spandrel_sync::{Arc, Mutex};
 use crate::{
     ServantLocator,
     adapter::servants::Cookie,
-    objects::{ActiveObject, Binding, Forwarding},
+    objects::{ActiveObject, Binding},
 };
 
 /// The servant of a request, in use until it is released.
@@ -54,18 +54,6 @@ impl ServantInUse {
             },
             Self::Default(servant) => Some(servant),
             Self::Located(located) => Some(&located.servant),
-        }
-    }
-
-    /// The target of an object that is forwarded.
-    #[inline]
-    pub(crate) fn forwarding(&self) -> Option<&Forwarding> {
-        match self {
-            Self::Object(active) => match &active.binding {
-                Binding::Forward(forwarding) => Some(forwarding),
-                Binding::Servant(_) => None,
-            },
-            Self::Default(_) | Self::Located(_) => None,
         }
     }
 }

@@ -76,6 +76,11 @@ pub trait ServantUse {
     /// The adapter's information on the object.
     fn target(&self) -> Ref<'_, dyn Target>;
 
+    /// The servant and the target, at once.
+    fn parts(&self) -> (Ref<'_, Arc<dyn Servant>>, Ref<'_, dyn Target>) {
+        (self.servant(), self.target())
+    }
+
     /// Ends the use: the object can be deactivated, and a servant locator's `postinvoke` is called. Without
     /// an effect if the use has ended. No lock is held.
     ///
@@ -120,6 +125,13 @@ impl Upcall {
     #[must_use]
     pub fn target(&self) -> Ref<'_, dyn Target> {
         self.servant_use.target()
+    }
+
+    /// The servant, and the adapter's information on the object.
+    #[inline]
+    #[must_use]
+    pub fn parts(&self) -> (Ref<'_, Arc<dyn Servant>>, Ref<'_, dyn Target>) {
+        self.servant_use.parts()
     }
 
     /// Ends the use of the servant before the upcall ends.

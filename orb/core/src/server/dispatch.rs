@@ -41,26 +41,37 @@ pub(super) fn serve(
     call: ServerCall<'_>,
     reservation: Option<Reservation>,
 ) -> Result<Replied, SystemException> {
-    let adapter = call.origin().orb().adapter().ok_or_else(no_adapter)?;
-    let entry = Entry::Request { last: call.request(), reservation };
-    match adapter.resolve(object_key, call.operation(), entry)? {
-        Resolution::Serve(upcall) if call.request().flow.is_some() || upcall.ends_before_reply() => {
-            serve_marshaled(&upcall, call)
-        }
+    let request = call.request();
+    let adapter = request.origin.orb().adapter().ok_or_else(no_adapter)?;
+    let entry = Entry::Request { last: request, reservation };
+    match adapter.resolve(object_key, &request.header.operation, entry)? {
         Resolution::Serve(upcall) => {
-            let (servant, target) = (upcall.servant(), upcall.target());
+            if request.flow.is_some() || upcall.ends_before_reply() {
+                return serve_marshaled(&upcall, call);
+            }
+            let (servant, target) = upcall.parts();
             call.run(&**servant, &*target)
         }
+        other => answer_without_servant(other, call),
+    }
+}
+
+/// Forwards, defers or rejects a request that has no servant now.
+#[cold]
+#[inline(never)]
+fn answer_without_servant(resolution: Resolution, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+    match resolution {
         Resolution::Forward(target) => call.forward(&target),
         Resolution::ForwardPermanently(target) => call.forward_permanently(&target),
         Resolution::Wait(wait) => serve_after(wait, call),
         Resolution::MainThread => serve_in_main_thread(call),
-        Resolution::Marshal => Err(misplaced()),
+        Resolution::Serve(_) | Resolution::Marshal => Err(misplaced()),
     }
 }
 
 /// Runs a request whose use of the servant, or interception points, come between its servant and its reply.
 #[cold]
+#[inline(never)]
 fn serve_marshaled(upcall: &Upcall, call: ServerCall<'_>) -> Result<Replied, SystemException> {
     let request = call.request();
     let reply_slot = ReplySlot::default();
