@@ -30,7 +30,32 @@ use crate::{
 const ETHEREALIZATION_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Root {
+    /// The short path: an active object that any thread may call, of the adapter that the frame remembers.
+    #[inline(always)]
+    fn resolve_active(&self, key: &[u8], last: Option<&dyn LastTarget>) -> Option<Upcall> {
+        let entered = EnteredFrame::new();
+        let frame = entered.frame();
+        if !self.has_adapter_of(frame, key) {
+            return None;
+        }
+        frame.set_object(key);
+        let state = frame.state();
+        let adapter = state.adapter.as_ref()?;
+        let active = adapter.find_active(&state.object_id, last)?;
+        if matches!(active.binding, Binding::Forward(_)) {
+            // The other way finds it again.
+            let ended = ServantInUse::Object(active).end(adapter, &state.object_id);
+            debug_assert!(ended.is_ok(), "an active object has no `postinvoke`");
+            return None;
+        }
+        drop(state);
+        let frame = entered.into_frame();
+        frame.begin_use(ServantInUse::Object(active), None);
+        Some(Upcall::new(frame))
+    }
+
     /// Finds the servant of a request.
+    #[inline(never)]
     fn resolve_request(
         &self,
         key: &[u8],
@@ -138,7 +163,6 @@ impl Root {
 }
 
 /// The upcall of a servant in use, or the forwarding that the object has instead of a servant.
-#[inline(always)]
 fn begin_upcall(entered: EnteredFrame, in_use: ServantInUse, turn: Option<SerialGuard>) -> Resolution {
     let (forwarding, is_located) = match &in_use {
         ServantInUse::Object(active) => match &active.binding {
@@ -171,6 +195,13 @@ fn wait_for_signal(ticket: Ticket) -> Resolution {
 
 impl ObjectAdapter for Root {
     fn resolve(&self, object_key: &[u8], operation: &str, entry: Entry<'_>) -> Result<Resolution, SystemException> {
+        let last = match &entry {
+            Entry::Request { last, .. } => Some(*last),
+            Entry::Direct => None,
+        };
+        if let Some(upcall) = self.resolve_active(object_key, last) {
+            return Ok(Resolution::Serve(upcall));
+        }
         match entry {
             Entry::Request { last, reservation } => self.resolve_request(object_key, operation, last, reservation),
             Entry::Direct => self.resolve_direct(object_key),

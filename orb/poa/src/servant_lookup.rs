@@ -61,11 +61,17 @@ impl Adapter {
     /// waiting.
     #[inline]
     pub(crate) fn enter_active(&self, id: &[u8]) -> Option<ServantInUse> {
+        self.find_active(id, None).map(ServantInUse::Object)
+    }
+
+    /// [`enter_active`](Self::enter_active), with the prediction of a connection.
+    #[inline(always)]
+    pub(crate) fn find_active(&self, id: &[u8], last: Option<&dyn LastTarget>) -> Option<Arc<ActiveObject>> {
         if !self.policies.retains() || self.policies.thread != ThreadPolicy::OrbCtrlModel {
             return None;
         }
-        match self.objects.enter(id, None::<&dyn LastTarget>, || self.is_open()) {
-            ObjectLookup::Active(active) => Some(ServantInUse::Object(active)),
+        match self.objects.enter(id, last, || self.is_open()) {
+            ObjectLookup::Active(active) => Some(active),
             _ => None,
         }
     }
