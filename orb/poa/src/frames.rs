@@ -131,7 +131,7 @@ impl EnteredFrame {
 }
 
 impl Drop for EnteredFrame {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         if let Some(frame) = &self.0 {
             frame.leave();

@@ -163,7 +163,7 @@ impl Objects {
 
     /// The target of an id, in use from now on. `is_open` is called under the lock: after a close and a
     /// [`barrier`](Self::barrier) all users are visible. A call without a request has no predicted position.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter<L: LastTarget + ?Sized>(
         &self,
         id: &[u8],
