@@ -37,6 +37,8 @@
 #![forbid(unsafe_code)]
 
 pub mod dynamic;
+#[doc(hidden)]
+pub mod generated;
 #[cfg(feature = "log")]
 pub mod log;
 
@@ -48,8 +50,6 @@ pub use spandrel_cdr::{
 pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
 pub use spandrel_orb::InvalidName;
 pub use spandrel_orb::diagnostics;
-#[doc(hidden)]
-pub use spandrel_orb::generated;
 pub use spandrel_orb::interception;
 pub use spandrel_orb::policies;
 pub use spandrel_orb::statistics::{self, Statistics};
@@ -57,29 +57,30 @@ pub use spandrel_orb::transport;
 pub use spandrel_orb::values;
 pub use spandrel_orb::{
     AddressingDisposition, ByteOrder, CompletionStatus, Context, GiopVersion, InitError, Interface, Ior, Located,
-    ObjectRef, Orb, OrbBuilder, Policy, PolicyType, PolicyValue, Replied, ServerCall, SystemException,
-    SystemExceptionKind, UserException, UserExceptions, minor,
+    ObjectRef, Orb, OrbBuilder, Policy, PolicyType, PolicyValue, SystemException, SystemExceptionKind, UserException,
+    UserExceptions, minor,
 };
 #[cfg(feature = "asynchronous")]
 pub use spandrel_orb::{AsyncReply, Spawn, Task, WaitStrategy, messaging};
 #[cfg(feature = "server")]
 pub use spandrel_orb::{
     BidirectionalPolicy, CancelReason, CancellationToken, Cancelled, Collocation, Concurrency, ConcurrencyError,
-    DeferredCall, Endpoint, EndpointError, ObjectAdapter, QueueOverflow, Servant, remaining_time,
+    Endpoint, EndpointError, QueueOverflow, remaining_time,
 };
 pub use spandrel_orb::{ConnectionSharing, Purging};
 /// The arguments and results of an [`ObjectAdapter`].
 #[cfg(feature = "server")]
 pub mod adapter {
-    pub use spandrel_orb::{
-        AdapterWait, Entry, KeptUse, LastTarget, Reservation, Resolution, ServantUse, Target, Upcall,
-    };
+    pub use spandrel_orb::{KeptUse, Target};
+    pub use spandrel_server::{AdapterWait, Entry, LastTarget, Reservation, Resolution, ServantUse, Upcall};
 }
 /// Object adapters: they map the object key of a request to a servant.
 #[cfg(feature = "server")]
 pub use spandrel_poa as poa;
 #[cfg(feature = "server")]
 pub use spandrel_poa::Poa;
+#[cfg(feature = "server")]
+pub use spandrel_server::{DeferredCall, ObjectAdapter, Replied, Servant, ServerCall};
 /// GIOP over TLS.
 #[cfg(feature = "tls")]
 pub use spandrel_ssliop as ssliop;

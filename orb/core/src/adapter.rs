@@ -1,58 +1,55 @@
-//! The interface between the core and object adapters, which are implemented in crates above it.
-
-#[cfg(feature = "server")]
-mod resolution;
-
-#[cfg(feature = "server")]
-use std::{any::Any, fmt};
+//! The core's view of object adapters: the location of objects, and the description of an upcall's target.
 
 use spandrel_cdr::Ior;
-#[cfg(feature = "server")]
+use spandrel_demux::OperationDemux;
 use spandrel_giop::SystemException;
-#[cfg(feature = "server")]
-use spandrel_sync::Arc;
 
-#[cfg(feature = "server")]
-use crate::{BidirectionalPolicy, Policy, PolicyType};
-#[cfg(feature = "server")]
-pub use resolution::{AdapterWait, Entry, KeptUse, LastTarget, Reservation, Resolution, ServantUse, Target, Upcall};
+use crate::{Policy, PolicyType};
 
-/// Finds the servants of object keys. Called from many threads at once.
-#[cfg(feature = "server")]
-pub trait ObjectAdapter: Send + Sync + fmt::Debug {
-    /// Finds the servant for one call on an object, and takes it into use. No lock is held when this returns.
-    ///
-    /// # Errors
-    /// The exception that the call ends with: OBJECT_NOT_EXIST for an unknown key.
-    fn resolve(&self, object_key: &[u8], operation: &str, entry: Entry<'_>) -> Result<Resolution, SystemException>;
+/// The adapter's information on the object of an upcall.
+///
+/// It lives as long as the upcall; [`keep_in_use`](Self::keep_in_use) is for use beyond it.
+pub trait Target: Sync {
+    /// The object's id within its adapter.
+    fn object_id(&self) -> &[u8];
 
-    /// Locates the object, without running an operation on it (LocateRequest).
-    ///
-    /// # Errors
-    /// The exception that a request would be refused with at present, though the object may exist here.
-    fn locate(&self, object_key: &[u8]) -> Result<Located, SystemException>;
+    /// The adapter's id, unique within its ORB (CORBA 3.3 Part 1, 16.3.13.3).
+    fn adapter_id(&self) -> &[u8];
 
-    /// The adapter's bidirectional policy, if it has one: whether the object is called over connections that
-    /// its own ORB has opened.
-    fn bidirectional_policy(&self, object_key: &[u8]) -> Option<BidirectionalPolicy> {
-        _ = object_key;
-        None
+    /// The names of the adapters from the root to the object's own (16.3.13.5).
+    fn adapter_name(&self) -> Vec<String>;
+
+    /// The adapter's policy of this type, if it has one.
+    fn policy(&self, policy_type: PolicyType) -> Option<Policy>;
+
+    /// The strategy for finding operations of the adapter's servants.
+    fn operation_demux(&self) -> OperationDemux {
+        OperationDemux::default()
     }
 
-    /// The number of requests that the adapter's managers hold.
-    fn held(&self) -> usize {
-        0
+    /// Keeps the object in use for a request that is answered after the upcall.
+    fn keep_in_use(&self) -> Box<dyn KeptUse>;
+}
+
+/// The use of a servant by a request that is answered after its upcall. Its drop ends the use.
+pub trait KeptUse: Send {
+    /// Whether the use has to [end](Self::end) before the reply is sent.
+    fn ends_before_reply(&self) -> bool {
+        false
     }
 
-    /// Ends all waiting requests, when the ORB begins to shut down: they are to be answered now. Requests
-    /// that run go on.
-    fn begin_close(&self) {}
+    /// Ends the use, in the thread where the adapter's policies want that. Then calls `then` there, with the
+    /// exception that a servant locator's `postinvoke` raised, if it did.
+    fn end(self: Box<Self>, then: Box<dyn FnOnce(Result<(), SystemException>) + Send>);
+}
 
-    /// Releases all servants, after the end of the ORB. Called without any lock held.
-    fn close(&self);
+/// The interfaces that a servant supports.
+pub trait SupportedInterfaces {
+    /// The repository id of the most derived interface.
+    fn repository_id(&self) -> &str;
 
-    /// Returns the adapter as `Any`, for a downcast to its own type.
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+    /// Whether the servant supports the interface with this repository id.
+    fn is_a(&self, repository_id: &str) -> bool;
 }
 
 /// The location of an object.
@@ -69,7 +66,6 @@ pub enum Located {
 }
 
 /// An adapter's treatment of requests (`PortableInterceptor::AdapterState`, 16.5.5).
-#[cfg(feature = "server")]
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(i16)]
 pub enum AdapterState {
@@ -86,7 +82,6 @@ pub enum AdapterState {
 }
 
 /// The description of an adapter that is being made.
-#[cfg(feature = "server")]
 pub trait AdapterDescription {
     /// The names of the adapters from the root to itself.
     fn adapter_name(&self) -> Vec<String>;

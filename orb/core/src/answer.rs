@@ -59,10 +59,7 @@ impl ObjectRef {
         let wire = |destinations: &[Destination]| {
             destinations.get(preferred % destinations.len().max(1)).map(|it| it.template.wire())
         };
-        match self.forwarded() {
-            Some(forwarded) => wire(&forwarded),
-            None => self.profile_destinations().ok().and_then(wire),
-        }
+        self.destinations(self.forwarded().as_deref()).ok().and_then(wire)
     }
 
     /// Invokes a two-way operation, and returns the undecoded reply.

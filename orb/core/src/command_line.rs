@@ -2,7 +2,6 @@
 
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
-#[cfg(feature = "server")]
 mod server;
 mod values;
 
@@ -16,9 +15,6 @@ use spandrel_transport::{EndpointError, OptionError};
 use asynchronous::option as asynchronous_option;
 #[cfg(not(feature = "asynchronous"))]
 use no_option as asynchronous_option;
-#[cfg(not(feature = "server"))]
-use no_option as server_option;
-#[cfg(feature = "server")]
 use server::option as server_option;
 use values::{milliseconds, or_off, yes_or_no};
 
@@ -302,9 +298,7 @@ fn client_option(builder: OrbBuilder, option: &str, value: &str, bad: InvalidVal
         }),
         "-ORBId" | "-ORBid" => builder.orb_id(value),
         "-ORBServerId" => builder.server_id(value),
-        #[cfg(any(feature = "details", feature = "server"))]
         "-ORBMaxServiceContexts" => builder.max_service_contexts(value.parse().map_err(|_| bad("a number"))?),
-        #[cfg(any(feature = "details", feature = "server"))]
         "-ORBMaxServiceContextOctets" => {
             builder.max_service_context_octets(value.parse().map_err(|_| bad("a number of octets"))?)
         }
@@ -330,7 +324,7 @@ fn with_value(arg: &str) -> Option<(&str, &str)> {
     ["-ORBInitRef", "-ORBDefaultInitRef"].into_iter().find_map(|option| Some((option, split(option)?)))
 }
 
-#[cfg(all(test, feature = "server"))]
+#[cfg(test)]
 mod tests {
     use spandrel_transport::Endpoint;
 
@@ -347,15 +341,15 @@ mod tests {
             take(&["prog", "-ORBGiopVersion", "1.0", "file", "-ORBendPoint", "giop:tcp:h:1;iiop://:2", "-v"]).unwrap();
         assert_eq!(rest, ["prog", "file", "-v"]);
         assert_eq!(builder.settings.wire.version, GiopVersion::V1_0);
-        assert_eq!(builder.settings.serving.endpoints, [Endpoint::new("h", 1), Endpoint::new("", 2)]);
+        assert_eq!(builder.server.settings().endpoints, [Endpoint::new("h", 1), Endpoint::new("", 2)]);
     }
 
     #[test]
     fn caching_options_switch_on_and_off() {
         let wire = |args: &[&str]| take(args).unwrap().0.settings.wire;
-        assert!(wire(&[]).caches_requests && !wire(&[]).sends_operation_index);
+        assert!(wire(&[]).caches_requests && wire(&[]).operation_index.is_none());
         assert!(!wire(&["-ORBRequestCaching", "no"]).caches_requests);
-        assert!(wire(&["-ORBOperationIndex", "yes"]).sends_operation_index);
+        assert!(wire(&["-ORBOperationIndex", "yes"]).operation_index.is_some());
         assert!(take(&["-ORBAdaptiveDemultiplexing", "no"]).is_ok());
     }
 

@@ -2,26 +2,18 @@
 
 use std::borrow::Cow;
 
-#[cfg(feature = "server")]
 use spandrel_cdr::GiopVersion;
-#[cfg(feature = "server")]
-use spandrel_giop::ListenPoint;
+use spandrel_connection::SentContexts;
 use spandrel_giop::ServiceContext;
 use spandrel_sync::Arc;
 
-#[cfg(feature = "server")]
-use crate::server::Callbacks;
-use crate::{
-    Orb,
-    client::{CODE_SETS, ClientConnection, LISTEN_POINTS},
-    destination::Destination,
-};
+use crate::{Orb, client::ClientConnection, destination::Destination, server_side::NothingToSend};
 
 /// The contexts that a request carries because no request before it has.
 #[derive(Debug)]
 pub(crate) struct ConnectionContexts<'d> {
     pub(crate) contexts: Cow<'d, [ServiceContext]>,
-    sent_bits: u8,
+    sent: SentContexts,
 }
 
 impl<'d> ConnectionContexts<'d> {
@@ -29,50 +21,37 @@ impl<'d> ConnectionContexts<'d> {
     #[cold]
     pub(crate) fn new(orb: &Orb, connection: &Arc<ClientConnection>, destination: &'d Destination) -> Self {
         let sent = connection.sent_contexts();
-        #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "only servers have points to add"))]
-        let mut contexts = match sent & CODE_SETS {
-            0 => Cow::Borrowed(destination.code_sets()),
-            _ => Cow::default(),
+        let mut contexts = match sent.contains(SentContexts::CODE_SETS) {
+            false => Cow::Borrowed(destination.code_sets()),
+            true => Cow::default(),
         };
-        let mut sent_bits = CODE_SETS;
-        if sent & LISTEN_POINTS == 0 {
-            #[cfg(feature = "server")]
-            if let Ok(points) = announce(orb, connection, destination) {
-                points.into_iter().for_each(|context| contexts.to_mut().push(context));
-                sent_bits |= LISTEN_POINTS;
-            }
-            #[cfg(not(feature = "server"))]
-            {
-                let _ = (orb, connection);
-                sent_bits |= LISTEN_POINTS;
-            }
+        let mut will_be_sent = SentContexts::CODE_SETS;
+        if !sent.contains(SentContexts::LISTEN_POINTS)
+            && let Ok(points) = announce(orb, connection, destination)
+        {
+            points.into_iter().for_each(|context| contexts.to_mut().push(context));
+            will_be_sent = SentContexts::ALL;
         }
-        Self { contexts, sent_bits }
+        Self { contexts, sent: will_be_sent }
     }
 
     /// Marks the contexts as sent, after the request was written.
     pub(crate) fn mark_sent(&self, connection: &ClientConnection) {
-        connection.mark_sent(self.sent_bits);
+        connection.mark_sent(self.sent);
     }
 
     /// Marks all but the code sets. The server has to know these before it reads a request without them.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn mark_listen_points_sent(&self, connection: &ClientConnection) {
-        connection.mark_sent(self.sent_bits & !CODE_SETS);
+        connection.mark_sent(self.sent.without(SentContexts::CODE_SETS));
     }
 }
-
-/// There is nothing to announce yet.
-#[cfg(feature = "server")]
-#[derive(Debug)]
-struct NothingToSend;
 
 /// Returns the listen points for the next request to this destination, if there are any. The connection
 /// accepts requests from then on.
 ///
 /// # Errors
 /// [`NothingToSend`] if a later request may carry some.
-#[cfg(feature = "server")]
 fn announce(
     orb: &Orb,
     connection: &Arc<ClientConnection>,
@@ -84,23 +63,6 @@ fn announce(
     if destination.template.wire().version < GiopVersion::V1_2 {
         return Err(NothingToSend);
     }
-    // Without references the peer cannot call back.
-    let published = orb.published_already().ok_or(NothingToSend)?;
-    let points: Vec<_> = published
-        .hosts
-        .into_iter()
-        .map(|(host, port)| ListenPoint { host, port })
-        .filter(|point| point.port != 0)
-        .collect();
-    if points.is_empty() {
-        return Ok(None);
-    }
-    let context = ListenPoint::to_context(&points).map_err(|_| NothingToSend)?;
-    // Before the peer may send requests.
-    if let Err(exception) = orb.client_reactor().register_connection(connection) {
-        tracing::warn!(%exception, "a connection cannot be registered, and is not bidirectional");
-        return Err(NothingToSend);
-    }
-    connection.accept_callbacks(|| Callbacks::of(orb, connection));
-    Ok(Some(context))
+    // Without an adapter there are no references by which the peer could call back.
+    orb.server_side().ok_or(NothingToSend)?.announce(orb, connection)
 }

@@ -8,15 +8,17 @@ use std::io::IoSlice;
 
 use spandrel_cdr::Encoder;
 use spandrel_giop::{
-    HEADER_LEN,
+    HEADER_LEN, IiopProfile,
     datagram::{DatagramAddress, LIGHT_HEADER_LEN, MAX_DATAGRAM, light_header},
 };
 use spandrel_ipc::inet;
 use spandrel_sync::{Arc, Mutex, Weak};
 
+use crate::transport::ClientProtocols;
+
 /// The address at which a server reads datagrams, and a socket for it.
 #[derive(Debug)]
-pub(crate) struct DatagramPeer {
+struct DatagramPeer {
     address: DatagramAddress,
     /// `None` if it could not be opened.
     socket: Option<inet::ConnectedDgram>,
@@ -26,9 +28,24 @@ pub(crate) struct DatagramPeer {
 #[derive(Debug, Default)]
 pub(crate) struct DatagramPeers(Mutex<Vec<Weak<DatagramPeer>>>);
 
+/// Sends requests by datagram.
+pub(crate) trait DatagramSender: Send + Sync + std::fmt::Debug {
+    /// Sends an encoded request; returns false if it must be sent over a connection.
+    fn send(&self, request: &Encoder<'_>) -> bool;
+}
+
+/// Returns the sender for a profile that offers an address for datagrams. An ORB has the function if datagrams
+/// are enabled; other programs do not contain it.
+pub(crate) type OpenDatagrams = fn(&DatagramPeers, &ClientProtocols, &IiopProfile) -> Option<Arc<dyn DatagramSender>>;
+
 impl DatagramPeers {
+    /// The sender for a profile, if the profile offers an address that the rules permit.
+    pub(crate) fn open(&self, protocols: &ClientProtocols, profile: &IiopProfile) -> Option<Arc<dyn DatagramSender>> {
+        Some(self.of(protocols.datagrams(profile)?))
+    }
+
     /// Returns the peer at an address, the same for all references with it.
-    pub(crate) fn of(&self, address: DatagramAddress) -> Arc<DatagramPeer> {
+    fn of(&self, address: DatagramAddress) -> Arc<DatagramPeer> {
         if let Some(peer) = self.find(&address) {
             return peer;
         }
@@ -57,9 +74,10 @@ impl DatagramPeer {
         });
         Self { socket: socket.ok(), address }
     }
+}
 
-    /// Sends a request; returns false if it must be sent over a connection.
-    pub(crate) fn send(&self, request: &Encoder<'_>) -> bool {
+impl DatagramSender for DatagramPeer {
+    fn send(&self, request: &Encoder<'_>) -> bool {
         let most = (self.address.max_octets as usize).min(MAX_DATAGRAM);
         let Some(socket) = &self.socket else { return false };
         if request.position() - HEADER_LEN + LIGHT_HEADER_LEN > most {

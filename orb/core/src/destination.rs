@@ -9,14 +9,14 @@ use spandrel_giop::{
 use spandrel_sync::Arc;
 use spandrel_transport::{Address, Deadline};
 
-use crate::policies::{DeadlineContext, cached_context, deadline_contexts, remaining_tail};
-#[cfg(feature = "server")]
-use crate::{bidirectional::Bidirectional, client::ClientConnection, operation_index::OperationIndex};
-#[cfg(feature = "server")]
-use crate::{client::CallFailure, datagrams::DatagramPeer};
 use crate::{
-    client::{Peer, PeerTable},
+    Orb,
+    client::{CallFailure, ClientConnection, Peer, PeerTable},
     code_sets::Agreement,
+    datagrams::DatagramSender,
+    object::CallKind,
+    operation_index::{OperationContexts, ReadOperationIndex},
+    policies::{DeadlineContext, cached_context, deadline_contexts, remaining_tail},
     request_cache::RequestCache,
     transport::ClientProtocol,
 };
@@ -39,9 +39,14 @@ pub(crate) struct WireSettings {
     pub(crate) begin_timed: Option<BeginTimed>,
     /// Whether cached headers carry the operation's index in the server's table, if its reference offers
     /// that.
-    #[cfg(feature = "server")]
-    pub(crate) sends_operation_index: bool,
+    pub(crate) operation_index: Option<ReadOperationIndex>,
+    /// Sends one-ways by datagram, if that is enabled.
+    pub(crate) send_datagram: Option<SendDatagram>,
 }
+
+/// Sends a request by datagram: [`send_datagram`](crate::invocation::send_datagram).
+pub(crate) type SendDatagram =
+    fn(&Destination, &CallKind<'_, '_>, Option<&Deadline>, &dyn DatagramSender) -> Result<bool, CallFailure>;
 
 /// Begins a request with a deadline: [`Destination::begin_timed`].
 pub(crate) type BeginTimed = for<'d, 'o, 'e, 's> fn(
@@ -56,8 +61,8 @@ pub(crate) type BeginTimed = for<'d, 'o, 'e, 's> fn(
 
 /// One profile of a reference, ready to be invoked.
 #[derive(Debug)]
-pub(crate) struct Destination {
-    pub(crate) peer: Arc<Peer>,
+pub struct Destination {
+    pub peer: Arc<Peer>,
     pub(crate) template: RequestTemplate,
     /// The headers of requests that were sent, if they are cached.
     cache: Option<RequestCache>,
@@ -67,21 +72,18 @@ pub(crate) struct Destination {
     deadlines: DeadlineContext,
     begin_timed: Option<BeginTimed>,
     /// The hash function of the server's operations, if it is used.
-    #[cfg(feature = "server")]
-    operations: Option<OperationIndex>,
-    pub(crate) object_key: Vec<u8>,
+    operations: Option<Box<dyn OperationContexts>>,
+    pub object_key: Vec<u8>,
     /// The form in which the object is addressed, if not by its key.
     target: Option<Box<Target<'static>>>,
     /// Whether the server is this ORB's own, and is called in this process.
-    #[cfg(feature = "server")]
-    pub(crate) is_collocated: bool,
+    pub is_collocated: bool,
     /// Whether the server is a Spandrel server.
     pub(crate) is_ours: bool,
     /// The agreed code sets.
     text: Agreement,
-    /// The address for one-way requests by datagram.
-    #[cfg(feature = "server")]
-    datagrams: Option<Arc<DatagramPeer>>,
+    /// Sends one-ways by datagram, if that is enabled and the server reads them.
+    datagrams: Option<(SendDatagram, Arc<dyn DatagramSender>)>,
 }
 
 impl Destination {
@@ -117,35 +119,36 @@ impl Destination {
             timed_cache: caches_timed.then(RequestCache::default),
             deadlines: settings.deadlines,
             begin_timed: settings.begin_timed,
-            #[cfg(feature = "server")]
-            operations: if settings.sends_operation_index && version >= GiopVersion::V1_2 {
-                OperationIndex::of(&profile.components)
-            } else {
-                None
-            },
-            #[cfg(feature = "server")]
+            operations: settings
+                .operation_index
+                .filter(|_| version >= GiopVersion::V1_2)
+                .and_then(|read| read(&profile.components)),
             is_collocated: false,
             is_ours,
             object_key: profile.object_key.clone(),
             text,
-            #[cfg(feature = "server")]
-            datagrams: if version >= GiopVersion::V1_2 { peers.datagrams(profile) } else { None },
+            datagrams: settings
+                .send_datagram
+                .filter(|_| version >= GiopVersion::V1_2)
+                .and_then(|send| Some((send, peers.datagrams(profile)?))),
         })
     }
 
-    /// Sends a one-way request by datagram, if that is enabled and possible. Returns whether it was sent so.
-    #[cfg(feature = "server")]
-    pub(crate) fn uses_datagram<'a>(
+    /// The encoding of requests.
+    pub fn wire(&self) -> Wire {
+        self.template.wire()
+    }
+
+    /// Sends a request without a response by datagram. `None` if datagrams are not enabled, or if the server
+    /// does not read them; false if the request must be sent over a connection.
+    #[inline]
+    pub(crate) fn send_datagram(
         &self,
-        write: impl FnOnce(&mut Encoder<'a>, &[ServiceContext]) -> Result<(), CallFailure>,
-    ) -> Result<bool, CallFailure> {
-        let Some(datagrams) = &self.datagrams else { return Ok(false) };
-        let mut out = Encoder::reusing(crate::scratch::take(), self.template.wire());
-        // Each has the contexts: any may be the first that arrives.
-        let written = write(&mut out, self.text.context());
-        let sent = written.map(|()| datagrams.send(&out));
-        crate::scratch::give(out.into_scratch());
-        sent
+        call_kind: &CallKind<'_, '_>,
+        deadline: Option<&Deadline>,
+    ) -> Option<Result<bool, CallFailure>> {
+        let (send, sender) = self.datagrams.as_ref()?;
+        Some(send(self, call_kind, deadline, &**sender))
     }
 
     /// Writes a request up to its body. A name that CDR cannot encode is reported by [`Body::end`].
@@ -218,15 +221,8 @@ impl Destination {
         self.template.begin(out, request_id, response, operation, &[contexts, &timed_contexts].concat())
     }
 
-    #[cfg(feature = "server")]
     fn operation_context(&self, operation: &str) -> Option<ServiceContext> {
         self.operations.as_ref()?.context(operation)
-    }
-
-    /// A program without the server does not contain the index.
-    #[cfg(not(feature = "server"))]
-    fn operation_context(&self, _operation: &str) -> Option<ServiceContext> {
-        None
     }
 
     /// The code set contexts of requests until the connection has sent them.
@@ -235,19 +231,17 @@ impl Destination {
     }
 
     /// Returns a connection that the peer has opened, and over which it accepts requests.
-    #[cfg(feature = "server")]
     #[inline]
-    pub(crate) fn adopted(&self, bidirectional: &Bidirectional) -> Option<Arc<ClientConnection>> {
-        if bidirectional.is_on() { self.find_adopted(bidirectional) } else { None }
+    pub(crate) fn adopted(&self, orb: &Orb) -> Option<Arc<ClientConnection>> {
+        if orb.is_bidirectional() { self.find_adopted(orb) } else { None }
     }
 
-    #[cfg(feature = "server")]
     #[cold]
-    fn find_adopted(&self, bidirectional: &Bidirectional) -> Option<Arc<ClientConnection>> {
+    fn find_adopted(&self, orb: &Orb) -> Option<Arc<ClientConnection>> {
         if self.template.wire().version < GiopVersion::V1_2 {
             return None;
         }
-        bidirectional.find(self.peer.address(), self.text.context().first())
+        orb.server_side()?.adopted_connection(self.peer.address(), self.text.context().first())
     }
 
     /// The exception for arguments that cannot be written.

@@ -1,9 +1,7 @@
 //! User exceptions as Rust errors.
 
-use spandrel_cdr::{CdrError, Decode, Decoder, Encode};
+use spandrel_cdr::{CdrError, Decode, Decoder, Encode, engine::Value};
 use spandrel_giop::SystemException;
-
-use crate::{Replied, ServerCall};
 
 /// An exception declared in IDL.
 pub trait UserException: Encode + Decode + std::error::Error {
@@ -19,11 +17,11 @@ pub trait UserExceptions: From<SystemException> + Sized {
     /// it.
     fn decode(repository_id: &str, input: &mut Decoder<'_>) -> Option<Result<Self, CdrError>>;
 
-    /// Answers a call with this exception.
+    /// The repository id and the members of the user exception, for a reply.
     ///
     /// # Errors
-    /// The system exception to answer with, if this is one or if a member cannot be marshaled.
-    fn raise(&self, call: ServerCall<'_>) -> Result<Replied, SystemException>;
+    /// The system exception, if this is one.
+    fn members(&self) -> Result<(&'static str, Value<'_>), SystemException>;
 }
 
 impl UserExceptions for SystemException {
@@ -31,7 +29,7 @@ impl UserExceptions for SystemException {
         None
     }
 
-    fn raise(&self, _call: ServerCall<'_>) -> Result<Replied, SystemException> {
+    fn members(&self) -> Result<(&'static str, Value<'_>), SystemException> {
         Err(self.clone())
     }
 }

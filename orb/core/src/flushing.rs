@@ -20,7 +20,8 @@ impl ObjectRef {
     pub fn flush(&self) -> Result<(), SystemException> {
         self.orb().check_running()?;
         let deadline = self.call_policies().deadline;
-        let destinations = self.destinations()?;
+        let forward = self.forwarded();
+        let destinations = self.destinations(forward.as_deref())?;
         let flushed = destinations.iter().map(|destination| destination.peer.flush(deadline.as_ref()));
         first_failure(flushed).map_err(exception)
     }

@@ -23,9 +23,4 @@ pub use crate::AsyncReply;
 pub use crate::interpreted;
 #[cfg(feature = "asynchronous")]
 pub use crate::messaging::{ExceptionHolder, Poller, ReplyHandler, send_to_handler};
-pub use crate::{Context, Interface, ObjectRef, Replied, ServerCall, UserException, UserExceptions};
-#[cfg(feature = "server")]
-pub use crate::{
-    DeferredCall, Operations, Servant,
-    collocation::{Facet, direct, offer},
-};
+pub use crate::{Context, Interface, ObjectRef, UserException, UserExceptions};

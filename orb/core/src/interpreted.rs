@@ -1,17 +1,15 @@
-//! Stubs and skeletons of the interpretive engine: each operation is a list of its values and one call.
+//! Stubs of the interpretive engine: each operation is a list of its values and one call.
 //!
-//! Code that does not depend on the operation's types exists once, in this module. [`call`] and [`serve`] add
-//! the parts that do: the storage of received values. The tables of the values belong to `spandrel-cdr`.
+//! Code that does not depend on the operation's types exists once, in this module. [`call`] adds
+//! the part that does: the storage of received values. The tables of the values belong to `spandrel-cdr`.
 
-#[cfg(feature = "server")]
-use spandrel_cdr::engine::{Arguments, Held, Returned, Upcall};
 use spandrel_cdr::{
     CdrError, Decoder, Encoder,
     engine::{self, Filled, Place, Results, Value},
 };
 use spandrel_giop::SystemException;
 
-use crate::{ObjectRef, Replied, ServerCall, UserException, UserExceptions, invocation::Raise};
+use crate::{ObjectRef, UserException, UserExceptions, invocation::Raise};
 
 /// Invokes a two-way operation and returns its result, then its `inout` and `out` parameters.
 ///
@@ -84,93 +82,4 @@ pub fn send_oneway(
 #[inline(never)]
 pub fn exception<X: UserException>(input: &mut Decoder<'_>) -> Result<X, CdrError> {
     X::decode(input)
-}
-
-/// Answers a call with an exception.
-///
-/// # Errors
-/// MARSHAL or another system exception if a member cannot be marshaled; then nothing was sent.
-#[inline]
-pub fn raise<X: UserException>(call: ServerCall<'_>, exception: &X) -> Result<Replied, SystemException> {
-    call.raise(X::REPOSITORY_ID, &Value::coded(exception))
-}
-
-/// Serves a two-way operation: decodes the arguments, runs `upcall`, and replies with its result.
-///
-/// # Errors
-/// The system exception to answer with instead.
-#[cfg(feature = "server")]
-#[inline]
-pub fn serve<'m, A: Arguments<'m>, R: Returned, E: UserExceptions>(
-    call: &ServerCall<'m>,
-    upcall: impl Fn(&mut A) -> Result<R, E>,
-) -> Result<Replied, SystemException> {
-    engine::upcall(|arguments: &mut A| answer(call, upcall(arguments)), |upcall| run_upcall(call, upcall))
-}
-
-/// One instance for all operations with the same result and error types. It takes the outcome by value, so
-/// that it is dropped only here.
-#[cfg(feature = "server")]
-#[inline(never)]
-fn answer<R: Returned, E: UserExceptions>(
-    call: &ServerCall<'_>,
-    outcome: Result<R, E>,
-) -> Result<Replied, SystemException> {
-    match &outcome {
-        Ok(returned) => reply(call, &[Value::returned(returned)]),
-        Err(error) => error.raise(call.again()),
-    }
-}
-
-/// Serves a two-way operation with `inout` parameters, which are part of the reply: `results` lists its
-/// values.
-///
-/// # Errors
-/// The system exception to answer with instead.
-#[cfg(feature = "server")]
-#[inline]
-pub fn serve_inout<'m, A: Arguments<'m>, R, E: UserExceptions, const N: usize>(
-    call: &ServerCall<'m>,
-    upcall: impl Fn(&mut A) -> Result<R, E>,
-    results: impl for<'r> Fn(&'r R, &'r A) -> [Value<'r>; N],
-) -> Result<Replied, SystemException> {
-    let serve = |arguments: &mut A| match &*Held::new(upcall(arguments)) {
-        Ok(returned) => reply(call, &results(returned, arguments)),
-        Err(error) => raise_exception(call, error),
-    };
-    engine::upcall(serve, |upcall| run_upcall(call, upcall))
-}
-
-/// One instance for all operations.
-#[cfg(feature = "server")]
-fn run_upcall<'m>(
-    call: &ServerCall<'m>,
-    upcall: &Upcall<'_, 'm, Result<Replied, SystemException>>,
-) -> Result<Replied, SystemException> {
-    upcall.run(call.unread())?
-}
-
-#[cfg(feature = "server")]
-fn reply(call: &ServerCall<'_>, results: &[Value<'_>]) -> Result<Replied, SystemException> {
-    call.again().reply(|out| encode(results, out))
-}
-
-#[cfg(feature = "server")]
-#[inline(never)]
-fn raise_exception<E: UserExceptions>(call: &ServerCall<'_>, error: &E) -> Result<Replied, SystemException> {
-    error.raise(call.again())
-}
-
-/// Serves a one-way operation.
-///
-/// # Errors
-/// If the arguments cannot be decoded, or the servant fails; the client gets no reply.
-#[cfg(feature = "server")]
-#[inline]
-pub fn serve_oneway<'m, A: Arguments<'m>>(
-    call: &ServerCall<'m>,
-    upcall: impl Fn(&mut A) -> Result<(), SystemException>,
-) -> Result<Replied, SystemException> {
-    let serve = |arguments: &mut A| upcall(arguments).map(|()| call.again().finish_oneway());
-    engine::upcall(serve, |upcall| run_upcall(call, upcall))
 }

@@ -5,15 +5,12 @@
 //! Part 1, 8.2.3): the first thread that calls either is the ORB's main thread from then on. Adapters decide
 //! which requests become jobs.
 
-#[cfg(feature = "server")]
 use std::{
     collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-#[cfg(feature = "server")]
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-#[cfg(feature = "server")]
 use spandrel_sync::MutexGuard;
 use spandrel_sync::time::Instant;
 use spandrel_sync::{
@@ -21,15 +18,12 @@ use spandrel_sync::{
     thread::{self, ThreadId},
 };
 
-#[cfg(feature = "server")]
 use crate::upcalls::{MAX_NESTING, UpcallScope, upcalls};
 
 /// A job for the main thread.
-#[cfg(feature = "server")]
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
 /// The most jobs that may wait for the main thread.
-#[cfg(feature = "server")]
 const MAX_JOBS: usize = 1024;
 
 /// The state that threads in `run` and `shutdown` wait for.
@@ -44,9 +38,7 @@ struct State {
     closed: bool,
     /// The thread that closes the ORB.
     closer: Option<ThreadId>,
-    #[cfg(feature = "server")]
     jobs: VecDeque<Job>,
-    #[cfg(feature = "server")]
     thread: Option<ThreadId>,
 }
 
@@ -84,7 +76,6 @@ impl MainThread {
     pub(crate) fn begin_close(&self) {
         let mut state = self.state.lock();
         state.closer = Some(thread::current().id());
-        #[cfg(feature = "server")]
         let _unrun = if state.thread.is_none() { std::mem::take(&mut state.jobs) } else { VecDeque::new() };
         drop(state);
     }
@@ -98,14 +89,12 @@ impl MainThread {
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
-        #[cfg(feature = "server")]
         let _unrun = std::mem::take(&mut state.jobs);
         drop(state);
         self.changed.notify_all();
     }
 }
 
-#[cfg(feature = "server")]
 impl MainThread {
     /// Runs jobs until the ORB is closed; a thread that is not the main thread only waits.
     pub(crate) fn run(&self) {
@@ -180,7 +169,6 @@ impl MainThread {
 }
 
 /// Runs a job as an upcall: it may make calls while the ORB closes, and cannot wait for the end.
-#[cfg(feature = "server")]
 fn perform(job: Job) {
     let _scope = UpcallScope::enter();
     if catch_unwind(AssertUnwindSafe(job)).is_err() {
@@ -188,7 +176,7 @@ fn perform(job: Job) {
     }
 }
 
-#[cfg(all(test, not(shuttle), feature = "server"))]
+#[cfg(all(test, not(shuttle)))]
 mod tests {
     use spandrel_sync::{
         Arc,

@@ -3,10 +3,10 @@
 //! This module has the part of the Naming Service that `corbaname:` needs: it parses a name, and resolves it
 //! by a hand-written request to a context. A naming service, and stubs for one, are generated like others.
 
-use spandrel_cdr::{CdrError, Decode, Decoder, Encoder, Ior};
+use spandrel_cdr::{CdrError, Decode, Decoder, Encoder, Ior, engine::Value};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 
-use crate::{ObjectRef, Replied, ServerCall, UserExceptions};
+use crate::{ObjectRef, UserExceptions};
 
 /// The maximum number of naming services that continue a resolution (`CannotProceed`).
 const MAX_CONTINUATIONS: u32 = 16;
@@ -161,7 +161,7 @@ impl UserExceptions for ResolveError {
         })
     }
 
-    fn raise(&self, _call: ServerCall<'_>) -> Result<Replied, SystemException> {
+    fn members(&self) -> Result<(&'static str, Value<'_>), SystemException> {
         Err(bad_url(self.describe(&[])))
     }
 }

@@ -13,10 +13,10 @@ use spandrel_sync::{
 
 use crate::policies::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
 use crate::{Orb, destination::Destination, diagnostics::InterfaceLabel, policies::PolicyValues};
-pub(crate) use call_kind::{CallKind, InvokeFn, Marshal};
+pub use call_kind::{CallKind, InvokeFn, Marshal, joined};
 
 /// The repository id of the root of all interfaces.
-pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
+pub const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 
 /// A reference to a local or remote object. Cheap to clone; may be used from many threads at once.
 ///
@@ -65,19 +65,20 @@ pub(crate) enum ForwardKind {
 /// The forwardings in force.
 #[derive(Clone, Debug, Default)]
 struct Forwards {
-    temporary: Option<Forward>,
-    permanent: Option<Forward>,
+    temporary: Option<Arc<Forward>>,
+    permanent: Option<Arc<Forward>>,
 }
 
-#[derive(Clone, Debug)]
-struct Forward {
-    destinations: Arc<[Destination]>,
-    ior: Arc<Ior>,
+/// A forwarding: the reference in use, and its destinations.
+#[derive(Debug)]
+pub(crate) struct Forward {
+    pub(crate) destinations: Box<[Destination]>,
+    pub(crate) ior: Arc<Ior>,
     addressing: AddressingDisposition,
 }
 
 impl Forwards {
-    fn current(&self) -> Option<&Forward> {
+    fn current(&self) -> Option<&Arc<Forward>> {
         self.temporary.as_ref().or(self.permanent.as_ref())
     }
 }
@@ -212,26 +213,25 @@ impl ObjectRef {
         if self.type_id().is_empty() { self.1.name() } else { self.type_id() }
     }
 
-    /// The destinations that the object was forwarded to, if it was.
+    /// The forwarding in force, if the object was forwarded.
     #[inline]
-    pub(crate) fn forwarded(&self) -> Option<Arc<[Destination]>> {
+    pub(crate) fn forwarded(&self) -> Option<Arc<Forward>> {
         let route = &self.0.route;
         if !route.is_forwarded.load(Ordering::Acquire) {
             return None;
         }
-        route.forwards.lock().current().map(|forward| Arc::clone(&forward.destinations))
+        route.forwards.lock().current().map(Arc::clone)
     }
 
     /// Whether the object was forwarded.
-    #[cfg(feature = "server")]
     #[inline]
-    pub(crate) fn is_forwarded(&self) -> bool {
+    pub fn is_forwarded(&self) -> bool {
         self.0.route.is_forwarded.load(Ordering::Relaxed)
     }
 
     /// The destinations of the reference's own profiles.
     #[inline]
-    pub(crate) fn profile_destinations(&self) -> Result<&[Destination], SystemException> {
+    pub fn profile_destinations(&self) -> Result<&[Destination], SystemException> {
         if let Some(profile_destinations) = self.0.profile_destinations.get() {
             return Ok(profile_destinations);
         }
@@ -239,23 +239,16 @@ impl ObjectRef {
         Ok(self.0.profile_destinations.get_or_init(|| profile_destinations.into()))
     }
 
-    /// The destinations in use, for calls that do not borrow the reference.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn destinations(&self) -> Result<Arc<[Destination]>, SystemException> {
-        if let Some(forwarded) = self.forwarded() {
-            return Ok(forwarded);
+    /// The destinations in use: those of the forwarding, or of the reference's own profiles.
+    #[inline]
+    pub(crate) fn destinations<'o>(
+        &'o self,
+        forward: Option<&'o Forward>,
+    ) -> Result<&'o [Destination], SystemException> {
+        match forward {
+            Some(forward) => Ok(&forward.destinations),
+            None => self.profile_destinations(),
         }
-        self.profile_destinations()?;
-        Ok(Arc::clone(self.0.profile_destinations.get().expect("created above")))
-    }
-
-    /// The destinations in use, and their reference if the object was forwarded.
-    pub(crate) fn effective(&self) -> Result<(Arc<[Destination]>, EffectiveReference), SystemException> {
-        if let Some(forward) = self.0.route.forwards.lock().current() {
-            return Ok((Arc::clone(&forward.destinations), Some(Arc::clone(&forward.ior))));
-        }
-        self.profile_destinations()?;
-        Ok((Arc::clone(self.0.profile_destinations.get().expect("created above")), None))
     }
 
     /// Stores the target of a LOCATION_FORWARD.
@@ -277,7 +270,8 @@ impl ObjectRef {
     pub(crate) fn readdress(&self, addressing: AddressingDisposition) -> Result<bool, SystemException> {
         let current = self.0.route.forwards.lock().current().cloned();
         let usual = self.orb().settings().wire.addressing;
-        let (ior, before) = current.map_or_else(|| (Arc::new(self.0.ior.clone()), usual), |it| (it.ior, it.addressing));
+        let (ior, before) =
+            current.map_or_else(|| (Arc::new(self.0.ior.clone()), usual), |it| (Arc::clone(&it.ior), it.addressing));
         if before == addressing {
             return Ok(false);
         }
@@ -290,9 +284,9 @@ impl ObjectRef {
         Ok(true)
     }
 
-    fn route_to(&self, ior: Arc<Ior>, addressing: AddressingDisposition) -> Result<Forward, SystemException> {
+    fn route_to(&self, ior: Arc<Ior>, addressing: AddressingDisposition) -> Result<Arc<Forward>, SystemException> {
         let destinations = self.orb().destinations_by(&ior, addressing)?.into();
-        Ok(Forward { destinations, ior, addressing })
+        Ok(Arc::new(Forward { destinations, ior, addressing }))
     }
 
     fn update_is_forwarded(&self, forwards: &Forwards) {
@@ -317,14 +311,14 @@ impl ObjectRef {
 
     /// Records whether the reference is bound.
     #[inline]
-    pub(crate) fn set_bound(&self, is_bound: bool) {
+    pub fn set_bound(&self, is_bound: bool) {
         let bound = &self.0.route.is_bound;
         if bound.load(Ordering::Relaxed) != is_bound {
             bound.store(is_bound, Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn preferred(&self) -> &AtomicUsize {
+    pub fn preferred(&self) -> &AtomicUsize {
         &self.0.route.preferred
     }
 }

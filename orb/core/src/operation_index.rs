@@ -10,6 +10,16 @@ use spandrel_cdr::{ByteOrder, CdrError, Decoder, Encoder, GiopVersion, TaggedCom
 use spandrel_demux::{Operations, perfect};
 use spandrel_giop::{ServiceContext, ids};
 
+/// The contexts that are sent with the names of operations.
+pub(crate) trait OperationContexts: Send + Sync + std::fmt::Debug {
+    /// The context that is sent with this operation's name.
+    fn context(&self, operation: &str) -> Option<ServiceContext>;
+}
+
+/// Reads the component of a reference. An ORB has the function if the index is enabled; other programs do not
+/// contain it.
+pub(crate) type ReadOperationIndex = fn(&[TaggedComponent]) -> Option<Box<dyn OperationContexts>>;
+
 /// The hash function of a server's operation table.
 #[derive(Debug)]
 pub(crate) struct OperationIndex {
@@ -20,10 +30,11 @@ pub(crate) struct OperationIndex {
 
 impl OperationIndex {
     /// Decodes the component. A malformed one is ignored: requests are valid without an index.
-    pub(crate) fn of(components: &[TaggedComponent]) -> Option<Self> {
+    pub(crate) fn of(components: &[TaggedComponent]) -> Option<Box<dyn OperationContexts>> {
         let component = components.iter().find(|component| component.tag == ids::TAG_OPERATION_INDEX)?;
         let mut input = Decoder::of_encapsulation(&component.data, wire()).ok()?;
-        Self::read(&mut input).ok().filter(|read| !read.displacements.is_empty())
+        let read = Self::read(&mut input).ok().filter(|read| !read.displacements.is_empty())?;
+        Some(Box::new(read))
     }
 
     fn read(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
@@ -32,9 +43,10 @@ impl OperationIndex {
         let displacements = (0..count).map(|_| input.u16()).collect::<Result<_, _>>()?;
         Ok(Self { seed, places, displacements })
     }
+}
 
-    /// The context that is sent with this operation's name.
-    pub(crate) fn context(&self, operation: &str) -> Option<ServiceContext> {
+impl OperationContexts for OperationIndex {
+    fn context(&self, operation: &str) -> Option<ServiceContext> {
         let index = perfect::place(self.seed, &self.displacements, self.places, operation.as_bytes());
         let [high, low] = u16::try_from(index).ok()?.to_be_bytes();
         Some(ServiceContext { id: ids::CONTEXT_OPERATION_INDEX, data: vec![0, 0, high, low] })
@@ -71,7 +83,7 @@ mod tests {
         &[1, 0, 6, 3, 7, 5, 4, 2],
     );
 
-    fn parsed(data: &[u8]) -> Option<OperationIndex> {
+    fn parsed(data: &[u8]) -> Option<Box<dyn OperationContexts>> {
         OperationIndex::of(&[TaggedComponent { tag: ids::TAG_OPERATION_INDEX, data: data.to_vec() }])
     }
 

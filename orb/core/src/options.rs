@@ -5,35 +5,29 @@ mod code_sets;
 mod diagnostics;
 mod interception;
 mod protocol;
-#[cfg(feature = "server")]
 mod server;
 mod transport;
 
 use std::time::Duration;
 
 use spandrel_cdr::{ByteOrder, GiopVersion, Limits};
-#[cfg(any(feature = "details", feature = "server"))]
 use spandrel_giop::ContextLimits;
 use spandrel_giop::{ALL_CODE_SETS, AddressingDisposition, BASIC_CODE_SETS, OwnCodeSets, SystemException};
 use spandrel_sync::Arc;
+use spandrel_transport::ServerProtocol;
 use spandrel_transport::TransportSelection;
 use spandrel_transport::{Iiop, KeepAlive, Protocol, SocketSettings};
-#[cfg(feature = "server")]
-use spandrel_transport::{ServerProtocol, ServerProtocols};
 
-#[cfg(feature = "asynchronous")]
-use crate::WaitStrategy;
-use crate::initial::InitialReferences;
-use crate::interception::RegisteredInterceptors;
-use crate::policies::DeadlineContext;
-#[cfg(feature = "server")]
-use crate::{Collocation, Concurrency, QueueOverflow, server::ServerSettings, settings::ServiceSettings};
 use crate::{
-    Orb,
+    Collocation, Orb, WaitStrategy,
     client::{CacheSettings, ClientSettings, FragmentSizes},
     destination::{Destination, WireSettings},
     diagnostics::DiagnosticsSettings,
+    initial::InitialReferences,
+    interception::RegisteredInterceptors,
+    policies::DeadlineContext,
     references,
+    server_settings::{MAX_MESSAGE, MAX_UNFINISHED, ServerOptions, ServerSettings},
     settings::Settings,
     transport::ClientProtocols,
 };
@@ -46,8 +40,7 @@ pub struct OrbBuilder {
     pub(crate) protocols: ClientProtocols,
     /// Selects the transports and addresses in use; all if unset.
     pub(crate) selection: Option<Arc<TransportSelection>>,
-    #[cfg(feature = "server")]
-    pub(crate) server: ServerSettings,
+    pub(crate) server: ServerOptions,
     pub(crate) interceptors: RegisteredInterceptors,
 }
 
@@ -64,24 +57,12 @@ fn iiop_only() -> ClientProtocols {
     protocols
 }
 
-/// The server's protocols, unless the builder adds others.
-#[cfg(feature = "server")]
-fn server_protocols() -> ServerProtocols {
-    let mut protocols = ServerProtocols::default();
-    protocols.register(Arc::new(Iiop));
-    protocols.register(Arc::new(spandrel_transport::BidirectionalOnly));
-    protocols.register(Arc::new(spandrel_transport::Diop));
-    protocols
-}
-
 impl OrbBuilder {
     /// An ORB without optional parts: it calls by IIOP, reads references as `IOR:`, and converts ISO 8859-1,
     /// UTF-8 and UTF-16. The builder's methods add the parts that they name. Other parts are not linked into
     /// the program.
     #[must_use]
     pub fn bare() -> Self {
-        const MAX_MESSAGE: usize = 64 << 20;
-        const MAX_UNFINISHED: usize = 16;
         let (order, limits) = (ByteOrder::NATIVE, Limits::default());
         Self {
             settings: Settings {
@@ -93,39 +74,26 @@ impl OrbBuilder {
                     caches_requests: true,
                     deadlines: DeadlineContext::default(),
                     begin_timed: None,
-                    #[cfg(feature = "server")]
-                    sends_operation_index: false,
+                    operation_index: None,
+                    send_datagram: None,
                 },
                 code_sets: OwnCodeSets::knowing(&BASIC_CODE_SETS),
                 orb_id: String::new(),
                 server_id: String::new(),
                 request_timeout: None,
-                #[cfg(feature = "details")]
                 context_limits: ContextLimits::default(),
                 diagnostics: DiagnosticsSettings::default(),
-                #[cfg(feature = "asynchronous")]
                 wait: WaitStrategy::default(),
-                #[cfg(feature = "asynchronous")]
                 leaves_reading: false,
                 urls: references::from_ior,
                 initial: InitialReferences::default(),
-                #[cfg(feature = "server")]
-                serving: ServiceSettings {
-                    endpoints: Vec::new(),
-                    publish: None,
-                    shutdown_timeout: Duration::from_secs(30),
-                    spawner: None,
-                    collocation: Collocation::default(),
-                    sends_exception_details: false,
-                    inherits_deadlines: true,
-                    cancels_nested: false,
-                    is_bidirectional: false,
-                    trusts_listen_points: false,
-                },
+                collocation: Collocation::default(),
+                is_bidirectional: false,
+                inherits_deadlines: true,
+                cancels_nested: false,
             },
             client: ClientSettings {
-                #[cfg(feature = "server")]
-                sends_datagrams: false,
+                open_datagrams: None,
                 connections_per_peer: 5,
                 #[cfg(feature = "asynchronous")]
                 max_pending: 1024,
@@ -141,36 +109,14 @@ impl OrbBuilder {
             },
             protocols: iiop_only(),
             selection: None,
-            #[cfg(feature = "server")]
-            server: ServerSettings {
-                order,
-                limits,
-                max_message: MAX_MESSAGE,
-                max_unfinished: MAX_UNFINISHED,
-                fragment_size: usize::MAX,
-                context_limits: ContextLimits::default(),
-                max_in_flight: 64,
-                max_connection_memory: 128 << 20,
-                max_server_memory: 1 << 30,
-                max_deferred: 1024,
-                max_threads: 1024,
-                max_connections: 32_768,
-                max_per_client: None,
-                max_connection_rate: None,
-                evicts_idle: false,
-                is_adaptive: true,
-                send_timeout: Some(Duration::from_secs(30)),
-                idle_timeout: Some(Duration::from_secs(600)),
-                message_timeout: Some(Duration::from_secs(60)),
-                concurrency: Concurrency::default(),
-                queue_overflow: QueueOverflow::default(),
-                nests: false,
-                sockets: SocketSettings::default(),
-                rules: spandrel_transport::TransportRules::default(),
-                protocols: server_protocols(),
-            },
+            server: ServerOptions::default(),
             interceptors: RegisteredInterceptors::default(),
         }
+    }
+
+    /// The settings of the server side.
+    fn server_mut(&mut self) -> &mut ServerSettings {
+        self.server.settings_mut()
     }
 
     /// Adds all code sets: a client may choose each of them ([`CharSet::all`](spandrel_cdr::CharSet::all)).
@@ -189,14 +135,13 @@ impl OrbBuilder {
 
     /// Adds the transports within one host: UNIX-domain sockets and shared memory, where the system has them.
     #[must_use]
-    pub fn local_transports(self) -> Self {
+    pub fn local_transports(mut self) -> Self {
+        self.server_mut().has_local_transports = true;
         #[cfg(unix)]
-        let this = self.protocol(spandrel_transport::Uds);
-        #[cfg(not(unix))]
-        let this = self;
+        self.protocols.register(Arc::new(spandrel_transport::Uds));
         #[cfg(target_os = "linux")]
-        let this = this.protocol(spandrel_transport::Shm);
-        this
+        self.protocols.register(Arc::new(spandrel_transport::Shm));
+        self
     }
 
     /// The time limit of a two-way call; references can override it. Without it, a call waits without limit.
@@ -232,9 +177,8 @@ impl OrbBuilder {
     /// Whether the calls of a servant end at the latest at the deadline of the request that it serves
     /// (default: yes). [`remaining_time`](crate::remaining_time) reports that deadline in either case.
     #[must_use]
-    #[cfg(feature = "server")]
     pub fn inherit_deadlines(mut self, is_on: bool) -> Self {
-        self.settings.serving.inherits_deadlines = is_on;
+        self.settings.inherits_deadlines = is_on;
         self
     }
 
@@ -244,9 +188,8 @@ impl OrbBuilder {
     /// [`WaitStrategy::OnWaker`], which costs a thread switch. Work that the next server has already done is
     /// not undone.
     #[must_use]
-    #[cfg(feature = "server")]
     pub fn cancel_nested(mut self, is_on: bool) -> Self {
-        self.settings.serving.cancels_nested = is_on;
+        self.settings.cancels_nested = is_on;
         self
     }
 
@@ -254,9 +197,9 @@ impl OrbBuilder {
     #[must_use]
     pub fn socket_queues(mut self, send: Option<usize>, recv: Option<usize>) -> Self {
         (self.client.sockets.send_queue, self.client.sockets.recv_queue) = (send, recv);
-        #[cfg(feature = "server")]
         {
-            (self.server.sockets.send_queue, self.server.sockets.recv_queue) = (send, recv);
+            let sockets = &mut self.server_mut().sockets;
+            (sockets.send_queue, sockets.recv_queue) = (send, recv);
         }
         self
     }
@@ -266,9 +209,8 @@ impl OrbBuilder {
     #[must_use]
     pub fn keep_alive(mut self, keep_alive: KeepAlive) -> Self {
         self.client.sockets.keep_alive = keep_alive;
-        #[cfg(feature = "server")]
         {
-            self.server.sockets.keep_alive = keep_alive;
+            self.server_mut().sockets.keep_alive = keep_alive;
         }
         self
     }
@@ -278,9 +220,8 @@ impl OrbBuilder {
     #[must_use]
     pub fn protocol<P: Protocol>(mut self, protocol: P) -> Self {
         let protocol = Arc::new(protocol);
-        #[cfg(feature = "server")]
         if let Some(server) = P::server(&protocol) {
-            self.server.protocols.register(server);
+            self.server_mut().protocols.register(server);
         }
         self.protocols.register(protocol);
         self
@@ -288,9 +229,8 @@ impl OrbBuilder {
 
     /// Adds a protocol that only listens. It replaces a protocol with the same scheme.
     #[must_use]
-    #[cfg(feature = "server")]
     pub fn server_protocol(mut self, protocol: impl ServerProtocol) -> Self {
-        self.server.protocols.register(Arc::new(protocol));
+        self.server_mut().protocols.register(Arc::new(protocol));
         self
     }
 
@@ -313,27 +253,10 @@ impl OrbBuilder {
     /// # Errors
     /// INITIALIZE if the ORB cannot listen on the [metrics endpoint](Self::metrics_endpoint) or cannot start
     /// its thread; the exception that an [initialiser](Self::initializer) raises.
-    #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "only a server's settings depend on others"))]
     pub fn build(mut self) -> Result<Orb, SystemException> {
-        #[cfg(feature = "asynchronous")]
-        {
-            self.settings.leaves_reading = self.settings.wait == WaitStrategy::OnWaker;
-            #[cfg(feature = "server")]
-            {
-                self.settings.leaves_reading |= self.settings.serving.cancels_nested;
-            }
-        }
-        #[cfg(feature = "server")]
-        {
-            self.server.nests = self.settings.wait == WaitStrategy::OnReactor;
-        }
-        let orb = Orb::new(
-            self.settings,
-            self.client,
-            self.protocols,
-            #[cfg(feature = "server")]
-            self.server,
-        );
+        let settings = &mut self.settings;
+        settings.leaves_reading = settings.wait == WaitStrategy::OnWaker || settings.cancels_nested;
+        let orb = Orb::new(self.settings, self.client, self.protocols, self.server);
         #[cfg(feature = "asynchronous")]
         orb.serve_metrics()?;
         crate::interception::initialize(&orb, self.interceptors)?;

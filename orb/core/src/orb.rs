@@ -1,9 +1,7 @@
 //! The ORB, which references, adapters and connections share.
 
-#[cfg(feature = "server")]
 mod bidirectional;
 mod metrics;
-#[cfg(feature = "server")]
 mod serving;
 mod shutdown;
 
@@ -13,41 +11,33 @@ use spandrel_cdr::ValueFactory;
 use spandrel_cdr::{Binder, CdrError, Ior};
 use spandrel_giop::{AddressingDisposition, CompletionStatus, SystemException, ids, minor};
 use spandrel_ipc::ProcessMark;
-#[cfg(feature = "server")]
-use spandrel_sync::Mutex;
 use spandrel_sync::Weak;
 use spandrel_sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
-#[cfg(feature = "server")]
-use spandrel_transport::PublishedAddresses;
 
 #[cfg(feature = "asynchronous")]
 use crate::client::CallFailure;
 #[cfg(feature = "asynchronous")]
 use crate::client::ClientReactor;
-use crate::initial::RuntimeReferences;
-use crate::interception::Interception;
-use crate::policies::{OrbPolicies, PolicyResolver};
-use crate::values::ValueFactories;
-#[cfg(feature = "server")]
 use crate::{
-    ObjectAdapter,
     aliases::Aliases,
     bidirectional::Bidirectional,
-    server::{CollocatedCalls, Server, ServerSettings, UpcallMonitor},
-};
-use crate::{
     client::{ClientSettings, PeerTable},
     destination::{Destination, WireSettings},
     diagnostics::Diagnostics,
+    initial::RuntimeReferences,
+    interception::Interception,
     main_thread::MainThread,
-    policies::OrbPolicyValues,
+    policies::{OrbPolicies, OrbPolicyValues, PolicyResolver},
+    server_settings::{ServerOptions, ServerSettings},
+    server_side::ServerSide,
     settings::Settings,
     statistics::Statistics,
     transport::ClientProtocols,
     upcalls::is_in_upcall,
+    values::ValueFactories,
 };
 
 /// An object request broker. Cheap to clone; all clones are the same ORB.
@@ -63,15 +53,15 @@ pub struct Orb(Arc<OrbCore>);
 
 /// A weak reference to an ORB, for parts that the ORB itself owns.
 #[derive(Clone)]
-pub(crate) struct WeakOrb(Weak<OrbCore>);
+pub struct WeakOrb(Weak<OrbCore>);
 
 impl WeakOrb {
-    pub(crate) fn of(orb: &Orb) -> Self {
+    pub fn of(orb: &Orb) -> Self {
         Self(Arc::downgrade(&orb.0))
     }
 
     /// The ORB, if it still exists.
-    pub(crate) fn upgrade(&self) -> Option<Orb> {
+    pub fn upgrade(&self) -> Option<Orb> {
         self.0.upgrade().map(Orb)
     }
 }
@@ -110,8 +100,12 @@ struct OrbCore {
     /// The reactor of asynchronous calls.
     #[cfg(feature = "asynchronous")]
     client_reactor: ClientReactor,
-    #[cfg(feature = "server")]
-    serving: ServerSide,
+    server_options: ServerOptions,
+    /// Installed with the object adapter.
+    server_side: OnceLock<Arc<dyn ServerSide>>,
+    /// Created with the first alias.
+    aliases: OnceLock<Box<Aliases>>,
+    bidirectional: Bidirectional,
     /// Created with the first factory.
     value_factories: OnceLock<Box<dyn ValueFactories>>,
     interception: Interception,
@@ -121,47 +115,15 @@ struct OrbCore {
     main: MainThread,
 }
 
-/// The server side of an ORB.
-#[cfg(feature = "server")]
-struct ServerSide {
-    server: Arc<Server>,
-    upcall_monitor: Arc<UpcallMonitor>,
-    adapter: OnceLock<Arc<dyn ObjectAdapter>>,
-    aliases: Aliases,
-    /// The published addresses; set when the first reference is created.
-    published: Mutex<Option<PublishedAddresses>>,
-    locals: CollocatedCalls,
-    bidirectional: Bidirectional,
-}
-
-#[cfg(feature = "server")]
-impl ServerSide {
-    fn new(settings: ServerSettings, bidirectional: Bidirectional) -> Self {
-        Self {
-            server: Arc::new(Server::new(settings)),
-            upcall_monitor: Arc::default(),
-            adapter: OnceLock::new(),
-            aliases: Aliases::default(),
-            published: Mutex::default(),
-            locals: CollocatedCalls::default(),
-            bidirectional,
-        }
-    }
-}
-
 impl Orb {
     pub(crate) fn new(
         settings: Settings,
         client: ClientSettings,
         protocols: ClientProtocols,
-        #[cfg(feature = "server")] server: ServerSettings,
+        server: ServerOptions,
     ) -> Self {
         let statistics = Statistics::default();
-        #[cfg(feature = "server")]
-        let bidirectional = {
-            let serving = &settings.serving;
-            Bidirectional::new(serving.is_bidirectional, serving.trusts_listen_points)
-        };
+        let bidirectional = Bidirectional::new(settings.is_bidirectional);
         Self(Arc::new(OrbCore {
             policy_values: OrbPolicyValues::limited_to(settings.request_timeout),
             policies: OnceLock::new(),
@@ -173,8 +135,10 @@ impl Orb {
             statistics,
             #[cfg(feature = "asynchronous")]
             client_reactor: ClientReactor::default(),
-            #[cfg(feature = "server")]
-            serving: ServerSide::new(server, bidirectional),
+            server_options: server,
+            server_side: OnceLock::new(),
+            aliases: OnceLock::new(),
+            bidirectional,
             value_factories: OnceLock::new(),
             interception: Interception::default(),
             registered: RuntimeReferences::default(),
@@ -184,7 +148,7 @@ impl Orb {
         }))
     }
 
-    pub(crate) fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &Settings {
         &self.0.settings
     }
 
@@ -195,14 +159,13 @@ impl Orb {
         &self.0.statistics
     }
 
-    #[cfg(feature = "server")]
     pub(crate) fn main(&self) -> &MainThread {
         &self.0.main
     }
 
     /// The diagnostics of this ORB.
     #[inline]
-    pub(crate) fn diagnostics(&self) -> &Diagnostics {
+    pub fn diagnostics(&self) -> &Diagnostics {
         &self.0.diagnostics
     }
 
@@ -216,11 +179,11 @@ impl Orb {
 
     /// The resolver of policies that are not plain values; `None` if no policy was set.
     #[inline]
-    pub(crate) fn policy_resolver(&self) -> Option<&'static PolicyResolver> {
+    pub fn policy_resolver(&self) -> Option<&'static PolicyResolver> {
         self.0.policy_resolver.get().copied()
     }
 
-    pub(crate) fn set_policy_resolver(&self, resolver: &'static PolicyResolver) {
+    pub fn set_policy_resolver(&self, resolver: &'static PolicyResolver) {
         self.0.policy_resolver.get_or_init(|| resolver);
     }
 
@@ -230,22 +193,28 @@ impl Orb {
     }
 
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn client_reactor(&self) -> &ClientReactor {
+    pub fn client_reactor(&self) -> &ClientReactor {
         &self.0.client_reactor
     }
 
-    #[cfg(feature = "server")]
-    pub(crate) fn upcall_monitor(&self) -> &Arc<UpcallMonitor> {
-        &self.0.serving.upcall_monitor
+    /// The settings of the server side.
+    pub fn server_settings(&self) -> ServerSettings {
+        self.0.server_options.settings()
     }
 
-    #[cfg(feature = "server")]
-    pub(crate) fn server(&self) -> &Arc<Server> {
-        &self.0.serving.server
+    /// The server side, if an object adapter is installed.
+    #[inline]
+    pub fn server_side(&self) -> Option<&Arc<dyn ServerSide>> {
+        self.0.server_side.get()
+    }
+
+    /// Installs the server side, unless there is one already.
+    pub fn install_server_side(&self, create: impl FnOnce() -> Arc<dyn ServerSide>) -> &Arc<dyn ServerSide> {
+        self.0.server_side.get_or_init(create)
     }
 
     #[inline]
-    pub(crate) fn interception(&self) -> &Interception {
+    pub fn interception(&self) -> &Interception {
         &self.0.interception
     }
 
@@ -270,45 +239,36 @@ impl Orb {
         &self.0.settings.server_id
     }
 
-    #[cfg(feature = "server")]
-    pub(crate) fn aliases(&self) -> &Aliases {
-        &self.0.serving.aliases
+    /// The table of plain object keys.
+    pub(crate) fn aliases(&self) -> &OnceLock<Box<Aliases>> {
+        &self.0.aliases
     }
 
-    #[cfg(feature = "server")]
-    pub(crate) fn adapter(&self) -> Option<&Arc<dyn ObjectAdapter>> {
-        self.0.serving.adapter.get()
+    /// The object with this plain key.
+    #[inline]
+    pub fn alias(&self, key: &[u8]) -> Option<Ior> {
+        self.0.aliases.get()?.target(key)
     }
 
     /// Whether request interceptors are registered.
-    #[cfg(feature = "server")]
     #[inline]
-    pub(crate) fn is_intercepting(&self) -> bool {
+    pub fn is_intercepting(&self) -> bool {
         self.has_client_interceptors() || self.interception().has_server_points()
     }
 
     /// The address of the ORB's memory, which is unique while the ORB lives.
-    #[cfg(feature = "server")]
-    pub(crate) fn instance(&self) -> usize {
+    pub fn instance(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 
     /// The objects that are reached over connections opened by their clients.
-    #[cfg(feature = "server")]
     #[inline]
-    pub(crate) fn bidirectional(&self) -> &Bidirectional {
-        &self.0.serving.bidirectional
+    pub fn bidirectional(&self) -> &Bidirectional {
+        &self.0.bidirectional
     }
 
-    #[cfg(any(feature = "server", feature = "asynchronous"))]
-    pub(crate) fn peers(&self) -> &PeerTable {
+    pub fn peers(&self) -> &PeerTable {
         &self.0.peers
-    }
-
-    /// The calls on objects of the same ORB.
-    #[cfg(feature = "server")]
-    pub(crate) fn locals(&self) -> &CollocatedCalls {
-        &self.0.serving.locals
     }
 
     pub(crate) fn destinations(&self, ior: &Ior) -> Result<Vec<Destination>, SystemException> {
@@ -323,9 +283,10 @@ impl Orb {
     ) -> Result<Vec<Destination>, SystemException> {
         self.check_running()?;
         let wire = WireSettings { addressing, ..self.0.settings.wire };
-        let destinations = Destination::all_of(ior, wire, &self.0.settings.code_sets, &self.0.peers)?;
-        #[cfg(feature = "server")]
-        let destinations = self.mark_own(destinations);
+        let mut destinations = Destination::all_of(ior, wire, &self.0.settings.code_sets, &self.0.peers)?;
+        if let Some(server_side) = self.server_side() {
+            server_side.mark_own(self, &mut destinations);
+        }
         Ok(destinations)
     }
 
@@ -336,7 +297,7 @@ impl Orb {
     }
 
     /// BAD_INV_ORDER once the ORB has been shut down; running upcalls may make calls until they return.
-    pub(crate) fn check_running(&self) -> Result<(), SystemException> {
+    pub fn check_running(&self) -> Result<(), SystemException> {
         self.check_process()?;
         if self.0.closing.load(Ordering::Relaxed) && !is_in_upcall() {
             return Err(has_shut_down());
@@ -346,14 +307,14 @@ impl Orb {
 
     /// BAD_INV_ORDER in a copy of the process that created the ORB.
     #[inline]
-    pub(crate) fn check_process(&self) -> Result<(), SystemException> {
+    pub fn check_process(&self) -> Result<(), SystemException> {
         if self.is_copied() { Err(process_is_a_copy()) } else { Ok(()) }
     }
 
     /// Whether this process is a copy of the one that created the ORB. The connections belong to the original
     /// process.
     #[inline]
-    pub(crate) fn is_copied(&self) -> bool {
+    pub fn is_copied(&self) -> bool {
         !self.0.process.is_here()
     }
 

@@ -46,7 +46,6 @@ impl<V: PolicyValue> From<V> for Policy {
     }
 }
 
-#[cfg(feature = "server")]
 impl PolicyValue for spandrel_demux::OperationDemux {
     fn policy_type(&self) -> PolicyType {
         spandrel_giop::ids::POLICY_OPERATION_DEMUX

@@ -13,13 +13,13 @@ thread_local! {
 
 /// Takes this thread's scratch block; empty if it is in use further up the stack.
 #[inline]
-pub(crate) fn take() -> Vec<u8> {
+pub fn take() -> Vec<u8> {
     SCRATCH.with(Cell::take)
 }
 
 /// Returns a block for the next message of this thread.
 #[inline]
-pub(crate) fn give(block: Vec<u8>) {
+pub fn give(block: Vec<u8>) {
     if block.len() <= KEEP_OCTETS {
         SCRATCH.with(|scratch| scratch.set(block));
     }

@@ -1,17 +1,9 @@
 //! The settings of an ORB.
 
-#[cfg(feature = "server")]
-use std::fmt;
 use std::time::Duration;
 
 use spandrel_giop::{OwnCodeSets, SystemException};
-#[cfg(feature = "server")]
-use spandrel_sync::Arc;
-#[cfg(feature = "server")]
-use spandrel_transport::Endpoint;
 
-#[cfg(feature = "server")]
-use crate::Spawn;
 use crate::{ObjectRef, Orb, destination::WireSettings, diagnostics::DiagnosticsSettings, initial::InitialReferences};
 
 /// Parses the string form of a reference.
@@ -19,61 +11,28 @@ pub(crate) type UrlParser = fn(&Orb, &str) -> Result<ObjectRef, SystemException>
 
 /// The settings that both sides of an ORB use.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub struct Settings {
     pub(crate) wire: WireSettings,
     pub(crate) code_sets: OwnCodeSets,
     pub(crate) orb_id: String,
     pub(crate) server_id: String,
     pub(crate) request_timeout: Option<Duration>,
     /// The limits on the service contexts of a reply.
-    #[cfg(feature = "details")]
     pub(crate) context_limits: spandrel_giop::ContextLimits,
     pub(crate) diagnostics: DiagnosticsSettings,
-    #[cfg(feature = "asynchronous")]
-    pub(crate) wait: WaitStrategy,
+    pub wait: WaitStrategy,
     /// Whether calling threads may delegate the reading of their replies to other threads.
-    #[cfg(feature = "asynchronous")]
     pub(crate) leaves_reading: bool,
     pub(crate) urls: UrlParser,
     pub(crate) initial: InitialReferences,
-    #[cfg(feature = "server")]
-    pub(crate) serving: ServiceSettings,
-}
-
-/// The settings of the server side that do not concern its connections.
-#[cfg(feature = "server")]
-#[derive(Clone, Debug)]
-pub(crate) struct ServiceSettings {
-    pub(crate) endpoints: Vec<Endpoint>,
-    /// The published addresses of IIOP endpoints without a `publish` option.
-    pub(crate) publish: Option<String>,
-    pub(crate) shutdown_timeout: Duration,
-    /// The executor of asynchronous servants; the server's own threads unless set.
-    pub(crate) spawner: Option<Spawner>,
     /// How calls reach objects of the same ORB.
-    pub(crate) collocation: Collocation,
-    /// Whether replies with an exception describe its cause.
-    pub(crate) sends_exception_details: bool,
+    pub collocation: Collocation,
+    /// Whether connections carry the requests of both sides.
+    pub(crate) is_bidirectional: bool,
     /// Whether calls made by servants inherit the deadline of the request.
     pub(crate) inherits_deadlines: bool,
     /// Whether calls made by servants end when the request is cancelled.
     pub(crate) cancels_nested: bool,
-    /// Whether connections carry the requests of both sides.
-    pub(crate) is_bidirectional: bool,
-    /// Whether every listen point that a client announces is trusted.
-    pub(crate) trusts_listen_points: bool,
-}
-
-/// An executor of futures.
-#[cfg(feature = "server")]
-#[derive(Clone)]
-pub(crate) struct Spawner(pub(crate) Arc<dyn Spawn>);
-
-#[cfg(feature = "server")]
-impl fmt::Debug for Spawner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Spawner")
-    }
 }
 
 /// How calls on objects of the same ORB reach their servants.
@@ -90,7 +49,6 @@ impl fmt::Debug for Spawner {
 ///
 /// Calls that must not wait for the servant (one-ways, asynchronous calls) are made as by [`No`](Self::No).
 /// So is the first two-way call of a thread after one-ways, so that the one-ways run first.
-#[cfg(feature = "server")]
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Collocation {
     /// Without marshaling where the stub supports it, otherwise through the adapter.
@@ -105,7 +63,6 @@ pub enum Collocation {
 /// How a thread waits for the reply to its own call (design decision 3).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
-#[cfg(feature = "asynchronous")]
 pub enum WaitStrategy {
     /// The thread reads its reply itself, in one system call. It serves no other requests meanwhile.
     #[default]
@@ -114,7 +71,6 @@ pub enum WaitStrategy {
     /// requests while its servant waits. They nest up to 64 deep; beyond it a servant's calls end in
     /// TRANSIENT. The innermost request returns first, so a long one delays those around it. Other threads
     /// read their replies themselves.
-    #[cfg(feature = "server")]
     OnReactor,
     /// The thread sleeps until the ORB's reactor thread for asynchronous calls has read its reply. As for
     /// asynchronous calls, [`OrbBuilder::pending_requests`](crate::OrbBuilder::pending_requests) limits the

@@ -8,7 +8,6 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use spandrel_reactor::Registry;
 use spandrel_sync::{Arc, Mutex, held};
 
 /// A future that runs to its end without a waiting thread.
@@ -33,19 +32,19 @@ impl<F: Fn(Task) + Send + Sync> Spawn for F {
 }
 
 /// Threads that run jobs.
-pub(crate) trait Executor: Send + Sync + 'static {
+pub trait Executor: Send + Sync + 'static {
     /// Queues a job; returns false if the threads have ended, or have too many jobs.
     fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool;
 }
 
-impl Executor for Registry {
+impl<E: Executor> Executor for Arc<E> {
     fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool {
-        Self::execute(self, move |_| job()).is_ok()
+        (**self).execute(job)
     }
 }
 
 /// Runs a future in these threads.
-pub(crate) fn run_in(threads: impl Executor, task: Task) {
+pub fn run_in(threads: impl Executor, task: Task) {
     let state = State { task: Some(task), stage: Stage::Waiting };
     Wake::wake(Arc::new(PolledTask { threads, state: Mutex::new(state) }));
 }

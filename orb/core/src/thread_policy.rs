@@ -11,7 +11,6 @@ pub(crate) enum ThreadPolicy {
     /// The thread has policies.
     Policies = 1,
     /// The request that the thread serves has a deadline.
-    #[cfg(feature = "server")]
     Deadline = 2,
 }
 

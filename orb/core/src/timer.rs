@@ -16,20 +16,20 @@ use crate::{
 };
 
 /// A future that is ready at a time (true), or when the ORB ends (false).
-pub(crate) struct TimerFuture {
+#[derive(Debug)]
+pub struct TimerFuture {
     orb: Orb,
     at: Instant,
     entry: Arc<TimerEntry>,
     call_id: Option<TimedCallId>,
     /// Whether it belongs to a request of a client, and not to a call of this ORB.
-    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "there are no others"))]
     of_request: bool,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct TimerEntry(Mutex<State>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     end_reason: Option<ExpiryReason>,
     waker: Option<Waker>,
@@ -41,8 +41,7 @@ impl TimerFuture {
     }
 
     /// A timer for a request of a client.
-    #[cfg(feature = "server")]
-    pub(crate) fn of_request(orb: &Orb, at: Instant) -> Self {
+    pub fn of_request(orb: &Orb, at: Instant) -> Self {
         let mut delay = Self::until(orb, at);
         delay.of_request = true;
         delay
@@ -52,7 +51,6 @@ impl TimerFuture {
         let entry: Arc<dyn TimedCall> = Arc::clone(&self.entry) as _;
         let (entry, left) =
             (Arc::downgrade(&entry), Deadline::after(self.at.saturating_duration_since(Instant::now())));
-        #[cfg(feature = "server")]
         if self.of_request {
             return self.orb.client_reactor().register_request(entry, &left);
         }

@@ -96,6 +96,10 @@ pub struct SystemException {
 const _: () = assert!(size_of::<SystemException>() <= 24);
 
 impl SystemException {
+    /// Whether exceptions keep their explanations and causes: the feature `details`. Code that only prepares an
+    /// explanation need not run otherwise.
+    pub const KEEPS_DETAIL: bool = Detail::IS_KEPT;
+
     /// An exception without detail.
     #[must_use]
     pub const fn new(kind: SystemExceptionKind, minor: u32, completed: CompletionStatus) -> Self {

@@ -2,7 +2,8 @@
 //! to 15.3.9.29).
 
 use spandrel_giop::{IiopProfile, SystemException};
-use spandrel_orb::{ObjectRef, OperationDemux, Servant};
+use spandrel_orb::{ObjectRef, OperationDemux};
+use spandrel_server::Servant;
 use spandrel_sync::Arc;
 
 use crate::{

@@ -2,7 +2,8 @@
 
 use std::{error::Error, fmt};
 
-use spandrel_orb::{ObjectRef, Servant};
+use spandrel_orb::ObjectRef;
+use spandrel_server::Servant;
 use spandrel_sync::Arc;
 
 use crate::{ObjectId, Poa, frames::innermost};

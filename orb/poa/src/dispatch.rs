@@ -7,9 +7,8 @@
 
 use std::{any::Any, time::Duration};
 
-use spandrel_orb::{
-    BidirectionalPolicy, Entry, LastTarget, Located, ObjectAdapter, Reservation, Resolution, SystemException, Upcall,
-};
+use spandrel_orb::{BidirectionalPolicy, Located, SystemException};
+use spandrel_server::{Entry, LastTarget, ObjectAdapter, Reservation, Resolution, Upcall};
 use spandrel_sync::{Arc, time::Instant};
 
 use crate::{
@@ -258,7 +257,8 @@ impl ObjectAdapter for Root {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use spandrel_orb::{Orb, Servant};
+    use spandrel_orb::Orb;
+    use spandrel_server::Servant;
     use spandrel_sync::thread;
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use spandrel_orb::Servant;
+use spandrel_server::Servant;
 use spandrel_sync::{Arc, Mutex};
 
 use crate::{ObjectId, objects::Deactivation};

@@ -8,7 +8,7 @@ use std::{
     rc::Rc,
 };
 
-use spandrel_orb::Servant;
+use spandrel_server::Servant;
 use spandrel_sync::{Arc, thread_local};
 
 use crate::{

@@ -6,7 +6,8 @@ use std::{
 };
 
 use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind};
-use spandrel_orb::{KeptUse, OperationDemux, Policy, PolicyType, Servant, ServantUse, Target};
+use spandrel_orb::{KeptUse, OperationDemux, Policy, PolicyType, Target};
+use spandrel_server::{Servant, ServantUse};
 use spandrel_sync::{Arc, thread};
 
 use crate::{

@@ -57,4 +57,5 @@ pub use policies::{
     IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy, ObjectDemux,
     RequestProcessingPolicy, ServantRetentionPolicy, ThreadPolicy,
 };
-pub use spandrel_orb::{OperationDemux, Servant};
+pub use spandrel_orb::OperationDemux;
+pub use spandrel_server::Servant;

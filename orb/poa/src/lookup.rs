@@ -5,7 +5,7 @@
 
 use std::{cell::Cell, fmt};
 
-use spandrel_orb::{LastTarget, Servant};
+use spandrel_server::{LastTarget, Servant};
 use spandrel_sync::Arc;
 
 use crate::{Poa, adapter::Root, frames::EnteredFrame, servant_in_use::ServantInUse, servant_lookup::ServantLookup};

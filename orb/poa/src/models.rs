@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use spandrel_giop::SystemExceptionKind;
-use spandrel_orb::{Entry, LastTarget, ObjectAdapter, Orb, Resolution, Servant, SystemException};
+use spandrel_orb::{Orb, SystemException};
+use spandrel_server::{Entry, LastTarget, ObjectAdapter, Resolution, Servant};
 use spandrel_sync::{
     Arc, Mutex, Weak,
     atomic::{AtomicUsize, Ordering},

@@ -1,7 +1,8 @@
 //! The public interface of adapters: tree, manager, and servant managers (CORBA 3.3 Part 1, 15.3.9).
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{Orb, Policy, Servant};
+use spandrel_orb::{Orb, Policy};
+use spandrel_server::Servant;
 use spandrel_sync::Arc;
 
 use crate::{AdapterActivator, Poa, PoaError, PoaManager, PoaManagerFactory, ServantManager, adapter::Root};
@@ -15,7 +16,7 @@ impl Poa {
     /// # Errors
     /// OBJ_ADAPTER if another kind of adapter was installed in this ORB; OBJECT_NOT_EXIST once the root adapter has been destroyed.
     pub fn root(orb: &Orb) -> Result<Self, SystemException> {
-        let installed = orb.install_adapter(Root::new(orb.clone())).into_any();
+        let installed = spandrel_server::install_adapter(orb, Root::new(orb.clone())).into_any();
         let root = installed.downcast::<Root>().map_err(|_| {
             SystemException::obj_adapter(0, CompletionStatus::No)
                 .with_detail("another kind of object adapter is installed in this ORB")

@@ -1,6 +1,7 @@
 //! The servant that a request uses while it runs.
 
-use spandrel_orb::{Servant, SystemException};
+use spandrel_orb::SystemException;
+use spandrel_server::Servant;
 use spandrel_sync::{Arc, Mutex};
 
 use crate::{

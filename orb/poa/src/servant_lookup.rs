@@ -2,7 +2,7 @@
 //! default servant, or by a servant manager.
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{LastTarget, Servant};
+use spandrel_server::{LastTarget, Servant};
 use spandrel_sync::Arc;
 
 use crate::{

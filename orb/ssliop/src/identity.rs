@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use rustls::{client::verify_server_name, server::ParsedCertificate};
 use rustls_pki_types::{CertificateDer, ServerName};
 use spandrel_ipc::inet;
-use spandrel_orb::server::with_current_stream;
+use spandrel_server::with_current_stream;
 use x509_parser::{certificate::X509Certificate, prelude::FromDer};
 
 /// The certificates with which a peer has authenticated.
@@ -38,7 +38,7 @@ impl PeerIdentity {
     /// `None` outside requests, for requests over other protocols than TLS, from clients without a
     /// certificate, and after the end of their connection: a servant that requires an identity must then
     /// reject the request. Inside calls on objects of the same process it is the sender of the remote
-    /// request, as for [`CancellationToken::current`](spandrel_orb::CancellationToken::current).
+    /// request, as for `CancellationToken::current`.
     #[must_use]
     pub fn current() -> Option<Self> {
         let chain = with_current_stream(spandrel_tls::Stream::<inet::Stream>::peer_certificates)??;

@@ -24,7 +24,7 @@ use crate::{ClientVerification, Plain};
 /// The scheme of addresses and endpoints.
 const SCHEME: &str = "ssliop";
 
-/// GIOP over TLS: for [`OrbBuilder::protocol`](spandrel_orb::OrbBuilder::protocol).
+/// GIOP over TLS: for `OrbBuilder::protocol`.
 ///
 /// TLS 1.3 unless older versions are permitted. A client verifies that a trusted authority issued the
 /// server's certificate, and that it is valid for the host in the reference. An ORB with this protocol uses

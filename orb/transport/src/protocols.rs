@@ -188,6 +188,12 @@ impl ServerProtocols {
         }
     }
 
+    /// Adds all protocols of another set, in place of those with the same schemes, and takes its selection.
+    pub fn extend(&mut self, other: Self) {
+        other.all.into_iter().for_each(|protocol| self.register(protocol));
+        self.selection = other.selection;
+    }
+
     /// Restricts the protocols to a selection.
     pub fn select(&mut self, selection: Arc<dyn AddressSelection>) {
         self.selection = Some(selection);

@@ -26,6 +26,15 @@ use support::PATIENCE;
 
 use probe::{Refused, Relay, RelayServant, Target, TargetServant, TargetSkeleton, target::RefuseError};
 
+/// Begins to listen, with the root adapter and no objects.
+///
+/// # Errors
+/// As [`Orb::listen`].
+pub fn listen(orb: &Orb) -> Result<Vec<(String, u16)>, SystemException> {
+    Poa::root(orb)?;
+    orb.listen()
+}
+
 /// The servant of the test server.
 pub struct Probe {
     orb: Orb,

@@ -10,7 +10,7 @@ use spandrel::{Endpoint, IiopProfile, Ior, ObjectRef, Orb, OrbBuilder, SystemExc
 use spandrel_cdr::{TaggedComponent, TaggedProfile};
 use spandrel_giop::component::Component;
 use spandrel_orb_tests::{
-    Server,
+    Server, listen,
     probe::Target,
     support::{ReservedPort, comes},
 };
@@ -44,7 +44,7 @@ fn profile_at(server: &Server, host: &str, port: u16) -> IiopProfile {
 }
 
 fn listen_error(orb: &Orb) -> String {
-    orb.listen().unwrap_err().source().expect("the error has a cause").to_string()
+    listen(orb).unwrap_err().source().expect("the error has a cause").to_string()
 }
 
 #[test]

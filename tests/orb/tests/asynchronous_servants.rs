@@ -3,7 +3,7 @@
 use std::{
     collections::HashSet,
     future::poll_fn,
-    io::Write,
+    io::{ErrorKind, Read, Write},
     net::{Shutdown, TcpStream},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
@@ -17,8 +17,8 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, Concurrency, IiopProfile, ObjectRef, Orb, OrbBuilder, Poa, Replied, Servant, ServerCall,
-    SystemException, SystemExceptionKind, Task,
+    CompletionStatus, Concurrency, DeferredCall, IiopProfile, ObjectRef, Orb, OrbBuilder, Poa, Replied, Servant,
+    ServerCall, SystemException, SystemExceptionKind, Task,
 };
 use spandrel_cdr::{CdrError, Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
@@ -477,6 +477,46 @@ fn every_error_after_deferring_gives_exactly_one_reply() {
         }
         stream.shutdown(Shutdown::Write).unwrap();
         assert!(read_message(&mut stream).is_err(), "there is no further reply");
+        orb.shutdown(true).unwrap();
+    });
+}
+
+/// A servant that hands its requests to the test, to be answered there.
+struct DeferringServant(mpsc::SyncSender<DeferredCall>);
+
+impl Servant for DeferringServant {
+    fn repository_id(&self) -> &'static str {
+        "IDL:Deferring:1.0"
+    }
+
+    fn is_a(&self, repository_id: &str) -> bool {
+        repository_id == self.repository_id()
+    }
+
+    fn dispatch(&self, _operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        let (deferred, replied) = call.defer()?;
+        self.0.send(deferred).unwrap();
+        Ok(replied)
+    }
+}
+
+#[test]
+fn a_half_closed_connection_stays_open_until_its_deferred_requests_have_ended() {
+    with_threads_and_reactor(|builder| {
+        let orb = builder.build().unwrap();
+        let (sender, deferred) = mpsc::sync_channel(1);
+        let object = Poa::root(&orb).unwrap().activate(DeferringServant(sender)).unwrap();
+        let mut stream = connect(&object);
+        stream.write_all(&request(&object, 7, ResponseFlags::TWO_WAY, "ping", |_| Ok(()))).unwrap();
+        let deferred = deferred.recv_timeout(PATIENCE).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        assert!(deferred.cancellation().wait_timeout(PATIENCE), "the server has seen the end of the input");
+        stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        let waiting = stream.read(&mut [0]).unwrap_err();
+        assert!(matches!(waiting.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{waiting}");
+        drop(deferred);
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        assert_eq!(stream.read(&mut [0]).unwrap(), 0);
         orb.shutdown(true).unwrap();
     });
 }

@@ -12,7 +12,9 @@ use std::{
 
 use spandrel::{
     Collocation, CompletionStatus, Concurrency, DeferredCall, Located, ObjectRef, Orb, Poa, Policy, Replied, Servant,
-    ServerCall, SystemException, SystemExceptionKind, minor,
+    ServerCall, SystemException, SystemExceptionKind,
+    interception::{ClientRequestInterceptor, Interceptor},
+    minor,
     poa::{Current, Incarnation, ObjectId, RequestProcessingPolicy, ServantActivator, ServantManager, ThreadPolicy},
 };
 use spandrel_orb_tests::{
@@ -163,6 +165,26 @@ fn one_ways_run_before_later_calls() {
             }
             assert_eq!(target.count().unwrap(), sent + sent / 2, "{strategy:?}");
             assert_eq!(other.1.count().unwrap(), sent, "{strategy:?}");
+        }
+    }
+}
+
+/// An interceptor that does nothing.
+struct Passive;
+
+impl Interceptor for Passive {}
+
+impl ClientRequestInterceptor for Passive {}
+
+#[test]
+fn one_ways_run_before_later_intercepted_calls() {
+    for strategy in STRATEGIES {
+        let builder = Orb::builder().collocation(strategy).client_request_interceptor(Passive).unwrap();
+        let server = Server::with(builder);
+        let target = Target::unchecked_narrow(&server.object);
+        for sent in 1..=100 {
+            target.note(&[7; 100]).unwrap();
+            assert_eq!(target.count().unwrap(), sent, "{strategy:?}");
         }
     }
 }

@@ -1,15 +1,22 @@
 //! One-way requests by datagram (DIOP): selection of calls, size limits, and malformed datagrams.
 #![cfg(unix)]
 
-use std::net::UdpSocket;
+use std::{
+    net::UdpSocket,
+    sync::{Arc, Mutex},
+};
 
 use spandrel::{
     Endpoint, IiopProfile, Orb, OrbBuilder,
+    interception::{
+        ClientRequestInfo, ClientRequestInterceptor, Interceptor, Interruption, ServerRequestInfo,
+        ServerRequestInterceptor, ServiceContext,
+    },
     policies::{SetOverrideType, SyncScopePolicy},
     statistics::{Event, Statistics},
 };
 use spandrel_giop::datagram::DatagramAddress;
-use spandrel_orb_tests::{Server, probe::Target, support::eventually};
+use spandrel_orb_tests::{Server, listen, probe::Target, support::eventually};
 
 fn server_with(builder: OrbBuilder, datagrams: &str) -> Server {
     Server::with(builder.listen(Endpoint::new("", 0)).listen(datagrams.parse().unwrap()))
@@ -55,6 +62,40 @@ fn one_ways_use_datagrams_and_other_calls_the_connection() {
         .unwrap();
     Target::unchecked_narrow(&with_server).note(&[7]).unwrap();
     assert_eq!((sent(&orb), target.count().unwrap()), (3, 4), "one-ways WITH_SERVER use the connection");
+}
+
+/// Adds a service context to each request, and records those that arrive.
+#[derive(Clone, Default)]
+struct ContextRecorder(Arc<Mutex<Vec<Vec<u8>>>>);
+
+const CONTEXT: u32 = 0x5350_0001;
+
+impl Interceptor for ContextRecorder {}
+
+impl ClientRequestInterceptor for ContextRecorder {
+    fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
+        Ok(info.add_request_service_context(ServiceContext { id: CONTEXT, data: b"context".to_vec() }, false)?)
+    }
+}
+
+impl ServerRequestInterceptor for ContextRecorder {
+    fn receive_request(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
+        self.0.lock().unwrap().push(info.request_service_context(CONTEXT)?.data);
+        Ok(())
+    }
+}
+
+#[test]
+fn intercepted_one_ways_use_datagrams_with_their_contexts() {
+    let recorder = ContextRecorder::default();
+    let builder = Orb::builder().server_request_interceptor(recorder.clone()).unwrap();
+    let server = server_with(builder, "diop://127.0.0.1:0");
+    let orb = client().client_request_interceptor(recorder.clone()).unwrap().build().unwrap();
+    let target = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap());
+    target.note(&[7]).unwrap();
+    eventually(|| recorder.0.lock().unwrap().len() == 1);
+    assert_eq!(sent(&orb), 1);
+    assert_eq!(*recorder.0.lock().unwrap(), [b"context"]);
 }
 
 #[test]
@@ -182,7 +223,8 @@ fn invalid_datagram_endpoint_options_are_refused() {
     for (endpoint, reason) in
         [("diop://127.0.0.1:0/max=10", "between 64"), ("diop://127.0.0.1:0/portspan=3", "not an option")]
     {
-        let refused = Orb::builder().listen(endpoint.parse().unwrap()).build().unwrap().listen().unwrap_err();
+        let orb = Orb::builder().listen(endpoint.parse().unwrap()).build().unwrap();
+        let refused = listen(&orb).unwrap_err();
         let cause = std::error::Error::source(&refused).unwrap().to_string();
         assert!(cause.contains(reason), "{cause}");
     }

@@ -181,7 +181,7 @@ fn repeated_requests_for_other_dispositions_end_in_comm_failure() {
         {
             let expected = (SystemExceptionKind::CommFailure, CompletionStatus::No);
             assert_eq!(kind_and_completion(&error), expected, "{error}");
-            assert!(error.to_string().contains("again and again"), "{error}");
+            assert!(error.to_string().contains("repeatedly"), "{error}");
         }
         assert!(received.lock().unwrap().len() <= 12);
     }

@@ -106,8 +106,8 @@ fn init_refs_may_refer_to_each_other_and_circles_are_refused() {
     ]);
     let expected = orb.string_to_object("corbaloc::b:1/B").unwrap();
     assert_eq!(orb.resolve_initial_references("A").unwrap(), expected);
-    assert_refused(orb.resolve_initial_references("C"), minor::BAD_URL_OTHER, "without an end");
-    assert_refused(orb.resolve_initial_references("D"), minor::BAD_URL_OTHER, "without an end");
+    assert_refused(orb.resolve_initial_references("C"), minor::BAD_URL_OTHER, "more than 8 others");
+    assert_refused(orb.resolve_initial_references("D"), minor::BAD_URL_OTHER, "more than 8 others");
 }
 
 // 8.5.1.

@@ -35,15 +35,35 @@ fn connect(server: &Server) -> TcpStream {
 
 /// An encoded request.
 fn request(server: &Server, id: u32, response: ResponseFlags, data: &[u8]) -> Vec<u8> {
+    let operation = if response.is_expected() { "echo_octets" } else { "note" };
+    request_for(server, id, response, operation, |out| out.octet_sequence(data).unwrap())
+}
+
+/// An encoded request for an operation.
+fn request_for(
+    server: &Server,
+    id: u32,
+    response: ResponseFlags,
+    operation: &str,
+    arguments: impl FnOnce(&mut Encoder<'_>),
+) -> Vec<u8> {
     let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let wire = Wire::new(ByteOrder::Little, GiopVersion::V1_2);
     let template = RequestTemplate::new(wire, &profile.object_key);
     let mut out = Encoder::new(wire);
-    let operation = if response.is_expected() { "echo_octets" } else { "note" };
     let body = template.begin(&mut out, id, response, operation, &[]);
-    out.octet_sequence(data).unwrap();
+    arguments(&mut out);
     body.end(&mut out).unwrap();
     out.to_vec()
+}
+
+/// A fragment of 8 KiB that is not the last of its request.
+fn fragment_of(id: u32) -> Vec<u8> {
+    let mut fragment = b"GIOP\x01\x02\x03\x07".to_vec();
+    fragment.extend((4_u32 + 8 * 1024).to_le_bytes());
+    fragment.extend(id.to_le_bytes());
+    fragment.extend([7; 8 * 1024]);
+    fragment
 }
 
 /// Reads a Reply; returns its request id and its exception.
@@ -143,10 +163,7 @@ fn unfinished_fragments_stay_within_max_connection_memory() {
         let mut stream = connect(&server);
         let mut begun = request(&server, 9, ResponseFlags::TWO_WAY, &[7; 1000]);
         begun[6] |= 2;
-        let mut fragment = b"GIOP\x01\x02\x03\x07".to_vec();
-        fragment.extend((4_u32 + 8 * 1024).to_le_bytes());
-        fragment.extend(9_u32.to_le_bytes());
-        fragment.extend([7; 8 * 1024]);
+        let fragment = fragment_of(9);
         let mut count = 0;
         if stream.write_all(&begun).is_ok() {
             while count < 10_000 && stream.write_all(&fragment).is_ok() {
@@ -156,6 +173,31 @@ fn unfinished_fragments_stay_within_max_connection_memory() {
         assert!(count < 10_000, "the connection is never closed");
         comes("the refusal", || server.orb.statistics().count(Event::RefusedMemory) == 1);
         assert_eq!(server.client().add(1, 2).unwrap(), 3);
+    }
+}
+
+/// CloseConnection says that no request without a reply was executed, so it may not overtake a reply.
+#[test]
+fn close_connection_for_lack_of_memory_follows_the_replies_of_running_requests() {
+    for strategy in [
+        Concurrency::ThreadPerConnection { limit: 64 },
+        Concurrency::LeaderFollowers { threads: None },
+        Concurrency::ThreadPool { threads: 2, queue: 8 },
+    ] {
+        let server = Server::with(Orb::builder().concurrency(strategy).max_connection_memory(1 << 20));
+        let mut stream = connect(&server);
+        stream.write_all(&request_for(&server, 7, ResponseFlags::TWO_WAY, "hold", |out| out.u32(1))).unwrap();
+        server.probe.await_held(1);
+        let mut begun = request(&server, 9, ResponseFlags::TWO_WAY, &[7; 1000]);
+        begun[6] |= 2;
+        stream.write_all(&begun).unwrap();
+        for _ in 0..(1 << 20) / 8192 {
+            stream.write_all(&fragment_of(9)).unwrap();
+        }
+        comes("the refusal", || server.orb.statistics().count(Event::RefusedMemory) == 1);
+        server.probe.open(1);
+        assert!(matches!(read_reply(&mut stream), (7, None)), "{strategy:?}");
+        assert_eq!(read_message(&mut stream).unwrap()[7], 5, "CloseConnection, {strategy:?}");
     }
 }
 

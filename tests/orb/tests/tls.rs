@@ -16,7 +16,7 @@ use spandrel::{
     ssliop::{ClientVerification, Plain},
     statistics::Event,
 };
-use spandrel_orb_tests::{Server, probe::Target, support::comes};
+use spandrel_orb_tests::{Server, listen, probe::Target, support::comes};
 
 fn refusal(target: &Target) -> SystemException {
     let refused = target.ping().unwrap_err();
@@ -145,7 +145,7 @@ fn published_tls_addresses_share_one_port() {
     );
     server.client_with(client()).ping().unwrap();
     let differing = listening("ssliop://127.0.0.1:0/publish=127.0.0.1:4001,127.0.0.1:4002").build().unwrap();
-    let refused = differing.listen().unwrap_err();
+    let refused = listen(&differing).unwrap_err();
     assert!(chain(&refused).contains("need the same"), "{}", chain(&refused));
 }
 
@@ -223,7 +223,7 @@ fn tls_options_name_certificate_files() {
 
 #[test]
 fn missing_certificates_are_reported_with_their_option() {
-    let without = serving(plain()).build().unwrap().listen().unwrap_err();
+    let without = listen(&serving(plain()).build().unwrap()).unwrap_err();
     assert!(chain(&without).contains("-ORBSSLCertificate"), "{}", chain(&without));
     let server = server();
     let without_authorities = server.client_with(Orb::builder().protocol(plain()));

@@ -17,7 +17,7 @@ use spandrel::{
 };
 use spandrel_cdr::TaggedComponent;
 use spandrel_orb_tests::{
-    Server,
+    Server, listen,
     support::{block_on, comes},
 };
 
@@ -91,7 +91,7 @@ fn a_plugged_in_protocol_is_used_where_its_cost_is_lower() {
 #[test]
 fn an_endpoint_of_an_unknown_protocol_is_refused_by_name() {
     let orb = Orb::builder().listen(Endpoint::of("pigeon", "loft")).build().unwrap();
-    let refused = orb.listen().unwrap_err();
+    let refused = listen(&orb).unwrap_err();
     let refused = refused.source().expect("the error has a cause").to_string();
     assert!(refused.contains("unknown protocol `pigeon`") && refused.contains("iiop"), "{refused}");
 }
@@ -275,7 +275,7 @@ mod same_host {
         assert_eq!(server.client().add(1, 2).unwrap(), 3);
         let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
         assert_eq!(mode & 0o777, 0o600);
-        let taken = Orb::builder().listen(endpoint).build().unwrap().listen().unwrap_err();
+        let taken = listen(&Orb::builder().listen(endpoint).build().unwrap()).unwrap_err();
         let cause = taken.source().unwrap().to_string();
         assert!(cause.contains(path.to_str().unwrap()) && cause.contains("choose another path"), "{cause}");
         drop(server);
@@ -378,7 +378,8 @@ mod same_host {
             ("shm://|any-user=maybe", "yes or no"),
             ("uds://a/b", "slash"),
         ] {
-            let refused = Orb::builder().listen(endpoint.parse().unwrap()).build().unwrap().listen().unwrap_err();
+            let orb = Orb::builder().listen(endpoint.parse().unwrap()).build().unwrap();
+            let refused = listen(&orb).unwrap_err();
             let cause = refused.source().unwrap().to_string();
             assert!(cause.contains(named), "{endpoint}: {cause}");
         }

@@ -12,6 +12,7 @@ use libc::{c_int, c_void, socklen_t};
 
 pub(crate) mod counter;
 mod epoll;
+pub(crate) mod processor_time;
 pub(crate) mod unix;
 
 pub(crate) use epoll::Epoll;

@@ -56,9 +56,9 @@ cargo xtask NAME
   fuzz [--seconds N | --replay]
                             fuzz every target for N seconds (default 20), with a new random seed each time; or run each on its
                             corpus, its seeds and a fixed number of mutated copies of them, which are the same each time
-  big-endian [--all]        run the tests of cdr, giop and message for s390x under QEMU; with --all those of the ORB, too, and calls
-                            between such programs and those of this machine, both ways; installs what it needs
-  miri [--all]              run the tests of cdr, giop and message under Miri; without --all those that handle octets with `unsafe`
+  big-endian [--all]        run the tests of cdr, giop, connection and message for s390x under QEMU; with --all those of the ORB, too,
+                            and calls between such programs and those of this machine, both ways; installs what it needs
+  miri [--all]              run the tests of cdr, giop, connection and message under Miri; without --all those that handle octets with `unsafe`
   models [--times N]        run the models of concurrent algorithms in net and orb under many interleavings (default 20 times as
                             many as each model specifies, some minutes)
   windows [--only CRATE | --chosen]

@@ -13,8 +13,12 @@ use crate::workspace;
 
 /// Crates whose tests Miri runs, and the part of each that runs in a check: the module with `unsafe` and its
 /// callers. `None` means all tests of a crate.
-const CRATES: [(&str, &str); 3] =
-    [("spandrel-cdr", "engine"), ("spandrel-giop", ""), ("spandrel-message", "receive_buffer")];
+const CRATES: [(&str, &str); 4] = [
+    ("spandrel-cdr", "engine"),
+    ("spandrel-giop", ""),
+    ("spandrel-connection", ""),
+    ("spandrel-message", "receive_buffer"),
+];
 
 /// Runs all tests, or those of a check.
 pub(crate) fn run(is_all: bool) -> Result<()> {

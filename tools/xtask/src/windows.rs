@@ -24,7 +24,15 @@ use crate::{packages, workspace};
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
 /// The crates of the ORB that support Windows, beside everything in `net`.
-const ORB: [&str; 5] = ["spandrel-cdr", "spandrel-giop", "spandrel-transport", "spandrel-orb", "spandrel-poa"];
+const ORB: [&str; 7] = [
+    "spandrel-cdr",
+    "spandrel-giop",
+    "spandrel-connection",
+    "spandrel-transport",
+    "spandrel-orb",
+    "spandrel-server",
+    "spandrel-poa",
+];
 
 /// The crates to test.
 #[derive(Clone, Copy, Debug)]

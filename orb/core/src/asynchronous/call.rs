@@ -1,10 +1,13 @@
-//! One asynchronous call, through destinations, connections, forwardings and retries to its outcome.
+//! One asynchronous call, and the events that end or advance it.
 //!
-//! At any time one thread advances the call, or the call waits for one event: a connection, or the outcome of
-//! its request. The thread that reports the event advances it. It may also be ended at any time: abandoned,
-//! timed out, or by the ORB's shutdown.
+//! At any time one thread advances the call (`polling`), or the call waits for one event: a connection, or the
+//! outcome of its request. The thread that reports the event advances it. It may also be ended at any time:
+//! abandoned, timed out, or by the ORB's shutdown.
+//!
+//! Client interceptors run in the client's thread before control returns to it. After that they run in the ORB's
+//! thread for tasks, never in a thread that reads for other calls.
 
-mod attempt;
+mod polling;
 
 use std::{
     borrow::Cow,
@@ -18,20 +21,15 @@ use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Mutex, held};
 use spandrel_transport::Deadline;
 
-use super::{
-    arguments::Arguments,
-    interception::{AsyncInterception, run_on_client_reactor},
-    request::AsyncRequest,
-};
+use super::arguments::Arguments;
 use crate::timer::TimerFuture;
 use crate::{
     ObjectRef,
     client::{CallFailure, ExpiryReason, Lease, Peer, Reply, ReplyReceiver, TimedCall, TimedCallId},
-    destination::Destination,
     diagnostics::ObservedCall,
-    invocation::{ProfileSelector, RetryState},
+    invocation::{ClientPoints, Invocation, InvocationState},
+    object::Forward,
     orb::process_is_a_copy,
-    policies::CallPolicies,
 };
 
 /// The outcome of a call; no reply for a one-way.
@@ -40,7 +38,9 @@ pub(super) type Outcome = Result<Option<Reply>, SystemException>;
 /// A request and its state.
 #[derive(Debug)]
 pub(super) struct Call {
-    request: AsyncRequest,
+    object: ObjectRef,
+    operation: Cow<'static, str>,
+    response: ResponseFlags,
     arguments: Arguments,
     deadline: Option<Deadline>,
     /// The start time of its reply.
@@ -64,11 +64,13 @@ struct CallState {
 /// The progress of a call, which belongs to the thread that advances it.
 #[derive(Debug, Default)]
 struct AsyncCallProgress {
-    retry_state: RetryState,
-    /// The state of client interceptors.
-    interception: AsyncInterception,
-    /// The destinations of the current attempt.
-    selector: Option<(ProfileSelector, Arc<[Destination]>)>,
+    invocation: InvocationState,
+    /// The client interceptors, if there are any.
+    points: Option<Box<ClientPoints>>,
+    /// The forwarding that the destinations of the current round belong to.
+    forward: Option<Arc<Forward>>,
+    /// The index of the destination of the current attempt, whose starting points were called.
+    selected: Option<usize>,
     /// Whether it has waited for a connection, which therefore is new.
     has_waited: bool,
 }
@@ -88,8 +90,6 @@ enum CallLocation {
 struct SentRequest {
     lease: Lease<Arc<Peer>>,
     request_id: u32,
-    /// The index among the destinations of the current attempt.
-    index: usize,
 }
 
 impl Call {
@@ -101,33 +101,31 @@ impl Call {
         arguments: Arguments,
     ) -> Result<Arc<Self>, SystemException> {
         let call_policies = object.call_policies();
-        let CallPolicies { deadline, rebind, .. } = call_policies;
-        let (held_until, reply_start) = match call_policies.start_times {
-            Some(start_times) => (start_times.request(deadline.as_ref())?, start_times.reply()),
+        let (held_until, reply_start) = match &call_policies.start_times {
+            Some(start_times) => (start_times.request(call_policies.deadline.as_ref())?, start_times.reply()),
             None => (None, None),
         };
         let watched = {
             let diagnostics = object.orb().diagnostics();
             diagnostics.is_observed().then(|| ObservedCall::begin(diagnostics, object.interface_label(), &operation))
         };
-        let request = AsyncRequest { object: object.clone(), operation, response };
-        let call = Arc::new(Self { request, arguments, deadline, reply_start, watched, state: Mutex::default() });
-        let weak = Arc::downgrade(&call);
-        let call_id = call
-            .request
-            .object
-            .orb()
-            .client_reactor()
-            .register_call(weak as Weak<dyn TimedCall>, call.deadline.as_ref())?;
+        let response_request = (response, response != ResponseFlags::TWO_WAY);
+        let points = object.orb().has_client_interceptors();
+        let points = points.then(|| Box::new(ClientPoints::new(object, response_request, true)));
+        let (object, deadline, state) = (object.clone(), call_policies.deadline, Mutex::default());
+        let call = Arc::new(Self { object, operation, response, arguments, deadline, reply_start, watched, state });
+        let weak = Arc::downgrade(&call) as Weak<dyn TimedCall>;
+        let call_id = call.object.orb().client_reactor().register_call(weak, call.deadline.as_ref())?;
         let mut state = call.state.lock();
         // The deadline may have passed already.
         let unused_id = if state.is_over { Some(call_id) } else { state.call_id.replace(call_id) };
         let is_over = state.is_over;
         drop(state);
         if let Some(unused_id) = unused_id {
-            call.request.object.orb().client_reactor().unregister(unused_id);
+            call.object.orb().client_reactor().unregister(unused_id);
         }
-        let progress = AsyncCallProgress { retry_state: RetryState::new(rebind), ..AsyncCallProgress::default() };
+        let invocation = InvocationState::new(call_policies.rebind);
+        let progress = AsyncCallProgress { invocation, points, ..AsyncCallProgress::default() };
         if let Some(start) = held_until {
             call.hold(start, move |call, has_elapsed| {
                 if !call.state.lock().is_over {
@@ -152,7 +150,7 @@ impl Call {
         until: Instant,
         resume: impl FnOnce(Arc<Self>, bool) + Send + 'static,
     ) -> Result<(), SystemException> {
-        let (call, orb) = (Arc::clone(self), self.request.object.orb());
+        let (call, orb) = (Arc::clone(self), self.object.orb());
         let delay = TimerFuture::until(orb, until);
         orb.client_reactor().run(Box::pin(async move {
             let has_elapsed = delay.await;
@@ -161,16 +159,16 @@ impl Call {
     }
 
     pub(super) fn object(&self) -> &ObjectRef {
-        &self.request.object
+        &self.object
     }
 
     pub(super) fn operation(&self) -> &str {
-        &self.request.operation
+        &self.operation
     }
 
     /// Takes the outcome.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<Outcome> {
-        if self.request.object.orb().is_copied() {
+        if self.object.orb().is_copied() {
             return Poll::Ready(Err(process_is_a_copy().with_completed(CompletionStatus::Maybe)));
         }
         if !self.has_ended(waker) {
@@ -182,7 +180,7 @@ impl Call {
 
     /// Whether there is an outcome; if not, `waker` will be woken when there is.
     pub(super) fn has_ended(&self, waker: &Waker) -> bool {
-        if self.request.object.orb().is_copied() {
+        if self.object.orb().is_copied() {
             return true;
         }
         let state = self.state.lock();
@@ -205,16 +203,29 @@ impl Call {
 
     /// Abandons the call: its future was dropped.
     pub(super) fn abandon(self: &Arc<Self>) {
-        if self.request.object.orb().is_copied() {
+        if self.object.orb().is_copied() {
             // The call belongs to the original process.
             return std::mem::forget(Arc::clone(self));
         }
         let Some((_, mut progress)) = self.detach(false) else { return };
         if let Some(watched) = &self.watched {
-            watched.abandon(self.request.object.interface_label(), &self.request.operation);
+            watched.abandon(self.object.interface_label(), &self.operation);
         }
         let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
-        let _ = progress.interception.fail(&self.request, &mut progress.retry_state, cancelled);
+        self.end_points(&mut progress, cancelled);
+    }
+
+    /// Calls the ending points for a call that has ended. Returns its exception, which they may change. A
+    /// forwarding by an interceptor has no effect any more.
+    fn end_points(&self, progress: &mut AsyncCallProgress, exception: SystemException) -> SystemException {
+        let Some(points) = &mut progress.points else { return exception };
+        let mut invocation = self.invocation(&mut progress.invocation);
+        points.end_request(&mut invocation, Err(exception.clone()), None).err().unwrap_or(exception)
+    }
+
+    /// The call's decisions, in this state.
+    fn invocation<'c>(&'c self, state: &'c mut InvocationState) -> Invocation<'c> {
+        Invocation::new(&self.object, &self.operation, self.deadline.as_ref(), state)
     }
 
     /// Sets the event that the call waits for; false if the call has ended.
@@ -254,7 +265,7 @@ impl Call {
         }
         state.is_over = true;
         drop(state);
-        if let (Some(start), true) = (self.reply_start, outcome.is_ok()) {
+        if let (Some(start), Ok(Some(_))) = (self.reply_start, &outcome) {
             return self.finish_at(start, outcome);
         }
         self.publish_outcome(outcome);
@@ -281,21 +292,21 @@ impl Call {
     fn publish_outcome(&self, outcome: Outcome) {
         if let Some(watched) = &self.watched {
             let status = outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status));
-            watched.end(self.request.object.interface_label(), &self.request.operation, status);
+            watched.end(self.object.interface_label(), &self.operation, status);
         }
         let mut state = self.state.lock();
         state.outcome = Some(outcome);
         let (waker, call_id) = (state.waker.take(), state.call_id.take());
         drop(state);
         if let Some(call_id) = call_id {
-            self.request.object.orb().client_reactor().unregister(call_id);
+            self.object.orb().client_reactor().unregister(call_id);
         }
         if let Some(waker) = waker {
             held::assert_none("a waker");
             // A waker runs the executor's code, and this thread may be reading for other calls.
             let woken = catch_unwind(AssertUnwindSafe(|| waker.wake()));
             if woken.is_err() {
-                tracing::error!(operation = &*self.request.operation, "a waker panicked");
+                tracing::error!(operation = &*self.operation, "a waker panicked");
             }
         }
     }
@@ -311,7 +322,7 @@ impl Call {
         let progress = std::mem::take(&mut state.progress);
         drop(state);
         if let Some(call_id) = call_id {
-            self.request.object.orb().client_reactor().unregister(call_id);
+            self.object.orb().client_reactor().unregister(call_id);
         }
         let may_have_arrived = match location {
             CallLocation::Idle => false,
@@ -319,28 +330,50 @@ impl Call {
                 peer.unpark(&(Arc::clone(self) as Arc<dyn ReplyReceiver>));
                 false
             }
-            CallLocation::SentRequest(SentRequest { lease, request_id, index }) => {
-                let destination = progress.selector.as_ref().map(|(_, destinations)| &destinations[index]);
+            CallLocation::SentRequest(SentRequest { lease, request_id }) => {
                 // As for synchronous calls: only servers that are known to handle a CancelRequest get one.
-                let cancel_destination = destination.filter(|destination| destination.is_ours);
-                lease.abandon(request_id, cancel_destination.map(|destination| destination.template.wire()), retires)
+                let destination = self.destination(progress.forward.as_deref(), progress.selected);
+                lease.abandon(request_id, destination.is_ours.then(|| destination.template.wire()), retires)
             }
         };
         Some((may_have_arrived, progress))
     }
 }
 
+impl Call {
+    /// Continues the call in the ORB's thread for tasks if there are client interceptors: this thread may be
+    /// reading for other calls.
+    fn run_on_client_reactor(self: Arc<Self>, resume: impl FnOnce(Arc<Self>) + Send + 'static) {
+        if !self.object.orb().has_client_interceptors() {
+            return resume(self);
+        }
+        let job = Arc::new(Mutex::new(Some(resume)));
+        let (call, task) = (Arc::clone(&self), Arc::clone(&job));
+        let run = move || {
+            let resume = task.lock().take();
+            if let Some(resume) = resume {
+                resume(Arc::clone(&call));
+            }
+        };
+        let here = run.clone();
+        if self.object.orb().client_reactor().run(Box::pin(async move { run() })).is_err() {
+            // The ORB is shutting down, and reads no more.
+            here();
+        }
+    }
+}
+
 impl ReplyReceiver for Call {
     fn complete(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
-        run_on_client_reactor(&self.request, &self, |call| call.handle_outcome(outcome));
+        self.run_on_client_reactor(|call| call.handle_outcome(outcome));
     }
 
     fn connection_opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
-        run_on_client_reactor(&self.request, &self, |call| call.handle_connection(outcome, true));
+        self.run_on_client_reactor(|call| call.handle_connection(outcome, true));
     }
 
     fn connection_freed(self: Arc<Self>) {
-        run_on_client_reactor(&self.request, &self, |call| call.handle_connection(Ok(()), false));
+        self.run_on_client_reactor(|call| call.handle_connection(Ok(()), false));
     }
 }
 
@@ -350,13 +383,8 @@ impl TimedCall for Call {
             return;
         };
         let exception = reason.exception(may_have_arrived);
-        if !progress.interception.is_observed() {
-            return self.publish_outcome(Err(exception));
-        }
-        run_on_client_reactor(&self.request, &self, move |call| {
-            // A forwarding by an interceptor has no effect any more.
-            let AsyncCallProgress { interception, retry_state, .. } = &mut progress;
-            let exception = interception.fail(&call.request, retry_state, exception.clone()).err().unwrap_or(exception);
+        self.run_on_client_reactor(move |call| {
+            let exception = call.end_points(&mut progress, exception);
             call.publish_outcome(Err(exception));
         });
     }

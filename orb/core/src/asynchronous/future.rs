@@ -16,8 +16,6 @@ use super::{
     arguments::Arguments,
     call::{Call, Outcome},
 };
-#[cfg(feature = "server")]
-use crate::server::collocated;
 use crate::{Answer, Interface, ObjectRef, UserExceptions, client::Reply, invocation::unreadable, object::OBJECT_ID};
 
 /// The reply to an asynchronous request. The request is sent whether or not the future is polled.
@@ -130,12 +128,15 @@ impl ObjectRef {
         encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<Arc<Call>, SystemException> {
         self.orb().check_running()?;
-        let destinations = self.destinations()?;
+        let forward = self.forwarded();
+        let destinations = self.destinations(forward.as_deref())?;
         let preferred = self.preferred().load(Ordering::Relaxed) % destinations.len();
         let destination = &destinations[preferred];
-        #[cfg(feature = "server")]
-        if destination.is_collocated && response != ResponseFlags::TWO_WAY {
-            collocated::note_one_way(self.orb());
+        if destination.is_collocated
+            && response != ResponseFlags::TWO_WAY
+            && let Some(server_side) = self.orb().server_side()
+        {
+            server_side.note_one_way(self.orb());
         }
         let arguments =
             Arguments::marshal(destination, &operation, encode).map_err(|error| destination.not_encodable(error))?;

@@ -7,7 +7,5 @@
 mod arguments;
 mod call;
 mod future;
-mod interception;
-mod request;
 
 pub use future::{AsyncRawReply, AsyncReply};

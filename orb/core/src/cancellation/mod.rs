@@ -15,13 +15,14 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
+    sync::OnceLock,
     task::{Context, Poll},
     time::Duration,
 };
 
 use spandrel_sync::Arc;
 
-pub(crate) use source::{CancellationSource, SERVING};
+pub use source::{CancellationSource, SERVING};
 
 /// The reason why the reply to a request is no longer needed.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -74,9 +75,43 @@ impl fmt::Display for CancelReason {
 #[derive(Clone)]
 pub struct CancellationToken(Arc<CancellationSource>);
 
+/// The functions by which the server side finds the request that a thread serves.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestOfThread {
+    /// The source that can cancel the request, if the thread serves one.
+    pub served: fn() -> Option<Arc<CancellationSource>>,
+    /// The source that can cancel the thread's work: that of its request, or of a call in this process.
+    pub current: fn() -> Arc<CancellationSource>,
+}
+
+/// Set with the first server side of the process.
+static REQUEST_OF_THREAD: OnceLock<RequestOfThread> = OnceLock::new();
+
+/// Sets the functions by which threads find their requests.
+pub fn set_request_of_thread(functions: RequestOfThread) {
+    REQUEST_OF_THREAD.get_or_init(|| functions);
+}
+
+/// The source that can cancel the request that this thread serves, if it serves one.
+#[cfg(feature = "asynchronous")]
+pub(crate) fn served_request() -> Option<Arc<CancellationSource>> {
+    (REQUEST_OF_THREAD.get()?.served)()
+}
+
 impl CancellationToken {
-    pub(crate) fn new(cancellation: Arc<CancellationSource>) -> Self {
+    /// The token of a source.
+    pub fn new(cancellation: Arc<CancellationSource>) -> Self {
         Self(cancellation)
+    }
+
+    /// The token of the request that this thread serves: inside of a servant, or of a future that serves it.
+    /// Elsewhere a token that is never cancelled.
+    ///
+    /// Inside of calls on objects of the same process it is the token of the request from outside, if there is
+    /// one.
+    #[must_use]
+    pub fn current() -> Self {
+        Self(REQUEST_OF_THREAD.get().map_or_else(CancellationSource::never, |functions| (functions.current)()))
     }
 
     /// Whether the reply is no longer needed.

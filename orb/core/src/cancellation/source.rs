@@ -27,10 +27,10 @@ const OPEN: u8 = 0;
 /// The state of an answered request, which cannot be cancelled.
 const ANSWERED: u8 = u8::MAX;
 /// The key of the future that serves the request.
-pub(crate) const SERVING: u64 = 0;
+pub const SERVING: u64 = 0;
 
 /// Whether the reply to a request is still needed, and the waiters for the opposite.
-pub(crate) struct CancellationSource {
+pub struct CancellationSource {
     /// [`OPEN`], [`ANSWERED`], or a [`CancelReason`].
     state: AtomicU8,
     /// The time at which it cancels itself.
@@ -62,21 +62,17 @@ enum CancellationTimer {
 
 impl CancellationSource {
     /// The source of a request whose reply is not needed after `deadline`.
-    pub(crate) fn new(orb: WeakOrb, deadline: Option<Instant>) -> Arc<Self> {
+    pub fn new(orb: WeakOrb, deadline: Option<Instant>) -> Arc<Self> {
         Self::with(Some(orb), deadline, None)
     }
 
     /// The source of a request that came over this transport.
-    pub(crate) fn linked_to(
-        transport: &Arc<dyn ReactorTransport>,
-        orb: WeakOrb,
-        deadline: Option<Instant>,
-    ) -> Arc<Self> {
+    pub fn linked_to(transport: &Arc<dyn ReactorTransport>, orb: WeakOrb, deadline: Option<Instant>) -> Arc<Self> {
         Self::with(Some(orb), deadline, Some(Arc::downgrade(transport)))
     }
 
     /// A source that is never cancelled, for threads without a request.
-    pub(crate) fn never() -> Arc<Self> {
+    pub fn never() -> Arc<Self> {
         Self::with(None, None, None)
     }
 
@@ -97,12 +93,12 @@ impl CancellationSource {
     }
 
     /// The transport of the request, if it is known and still open.
-    pub(crate) fn transport(&self) -> Option<Arc<dyn ReactorTransport>> {
+    pub fn transport(&self) -> Option<Arc<dyn ReactorTransport>> {
         self.transport.as_ref()?.upgrade()
     }
 
     /// Cancels the request. The first reason counts.
-    pub(crate) fn cancel(&self, reason: CancelReason) {
+    pub fn cancel(&self, reason: CancelReason) {
         if self.state.compare_exchange(OPEN, reason as u8, Ordering::SeqCst, Ordering::SeqCst).is_err() {
             return;
         }
@@ -131,12 +127,12 @@ impl CancellationSource {
     }
 
     /// Marks the request as answered: nothing cancels it from now on.
-    pub(crate) fn mark_answered(&self) {
+    pub fn mark_answered(&self) {
         let _ = self.state.compare_exchange(OPEN, ANSWERED, Ordering::SeqCst, Ordering::SeqCst);
     }
 
     /// The reason, if the request is cancelled.
-    pub(crate) fn reason(&self) -> Option<CancelReason> {
+    pub fn reason(&self) -> Option<CancelReason> {
         if let (OPEN, Some(deadline)) = (self.state.load(Ordering::SeqCst), self.deadline)
             && Instant::now() >= deadline
         {
@@ -151,17 +147,17 @@ impl CancellationSource {
         }
     }
 
-    pub(crate) fn is_cancelled(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         self.reason().is_some()
     }
 
     /// Returns the key of a new waiter.
-    pub(crate) fn key(&self) -> u64 {
+    pub fn key(&self) -> u64 {
         self.keys.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Returns the reason, or registers the task to be woken.
-    pub(crate) fn poll(self: &Arc<Self>, key: u64, waker: &Waker) -> Option<CancelReason> {
+    pub fn poll(self: &Arc<Self>, key: u64, waker: &Waker) -> Option<CancelReason> {
         let is_registered =
             |waiters: &CancellationWaiters| waiters.wakers.iter().any(|(of, old)| *of == key && old.will_wake(waker));
         let is_current = is_registered(&self.waiters.lock());
@@ -185,7 +181,7 @@ impl CancellationSource {
     }
 
     /// Removes a waiter.
-    pub(crate) fn forget(&self, key: u64) {
+    pub fn forget(&self, key: u64) {
         let mut waiters = self.waiters.lock();
         let position = waiters.wakers.iter().position(|(of, _)| *of == key);
         let waker = position.map(|position| waiters.wakers.swap_remove(position));

@@ -30,7 +30,7 @@ const MAX_CALLS: usize = 1 << 16;
 /// The most server requests whose deadlines this reactor watches at once. Beyond, a request's deadline is
 /// only seen where its token is polled. The separate limit keeps clients from using up the room of the ORB's
 /// own calls.
-#[cfg(feature = "server")]
+#[cfg(feature = "asynchronous")]
 const MAX_REQUESTS: usize = 1 << 15;
 
 thread_local! {
@@ -39,19 +39,19 @@ thread_local! {
 }
 
 /// Whether this thread completes asynchronous calls, and therefore cannot wait for one.
-pub(crate) fn is_client_reactor_thread() -> bool {
+pub fn is_client_reactor_thread() -> bool {
     IS_REACTOR_THREAD.with(Cell::get)
 }
 
 /// The reason why a pending call is ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum ExpiryReason {
+pub enum ExpiryReason {
     /// The call's deadline has passed.
     DeadlinePassed,
     /// The ORB was shut down.
     Shutdown,
     /// The request on whose behalf the call is made was cancelled.
-    #[cfg(feature = "server")]
+    #[cfg(feature = "asynchronous")]
     Cancelled,
 }
 
@@ -70,28 +70,28 @@ impl ExpiryReason {
             Self::DeadlinePassed => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, completed)
                 .with_detail("no reply within the time-out"),
             Self::Shutdown => SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, completed),
-            #[cfg(feature = "server")]
+            #[cfg(feature = "asynchronous")]
             Self::Cancelled => cancelled(completed),
         }
     }
 }
 
 /// Returns the exception of a call whose own request was cancelled: TRANSIENT.
-#[cfg(feature = "server")]
+#[cfg(feature = "asynchronous")]
 pub(crate) fn cancelled(completed: CompletionStatus) -> SystemException {
     SystemException::transient(minor::REQUEST_CANCELLED, completed)
         .with_detail("the request that this call was made for is cancelled (-ORBCancelNested)")
 }
 
 /// A call that the reactor may end.
-pub(crate) trait TimedCall: Send + Sync {
+pub trait TimedCall: Send + Sync {
     /// Ends it, unless it has ended.
     fn end(self: Arc<Self>, reason: ExpiryReason);
 }
 
 /// A call's entry among the pending ones.
 #[derive(Debug)]
-pub(crate) struct TimedCallId {
+pub struct TimedCallId {
     key: u64,
     of_request: bool,
     timer: Option<TimerId>,
@@ -99,7 +99,7 @@ pub(crate) struct TimedCallId {
 
 /// The reactor, its thread, and the pending calls.
 #[derive(Debug, Default)]
-pub(crate) struct ClientReactor {
+pub struct ClientReactor {
     reactor_thread: OnceLock<ReactorThread>,
     calls: Arc<Mutex<Calls>>,
 }
@@ -149,7 +149,7 @@ impl ClientReactor {
     ///
     /// # Errors
     /// As [`register_call`](Self::register_call); the limit is lower.
-    #[cfg(feature = "server")]
+    #[cfg(feature = "asynchronous")]
     pub(crate) fn register_request(
         &self,
         request: Weak<dyn TimedCall>,
@@ -210,7 +210,7 @@ impl ClientReactor {
     ///
     /// # Errors
     /// NO_RESOURCES if the reactor cannot be started.
-    pub(crate) fn register_connection(&self, connection: &Arc<ClientConnection>) -> Result<(), SystemException> {
+    pub fn register_connection(&self, connection: &Arc<ClientConnection>) -> Result<(), SystemException> {
         let registry = self.registry().map_err(no_reactor)?;
         let register = |connection: &Arc<ClientConnection>| {
             let handler = ConnectionInput {
@@ -226,8 +226,8 @@ impl ClientReactor {
     /// Runs a future in the reactor's thread.
     ///
     /// # Errors
-    /// As [`register_call`](Self::register_call).
-    pub(crate) fn run(&self, task: Task) -> Result<(), SystemException> {
+    /// As `register_call`.
+    pub fn run(&self, task: Task) -> Result<(), SystemException> {
         if self.calls.lock().is_closed {
             return Err(SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No));
         }
@@ -377,5 +377,10 @@ impl ReactorRegistration for ConnectionHandler {
 
     fn deregister(&self) {
         self.registry.remove(self.id);
+    }
+}
+impl crate::task::Executor for Registry {
+    fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool {
+        Self::execute(self, move |_| job()).is_ok()
     }
 }

@@ -11,19 +11,20 @@ mod async_calls;
 mod async_calls;
 #[cfg(feature = "asynchronous")]
 mod batch;
-#[cfg(feature = "server")]
+#[cfg(feature = "asynchronous")]
 mod bidirectional;
 mod closing;
-mod notification;
 mod pending_calls;
 mod reply;
-mod request_loss;
-mod sent_contexts;
 mod writing;
 
-pub(crate) use writing::{SendFragmented, send_fragmented};
+pub(crate) use writing::SendFragmented;
+pub use writing::send_fragmented;
 
 use spandrel_cdr::Encoder;
+pub use spandrel_connection::CallFailure;
+pub(crate) use spandrel_connection::RequestLoss;
+use spandrel_connection::{ClientHalf, ConnectionEnd, SentContexts};
 use spandrel_giop::{Message, MessageType};
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
@@ -36,20 +37,17 @@ use async_calls::{AsyncWrites, UnsentMessage};
 #[cfg(feature = "asynchronous")]
 pub(crate) use async_calls::{ReactorRegistration, UnsentKind, WriteLimits};
 #[cfg(feature = "asynchronous")]
-pub(crate) use batch::Buffering;
-#[cfg(feature = "server")]
+pub use batch::Buffering;
+#[cfg(feature = "asynchronous")]
 use bidirectional::BidirectionalUse;
-#[cfg(feature = "server")]
-pub(crate) use bidirectional::{AdoptedReader, CallbackDispatcher};
+#[cfg(feature = "asynchronous")]
+pub use bidirectional::{AdoptedReader, CallbackDispatcher};
 use closing::CloseOnPanic;
-use notification::NotificationScope;
 #[cfg(feature = "asynchronous")]
 pub(crate) use pending_calls::ReplyReceiver;
 pub(crate) use pending_calls::ReplyReceiverHandle;
-use pending_calls::{PendingCalls, ReplyWaiter, Waiter};
-pub(crate) use reply::{CallFailure, Reply, ReplyKind};
-pub(crate) use request_loss::RequestLoss;
-pub(crate) use sent_contexts::{CODE_SETS, LISTEN_POINTS};
+use pending_calls::{NotificationScope, PendingCalls, ReplyWaiter};
+pub use reply::{Reply, ReplyKind};
 use writing::{Writer, is_local_failure};
 
 use super::ConnectionSlot;
@@ -67,7 +65,7 @@ const ADVISORY_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(1
 
 /// A connection that this process opened.
 #[derive(Debug)]
-pub(crate) struct ClientConnection {
+pub struct ClientConnection {
     /// The peer's address, for log and error texts.
     peer: Arc<Address>,
     statistics: Statistics,
@@ -86,10 +84,10 @@ pub(crate) struct ClientConnection {
     is_end_counted: AtomicBool,
     /// The state of asynchronous calls.
     async_writes: AsyncWrites,
-    /// The contexts that were sent on the connection; further requests leave them out.
+    /// The bits of the [`SentContexts`]; further requests leave them out.
     sent_contexts: AtomicU8,
     /// Its role in bidirectional use.
-    #[cfg(feature = "server")]
+    #[cfg(feature = "asynchronous")]
     bidirectional_use: BidirectionalUse,
     /// Its slot among the open connections, if it is counted.
     _slot: Option<ConnectionSlot>,
@@ -126,20 +124,20 @@ impl ClientConnection {
             writer: Mutex::new(Writer::default()),
             fragment_size: usize::MAX,
             send_fragmented: None,
-            pending: Mutex::new(PendingCalls { reader, waiters: Vec::new(), closed: None }),
+            pending: Mutex::new(PendingCalls { reader, half: ClientHalf::default() }),
             next_request_id: AtomicU32::new(0),
             retired: AtomicBool::new(false),
             is_end_counted: AtomicBool::new(false),
             async_writes: AsyncWrites::default(),
-            sent_contexts: AtomicU8::new(0),
-            #[cfg(feature = "server")]
+            sent_contexts: AtomicU8::new(SentContexts::NONE.bits()),
+            #[cfg(feature = "asynchronous")]
             bidirectional_use: BidirectionalUse::default(),
             _slot: None,
         }
     }
 
     /// Sends messages in fragments of at most so many octets.
-    pub(crate) fn with_fragments_of(mut self, fragments: Option<(usize, SendFragmented)>) -> Self {
+    pub fn with_fragments_of(mut self, fragments: Option<(usize, SendFragmented)>) -> Self {
         if let Some((octets, send_fragmented)) = fragments {
             (self.fragment_size, self.send_fragmented) = (octets, Some(send_fragmented));
         }
@@ -157,7 +155,7 @@ impl ClientConnection {
     }
 
     /// The peer's address.
-    pub(crate) fn peer(&self) -> &Address {
+    pub fn peer(&self) -> &Address {
         &self.peer
     }
 
@@ -168,12 +166,34 @@ impl ClientConnection {
     }
 
     /// Whether it must not be used for further calls.
-    pub(crate) fn is_retired(&self) -> bool {
+    pub fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Relaxed)
     }
 
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Relaxed);
+    }
+
+    /// The contexts that were sent on the connection.
+    #[inline]
+    pub(crate) fn sent_contexts(&self) -> SentContexts {
+        SentContexts::from_bits(self.sent_contexts.load(Ordering::Acquire))
+    }
+
+    /// Has the listen points sent again, because there are new ones.
+    pub(crate) fn resend_listen_points(&self) {
+        self.sent_contexts.fetch_and(!SentContexts::LISTEN_POINTS.bits(), Ordering::Release);
+    }
+
+    /// Marks further contexts as sent.
+    pub(crate) fn mark_sent(&self, contexts: SentContexts) {
+        self.sent_contexts.fetch_or(contexts.bits(), Ordering::Release);
+    }
+
+    /// Whether no context is left to be sent on the connection.
+    #[inline]
+    pub(crate) fn has_sent_contexts(&self) -> bool {
+        self.sent_contexts() == SentContexts::ALL
     }
 
     /// Sends a request without a reply.
@@ -187,12 +207,7 @@ impl ClientConnection {
     fn check_open(&self) -> Result<(), CallFailure> {
         // It is retired before it is closed, so that the usual case needs no lock. A caller in between fails
         // to write.
-        if self.is_retired()
-            && let Some(failure) = &self.pending.lock().closed
-        {
-            return Err(CallFailure::of(RequestLoss::NotWritten, failure.exception.clone()));
-        }
-        Ok(())
+        if self.is_retired() { self.pending.lock().half.check_open() } else { Ok(()) }
     }
 
     /// Sends a request and waits for its reply.
@@ -204,13 +219,11 @@ impl ClientConnection {
         deadline: Option<&Deadline>,
     ) -> Result<Reply, CallFailure> {
         let mut pending = self.pending.lock();
-        if let Some(failure) = &pending.closed {
-            return Err(CallFailure::of(RequestLoss::NotWritten, failure.exception.clone()));
-        }
+        pending.half.check_open()?;
         // No thread waits, reads or writes: this one does all and needs no entry. The write lock is taken
         // under the lock of pending calls, so that other requests follow this one. No other reply can fill
         // the connection then while the only reader writes.
-        if pending.waiters.is_empty()
+        if pending.half.is_free()
             && pending.reader.is_some()
             && !self.is_retired()
             && let Some(writer) = self.writer.try_lock()
@@ -220,14 +233,15 @@ impl ClientConnection {
             drop(pending);
             return self.call_exclusive(writer, reader, request_id, request, deadline);
         }
-        pending.waiters.push(Waiter { request_id, reply: None, waiter: ReplyWaiter::Thread(None) });
+        let begun = pending.half.begin(request_id, ReplyWaiter::THREAD);
+        debug_assert!(begun.is_ok(), "it was open under the same lock");
         drop(pending);
-        #[cfg(feature = "server")]
+        #[cfg(feature = "asynchronous")]
         self.ensure_reading(request_id)?;
         match self.lock_and_send(request, deadline) {
             Ok(()) => self.await_reply(request_id, deadline),
             Err(error) if is_local_failure(&error) => {
-                self.pending.lock().remove(request_id);
+                self.pending.lock().half.remove(request_id);
                 Err(self.write_failed(error))
             }
             Err(error) => {
@@ -265,17 +279,17 @@ impl ClientConnection {
     fn await_reply(&self, request_id: u32, deadline: Option<&Deadline>) -> Result<Reply, CallFailure> {
         let mut pending = self.pending.lock();
         loop {
-            let waiter = pending.position(request_id);
-            if let Some(reply) = pending.waiters[waiter].reply.take() {
-                pending.waiters.swap_remove(waiter);
+            let PendingCalls { reader, half } = &mut *pending;
+            let mut call = half.call(request_id).expect("a thread stays registered until it has taken its outcome");
+            if let Some(reply) = call.waiter().take_reply() {
+                call.remove();
                 return Ok(reply);
             }
-            if let Some(failure) = &pending.closed {
-                let failure = failure.clone();
-                pending.waiters.swap_remove(waiter);
+            if let Some(failure) = call.failure() {
+                call.remove();
                 return Err(failure);
             }
-            if let Some(mut reader) = pending.reader.take() {
+            if let Some(mut reader) = reader.take() {
                 drop(pending);
                 let outcome = self.read_until_reply(&mut reader, request_id, deadline);
                 self.return_reader(reader, Some(request_id), false);
@@ -283,13 +297,13 @@ impl ClientConnection {
                 return outcome;
             }
             let wake = WAKE.with(Arc::clone);
-            pending.waiters[waiter].waiter = ReplyWaiter::Thread(Some(Arc::clone(&wake)));
+            *call.waiter() = ReplyWaiter::Thread { wake: Some(Arc::clone(&wake)), reply: None };
             match deadline {
                 None => wake.wait(&mut pending),
                 Some(deadline) => {
                     let remaining = deadline.remaining();
                     if remaining.is_zero() {
-                        pending.waiters.swap_remove(waiter);
+                        call.remove();
                         drop(pending);
                         let failure = self.reply_timed_out();
                         self.retire_after_timeout(&failure);
@@ -319,7 +333,7 @@ impl ClientConnection {
                 Ok(Some(reply)) if reply.request_id == request_id => return Ok(reply),
                 Ok(Some(reply)) => self.deliver(reply),
                 Ok(None) => {}
-                Err(failure) => return Err(self.close(failure)),
+                Err(end) => return Err(self.close(end)),
             }
         }
     }
@@ -328,7 +342,7 @@ impl ClientConnection {
     /// dispatched.
     // See `Reply::parse`.
     #[inline(always)]
-    fn parse_message(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
+    fn parse_message(&self, message: Message) -> Result<Option<Reply>, ConnectionEnd> {
         match message.header.message_type {
             MessageType::Reply | MessageType::LocateReply => {
                 let version = message.header.version;
@@ -339,10 +353,10 @@ impl ClientConnection {
     }
 
     #[cold]
-    fn dispatch_or_fail(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
-        #[cfg(feature = "server")]
+    fn dispatch_or_fail(&self, message: Message) -> Result<Option<Reply>, ConnectionEnd> {
+        #[cfg(feature = "asynchronous")]
         let Some(message) = self.dispatch_callback(message) else { return Ok(None) };
-        Err(self.unexpected_message(message.header.message_type, message.header.version))
+        Err(self.end_for_message(&message.header))
     }
 
     /// Puts the reader back, removes the entry of this thread's request, and hands reading over for pending
@@ -351,17 +365,17 @@ impl ClientConnection {
     fn return_reader(&self, reader: Box<MessageReader>, request_id: Option<u32>, has_taken_all: bool) {
         let mut pending = self.pending.lock();
         if let Some(request_id) = request_id {
-            pending.remove(request_id);
+            pending.half.remove(request_id);
         }
         pending.reader = Some(reader);
-        if !pending.waiters.is_empty() {
+        if !pending.half.is_free() {
             self.hand_over_reading(pending, has_taken_all);
         }
     }
 
     /// Hands reading over to a waiting thread, or to the reactor.
     fn hand_over_reading(&self, pending: MutexGuard<'_, PendingCalls>, has_taken_all: bool) {
-        if pending.wake_next_reader() || !pending.has_tasks() {
+        if pending.wake_next_reader() || !pending.needs_reactor() {
             return;
         }
         let is_drained = has_taken_all || pending.reader.as_ref().is_none_or(|reader| async_calls::is_drained(reader));
@@ -381,9 +395,9 @@ impl ClientConnection {
 
     /// Whether the peer may send further requests: the connection is read at all times then.
     pub(crate) fn accepts_callbacks(&self) -> bool {
-        #[cfg(feature = "server")]
+        #[cfg(feature = "asynchronous")]
         return self.is_open_for_callbacks();
-        #[cfg(not(feature = "server"))]
+        #[cfg(not(feature = "asynchronous"))]
         false
     }
 
@@ -393,10 +407,17 @@ impl ClientConnection {
         if self.writer.try_lock().is_none_or(|writer| writer.rest.is_some() && !self.is_retired()) {
             return false;
         }
-        #[cfg(feature = "server")]
+        #[cfg(feature = "asynchronous")]
         return !self.is_adopted() && !self.is_open_for_callbacks();
-        #[cfg(not(feature = "server"))]
+        #[cfg(not(feature = "asynchronous"))]
         true
+    }
+
+    /// Whether this thread is notifying a call of this connection: a call on it would wait for its own
+    /// thread.
+    #[inline]
+    pub(crate) fn is_notifying_thread(&self) -> bool {
+        NotificationScope::is_entered(self)
     }
 
     #[inline]
@@ -409,9 +430,9 @@ impl ClientConnection {
 
 impl Drop for ClientConnection {
     fn drop(&mut self) {
-        #[cfg(feature = "server")]
+        #[cfg(feature = "asynchronous")]
         let is_own = !self.is_adopted();
-        #[cfg(not(feature = "server"))]
+        #[cfg(not(feature = "asynchronous"))]
         let is_own = true;
         self.statistics.change(Level::ClientConnections, -i64::from(is_own));
         #[cfg(feature = "asynchronous")]

@@ -22,21 +22,18 @@ mod settings;
 mod unreachable_cache;
 mod unsent_calls;
 
-#[cfg(feature = "server")]
+#[cfg(feature = "asynchronous")]
 pub(crate) use client_reactor::cancelled;
 #[cfg(feature = "asynchronous")]
-pub(crate) use client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread};
+pub use client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread};
 #[cfg(feature = "asynchronous")]
-pub(crate) use connection::Buffering;
-#[cfg(feature = "server")]
-pub(crate) use connection::send_fragmented;
-#[cfg(feature = "server")]
-pub(crate) use connection::{AdoptedReader, CallbackDispatcher};
-pub(crate) use connection::{
-    CODE_SETS, CallFailure, ClientConnection, LISTEN_POINTS, Reply, ReplyKind, ReplyReceiverHandle, RequestLoss,
-};
+pub use connection::Buffering;
+#[cfg(feature = "asynchronous")]
+pub use connection::{AdoptedReader, CallbackDispatcher};
+pub use connection::{CallFailure, ClientConnection, Reply, ReplyKind, send_fragmented};
 #[cfg(feature = "asynchronous")]
 pub(crate) use connection::{ReplyReceiver, UnsentKind, WriteLimits};
+pub(crate) use connection::{ReplyReceiverHandle, RequestLoss};
 pub(crate) use connection_cache::{CacheSettings, ConnectionCache, ConnectionSlot};
 pub use connection_cache::{ConnectionSharing, Purging};
 pub(crate) use fragment_sizes::FragmentSizes;
@@ -49,6 +46,6 @@ pub(crate) use peer::{
     Lease, Peer,
     purging::{CONNECTION_LIMITS, ConnectionLimits},
 };
-pub(crate) use peers::PeerTable;
+pub use peers::PeerTable;
 pub(crate) use settings::ClientSettings;
 pub(crate) use unsent_calls::{no_reconnecting, not_sent_in_time};

@@ -23,7 +23,7 @@ use crate::{statistics::Statistics, transport::ClientProtocol};
 
 /// A server's address, with its connections.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub struct Peer {
     address: Arc<Address>,
     protocol: Arc<ClientProtocol>,
     settings: Arc<ClientSettings>,
@@ -69,13 +69,11 @@ impl Peer {
     }
 
     /// The server's address.
-    #[cfg(feature = "server")]
-    pub(crate) fn address(&self) -> &Address {
+    pub fn address(&self) -> &Address {
         &self.address
     }
 
     /// The open connections.
-    #[cfg(feature = "server")]
     pub(super) fn connections(&self) -> Vec<Arc<ClientConnection>> {
         self.pool.lock().connections.iter().map(|pooled| Arc::clone(&pooled.connection)).collect()
     }

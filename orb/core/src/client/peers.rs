@@ -1,20 +1,15 @@
 //! The peers of an ORB's client side: one for each address and code set agreement.
 
-#[cfg(feature = "server")]
-use std::time::Duration;
-
+use spandrel_giop::IiopProfile;
 use spandrel_giop::TransmissionCodeSets;
 use spandrel_sync::{Arc, Mutex};
 use spandrel_transport::Address;
-#[cfg(any(feature = "asynchronous", feature = "server"))]
-use spandrel_transport::Deadline;
 
-#[cfg(feature = "server")]
-use super::ClientConnection;
 #[cfg(feature = "asynchronous")]
 use super::{CallFailure, first_failure};
-use super::{ClientSettings, ConnectionCache, Peer};
+use super::{ClientConnection, ClientSettings, ConnectionCache, Peer};
 use crate::{
+    datagrams::{DatagramPeers, DatagramSender},
     statistics::Statistics,
     transport::{ClientProtocol, ClientProtocols},
 };
@@ -24,14 +19,13 @@ type PeerKey = (Address, Option<TransmissionCodeSets>);
 
 /// The peers that references of one ORB name, sorted by key. Insertions are rare, and the table is small.
 #[derive(Debug)]
-pub(crate) struct PeerTable {
+pub struct PeerTable {
     settings: Arc<ClientSettings>,
     protocols: ClientProtocols,
     statistics: Statistics,
     peers: Mutex<Vec<(PeerKey, Arc<Peer>)>>,
     cache: Arc<ConnectionCache>,
-    #[cfg(feature = "server")]
-    datagrams: crate::datagrams::DatagramPeers,
+    datagrams: DatagramPeers,
 }
 
 impl PeerTable {
@@ -43,19 +37,13 @@ impl PeerTable {
             statistics,
             peers: Mutex::default(),
             cache,
-            #[cfg(feature = "server")]
-            datagrams: crate::datagrams::DatagramPeers::default(),
+            datagrams: DatagramPeers::default(),
         }
     }
 
-    /// The address for one-way requests by datagram, if they are enabled and the profile offers it.
-    #[cfg(feature = "server")]
-    pub(crate) fn datagrams(
-        &self,
-        profile: &spandrel_giop::IiopProfile,
-    ) -> Option<Arc<crate::datagrams::DatagramPeer>> {
-        let address = self.settings.sends_datagrams.then(|| self.protocols.datagrams(profile))??;
-        Some(self.datagrams.of(address))
+    /// The peer of one-way requests by datagram, if they are enabled and the profile offers an address.
+    pub(crate) fn datagrams(&self, profile: &IiopProfile) -> Option<Arc<dyn DatagramSender>> {
+        (self.settings.open_datagrams?)(&self.datagrams, &self.protocols, profile)
     }
 
     /// The protocols that reach peers.
@@ -105,24 +93,13 @@ impl PeerTable {
         peers.iter().for_each(|(_, peer)| peer.forget_connections());
     }
 
-    /// Sends CloseConnection to the peers that may send requests, and waits up to `timeout` until they
-    /// close.
-    #[cfg(feature = "server")]
-    pub(crate) fn send_close(&self, timeout: Duration) {
-        let mut closing = self.connections();
-        closing.retain(|connection| connection.send_close());
-        let deadline = Deadline::after(timeout);
-        closing.iter().for_each(|connection| connection.await_end(&deadline));
-    }
-
     /// Has the listen points sent again on all connections, because there are new ones.
-    #[cfg(feature = "server")]
     pub(crate) fn resend_contexts(&self) {
         self.connections().iter().for_each(|connection| connection.resend_listen_points());
     }
 
-    #[cfg(feature = "server")]
-    fn connections(&self) -> Vec<Arc<ClientConnection>> {
+    /// The open connections.
+    pub fn connections(&self) -> Vec<Arc<ClientConnection>> {
         self.peers.lock().iter().flat_map(|(_, peer)| peer.connections()).collect()
     }
 }
@@ -136,7 +113,7 @@ impl Drop for PeerTable {
 #[cfg(feature = "asynchronous")]
 impl PeerTable {
     /// Writes all buffered one-ways.
-    pub(crate) fn flush(&self, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
+    pub fn flush(&self, deadline: Option<&spandrel_transport::Deadline>) -> Result<(), CallFailure> {
         let peers: Vec<_> = self.peers.lock().iter().map(|(_, peer)| Arc::clone(peer)).collect();
         first_failure(peers.iter().map(|peer| peer.flush(deadline)))
     }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use spandrel_transport::SocketSettings;
 
 use super::{CacheSettings, ConnectionLimits, FragmentSizes};
+use crate::datagrams::OpenDatagrams;
 
 /// The configuration of an ORB's client side.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientSettings {
-    /// Whether one-ways are sent by datagram to servers that read them.
-    #[cfg(feature = "server")]
-    pub(crate) sends_datagrams: bool,
+    /// Opens the peers of one-ways by datagram, if these are enabled.
+    pub(crate) open_datagrams: Option<OpenDatagrams>,
     /// Connections to one peer before calls share them.
     pub(crate) connections_per_peer: usize,
     /// The most requests that wait for replies on one connection, before further asynchronous ones fail.

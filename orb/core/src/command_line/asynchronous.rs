@@ -16,6 +16,7 @@ pub(super) fn option(
         "-ORBWaitStrategy" => builder.wait_strategy(match value {
             "on-read" => WaitStrategy::OnRead,
             "on-waker" => WaitStrategy::OnWaker,
+            "on-reactor" => WaitStrategy::OnReactor,
             _ => return Err(bad("on-read, on-reactor or on-waker")),
         }),
         "-ORBMetricsEndpoint" => builder.metrics_endpoint(socket_addr(value).ok_or_else(|| bad("address:port"))?),

@@ -8,7 +8,7 @@ use super::{
     InitError, InvalidValue, Parsed,
     values::{milliseconds, or_off, yes_or_no},
 };
-use crate::{Collocation, OrbBuilder, QueueOverflow, WaitStrategy, server::CONCURRENCY};
+use crate::{Collocation, OrbBuilder, QueueOverflow, concurrency::SYNTAX as CONCURRENCY};
 
 /// Applies an option of servers.
 pub(super) fn option(
@@ -18,7 +18,6 @@ pub(super) fn option(
     bad: InvalidValue<'_>,
 ) -> Result<Parsed, InitError> {
     let builder = match option {
-        "-ORBWaitStrategy" if value == "on-reactor" => builder.wait_strategy(WaitStrategy::OnReactor),
         "-ORBListenEndpoints" | "-ORBListenEndpoint" | "-ORBEndpoint" | "-ORBendPoint" => {
             let endpoints = value.split(';').filter(|text| !text.is_empty());
             endpoints

@@ -18,7 +18,7 @@ pub fn remaining_time() -> Option<Duration> {
 }
 
 /// The deadline of the request that this thread serves.
-pub(crate) fn inherited() -> Option<Instant> {
+pub fn inherited() -> Option<Instant> {
     DEADLINE.with(Cell::get)
 }
 
@@ -29,13 +29,13 @@ fn replace(deadline: Option<Instant>) -> Option<Instant> {
 
 /// The time in which a thread serves a request with a deadline. If nested, the earlier deadline counts.
 #[derive(Debug)]
-pub(crate) struct InheritedDeadline {
+pub struct InheritedDeadline {
     outer: Option<Instant>,
 }
 
 impl InheritedDeadline {
     /// Enters the service of a request.
-    pub(crate) fn enter(deadline: Instant) -> Self {
+    pub fn enter(deadline: Instant) -> Self {
         let deadline = inherited().map_or(deadline, |outer| outer.min(deadline));
         Self { outer: replace(Some(deadline)) }
     }
@@ -49,12 +49,12 @@ impl Drop for InheritedDeadline {
 
 /// The time in which a thread serves other requests while its own waits: they do not inherit its deadline.
 #[derive(Debug)]
-pub(crate) struct Unbounded {
+pub struct Unbounded {
     outer: Option<Instant>,
 }
 
 impl Unbounded {
-    pub(crate) fn enter() -> Self {
+    pub fn enter() -> Self {
         Self { outer: replace(None) }
     }
 }

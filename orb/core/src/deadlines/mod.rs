@@ -12,17 +12,17 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::time::Instant;
 
 pub use inherited::remaining_time;
-pub(crate) use inherited::{InheritedDeadline, Unbounded, inherited};
+pub use inherited::{InheritedDeadline, Unbounded, inherited};
 
 /// The limits on the time of a request.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct RequestDeadline {
+pub struct RequestDeadline {
     /// The reply is not needed after that.
-    pub(crate) answer: Option<Instant>,
+    pub answer: Option<Instant>,
     /// The upcall must not begin before that.
-    pub(crate) start: Option<Instant>,
+    pub start: Option<Instant>,
     /// The upcall must not begin after that.
-    pub(crate) delivery: Option<Instant>,
+    pub delivery: Option<Instant>,
 }
 
 impl RequestDeadline {
@@ -30,7 +30,7 @@ impl RequestDeadline {
     ///
     /// # Errors
     /// TIMEOUT, COMPLETED_NO.
-    pub(crate) fn check(&self) -> Result<(), SystemException> {
+    pub fn check(&self) -> Result<(), SystemException> {
         let now = Instant::now();
         let has_passed = |limit: Option<Instant>| limit.is_some_and(|limit| now >= limit);
         let minor = if has_passed(self.delivery) {

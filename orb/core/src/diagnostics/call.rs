@@ -14,7 +14,7 @@ use crate::{Interface, object::OBJECT_ID};
 
 /// The interface of the stub that holds a reference, for calls by a reference that does not name its interface.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct InterfaceLabel(&'static str);
+pub struct InterfaceLabel(&'static str);
 
 impl InterfaceLabel {
     /// The label of the reference in a stub of the interface `I`.
@@ -30,7 +30,7 @@ impl InterfaceLabel {
 }
 
 /// The diagnostics of one call.
-pub(crate) trait CallObserver {
+pub trait CallObserver {
     /// Called before the request is sent over a connection, or, without one, served by this ORB.
     fn sent(
         &self,
@@ -42,7 +42,7 @@ pub(crate) trait CallObserver {
 }
 
 /// The state of an observed call.
-pub(crate) struct ObservedCall {
+pub struct ObservedCall {
     metrics: Option<Arc<Metrics>>,
     started: Instant,
     span: Span,

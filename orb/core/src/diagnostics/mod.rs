@@ -11,7 +11,6 @@ mod call;
 mod endpoint;
 pub(crate) mod metrics;
 mod outcome;
-#[cfg(feature = "server")]
 mod request;
 mod trace;
 
@@ -22,21 +21,19 @@ use std::{net::SocketAddr, sync::OnceLock};
 #[cfg(feature = "asynchronous")]
 use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::Arc;
-#[cfg(feature = "server")]
 use spandrel_sync::time::Instant;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
-pub(crate) use call::{CallObserver, InterfaceLabel, ObservedCall};
+pub use call::{CallObserver, InterfaceLabel, ObservedCall};
 #[cfg(feature = "asynchronous")]
 use endpoint::Endpoint;
 #[cfg(feature = "asynchronous")]
 pub(crate) use endpoint::RenderMetrics;
-pub(crate) use metrics::ConnectionMetrics;
+pub use metrics::ConnectionMetrics;
 pub(crate) use metrics::MAX_SERIES;
 use metrics::Metrics;
 pub(crate) use outcome::CallOutcome;
-#[cfg(feature = "server")]
-pub(crate) use request::ObservedRequest;
+pub use request::ObservedRequest;
 pub(crate) use trace::TraceSourceSetting;
 pub use trace::{MAX_STATE, TraceContext, TraceContextError, TracePropagation, TraceScope, TraceSource};
 
@@ -58,7 +55,7 @@ pub(crate) struct DiagnosticsSettings {
 
 /// An ORB's state of diagnostics.
 #[derive(Debug)]
-pub(crate) struct Diagnostics {
+pub struct Diagnostics {
     invoke_fn: Option<InvokeFn>,
     metrics: Option<Arc<Metrics>>,
     trace: TracePropagation,
@@ -145,9 +142,8 @@ impl Diagnostics {
 }
 
 /// Runs a function that belongs to no trace.
-#[cfg(feature = "server")]
 #[inline]
-pub(crate) fn untraced<R>(act: impl FnOnce() -> R) -> R {
+pub fn untraced<R>(act: impl FnOnce() -> R) -> R {
     let _scope = trace::is_traced().then(|| TraceScope::of(None));
     act()
 }
@@ -159,18 +155,17 @@ fn is_logged() -> bool {
 }
 
 /// The arrival time of a request that waits for a thread, if the ORB is measured.
-#[cfg(feature = "server")]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ArrivalTime(Option<Instant>);
+pub struct ArrivalTime(Option<Instant>);
 
-#[cfg(feature = "server")]
 impl ArrivalTime {
-    pub(crate) fn now(diagnostics: &Diagnostics) -> Self {
+    /// The present time, if requests are measured.
+    pub fn now(diagnostics: &Diagnostics) -> Self {
         Self(diagnostics.metrics().map(|_| Instant::now()))
     }
 
     /// Ends the wait.
-    pub(crate) fn ends(self, diagnostics: &Diagnostics) {
+    pub fn ends(self, diagnostics: &Diagnostics) {
         if let (Some(since), Some(metrics)) = (self.0, diagnostics.metrics()) {
             metrics.add_wait(since.elapsed());
         }

@@ -1,6 +1,5 @@
 //! The outcome of a call or request, as a label.
 
-#[cfg(feature = "server")]
 use spandrel_giop::ReplyStatus;
 use spandrel_giop::SystemExceptionKind;
 
@@ -13,10 +12,8 @@ pub(crate) enum CallOutcome {
     UserException,
     System(SystemExceptionKind),
     /// The client was forwarded to another object.
-    #[cfg(feature = "server")]
     Forwarded,
     /// The caller did not wait for the end.
-    #[cfg(feature = "asynchronous")]
     Abandoned,
 }
 
@@ -26,15 +23,12 @@ impl CallOutcome {
             Self::Ok => "ok",
             Self::UserException => "user_exception",
             Self::System(kind) => kind.name(),
-            #[cfg(feature = "server")]
             Self::Forwarded => "forwarded",
-            #[cfg(feature = "asynchronous")]
             Self::Abandoned => "abandoned",
         }
     }
 
     /// The outcome in a reply's status. The kind of a system exception is not known from it.
-    #[cfg(feature = "server")]
     pub(crate) fn of_reply(status: ReplyStatus) -> Self {
         match status {
             ReplyStatus::NoException => Self::Ok,

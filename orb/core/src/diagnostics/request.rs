@@ -19,7 +19,7 @@ impl Diagnostics {
     /// Whether a request is observed: all are, or it carries a trace context, or the serving thread works for
     /// a trace that the request may not belong to.
     #[inline]
-    pub(crate) fn is_request_observed(&self, header: &RequestHeader<'_>) -> bool {
+    pub fn is_request_observed(&self, header: &RequestHeader<'_>) -> bool {
         self.is_observed() || !header.service_contexts.is_empty() && self.is_of_trace(header)
     }
 
@@ -31,7 +31,7 @@ impl Diagnostics {
 
 /// The state of an observed request. Shared by all that serve it; the observation ends with the last
 /// reference.
-pub(crate) struct ObservedRequest {
+pub struct ObservedRequest {
     metrics: Option<Arc<Metrics>>,
     started: Instant,
     span: Span,
@@ -50,7 +50,8 @@ struct RequestEnd {
 }
 
 impl ObservedRequest {
-    pub(crate) fn begin(
+    /// Begins the observation of a request.
+    pub fn begin(
         diagnostics: &Diagnostics,
         peer: &str,
         connection: Option<&ConnectionMetrics>,
@@ -85,13 +86,13 @@ impl ObservedRequest {
     }
 
     /// Runs a function in the request's span and trace.
-    pub(crate) fn in_scope<R>(&self, act: impl FnOnce() -> R) -> R {
+    pub fn in_scope<R>(&self, act: impl FnOnce() -> R) -> R {
         let _trace = TraceScope::of(self.trace.clone());
         self.span.in_scope(act)
     }
 
     /// Records the servant. `has_operation`: its table has the operation.
-    pub(crate) fn record_servant(&self, interface: &str, operation: &str, has_operation: bool) {
+    pub fn record_servant(&self, interface: &str, operation: &str, has_operation: bool) {
         self.span.record("interface", interface);
         let is_known = has_operation || IMPLICIT.contains(&operation);
         if self.metrics.is_some() {
@@ -102,13 +103,13 @@ impl ObservedRequest {
     }
 
     /// Records the exception of the reply.
-    pub(crate) fn record_exception(&self, exception: &SystemException) {
+    pub fn record_exception(&self, exception: &SystemException) {
         self.span.in_scope(|| tracing::debug!(target: "spandrel::request", %exception, "failed"));
         self.ending.lock().exception = Some(exception.kind());
     }
 
     /// Records the reply, or, for one-ways, the end of the upcall.
-    pub(crate) fn record_reply(&self, status: ReplyStatus) {
+    pub fn record_reply(&self, status: ReplyStatus) {
         let mut ending = self.ending.lock();
         let outcome = match (CallOutcome::of_reply(status), ending.exception) {
             (CallOutcome::System(_), Some(kind)) => CallOutcome::System(kind),

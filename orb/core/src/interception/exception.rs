@@ -17,9 +17,10 @@ enum UserExceptionBody {
 
 /// The octets of a user exception.
 #[derive(Clone, Debug)]
-pub(crate) enum ExceptionOctets {
+pub enum ExceptionOctets {
+    /// Of a message that was received.
     Received(Message),
-    #[cfg(feature = "server")]
+    /// Of a reply that is sent.
     Sent(Vec<u8>),
 }
 
@@ -30,7 +31,7 @@ impl RaisedException {
 
     /// A user exception whose repository id begins at `body`. If it cannot be decoded, the MARSHAL exception
     /// of that.
-    pub(crate) fn user_exception(source: ExceptionOctets, body: usize, wire: Wire, orb: &Orb) -> Self {
+    pub fn user_exception(source: ExceptionOctets, body: usize, wire: Wire, orb: &Orb) -> Self {
         let raised = UserExceptionBody::User { repository_id: String::new(), source, body, wire, orb: orb.clone() };
         let read = raised.members().and_then(|mut input| input.str().map(std::borrow::Cow::into_owned));
         match (read, raised) {
@@ -91,7 +92,7 @@ impl RaisedException {
     }
 
     /// The system exception; UNKNOWN for a user exception.
-    pub(crate) fn into_system(self) -> SystemException {
+    pub fn into_system(self) -> SystemException {
         match self.0 {
             UserExceptionBody::System(exception) => exception,
             UserExceptionBody::User { .. } => {
@@ -114,7 +115,6 @@ impl UserExceptionBody {
             Self::User { source, body, wire, orb, .. } => {
                 let input = match source {
                     ExceptionOctets::Received(message) => message.decoder(orb.settings().wire.limits),
-                    #[cfg(feature = "server")]
                     ExceptionOctets::Sent(octets) => Decoder::new(octets, *wire),
                 };
                 Ok(input.with_binder(orb).with_code_sets(wire.char_set, wire.wchar_set).at(*body))

@@ -13,7 +13,7 @@ use crate::ObjectRef;
 
 /// The outcome of a request.
 #[derive(Clone, Debug)]
-pub(crate) enum RequestOutcome {
+pub enum RequestOutcome {
     /// A reply with results.
     Reply,
     /// An exception.
@@ -23,20 +23,14 @@ pub(crate) enum RequestOutcome {
 }
 
 impl RequestOutcome {
-    pub(crate) fn system(exception: SystemException) -> Self {
+    /// A system exception.
+    pub fn system(exception: SystemException) -> Self {
         Self::Exception(RaisedException::system_exception(exception))
     }
 
-    pub(crate) fn forward(target: ObjectRef) -> Self {
+    /// A forwarding.
+    pub fn forward(target: ObjectRef) -> Self {
         Self::Other(ReplyStatus::LocationForward, Some(target))
-    }
-
-    /// The system exception, if the outcome is one.
-    pub(crate) fn system_exception(&self) -> Option<SystemException> {
-        match self {
-            Self::Exception(exception) => exception.system().cloned(),
-            _ => None,
-        }
     }
 
     pub(crate) fn status(&self) -> ReplyStatus {

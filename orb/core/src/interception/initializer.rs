@@ -5,7 +5,6 @@ use spandrel_giop::{CompletionStatus, minor};
 use spandrel_sync::Arc;
 
 use super::{ClientRequestInterceptor, CodecFactory, DuplicateName, RegisteredInterceptors, SlotId};
-#[cfg(feature = "server")]
 use super::{IorInterceptor, ServerRequestInterceptor};
 use crate::Orb;
 use crate::{InvalidName, ObjectRef};
@@ -90,7 +89,6 @@ impl OrbInitInfo<'_> {
     ///
     /// # Errors
     /// If another interceptor of the kind has its name.
-    #[cfg(feature = "server")]
     pub fn add_server_request_interceptor(
         &mut self,
         interceptor: impl ServerRequestInterceptor + 'static,
@@ -102,7 +100,6 @@ impl OrbInitInfo<'_> {
     ///
     /// # Errors
     /// If another interceptor of the kind has its name.
-    #[cfg(feature = "server")]
     pub fn add_ior_interceptor(&mut self, interceptor: impl IorInterceptor + 'static) -> Result<(), DuplicateName> {
         self.registered.add_ior(Arc::new(interceptor))
     }

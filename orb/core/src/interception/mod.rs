@@ -26,10 +26,8 @@ mod dynamic;
 mod exception;
 mod flow;
 mod initializer;
-#[cfg(feature = "server")]
 mod ior;
 mod registry;
-#[cfg(feature = "server")]
 mod server;
 mod status;
 
@@ -43,27 +41,21 @@ pub use codec::{Codec, CodecError, CodecFactory, Encoding, UnknownEncoding};
 pub(crate) use current::SlotTable;
 pub use current::{InvalidSlot, PiCurrent, SlotId};
 pub use dynamic::{DynamicRequest, Parameter, ParameterMode};
-#[cfg(feature = "server")]
-pub(crate) use exception::ExceptionOctets;
+pub use exception::ExceptionOctets;
 pub use exception::RaisedException;
-pub(crate) use flow::RequestOutcome;
+pub use flow::RequestOutcome;
 pub(crate) use initializer::initialize;
 pub use initializer::{OrbInitInfo, OrbInitializer};
-#[cfg(feature = "server")]
 pub use ior::{IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate};
-#[cfg(feature = "server")]
 pub(crate) use ior::{ReferenceCustomization, establish, report_adapter_state, report_manager_state};
 pub use registry::DuplicateName;
-pub(crate) use registry::{Interception, RegisteredInterceptors};
-#[cfg(feature = "server")]
-pub(crate) use server::{LentSlots, RequestView, ServerFlow};
-#[cfg(feature = "server")]
+pub use registry::{Interception, RegisteredInterceptors};
+pub use server::{LentSlots, RequestView, ServerFlow};
 pub use server::{ServerRequestInfo, ServerRequestInterceptor};
 pub use status::ReplyStatus;
 pub(crate) use status::sync_scope;
 
 use crate::ObjectRef;
-#[cfg(feature = "server")]
 pub use crate::adapter::AdapterState;
 
 /// The base of all interceptors (16.2).

@@ -11,7 +11,6 @@ use super::{
     ClientRequestInterceptor, Interceptor, OrbInitializer, SlotId, SlotTable,
     current::{self, OrbToken},
 };
-#[cfg(feature = "server")]
 use super::{IorInterceptor, ServerRequestInterceptor};
 use crate::{ObjectRef, Orb, object::InvokeFn};
 
@@ -22,12 +21,10 @@ pub struct DuplicateName(pub String);
 
 /// The interceptors of an ORB, in the order of their registration, and their slots.
 #[derive(Clone, Default)]
-pub(crate) struct RegisteredInterceptors {
+pub struct RegisteredInterceptors {
     pub(crate) initializers: Vec<Arc<dyn OrbInitializer>>,
     pub(super) client: Vec<Arc<dyn ClientRequestInterceptor>>,
-    #[cfg(feature = "server")]
     pub(super) server: Vec<Arc<dyn ServerRequestInterceptor>>,
-    #[cfg(feature = "server")]
     pub(super) ior: Vec<Arc<dyn IorInterceptor>>,
     /// Makes calls with client interceptors, if there are any. A program without client interceptors does not
     /// contain it.
@@ -52,7 +49,6 @@ impl RegisteredInterceptors {
     ///
     /// # Errors
     /// If its name is taken.
-    #[cfg(feature = "server")]
     pub(crate) fn add_server(&mut self, interceptor: Arc<dyn ServerRequestInterceptor>) -> Result<(), DuplicateName> {
         check_name(self.server.iter().map(|other| other.name()), interceptor.name())?;
         self.server.push(interceptor);
@@ -63,7 +59,6 @@ impl RegisteredInterceptors {
     ///
     /// # Errors
     /// If its name is taken.
-    #[cfg(feature = "server")]
     pub(crate) fn add_ior(&mut self, interceptor: Arc<dyn IorInterceptor>) -> Result<(), DuplicateName> {
         check_name(self.ior.iter().map(|other| other.name()), interceptor.name())?;
         self.ior.push(interceptor);
@@ -78,7 +73,6 @@ impl RegisteredInterceptors {
     /// Calls a function for all interceptors of all kinds.
     fn for_each(&self, mut then: impl FnMut(&dyn Interceptor)) {
         self.client.iter().for_each(|interceptor| then(&**interceptor));
-        #[cfg(feature = "server")]
         {
             self.server.iter().for_each(|interceptor| then(&**interceptor));
             self.ior.iter().for_each(|interceptor| then(&**interceptor));
@@ -100,12 +94,11 @@ impl fmt::Debug for RegisteredInterceptors {
 }
 
 const CLIENT: u8 = 1;
-#[cfg(feature = "server")]
 const SERVER: u8 = 2;
 
 /// An ORB's state of interception.
 #[derive(Debug, Default)]
-pub(crate) struct Interception {
+pub struct Interception {
     /// Set when the ORB is ready: while it is being made nothing is intercepted.
     registered: OnceLock<RegisteredInterceptors>,
     /// The sides with interceptors. In most cases this is all that a call reads.
@@ -117,10 +110,7 @@ pub(crate) struct Interception {
 impl Interception {
     pub(crate) fn begin(&self, registered: RegisteredInterceptors) {
         let client = if registered.client.is_empty() { 0 } else { CLIENT };
-        #[cfg(feature = "server")]
         let server = if registered.server.is_empty() && registered.slots == 0 { 0 } else { SERVER };
-        #[cfg(not(feature = "server"))]
-        let server = 0;
         let ours = self.registered.set(registered);
         debug_assert!(ours.is_ok(), "an ORB is made once");
         self.sides.store(client | server, Ordering::Release);
@@ -139,27 +129,23 @@ impl Interception {
     }
 
     /// The interceptors of requests to servants.
-    #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn server(&self) -> &[Arc<dyn ServerRequestInterceptor>] {
         self.registered.get().map_or(&[], |registered| &registered.server)
     }
 
     /// The interceptors of adapters that are made.
-    #[cfg(feature = "server")]
     pub(super) fn ior(&self) -> &[Arc<dyn IorInterceptor>] {
         self.registered.get().map_or(&[], |registered| &registered.ior)
     }
 
     /// Whether server points have work for a request, be it only the slots of its thread.
-    #[cfg(feature = "server")]
     #[inline]
-    pub(crate) fn has_server_points(&self) -> bool {
+    pub fn has_server_points(&self) -> bool {
         self.sides.load(Ordering::Acquire) & SERVER != 0
     }
 
     /// A request's slots before any of them is set.
-    #[cfg(feature = "server")]
     pub(super) fn no_slots(&self) -> SlotTable {
         SlotTable::new(self.slot_count())
     }

@@ -10,8 +10,8 @@ use super::{
     contexts::{add_context, find_context, no_context},
     no_description, not_available, sync_scope,
 };
-use crate::{ObjectRef, Orb, Policy, PolicyType, Servant, Target, policies::SyncScopePolicy};
-pub(crate) use flow::{LentSlots, RequestView, ServerFlow};
+use crate::{ObjectRef, Orb, Policy, PolicyType, SupportedInterfaces, Target, policies::SyncScopePolicy};
+pub use flow::{LentSlots, RequestView, ServerFlow};
 
 /// An interceptor of the requests to an ORB's servants, and of the replies (16.3.8).
 ///
@@ -87,7 +87,7 @@ pub struct ServerRequestInfo<'r> {
     orb: &'r Orb,
     header: &'r RequestHeader<'r>,
     target: Option<&'r dyn Target>,
-    servant: Option<&'r dyn Servant>,
+    servant: Option<&'r dyn SupportedInterfaces>,
     record: RequestRecord,
     ending: RequestOutcome,
 }
@@ -306,7 +306,7 @@ impl ServerRequestInfo<'_> {
     /// # Errors
     /// BAD_INV_ORDER except in `receive_request`.
     pub fn target_most_derived_interface(&self) -> Result<&str, SystemException> {
-        self.servant().map(Servant::repository_id)
+        self.servant().map(SupportedInterfaces::repository_id)
     }
 
     /// Whether the servant supports the interface with this repository id.
@@ -330,7 +330,7 @@ impl ServerRequestInfo<'_> {
         })
     }
 
-    fn servant(&self) -> Result<&dyn Servant, SystemException> {
+    fn servant(&self) -> Result<&dyn SupportedInterfaces, SystemException> {
         self.servant.filter(|_| self.point == Point::ReceiveRequest).ok_or_else(not_available)
     }
 

@@ -4,7 +4,6 @@
 //! Their replies are read like those of asynchronous calls. Meanwhile their threads sleep, or serve other
 //! requests.
 
-#[cfg(feature = "server")]
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
@@ -20,19 +19,18 @@ use crate::{
         is_client_reactor_thread,
     },
 };
-#[cfg(feature = "server")]
 use crate::{
     cancellation::CancellationSource,
+    cancellation::served_request,
     client::cancelled,
-    server::{NestedWait, NestedWork, served_request},
+    nesting::{self, NestedWait, NestedWork},
     upcalls::is_in_upcall,
 };
 
 /// Whether this thread delegates the reading of its replies.
 #[inline]
 pub(crate) fn is_needed(orb: &Orb) -> bool {
-    #[cfg(feature = "server")]
-    if NestedWait::is_due() {
+    if nesting::nests() {
         return true;
     }
     orb.settings().leaves_reading && leaves_reading(orb)
@@ -42,24 +40,21 @@ pub(crate) fn is_needed(orb: &Orb) -> bool {
 #[cold]
 fn leaves_reading(orb: &Orb) -> bool {
     let is_delegated = orb.settings().wait == WaitStrategy::OnWaker;
-    #[cfg(feature = "server")]
     let is_delegated = is_delegated || is_in_upcall();
     is_delegated && !is_client_reactor_thread()
 }
 
 /// Ends a call when the request that it is made for is cancelled.
-#[cfg(feature = "server")]
 struct CancellationLink {
     cancellation: Arc<CancellationSource>,
     key: u64,
 }
 
-#[cfg(feature = "server")]
 impl CancellationLink {
     /// # Errors
     /// TRANSIENT if the request was cancelled before; nothing was sent.
     fn begin(orb: &Orb, awaited: &Arc<AwaitedReply>) -> Result<Option<Self>, SystemException> {
-        if !orb.settings().serving.cancels_nested {
+        if !orb.settings().cancels_nested {
             return Ok(None);
         }
         let Some(cancellation) = served_request() else { return Ok(None) };
@@ -71,7 +66,6 @@ impl CancellationLink {
     }
 }
 
-#[cfg(feature = "server")]
 impl Drop for CancellationLink {
     fn drop(&mut self) {
         self.cancellation.forget(self.key);
@@ -79,7 +73,6 @@ impl Drop for CancellationLink {
 }
 
 /// Woken when the request that the call is made for is cancelled.
-#[cfg(feature = "server")]
 impl Wake for AwaitedReply {
     fn wake(self: Arc<Self>) {
         self.settle(WaitState::Expired(ExpiryReason::Cancelled));
@@ -92,7 +85,6 @@ pub(crate) struct AwaitedReply {
     state: Mutex<WaitState>,
     changed: Condition,
     /// The source of requests that the thread serves meanwhile.
-    #[cfg(feature = "server")]
     nested_work: Option<Arc<dyn NestedWork>>,
 }
 
@@ -106,13 +98,8 @@ enum WaitState {
 
 impl AwaitedReply {
     /// `nested_work`: the source of requests that the thread serves while it waits.
-    pub(crate) fn new(#[cfg(feature = "server")] nested_work: Option<Arc<dyn NestedWork>>) -> Arc<Self> {
-        Arc::new(Self {
-            state: Mutex::new(WaitState::Pending),
-            changed: Condition::new(),
-            #[cfg(feature = "server")]
-            nested_work,
-        })
+    pub(crate) fn new(nested_work: Option<Arc<dyn NestedWork>>) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(WaitState::Pending), changed: Condition::new(), nested_work })
     }
 
     /// Waits for the outcome of a request, and abandons it at the deadline or on cancellation. With `wire`,
@@ -143,13 +130,11 @@ impl AwaitedReply {
         *now = state;
         drop(now);
         self.changed.notify_one();
-        #[cfg(feature = "server")]
         if let Some(nested_work) = &self.nested_work {
             nested_work.wake();
         }
     }
 
-    #[cfg(feature = "server")]
     fn is_settled(&self) -> bool {
         !matches!(*self.state.lock(), WaitState::Pending)
     }
@@ -198,16 +183,11 @@ pub(crate) fn two_way(
     bounds: WriteLimits,
 ) -> Result<Reply, CallFailure> {
     // Before anything is sent.
-    #[cfg(feature = "server")]
     let nested = NestedWait::begin().map_err(|too_deep| {
         orb.statistics().refused_nesting();
         CallFailure::new(too_deep)
     })?;
-    let awaited = AwaitedReply::new(
-        #[cfg(feature = "server")]
-        nested.as_ref().map(NestedWait::others),
-    );
-    #[cfg(feature = "server")]
+    let awaited = AwaitedReply::new(nested.as_ref().map(NestedWait::pool));
     let _cancelling = CancellationLink::begin(orb, &awaited).map_err(CallFailure::new)?;
     let client_reactor = orb.client_reactor();
     client_reactor.register_connection(connection).map_err(CallFailure::new)?;
@@ -215,7 +195,6 @@ pub(crate) fn two_way(
     let call_id = client_reactor.register_call(Arc::downgrade(&limited), None).map_err(CallFailure::new)?;
     let sent = connection.send_async(request_id, request, UnsentKind::TwoWay, Arc::clone(&awaited) as _, bounds);
     let outcome = sent.and_then(|()| {
-        #[cfg(feature = "server")]
         if let Some(nested) = nested {
             nested.serve_until(deadline.map(Deadline::remaining), || awaited.is_settled());
         }

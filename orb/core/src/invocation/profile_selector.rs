@@ -19,11 +19,11 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// The number of rounds with such a limit; later ones have all the remaining time.
 const ROUNDS: u32 = 4;
 
-/// The destination that is tried now. A destination that takes long to connect to is postponed, so that an
+/// The destinations of one round, and the one that is tried now. The default has none. A destination that takes long to connect to is postponed, so that an
 /// unreachable address delays a call only briefly. Postponed destinations are tried again, with a longer
 /// limit, after all others.
-#[derive(Debug)]
-pub(crate) struct ProfileSelector {
+#[derive(Debug, Default)]
+pub(super) struct ProfileSelector {
     destinations: usize,
     preferred: usize,
     position: usize,
@@ -32,30 +32,22 @@ pub(crate) struct ProfileSelector {
     /// The destinations postponed to the next round, as bits.
     postponed: u64,
     round: u32,
-    failure: Option<CallFailure>,
+    /// Boxed, so that a call without failures has little to initialize and to drop.
+    failure: Option<Box<CallFailure>>,
     /// Whether `failure` is a server's exception, which takes precedence over failed connections.
     is_from_server: bool,
 }
 
 impl ProfileSelector {
-    pub(crate) fn new(object: &ObjectRef, destinations: usize) -> Self {
+    pub(super) fn new(object: &ObjectRef, destinations: usize) -> Self {
         let preferred = if destinations > 1 { object.preferred().load(Ordering::Relaxed) % destinations } else { 0 };
-        Self {
-            destinations,
-            preferred,
-            position: 0,
-            pending: 0,
-            postponed: 0,
-            round: 0,
-            failure: None,
-            is_from_server: false,
-        }
+        Self { destinations, preferred, ..Self::default() }
     }
 
     /// The destination to be tried; `None` after the last. A destination that was unreachable recently is
     /// postponed at once.
     #[inline]
-    pub(crate) fn next(&mut self, destinations: &[Destination]) -> Option<usize> {
+    pub(super) fn next(&mut self, destinations: &[Destination]) -> Option<usize> {
         if self.destinations > 1 { self.next_of_several(destinations) } else { self.index() }
     }
 
@@ -93,7 +85,7 @@ impl ProfileSelector {
     /// The time limit of connecting to the current destination, which leaves time for the destinations after
     /// it.
     #[inline]
-    pub(crate) fn connect_time(&self, deadline: Option<&Deadline>) -> Option<Duration> {
+    pub(super) fn connect_time(&self, deadline: Option<&Deadline>) -> Option<Duration> {
         if self.destinations > 1 {
             return self.connect_time_of_several(deadline);
         }
@@ -106,13 +98,13 @@ impl ProfileSelector {
     }
 
     /// Records that the current destination could not be connected to.
-    pub(crate) fn connect_failed(&mut self, failure: CallFailure) {
+    pub(super) fn connect_failed(&mut self, failure: CallFailure) {
         let took_long = failure.exception.kind() == SystemExceptionKind::Timeout;
         if let (Some(index), Some(_), true) = (self.index(), self.connect_limit(), took_long) {
             self.postponed |= 1 << index;
         }
         if !self.is_from_server {
-            self.failure = Some(failure);
+            self.failure = Some(Box::new(failure));
         }
         self.advance();
     }
@@ -133,7 +125,7 @@ impl ProfileSelector {
     ///
     /// # Errors
     /// The failure, unless the next destination is to be tried.
-    pub(crate) fn request_failed(
+    pub(super) fn request_failed(
         &mut self,
         failure: CallFailure,
         fresh: bool,
@@ -158,7 +150,7 @@ impl ProfileSelector {
     /// Whether the server rejected the request without acting on it, and other destinations are left, which
     /// are tried then (design decision 9).
     #[inline]
-    pub(crate) fn continues_after(&mut self, reply: &Reply, object: &ObjectRef) -> bool {
+    pub(super) fn continues_after(&mut self, reply: &Reply, object: &ObjectRef) -> bool {
         let is_exception = matches!(
             reply.kind,
             ReplyKind::Reply(ReplyStatus::SystemException) | ReplyKind::Locate(LocateStatus::LocSystemException)
@@ -174,14 +166,14 @@ impl ProfileSelector {
         if is_rejected {
             object.orb().statistics().retried();
             tracing::debug!(%exception, "sending to the next address of the reference");
-            (self.failure, self.is_from_server) = (Some(CallFailure::new(exception)), true);
+            (self.failure, self.is_from_server) = (Some(Box::new(CallFailure::new(exception))), true);
             self.advance();
         }
         is_rejected
     }
 
     /// Makes the current destination, which has answered, the first one of further calls.
-    pub(crate) fn mark_preferred(&self, object: &ObjectRef) {
+    pub(super) fn mark_preferred(&self, object: &ObjectRef) {
         if self.position > 0
             && let Some(index) = self.index()
         {
@@ -189,14 +181,9 @@ impl ProfileSelector {
         }
     }
 
-    /// The failure, once all destinations have been tried.
+    /// The failure of the last destination, once all have been tried. A server's exception takes precedence.
     pub(super) fn take_failure(&mut self) -> Option<CallFailure> {
-        if self.index().is_some() { None } else { self.failure.take() }
-    }
-
-    /// The failure of the last destination.
-    pub(crate) fn into_failure(self) -> CallFailure {
-        self.failure.expect("a reference has at least one destination")
+        if self.index().is_some() { None } else { self.failure.take().map(|failure| *failure) }
     }
 }
 

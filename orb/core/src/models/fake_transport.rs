@@ -13,30 +13,30 @@ use super::{
 
 /// The behaviour of a fake server.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FakeBehaviour {
+pub struct FakeBehaviour {
     /// The length of its replies' bodies.
-    pub(crate) octets: usize,
+    pub octets: usize,
     /// Whether it ends the connection at some point.
-    pub(crate) ends: bool,
+    pub ends: bool,
     /// Whether it leaves some requests with a deadline unanswered.
-    pub(crate) forgets: bool,
+    pub forgets: bool,
     /// Whether it reads the next request only after it has answered the one before.
-    pub(crate) is_serial: bool,
+    pub is_serial: bool,
 }
 
 /// The record of a fake server.
 #[derive(Debug, Default)]
-pub(crate) struct Record {
+pub struct Record {
     /// The tokens of the requests that it read whole.
-    pub(crate) read: Vec<u32>,
+    pub read: Vec<u32>,
     /// The tokens of the requests that it answered.
-    pub(crate) answered: Vec<u32>,
+    pub answered: Vec<u32>,
     /// Whether it sent CloseConnection: all other requests were and will not be executed.
-    pub(crate) sent_close: bool,
+    pub sent_close: bool,
 }
 
 #[derive(Debug)]
-pub(crate) struct FakeTransport {
+pub struct FakeTransport {
     end: PipeEnd,
     behaviour: FakeBehaviour,
     inbox: Mutex<FakeInput>,
@@ -52,13 +52,13 @@ struct FakeInput {
 
 /// The server's threads.
 #[derive(Debug)]
-pub(crate) struct FakePeer {
+pub struct FakePeer {
     transport: Arc<FakeTransport>,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
 impl FakeTransport {
-    pub(crate) fn start(end: PipeEnd, behaviour: FakeBehaviour) -> FakePeer {
+    pub fn start(end: PipeEnd, behaviour: FakeBehaviour) -> FakePeer {
         let transport = Arc::new(Self { end, behaviour, inbox: Mutex::default(), arrived: Condition::new() });
         let (reading, answering) = (Arc::clone(&transport), Arc::clone(&transport));
         let mut threads = vec![thread::spawn(move || reading.read())];
@@ -152,7 +152,7 @@ impl FakeTransport {
 
 impl FakePeer {
     /// Waits until the server has seen the end of the connection; returns its record.
-    pub(crate) fn record(self) -> Record {
+    pub fn record(self) -> Record {
         for thread in self.threads {
             thread.join().expect("it did not panic");
         }

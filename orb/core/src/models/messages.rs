@@ -9,24 +9,24 @@ use spandrel_transport::MessageReader;
 
 /// A request for a reply with this token, or for none.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct FakeRequest {
-    pub(crate) id: u32,
-    pub(crate) token: u32,
-    pub(crate) is_two_way: bool,
+pub struct FakeRequest {
+    pub id: u32,
+    pub token: u32,
+    pub is_two_way: bool,
     /// Whether the caller has a deadline.
-    pub(crate) is_limited: bool,
+    pub is_limited: bool,
 }
 
-pub(crate) fn wire() -> Wire {
+pub fn wire() -> Wire {
     Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2)
 }
 
-pub(crate) fn reader() -> MessageReader {
+pub fn reader() -> MessageReader {
     MessageReader::new(1 << 16, 16)
 }
 
 /// Encodes a request, with so many octets after its token.
-pub(crate) fn request(fake_request: FakeRequest, octets: usize) -> Encoder<'static> {
+pub fn request(fake_request: FakeRequest, octets: usize) -> Encoder<'static> {
     let response = if fake_request.is_two_way { ResponseFlags::TWO_WAY } else { ResponseFlags::NONE };
     let mut out = Encoder::new(wire());
     let operation = if fake_request.is_limited { "limited" } else { "unlimited" };
@@ -37,7 +37,7 @@ pub(crate) fn request(fake_request: FakeRequest, octets: usize) -> Encoder<'stat
 }
 
 /// Encodes a reply.
-pub(crate) fn reply(fake_request: FakeRequest, octets: usize) -> Vec<u8> {
+pub fn reply(fake_request: FakeRequest, octets: usize) -> Vec<u8> {
     let mut out = Encoder::new(wire());
     let body = begin_reply(&mut out, fake_request.id, ReplyStatus::NoException, &[]);
     put(&mut out, fake_request.token, octets);
@@ -46,21 +46,21 @@ pub(crate) fn reply(fake_request: FakeRequest, octets: usize) -> Vec<u8> {
 }
 
 /// A LocateRequest.
-pub(crate) fn locate(id: u32) -> Vec<u8> {
+pub fn locate(id: u32) -> Vec<u8> {
     let mut out = Encoder::new(wire());
     locate_request(&mut out, id, b"key").expect("it is short");
     out.to_vec()
 }
 
 /// A CancelRequest.
-pub(crate) fn cancel(request_id: u32) -> Vec<u8> {
+pub fn cancel(request_id: u32) -> Vec<u8> {
     let mut out = Encoder::new(wire());
     CancelRequest { request_id }.encode(&mut out).expect("it is short");
     out.to_vec()
 }
 
 /// A message without a body.
-pub(crate) fn bare(message_type: MessageType) -> [u8; 12] {
+pub fn bare(message_type: MessageType) -> [u8; 12] {
     bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, message_type)
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn bare(message_type: MessageType) -> [u8; 12] {
 ///
 /// # Panics
 /// If the message is no request of a model.
-pub(crate) fn parse_request(message: &Message) -> FakeRequest {
+pub fn parse_request(message: &Message) -> FakeRequest {
     let mut input = message.decoder(Limits::default());
     let header = RequestHeader::decode(&mut input).expect("a request");
     let token = token_in(message, input.position());
@@ -80,7 +80,7 @@ pub(crate) fn parse_request(message: &Message) -> FakeRequest {
 ///
 /// # Panics
 /// If it contains octets of another message.
-pub(crate) fn token_in(message: &Message, body: usize) -> u32 {
+pub fn token_in(message: &Message, body: usize) -> u32 {
     let mut input = message.decoder(Limits::default()).at(body);
     let token = input.u32().expect("a token");
     let filling = input.octet_sequence().expect("as many octets as announced");

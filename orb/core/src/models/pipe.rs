@@ -12,7 +12,7 @@ use spandrel_transport::{ReactorTransport, Transport};
 
 /// One end of a connection; clones are the same end. Dropping it closes nothing.
 #[derive(Clone, Debug)]
-pub(crate) struct PipeEnd {
+pub struct PipeEnd {
     input: Arc<FakePipe>,
     output: Arc<FakePipe>,
     limits: Arc<Mutex<Limits>>,
@@ -37,19 +37,19 @@ struct FakePipe {
 
 /// Wakes a fake reactor after each event that it may wait for.
 #[derive(Debug, Default)]
-pub(crate) struct PipeCondition {
+pub struct PipeCondition {
     rings: Mutex<u64>,
     rung: Condition,
 }
 
 impl PipeCondition {
-    pub(crate) fn ring(&self) {
+    pub fn ring(&self) {
         *self.rings.lock() += 1;
         self.rung.notify_all();
     }
 
     /// Waits until the function returns a value. Each change that affects it has to ring afterwards.
-    pub(crate) fn await_that<T>(&self, mut is_so: impl FnMut() -> Option<T>) -> T {
+    pub fn await_that<T>(&self, mut is_so: impl FnMut() -> Option<T>) -> T {
         loop {
             let before = *self.rings.lock();
             if let Some(found) = is_so() {
@@ -70,7 +70,7 @@ struct State {
 }
 
 /// Makes the two ends of a connection that holds so many octets in each direction.
-pub(crate) fn pair(capacity: usize) -> (PipeEnd, PipeEnd) {
+pub fn pair(capacity: usize) -> (PipeEnd, PipeEnd) {
     let pipe = || {
         let (state, bell, room_bell) = (Mutex::default(), Mutex::default(), Mutex::default());
         Arc::new(FakePipe { capacity, state, changed: Condition::new(), bell, room_bell })
@@ -154,23 +154,23 @@ impl FakePipe {
 
 impl PipeEnd {
     /// Sets the bell that rings when more, or the end, can be read.
-    pub(crate) fn set_bell(&self, bell: &Arc<PipeCondition>) {
+    pub fn set_bell(&self, bell: &Arc<PipeCondition>) {
         *self.input.bell.lock() = Some(Arc::clone(bell));
     }
 
     /// Sets the bell that rings when more can be written, or the reader has closed.
-    pub(crate) fn set_room_bell(&self, bell: &Arc<PipeCondition>) {
+    pub fn set_room_bell(&self, bell: &Arc<PipeCondition>) {
         *self.output.room_bell.lock() = Some(Arc::clone(bell));
     }
 
     /// Whether a write would not wait.
-    pub(crate) fn is_writable(&self) -> bool {
+    pub fn is_writable(&self) -> bool {
         let state = self.output.state.lock();
         state.octets.len() < self.output.capacity || state.ended || state.broken
     }
 
     /// Whether a read would not wait.
-    pub(crate) fn is_readable(&self) -> bool {
+    pub fn is_readable(&self) -> bool {
         let state = self.input.state.lock();
         !state.octets.is_empty() || state.ended || state.broken
     }

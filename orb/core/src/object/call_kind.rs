@@ -1,5 +1,7 @@
 //! The calls on an object, independent of their destination and transport.
 
+use std::borrow::Cow;
+
 use spandrel_cdr::{CdrError, Encoder};
 use spandrel_giop::{ResponseFlags, ServiceContext, SystemException};
 
@@ -9,15 +11,16 @@ use crate::client::Buffering;
 use crate::{client::Reply, diagnostics::CallObserver};
 
 /// Makes a call; an optional part of the ORB can replace [`ObjectRef`]'s own implementation.
-pub(crate) type InvokeFn =
+pub type InvokeFn =
     for<'o, 'q, 'f, 'a> fn(&'o ObjectRef, &'q CallKind<'f, 'a>) -> Result<Option<Reply>, SystemException>;
 
 /// Encodes the arguments; called for each attempt.
-pub(crate) type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>;
+pub type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>;
 
 /// A call on an object: a Request or a LocateRequest.
 #[derive(Clone, Copy)]
-pub(crate) enum CallKind<'f, 'a> {
+#[expect(missing_debug_implementations, reason = "it has functions")]
+pub enum CallKind<'f, 'a> {
     /// A Request message.
     Request {
         operation: &'f str,
@@ -34,4 +37,20 @@ pub(crate) enum CallKind<'f, 'a> {
     },
     /// A LocateRequest message.
     Locate,
+}
+
+impl CallKind<'_, '_> {
+    /// The operation's name, for interceptors and error texts.
+    pub(crate) fn operation(&self) -> &str {
+        match self {
+            Self::Request { operation, .. } => operation,
+            Self::Locate => "LocateRequest",
+        }
+    }
+}
+
+/// Joins the service contexts of the connection and of the request; usually there are none of either.
+#[inline]
+pub fn joined<'c>(sent: &'c [ServiceContext], added: &'c [ServiceContext]) -> Cow<'c, [ServiceContext]> {
+    if added.is_empty() { Cow::Borrowed(sent) } else { Cow::Owned([sent, added].concat()) }
 }

@@ -1,13 +1,16 @@
 //! Options of the client side: connections to servers, cached request headers, wait strategies.
 
-#[cfg(feature = "asynchronous")]
-use crate::WaitStrategy;
-use crate::{ConnectionSharing, Purging};
 use std::time::Duration;
 
+#[cfg(feature = "asynchronous")]
+use crate::WaitStrategy;
 use crate::{
-    OrbBuilder,
+    ConnectionSharing, OrbBuilder, Purging,
     client::{CONNECTION_LIMITS, CacheSettings, MaintenanceThread, Schedule},
+    datagrams::{DatagramPeers, OpenDatagrams},
+    destination::SendDatagram,
+    invocation::send_datagram,
+    operation_index::{OperationIndex, ReadOperationIndex},
 };
 
 impl OrbBuilder {
@@ -31,9 +34,8 @@ impl OrbBuilder {
     /// [`OperationDemux::Active`](crate::OperationDemux). Default: no, since reading the index takes longer
     /// than the hash function that it saves.
     #[must_use]
-    #[cfg(feature = "server")]
     pub fn operation_index(mut self, is_on: bool) -> Self {
-        self.settings.wire.sends_operation_index = is_on;
+        self.settings.wire.operation_index = is_on.then_some(OperationIndex::of as ReadOperationIndex);
         self
     }
 
@@ -135,9 +137,9 @@ impl OrbBuilder {
     /// be lost or reordered without notice. Requests longer than a datagram use a connection; so do all
     /// requests of an ORB with client interceptors.
     #[must_use]
-    #[cfg(feature = "server")]
     pub fn datagrams(mut self, is_on: bool) -> Self {
-        self.client.sends_datagrams = is_on;
+        self.client.open_datagrams = is_on.then_some(DatagramPeers::open as OpenDatagrams);
+        self.settings.wire.send_datagram = is_on.then_some(send_datagram as SendDatagram);
         self
     }
 }

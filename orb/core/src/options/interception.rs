@@ -2,7 +2,6 @@
 
 use spandrel_sync::Arc;
 
-#[cfg(feature = "server")]
 use crate::interception::{IorInterceptor, ServerRequestInterceptor};
 use crate::{
     OrbBuilder,
@@ -28,7 +27,6 @@ impl OrbBuilder {
     ///
     /// # Errors
     /// Another interceptor has its name.
-    #[cfg(feature = "server")]
     pub fn server_request_interceptor(
         mut self,
         interceptor: impl ServerRequestInterceptor + 'static,
@@ -42,7 +40,6 @@ impl OrbBuilder {
     ///
     /// # Errors
     /// Another interceptor has its name.
-    #[cfg(feature = "server")]
     pub fn ior_interceptor(mut self, interceptor: impl IorInterceptor + 'static) -> Result<Self, DuplicateName> {
         self.interceptors.add_ior(Arc::new(interceptor))?;
         Ok(self)

@@ -17,10 +17,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn byte_order(mut self, order: ByteOrder) -> Self {
         self.settings.wire.order = order;
-        #[cfg(feature = "server")]
-        {
-            self.server.order = order;
-        }
+        self.server_mut().order = order;
         self
     }
 
@@ -36,10 +33,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn max_message(mut self, octets: usize) -> Self {
         self.client.max_message = octets;
-        #[cfg(feature = "server")]
-        {
-            self.server.max_message = octets;
-        }
+        self.server_mut().max_message = octets;
         self
     }
 
@@ -54,10 +48,7 @@ impl OrbBuilder {
     pub fn fragment_size(mut self, octets: Option<usize>) -> Self {
         let octets = fragment_size(octets);
         self.client.fragment_sizes.set(octets);
-        #[cfg(feature = "server")]
-        {
-            self.server.fragment_size = octets;
-        }
+        self.server_mut().fragment_size = octets;
         self
     }
 
@@ -70,34 +61,20 @@ impl OrbBuilder {
     }
 
     /// The maximum number of service contexts in a message (default 256). A request with more is answered
-    /// with IMP_LIMIT; a call whose reply has more ends in IMP_LIMIT.
+    /// with IMP_LIMIT. With the feature `details`, a call whose reply has more ends in IMP_LIMIT.
     #[must_use]
-    #[cfg(any(feature = "details", feature = "server"))]
     pub fn max_service_contexts(mut self, count: usize) -> Self {
-        #[cfg(feature = "details")]
-        {
-            self.settings.context_limits.count = count;
-        }
-        #[cfg(feature = "server")]
-        {
-            self.server.context_limits.count = count;
-        }
+        self.settings.context_limits.count = count;
+        self.server_mut().context_limits.count = count;
         self
     }
 
     /// The maximum size of all service contexts of a message, in octets (default 1 MiB). A request with more
-    /// is answered with IMP_LIMIT; a call whose reply has more ends in IMP_LIMIT.
+    /// is answered with IMP_LIMIT. With the feature `details`, a call whose reply has more ends in IMP_LIMIT.
     #[must_use]
-    #[cfg(any(feature = "details", feature = "server"))]
     pub fn max_service_context_octets(mut self, octets: usize) -> Self {
-        #[cfg(feature = "details")]
-        {
-            self.settings.context_limits.octets = octets;
-        }
-        #[cfg(feature = "server")]
-        {
-            self.server.context_limits.octets = octets;
-        }
+        self.settings.context_limits.octets = octets;
+        self.server_mut().context_limits.octets = octets;
         self
     }
 
@@ -105,9 +82,8 @@ impl OrbBuilder {
     /// may be confidential). The standard context `ExceptionDetailMessage` carries it. Clients always read
     /// the texts of other servers.
     #[must_use]
-    #[cfg(feature = "server")]
     pub fn exception_details(mut self, are_sent: bool) -> Self {
-        self.settings.serving.sends_exception_details = are_sent;
+        self.server_mut().sends_exception_details = are_sent;
         self
     }
 
@@ -115,10 +91,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn max_nesting(mut self, depth: u16) -> Self {
         self.settings.wire.limits.nesting = depth;
-        #[cfg(feature = "server")]
-        {
-            self.server.limits.nesting = depth;
-        }
+        self.server_mut().limits.nesting = depth;
         self
     }
 
@@ -127,10 +100,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn max_value_nesting(mut self, depth: u16) -> Self {
         self.settings.wire.limits.value_nesting = depth;
-        #[cfg(feature = "server")]
-        {
-            self.server.limits.value_nesting = depth;
-        }
+        self.server_mut().limits.value_nesting = depth;
         self
     }
 
@@ -138,10 +108,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn max_values(mut self, count: u32) -> Self {
         self.settings.wire.limits.values = count;
-        #[cfg(feature = "server")]
-        {
-            self.server.limits.values = count;
-        }
+        self.server_mut().limits.values = count;
         self
     }
 }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use spandrel_sync::Arc;
 
-use crate::{Collocation, Concurrency, Endpoint, OrbBuilder, QueueOverflow, Spawn, settings::Spawner};
+use crate::{Collocation, Concurrency, Endpoint, OrbBuilder, QueueOverflow, Spawn, server_settings::Spawner};
 
 impl OrbBuilder {
     /// Adds an endpoint. By default the server listens on a port of this machine's loopback address. It
     /// begins to listen when the first reference is created.
     #[must_use]
     pub fn listen(mut self, endpoint: Endpoint) -> Self {
-        self.settings.serving.endpoints.push(endpoint);
+        self.server_mut().endpoints.push(endpoint);
         self
     }
 
@@ -20,7 +20,7 @@ impl OrbBuilder {
     /// servers behind address translation, and in containers.
     #[must_use]
     pub fn publish(mut self, addresses: impl Into<String>) -> Self {
-        self.settings.serving.publish = Some(addresses.into());
+        self.server_mut().publish = Some(addresses.into());
         self
     }
 
@@ -28,7 +28,7 @@ impl OrbBuilder {
     /// request (adaptive demultiplexing; default: yes). If they differ, the regular lookup follows.
     #[must_use]
     pub fn adaptive_demultiplexing(mut self, is_on: bool) -> Self {
-        self.server.is_adaptive = is_on;
+        self.server_mut().is_adaptive = is_on;
         self
     }
 
@@ -36,7 +36,7 @@ impl OrbBuilder {
     /// connection](Concurrency::ThreadPerConnection), for 64 of them).
     #[must_use]
     pub fn concurrency(mut self, strategy: Concurrency) -> Self {
-        self.server.concurrency = strategy.at_least_one();
+        self.server_mut().concurrency = strategy.at_least_one();
         self
     }
 
@@ -44,7 +44,7 @@ impl OrbBuilder {
     /// (default: they are not read until there is room).
     #[must_use]
     pub fn queue_overflow(mut self, overflow: QueueOverflow) -> Self {
-        self.server.queue_overflow = overflow;
+        self.server_mut().queue_overflow = overflow;
         self
     }
 
@@ -53,21 +53,21 @@ impl OrbBuilder {
     /// This bounds the time for which a client that does not read keeps a thread.
     #[must_use]
     pub fn send_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.server.send_timeout = timeout;
+        self.server_mut().send_timeout = timeout;
         self
     }
 
     /// The maximum number of connections from one host (default: that for all clients).
     #[must_use]
     pub fn max_connections_per_client(mut self, connections: Option<usize>) -> Self {
-        self.server.max_per_client = connections;
+        self.server_mut().max_per_client = connections;
         self
     }
 
     /// The maximum number of connections accepted in a second (default: unlimited).
     #[must_use]
     pub fn max_connection_rate(mut self, connections: Option<usize>) -> Self {
-        self.server.max_connection_rate = connections;
+        self.server_mut().max_connection_rate = connections;
         self
     }
 
@@ -75,7 +75,7 @@ impl OrbBuilder {
     /// connections is reached (default: it closes the new one).
     #[must_use]
     pub fn evict_idle(mut self, is_on: bool) -> Self {
-        self.server.evicts_idle = is_on;
+        self.server_mut().evicts_idle = is_on;
         self
     }
 
@@ -83,7 +83,7 @@ impl OrbBuilder {
     /// (default 1,024). Further requests end in TRANSIENT.
     #[must_use]
     pub fn max_deferred_requests(mut self, requests: usize) -> Self {
-        self.server.max_deferred = requests;
+        self.server_mut().max_deferred = requests;
         self
     }
 
@@ -91,14 +91,14 @@ impl OrbBuilder {
     /// requests and deferred requests. A request beyond it ends in TRANSIENT; the connection continues.
     #[must_use]
     pub fn max_connection_memory(mut self, octets: usize) -> Self {
-        self.server.max_connection_memory = octets;
+        self.server_mut().max_connection_memory = octets;
         self
     }
 
     /// The maximum [memory](Self::max_connection_memory) in octets for all clients together (default 1 GiB).
     #[must_use]
     pub fn max_server_memory(mut self, octets: usize) -> Self {
-        self.server.max_server_memory = octets;
+        self.server_mut().max_server_memory = octets;
         self
     }
 
@@ -107,7 +107,7 @@ impl OrbBuilder {
     /// for its next request. Only one-ways in transit at that moment are lost.
     #[must_use]
     pub fn server_idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.server.idle_timeout = timeout;
+        self.server_mut().idle_timeout = timeout;
         self
     }
 
@@ -116,14 +116,14 @@ impl OrbBuilder {
     /// messages in fragments.
     #[must_use]
     pub fn message_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.server.message_timeout = timeout;
+        self.server_mut().message_timeout = timeout;
         self
     }
 
     /// The maximum number of connections (default 32,768; the system's limit of open files may be lower).
     #[must_use]
     pub fn max_connections(mut self, connections: usize) -> Self {
-        self.server.max_connections = connections;
+        self.server_mut().max_connections = connections;
         self
     }
 
@@ -132,14 +132,14 @@ impl OrbBuilder {
     /// without a thread of their own wait for one, and requests behind a long upcall are not read.
     #[must_use]
     pub fn max_server_threads(mut self, threads: usize) -> Self {
-        self.server.max_threads = threads;
+        self.server_mut().max_threads = threads;
         self
     }
 
     /// The maximum number of requests of one connection that run at once (default 64, at least 1).
     #[must_use]
     pub fn max_requests_per_connection(mut self, requests: u32) -> Self {
-        self.server.max_in_flight = requests.max(1);
+        self.server_mut().max_in_flight = requests.max(1);
         self
     }
 
@@ -155,7 +155,7 @@ impl OrbBuilder {
     /// ```
     #[must_use]
     pub fn spawner(mut self, spawner: impl Spawn + 'static) -> Self {
-        self.settings.serving.spawner = Some(Spawner(Arc::new(spawner)));
+        self.server_mut().spawner = Some(Spawner(Arc::new(spawner)));
         self
     }
 
@@ -168,7 +168,7 @@ impl OrbBuilder {
     /// its own policy ([`BidirectionalPolicy`](crate::BidirectionalPolicy)).
     #[must_use]
     pub fn bidirectional(mut self, is_on: bool) -> Self {
-        self.settings.serving.is_bidirectional = is_on;
+        self.settings.is_bidirectional = is_on;
         self
     }
 
@@ -179,21 +179,21 @@ impl OrbBuilder {
     /// that are meant for any other address to which no known connection leads.
     #[must_use]
     pub fn trust_listen_points(mut self, is_on: bool) -> Self {
-        self.settings.serving.trusts_listen_points = is_on;
+        self.server_mut().trusts_listen_points = is_on;
         self
     }
 
     /// How calls reach objects of the same ORB (default: through the adapter, without a socket).
     #[must_use]
     pub fn collocation(mut self, strategy: Collocation) -> Self {
-        self.settings.serving.collocation = strategy;
+        self.settings.collocation = strategy;
         self
     }
 
     /// The time that running requests have when the ORB shuts down (default 30 s).
     #[must_use]
     pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.serving.shutdown_timeout = timeout;
+        self.server_mut().shutdown_timeout = timeout;
         self
     }
 }

@@ -1,7 +1,6 @@
 //! Options of transports: the selection of transports, and rules by address.
 
 use spandrel_sync::Arc;
-#[cfg(feature = "server")]
 use spandrel_transport::AddressSelection;
 use spandrel_transport::{TransportSelection, scheme_of};
 
@@ -26,8 +25,7 @@ impl OrbBuilder {
     fn select(&mut self, selection: TransportSelection) {
         let selection = Arc::new(selection);
         self.selection = Some(Arc::clone(&selection));
-        #[cfg(feature = "server")]
-        self.server.protocols.select(Arc::clone(&selection) as Arc<dyn AddressSelection>);
+        self.server_mut().protocols.select(Arc::clone(&selection) as Arc<dyn AddressSelection>);
         self.protocols.select(selection);
     }
 
@@ -50,9 +48,8 @@ impl OrbBuilder {
     ///
     /// # Errors
     /// A description of the expected value.
-    #[cfg(feature = "server")]
     pub fn server_transport_rule(mut self, rules: &str) -> Result<Self, &'static str> {
-        self.server.rules.add(rules)?;
+        self.server_mut().rules.add(rules)?;
         Ok(self)
     }
 }

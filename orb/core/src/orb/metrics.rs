@@ -9,7 +9,6 @@ use spandrel_giop::SystemException;
 use super::Orb;
 #[cfg(feature = "asynchronous")]
 use super::WeakOrb;
-#[cfg(feature = "asynchronous")]
 use crate::statistics::Level;
 
 impl Orb {
@@ -18,7 +17,6 @@ impl Orb {
     /// [metrics](crate::OrbBuilder::metrics) are enabled.
     #[must_use]
     pub fn render_metrics(&self) -> String {
-        #[cfg(feature = "asynchronous")]
         self.update_levels();
         let mut text = self.statistics().render();
         if let Some(metrics) = self.diagnostics().metrics() {
@@ -49,16 +47,15 @@ impl Orb {
     }
 
     /// Updates the levels that are not counted continuously.
-    #[cfg(feature = "asynchronous")]
     fn update_levels(&self) {
         let statistics = self.statistics();
         let set = |level, count: usize| statistics.set(level, i64::try_from(count).unwrap_or(i64::MAX));
+        #[cfg(feature = "asynchronous")]
         set(Level::CallsParked, self.peers().parked());
-        #[cfg(feature = "server")]
         {
             set(Level::JobsOfMain, self.main().jobs());
-            set(Level::RequestsHeld, self.adapter().map_or(0, |adapter| adapter.held()));
-            let counts = self.server().look();
+            let counts = self.server_side().map(|server_side| server_side.levels()).unwrap_or_default();
+            set(Level::RequestsHeld, counts.held);
             set(Level::ThreadsOfConnections, counts.threaded);
             set(Level::ThreadsOfPool, counts.pooled);
             set(Level::RequestsQueued, counts.queued);

@@ -1,21 +1,13 @@
 //! The ORB's main thread and shutdown (CORBA 3.3 Part 1, 8.2.3): waiting, and the order in which parts are
 //! closed.
 
-#[cfg(feature = "server")]
 use spandrel_giop::SystemExceptionKind;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-#[cfg(feature = "server")]
 use spandrel_sync::held;
 use spandrel_sync::{atomic::Ordering, thread};
-#[cfg(feature = "server")]
-use spandrel_transport::Deadline;
 
 use super::{Orb, OrbCore, has_shut_down};
 use crate::upcalls::is_in_upcall;
-
-/// The time that bidirectional peers have at shutdown to close their connections after CloseConnection.
-#[cfg(feature = "server")]
-const PEER_CLOSE_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(200);
 
 impl Orb {
     /// Blocks until the ORB has been shut down. Other threads serve requests, except for those of the main
@@ -27,10 +19,7 @@ impl Orb {
         if self.is_copied() {
             return;
         }
-        #[cfg(feature = "server")]
         self.0.main.run();
-        #[cfg(not(feature = "server"))]
-        self.0.main.await_closed();
     }
 
     /// Runs one job of the main thread, if there is one and this is the main thread (see [`run`](Self::run));
@@ -38,7 +27,6 @@ impl Orb {
     ///
     /// # Errors
     /// BAD_INV_ORDER once the ORB has been shut down.
-    #[cfg(feature = "server")]
     pub fn perform_work(&self) -> Result<(), SystemException> {
         self.check_process()?;
         self.check_not_destroyed()?;
@@ -49,7 +37,6 @@ impl Orb {
     ///
     /// # Errors
     /// BAD_INV_ORDER once the ORB has been shut down.
-    #[cfg(feature = "server")]
     pub fn work_pending(&self) -> Result<bool, SystemException> {
         self.check_process()?;
         self.check_not_destroyed()?;
@@ -63,7 +50,6 @@ impl Orb {
     ///
     /// # Errors
     /// TRANSIENT if 1,024 jobs are enqueued; BAD_INV_ORDER after shutdown.
-    #[cfg(feature = "server")]
     pub fn run_in_main(&self, job: Box<dyn FnOnce() + Send>) -> Result<(), SystemException> {
         self.check_not_destroyed()?;
         self.check_running()?;
@@ -75,7 +61,6 @@ impl Orb {
     }
 
     /// Whether the calling thread is the ORB's main thread; if so, its jobs may run at once.
-    #[cfg(feature = "server")]
     #[must_use]
     pub fn is_main_thread(&self) -> bool {
         self.0.main.is_current()
@@ -83,7 +68,6 @@ impl Orb {
 
     /// Whether this thread is polling the future of a request to this ORB; such a caller cannot wait for that
     /// request.
-    #[cfg(feature = "server")]
     #[must_use]
     pub fn is_polling_here(&self) -> bool {
         crate::upcalls::PollScope::is_inside_of(self.instance())
@@ -142,7 +126,6 @@ impl Orb {
     }
 
     fn await_closed(&self) {
-        #[cfg(feature = "server")]
         if self.0.main.is_current() {
             // Only this thread runs the jobs that shutdown waits for.
             return self.0.main.run();
@@ -154,26 +137,18 @@ impl Orb {
         let _closed = CloseOnDrop(&self.0);
         self.0.main.begin_close();
         self.diagnostics().begin_close();
-        #[cfg(feature = "server")]
         {
-            if let Some(adapter) = self.adapter() {
-                adapter.begin_close();
+            if let Some(server_side) = self.server_side() {
+                server_side.begin_close();
+                server_side.shut_down(self);
             }
-            let timeout = self.0.settings.serving.shutdown_timeout;
-            let deadline = Deadline::after(timeout);
-            self.0.serving.server.shutdown(timeout);
-            self.0.serving.upcall_monitor.stop();
-            self.0.serving.locals.shut_down(deadline.remaining());
         }
-        #[cfg(feature = "server")]
-        self.0.peers.send_close(PEER_CLOSE_TIMEOUT);
         #[cfg(feature = "asynchronous")]
         self.0.client_reactor.shut_down();
         self.0.peers.clear();
-        #[cfg(feature = "server")]
-        if let Some(adapter) = self.adapter() {
+        if let Some(server_side) = self.server_side() {
             held::assert_none("an adapter");
-            adapter.close();
+            server_side.close();
         }
         self.0.interception.destroy();
         self.diagnostics().close();

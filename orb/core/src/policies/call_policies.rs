@@ -6,23 +6,24 @@ use std::time::Duration;
 use spandrel_transport::Deadline;
 
 use super::{PolicyValues, RebindPolicy, StartTimes};
-#[cfg(feature = "server")]
 use crate::deadlines;
 use crate::thread_policy;
 use crate::{ObjectRef, Orb};
 
 /// The policies in force for a call that begins now.
 #[derive(Debug)]
-pub(crate) struct CallPolicies {
-    pub(crate) deadline: Option<Deadline>,
+pub struct CallPolicies {
+    /// The deadline of the call.
+    pub deadline: Option<Deadline>,
     pub(crate) rebind: RebindPolicy,
     /// The start times of the request and its reply, if set.
-    pub(crate) start_times: Option<Box<dyn StartTimes>>,
+    pub start_times: Option<Box<dyn StartTimes>>,
 }
 
-/// Looks up the policies for which [`PolicyValues`] has only a flag. It is installed when the first policy is
+/// Looks up the policies for which `PolicyValues` has only a flag. It is installed when the first policy is
 /// set; a program that sets none does not contain it.
-pub(crate) struct PolicyResolver {
+#[derive(Debug)]
+pub struct PolicyResolver {
     /// The values of the calling thread's policies.
     thread: fn(&Orb) -> PolicyValues,
     /// The deadline of a call that begins now, if more than its round trip is limited.
@@ -45,8 +46,9 @@ impl ObjectRef {
         own.or(self.orb().policy_values().get())
     }
 
+    /// The policies in force for a call that begins now.
     #[inline]
-    pub(crate) fn call_policies(&self) -> CallPolicies {
+    pub fn call_policies(&self) -> CallPolicies {
         if self.has_policies() {
             return self.resolve_call_policies();
         }
@@ -77,20 +79,13 @@ impl ObjectRef {
     }
 
     /// Bounds the deadline by that of the request that this thread serves.
-    #[cfg(feature = "server")]
     fn within_inherited(&self, own: Option<Deadline>) -> Option<Deadline> {
-        let Some(inherited) = deadlines::inherited().filter(|_| self.orb().settings().serving.inherits_deadlines)
-        else {
+        let Some(inherited) = deadlines::inherited().filter(|_| self.orb().settings().inherits_deadlines) else {
             return own;
         };
         match own {
             Some(own) if own.end() <= inherited => Some(own),
             own => Some(Deadline::until(inherited, own)),
         }
-    }
-
-    #[cfg(not(feature = "server"))]
-    fn within_inherited(&self, own: Option<Deadline>) -> Option<Deadline> {
-        own
     }
 }

@@ -9,22 +9,17 @@
 use std::time::Duration;
 use std::time::SystemTime;
 
-#[cfg(feature = "server")]
 use spandrel_cdr::Decode;
 use spandrel_cdr::{ByteOrder, GiopVersion, Wire};
-#[cfg(feature = "server")]
 use spandrel_cdr::{CdrError, Decoder};
 use spandrel_cdr::{Encode, Encoder};
 use spandrel_giop::ServiceContext;
-#[cfg(feature = "server")]
 use spandrel_giop::ServiceContexts;
 use spandrel_giop::ids;
-#[cfg(feature = "server")]
 use spandrel_sync::time::Instant;
 use spandrel_transport::Deadline;
 
 use super::{UtcT, values};
-#[cfg(feature = "server")]
 use crate::deadlines::RequestDeadline;
 
 /// The service contexts that carry a request's deadline (`-ORBDeadlineContext`).
@@ -126,13 +121,11 @@ fn absolute(deadline: &Deadline, expects_reply: bool) -> Option<ServiceContext> 
 }
 
 /// The deadline in the contexts of a request.
-#[cfg(feature = "server")]
 #[inline]
-pub(crate) fn request_deadline(contexts: &ServiceContexts<'_>) -> Option<RequestDeadline> {
+pub fn request_deadline(contexts: &ServiceContexts<'_>) -> Option<RequestDeadline> {
     RequestDeadline::of(contexts)
 }
 
-#[cfg(feature = "server")]
 impl RequestDeadline {
     /// The deadline in these contexts. Contexts that cannot be decoded are ignored. The remaining time takes
     /// precedence over points in time, which require clocks that agree.

@@ -13,7 +13,7 @@ use super::{ReplyStartTimePolicy, RequestStartTimePolicy, values};
 use crate::{ObjectRef, Orb};
 
 /// The start times of one call. A program that sets no start time does not contain them.
-pub(crate) trait StartTimes: std::fmt::Debug {
+pub trait StartTimes: std::fmt::Debug {
     /// The start time of the reply, if it is in the future.
     fn reply(&self) -> Option<Instant>;
 

@@ -12,7 +12,6 @@ use super::{
     ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, SyncScopePolicy, UtcT,
     buffering, messaging, values,
 };
-#[cfg(feature = "server")]
 use crate::BidirectionalPolicy;
 use crate::{Orb, Policy, PolicyType};
 
@@ -78,7 +77,6 @@ impl Orb {
             values::RELATIVE_REQUEST_TIMEOUT => RelativeRequestTimeoutPolicy(values::span(extract(value)?)).into(),
             values::CONNECTION_TIMEOUT => ConnectionTimeoutPolicy(values::span(extract(value)?)).into(),
             values::RELATIVE_ROUNDTRIP_TIMEOUT => RelativeRoundtripTimeoutPolicy(values::span(extract(value)?)).into(),
-            #[cfg(feature = "server")]
             BidirectionalPolicy::POLICY_TYPE => match extract::<u16>(value)? {
                 0 => BidirectionalPolicy::Normal.into(),
                 1 => BidirectionalPolicy::Both.into(),
@@ -129,7 +127,6 @@ impl Orb {
             messaging::SYNC_SCOPE,
             values::RELATIVE_ROUNDTRIP_TIMEOUT,
             buffering::BUFFERING_CONSTRAINT,
-            #[cfg(feature = "server")]
             BidirectionalPolicy::POLICY_TYPE,
         ];
         own.contains(&policy_type) || values::LIMITS.contains(&policy_type)

@@ -72,13 +72,11 @@ impl PolicyManager {
         let mut overrides = self.orb.policies().overrides.write();
         let new = overrides.with(new, override_type);
         self.orb.policy_values().set(new.policy_values());
-        #[cfg(feature = "server")]
         let bidirectional = new.get(crate::BidirectionalPolicy::POLICY_TYPE).and_then(|policy| policy.value().copied());
         let old = std::mem::replace(&mut *overrides, new);
         drop(overrides);
         // Dropped after the lock is released.
         drop(old);
-        #[cfg(feature = "server")]
         if bidirectional == Some(crate::BidirectionalPolicy::Both) {
             self.orb.enable_bidirectional(true);
         }

@@ -37,13 +37,12 @@ mod policy_values;
 mod values;
 
 pub use buffering::BufferingConstraintPolicy;
-pub(crate) use call_policies::{CallPolicies, PolicyResolver};
+pub use call_policies::{CallPolicies, PolicyResolver};
 pub use context::DeadlineContext;
-#[cfg(feature = "server")]
-pub(crate) use context::request_deadline;
+pub use context::request_deadline;
 pub(crate) use context::{cached_context, deadline_contexts, remaining_tail};
 pub use current::PolicyCurrent;
-pub(crate) use earliest_delivery::StartTimes;
+pub use earliest_delivery::StartTimes;
 pub use factory::{PolicyError, PolicyFactory};
 pub(crate) use manager::OrbPolicies;
 pub use manager::PolicyManager;

@@ -136,7 +136,6 @@ fn is_supported(policy_type: PolicyType, policy: &Policy) -> bool {
         values::CONNECTION_TIMEOUT => policy.value::<ConnectionTimeoutPolicy>().is_some(),
         values::RELATIVE_ROUNDTRIP_TIMEOUT => policy.value::<RelativeRoundtripTimeoutPolicy>().is_some(),
         buffering::BUFFERING_CONSTRAINT => policy.value::<BufferingConstraintPolicy>().is_some(),
-        #[cfg(feature = "server")]
         crate::BidirectionalPolicy::POLICY_TYPE => policy.value::<crate::BidirectionalPolicy>().is_some(),
         _ => true,
     }

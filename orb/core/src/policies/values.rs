@@ -123,7 +123,6 @@ impl UtcT {
     }
 
     /// The latest point in time within the inaccuracy.
-    #[cfg(feature = "server")]
     pub(super) fn latest(self) -> Option<Self> {
         let off = u64::from(self.inacchi) << 32 | u64::from(self.inacclo);
         Some(Self { time: self.time.checked_add(off)?, inacclo: 0, inacchi: 0, tdf: self.tdf })

@@ -52,7 +52,6 @@ impl Statistics {
     }
 
     /// Sets a level to a number that was measured.
-    #[cfg(feature = "asynchronous")]
     pub(crate) fn set(&self, level: Level, to: i64) {
         self.shared.levels[level as usize].store(to, Ordering::Relaxed);
     }

@@ -2,7 +2,8 @@
 
 use spandrel_cdr::{Any, CdrError, Decode, Decoder, Encode, Encoder, TcKind, Typed};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{Context, DeferredCall, ObjectRef, Replied, ServerCall};
+use spandrel_orb::{Context, ObjectRef};
+use spandrel_server::{DeferredCall, Replied, ServerCall};
 
 use crate::{NvList, ValueTypes, value_types::TypedBinder};
 

@@ -1,7 +1,8 @@
 //! Servants whose interface is known only at run time.
 
 use spandrel_giop::SystemException;
-use spandrel_orb::{ObjectRef, Replied, Servant, ServerCall, Target};
+use spandrel_orb::{ObjectRef, Target};
+use spandrel_server::{Replied, Servant, ServerCall};
 
 use super::ServerRequest;
 

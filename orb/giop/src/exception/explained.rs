@@ -16,6 +16,7 @@ struct Content {
 
 impl Detail {
     pub(super) const NONE: Self = Self(None);
+    pub(super) const IS_KEPT: bool = true;
 
     #[inline]
     pub(super) fn set_text(&mut self, text: impl Explanation) {

@@ -10,6 +10,7 @@ pub(super) struct Detail;
 
 impl Detail {
     pub(super) const NONE: Self = Self;
+    pub(super) const IS_KEPT: bool = false;
 
     #[inline]
     pub(super) fn set_text(&mut self, text: impl Explanation) {

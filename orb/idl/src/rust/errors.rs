@@ -66,17 +66,12 @@ fn codec(
     types: &[TokenStream],
 ) -> TokenStream {
     let rt = scope.rt();
-    let ids = method.raises.iter().map(|&id| scope.cx.model[id].repository_id.as_str());
+    let ids: Vec<&str> = method.raises.iter().map(|&id| scope.cx.model[id].repository_id.as_str()).collect();
     let by_tables = scope.cx.engines.of(&scope.cx.model[method.owner].scoped_name) == Engine::Interpretive;
     let decode = if by_tables {
         quote! { #( #ids => Some(#rt::interpreted::exception::<#types>(input).map(#name::#variants)), )* }
     } else {
         quote! { #( #ids => Some(<#types as #rt::Decode>::decode(input).map(#name::#variants)), )* }
-    };
-    let raise = if by_tables {
-        quote! { #( #name::#variants(exception) => #rt::interpreted::raise(call, exception), )* }
-    } else {
-        quote! { #( #name::#variants(exception) => call.user_exception(exception), )* }
     };
     quote! {
         impl #rt::UserExceptions for #name {
@@ -86,9 +81,9 @@ fn codec(
                     _ => None,
                 }
             }
-            fn raise(&self, call: #rt::ServerCall<'_>) -> Result<#rt::Replied, #rt::SystemException> {
+            fn members(&self) -> Result<(&'static str, #rt::Value<'_>), #rt::SystemException> {
                 match self {
-                    #raise
+                    #( #name::#variants(exception) => Ok((#ids, #rt::Value::coded(exception))), )*
                     #name::System(exception) => Err(exception.clone()),
                 }
             }

@@ -131,7 +131,7 @@ fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
             quote! {
                 match #upcall {
                     Ok(#returned) => #reply,
-                    Err(#error) => #rt::UserExceptions::raise(&#error, #call),
+                    Err(#error) => #call.raise(&#error),
                 }
             }
         }

@@ -7,7 +7,8 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use spandrel_orb::{ObjectRef, Servant, SystemException};
+use spandrel_orb::{ObjectRef, SystemException};
+use spandrel_server::Servant;
 use spandrel_sync::Arc;
 
 use super::Poa;

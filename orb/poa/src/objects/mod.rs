@@ -10,7 +10,8 @@ mod transitions;
 
 use std::fmt;
 
-use spandrel_orb::{LastTarget, Located, ObjectRef, Resolution, Servant};
+use spandrel_orb::{Located, ObjectRef};
+use spandrel_server::{LastTarget, Resolution, Servant};
 use spandrel_sync::{Arc, RwLock, Weak, atomic::AtomicBool, thread::ThreadId};
 
 use self::servants::{Servants, ServedObjects};

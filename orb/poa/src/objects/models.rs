@@ -1,6 +1,6 @@
 //! Models of objects that are activated and deactivated while requests look them up.
 
-use spandrel_orb::{LastTarget, Servant};
+use spandrel_server::{LastTarget, Servant};
 use spandrel_sync::{
     Arc, Mutex,
     models::{below, check, one_in},

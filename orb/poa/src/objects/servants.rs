@@ -5,7 +5,7 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-use spandrel_orb::Servant;
+use spandrel_server::Servant;
 use spandrel_sync::Arc;
 
 use crate::ObjectId;

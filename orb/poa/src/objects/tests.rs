@@ -1,4 +1,4 @@
-use spandrel_orb::Servant;
+use spandrel_server::Servant;
 use spandrel_sync::Arc;
 
 use super::*;

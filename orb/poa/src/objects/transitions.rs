@@ -1,6 +1,6 @@
 //! Changes of the active object map: activation, incarnation and deactivation of objects.
 
-use spandrel_orb::Servant;
+use spandrel_server::Servant;
 use spandrel_sync::{
     Arc,
     atomic::{AtomicBool, Ordering},

@@ -13,17 +13,18 @@ mod write_queue;
 use std::io;
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
+use spandrel_connection::{Abandoned, ConnectionEnd, EndCause, SentContexts, Written};
 use spandrel_giop::{CancelRequest, CompletionStatus, Fragments, SystemException, minor};
-#[cfg(feature = "server")]
+#[cfg(feature = "asynchronous")]
 use spandrel_sync::atomic::{AtomicU64, Ordering};
 use spandrel_sync::{Arc, Mutex, atomic::AtomicU8};
 use spandrel_transport::MessageReader;
 
 use super::{
-    CallFailure, ClientConnection, CloseOnPanic, RequestLoss,
-    pending_calls::{PendingCalls, ReplyReceiver, ReplyWaiter, Waiter},
+    CallFailure, ClientConnection, CloseOnPanic,
+    pending_calls::{ReplyReceiver, ReplyWaiter},
 };
-#[cfg(feature = "server")]
+#[cfg(feature = "asynchronous")]
 use registration::OUTPUT;
 pub(crate) use registration::ReactorRegistration;
 use registration::{RegistrationState, WRITER_LOCK_TIMEOUT};
@@ -32,11 +33,8 @@ pub(super) use write_queue::UnsentMessage;
 use write_queue::{Charge, WriteQueue};
 
 /// The most messages that may be queued when another one without a waiting call is written.
-#[cfg(feature = "server")]
+#[cfg(feature = "asynchronous")]
 const MAX_UNTRACKED: usize = 1024;
-
-/// With more abandoned requests than this, a connection is not used for further calls.
-const MAX_ABANDONED: usize = 256;
 
 /// A connection's state for asynchronous calls.
 #[derive(Debug, Default)]
@@ -46,13 +44,13 @@ pub(super) struct AsyncWrites {
     /// The events that the reactor is to wait for.
     wanted_interest: AtomicU8,
     /// The number of writes by the reactor.
-    #[cfg(feature = "server")]
+    #[cfg(feature = "asynchronous")]
     written: AtomicU64,
     /// The registration with the reactor, made by the first asynchronous call.
     state: Mutex<RegistrationState>,
 }
 
-#[cfg(feature = "server")]
+#[cfg(feature = "asynchronous")]
 impl AsyncWrites {
     /// Whether something waits to be written.
     pub(super) fn wants_output(&self) -> bool {
@@ -75,6 +73,11 @@ pub(crate) struct WriteLimits {
 }
 
 impl ClientConnection {
+    /// Marks the code sets as sent, after the reply to a request with that context.
+    pub(crate) fn mark_code_sets_received(&self) {
+        self.mark_sent(SentContexts::CODE_SETS);
+    }
+
     /// Sends a request without waiting. `receiver` is given the outcome, unless this fails.
     ///
     /// # Errors
@@ -89,17 +92,12 @@ impl ClientConnection {
     ) -> Result<(), CallFailure> {
         {
             let mut pending = self.pending.lock();
-            if let Some(failure) = &pending.closed {
-                return Err(unsent(failure));
-            }
-            if pending.waiters.len() >= bounds.requests {
+            pending.half.check_open()?;
+            if pending.half.pending() >= bounds.requests {
                 return Err(self.too_many_pending(bounds.requests));
             }
-            pending.waiters.push(Waiter {
-                request_id,
-                reply: None,
-                waiter: ReplyWaiter::Task { receiver, is_sent: true },
-            });
+            let begun = pending.half.begin(request_id, ReplyWaiter::Task(receiver));
+            debug_assert!(begun.is_ok(), "it was open under the same lock");
             if pending.reader.is_some() {
                 self.want_input();
             }
@@ -129,10 +127,10 @@ impl ClientConnection {
                 .or_else(|octets| self.refuse(request_id, |this| this.buffer_limit_exceeded(octets, limit)))
         };
         let Some(mut writer) = self.writer.try_lock() else { return queue() };
-        if kind == UnsentKind::Untracked && writer.is_broken {
+        if kind == UnsentKind::Untracked && !writer.half.may_write() {
             return Ok(());
         }
-        if writer.is_broken || self.is_retired() && kind != UnsentKind::Untracked {
+        if !writer.half.may_write() || self.is_retired() && kind != UnsentKind::Untracked {
             drop(writer);
             return self.refuse(request_id, |this| this.write_failed(io::ErrorKind::NotConnected.into()));
         }
@@ -153,7 +151,7 @@ impl ClientConnection {
                 Ok(())
             }
             Ok(sent) => {
-                self.mark_request_sent(request_id, false);
+                self.mark_written(request_id, Written::Partly);
                 writer.rest = Some(unsent(sent));
                 drop(writer);
                 self.want_output();
@@ -164,9 +162,9 @@ impl ClientConnection {
                 queue()
             }
             Err(error) => {
-                writer.is_broken = true;
+                writer.half.cut();
                 drop(writer);
-                self.mark_request_sent(request_id, false);
+                self.mark_written(request_id, Written::Partly);
                 self.end_with_peer_reason(error);
                 Ok(())
             }
@@ -182,7 +180,7 @@ impl ClientConnection {
     }
 
     /// Writes a message that no call waits for, now or when there is room. Returns false if too many are queued.
-    #[cfg(feature = "server")]
+    #[cfg(feature = "asynchronous")]
     pub(super) fn write_untracked(&self, request_id: u32, message: &Encoder<'_>) -> bool {
         self.async_writes.write_queue.lock().messages.len() < MAX_UNTRACKED
             && self.write_or_queue(request_id, message, UnsentKind::Untracked, usize::MAX, None).is_ok()
@@ -190,11 +188,9 @@ impl ClientConnection {
 
     /// Fails a request that cannot be written here, without reading the peer's reason first.
     fn refuse(&self, request_id: u32, reason: impl FnOnce(&Self) -> CallFailure) -> Result<(), CallFailure> {
-        let mut pending = self.pending.lock();
-        let removed = pending.find(request_id).map(|at| pending.waiters.swap_remove(at));
-        drop(pending);
+        let removed = self.pending.lock().half.abandon(request_id, true);
         // If the connection was closed meanwhile, the receiver has been notified.
-        if removed.is_some() { Err(reason(self)) } else { Ok(()) }
+        if matches!(removed, Abandoned::Unknown) { Ok(()) } else { Err(reason(self)) }
     }
 
     /// Queues a message, because another thread writes or the transport has no room.
@@ -203,7 +199,7 @@ impl ClientConnection {
     /// The number of octets that are queued already, if they reach the limit.
     pub(super) fn queue(&self, message: UnsentMessage, limit: usize) -> Result<(), usize> {
         // Recorded before another thread can write it, because that thread records the contrary.
-        self.mark_message_sent(&message, false);
+        self.mark_message_written(&message, Written::Partly);
         let mut write_queue = self.async_writes.write_queue.lock();
         if write_queue.octets > 0
             && write_queue.octets + message.octets.len() > limit
@@ -217,28 +213,21 @@ impl ClientConnection {
         Ok(())
     }
 
-    fn mark_message_sent(&self, message: &UnsentMessage, sent: bool) {
+    fn mark_message_written(&self, message: &UnsentMessage, written: Written) {
         if message.has_receiver() {
-            self.mark_request_sent(message.request_id, sent);
+            self.mark_written(message.request_id, written);
         }
     }
 
     /// Records whether the transport has taken the request's last octet, or may have.
-    fn mark_request_sent(&self, request_id: u32, sent: bool) {
-        let mut pending = self.pending.lock();
-        if let Some(at) = pending.find(request_id)
-            && let ReplyWaiter::Task { is_sent, .. } = &mut pending.waiters[at].waiter
-        {
-            *is_sent = sent;
-        }
+    fn mark_written(&self, request_id: u32, written: Written) {
+        self.pending.lock().half.set_written(request_id, written);
     }
 
     /// Completes a one-way that the transport has taken.
     fn acknowledge(&self, request_id: u32) {
-        let mut pending = self.pending.lock();
-        let waiter = pending.find(request_id).map(|at| pending.waiters.swap_remove(at));
-        drop(pending);
-        if let Some(Waiter { waiter: ReplyWaiter::Task { receiver, .. }, .. }) = waiter {
+        let waiter = self.pending.lock().half.remove(request_id);
+        if let Some(ReplyWaiter::Task(receiver)) = waiter {
             receiver.complete(Ok(None));
         }
     }
@@ -247,20 +236,20 @@ impl ClientConnection {
     pub(super) fn write_rest(&self, message: &mut UnsentMessage) -> io::Result<bool> {
         while !message.is_whole() {
             // Set before the write: if the connection ends from now on, the peer may have the whole request.
-            self.mark_message_sent(message, true);
+            self.mark_message_written(message, Written::Whole);
             match self.transport.try_send_v(&[io::IoSlice::new(&message.octets[message.at..])]) {
                 Ok(sent) => {
                     message.at += sent;
-                    #[cfg(feature = "server")]
+                    #[cfg(feature = "asynchronous")]
                     self.async_writes.written.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(error) => {
-                    self.mark_message_sent(message, false);
+                    self.mark_message_written(message, Written::Partly);
                     return if error.kind() == io::ErrorKind::WouldBlock { Ok(false) } else { Err(error) };
                 }
             }
             if !message.is_whole() {
-                self.mark_message_sent(message, false);
+                self.mark_message_written(message, Written::Partly);
             }
         }
         Ok(true)
@@ -275,11 +264,11 @@ impl ClientConnection {
     ) -> io::Result<()> {
         while !message.is_whole() {
             update_timeout()?;
-            self.mark_message_sent(message, true);
+            self.mark_message_written(message, Written::Whole);
             let sent = self.transport.send(&message.octets[message.at..]);
             message.at += sent.as_ref().map_or(0, |sent| *sent);
             if !message.is_whole() {
-                self.mark_message_sent(message, false);
+                self.mark_message_written(message, Written::Partly);
             }
             sent?;
         }
@@ -297,14 +286,13 @@ impl ClientConnection {
         let guard = CloseOnPanic(self);
         let sent = self.read_ready(&mut reader);
         drop(guard);
-        let failure = sent.err().unwrap_or_else(|| {
-            let exception = SystemException::comm_failure(0, CompletionStatus::Maybe);
-            CallFailure::of(
-                RequestLoss::InDoubt,
-                exception.with_detail(|| format!("writing to {} failed", self.peer)).with_source(error),
-            )
+        let end = sent.err().unwrap_or_else(|| {
+            let exception = SystemException::comm_failure(0, CompletionStatus::Maybe)
+                .with_detail(|| format!("writing to {} failed", self.peer))
+                .with_source(error);
+            ConnectionEnd { cause: EndCause::Failed, exception }
         });
-        self.close(failure);
+        self.close(end);
         self.return_reader(reader, None, true);
         self.fail_unsent();
     }
@@ -313,7 +301,7 @@ impl ClientConnection {
     pub(super) fn fail_unsent(&self) {
         // If the lock is held, nothing is broken yet, or its holder calls this after breaking it.
         let Some(mut writer) = self.writer.try_lock() else { return };
-        if !writer.is_broken {
+        if writer.half.may_write() {
             return;
         }
         let queued = std::mem::take(&mut *self.async_writes.write_queue.lock());
@@ -329,23 +317,11 @@ impl ClientConnection {
         let is_unwritten = |id| {
             unwritten.iter().any(|message| message.has_receiver() && message.request_id == id && !message.is_whole())
         };
-        let mut pending = self.pending.lock();
-        let unsent =
-            |waiter: &mut Waiter| is_unwritten(waiter.request_id) && !matches!(waiter.waiter, ReplyWaiter::Thread(_));
-        let tasks: Vec<_> = pending.waiters.extract_if(.., unsent).collect();
-        let loss = if pending.closed.is_none() { RequestLoss::ConnectionAbandoned } else { RequestLoss::NotWritten };
-        drop(pending);
+        let (tasks, loss) = self.pending.lock().half.fail_unwritten(is_unwritten, ReplyWaiter::is_thread);
         let exception = SystemException::comm_failure(0, CompletionStatus::No);
-        let failure = exception.with_detail(|| format!("writing to {} was interrupted", self.peer));
-        self.fail_calls(tasks, &CallFailure::of(loss, failure));
-    }
-
-    pub(super) fn fail_calls(&self, tasks: Vec<Waiter>, failure: &CallFailure) {
-        for task in tasks {
-            if let ReplyWaiter::Task { receiver, is_sent } = task.waiter {
-                receiver.complete(Err(if is_sent { failure.clone() } else { unsent(failure) }));
-            }
-        }
+        let exception = exception.with_detail(|| format!("writing to {} was interrupted", self.peer));
+        let failure = CallFailure::of(loss, exception);
+        tasks.into_iter().filter_map(ReplyWaiter::task).for_each(|receiver| receiver.complete(Err(failure.clone())));
     }
 
     /// Abandons a request: its reply is dropped. Returns true if the peer may have the request.
@@ -361,9 +337,7 @@ impl ClientConnection {
             && self.abort(request_id, wire)
         {
             // There will be no reply.
-            let mut pending = self.pending.lock();
-            let removed = pending.find(request_id).map(|at| pending.waiters.swap_remove(at));
-            drop(pending);
+            let removed = self.pending.lock().half.abandon(request_id, true);
             drop(removed);
             return false;
         }
@@ -373,22 +347,18 @@ impl ClientConnection {
         let unwritten = unwritten.and_then(|at| write_queue.take(at));
         drop(write_queue);
         let mut pending = self.pending.lock();
-        let Some(at) = pending.find(request_id) else { return true };
-        if unwritten.is_some() {
-            let removed = pending.waiters.swap_remove(at);
-            drop(pending);
-            drop(removed);
-            return false;
+        let abandoned = pending.half.abandon(request_id, unwritten.is_some());
+        let is_excessive = pending.half.has_too_many_abandoned();
+        drop(pending);
+        // Destructors of waiters may run code of the application.
+        match abandoned {
+            Abandoned::Unknown => return true,
+            Abandoned::NotSent(_) => return false,
+            Abandoned::InDoubt(_) => {}
         }
-        let abandoned = std::mem::replace(&mut pending.waiters[at].waiter, ReplyWaiter::Abandoned);
-        if pending.waiters.iter().filter(|waiter| matches!(waiter.waiter, ReplyWaiter::Abandoned)).count()
-            > MAX_ABANDONED
-        {
+        if is_excessive {
             self.retire();
         }
-        drop(pending);
-        // Its destructor may run code of the application.
-        drop(abandoned);
         // Also if the transport has taken a part only: the rest follows, before messages of others.
         let Some(wire) = wire else { return true };
         let mut out = Encoder::new(wire);
@@ -409,10 +379,10 @@ impl ClientConnection {
     }
 
     /// Closes the connection, because the reactor has ended or can no longer wait for it.
-    pub(crate) fn reactor_ended(&self, reason: &str) {
-        let exception = SystemException::comm_failure(0, CompletionStatus::Maybe);
+    pub fn reactor_ended(&self, reason: &str) {
         let detail = || format!("cannot read replies of {}: the reactor ended: {reason}", self.peer);
-        self.close(CallFailure::of(RequestLoss::InDoubt, exception.with_detail(detail)));
+        let exception = SystemException::comm_failure(0, CompletionStatus::Maybe).with_detail(detail);
+        self.close(ConnectionEnd { cause: EndCause::Failed, exception });
     }
 
     fn too_many_pending(&self, limit: usize) -> CallFailure {
@@ -437,21 +407,4 @@ impl ClientConnection {
 /// Whether the reader has buffered no input beyond the messages that were taken.
 pub(super) fn is_drained(reader: &MessageReader) -> bool {
     reader.is_drained()
-}
-
-impl PendingCalls {
-    /// Removes the entries of all waiters but threads.
-    pub(super) fn take_tasks(&mut self) -> Vec<Waiter> {
-        self.waiters.extract_if(.., |waiter| !matches!(waiter.waiter, ReplyWaiter::Thread(_))).collect()
-    }
-
-    /// Whether replies are pending that no thread waits for.
-    pub(super) fn has_tasks(&self) -> bool {
-        self.waiters.iter().any(|waiter| !matches!(waiter.waiter, ReplyWaiter::Thread(_)))
-    }
-}
-
-/// The failure of a request that was not written to its end: the peer cannot have acted on it.
-fn unsent(failure: &CallFailure) -> CallFailure {
-    CallFailure::of(failure.loss.unwritten(), failure.exception.clone())
 }

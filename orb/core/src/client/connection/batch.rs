@@ -34,7 +34,7 @@ const MAX_SPARE_CAPACITY: usize = 128 * 1024;
 
 /// The conditions for writing buffered one-ways.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Buffering {
+pub struct Buffering {
     /// The latest time, counted from the first of them.
     pub(crate) timeout: Duration,
     /// The number of messages.
@@ -161,7 +161,7 @@ impl ClientConnection {
         }
         self.check_open()?;
         let mut writer = self.lock_writer(deadline).map_err(|error| self.write_failed(error))?;
-        if self.is_retired() || writer.is_broken {
+        if self.is_retired() || !writer.half.may_write() {
             drop(writer);
             return Err(self.write_failed(io::ErrorKind::NotConnected.into()));
         }
@@ -204,7 +204,7 @@ impl ClientConnection {
                 let sent = self.transport.try_send_v(&parts).or_else(zero_if_blocked);
                 drop(parts);
                 let before = batch.unwritten();
-                let sent = sent.inspect_err(|_| writer.is_broken = true)?;
+                let sent = sent.inspect_err(|_| writer.half.cut())?;
                 if sent < before {
                     batch.at += sent;
                     return self.append_or_flush(writer, request, limit, deadline);
@@ -228,7 +228,7 @@ impl ClientConnection {
 
     /// Handles the first one-way of a batch, or one after a pause.
     fn begin_batch(&self, writer: &mut Writer, request: &Encoder<'_>, buffering: &Buffering) -> Result<(), Refusal> {
-        let Writer { rest, batching, is_broken, .. } = writer;
+        let Writer { rest, batching, half, .. } = writer;
         let now = Instant::now();
         let is_quiet =
             || batching.last_write.is_none_or(|last_write| now.saturating_duration_since(last_write) >= QUIET);
@@ -237,7 +237,7 @@ impl ClientConnection {
         let sent = if is_due {
             batching.last_write = Some(now);
             let sent = self.transport.try_send_v(&request.parts()).or_else(zero_if_blocked);
-            sent.inspect_err(|_| *is_broken = true)?
+            sent.inspect_err(|_| half.cut())?
         } else {
             0
         };
@@ -270,7 +270,7 @@ impl ClientConnection {
 
     /// Waits until the transport has taken the batch.
     fn write_batch(&self, writer: &mut Writer, deadline: Option<&Deadline>) -> Result<(), Refusal> {
-        let Writer { timeout, rest, batching, is_broken, .. } = writer;
+        let Writer { timeout, rest, batching, half, .. } = writer;
         let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch()) else { return Ok(()) };
         let mut update_timeout = || self.update_timeout(timeout, deadline, Deadline::wait);
         match self.finish_rest(batch, &mut update_timeout) {
@@ -281,7 +281,7 @@ impl ClientConnection {
             }
             Err(error) if is_timeout(&error) => Err(Refusal::Full(batch.unwritten())),
             Err(error) => {
-                *is_broken = true;
+                half.cut();
                 Err(Refusal::Broken(error))
             }
         }
@@ -329,7 +329,7 @@ impl ClientConnection {
     /// Writes all buffered one-ways.
     pub(crate) fn flush(&self, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
         let mut writer = self.lock_writer(deadline).map_err(|error| self.not_flushed(error))?;
-        if writer.is_broken {
+        if !writer.half.may_write() {
             return Ok(());
         }
         let written = self.write_batch(&mut writer, deadline);
@@ -345,13 +345,13 @@ impl ClientConnection {
     pub(crate) fn write_buffered(&self) {
         // The thread that holds the lock writes the batch first.
         let Some(mut writer) = self.writer.try_lock() else { return };
-        let Writer { rest, batching, is_broken, .. } = &mut *writer;
-        let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && !*is_broken) else { return };
+        let Writer { rest, batching, half, .. } = &mut *writer;
+        let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && half.may_write()) else { return };
         match self.write_rest(batch) {
             Ok(true) => batching.end(rest, true, &self.statistics),
             Ok(false) => {}
             Err(error) => {
-                *is_broken = true;
+                half.cut();
                 drop(writer);
                 self.end_with_peer_reason(error);
             }
@@ -361,7 +361,7 @@ impl ClientConnection {
     /// Writes the batch before the connection is closed.
     pub(super) fn flush_before_close(&self) {
         let Some(mut writer) = self.writer.try_lock() else { return };
-        if writer.rest.is_none() || writer.is_broken {
+        if writer.rest.is_none() || !writer.half.may_write() {
             return;
         }
         // An error changes nothing: the connection is closed in any case.
@@ -406,8 +406,8 @@ impl Maintained for ClientConnection {
     fn maintain(&self, now: Instant) -> Option<Duration> {
         // The thread that holds the lock writes the batch first.
         let Some(mut writer) = self.writer.try_lock() else { return Some(QUIET) };
-        let Writer { rest, batching, is_broken, .. } = &mut *writer;
-        let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && !*is_broken) else {
+        let Writer { rest, batching, half, .. } = &mut *writer;
+        let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && half.may_write()) else {
             batching.is_scheduled = false;
             return None;
         };
@@ -428,7 +428,7 @@ impl Maintained for ClientConnection {
                 Some(batching.retry_delay)
             }
             Err(error) => {
-                *is_broken = true;
+                half.cut();
                 batching.is_scheduled = false;
                 drop(writer);
                 self.end_with_peer_reason(error);

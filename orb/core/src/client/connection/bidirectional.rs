@@ -14,6 +14,7 @@ use std::{
 };
 
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
+use spandrel_connection::{Incoming, Role, SentContexts, classify};
 use spandrel_giop::{GiopError, Message, MessageType, ServiceContext, SystemException, bare_message};
 use spandrel_sync::{
     Arc,
@@ -21,11 +22,11 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Address, Charge, Deadline, ReactorTransport, ReadError, send_octets};
 
-use super::{CallFailure, ClientConnection, Reply, ReplyWaiter, UnsentKind, Waiter, Writer, sent_contexts};
+use super::{CallFailure, ClientConnection, Reply, ReplyWaiter, UnsentKind, Writer};
 use crate::{client::ClientReactor, statistics::Statistics, task::Task};
 
-/// The id of the entry that stands for the peer. Requests of this side have even ids.
-const PEER_ENTRY: u32 = 1;
+/// The id of messages that no call waits for. Requests of this side have even ids.
+const NO_CALL: u32 = 1;
 /// The id of the entry of a thread that waits for the connection's end.
 const END_ENTRY: u32 = 3;
 
@@ -33,7 +34,7 @@ const END_ENTRY: u32 = 3;
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The receiver of requests that come over a connection that this side has opened.
-pub(crate) trait CallbackDispatcher: Send + Sync + std::fmt::Debug {
+pub trait CallbackDispatcher: Send + Sync + std::fmt::Debug {
     /// Accepts a Request, LocateRequest or CancelRequest. Must not wait: the caller reads for all calls.
     fn dispatch(&self, message: Message);
 
@@ -45,7 +46,7 @@ pub(crate) trait CallbackDispatcher: Send + Sync + std::fmt::Debug {
 }
 
 /// The reader of an adopted connection.
-pub(crate) trait AdoptedReader: Send + Sync + std::fmt::Debug {
+pub trait AdoptedReader: Send + Sync + std::fmt::Debug {
     /// Ensures that a thread other than the caller reads. The caller is about to wait for a reply.
     ///
     /// # Errors
@@ -84,7 +85,7 @@ enum BidirectionalRole {
 impl ClientConnection {
     /// Makes a connection for this side's requests from one that the peer has opened. `adopted_reader` reads
     /// it.
-    pub(crate) fn adopted(
+    pub fn adopted(
         peer: Arc<Address>,
         transport: Arc<dyn ReactorTransport>,
         adopted_reader: Weak<dyn AdoptedReader>,
@@ -96,7 +97,7 @@ impl ClientConnection {
         connection.next_request_id = AtomicU32::new(1);
         // The server counts the connection.
         connection.is_end_counted = AtomicBool::new(true);
-        connection.sent_contexts = sent_contexts::LISTEN_POINTS.into();
+        connection.sent_contexts = SentContexts::LISTEN_POINTS.bits().into();
         connection
     }
 
@@ -118,7 +119,7 @@ impl ClientConnection {
 
     /// Whether requests with this code set context may be sent on an adopted connection. The first call
     /// decides.
-    pub(crate) fn accepts_code_sets(&self, sent: Option<&ServiceContext>) -> bool {
+    pub fn accepts_code_sets(&self, sent: Option<&ServiceContext>) -> bool {
         match self.bidirectional_use.0.get() {
             Some(BidirectionalRole::Adopted { code_sets, .. }) => {
                 code_sets.get_or_init(|| sent.cloned()).as_ref() == sent
@@ -142,14 +143,14 @@ impl ClientConnection {
     }
 
     /// Accepts requests of the peer from now on. The caller ensures that the connection is
-    /// [registered](Self::register_with).
-    pub(crate) fn accept_callbacks(&self, dispatcher: impl FnOnce() -> Arc<dyn CallbackDispatcher>) {
+    /// registered.
+    pub fn accept_callbacks(&self, dispatcher: impl FnOnce() -> Arc<dyn CallbackDispatcher>) {
         let mut pending = self.pending.lock();
-        if pending.closed.is_some() || self.is_bidirectional() {
+        if pending.half.ended().is_some() || self.is_bidirectional() {
             return;
         }
         self.bidirectional_use.0.get_or_init(|| BidirectionalRole::Opener(dispatcher()));
-        pending.waiters.push(Waiter { request_id: PEER_ENTRY, reply: None, waiter: ReplyWaiter::Peer });
+        pending.half.accept_requests();
         if pending.reader.is_some() {
             self.want_input();
         }
@@ -159,12 +160,12 @@ impl ClientConnection {
 
     /// Passes a request to the dispatcher, if the connection has one.
     pub(super) fn dispatch_callback(&self, message: Message) -> Option<Message> {
-        let is_call = matches!(
-            message.header.message_type,
-            MessageType::Request | MessageType::LocateRequest | MessageType::CancelRequest
-        );
+        let is_call = || {
+            let incoming = classify(&message.header, Role::BidirectionalClient);
+            matches!(incoming, Ok(Incoming::Request | Incoming::LocateRequest | Incoming::CancelRequest))
+        };
         match self.dispatcher() {
-            Some(dispatcher) if is_call => {
+            Some(dispatcher) if is_call() => {
                 dispatcher.dispatch(message);
                 None
             }
@@ -179,17 +180,27 @@ impl ClientConnection {
         }
     }
 
+    /// Sends CloseConnection on those connections whose peers may send requests, and waits up to `timeout` until
+    /// they close.
+    pub fn close_bidirectional(mut connections: Vec<Arc<Self>>, timeout: Duration) {
+        connections.retain(|connection| connection.send_close());
+        let deadline = Deadline::after(timeout);
+        connections.iter().for_each(|connection| connection.await_end(&deadline));
+    }
+
     /// Sends CloseConnection, if that leaves no request of either side in doubt. Nothing more is written
     /// then.
-    pub(crate) fn send_close(&self) -> bool {
-        let is_idle =
-            self.pending.lock().waiters.len() == 1 && self.dispatcher().is_some_and(|dispatcher| dispatcher.is_idle());
+    fn send_close(&self) -> bool {
+        let pending = self.pending.lock();
+        let is_idle = pending.half.ended().is_none() && pending.half.pending() == 0;
+        drop(pending);
+        let is_idle = is_idle && self.dispatcher().is_some_and(|dispatcher| dispatcher.is_idle());
         if is_idle {
             // Closed because the ORB ends, like the other connections at shutdown, which are not counted either.
             self.is_end_counted.store(true, Ordering::Relaxed);
             self.retire();
             let close_connection = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, MessageType::CloseConnection);
-            self.send_last(&close_connection, CLOSE_TIMEOUT);
+            self.send_last(&close_connection, MessageType::CloseConnection, CLOSE_TIMEOUT);
             self.transport.close_writer();
         }
         is_idle
@@ -197,42 +208,40 @@ impl ClientConnection {
 
     /// Waits until the peer has closed its side, too, so that input from it does not destroy the last message
     /// to it.
-    pub(crate) fn await_end(&self, deadline: &Deadline) {
-        self.pending.lock().waiters.push(Waiter {
-            request_id: END_ENTRY,
-            reply: None,
-            waiter: ReplyWaiter::Thread(None),
-        });
+    fn await_end(&self, deadline: &Deadline) {
+        if self.pending.lock().half.begin(END_ENTRY, ReplyWaiter::THREAD).is_err() {
+            return;
+        }
         // There is no reply to this: the connection ends, or the time is up.
         let _ = self.await_reply(END_ENTRY, Some(deadline));
     }
 
     /// Sends a message without a body, if that is possible without waiting.
-    pub(crate) fn send_control(&self, message_type: MessageType) {
+    pub fn send_control(&self, message_type: MessageType) {
         let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2));
         bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, message_type).into_iter().for_each(|octet| out.u8(octet));
-        self.write_untracked(PEER_ENTRY, &out);
+        self.write_untracked(NO_CALL, &out);
     }
 
     /// Writes a message that no call waits for, now or when there is room. Returns false if too many are queued.
-    pub(crate) fn send_control_later(&self, message: &Encoder<'_>) -> bool {
-        self.write_untracked(PEER_ENTRY, message)
+    pub fn send_control_later(&self, message: &Encoder<'_>) -> bool {
+        self.write_untracked(NO_CALL, message)
     }
 
     /// Writes a reply, or leaves the rest to a reactor. `charge`: the memory that the rest is counted
     /// against.
-    pub(crate) fn answer(&self, answer: &Encoder<'_>, charge: Charge) {
+    pub fn answer(&self, answer: &Encoder<'_>, charge: Charge) {
         // If this fails, the connection ends.
-        let _ = self.write_or_queue(PEER_ENTRY, answer, UnsentKind::Untracked, usize::MAX, Some(charge));
+        let _ = self.write_or_queue(NO_CALL, answer, UnsentKind::Untracked, usize::MAX, Some(charge));
     }
 
     /// Whether octets wait to be written.
-    pub(crate) fn is_blocked(&self) -> bool {
+    pub fn is_blocked(&self) -> bool {
         self.async_writes.wants_output()
     }
 
     /// Returns a number that changes with each write of queued octets; `None` while none are queued.
-    pub(crate) fn write_progress(&self) -> Option<u64> {
+    pub fn write_progress(&self) -> Option<u64> {
         self.is_blocked().then(|| self.async_writes.written())
     }
 
@@ -240,7 +249,7 @@ impl ClientConnection {
     ///
     /// # Errors
     /// NO_RESOURCES if the reactor cannot be started.
-    pub(crate) fn write_in(self: &Arc<Self>, client_reactor: &ClientReactor) -> Result<(), SystemException> {
+    pub fn write_in(self: &Arc<Self>, client_reactor: &ClientReactor) -> Result<(), SystemException> {
         client_reactor.register_connection(self)?;
         self.update_interest(true);
         Ok(())
@@ -258,7 +267,7 @@ impl ClientConnection {
     ///
     /// # Errors
     /// If the message is no reply; the connection has to end.
-    pub(crate) fn receive(&self, message: Message) -> Result<(), GiopError> {
+    pub fn receive(&self, message: Message) -> Result<(), GiopError> {
         let reply = Reply::parse(message)?;
         let receiver = self.pending.lock().deliver(reply);
         if let Some((receiver, reply)) = receiver {
@@ -285,42 +294,48 @@ impl ClientConnection {
 
     /// Ends an adopted connection that the peer has closed. `is_orderly`: by CloseConnection, so that
     /// unanswered requests were not executed.
-    pub(crate) fn end_of_input(&self, is_orderly: bool) {
-        let failure = match is_orderly {
-            true => self.unexpected_message(MessageType::CloseConnection, GiopVersion::V1_2),
+    pub fn end_of_input(&self, is_orderly: bool) {
+        let end = match is_orderly {
+            true => self.closed_by_peer(),
             false => self.read_failed(ReadError::EndOfFile),
         };
-        self.close(failure);
+        self.close(end);
     }
 
     /// Writes a last message, if that is possible within `limit`.
-    pub(crate) fn send_last(&self, octets: &[u8], limit: Duration) {
+    pub fn send_last(&self, octets: &[u8], message_type: MessageType, limit: Duration) {
         let Some(mut writer) = self.writer.try_lock_for(limit) else { return };
-        let Writer { timeout, is_broken, rest, .. } = &mut *writer;
-        if *is_broken || self.transport.set_send_timeout(Some(limit)).is_err() {
+        let Writer { timeout, half, rest, .. } = &mut *writer;
+        if !half.may_write() || self.transport.set_send_timeout(Some(limit)).is_err() {
             return;
         }
         *timeout = Some(limit);
         let before = rest.as_mut().map_or(Ok(()), |rest| self.finish_rest(rest, &mut || Ok(())));
-        *is_broken = before.and_then(|()| send_octets(&*self.transport, octets)).is_err();
+        match before.and_then(|()| send_octets(&*self.transport, octets)) {
+            Ok(()) if message_type == MessageType::CloseConnection => {
+                half.close(false);
+            }
+            Ok(()) => {}
+            Err(_) => half.cut(),
+        }
     }
 
     /// Closes the transport: the peer would not understand anything further. The reading thread sees the end.
-    pub(crate) fn cut(&self) {
+    pub fn cut(&self) {
         self.retire();
         self.transport.close();
     }
 
     /// Whether no more input comes.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.pending.lock().closed.is_some()
+    pub fn is_closed(&self) -> bool {
+        self.pending.lock().half.ended().is_some()
     }
 
     /// Handles a request that could not be written. The connection stays in use if no octet of it was
     /// written.
     pub(super) fn retire_after_failed_write(&self) {
         let Some(adopted_reader) = self.adopted_reader() else { return self.retire() };
-        if self.writer.try_lock().is_none_or(|writer| !writer.is_broken) {
+        if self.writer.try_lock().is_none_or(|writer| writer.half.may_write()) {
             return;
         }
         self.retire();
@@ -332,7 +347,7 @@ impl ClientConnection {
     pub(super) fn ensure_reading(&self, request_id: u32) -> Result<(), CallFailure> {
         let Some(adopted_reader) = self.adopted_reader() else { return Ok(()) };
         adopted_reader.ensure_reading().map_err(|exception| {
-            self.pending.lock().remove(request_id);
+            self.pending.lock().half.remove(request_id);
             CallFailure::new(exception)
         })
     }

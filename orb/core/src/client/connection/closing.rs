@@ -1,30 +1,36 @@
 //! The end of a connection: its calls fail, and the peer is sent the reason.
 
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
+use spandrel_connection::{EndCause, Incoming, Role, Written, classify};
 use spandrel_giop::{
-    CancelRequest, CompletionStatus, GiopError, MessageType, Reaction, SystemException, SystemExceptionKind,
+    CancelRequest, CompletionStatus, GiopError, MessageHeader, Reaction, SystemException, SystemExceptionKind,
     bare_message, ids, minor,
 };
 use spandrel_sync::atomic::Ordering;
 use spandrel_transport::{Deadline, ReadError};
 
-use super::{ADVISORY_TIMEOUT, CallFailure, ClientConnection, RequestLoss};
+use super::{ADVISORY_TIMEOUT, CallFailure, ClientConnection, ConnectionEnd, ReplyWaiter, RequestLoss};
 use crate::statistics::Event;
 
 impl ClientConnection {
-    /// Closes the connection: all pending calls fail for this reason.
-    pub(super) fn close(&self, failure: CallFailure) -> CallFailure {
+    /// Closes the connection: all pending calls fail for this reason. Returns the failure of a call that was
+    /// written whole.
+    pub(super) fn close(&self, end: ConnectionEnd) -> CallFailure {
+        let failure = end.failure(Written::Whole);
         tracing::debug!(peer = %self.peer, reason = %failure.exception, "a connection has ended");
         self.count_end(if failure.may_repeat() { Event::ClientClosedByPeer } else { Event::ClientClosedForFault });
         self.retire();
         self.close_transport();
         let mut pending = self.pending.lock();
-        pending.closed = Some(failure.clone());
-        pending.threads().for_each(|wake| wake.notify_one());
-        let tasks = pending.take_tasks();
+        let tasks = pending.half.end(end, ReplyWaiter::is_thread);
+        pending.half.waiters().filter_map(ReplyWaiter::wake).for_each(|wake| wake.notify_one());
         drop(pending);
-        self.fail_calls(tasks, &failure);
-        #[cfg(feature = "server")]
+        for (waiter, failure) in tasks {
+            if let Some(receiver) = waiter.task() {
+                receiver.complete(Err(failure));
+            }
+        }
+        #[cfg(feature = "asynchronous")]
         self.end_callbacks();
         failure
     }
@@ -38,7 +44,7 @@ impl ClientConnection {
 
     /// Closes the transport, unless the server side reads it.
     pub(super) fn close_transport(&self) {
-        #[cfg(feature = "server")]
+        #[cfg(feature = "asynchronous")]
         if self.is_adopted() {
             return;
         }
@@ -50,12 +56,14 @@ impl ClientConnection {
     pub(crate) fn close_orderly(&self) {
         #[cfg(feature = "asynchronous")]
         self.flush_before_close();
-        let Some(writer) = self.writer.try_lock() else { return };
-        if self.is_retired() || writer.is_broken || writer.rest.is_some() {
+        let Some(mut writer) = self.writer.try_lock() else { return };
+        if self.is_retired() {
             return;
         }
+        let waits = writer.rest.is_some();
+        let Some(close_connection) = writer.half.close(waits) else { return };
         self.retire();
-        let close_connection = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, MessageType::CloseConnection);
+        let close_connection = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, close_connection);
         // If it is lost, the end of the stream has the same meaning.
         let _ = self
             .transport
@@ -64,45 +72,49 @@ impl ClientConnection {
     }
 
     #[cold]
-    pub(super) fn unreadable(&self, error: GiopError, version: GiopVersion) -> CallFailure {
+    pub(super) fn unreadable(&self, error: GiopError, version: GiopVersion) -> ConnectionEnd {
         self.statistics.client_protocol_error();
         self.send_message_error(version);
-        CallFailure::of(
-            RequestLoss::InDoubt,
-            SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe)
-                .with_detail(|| format!("{} sent a reply that cannot be read", self.peer))
-                .with_source(error),
-        )
+        let exception = SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe)
+            .with_detail(|| format!("{} sent a reply that cannot be read", self.peer))
+            .with_source(error);
+        ConnectionEnd { cause: EndCause::Failed, exception }
     }
 
+    /// Returns the end that a message other than a reply or an accepted request brings.
     #[cold]
-    pub(super) fn unexpected_message(&self, message_type: MessageType, version: GiopVersion) -> CallFailure {
-        let maybe = CompletionStatus::Maybe;
-        if message_type != MessageType::CloseConnection {
-            self.statistics.client_protocol_error();
-        }
-        match message_type {
-            // No request without a reply was or will be processed (9.4.7): safe to send again.
-            MessageType::CloseConnection => CallFailure::of(
-                RequestLoss::ClosedOrderly,
-                SystemException::comm_failure(0, CompletionStatus::No)
-                    .with_detail(|| format!("{} closed the connection in an orderly way", self.peer)),
-            ),
-            MessageType::MessageError => CallFailure::of(
-                RequestLoss::MessageErrorReceived,
-                SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe).with_detail(|| format!(
-                    "{} could not read a message and answered MessageError (it may be longer than the peer accepts)",
-                    self.peer
-                )),
-            ),
-            other => {
-                self.send_message_error(version);
-                CallFailure::of(RequestLoss::InDoubt,
-                    SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe)
-                        .with_detail(|| format!("{} sent a {other}, which only clients may send", self.peer)),
-                )
+    pub(super) fn end_for_message(&self, header: &MessageHeader) -> ConnectionEnd {
+        match classify(header, Role::Client) {
+            Ok(Incoming::CloseConnection) => self.closed_by_peer(),
+            Ok(Incoming::MessageError) => self.message_error_received(),
+            Ok(Incoming::Request | Incoming::LocateRequest | Incoming::CancelRequest | Incoming::Reply) | Err(_) => {
+                self.statistics.client_protocol_error();
+                self.send_message_error(header.version);
+                let (peer, message_type) = (&self.peer, header.message_type);
+                let exception = SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe)
+                    .with_detail(|| format!("{peer} sent a {message_type}, which only clients may send"));
+                ConnectionEnd { cause: EndCause::Failed, exception }
             }
         }
+    }
+
+    /// No request without a reply was or will be processed (9.4.7): safe to send again.
+    pub(super) fn closed_by_peer(&self) -> ConnectionEnd {
+        let exception = SystemException::comm_failure(0, CompletionStatus::No)
+            .with_detail(|| format!("{} closed the connection in an orderly way", self.peer));
+        ConnectionEnd { cause: EndCause::CloseConnection, exception }
+    }
+
+    fn message_error_received(&self) -> ConnectionEnd {
+        self.statistics.client_protocol_error();
+        let detail = || {
+            format!(
+                "{} could not read a message and answered MessageError (it may be longer than the peer accepts)",
+                self.peer
+            )
+        };
+        let exception = SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe);
+        ConnectionEnd { cause: EndCause::MessageError, exception: exception.with_detail(detail) }
     }
 
     /// Sends MessageError, because a message cannot be understood (9.4.8), unless that would have to wait for
@@ -113,44 +125,39 @@ impl ClientConnection {
             return;
         }
         let Some(mut writer) = self.writer.try_lock() else { return };
-        if writer.is_broken || writer.rest.is_some() {
-            return;
-        }
-        writer.is_broken = true;
-        let sent = bare_message(version, ByteOrder::NATIVE, MessageType::MessageError);
+        let waits = writer.rest.is_some();
+        let Some(message_error) = writer.half.report_error(waits) else { return };
+        let sent = bare_message(version, ByteOrder::NATIVE, message_error);
         // It may be lost: the peer sees the end of the stream.
         let _ = self.transport.set_send_timeout(Some(ADVISORY_TIMEOUT)).and_then(|()| self.transport.send(&sent));
     }
 
-    pub(super) fn read_failed(&self, error: ReadError) -> CallFailure {
+    pub(super) fn read_failed(&self, error: ReadError) -> ConnectionEnd {
         if let ReadError::Giop(reason) = &error {
             self.statistics.client_protocol_error();
             if reason.reaction() == Reaction::SendMessageError {
                 self.send_message_error(reason.answer_version().unwrap_or(GiopVersion::V1_0));
             }
         }
-        if let ReadError::Giop(GiopError::TooLarge { len, limit }) = error {
-            return CallFailure::of(
-                RequestLoss::InDoubt,
-                SystemException::imp_limit(ids::IMP_LIMIT_MESSAGE, CompletionStatus::Maybe).with_detail(|| {
-                    format!(
-                        "{} sent a reply of {len} octets, more than the limit of {limit} (`-ORBMaxMessageSize`)",
-                        self.peer
-                    )
-                }),
-            );
-        }
-        let detail = || match &error {
-            ReadError::EndOfFile | ReadError::CutOff => {
-                format!("{} closed the connection before it replied", self.peer)
-            }
-            ReadError::Giop(_) => format!("{} sent octets that are no GIOP reply", self.peer),
-            _ => format!("reading from {} failed", self.peer),
+        let exception = if let ReadError::Giop(GiopError::TooLarge { len, limit }) = error {
+            let detail = || {
+                format!(
+                    "{} sent a reply of {len} octets, more than the limit of {limit} (`-ORBMaxMessageSize`)",
+                    self.peer
+                )
+            };
+            SystemException::imp_limit(ids::IMP_LIMIT_MESSAGE, CompletionStatus::Maybe).with_detail(detail)
+        } else {
+            let detail = || match &error {
+                ReadError::EndOfFile | ReadError::CutOff => {
+                    format!("{} closed the connection before it replied", self.peer)
+                }
+                ReadError::Giop(_) => format!("{} sent octets that are no GIOP reply", self.peer),
+                _ => format!("reading from {} failed", self.peer),
+            };
+            SystemException::comm_failure(0, CompletionStatus::Maybe).with_detail(detail).with_source(error)
         };
-        CallFailure::of(
-            RequestLoss::InDoubt,
-            SystemException::comm_failure(0, CompletionStatus::Maybe).with_detail(detail).with_source(error),
-        )
+        ConnectionEnd { cause: EndCause::Failed, exception }
     }
 
     pub(super) fn reply_timed_out(&self) -> CallFailure {
@@ -176,7 +183,7 @@ impl ClientConnection {
 
     /// Retires the connection, unless it is read at all times: no thread would read a late reply.
     pub(super) fn retire_unread(&self) {
-        #[cfg(feature = "server")]
+        #[cfg(feature = "asynchronous")]
         if self.is_bidirectional() {
             return;
         }
@@ -214,11 +221,9 @@ pub(super) struct CloseOnPanic<'c>(pub(super) &'c ClientConnection);
 impl Drop for CloseOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let exception = SystemException::internal(0, CompletionStatus::Maybe);
-            self.0.close(CallFailure::of(
-                RequestLoss::InDoubt,
-                exception.with_detail("a thread panicked while it read replies"),
-            ));
+            let exception = SystemException::internal(0, CompletionStatus::Maybe)
+                .with_detail("a thread panicked while it read replies");
+            self.0.close(ConnectionEnd { cause: EndCause::Failed, exception });
         }
     }
 }

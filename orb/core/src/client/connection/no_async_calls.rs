@@ -4,7 +4,7 @@ use std::{convert::Infallible, io};
 
 use spandrel_transport::MessageReader;
 
-use super::{CallFailure, ClientConnection, pending_calls::PendingCalls};
+use super::ClientConnection;
 
 /// The empty state.
 #[derive(Debug, Default)]
@@ -25,24 +25,12 @@ impl ClientConnection {
 
     pub(super) fn fail_unsent(&self) {}
 
-    pub(super) fn fail_calls(&self, _tasks: [Infallible; 0], _failure: &CallFailure) {}
-
     pub(super) fn finish_rest(
         &self,
         message: &mut UnsentMessage,
         _update_timeout: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<()> {
         match message.0 {}
-    }
-}
-
-impl PendingCalls {
-    pub(super) fn take_tasks(&mut self) -> [Infallible; 0] {
-        []
-    }
-
-    pub(super) fn has_tasks(&self) -> bool {
-        false
     }
 }
 

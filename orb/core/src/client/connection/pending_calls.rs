@@ -1,51 +1,38 @@
-//! The calls that wait on a connection, and the reader role.
+//! The calls that wait on a connection, the reader role, and the notification of calls by the thread that has it.
 
+use std::cell::{Cell, RefCell};
 #[cfg(not(feature = "asynchronous"))]
 use std::convert::Infallible;
 #[cfg(feature = "asynchronous")]
 use std::fmt;
 
-use spandrel_sync::{Arc, Condition};
+use spandrel_connection::ClientHalf;
+use spandrel_sync::{Arc, Condition, thread_local};
 use spandrel_transport::MessageReader;
 
-use super::reply::{CallFailure, Reply};
+use super::{CallFailure, ClientConnection, Reply};
 
-/// The message reader, the pending calls, and the reason for the end of the connection.
+/// The message reader and the client's half of the connection.
 #[derive(Debug)]
 pub(super) struct PendingCalls {
     /// Taken by the thread that has the reader role.
     pub(super) reader: Option<Box<MessageReader>>,
-    pub(super) waiters: Vec<Waiter>,
-    pub(super) closed: Option<CallFailure>,
-}
-
-#[derive(Debug)]
-pub(super) struct Waiter {
-    pub(super) request_id: u32,
-    pub(super) reply: Option<Reply>,
-    pub(super) waiter: ReplyWaiter,
+    pub(super) half: ClientHalf<ReplyWaiter>,
 }
 
 /// The waiter for a reply.
 #[derive(Debug)]
 pub(super) enum ReplyWaiter {
-    /// A thread, with its condition variable, which is set once the thread waits for another reader. From then
-    /// on the thread may be given the reader role. A thread that still writes must not have the role: no thread
-    /// would read meanwhile.
-    Thread(Option<Arc<Condition>>),
-    /// An asynchronous call.
-    #[cfg(feature = "asynchronous")]
-    Task {
-        receiver: ReplyReceiverHandle,
-        /// Whether the transport has taken the last octet of its request, or may have.
-        is_sent: bool,
+    Thread {
+        /// The thread's condition variable, set once the thread waits for another reader. From then on the
+        /// thread may be given the reader role. A thread that still writes must not have the role: no thread
+        /// would read meanwhile.
+        wake: Option<Arc<Condition>>,
+        reply: Option<Reply>,
     },
-    /// An abandoned call: the reply is dropped when it comes. Until then a thread has to read.
-    #[cfg(feature = "asynchronous")]
-    Abandoned,
-    /// The peer, which may send requests at any time. The entry gets no reply, and keeps a thread reading.
-    #[cfg(feature = "server")]
-    Peer,
+    /// An asynchronous call.
+    #[allow(dead_code, reason = "a build without asynchronous calls makes none")]
+    Task(ReplyReceiverHandle),
 }
 
 /// The receiver of the outcome of a request.
@@ -91,70 +78,102 @@ impl ReplyReceiverHandle {
 impl PendingCalls {
     /// Gives the reader role to one of the waiting threads; returns false if there is none.
     pub(super) fn wake_next_reader(&self) -> bool {
-        let mut waiting = self.waiters.iter().filter(|waiter| waiter.reply.is_none());
-        let wake = waiting.find_map(Waiter::wake);
+        let waiting = |waiter| match waiter {
+            &ReplyWaiter::Thread { ref wake, reply: None } => wake.as_ref(),
+            _ => None,
+        };
+        let wake = self.half.waiters().find_map(waiting);
         wake.inspect(|wake| wake.notify_one()).is_some()
     }
 
-    /// The condition variables of the waiting threads.
-    pub(super) fn threads(&self) -> impl Iterator<Item = &Arc<Condition>> {
-        self.waiters.iter().filter_map(Waiter::wake)
+    /// Whether a thread waits, and may be given the reader role.
+    pub(super) fn has_waiting_thread(&self) -> bool {
+        self.half.waiters().any(|waiter| waiter.wake().is_some())
     }
 
-    pub(super) fn position(&self, request_id: u32) -> usize {
-        self.find(request_id).expect("a thread stays registered until it has taken its outcome")
-    }
-
-    pub(super) fn find(&self, request_id: u32) -> Option<usize> {
-        self.waiters.iter().position(|waiter| waiter.request_id == request_id)
-    }
-
-    pub(super) fn remove(&mut self, request_id: u32) {
-        let waiter = self.position(request_id);
-        self.waiters.swap_remove(waiter);
+    /// Whether messages are awaited that no thread waits for.
+    pub(super) fn needs_reactor(&self) -> bool {
+        self.half.needs_reader(ReplyWaiter::is_thread)
     }
 
     /// Gives a thread its reply. Returns the reply of an asynchronous call with its receiver.
     pub(super) fn deliver(&mut self, reply: Reply) -> Option<(ReplyReceiverHandle, Reply)> {
-        let at = self.find(reply.request_id)?;
-        #[cfg(feature = "server")]
-        if matches!(self.waiters[at].waiter, ReplyWaiter::Peer) {
-            return None;
-        }
-        let waiter = &mut self.waiters[at];
-        if let Some(wake) = waiter.thread() {
+        let mut call = self.half.reply(reply.request_id)?;
+        if let ReplyWaiter::Thread { wake, reply: slot } = call.waiter() {
             wake.iter().for_each(|wake| wake.notify_one());
-            waiter.reply = Some(reply);
+            *slot = Some(reply);
             return None;
         }
-        Some((self.waiters.swap_remove(at).task()?, reply))
+        Some((call.remove().task()?, reply))
     }
 }
 
-impl Waiter {
-    fn wake(&self) -> Option<&Arc<Condition>> {
-        self.thread()?.as_ref()
+impl ReplyWaiter {
+    /// The entry of a thread, before it waits.
+    pub(super) const THREAD: Self = Self::Thread { wake: None, reply: None };
+
+    pub(super) fn is_thread(&self) -> bool {
+        matches!(self, Self::Thread { .. })
     }
 
-    /// The thread's condition variable, if the waiter is a thread.
-    fn thread(&self) -> Option<&Option<Arc<Condition>>> {
-        match &self.waiter {
-            ReplyWaiter::Thread(wake) => Some(wake),
-            #[cfg(feature = "asynchronous")]
-            _ => None,
+    /// The condition variable of a thread that waits.
+    pub(super) fn wake(&self) -> Option<&Arc<Condition>> {
+        match self {
+            Self::Thread { wake, .. } => wake.as_ref(),
+            Self::Task(_) => None,
+        }
+    }
+
+    /// The reply that another thread has read for this one.
+    pub(super) fn take_reply(&mut self) -> Option<Reply> {
+        match self {
+            Self::Thread { reply, .. } => reply.take(),
+            Self::Task(_) => None,
         }
     }
 
     /// The receiver, if the waiter is an asynchronous call.
-    fn task(self) -> Option<ReplyReceiverHandle> {
-        match self.waiter {
-            ReplyWaiter::Thread(_) => None,
-            #[cfg(feature = "asynchronous")]
-            ReplyWaiter::Task { receiver, .. } => Some(receiver),
-            #[cfg(feature = "asynchronous")]
-            ReplyWaiter::Abandoned => None,
-            #[cfg(feature = "server")]
-            ReplyWaiter::Peer => None,
+    pub(super) fn task(self) -> Option<ReplyReceiverHandle> {
+        match self {
+            Self::Thread { .. } => None,
+            Self::Task(receiver) => Some(receiver),
         }
+    }
+}
+
+thread_local! {
+    /// The addresses of the connections that this thread reads and whose calls it is notifying.
+    static NOTIFYING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    /// Whether there are any.
+    static IS_NOTIFYING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The time in which the reading thread notifies a receiver. That runs code of the application and may make
+/// calls. A call on the same connection would wait for its own thread.
+pub(super) struct NotificationScope(());
+
+impl NotificationScope {
+    pub(super) fn begin(connection: &ClientConnection) -> Self {
+        NOTIFYING.with(|notifying| notifying.borrow_mut().push(std::ptr::from_ref(connection).addr()));
+        IS_NOTIFYING.with(|is_notifying| is_notifying.set(true));
+        Self(())
+    }
+
+    /// Whether this thread is notifying a call of this connection.
+    #[inline]
+    pub(super) fn is_entered(connection: &ClientConnection) -> bool {
+        IS_NOTIFYING.with(Cell::get)
+            && NOTIFYING.with(|notifying| notifying.borrow().contains(&std::ptr::from_ref(connection).addr()))
+    }
+}
+
+impl Drop for NotificationScope {
+    fn drop(&mut self) {
+        let still = NOTIFYING.with(|notifying| {
+            let mut notifying = notifying.borrow_mut();
+            notifying.pop();
+            !notifying.is_empty()
+        });
+        IS_NOTIFYING.with(|is_notifying| is_notifying.set(still));
     }
 }

@@ -3,6 +3,7 @@
 use std::{io, time::Duration};
 
 use spandrel_cdr::Encoder;
+use spandrel_connection::{SendHalf, WriteFailure};
 use spandrel_giop::{CompletionStatus, Fragments, SystemException, minor};
 use spandrel_sync::MutexGuard;
 use spandrel_transport::{Deadline, Transport, is_timeout, send_message, send_slices};
@@ -16,8 +17,8 @@ use super::{ADVISORY_TIMEOUT, CallFailure, ClientConnection, Reply, RequestLoss,
 pub(super) struct Writer {
     /// The time-out that the transport has now.
     pub(super) timeout: Option<Duration>,
-    /// Whether a message was written in part: the peer would read further octets as the rest of it.
-    pub(super) is_broken: bool,
+    /// The messages that may still be written.
+    pub(super) half: SendHalf,
     /// The message that an asynchronous call could not write whole without waiting: comes before all others.
     pub(super) rest: Option<UnsentMessage>,
     #[cfg(feature = "asynchronous")]
@@ -53,10 +54,10 @@ impl ClientConnection {
         message: &Encoder<'_>,
         deadline: Option<&Deadline>,
     ) -> io::Result<()> {
-        if writer.is_broken {
+        if !writer.half.may_write() {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        let Writer { timeout, is_broken, rest, .. } = writer;
+        let Writer { timeout, half, rest, .. } = writer;
         let mut has_begun = false;
         let mut update_timeout = || {
             let result = self.update_timeout(timeout, deadline, Deadline::wait_to_send);
@@ -67,7 +68,7 @@ impl ClientConnection {
             #[cfg(feature = "asynchronous")]
             Some(batch) if batch.is_batch() && message.position() <= self.fragment_size => {
                 let sent = self.send_after_batch((rest, &mut writer.batching), message, &mut update_timeout);
-                return sent.inspect_err(|_| *is_broken = true);
+                return sent.inspect_err(|_| half.cut());
             }
             Some(rest) => self.finish_rest(rest, &mut update_timeout),
             None => Ok(()),
@@ -78,7 +79,11 @@ impl ClientConnection {
             }
             _ => send_message(&*self.transport, message, update_timeout),
         });
-        sent.inspect_err(|_| *is_broken = has_begun)
+        sent.inspect_err(|_| {
+            if has_begun {
+                half.cut();
+            }
+        })
     }
 
     /// Sets the transport's time-out to the time that `wait` derives from the deadline. `current`: the
@@ -103,48 +108,49 @@ impl ClientConnection {
 
     /// Prefers the peer's reason for a failed write: a CloseConnection or MessageError that was still unread.
     pub(super) fn peer_reason(&self, error: io::Error, read: Result<Reply, CallFailure>) -> CallFailure {
-        match read {
-            Err(read) if read.may_repeat() => read,
-            Err(read) if read.loss == RequestLoss::MessageErrorReceived => {
+        let Err(read) = read else { return self.write_failed(error) };
+        match WriteFailure::Failed.loss(Some(read.loss)) {
+            RequestLoss::PartiallyWritten => self.write_failed(error),
+            loss => {
                 self.retire();
-                CallFailure::of(RequestLoss::Rejected, read.exception)
+                CallFailure::of(loss, read.exception)
             }
-            _ => self.write_failed(error),
         }
     }
 
     pub(super) fn write_failed(&self, error: io::Error) -> CallFailure {
-        let is_abandoned = self.is_abandoned();
-        #[cfg(feature = "server")]
+        let failure = match () {
+            () if is_timeout(&error) => WriteFailure::TimedOut,
+            () if self.is_abandoned() => WriteFailure::Abandoned,
+            () => WriteFailure::Failed,
+        };
+        #[cfg(feature = "asynchronous")]
         self.retire_after_failed_write();
-        #[cfg(not(feature = "server"))]
+        #[cfg(not(feature = "asynchronous"))]
         self.retire();
         self.fail_unsent();
-        if is_timeout(&error) {
-            self.statistics.timed_out_sending();
-            let detail = || format!("the request could not be written to {} within the time-out", self.peer);
-            return CallFailure::of(
-                RequestLoss::SendTimedOut,
-                SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No)
-                    .with_detail(detail)
-                    .with_source(error),
-            );
-        }
-        let (loss, manner) = match is_abandoned {
-            true => (RequestLoss::ConnectionAbandoned, "ended: another call had given the connection up"),
-            false => (RequestLoss::PartiallyWritten, "failed"),
+        let (peer, no) = (&self.peer, CompletionStatus::No);
+        let exception = match failure {
+            WriteFailure::TimedOut => {
+                self.statistics.timed_out_sending();
+                let detail = || format!("the request could not be written to {peer} within the time-out");
+                SystemException::timeout(minor::ROUND_TRIP_EXPIRED, no).with_detail(detail)
+            }
+            WriteFailure::Abandoned => {
+                let detail = || format!("writing to {peer} ended: another call had given the connection up");
+                SystemException::comm_failure(0, no).with_detail(detail)
+            }
+            WriteFailure::Failed => {
+                SystemException::comm_failure(0, no).with_detail(|| format!("writing to {peer} failed"))
+            }
         };
-        let detail = || format!("writing to {} {manner}", self.peer);
-        CallFailure::of(
-            loss,
-            SystemException::comm_failure(0, CompletionStatus::No).with_detail(detail).with_source(error),
-        )
+        CallFailure::of(failure.loss(None), exception.with_source(error))
     }
 
     /// Whether a call of this side has ended the use of the connection, and not the peer.
     #[cold]
     fn is_abandoned(&self) -> bool {
-        self.is_retired() && self.pending.lock().closed.is_none()
+        self.is_retired() && self.pending.lock().half.ended().is_none()
     }
 
     /// Frees a blocked writer after a time-out, if no thread reads any more. A server that handles one
@@ -156,7 +162,7 @@ impl ClientConnection {
             return;
         }
         let pending = self.pending.lock();
-        let is_read = pending.reader.is_none() || pending.has_tasks() || pending.threads().next().is_some();
+        let is_read = pending.reader.is_none() || pending.needs_reactor() || pending.has_waiting_thread();
         drop(pending);
         if !is_read {
             tracing::debug!(peer = %self.peer, "the sending side of a connection was closed after a time-out");
@@ -176,7 +182,7 @@ pub(crate) type SendFragmented =
 
 /// Writes a message that is longer than `limit` in fragments, or whole if it cannot be divided. `before` runs
 /// before each call of the transport.
-pub(crate) fn send_fragmented(
+pub fn send_fragmented(
     transport: &dyn Transport,
     message: &Encoder<'_>,
     limit: usize,

@@ -15,7 +15,6 @@ pub(crate) struct Lease<P: Deref<Target = Peer>> {
     pub(crate) fresh: bool,
 }
 
-#[cfg_attr(not(feature = "server"), allow(dead_code, reason = "only servers adopt connections"))]
 impl<P: Deref<Target = Peer>> Lease<P> {
     /// Leases a connection that the peer has opened, and that the pool does not count.
     pub(crate) fn of(peer: P, connection: Arc<ClientConnection>) -> Self {

@@ -16,8 +16,8 @@ const LIMIT: usize = 2;
 
 fn peer() -> Arc<Peer> {
     let settings = ClientSettings {
-        #[cfg(feature = "server")]
-        sends_datagrams: false,
+        #[cfg(feature = "asynchronous")]
+        open_datagrams: None,
         connections_per_peer: LIMIT,
         max_pending: 16,
         max_unsent: 1 << 20,

@@ -14,7 +14,6 @@ const MAX_CONNECTIONS: usize = 1024;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Side {
     Client,
-    #[cfg(feature = "server")]
     Server,
 }
 
@@ -22,7 +21,6 @@ impl Side {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Client => "client",
-            #[cfg(feature = "server")]
             Self::Server => "server",
         }
     }
@@ -30,7 +28,7 @@ impl Side {
 
 /// The counts of one connection; empty until a request is counted.
 #[derive(Debug, Default)]
-pub(crate) struct ConnectionMetrics(OnceLock<Option<Arc<ConnectionCounters>>>);
+pub struct ConnectionMetrics(OnceLock<Option<Arc<ConnectionCounters>>>);
 
 #[derive(Debug)]
 struct ConnectionCounters {

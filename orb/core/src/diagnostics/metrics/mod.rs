@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use spandrel_sync::atomic::{AtomicI64, Ordering};
 
+pub use connections::ConnectionMetrics;
 use connections::Connections;
-pub(crate) use connections::{ConnectionMetrics, Side};
-#[cfg(feature = "server")]
+pub(crate) use connections::Side;
 use histogram::Histogram;
 use series::SeriesTable;
 
@@ -30,7 +30,6 @@ pub(crate) struct Metrics {
     sides: [SideMetrics; 2],
     connections: Connections,
     /// The times that requests waited for a thread.
-    #[cfg(feature = "server")]
     waits: Histogram,
 }
 
@@ -44,12 +43,7 @@ impl Metrics {
     /// Metrics with at most `limit` series on each side.
     pub(super) fn new(limit: usize) -> Self {
         let side = || SideMetrics { series: SeriesTable::new(limit), running: AtomicI64::new(0) };
-        Self {
-            sides: [side(), side()],
-            connections: Connections::default(),
-            #[cfg(feature = "server")]
-            waits: Histogram::default(),
-        }
+        Self { sides: [side(), side()], connections: Connections::default(), waits: Histogram::default() }
     }
 
     /// Counts the begin of a call or request.
@@ -70,7 +64,6 @@ impl Metrics {
     }
 
     /// Adds the time that a request has waited for a thread.
-    #[cfg(feature = "server")]
     pub(super) fn add_wait(&self, time: Duration) {
         self.waits.add(time);
     }

@@ -10,10 +10,7 @@ use super::{
 };
 use crate::statistics::render::{header, sample};
 
-#[cfg(feature = "server")]
 const SIDES: &[Side] = &[Side::Client, Side::Server];
-#[cfg(not(feature = "server"))]
-const SIDES: &[Side] = &[Side::Client];
 
 impl Metrics {
     /// Appends all metrics.
@@ -26,7 +23,6 @@ impl Metrics {
         for side in SIDES {
             self.render_times(text, *side);
         }
-        #[cfg(feature = "server")]
         {
             let name = "spandrel_queue_wait_seconds";
             header(text, name, "Time that requests waited for a thread of the pool.", "histogram");
@@ -47,7 +43,6 @@ impl Metrics {
     fn render_times(&self, text: &mut String, side: Side) {
         let (name, help) = match side {
             Side::Client => ("spandrel_call_seconds", "Time of calls, from the caller's point of view."),
-            #[cfg(feature = "server")]
             Side::Server => (
                 "spandrel_request_seconds",
                 "Time of requests, from the begin of their service by a thread to the reply.",

@@ -16,7 +16,6 @@ use std::{
     marker::PhantomData,
 };
 
-#[cfg(feature = "server")]
 use spandrel_cdr::Decoder;
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{ServiceContext, ids::CONTEXT_TRACE};
@@ -25,7 +24,6 @@ use spandrel_sync::{Arc, thread_local};
 pub use context::{MAX_STATE, TraceContext, TraceContextError};
 
 /// The longest context that is read: two strings with their lengths, the second of the greatest length.
-#[cfg(feature = "server")]
 const MAX_DATA: usize = MAX_STATE + 128;
 
 thread_local! {
@@ -104,7 +102,6 @@ impl TraceContext {
     }
 
     /// Decodes the service context; `None` if it is malformed.
-    #[cfg(feature = "server")]
     pub(crate) fn of_context(data: &[u8]) -> Option<Self> {
         if data.len() > MAX_DATA {
             return None;
@@ -137,7 +134,7 @@ pub(crate) fn is_traced() -> bool {
     IS_TRACED.with(Cell::get)
 }
 
-#[cfg(all(test, feature = "server"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

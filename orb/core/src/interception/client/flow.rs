@@ -93,11 +93,16 @@ impl<'r> ClientFlow<'r> {
         self.start(Point::SendRequest, |interceptor, info| interceptor.send_request(info))
     }
 
+    /// Continues a request whose starting points were all called.
+    pub(crate) fn resume_request(&mut self) -> Result<(), RequestOutcome> {
+        self.height = self.info.target.orb().interception().client().len();
+        Ok(())
+    }
+
     /// Calls the starting points of a poll.
     ///
     /// # Errors
     /// As [`send_request`](Self::send_request).
-    #[cfg(feature = "asynchronous")]
     pub(crate) fn send_poll(&mut self) -> Result<(), RequestOutcome> {
         self.start(Point::SendPoll, |interceptor, info| Ok(interceptor.send_poll(info)?))
     }
@@ -119,22 +124,22 @@ impl<'r> ClientFlow<'r> {
         Ok(())
     }
 
-    /// The data that interceptors add to the request.
-    pub(crate) fn outgoing(&self) -> &OutgoingContexts {
-        &self.info.outgoing
+    /// The data of the request, with the additions of interceptors.
+    pub(crate) fn into_outgoing(self) -> OutgoingContexts {
+        self.info.outgoing
     }
 
     /// Calls the ending points of the interceptors on the flow stack.
     ///
     /// # Errors
     /// The new outcome of the request, if an interceptor has changed it.
-    pub(crate) fn end(mut self, ending: RequestOutcome, reply: Option<&Reply>) -> Result<(), RequestOutcome> {
+    pub(crate) fn end(&mut self, ending: RequestOutcome, reply: Option<&Reply>) -> Result<(), RequestOutcome> {
         if let Some(reply) = reply {
             self.info.reply_contexts = contexts_of(reply);
             self.info.returned = self.info.outgoing.description.is_some().then(|| UndecodedResult::of(reply));
         }
         self.info.ending = ending;
-        if flow::unwind(&mut self) { Err(self.info.ending) } else { Ok(()) }
+        if flow::unwind(self) { Err(self.info.ending.clone()) } else { Ok(()) }
     }
 }
 

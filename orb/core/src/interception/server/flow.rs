@@ -5,7 +5,7 @@ use spandrel_sync::{Arc, Mutex};
 
 use super::{ObjectInfo, Point, RequestRecord, ServerRequestInfo};
 use crate::{
-    Orb, Servant, Target,
+    Orb, SupportedInterfaces, Target,
     interception::{
         Interruption, RequestOutcome, SlotTable,
         flow::{self, FlowStack},
@@ -13,21 +13,25 @@ use crate::{
 };
 
 /// The present data of a request for interceptors.
-pub(crate) struct RequestView<'r> {
-    pub(crate) header: &'r RequestHeader<'r>,
-    pub(crate) target: Option<&'r dyn Target>,
+#[expect(missing_debug_implementations, reason = "a target has none")]
+pub struct RequestView<'r> {
+    /// The header.
+    pub header: &'r RequestHeader<'r>,
+    /// The target, once the adapter has found it.
+    pub target: Option<&'r dyn Target>,
 }
 
 /// A request on its way through the interceptors, from its arrival to its answer.
 #[derive(Debug)]
-pub(crate) struct ServerFlow {
+pub struct ServerFlow {
     orb: Orb,
     /// The record of the request; taken out while interceptors run.
     record: Mutex<RequestRecord>,
 }
 
 impl ServerFlow {
-    pub(crate) fn new(orb: &Orb) -> Arc<Self> {
+    /// A request that has arrived.
+    pub fn new(orb: &Orb) -> Arc<Self> {
         let interception = orb.interception();
         let (request_id, slots) = (interception.request_id(), interception.no_slots());
         Arc::new(Self {
@@ -41,7 +45,7 @@ impl ServerFlow {
     /// # Errors
     /// The exception or forwarding of an interceptor. Those before it are on the flow stack, and have their
     /// ending points called.
-    pub(crate) fn receive_request_service_contexts(&self, view: &RequestView<'_>) -> Result<(), Interruption> {
+    pub fn receive_request_service_contexts(&self, view: &RequestView<'_>) -> Result<(), Interruption> {
         let mut info = self.info(Point::ReceiveServiceContexts, view, None);
         let mut outcome = Ok(());
         for interceptor in self.orb.interception().server() {
@@ -59,7 +63,11 @@ impl ServerFlow {
     ///
     /// # Errors
     /// The exception or forwarding of an interceptor.
-    pub(crate) fn receive_request(&self, view: &RequestView<'_>, servant: &dyn Servant) -> Result<(), Interruption> {
+    pub fn receive_request(
+        &self,
+        view: &RequestView<'_>,
+        servant: &dyn SupportedInterfaces,
+    ) -> Result<(), Interruption> {
         let mut info = self.info(Point::ReceiveRequest, view, Some(servant));
         info.record.object = view.target.map(|target| ObjectInfo {
             object_id: target.object_id().to_vec(),
@@ -79,7 +87,7 @@ impl ServerFlow {
     ///
     /// # Errors
     /// The new outcome of the request, if an interceptor has changed it.
-    pub(crate) fn end(
+    pub fn end(
         &self,
         view: &RequestView<'_>,
         ending: RequestOutcome,
@@ -98,7 +106,7 @@ impl ServerFlow {
     }
 
     /// Gives the calling thread the request's slots for the lifetime of the result.
-    pub(crate) fn lend_slots(&self) -> LentSlots<'_> {
+    pub fn lend_slots(&self) -> LentSlots<'_> {
         let mut record = self.record.lock();
         record.is_in_thread = true;
         let slots = record.slots.clone();
@@ -110,7 +118,7 @@ impl ServerFlow {
         &'r self,
         point: Point,
         view: &RequestView<'r>,
-        servant: Option<&'r dyn Servant>,
+        servant: Option<&'r dyn SupportedInterfaces>,
     ) -> ServerRequestInfo<'r> {
         let record = std::mem::take(&mut *self.record.lock());
         let RequestView { header, target } = *view;
@@ -123,7 +131,8 @@ impl ServerFlow {
 }
 
 /// The time in which a thread has a request's slots.
-pub(crate) struct LentSlots<'f> {
+#[derive(Debug)]
+pub struct LentSlots<'f> {
     before: SlotTable,
     flow: &'f ServerFlow,
 }

@@ -115,7 +115,7 @@ fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
         quote! {
             match #upcall {
                 Ok(#returned) => #reply,
-                Err(#error) => #deferred.answer(|#call| #rt::UserExceptions::raise(&#error, #call)),
+                Err(#error) => #deferred.answer(|#call| #call.raise(&#error)),
             }
         }
     };

@@ -1,6 +1,5 @@
 //! Runs the rounds of echoes.
 
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Command;
@@ -20,6 +19,7 @@ use crate::peer::child::{ChildHandle, ChildKind, ChildRole};
 use crate::peer::pair::Launch;
 use crate::placement::{Placement, Role, cores, on_core};
 use crate::progress::Progress;
+use crate::raw::processor_time::processor_time;
 use crate::units::grouped;
 
 /// The duration of the warm-up run of each contender and load, as a fraction of a run.
@@ -222,10 +222,10 @@ impl Server {
     fn drive(&self, connections: &mut Connections, time: Duration) -> Result<(Echoed, Option<f64>), LabError> {
         let drive = |error| LabError::io(format!("drive the {} server", self.contender))(error);
         connections.run(time / WARM_UP_PART).map_err(drive)?;
-        let before = cpu_seconds(self.process.id());
+        let before = processor_time(self.process.id()).ok();
         let echoed = connections.run(time).map_err(drive)?;
-        let after = cpu_seconds(self.process.id());
-        Ok((echoed, before.zip(after).map(|(before, after)| after - before)))
+        let after = processor_time(self.process.id()).ok();
+        Ok((echoed, before.zip(after).map(|(before, after)| (after - before).as_secs_f64())))
     }
 
     /// Waits until the server has noticed that all connections are closed, so that this does not count in the
@@ -244,34 +244,9 @@ impl Server {
     }
 }
 
-/// Processor time of all threads of a process so far, in seconds, to the nanosecond as far as the scheduler
-/// has counted.
-fn cpu_seconds(process: u32) -> Option<f64> {
-    let threads = std::fs::read_dir(format!("/proc/{process}/task")).ok()?;
-    let nanos = |thread: io::Result<std::fs::DirEntry>| {
-        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
-        text.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    let total: u64 = threads.map(nanos).sum::<Option<u64>>()?;
-    Some(total as f64 / 1e9).filter(|seconds| *seconds > 0.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_processor_time_of_a_process_grows_with_what_it_does() {
-        let before = cpu_seconds(std::process::id());
-        let Some(before) = before else { return }; // a kernel without scheduler statistics
-        let start = Instant::now();
-        let mut after = before;
-        while after <= before && start.elapsed() < Duration::from_secs(20) {
-            std::hint::black_box((0..100_000u64).sum::<u64>());
-            after = cpu_seconds(std::process::id()).unwrap();
-        }
-        assert!(after > before);
-    }
 
     #[test]
     fn more_connections_than_descriptors_are_refused() {

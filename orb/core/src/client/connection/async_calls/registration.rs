@@ -7,7 +7,7 @@ use spandrel_sync::{Arc, atomic::Ordering};
 use spandrel_transport::MessageReader;
 
 use super::{
-    super::{CallFailure, ClientConnection, CloseOnPanic, Writer},
+    super::{ClientConnection, CloseOnPanic, ConnectionEnd, Writer},
     UnsentKind, UnsentMessage,
 };
 
@@ -54,7 +54,7 @@ impl ClientConnection {
     }
 
     /// The transport that a reactor waits on.
-    pub(crate) fn transport(&self) -> &Arc<dyn crate::transport::ConnectionTransport> {
+    pub fn transport(&self) -> &Arc<dyn crate::transport::ConnectionTransport> {
         &self.transport
     }
 
@@ -93,7 +93,7 @@ impl ClientConnection {
     /// Reads the available messages; called by the reactor. Returns false when no more will come.
     pub(crate) fn serve_ready(&self) -> bool {
         let mut pending = self.pending.lock();
-        if pending.closed.is_some() {
+        if pending.half.ended().is_some() {
             return false;
         }
         let Some(mut reader) = pending.reader.take() else {
@@ -105,13 +105,13 @@ impl ClientConnection {
         };
         drop(pending);
         let guard = CloseOnPanic(self);
-        let ended = self.read_ready(&mut reader).map_err(|failure| self.close(failure));
+        let ended = self.read_ready(&mut reader).map_err(|end| self.close(end));
         drop(guard);
         self.return_reader(reader, None, true);
         ended.is_ok()
     }
 
-    pub(super) fn read_ready(&self, reader: &mut MessageReader) -> Result<(), CallFailure> {
+    pub(super) fn read_ready(&self, reader: &mut MessageReader) -> Result<(), ConnectionEnd> {
         loop {
             match reader.next_ready(&*self.transport) {
                 Ok(Some(message)) => {
@@ -133,14 +133,14 @@ impl ClientConnection {
             if writer.rest.is_none() {
                 writer.rest = self.next_unsent();
             }
-            let Writer { rest, is_broken, .. } = &mut *writer;
+            let Writer { rest, half, .. } = &mut *writer;
             let Some(message) = rest else {
                 drop(writer);
-                #[cfg(feature = "server")]
+                #[cfg(feature = "asynchronous")]
                 self.notify_written();
                 return;
             };
-            if *is_broken {
+            if !half.may_write() && !message.is_whole() {
                 drop(writer);
                 return self.fail_unsent();
             }
@@ -158,7 +158,7 @@ impl ClientConnection {
                 }
                 Ok(false) => return,
                 Err(error) => {
-                    *is_broken = true;
+                    half.cut();
                     drop(writer);
                     return self.end_with_peer_reason(error);
                 }

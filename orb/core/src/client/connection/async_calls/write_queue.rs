@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use spandrel_cdr::Encoder;
 use spandrel_giop::Fragments;
 
-#[cfg(feature = "server")]
+#[cfg(feature = "asynchronous")]
 pub(super) use spandrel_transport::Charge;
 
 /// Only servers count queued octets against a budget.
-#[cfg(not(feature = "server"))]
+#[cfg(not(feature = "asynchronous"))]
 pub(super) type Charge = std::convert::Infallible;
 
 /// Messages of which no octet was written yet, in order.

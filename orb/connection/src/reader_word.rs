@@ -1,0 +1,260 @@
+//! The word that decides who reads an accepted connection.
+
+/// No further request is accepted.
+const CLOSING: u64 = 1 << 63;
+/// A reactor's threads read, and not a thread that took over from them.
+const REGISTERED: u64 = 1 << 62;
+const COUNT: u64 = !(CLOSING | REGISTERED);
+
+/// The reader role of an accepted connection, in one word: the number of the last step, whether a reactor has the
+/// reading, and whether further requests are accepted.
+///
+/// The number is odd while the thread that has read a request runs its upcall. The change from odd to even decides
+/// who reads next: the thread itself ([`end_upcall`](Self::end_upcall)), or another that was told of a long upcall
+/// ([`take_over`](Self::take_over), [`release`](Self::release)). All functions are pure. The owner applies them to
+/// an atomic by compare-and-swap, so that one operation decides the upcall, its reading and the registration
+/// together; `None` says that another thread came first.
+///
+/// | transition | even (a thread reads) | odd (an upcall runs) |
+/// | --- | --- | --- |
+/// | [`begin_upcall`](Self::begin_upcall) | odd; refused at once if closing | does not occur: only the reader begins |
+/// | [`end_upcall`](Self::end_upcall) | lost: another reads | even, if it is the same upcall |
+/// | [`take_over`](Self::take_over) | lost: the upcall has ended | even, not registered, if it is the same upcall |
+/// | [`release`](Self::release) | lost: the upcall has ended | even, if it is the same upcall |
+/// | [`register`](Self::register) | registered | registered |
+/// | [`unregister`](Self::unregister) | not registered | not registered |
+/// | [`close`](Self::close) | closing | closing; the upcall is answered |
+/// | [`close_unused`](Self::close_unused) | closing, if nothing was begun since | lost: it is in use |
+///
+/// A connection whose requests are run by other threads than the one that reads counts with the same word: odd
+/// while a one-way runs that nothing may overtake ([`begin_beside`](Self::begin_beside) for requests that run beside
+/// others, [`end_upcall`](Self::end_upcall) for a one-way that has ended or lasts).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ReaderWord(u64);
+
+impl ReaderWord {
+    /// What an addition to the atomic adds for [`begin_upcall`](Self::begin_upcall), which cannot fail.
+    pub const STEP: u64 = 1;
+    /// The bits that [`close`](Self::close) sets.
+    pub const CLOSING: u64 = CLOSING;
+    /// The bits that [`register`](Self::register) sets.
+    pub const REGISTERED: u64 = REGISTERED;
+
+    /// The word of a connection that a thread of its own is about to read.
+    #[must_use]
+    pub const fn of_own_thread() -> Self {
+        Self(0)
+    }
+
+    /// The word of a connection that a reactor's threads are about to read.
+    #[must_use]
+    pub const fn of_reactor() -> Self {
+        Self(REGISTERED)
+    }
+
+    /// The word from the atomic.
+    #[inline]
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// The word for the atomic.
+    #[inline]
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The number of the last step.
+    #[inline]
+    #[must_use]
+    pub const fn count(self) -> u64 {
+        self.0 & COUNT
+    }
+
+    /// Whether an upcall keeps the reading, or a one-way what is behind it.
+    #[inline]
+    #[must_use]
+    pub const fn is_in_upcall(self) -> bool {
+        self.0 % 2 == 1
+    }
+
+    /// Whether no further request is accepted.
+    #[inline]
+    #[must_use]
+    pub const fn is_closing(self) -> bool {
+        self.0 & CLOSING != 0
+    }
+
+    /// Whether a reactor's threads read.
+    #[inline]
+    #[must_use]
+    pub const fn is_registered(self) -> bool {
+        self.0 & REGISTERED != 0
+    }
+
+    /// The same upcall or the same pause, whether or not the connection is closing.
+    #[inline]
+    #[must_use]
+    pub const fn without_closing(self) -> Self {
+        Self(self.0 & !CLOSING)
+    }
+
+    /// The reading thread begins an upcall. If the result [is closing](Self::is_closing), the request is not acted
+    /// on, and the step is ended by a second one.
+    #[inline]
+    #[must_use]
+    pub const fn begin_upcall(self) -> Self {
+        Self(self.0 + Self::STEP)
+    }
+
+    /// A request begins that runs beside others. The number shows that the connection is in use.
+    #[inline]
+    #[must_use]
+    pub const fn begin_beside(self) -> Self {
+        Self(self.0 + 2 * Self::STEP)
+    }
+
+    /// The thread of `upcall` reads on, unless another thread does. The connection may have begun to close
+    /// meanwhile.
+    #[inline]
+    #[must_use]
+    pub const fn end_upcall(self, upcall: Self) -> Option<Self> {
+        if self.0 & !CLOSING == upcall.0 & !CLOSING { Some(Self(self.0 + Self::STEP)) } else { None }
+    }
+
+    /// A thread that serves no other connection takes the reading from `upcall`.
+    #[must_use]
+    pub const fn take_over(self, upcall: Self) -> Option<Self> {
+        if self.0 == upcall.0 { Some(Self((self.0 + Self::STEP) & !REGISTERED)) } else { None }
+    }
+
+    /// The thread of `upcall` leaves the reading to the reactor, before the upcall has ended.
+    #[must_use]
+    pub const fn release(self, upcall: Self) -> Option<Self> {
+        if self.0 == upcall.0 { Some(Self(self.0 + Self::STEP)) } else { None }
+    }
+
+    /// The reading thread leaves the reading to the reactor.
+    #[must_use]
+    pub const fn register(self) -> Self {
+        Self(self.0 | REGISTERED)
+    }
+
+    /// The reading thread keeps the reading: the reactor has ended.
+    #[must_use]
+    pub const fn unregister(self) -> Self {
+        Self(self.0 & !REGISTERED)
+    }
+
+    /// No further request is accepted.
+    #[must_use]
+    pub const fn close(self) -> Self {
+        Self(self.0 | CLOSING)
+    }
+
+    /// No further request is accepted, unless one has begun since the word was `unused`.
+    #[must_use]
+    pub const fn close_unused(self, unused: Self) -> Option<Self> {
+        if self.0 == unused.0 && !self.is_in_upcall() { Some(self.close()) } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A word for each combination of closing, registration and parity.
+    fn words() -> impl Iterator<Item = ReaderWord> {
+        (0..8).map(|bits| {
+            let mut word = ReaderWord(6 + bits % 2);
+            word = if bits & 2 != 0 { word.register() } else { word };
+            if bits & 4 != 0 { word.close() } else { word }
+        })
+    }
+
+    #[test]
+    fn an_upcall_begins_and_ends_with_the_reading() {
+        for reading in words().filter(|word| !word.is_in_upcall()) {
+            let upcall = reading.begin_upcall();
+            assert!(upcall.is_in_upcall());
+            let ended = upcall.end_upcall(upcall).expect("nothing came between");
+            assert!(!ended.is_in_upcall());
+            assert_eq!(ended.count(), reading.count() + 2);
+            assert_eq!((ended.is_closing(), ended.is_registered()), (reading.is_closing(), reading.is_registered()));
+        }
+    }
+
+    #[test]
+    fn closing_does_not_take_the_reading_from_an_upcall() {
+        for upcall in words().filter(|word| word.is_in_upcall()) {
+            let closing = upcall.close();
+            let ended = closing.end_upcall(upcall).expect("it is the same upcall");
+            assert!(ended.is_closing() && !ended.is_in_upcall());
+        }
+    }
+
+    #[test]
+    fn only_one_thread_takes_the_reading_of_an_upcall() {
+        for upcall in words().filter(|word| word.is_in_upcall()) {
+            for taken in [upcall.take_over(upcall), upcall.release(upcall), upcall.end_upcall(upcall)] {
+                let taken = taken.expect("the first one takes it");
+                assert!(!taken.is_in_upcall());
+                assert_eq!(taken.end_upcall(upcall), None);
+                assert_eq!(taken.take_over(upcall), None);
+                assert_eq!(taken.release(upcall), None);
+                // Nor during the next upcall of the thread that took it.
+                let next = taken.begin_upcall();
+                assert_eq!(next.end_upcall(upcall), None);
+                assert_eq!(next.take_over(upcall), None);
+            }
+        }
+    }
+
+    #[test]
+    fn taking_over_ends_the_registration_and_releasing_keeps_it() {
+        for upcall in words().filter(|word| word.is_in_upcall()) {
+            assert!(!upcall.take_over(upcall).expect("it is the upcall").is_registered());
+            let released = upcall.release(upcall).expect("it is the upcall");
+            assert_eq!(released.is_registered(), upcall.is_registered());
+        }
+    }
+
+    #[test]
+    fn an_upcall_that_was_seen_before_closing_is_not_taken_over_after_it() {
+        for upcall in words().filter(|word| word.is_in_upcall() && !word.is_closing()) {
+            assert_eq!(upcall.close().take_over(upcall), None);
+            assert_eq!(upcall.close().release(upcall), None);
+        }
+    }
+
+    #[test]
+    fn the_registration_changes_neither_the_upcall_nor_closing() {
+        for word in words() {
+            let (registered, unregistered) = (word.register(), word.unregister());
+            assert!(registered.is_registered() && !unregistered.is_registered());
+            for changed in [registered, unregistered] {
+                assert_eq!((changed.count(), changed.is_closing()), (word.count(), word.is_closing()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_connection_in_use_is_not_closed_as_unused() {
+        for word in words() {
+            let closed = word.close_unused(word);
+            assert_eq!(closed, (!word.is_in_upcall()).then(|| word.close()));
+            assert_eq!(word.begin_upcall().close_unused(word), None);
+            assert_eq!(word.begin_beside().close_unused(word), None);
+        }
+    }
+
+    #[test]
+    fn a_request_beside_others_keeps_the_parity() {
+        for word in words() {
+            assert_eq!(word.begin_beside().is_in_upcall(), word.is_in_upcall());
+            assert_ne!(word.begin_beside().count(), word.count());
+        }
+    }
+}

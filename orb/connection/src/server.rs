@@ -1,0 +1,246 @@
+//! The half of the side that runs requests: the requests that are known one by one, and agreements for all.
+
+use std::collections::{HashMap, VecDeque};
+
+use spandrel_giop::{
+    CONTEXT_CODE_SETS, CompletionStatus, ServiceContexts, SystemException, TransmissionCodeSets, minor,
+};
+
+/// CancelRequests that are kept for servants that have not asked yet; as many requests as run at once by default.
+const MAX_KEPT: usize = 64;
+
+/// A request of a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct RequestKey {
+    /// Its id.
+    pub request_id: u32,
+    /// Whether no client waits for the reply of its servant.
+    pub is_one_way: bool,
+    /// Its upcall, where these are counted. A client may use an id again once the request has been answered.
+    pub turn: u64,
+}
+
+/// The requests that are cancelled.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum CancelledRequests {
+    /// The request of a CancelRequest.
+    Request(u32),
+    /// All whose client waits for a reply, and has gone.
+    Awaited,
+    /// All.
+    All,
+}
+
+impl CancelledRequests {
+    /// No client waits for the reply to a one-way: its end says nothing about the request.
+    fn contains(self, key: RequestKey) -> bool {
+        match self {
+            Self::Request(request_id) => !key.is_one_way && key.request_id == request_id,
+            Self::Awaited => !key.is_one_way,
+            Self::All => true,
+        }
+    }
+}
+
+/// The requests of an accepted connection that are known one by one: deferred ones, and running ones whose servants
+/// have asked for their cancellation.
+///
+/// `C` cancels a request. A CancelRequest that was read before its servant asks is kept until then, for the last few
+/// of them.
+///
+/// | event | unknown, running | watched | deferred |
+/// | --- | --- | --- | --- |
+/// | [`watch`](Self::watch) | watched; cancelled if a CancelRequest was kept | the same | |
+/// | [`defer`](Self::defer) | deferred | deferred | |
+/// | [`cancel`](Self::cancel) | kept | cancelled | cancelled |
+/// | [`end_upcall`](Self::end_upcall) | | removed | stays |
+/// | [`end_deferred`](Self::end_deferred) | | | removed |
+#[derive(Debug)]
+pub struct ServerHalf<C> {
+    deferred: HashMap<u64, DeferredRequest<C>>,
+    next_deferred: u64,
+    watched: Vec<(RequestKey, C)>,
+    /// CancelRequests that were read while upcalls ran: the request, and the first turn that they did not mean.
+    kept: VecDeque<(u32, u64)>,
+}
+
+#[derive(Debug)]
+struct DeferredRequest<C> {
+    key: RequestKey,
+    octets: usize,
+    cancellation: C,
+}
+
+impl<C> Default for ServerHalf<C> {
+    fn default() -> Self {
+        Self { deferred: HashMap::new(), next_deferred: 0, watched: Vec::new(), kept: VecDeque::new() }
+    }
+}
+
+impl<C: Clone> ServerHalf<C> {
+    /// The cancellation of a running request, if its servant has asked.
+    #[must_use]
+    pub fn watched(&self, turn: u64) -> Option<&C> {
+        self.watched.iter().find(|(key, _)| key.turn == turn).map(|(_, cancellation)| cancellation)
+    }
+
+    /// The servant of a running request asks for its cancellation. Returns whether a CancelRequest for it was read
+    /// before.
+    #[must_use]
+    pub fn watch(&mut self, key: RequestKey, cancellation: C) -> bool {
+        self.watched.push((key, cancellation));
+        !key.is_one_way && self.kept.iter().any(|(id, before)| *id == key.request_id && key.turn < *before)
+    }
+
+    /// An upcall has ended. Returns the cancellation, if its servant has asked and the request is not deferred.
+    pub fn end_upcall(&mut self, turn: u64) -> Option<C> {
+        let at = self.watched.iter().position(|(key, _)| key.turn == turn)?;
+        Some(self.watched.swap_remove(at).1)
+    }
+
+    /// The number of deferred requests.
+    #[must_use]
+    pub fn deferred(&self) -> usize {
+        self.deferred.len()
+    }
+
+    /// A running request will be answered later. Returns its number, and whether it was watched.
+    pub fn defer(&mut self, key: RequestKey, octets: usize, cancellation: C) -> (u64, bool) {
+        let number = self.next_deferred;
+        self.next_deferred += 1;
+        self.deferred.insert(number, DeferredRequest { key, octets, cancellation });
+        (number, self.end_upcall(key.turn).is_some())
+    }
+
+    /// A deferred request is being answered. Returns the octets that it was charged with, once.
+    pub fn uncharge_deferred(&mut self, number: u64) -> usize {
+        self.deferred.get_mut(&number).map_or(0, |request| std::mem::take(&mut request.octets))
+    }
+
+    /// A deferred request has ended. Returns the octets that it was charged with, and its cancellation.
+    pub fn end_deferred(&mut self, number: u64) -> Option<(usize, C)> {
+        self.deferred.remove(&number).map(|request| (request.octets, request.cancellation))
+    }
+
+    /// Returns the cancellations of these requests, to be called without a lock. `next_turn`: the first turn that
+    /// has not begun, if upcalls run; a CancelRequest is kept for those before.
+    pub fn cancel(&mut self, which: CancelledRequests, next_turn: Option<u64>) -> Vec<C> {
+        let deferred = self.deferred.values().map(|request| (request.key, &request.cancellation));
+        let known = deferred.chain(self.watched.iter().map(|(key, cancellation)| (*key, cancellation)));
+        let cancelled = known.filter(|(key, _)| which.contains(*key)).map(|(_, cancellation)| cancellation.clone());
+        let cancelled = cancelled.collect();
+        if let (CancelledRequests::Request(request_id), Some(next_turn)) = (which, next_turn) {
+            if self.kept.len() >= MAX_KEPT {
+                self.kept.pop_front();
+            }
+            self.kept.push_back((request_id, next_turn));
+        }
+        cancelled
+    }
+}
+
+/// Reads the code sets that a client uses, if a request has them. `agree` records them, and returns those that were
+/// recorded first.
+///
+/// # Errors
+/// CODESET_INCOMPATIBLE for unknown code sets; MARSHAL if the client used others before.
+pub fn agree_on_code_sets(
+    contexts: &ServiceContexts<'_>,
+    agree: impl FnOnce(TransmissionCodeSets) -> TransmissionCodeSets,
+) -> Result<(), SystemException> {
+    let Some(data) = contexts.find(CONTEXT_CODE_SETS) else { return Ok(()) };
+    let used = TransmissionCodeSets::from_context(data)?;
+    if agree(used) == used {
+        return Ok(());
+    }
+    Err(SystemException::marshal(minor::CODE_SETS_CHANGED, CompletionStatus::No)
+        .with_detail("the client said earlier on this connection that text is coded otherwise"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(request_id: u32, turn: u64) -> RequestKey {
+        RequestKey { request_id, is_one_way: false, turn }
+    }
+
+    fn one_way(request_id: u32, turn: u64) -> RequestKey {
+        RequestKey { is_one_way: true, ..key(request_id, turn) }
+    }
+
+    /// A watched two-way and one-way, and a deferred one of each.
+    fn half() -> ServerHalf<&'static str> {
+        let mut half = ServerHalf::default();
+        assert!(!half.watch(key(2, 1), "two-way") && !half.watch(one_way(4, 3), "one-way"));
+        assert_eq!(half.defer(key(6, 5), 100, "deferred"), (0, false));
+        assert_eq!(half.defer(one_way(8, 7), 10, "deferred one-way"), (1, false));
+        half
+    }
+
+    #[test]
+    fn a_cancel_request_means_one_two_way() {
+        let mut half = half();
+        assert_eq!(half.cancel(CancelledRequests::Request(2), None), ["two-way"]);
+        assert_eq!(half.cancel(CancelledRequests::Request(6), None), ["deferred"]);
+        for id in [4, 8, 10] {
+            assert!(half.cancel(CancelledRequests::Request(id), None).is_empty());
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_client_means_no_one_way() {
+        let mut cancelled = half().cancel(CancelledRequests::Awaited, None);
+        cancelled.sort_unstable();
+        assert_eq!(cancelled, ["deferred", "two-way"]);
+        assert_eq!(half().cancel(CancelledRequests::All, None).len(), 4);
+    }
+
+    #[test]
+    fn a_cancel_request_that_was_read_first_means_the_upcalls_that_had_begun() {
+        let mut half = ServerHalf::default();
+        assert!(half.cancel(CancelledRequests::Request(2), Some(4)).is_empty());
+        assert!(half.watch(key(2, 3), "begun before"));
+        assert!(!half.watch(key(2, 5), "begun after, with the same id"));
+        assert!(!half.watch(one_way(2, 1), "one-way"));
+        assert!(!half.watch(key(4, 1), "other"));
+    }
+
+    #[test]
+    fn cancel_requests_are_kept_for_the_last_few() {
+        let mut half = ServerHalf::default();
+        for id in 0..=MAX_KEPT as u32 {
+            half.cancel(CancelledRequests::Request(id), Some(1000));
+        }
+        assert!(!half.watch(key(0, 1), "first"));
+        assert!(half.watch(key(1, 3), "second"));
+        assert!(half.watch(key(MAX_KEPT as u32, 5), "last"));
+    }
+
+    #[test]
+    fn no_cancel_request_is_kept_while_no_upcall_runs() {
+        let mut half = ServerHalf::default();
+        assert!(half.cancel(CancelledRequests::Request(2), None).is_empty());
+        assert!(!half.watch(key(2, 1), "later"));
+    }
+
+    #[test]
+    fn an_upcall_that_ends_is_forgotten_unless_it_is_deferred() {
+        let mut half = half();
+        assert_eq!(half.watched(1), Some(&"two-way"));
+        assert_eq!(half.end_upcall(1), Some("two-way"));
+        assert_eq!((half.end_upcall(1), half.watched(1)), (None, None));
+        assert_eq!(half.defer(key(4, 3), 7, "again"), (2, true));
+        assert_eq!(half.end_upcall(3), None);
+        assert_eq!(half.deferred(), 3);
+    }
+
+    #[test]
+    fn a_deferred_request_is_uncharged_once() {
+        let mut half = half();
+        assert_eq!((half.uncharge_deferred(0), half.uncharge_deferred(0)), (100, 0));
+        assert_eq!(half.end_deferred(0), Some((0, "deferred")));
+        assert_eq!(half.end_deferred(1), Some((10, "deferred one-way")));
+        assert_eq!((half.end_deferred(1), half.uncharge_deferred(1), half.deferred()), (None, 0, 0));
+    }
+}

@@ -1,0 +1,239 @@
+//! The blocking driver: the calling thread selects a destination, sends the request and waits for the reply,
+//! until the call has its outcome.
+
+use spandrel_cdr::Encoder;
+use spandrel_giop::{CompletionStatus, ServiceContext, SystemException, ids};
+use spandrel_sync::Arc;
+use spandrel_transport::Deadline;
+
+#[cfg(feature = "asynchronous")]
+use super::await_reply;
+use super::{
+    Invocation, InvocationState, Verdict,
+    points::{AttemptPoints, ClientPoints, Unintercepted},
+};
+use crate::{
+    ObjectRef,
+    client::{CallFailure, ClientConnection, Lease, Peer, Reply, ReplyKind},
+    connection_contexts::ConnectionContexts,
+    destination::Destination,
+    diagnostics::{CallObserver, ObservedCall},
+    object::{CallKind, joined},
+    scratch,
+};
+
+impl ObjectRef {
+    /// Makes a call and waits for its reply; a one-way without a response has none.
+    pub(super) fn invoke_blocking(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
+        if let CallKind::Request { observer: None, .. } = call_kind
+            && let Some(invoke_observed) = self.orb().diagnostics().invoke_fn()
+        {
+            return invoke_observed(self, call_kind);
+        }
+        self.orb().check_running()?;
+        if let CallKind::Request { .. } = call_kind
+            && let Some(invoke_intercepted) = self.orb().interception().invoke_fn()
+        {
+            return invoke_intercepted(self, call_kind);
+        }
+        self.drive(call_kind, Unintercepted)
+    }
+
+    /// As `invoke_blocking`, observed by diagnostics.
+    #[cold]
+    pub(crate) fn invoke_observed(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
+        let CallKind::Request { operation, .. } = *call_kind else { return self.invoke_blocking(call_kind) };
+        let call = ObservedCall::begin(self.orb().diagnostics(), self.interface_label(), operation);
+        let mut call_kind = *call_kind;
+        let joined;
+        if let CallKind::Request { contexts, observer, .. } = &mut call_kind {
+            joined = [*contexts, call.contexts()].concat();
+            (*contexts, *observer) = (&joined, Some(&call as &dyn CallObserver));
+        }
+        let outcome = call.in_scope(|| self.invoke_blocking(&call_kind));
+        let interface = self.interface_label();
+        call.end(interface, operation, outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status)));
+        outcome
+    }
+
+    /// As `invoke_blocking`, with client interceptors.
+    #[cold]
+    pub(crate) fn invoke_intercepted(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
+        let CallKind::Request { response, is_one_way, .. } = *call_kind else {
+            return Err(SystemException::internal(0, CompletionStatus::No));
+        };
+        self.drive(call_kind, ClientPoints::new(self, (response, is_one_way), false))
+    }
+
+    /// The states of a call, from HeldUntilStart to Done.
+    fn drive(
+        &self,
+        call_kind: &CallKind<'_, '_>,
+        mut points: impl AttemptPoints,
+    ) -> Result<Option<Reply>, SystemException> {
+        let call_policies = self.call_policies();
+        let deadline = call_policies.deadline.as_ref();
+        if let Some(start_times) = &call_policies.start_times {
+            start_times.hold_request(self.orb(), deadline)?;
+        }
+        let mut state = InvocationState::new(call_policies.rebind);
+        let mut invocation = Invocation::new(self, call_kind.operation(), deadline, &mut state);
+        loop {
+            let forward = self.forwarded();
+            let destinations = self.destinations(forward.as_deref())?;
+            invocation.begin_round(destinations.len());
+            while let Some(index) = invocation.select(destinations) {
+                let destination = &destinations[index];
+                if !points.begin(&mut invocation, forward.as_deref(), index)? {
+                    break;
+                }
+                let outcome = points.with_contexts(call_kind, |call_kind| invocation.attempt(destination, call_kind));
+                match outcome {
+                    Ok(reply) => {
+                        let verdict = invocation.replied(reply.as_ref());
+                        if points.end(&mut invocation, verdict, reply.as_ref())? == Verdict::Done {
+                            if let (Some(start_times), Some(_)) = (&call_policies.start_times, &reply) {
+                                start_times.hold_reply(self.orb())?;
+                            }
+                            return Ok(reply);
+                        }
+                    }
+                    Err(failure) => {
+                        let verdict = invocation.failed(failure, destination);
+                        points.end(&mut invocation, verdict, None)?;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Invocation<'_> {
+    /// One attempt: Lease, Send and Await.
+    fn attempt(
+        &mut self,
+        destination: &Destination,
+        call_kind: &CallKind<'_, '_>,
+    ) -> Result<Option<Reply>, CallFailure> {
+        self.begin_attempt()?;
+        if let Some(outcome) = self.attempt_without_connection(destination, call_kind) {
+            return outcome;
+        }
+        let lease = self.lease(destination, call_kind)?;
+        self.leased(lease.fresh);
+        self.exchange(&lease, destination, call_kind)
+    }
+
+    /// Leases a connection for an attempt.
+    #[inline]
+    fn lease<'d>(
+        &mut self,
+        destination: &'d Destination,
+        call_kind: &CallKind<'_, '_>,
+    ) -> Result<Lease<&'d Peer>, CallFailure> {
+        let connect_time = self.begin_lease();
+        let _ = call_kind;
+        if let Some(adopted) = destination.adopted(self.object.orb()) {
+            return Ok(Lease::of(&*destination.peer, adopted));
+        }
+        if self.keeps_connections() {
+            return destination.peer.lease_open();
+        }
+        #[cfg(feature = "asynchronous")]
+        if matches!(call_kind, CallKind::Request { buffering: Some(_), .. }) {
+            return destination.peer.lease_first(connect_time);
+        }
+        destination.peer.lease(connect_time)
+    }
+
+    /// Sends the request on a connection and waits for its reply.
+    fn exchange(
+        &self,
+        connection: &Arc<ClientConnection>,
+        destination: &Destination,
+        call_kind: &CallKind<'_, '_>,
+    ) -> Result<Option<Reply>, CallFailure> {
+        let (orb, deadline) = (self.object.orb(), self.deadline);
+        let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
+        let request_id = connection.request_id();
+        let two_way = |out: &Encoder<'_>| {
+            #[cfg(feature = "asynchronous")]
+            if await_reply::is_needed(orb) {
+                return await_reply::two_way(orb, connection, request_id, out, deadline, destination.peer.bounds());
+            }
+            connection.two_way(request_id, out, deadline)
+        };
+        let connection_contexts =
+            (!connection.has_sent_contexts()).then(|| ConnectionContexts::new(orb, connection, destination));
+        let sent = connection_contexts.as_ref().map_or(&[][..], |connection_contexts| &connection_contexts.contexts);
+        let written = call_kind.write(&mut out, destination, request_id, sent, deadline);
+        if let CallKind::Request { observer: Some(call), .. } = call_kind {
+            let (metrics, peer) = (connection.metrics(), connection.peer());
+            call.sent(Some((metrics, peer)), &destination.object_key, request_id, out.position());
+        }
+        let mut sent = written.and_then(|()| match call_kind {
+            #[cfg(feature = "asynchronous")]
+            CallKind::Request { buffering: Some(buffering), .. } => {
+                let peer = &destination.peer;
+                let (limit, maintenance_thread) = (peer.bounds().octets, peer.maintenance_thread());
+                connection.buffer_one_way(&out, buffering, limit, maintenance_thread, deadline).map(|()| None)
+            }
+            CallKind::Request { response, .. } if !response.is_expected() => {
+                connection.one_way(&out, deadline).map(|()| None)
+            }
+            _ => two_way(&out).map(Some),
+        });
+        if let Some(connection_contexts) = connection_contexts
+            && sent.is_ok()
+            && matches!(call_kind, CallKind::Request { .. })
+        {
+            connection_contexts.mark_sent(connection);
+        }
+        scratch::give(out.into_scratch());
+        match &mut sent {
+            Ok(Some(reply)) if reply.kind.answers(call_kind) => reply.wire = destination.template.wire(),
+            Ok(Some(_)) => return Err(unexpected_reply_kind(connection)),
+            Err(failure) if destination.is_ours => {
+                connection.cancel(request_id, destination.template.wire(), failure);
+            }
+            Ok(None) | Err(_) => {}
+        }
+        sent
+    }
+}
+
+impl<'a> CallKind<'_, 'a> {
+    /// Encodes the whole message. `sent`: the service contexts of the connection.
+    #[inline(always)]
+    pub(super) fn write(
+        &self,
+        out: &mut Encoder<'a>,
+        destination: &Destination,
+        request_id: u32,
+        sent: &[ServiceContext],
+        deadline: Option<&Deadline>,
+    ) -> Result<(), CallFailure> {
+        match self {
+            Self::Request { operation, response, marshal, contexts: added, .. } => {
+                let contexts = joined(sent, added);
+                let body = destination.begin(out, request_id, *response, operation, &contexts, deadline);
+                let written = marshal(out).and_then(|()| body.end(out));
+                written.map_err(|error| CallFailure::new(destination.not_encodable(error)))
+            }
+            Self::Locate => destination.locate(out, request_id).map_err(|error| CallFailure::new(error.into())),
+        }
+    }
+}
+
+impl ReplyKind {
+    fn answers(self, call_kind: &CallKind<'_, '_>) -> bool {
+        matches!(self, Self::Locate(_)) == matches!(call_kind, CallKind::Locate)
+    }
+}
+
+/// COMM_FAILURE for a reply of the wrong message type.
+pub(crate) fn unexpected_reply_kind(connection: &ClientConnection) -> CallFailure {
+    connection.retire();
+    let exception = SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe);
+    CallFailure::new(exception.with_detail("the server answered with the wrong message (Reply or LocateReply)"))
+}

@@ -1,0 +1,361 @@
+//! Requests that arrive over connections which this ORB has opened itself (bidirectional GIOP).
+//!
+//! A thread that reads such a connection may wait for a reply, so it only queues requests. The threads of the
+//! server's pool run them.
+//!
+//! The right to take the next request of a connection is its *privilege*. A one-way keeps it while it runs:
+//! one-ways run in the order of their arrival, and before later requests. A two-way gives it up, so later
+//! requests may pass. A one-way that lasts loses it, because it might wait for a request behind it.
+
+mod origin;
+mod queue;
+
+use std::{sync::OnceLock, time::Duration};
+
+use spandrel_cdr::{Decoder, GiopVersion, Wire};
+use spandrel_giop::{
+    CancelRequest, CompletionStatus, GiopError, LocateRequestHeader, Message, MessageType, RequestHeader,
+    SystemException, TransmissionCodeSets, begin_reply, minor,
+};
+use spandrel_orb::{
+    CancelReason, Orb, Spawn,
+    cancellation::CancellationSource,
+    client::{CallbackDispatcher, ClientConnection},
+    orb::WeakOrb,
+    server_settings::ServerSettings,
+};
+use spandrel_sync::{Arc, Condition, Mutex, Weak, atomic::AtomicBool, thread};
+use spandrel_transport::ReceiveBudget;
+
+use super::{
+    incoming_request::{IncomingRequest, RequestContext},
+    link, reply, upcall, worker,
+};
+use crate::ServingOrb;
+use origin::CallbackOrigin;
+use queue::{CallbackQueue, PrivilegeAction};
+
+/// How long a one-way may keep the privilege while requests wait.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The requests that arrive over one connection.
+#[derive(Debug)]
+pub(crate) struct Callbacks {
+    me: Weak<Self>,
+    orb: WeakOrb,
+    connection: Weak<ClientConnection>,
+    /// The peer, for log messages.
+    name: String,
+    settings: Arc<ServerSettings>,
+    /// The memory limit for replies that wait on the connection.
+    intake: Arc<ReceiveBudget>,
+    /// The code sets that the peer uses, once a request has named them.
+    code_sets: OnceLock<TransmissionCodeSets>,
+    queue: Mutex<CallbackQueue>,
+    /// Notified when the privilege is given up.
+    passed_on: Condition,
+}
+
+impl Callbacks {
+    /// Creates the dispatcher for the requests of this connection.
+    pub(crate) fn of(orb: &Orb, connection: &Arc<ClientConnection>) -> Arc<dyn CallbackDispatcher> {
+        let settings = orb.server().settings();
+        let callbacks = Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            orb: WeakOrb::of(orb),
+            connection: Arc::downgrade(connection),
+            name: connection.peer().to_string(),
+            queue: Mutex::new(CallbackQueue::new(settings.max_in_flight)),
+            intake: ReceiveBudget::new(settings.max_connection_memory, Arc::clone(orb.server().budget())),
+            settings: Arc::clone(settings),
+            code_sets: OnceLock::new(),
+            passed_on: Condition::new(),
+        });
+        orb.upcall_monitor().watch_callbacks(&callbacks);
+        callbacks
+    }
+
+    /// A number that changes when the peer takes a part of the waiting replies; `None` while none waits.
+    pub(super) fn write_progress(&self) -> Option<u64> {
+        self.connection.upgrade()?.write_progress()
+    }
+
+    /// Cuts the connection, because the peer does not take its replies.
+    pub(super) fn cut(&self) {
+        let Some((connection, orb)) = self.connection.upgrade().zip(self.orb.upgrade()) else { return };
+        log_limited!(
+            warn,
+            orb,
+            "replies not taken",
+            peer = self.name,
+            "cut off because it does not take its replies (-ORBSendTimeout)"
+        );
+        connection.cut();
+    }
+
+    fn shared(&self) -> Arc<Self> {
+        self.me.upgrade().expect("a dispatcher in use is owned by an Arc")
+    }
+
+    /// Has a thread of the pool run this job. Returns false if there is none.
+    fn elsewhere(&self, job: impl FnOnce(&Self) + Send + 'static) -> bool {
+        let Some(orb) = self.orb.upgrade() else { return false };
+        let callbacks = self.shared();
+        let mut job = Some(job);
+        let task = Box::pin(std::future::poll_fn(move |_| {
+            if let Some(job) = job.take() {
+                job(&callbacks);
+            }
+            std::task::Poll::Ready(())
+        }));
+        match orb.server().pool().workers() {
+            Ok(workers) => {
+                workers.spawn(task);
+                true
+            }
+            Err(error) => {
+                log_limited!(error, orb, "no thread", %error, peer = %self.name, "no thread for requests over an outgoing connection");
+                false
+            }
+        }
+    }
+
+    /// Has a thread of the pool take the waiting requests, or stand by in case the running one-way lasts.
+    fn ensure_dispatch(&self) {
+        let mut queue = self.queue.lock();
+        if let Some(privilege) = queue.begin() {
+            drop(queue);
+            if !self.elsewhere(move |callbacks| callbacks.serve(privilege)) {
+                self.give_up(privilege);
+            }
+        } else if queue.needs_standby() {
+            drop(queue);
+            if !self.elsewhere(Self::stand_by) {
+                self.queue.lock().has_standby = false;
+            }
+        }
+    }
+
+    /// Refuses all waiting requests, because no thread can run them.
+    fn give_up(&self, privilege: u64) {
+        let mut queue = self.queue.lock();
+        let left = queue.clear();
+        queue.end(privilege);
+        drop(queue);
+        let exception = SystemException::no_resources(0, CompletionStatus::No)
+            .with_detail("no thread for requests over connections that this ORB has opened");
+        left.iter().for_each(|message| self.refuse(message, &exception));
+    }
+
+    /// Runs the waiting requests while this thread has the privilege.
+    fn serve(&self, mut privilege: u64) {
+        loop {
+            let next = self.queue.lock().take(privilege, thread::current().id());
+            let (message, is_one_way) = match next {
+                PrivilegeAction::Run(message, is_one_way) => (message, is_one_way),
+                PrivilegeAction::Nothing => return self.passed_on.notify_all(),
+            };
+            if !is_one_way {
+                // Later requests may pass it.
+                self.pass_on();
+            }
+            self.run(&message);
+            drop(message);
+            match self.queue.lock().after(privilege, is_one_way) {
+                Some(again) => privilege = again,
+                None => return,
+            }
+        }
+    }
+
+    /// Lets another thread take the next request.
+    fn pass_on(&self) {
+        self.passed_on.notify_all();
+        self.ensure_dispatch();
+    }
+
+    /// Waits until the running one-way has ended or has lasted for [`PATIENCE`], and takes the requests
+    /// behind it.
+    fn stand_by(&self) {
+        let mut queue = self.queue.lock();
+        let privilege = loop {
+            if queue.is_empty() {
+                break None;
+            }
+            let before = queue.progress();
+            let is_own = queue.is_privileged(thread::current().id());
+            if !is_own && !queue.is_free() {
+                self.passed_on.wait_for(&mut queue, PATIENCE);
+            }
+            if queue.is_free() || is_own || queue.progress() == before {
+                break queue.take_privilege();
+            }
+        };
+        queue.has_standby = false;
+        drop(queue);
+        if let Some(privilege) = privilege {
+            self.serve(privilege);
+        }
+    }
+
+    fn run(&self, message: &Message) {
+        let (Some(orb), Some(connection)) = (self.orb.upgrade(), self.connection.upgrade()) else { return };
+        // The end of the connection tells the peer about requests that are not acted on any more.
+        let request = || match message.header.message_type {
+            MessageType::LocateRequest => self.locate(&orb, &connection, message),
+            _ => self.request(&orb, &connection, message),
+        };
+        worker::run(&orb, &self.name, request, |error| self.end_for_protocol_error(&connection, error));
+    }
+
+    fn request(&self, orb: &Orb, connection: &Arc<ClientConnection>, message: &Message) -> Result<(), GiopError> {
+        let mut arguments = self.bare_decoder(orb, message);
+        let header = RequestHeader::decode(&mut arguments)?;
+        let contexts = &header.service_contexts;
+        let remember = || link::note_code_sets(&self.code_sets, contexts);
+        let request_context = RequestContext::from_contexts(contexts, self.settings.context_limits, remember);
+        let cancellation = CancellationSource::linked_to(
+            connection.transport(),
+            WeakOrb::of(orb),
+            request_context.due.and_then(|due| due.answer),
+        );
+        let caller = self.caller(orb, connection, &cancellation);
+        let is_answered = AtomicBool::new(false);
+        let request = IncomingRequest {
+            request_context: Some(&request_context),
+            ..IncomingRequest::new(&caller, message, &header, &is_answered)
+        };
+        if header.target.object_key().is_some_and(|key| !orb.takes_callbacks(&key)) {
+            reply::answer_exception(&request, &not_both_ways());
+            return Ok(());
+        }
+        let request_key = request.request_key(!header.response.is_expected());
+        let _begun = CallbackScope { callbacks: self, key: self.queue.lock().enter(request_key, &cancellation) };
+        if connection.is_closed() {
+            cancellation.cancel(CancelReason::ConnectionLost);
+        }
+        worker::serve(&request, &cancellation, self.code_sets(), &mut arguments);
+        Ok(())
+    }
+
+    fn locate(&self, orb: &Orb, connection: &Arc<ClientConnection>, message: &Message) -> Result<(), GiopError> {
+        let request = LocateRequestHeader::decode(&mut self.bare_decoder(orb, message))?;
+        let caller = self.caller(orb, connection, &CancellationSource::never());
+        upcall::handle_locate_request(&caller, &request, message.header.version);
+        Ok(())
+    }
+
+    fn caller(
+        &self,
+        orb: &Orb,
+        connection: &Arc<ClientConnection>,
+        cancellation: &Arc<CancellationSource>,
+    ) -> CallbackOrigin {
+        let (orb, connection, cancellation) = (orb.clone(), Arc::clone(connection), Arc::clone(cancellation));
+        CallbackOrigin { orb, connection, callbacks: self.shared(), cancellation }
+    }
+
+    fn bare_decoder<'m>(&'m self, orb: &'m Orb, message: &'m Message) -> Decoder<'m> {
+        message.decoder(self.settings.limits).with_binder(orb)
+    }
+
+    fn code_sets(&self) -> TransmissionCodeSets {
+        self.code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNNEGOTIATED)
+    }
+
+    fn wire(&self, version: GiopVersion) -> Wire {
+        let wire = Wire { limits: self.settings.limits, ..Wire::new(self.settings.order, version) };
+        self.code_sets().on(wire)
+    }
+
+    fn end_for_protocol_error(&self, connection: &ClientConnection, error: &GiopError) {
+        if let Some(orb) = self.orb.upgrade() {
+            log_limited!(warn, orb, "message refused", peer = %self.name, %error, "refused a message");
+        }
+        connection.send_control(MessageType::MessageError);
+        connection.reactor_ended(&error.to_string());
+    }
+
+    /// Answers a message with an exception, without waiting: the caller may read for other threads.
+    fn refuse(&self, message: &Message, exception: &SystemException) {
+        let Some(connection) = self.connection.upgrade() else { return };
+        let mut input = message.decoder(self.settings.limits);
+        let (MessageType::Request, Ok(request)) = (message.header.message_type, RequestHeader::decode(&mut input))
+        else {
+            // No exception can be sent for this message, so the connection ends.
+            connection.reactor_ended("a message could neither be run nor be refused");
+            return;
+        };
+        if !request.response.is_expected() {
+            return;
+        }
+        let mut out = spandrel_cdr::Encoder::new(self.wire(message.header.version));
+        let body = begin_reply(&mut out, request.request_id, spandrel_giop::ReplyStatus::SystemException, &[]);
+        let written = exception.encode(&mut out).and_then(|()| body.end(&mut out));
+        if written.is_err() || !connection.send_control_later(&out) {
+            connection.reactor_ended("the peer does not take its replies");
+        }
+    }
+
+    fn cancel(&self, message: &Message) {
+        let Ok(cancelled) = CancelRequest::decode(&mut message.decoder(self.settings.limits)) else { return };
+        let (forgotten, begun) = self.queue.lock().cancel(cancelled.request_id, self.settings.limits);
+        drop(forgotten);
+        begun.iter().for_each(|cancellation| cancellation.cancel(CancelReason::ClientCancelled));
+    }
+}
+
+impl CallbackDispatcher for Callbacks {
+    fn dispatch(&self, message: Message) {
+        if message.header.message_type == MessageType::CancelRequest {
+            return self.cancel(&message);
+        }
+        let put = self.queue.lock().put(message);
+        match put {
+            Ok(()) => self.ensure_dispatch(),
+            Err(message) => {
+                let exception =
+                    SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No).with_detail(queue::FULL);
+                self.refuse(&message, &exception);
+            }
+        }
+    }
+
+    fn end(&self) {
+        let mut queue = self.queue.lock();
+        let left = queue.clear();
+        let begun = queue.awaited();
+        drop(queue);
+        drop(left);
+        begun.iter().for_each(|cancellation| cancellation.cancel(CancelReason::ConnectionLost));
+    }
+
+    fn is_idle(&self) -> bool {
+        self.queue.lock().is_idle()
+    }
+}
+
+/// The entry of a running request; removed on drop.
+struct CallbackScope<'c> {
+    callbacks: &'c Callbacks,
+    key: u64,
+}
+
+impl Drop for CallbackScope<'_> {
+    fn drop(&mut self) {
+        let left = self.callbacks.queue.lock().leave(self.key);
+        drop(left);
+    }
+}
+
+/// TRANSIENT for a request beyond the limit of deferred ones.
+fn too_many_deferred(count: usize) -> SystemException {
+    SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No)
+        .with_detail(|| format!("{count} requests of this connection wait for their answers"))
+}
+
+fn not_both_ways() -> SystemException {
+    SystemException::no_permission(0, CompletionStatus::No).with_detail(
+        "the object's adapter takes no requests over connections that its own ORB has opened (BidirectionalPolicy)",
+    )
+}

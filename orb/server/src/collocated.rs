@@ -1,0 +1,339 @@
+//! Collocated calls: caller and object are in the same ORB, and the call needs no socket and no other thread.
+//!
+//! A request is marshaled, copied like a message from a connection, and run in the calling thread. All rules
+//! for requests of other processes apply. The caller waits for another thread only if the servant defers its
+//! reply.
+//!
+//! One-ways and asynchronous calls must not wait for the servant. They go through a socket, and another
+//! thread runs them. The first two-way after one-ways of the same thread takes the same way, so that it does
+//! not overtake them.
+
+#[cfg(all(test, shuttle))]
+mod models;
+mod reply;
+
+use std::{
+    cell::{Cell, RefCell},
+    sync::OnceLock,
+    time::Duration,
+};
+
+use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
+use spandrel_giop::{
+    CompletionStatus, GiopError, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, ids, minor,
+};
+use spandrel_message::ReceiveBuffer;
+use spandrel_orb::{
+    Orb,
+    cancellation::CancellationSource,
+    client::{CallFailure, Reply},
+    deadlines::{InheritedDeadline, RequestDeadline},
+};
+use spandrel_sync::{
+    Arc, Condition, Mutex, Weak,
+    atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
+    thread_local,
+    time::Instant,
+};
+use spandrel_transport::Deadline;
+
+use super::{
+    current, frame,
+    incoming_request::{IncomingRequest, RequestContext},
+    origin::{AnswerKind, RequestKey, RequestOrigin},
+    upcall,
+};
+use crate::ServingOrb;
+use reply::CollocatedReply;
+
+/// The initial size of a thread's buffer, in octets.
+const BUFFER_OCTETS: usize = 16 * 1024;
+
+thread_local! {
+    /// The buffer of this thread's collocated requests and replies.
+    static BUFFER: Cell<Option<ReceiveBuffer>> = const { Cell::new(None) };
+    /// The ORBs to which this thread has sent one-ways, and no two-way call by the same way since.
+    static UNSETTLED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Records that this thread sends a one-way to an object of this ORB.
+pub(crate) fn note_one_way(orb: &Orb) {
+    UNSETTLED.with(|unsettled| {
+        let (mut unsettled, orb) = (unsettled.borrow_mut(), orb.instance());
+        if !unsettled.contains(&orb) {
+            unsettled.push(orb);
+        }
+    });
+}
+
+/// Whether a call of this thread may be run at once: it would overtake no one-ways.
+#[inline]
+pub(crate) fn is_settled(orb: &Orb) -> bool {
+    UNSETTLED.with(|unsettled| {
+        let unsettled = unsettled.borrow();
+        unsettled.is_empty() || !unsettled.contains(&orb.instance())
+    })
+}
+
+/// As [`is_settled`]. If it returns false, the call takes the way of the one-ways, and later calls need not.
+#[inline]
+pub(crate) fn settle(orb: &Orb) -> bool {
+    is_settled(orb) || {
+        UNSETTLED.with(|unsettled| unsettled.borrow_mut().retain(|other| *other != orb.instance()));
+        false
+    }
+}
+
+/// The collocated calls of one ORB.
+#[derive(Debug)]
+pub(crate) struct CollocatedCalls {
+    /// The id of the next request.
+    ids: AtomicU32,
+    /// Calls that run or wait for a reply.
+    running: AtomicUsize,
+    /// Whether the ORB ends as soon as no call runs.
+    is_closing: AtomicBool,
+    /// Calls that wait for another thread; `None` once the ORB does not wait for them any more.
+    waiting: Mutex<Option<Vec<Weak<CollocatedReply>>>>,
+    /// Notified when the last call of a closing ORB has ended.
+    ended: Condition,
+}
+
+/// A running call, counted until this is dropped. The end of the ORB waits for it.
+#[derive(Debug)]
+pub(crate) struct CollocatedCallGuard<'o>(&'o CollocatedCalls);
+
+impl Default for CollocatedCalls {
+    fn default() -> Self {
+        Self {
+            ids: AtomicU32::new(0),
+            running: AtomicUsize::new(0),
+            is_closing: AtomicBool::new(false),
+            waiting: Mutex::new(Some(Vec::new())),
+            ended: Condition::new(),
+        }
+    }
+}
+
+impl CollocatedCalls {
+    /// The id of a request.
+    pub(crate) fn request_id(&self) -> u32 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Begins a call.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if the ORB has been shut down.
+    #[inline]
+    pub(crate) fn enter<'o>(&'o self, orb: &Orb) -> Result<CollocatedCallGuard<'o>, SystemException> {
+        self.running.fetch_add(1, Ordering::SeqCst);
+        let running = CollocatedCallGuard(self);
+        // Checked after counting: a thread that ends the ORB first marks the ORB and then reads the count.
+        orb.check_running()?;
+        Ok(running)
+    }
+
+    /// Waits for the end of all calls for at most this time. Gives up the calls that still wait for a reply.
+    pub(crate) fn shut_down(&self, client_timeouts: Duration) {
+        self.is_closing.store(true, Ordering::SeqCst);
+        let deadline = Deadline::after(client_timeouts);
+        let mut waiting = self.waiting.lock();
+        while self.running.load(Ordering::SeqCst) != 0 {
+            let remaining = deadline.remaining();
+            if remaining.is_zero() {
+                break;
+            }
+            self.ended.wait_for(&mut waiting, remaining);
+        }
+        let left = waiting.take();
+        drop(waiting);
+        for awaited in left.iter().flatten().filter_map(Weak::upgrade) {
+            awaited.give_up(Some(cut_off()));
+        }
+    }
+
+    fn note_waiting(&self, awaited: &Arc<CollocatedReply>) {
+        let mut waiting = self.waiting.lock();
+        if let Some(waiting) = &mut *waiting {
+            waiting.retain(|known| known.strong_count() > 0);
+            waiting.push(Arc::downgrade(awaited));
+            return;
+        }
+        drop(waiting);
+        awaited.give_up(Some(cut_off()));
+    }
+}
+
+impl Drop for CollocatedCallGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.running.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.is_closing.load(Ordering::SeqCst) {
+            // Under the lock, so that the thread that ends the ORB either sees the count or is woken.
+            let _waiting = self.0.waiting.lock();
+            self.0.ended.notify_all();
+        }
+    }
+}
+
+/// Copies a message to an aligned buffer, as if it had been received.
+///
+/// # Errors
+/// COMM_FAILURE for a malformed message.
+pub(crate) fn deliver(message: &Encoder<'_>) -> Result<Message, CallFailure> {
+    let len = message.position();
+    let mut buffer = BUFFER.with(Cell::take).unwrap_or_else(|| ReceiveBuffer::new(BUFFER_OCTETS));
+    buffer.reserve_message(len);
+    let mut room = buffer.spare(len);
+    for part in &message.parts() {
+        let (here, rest) = room.split_at_mut(part.len());
+        here.copy_from_slice(part);
+        room = rest;
+    }
+    buffer.commit(len);
+    let block = buffer.take(len);
+    BUFFER.with(|kept| kept.set(Some(buffer)));
+    Message::whole(block).map_err(|error| CallFailure::new(malformed(&error)))
+}
+
+/// COMM_FAILURE for a collocated message that cannot be decoded.
+fn malformed(error: &GiopError) -> SystemException {
+    SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe)
+        .with_detail(|| format!("a message to this ORB itself: {error}"))
+}
+
+/// Runs a request and returns its reply. `wire`: the encoding of both.
+pub(crate) fn ask(
+    orb: &Orb,
+    question: &Message,
+    wire: Wire,
+    deadline: Option<&Deadline>,
+) -> Result<Reply, CallFailure> {
+    let _running = orb.collocated_calls().enter(orb).map_err(CallFailure::new)?;
+    let caller = CollocatedCaller { orb, wire, answer: Mutex::new(None), awaited: OnceLock::new() };
+    let due = deadline.and_then(|deadline| due(orb, deadline));
+    caller.run(question, due)?;
+    let answer = match (caller.answer.into_inner(), caller.awaited.into_inner()) {
+        (Some(_), _) if deadline.is_some_and(|deadline| deadline.remaining().is_zero()) => {
+            return Err(CallFailure::new(too_late()));
+        }
+        (Some(answer), _) => answer,
+        (None, Some(awaited)) => awaited.wait(deadline)?,
+        (None, None) => return Err(CallFailure::new(unanswered())),
+    };
+    Reply::parse(answer).map_err(|error| CallFailure::new(malformed(&error)))
+}
+
+/// Notes the ORB that this thread calls. Returns the deadline of the call, if it limits the reply.
+#[cold]
+fn due(orb: &Orb, deadline: &Deadline) -> Option<RequestDeadline> {
+    frame::note_calling_orb(orb);
+    deadline.limits_reply().then_some(RequestDeadline { answer: Some(deadline.end()), ..RequestDeadline::default() })
+}
+
+/// Sets the deadline that a servant inherits when it is called directly. It holds until the result is
+/// dropped.
+#[cold]
+pub(crate) fn limit(orb: &Orb, deadline: &Deadline) -> Option<InheritedDeadline> {
+    due(orb, deadline)?.answer.map(InheritedDeadline::enter)
+}
+
+/// A caller whose thread runs the servant.
+#[derive(Debug)]
+struct CollocatedCaller<'o> {
+    orb: &'o Orb,
+    wire: Wire,
+    answer: Mutex<Option<Message>>,
+    /// Set if the reply may come from another thread.
+    awaited: OnceLock<Arc<CollocatedReply>>,
+}
+
+impl CollocatedCaller<'_> {
+    fn run(&self, question: &Message, due: Option<RequestDeadline>) -> Result<(), CallFailure> {
+        let mut arguments = self.decoder(question);
+        if question.header.message_type == MessageType::LocateRequest {
+            let header =
+                LocateRequestHeader::decode(&mut arguments).map_err(|error| CallFailure::new(malformed(&error)))?;
+            upcall::handle_locate_request(self, &header, question.header.version);
+            return Ok(());
+        }
+        let header = RequestHeader::decode(&mut arguments).map_err(|error| CallFailure::new(malformed(&error)))?;
+        let is_answered = AtomicBool::new(false);
+        let request_context = RequestContext::of(due);
+        let request = IncomingRequest {
+            request_context: request_context.as_ref(),
+            ..IncomingRequest::new(self, question, &header, &is_answered)
+        };
+        upcall::run(&request, &mut arguments);
+        Ok(())
+    }
+}
+
+impl RequestOrigin for CollocatedCaller<'_> {
+    fn orb(&self) -> &Orb {
+        self.orb
+    }
+
+    fn name(&self) -> &str {
+        "this ORB"
+    }
+
+    fn wire(&self, version: GiopVersion) -> Wire {
+        Wire { version, ..self.wire }
+    }
+
+    fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
+        read(self.orb, self.wire, message)
+    }
+
+    fn send(&self, answer: &Encoder<'_>, _kind: AnswerKind) -> Result<(), SystemException> {
+        *self.answer.lock() = deliver(answer).ok();
+        Ok(())
+    }
+
+    fn shared(&self) -> Arc<dyn RequestOrigin> {
+        Arc::<CollocatedReply>::clone(self.awaited.get_or_init(|| {
+            let awaited = CollocatedReply::new(self.orb.clone(), self.wire);
+            self.orb.collocated_calls().note_waiting(&awaited);
+            awaited
+        }))
+    }
+
+    /// Returns the cancellation of the request that the calling thread serves, if it serves one.
+    fn cancellation_source(&self, _request_key: RequestKey, _deadline: Option<Instant>) -> Arc<CancellationSource> {
+        current::cancellation()
+    }
+
+    fn enter_deferred(
+        &self,
+        request_key: RequestKey,
+        octets: usize,
+        cancellation: &Arc<CancellationSource>,
+    ) -> Result<u64, SystemException> {
+        self.shared().enter_deferred(request_key, octets, cancellation)
+    }
+
+    fn leave_deferred(&self, key: u64) {
+        self.shared().leave_deferred(key);
+    }
+}
+
+fn read<'m>(orb: &'m Orb, wire: Wire, message: &'m Message) -> Decoder<'m> {
+    message.decoder(wire.limits).with_binder(orb).with_code_sets(wire.char_set, wire.wchar_set)
+}
+
+/// TIMEOUT for a reply that came too late or has not come.
+pub(crate) fn too_late() -> SystemException {
+    SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe)
+        .with_detail("no reply within the time-out")
+}
+
+/// COMM_FAILURE for a call that the end of the ORB does not wait for.
+fn cut_off() -> SystemException {
+    SystemException::comm_failure(0, CompletionStatus::Maybe)
+        .with_detail("the ORB has ended, and the servant has not answered")
+}
+
+fn unanswered() -> SystemException {
+    SystemException::internal(0, CompletionStatus::Maybe).with_detail("the answer could not be marshaled")
+}

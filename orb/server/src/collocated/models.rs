@@ -1,0 +1,161 @@
+//! Models of calls within an ORB: who answers, who waits, and who ends the ORB meanwhile.
+
+use std::time::Duration;
+
+use spandrel_giop::{CompletionStatus, ReplyStatus, SystemExceptionKind};
+use spandrel_orb::{
+    Orb, SystemException,
+    client::{CallFailure, Reply, ReplyKind},
+    models::{
+        check,
+        messages::{FakeRequest, request, wire},
+        one_in,
+    },
+};
+use spandrel_sync::{Arc, Condition, Mutex, thread};
+use spandrel_transport::Deadline;
+
+use super::{ask, deliver};
+use crate::{DeferredCall, Replied, Servant, ServerCall, ServingOrb, models::one_servant::OneServant};
+
+/// A day: no wait of a model runs out before.
+const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A servant whose requests are answered later.
+#[derive(Debug, Default)]
+struct Desk {
+    entries: Mutex<Entries>,
+    changed: Condition,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    waiting: Vec<DeferredCall>,
+    /// How many calls there have been.
+    begun: usize,
+    /// There will be no more.
+    is_enough: bool,
+}
+
+impl Servant for Desk {
+    fn repository_id(&self) -> &str {
+        "IDL:Desk:1.0"
+    }
+
+    fn is_a(&self, _: &str) -> bool {
+        false
+    }
+
+    fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        let kept = self.keep(call);
+        self.entries.lock().begun += 1;
+        self.changed.notify_all();
+        kept
+    }
+}
+
+impl Desk {
+    fn keep(&self, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        let (call, replied) = call.defer()?;
+        self.entries.lock().waiting.push(call);
+        self.changed.notify_all();
+        Ok(replied)
+    }
+
+    /// Answers, in whatever way, until it is told that there will be no more.
+    fn serve(&self) {
+        loop {
+            let mut entries = self.entries.lock();
+            self.changed.wait_while(&mut entries, |entries| entries.waiting.is_empty() && !entries.is_enough);
+            let Some(call) = entries.waiting.pop() else { return };
+            drop(entries);
+            match one_in(3) {
+                true => drop(call),
+                false => {
+                    let answered = call.answer(|call| match one_in(3) {
+                        // Deferred once more, by whoever has its turn next.
+                        true => self.keep(call),
+                        false => call.reply(|_| Ok(())),
+                    });
+                    call.end(answered);
+                }
+            }
+        }
+    }
+
+    fn stop(&self) {
+        self.entries.lock().is_enough = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until so many calls have begun.
+    fn await_begun(&self, calls: usize) {
+        let mut entries = self.entries.lock();
+        self.changed.wait_while(&mut entries, |entries| entries.begun < calls);
+    }
+}
+
+fn call(orb: &Orb, deadline: Option<&Deadline>) -> Result<Reply, CallFailure> {
+    let question = FakeRequest { id: 1, token: 1, is_two_way: true, is_limited: deadline.is_some() };
+    let message = deliver(&request(question, 0))?;
+    ask(orb, &message, wire(), deadline)
+}
+
+/// What a call may end in that nobody has cut short.
+fn check_answered(outcome: Result<Reply, CallFailure>) {
+    let reply = outcome.expect("it is answered in any case");
+    assert!(matches!(reply.kind, ReplyKind::Reply(ReplyStatus::NoException | ReplyStatus::SystemException)));
+}
+
+#[test]
+fn each_collocated_call_is_answered_once_before_shutdown_ends() {
+    check(4000, || {
+        let orb = Orb::builder().build().unwrap();
+        let desk = Arc::new(Desk::default());
+        let _ = crate::install_adapter(&orb, Arc::new(OneServant(Arc::clone(&desk))));
+        let serving = thread::spawn({
+            let desk = Arc::clone(&desk);
+            move || desk.serve()
+        });
+        let calling: Vec<_> = (0..2)
+            .map(|_| {
+                let orb = orb.clone();
+                thread::spawn(move || check_answered(call(&orb, None)))
+            })
+            .collect();
+        desk.await_begun(2);
+        orb.collocated_calls().shut_down(NEVER);
+        calling.into_iter().for_each(|caller| caller.join().expect("it did not panic"));
+        desk.stop();
+        serving.join().expect("it did not panic");
+    });
+}
+
+#[test]
+fn an_abandoned_collocated_call_learns_its_end_once() {
+    check(4000, || {
+        let orb = Orb::builder().build().unwrap();
+        let desk = Arc::new(Desk::default());
+        let _ = crate::install_adapter(&orb, Arc::new(OneServant(Arc::clone(&desk))));
+        let calling = thread::spawn({
+            let orb = orb.clone();
+            move || match call(&orb, None) {
+                Ok(reply) => check_answered(Ok(reply)),
+                Err(failure) => {
+                    let exception = failure.exception;
+                    assert_eq!(exception.kind(), SystemExceptionKind::CommFailure);
+                    assert_eq!(exception.completed(), CompletionStatus::Maybe);
+                }
+            }
+        });
+        desk.await_begun(1);
+        desk.stop();
+        let serving = thread::spawn({
+            let desk = Arc::clone(&desk);
+            move || desk.serve()
+        });
+        orb.collocated_calls().shut_down(Duration::ZERO);
+        calling.join().expect("it did not panic");
+        serving.join().expect("it did not panic");
+    });
+}

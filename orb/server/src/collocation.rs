@@ -1,0 +1,109 @@
+//! Direct calls on objects of the same ORB (paper 001's collocation strategies).
+//!
+//! A generated stub makes a direct call: it names the servant trait and the method, and [`direct`] has the
+//! adapter find the servant. No state is kept between calls, so that deactivation, another servant or a
+//! holding manager affect the next call. Calls through the adapter belong to [`collocated`](spandrel_orb::server).
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use spandrel_giop::SystemException;
+use spandrel_orb::{Collocation, ObjectRef, destination::Destination, upcalls::UpcallScope};
+use spandrel_sync::{Arc, atomic::Ordering};
+
+use crate::{Servant, ServingOrb, collocated, dispatch, reply::panicked};
+
+/// A skeleton as the implementation of one of its interfaces' servant traits.
+pub trait Facet<T: ?Sized>: Send + Sync {
+    /// The implementation.
+    fn facet(&self) -> &T;
+}
+
+/// The cell that a skeleton puts itself into.
+type SkeletonCell<T> = Option<Arc<dyn Facet<T>>>;
+
+/// Puts a skeleton into a cell for this servant trait, or returns it.
+///
+/// # Errors
+/// The skeleton, if the cell is for another trait.
+#[inline]
+pub fn offer<T: ?Sized + 'static, S: Facet<T> + 'static>(skeleton: Arc<S>, cell: &mut dyn Any) -> Result<(), Arc<S>> {
+    let Some(cell) = cell.downcast_mut::<SkeletonCell<T>>() else { return Err(skeleton) };
+    *cell = Some(skeleton);
+    Ok(())
+}
+
+/// Calls the servant of an object of this ORB, if that is possible without marshaling. `None`: the stub has
+/// to make an ordinary call, and `upcall` was not used.
+#[inline]
+pub fn direct<T: ?Sized + 'static, R, E: From<SystemException>>(
+    object: &ObjectRef,
+    operation: &str,
+    upcall: impl FnOnce(&T) -> Result<R, E>,
+) -> Option<Result<R, E>> {
+    let destination = direct_destination(object)?;
+    let (mut upcall, mut outcome) = (Some(upcall), None);
+    let ended = enter(object, destination, operation, &mut |servant| {
+        let mut cell: SkeletonCell<T> = None;
+        Arc::clone(servant).direct(&mut cell);
+        if let (Some(facet), Some(upcall)) = (cell, upcall.take()) {
+            outcome = Some(upcall(facet.facet()));
+        }
+    });
+    match ended {
+        Ok(()) => outcome,
+        Err(exception) => Some(Err(exception.into())),
+    }
+}
+
+/// The destination of a direct call, if one is possible.
+#[inline]
+fn direct_destination(object: &ObjectRef) -> Option<&Destination> {
+    let orb = object.orb();
+    if orb.settings().collocation != Collocation::Direct || object.is_forwarded() || orb.is_intercepting() {
+        return None;
+    }
+    // The ordinary call reports errors in the reference.
+    let destinations = object.profile_destinations().ok()?;
+    let destination = &destinations[object.preferred().load(Ordering::Relaxed) % destinations.len()];
+    (destination.is_collocated && collocated::is_settled(orb)).then_some(destination)
+}
+
+/// Runs `upcall` on the object. Without an error, `upcall` may not have been called.
+fn enter(
+    object: &ObjectRef,
+    destination: &Destination,
+    operation: &str,
+    upcall: &mut dyn FnMut(&Arc<dyn Servant>),
+) -> Result<(), SystemException> {
+    let orb = object.orb();
+    let adapter = orb.adapter();
+    let _running = orb.collocated_calls().enter(orb)?;
+    let call_policies = object.call_policies();
+    if call_policies.start_times.is_some() {
+        // The ordinary call obeys start times.
+        return Ok(());
+    }
+    let deadline = call_policies.deadline;
+    let _scope = UpcallScope::enter();
+    let _deadline = deadline.as_ref().and_then(|deadline| collocated::limit(orb, deadline));
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        dispatch::call_directly(&**adapter, &destination.object_key, operation, upcall)
+    }));
+    match result {
+        Ok(Ok(true)) => object.set_bound(true),
+        Ok(Ok(false)) => return Ok(()),
+        Ok(Err(exception)) => return Err(exception),
+        Err(panic) => {
+            let exception = panicked(operation, &*panic);
+            tracing::error!(%exception, "a servant panicked in a direct call");
+            return Err(exception);
+        }
+    }
+    match deadline {
+        Some(deadline) if deadline.remaining().is_zero() => Err(collocated::too_late()),
+        _ => Ok(()),
+    }
+}

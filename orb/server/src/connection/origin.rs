@@ -1,0 +1,75 @@
+//! An accepted connection as an origin of requests.
+
+use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
+use spandrel_giop::{Message, SystemException};
+use spandrel_orb::{Orb, cancellation::CancellationSource, diagnostics::ConnectionMetrics};
+use spandrel_sync::{Arc, time::Instant};
+
+use super::ServerConnection;
+use crate::{
+    ObjectAdapter,
+    origin::{AnswerKind, RequestKey, RequestOrigin},
+    prediction::Prediction,
+};
+
+impl RequestOrigin for ServerConnection {
+    fn orb(&self) -> &Orb {
+        Self::orb(self)
+    }
+
+    fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
+        &self.adapter
+    }
+
+    fn name(&self) -> &str {
+        self.link().peer()
+    }
+
+    fn wire(&self, version: GiopVersion) -> Wire {
+        self.link().wire(version)
+    }
+
+    fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
+        let code_sets = self.link().code_sets();
+        Self::decoder(self, message).with_code_sets(code_sets.char_set, code_sets.wchar_set)
+    }
+
+    #[inline]
+    fn prediction(&self) -> Option<&Prediction> {
+        Self::prediction(self)
+    }
+
+    fn metrics(&self) -> Option<&ConnectionMetrics> {
+        Some(Self::metrics(self))
+    }
+
+    fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException> {
+        self.exit_forked_copy();
+        Self::send(self, answer, kind)
+    }
+
+    fn shared(&self) -> Arc<dyn RequestOrigin> {
+        Self::shared(self)
+    }
+
+    fn cancellation_source(&self, request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource> {
+        Self::cancellation_source(self, request_key, deadline)
+    }
+
+    fn enter_deferred(
+        &self,
+        request_key: RequestKey,
+        octets: usize,
+        cancellation: &Arc<CancellationSource>,
+    ) -> Result<u64, SystemException> {
+        Self::enter_deferred(self, request_key, octets, cancellation)
+    }
+
+    fn uncharge_deferred(&self, key: u64) {
+        Self::uncharge_deferred(self, key);
+    }
+
+    fn leave_deferred(&self, key: u64) {
+        Self::leave_deferred(self, key);
+    }
+}

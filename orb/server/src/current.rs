@@ -1,0 +1,58 @@
+//! Information on the request that the calling thread serves, for servants: its
+//! [token](spandrel_orb::CancellationToken) and its stream.
+
+use std::any::Any;
+
+use spandrel_ipc::Transfer;
+use spandrel_orb::{cancellation::CancellationSource, deadlines, orb::WeakOrb};
+use spandrel_sync::Arc;
+
+use super::{
+    connection::ServerConnection,
+    frame::{Frame, orb, served},
+    origin::RequestKey,
+};
+use crate::ServingOrb;
+
+/// The cancellation source of this thread's work. It never cancels if there is neither a request nor a
+/// deadline.
+pub(super) fn cancellation() -> Arc<CancellationSource> {
+    served_request().or_else(of_deadline).unwrap_or_else(CancellationSource::never)
+}
+
+/// The cancellation source of the request from outside that this thread serves, if there is one.
+pub(crate) fn served_request() -> Option<Arc<CancellationSource>> {
+    of_connection().or_else(served)
+}
+
+/// Calls `look` with the stream of the request that this thread runs, in a servant or in a future that
+/// serves. Meant for protocols, which know their own stream types and tell servants about the peer.
+///
+/// Returns `None` outside requests, for requests that did not come over an `S`, and once their connection has
+/// ended. In calls on objects of the same process the request from outside counts, as for
+/// [`CancellationToken::current`](spandrel_orb::CancellationToken::current).
+pub fn with_current_stream<S: Transfer, R>(look: impl FnOnce(&S) -> R) -> Option<R> {
+    let transport = match connection() {
+        Some((_, connection)) => Arc::clone(connection.link().shared_transport()),
+        None => served()?.transport()?,
+    };
+    let transport: &dyn Any = &*transport;
+    transport.downcast_ref().map(look)
+}
+
+fn of_connection() -> Option<Arc<CancellationSource>> {
+    let (Frame { turn, request_id, is_one_way, .. }, connection) = connection()?;
+    Some(connection.cancellation_source(RequestKey { request_id, is_one_way, turn }, deadlines::inherited()))
+}
+
+/// The connection of the request that this thread runs, with its frame.
+fn connection() -> Option<(Frame, Arc<ServerConnection>)> {
+    let frame = Frame::current()?;
+    Some((frame, orb()?.server().find(frame.connection)?))
+}
+
+/// The cancellation source of a caller in this ORB that serves no request but has a deadline.
+fn of_deadline() -> Option<Arc<CancellationSource>> {
+    let deadline = deadlines::inherited()?;
+    Some(CancellationSource::new(WeakOrb::of(&orb()?), Some(deadline)))
+}

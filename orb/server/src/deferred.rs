@@ -1,0 +1,389 @@
+//! Requests that are answered after their upcall has returned, by whatever thread.
+//!
+//! A deferred call owns its request, and keeps its connection from ending under it; the connection counts them. It is given up when the client cancels it or is
+//! gone: nobody would read the answer.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use spandrel_cdr::Decoder;
+use spandrel_giop::{CompletionStatus, Message, ReplyStatus, RequestHeader, ResponseFlags, SystemException, minor};
+use spandrel_orb::{
+    CancelReason, CancellationToken, KeptUse, Spawn, Target,
+    cancellation::{CancellationSource, SERVING},
+    deadlines::{InheritedDeadline, RequestDeadline},
+    diagnostics::{ObservedRequest, untraced},
+    upcalls::PollScope,
+};
+use spandrel_sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+    held,
+    time::Instant,
+};
+
+use super::{
+    call::ServerCall,
+    deferred_slot::DeferredSlot,
+    frame::ServedScope,
+    incoming_request::{IncomingRequest, RequestContext, RequestFlow},
+    interception,
+    marshaled_reply::ReplySlot,
+    origin::RequestOrigin,
+    reply::{answer_exception, answer_marshaled, panicked},
+    upcall,
+};
+use crate::{Replied, ServingOrb};
+
+/// A request that is answered later. It owns what it was sent, so that borrowed arguments stay valid.
+///
+/// Dropped without an answer, it answers with NO_RESPONSE, or with UNKNOWN if that was a panic.
+pub struct DeferredCall {
+    request: OwnedRequest,
+    /// Where the arguments begin.
+    body: usize,
+    is_over: AtomicBool,
+    /// The use of the servant; `None` before the servant is called, and after the use has ended.
+    kept_use: Mutex<Option<Box<dyn KeptUse>>>,
+    /// Whether the servant has been called.
+    is_begun: bool,
+    /// Whether the use of the servant ends before the answer is sent.
+    ends_before_reply: bool,
+}
+
+/// A request that owns its message.
+#[derive(Clone)]
+struct OwnedRequest {
+    origin: Arc<dyn RequestOrigin>,
+    message: Message,
+    /// The response that the client expected when the request was deferred.
+    response: ResponseFlags,
+    /// Its record for interceptors.
+    flow: Option<RequestFlow>,
+    watched: Option<Arc<ObservedRequest>>,
+    deferred_slot: Arc<DeferredSlot>,
+}
+
+impl ServerCall<'_> {
+    /// Takes the request out of its upcall, to be answered later. The [`Replied`] is for the upcall to return.
+    ///
+    /// # Errors
+    /// TRANSIENT if a thousand calls of this connection are deferred.
+    pub fn defer(self) -> Result<(DeferredCall, Replied), SystemException> {
+        let deferred_slot = self.enter_deferred()?;
+        self.note_deferred();
+        let origin = Arc::clone(&deferred_slot.origin);
+        let kept_use = self.target().map(Target::keep_in_use);
+        let (is_begun, ends_before_reply) =
+            (kept_use.is_some(), kept_use.as_ref().is_some_and(|kept_use| kept_use.ends_before_reply()));
+        let (message, response) = (self.message().kept(), self.response());
+        let (flow, watched) = (self.flow().cloned(), self.watched().cloned());
+        let call = DeferredCall {
+            request: OwnedRequest { origin, message, response, flow, watched, deferred_slot },
+            body: self.body(),
+            is_over: AtomicBool::new(false),
+            kept_use: Mutex::new(kept_use),
+            is_begun,
+            ends_before_reply,
+        };
+        Ok((call, Replied(())))
+    }
+
+    /// The place that it has already, or a new one.
+    fn enter_deferred(&self) -> Result<Arc<DeferredSlot>, SystemException> {
+        let is_one_way = !self.is_response_expected();
+        // Of a one-way that has been answered meanwhile the client may leave.
+        if let Some(deferred_slot) = self.deferred_slot().filter(|deferred_slot| deferred_slot.is_one_way == is_one_way)
+        {
+            return Ok(Arc::clone(deferred_slot));
+        }
+        self.request().enter_deferred(is_one_way)
+    }
+
+    /// Defers the call, and has a future answer it, which the ORB's [`Spawn`](spandrel_orb::Spawn) polls: by default the threads that serve
+    /// connections without a thread of their own. It is dropped when nobody waits for the answer any more.
+    ///
+    /// # Errors
+    /// As [`defer`](Self::defer); NO_RESOURCES if there are no threads for it.
+    pub fn spawn<F>(self, serve: impl FnOnce(DeferredCall) -> F) -> Result<Replied, SystemException>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let orb = self.origin().orb().clone();
+        let workers;
+        let spawner: &dyn Spawn = match &orb.server().settings().spawner {
+            Some(spawner) => &*spawner.0,
+            None => {
+                // Before it is deferred: a deferred call that is dropped is answered by that.
+                workers = orb.server().pool().workers().map_err(no_threads)?;
+                &workers
+            }
+        };
+        let (call, replied) = self.defer()?;
+        let (cancellation, deadline) =
+            (Arc::clone(&call.slot().cancellation), call.slot().due.and_then(|due| due.answer));
+        let watched = call.request.watched.clone();
+        held::assert_none("who runs asynchronous servants");
+        spawner.spawn(Box::pin(DeferredService {
+            orb: orb.instance(),
+            cancellation,
+            deadline,
+            watched,
+            task: Box::pin(serve(call)),
+        }));
+        Ok(replied)
+    }
+}
+
+/// A future that serves a call, as long as somebody waits for the answer.
+struct DeferredService<F> {
+    /// Its ORB's place.
+    orb: usize,
+    cancellation: Arc<CancellationSource>,
+    /// When nobody waits for the answer any more.
+    deadline: Option<Instant>,
+    watched: Option<Arc<ObservedRequest>>,
+    task: Pin<Box<F>>,
+}
+
+impl<F: Future<Output = ()>> Future for DeferredService<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.cancellation.poll(SERVING, cx.waker()).is_some() {
+            return Poll::Ready(());
+        }
+        let _scope = PollScope::enter(self.orb);
+        let _served = ServedScope::enter(&self.cancellation);
+        let _deadline = self.deadline.map(InheritedDeadline::enter);
+        let Self { watched, task, .. } = &mut *self;
+        match watched {
+            Some(watched) => watched.in_scope(|| task.as_mut().poll(cx)),
+            None => untraced(|| task.as_mut().poll(cx)),
+        }
+    }
+}
+
+impl OwnedRequest {
+    fn with(&self, then: impl FnOnce(&IncomingRequest<'_>)) {
+        if self.origin.orb().is_copied() {
+            return;
+        }
+        let mut arguments = self.origin.decoder(&self.message);
+        let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
+        let header = RequestHeader { response: self.response, ..header };
+        let is_answered = AtomicBool::new(false);
+        let (flow, watched) = (self.flow.as_ref(), self.watched.as_ref());
+        let request = IncomingRequest {
+            flow,
+            watched,
+            deferred_slot: Some(&self.deferred_slot),
+            ..IncomingRequest::new(&*self.origin, &self.message, &header, &is_answered)
+        };
+        match watched {
+            Some(watched) => watched.in_scope(|| then(&request)),
+            None => then(&request),
+        }
+    }
+}
+
+impl DeferredCall {
+    fn slot(&self) -> &DeferredSlot {
+        &self.request.deferred_slot
+    }
+
+    /// The arguments; values lent from it live as long as this call.
+    ///
+    /// # Errors
+    /// None now, as [`ServerCall::arguments`].
+    pub fn arguments(&self) -> Result<Decoder<'_>, SystemException> {
+        Ok(self.request.origin.decoder(&self.request.message).at(self.body))
+    }
+
+    /// True once nobody waits for the answer any more: the client has cancelled the request, or is gone.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.slot().cancellation.is_cancelled()
+    }
+
+    /// What tells that nobody waits for the answer any more, and why.
+    #[must_use]
+    pub fn cancellation(&self) -> CancellationToken {
+        CancellationToken::new(Arc::clone(&self.slot().cancellation))
+    }
+
+    /// Answers, as `how` says. Only the first answer counts.
+    ///
+    /// # Errors
+    /// Those of `how`; nothing was sent then.
+    pub fn answer(
+        &self,
+        how: impl FnOnce(ServerCall<'_>) -> Result<Replied, SystemException>,
+    ) -> Result<Replied, SystemException> {
+        let OwnedRequest { origin, message, response, flow, watched, deferred_slot } = &self.request;
+        origin.orb().check_process()?;
+        let mut arguments = origin.decoder(message);
+        let header = RequestHeader { response: *response, ..RequestHeader::decode(&mut arguments)? };
+        let is_answered = AtomicBool::new(false);
+        let request_context = RequestContext::of(deferred_slot.due);
+        let is_marshaled = self.is_begun && (flow.is_some() || self.ends_before_reply);
+        let reply_slot = is_marshaled.then(ReplySlot::default);
+        let request = IncomingRequest {
+            flow: flow.as_ref(),
+            watched: watched.as_ref(),
+            deferred_slot: Some(deferred_slot),
+            request_context: request_context.as_ref(),
+            reply_slot: reply_slot.as_ref(),
+            ..IncomingRequest::new(&**origin, message, &header, &is_answered)
+        };
+        if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
+            return Ok(Replied(()));
+        }
+        if let (false, Some(due)) = (self.is_begun, &deferred_slot.due)
+            && let Err(late) = due.check()
+        {
+            // Its turn to be begun has come only now.
+            self.is_over.store(false, Ordering::SeqCst);
+            origin.orb().statistics().refused_expired();
+            return Err(late);
+        }
+        let mut slots = interception::lend_slots(flow.as_ref());
+        let _served = ServedScope::enter(&deferred_slot.cancellation);
+        let _deadline = deferred_slot.due.and_then(|due| due.answer).map(InheritedDeadline::enter);
+        let attempt = ReplyAttempt { is_over: &self.is_over, request: &request };
+        let replied = match watched {
+            Some(watched) => watched.in_scope(|| how(ServerCall::new(&request, arguments))),
+            None => how(ServerCall::new(&request, arguments)),
+        }?;
+        std::mem::forget(attempt);
+        if self.ends_before_reply {
+            // Another thread may end the call.
+            drop(slots.take());
+        }
+        if let Some(reply) = reply_slot.and_then(|reply_slot| reply_slot.take()) {
+            self.conclude(move |request, ended| match ended {
+                Err(exception) if reply.status == ReplyStatus::NoException => answer_exception(request, &exception),
+                _ => {
+                    if let Err(error) = answer_marshaled(request, &reply) {
+                        tracing::error!(%error, "a deferred reply could not be marshaled");
+                    }
+                }
+            });
+        }
+        Ok(replied)
+    }
+
+    /// Ends the call: an error is answered with.
+    pub fn end(self, outcome: Result<Replied, SystemException>) {
+        if let (Err(exception), false) = (outcome, self.is_over.swap(true, Ordering::SeqCst)) {
+            self.fail(exception);
+        }
+    }
+
+    fn fail(&self, exception: SystemException) {
+        self.conclude(move |request, _| answer_exception(request, &exception));
+    }
+
+    /// Ends the use of the servant if that comes before the answer. Then calls `then`, perhaps in another thread.
+    fn conclude(&self, then: impl FnOnce(&IncomingRequest<'_>, Result<(), SystemException>) + Send + 'static) {
+        let kept_use = if self.ends_before_reply { self.kept_use.lock().take() } else { None };
+        match kept_use {
+            None => self.request.with(|request| then(request, Ok(()))),
+            Some(kept_use) => {
+                let request = self.request.clone();
+                kept_use.end(Box::new(move |ended| {
+                    if let Err(exception) = &ended {
+                        tracing::debug!(%exception, "postinvoke raised an exception");
+                    }
+                    request.with(|request| then(request, ended));
+                }));
+            }
+        }
+    }
+
+    /// Begins it anew, when it has been held back.
+    pub(super) fn begin(self) {
+        if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let OwnedRequest { origin, message, response, watched, deferred_slot, .. } = &self.request;
+        let mut arguments = origin.decoder(message);
+        let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
+        let header = RequestHeader { response: *response, ..header };
+        let is_answered = AtomicBool::new(false);
+        let due = deferred_slot.due.map(|due| RequestDeadline { start: None, ..due });
+        let request_context = RequestContext::of(due);
+        let request = IncomingRequest {
+            watched: watched.as_ref(),
+            deferred_slot: Some(deferred_slot),
+            request_context: request_context.as_ref(),
+            ..IncomingRequest::new(&**origin, message, &header, &is_answered)
+        };
+        upcall::run(&request, &mut arguments);
+    }
+
+    /// TIMEOUT for a deadline that has passed: if clocks differ, the client may still wait.
+    fn too_late(&self) -> SystemException {
+        let begun = if self.is_begun { CompletionStatus::Maybe } else { CompletionStatus::No };
+        SystemException::timeout(minor::ROUND_TRIP_EXPIRED, begun)
+            .with_detail("the client's time for the request passed before the servant had answered")
+    }
+
+    fn operation(&self) -> String {
+        let header = RequestHeader::decode(&mut self.request.origin.decoder(&self.request.message));
+        header.map_or_else(|_| String::new(), |header| header.operation.to_string())
+    }
+}
+
+/// The time in which a call is being answered. If that fails before anything was sent, it may be tried again.
+struct ReplyAttempt<'c> {
+    is_over: &'c AtomicBool,
+    request: &'c IncomingRequest<'c>,
+}
+
+impl Drop for ReplyAttempt<'_> {
+    fn drop(&mut self) {
+        if !self.request.is_answered.load(Ordering::Relaxed) {
+            self.is_over.store(false, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for DeferredCall {
+    fn drop(&mut self) {
+        if self.request.origin.orb().is_copied() {
+            // The original answers it.
+            return;
+        }
+        let is_over = self.is_over.load(Ordering::SeqCst);
+        if !is_over && self.slot().cancellation.reason() == Some(CancelReason::DeadlineElapsed) {
+            self.fail(self.too_late());
+        } else if !is_over && self.is_cancelled() && self.request.flow.is_some() {
+            let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
+            self.conclude(move |request, _| interception::give_up(request.flow, request, &cancelled));
+        } else if !is_over && !self.is_cancelled() {
+            let exception = if std::thread::panicking() {
+                panicked(&self.operation(), &"a task of it")
+            } else {
+                SystemException::no_response(0, CompletionStatus::Maybe).with_detail("the servant never answered")
+            };
+            self.fail(exception);
+        }
+    }
+}
+
+impl fmt::Debug for DeferredCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeferredCall").field("key", &self.slot().key).finish_non_exhaustive()
+    }
+}
+
+fn no_threads(error: std::io::Error) -> SystemException {
+    SystemException::no_resources(0, CompletionStatus::No)
+        .with_detail("no threads for asynchronous servants")
+        .with_source(error)
+}

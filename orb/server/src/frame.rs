@@ -1,0 +1,163 @@
+//! The thread's record of the request that it runs, for [queries](super::current).
+//!
+//! For a request from a connection, the thread writes a few numbers before it calls the servant, and a query
+//! finds the connection by them. A deferred request has a [`CancellationSource`] from the beginning. That
+//! source is available while the request is served ([`ServedScope`]).
+
+use std::cell::{Cell, RefCell};
+
+use spandrel_orb::{Orb, cancellation::CancellationSource, orb::WeakOrb, upcalls::upcalls};
+use spandrel_sync::{Arc, thread_local};
+
+/// A request of a connection that runs in this thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    /// The address of its connection in memory; `NOWHERE` if no connection's request runs.
+    pub(super) connection: usize,
+    /// The turn of its upcall.
+    pub(super) turn: u64,
+    pub(super) request_id: u32,
+    pub(super) is_one_way: bool,
+}
+
+impl Frame {
+    const NONE: Self = Self { connection: NOWHERE, turn: 0, request_id: 0, is_one_way: false };
+
+    /// The frame of this thread. A [`ServedScope`] clears it, so a frame that exists is the innermost.
+    pub(super) fn current() -> Option<Self> {
+        Some(FRAME.with(FrameSlots::get)).filter(|frame| frame.connection != NOWHERE)
+    }
+}
+
+/// An address that no connection has.
+const NOWHERE: usize = 0;
+
+/// The thread's storage for its frame. The other values are valid only while `connection` is not `NOWHERE`.
+struct FrameSlots {
+    connection: Cell<usize>,
+    turn: Cell<u64>,
+    request_id: Cell<u32>,
+    is_one_way: Cell<bool>,
+}
+
+impl FrameSlots {
+    const fn new() -> Self {
+        let (request_id, is_one_way) = (Cell::new(0), Cell::new(false));
+        Self { connection: Cell::new(NOWHERE), turn: Cell::new(0), request_id, is_one_way }
+    }
+
+    #[inline]
+    fn set(&self, frame: Frame) {
+        self.connection.set(frame.connection);
+        self.turn.set(frame.turn);
+        self.request_id.set(frame.request_id);
+        self.is_one_way.set(frame.is_one_way);
+    }
+
+    fn get(&self) -> Frame {
+        Frame {
+            connection: self.connection.get(),
+            turn: self.turn.get(),
+            request_id: self.request_id.get(),
+            is_one_way: self.is_one_way.get(),
+        }
+    }
+}
+
+thread_local! {
+    static FRAME: FrameSlots = const { FrameSlots::new() };
+    /// The address of the ORB whose requests this thread runs.
+    static PLACE: Cell<usize> = const { Cell::new(0) };
+    /// The ORB at that address.
+    static ORB: RefCell<Option<WeakOrb>> = const { RefCell::new(None) };
+    /// The requests that this thread serves outside an upcall of a connection, innermost last.
+    static SERVED: RefCell<Vec<Arc<CancellationSource>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The time in which a thread runs a request of a connection.
+pub(super) struct FrameScope {
+    /// The frame of the outer request. Boxed, because few requests run inside another.
+    outer: Option<Box<Frame>>,
+}
+
+impl FrameScope {
+    #[inline]
+    pub(super) fn enter(orb: &Orb, frame: Frame) -> Self {
+        note_orb(orb);
+        let outer = if upcalls() == 0 { None } else { outer() };
+        FRAME.with(|now| now.set(frame));
+        Self { outer }
+    }
+}
+
+impl Drop for FrameScope {
+    #[inline]
+    fn drop(&mut self) {
+        FRAME.with(|now| match self.outer {
+            None => now.connection.set(NOWHERE),
+            Some(ref outer) => now.set(**outer),
+        });
+    }
+}
+
+#[cold]
+fn outer() -> Option<Box<Frame>> {
+    Some(Box::new(FRAME.with(FrameSlots::get)))
+}
+
+/// Records the ORB whose requests this thread runs.
+#[inline]
+pub(super) fn note_orb(orb: &Orb) {
+    // The weak reference keeps the memory, so that no other ORB gets the same address.
+    if PLACE.with(Cell::get) != orb.instance() {
+        note_other_orb(orb);
+    }
+}
+
+/// Records the ORB of an object that this thread calls, unless the thread runs a connection's request.
+pub(super) fn note_calling_orb(orb: &Orb) {
+    // A running request is found through its own ORB, also after the call.
+    if FRAME.with(|now| now.connection.get()) == NOWHERE {
+        note_orb(orb);
+    }
+}
+
+#[cold]
+fn note_other_orb(orb: &Orb) {
+    PLACE.with(|place| place.set(orb.instance()));
+    let before = ORB.with(|known| known.replace(Some(WeakOrb::of(orb))));
+    drop(before);
+}
+
+/// The time in which a thread serves a request outside an upcall of a connection.
+pub(super) struct ServedScope {
+    outer: Frame,
+}
+
+impl ServedScope {
+    pub(super) fn enter(cancellation: &Arc<CancellationSource>) -> Self {
+        SERVED.with(|served| served.borrow_mut().push(Arc::clone(cancellation)));
+        let outer = FRAME.with(FrameSlots::get);
+        FRAME.with(|now| now.set(Frame::NONE));
+        Self { outer }
+    }
+}
+
+impl Drop for ServedScope {
+    fn drop(&mut self) {
+        let left = SERVED.with(|served| served.borrow_mut().pop());
+        FRAME.with(|now| now.set(self.outer));
+        drop(left);
+    }
+}
+
+/// The cancellation source of the innermost request that this thread serves outside an upcall of a
+/// connection.
+pub(super) fn served() -> Option<Arc<CancellationSource>> {
+    SERVED.with(|served| served.borrow().last().cloned())
+}
+
+/// The ORB whose requests this thread runs.
+pub(super) fn orb() -> Option<Orb> {
+    ORB.with(|known| known.borrow().as_ref().and_then(WeakOrb::upgrade))
+}

@@ -1,0 +1,154 @@
+//! The monitor's sweeps: they close idle connections, and cut off clients that never finish a message or
+//! never take their replies.
+//!
+//! Serving a request records nothing for a sweep. The `turn` of a connection shows whether it is in use. The
+//! [progress](spandrel_transport::ReceiveBudget::progress) of its reader shows a message that stays half
+//! read; it changes only where messages arrive in pieces. The monitor remembers each value and the time when
+//! it found it. So a time limit is exact to a quarter.
+
+use std::time::Duration;
+
+use spandrel_orb::{server_settings::ClientTimeouts, statistics::Event};
+use spandrel_sync::{Arc, time::Instant};
+
+use super::ServerConnection;
+use crate::ServingOrb;
+
+/// The time that a client has to close its side after CloseConnection.
+const LEAVE: Duration = Duration::from_secs(1);
+
+/// The time for all waiting replies, as a multiple of the time for the next octets.
+const WHOLE_REPLY: u32 = 20;
+
+/// The state of a connection at the last sweep, which distinguishes an idle connection from one in use.
+#[derive(Debug)]
+pub(super) struct IdleHistory {
+    turn: u64,
+    /// The time since which `turn` has not changed and no request was running.
+    quiet_since: Instant,
+    progress: u64,
+    /// The time since which `progress` has not changed.
+    stuck_since: Instant,
+    replies: WaitingReplies,
+}
+
+/// The replies that wait to be written, as seen by the sweeps.
+#[derive(Debug)]
+pub(super) struct WaitingReplies {
+    /// The progress of writing them, if some wait.
+    written: Option<u64>,
+    /// The time since which `written` has not changed.
+    written_since: Instant,
+    /// The time since which some have waited.
+    blocked_since: Instant,
+}
+
+impl WaitingReplies {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { written: None, written_since: now, blocked_since: now }
+    }
+
+    /// Whether they have waited too long. `written`: the present progress of writing them, if some wait.
+    pub(super) fn are_late(&mut self, written: Option<u64>, limit: Option<Duration>, now: Instant) -> bool {
+        if written.is_none() {
+            self.blocked_since = now;
+        }
+        if written.is_none() || written != self.written {
+            (self.written, self.written_since) = (written, now);
+        }
+        let (unwritten, blocked) = (now - self.written_since, now - self.blocked_since);
+        let takes_too_long = |limit: Duration| unwritten >= limit || blocked >= limit.saturating_mul(WHOLE_REPLY);
+        written.is_some() && limit.is_some_and(takes_too_long)
+    }
+}
+
+/// The consequence of a sweep for a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum IdleVerdict {
+    /// The connection is idle. It is closed in order if this is still its turn.
+    Idle(u64),
+    /// The client does not finish a message. The connection is cut off.
+    Unfinished,
+    /// The client received CloseConnection and has not closed its side. The connection is cut off.
+    Overstayed,
+    /// The client does not take its replies. The connection is cut off.
+    RepliesNotTaken,
+    /// The handshake takes too long. The connection is cut off.
+    HandshakeLate,
+}
+
+impl IdleHistory {
+    pub(super) fn new(now: Instant) -> Self {
+        let replies = WaitingReplies::new(now);
+        Self { turn: 0, quiet_since: now, progress: 0, stuck_since: now, replies }
+    }
+
+    /// Compares the connection with its state at the last sweep.
+    pub(super) fn look(
+        &mut self,
+        connection: &ServerConnection,
+        client_timeouts: ClientTimeouts,
+        now: Instant,
+    ) -> Option<IdleVerdict> {
+        let (turn, progress) = (connection.turn(), connection.progress());
+        if turn != self.turn || !connection.has_no_requests() {
+            (self.turn, self.quiet_since) = (turn, now);
+        }
+        if progress != self.progress || progress % 2 == 0 {
+            (self.progress, self.stuck_since) = (progress, now);
+        }
+        let (quiet, stuck) = (now - self.quiet_since, now - self.stuck_since);
+        let are_late = self.replies.are_late(connection.link().progress(), client_timeouts.reply, now);
+        if connection.link().transport().handshake_left().is_some_and(|left| left.is_zero()) {
+            return Some(IdleVerdict::HandshakeLate);
+        }
+        if are_late {
+            return Some(IdleVerdict::RepliesNotTaken);
+        }
+        if client_timeouts.message.is_some_and(|client_timeouts| stuck >= client_timeouts) {
+            return Some(IdleVerdict::Unfinished);
+        }
+        if connection.is_close_sent() {
+            return (quiet >= LEAVE).then_some(IdleVerdict::Overstayed);
+        }
+        let is_idle = progress % 2 == 0 && client_timeouts.idle.is_some_and(|limit| quiet >= limit);
+        is_idle.then_some(IdleVerdict::Idle(turn))
+    }
+}
+
+/// Carries out the verdict of a sweep.
+pub(super) fn apply(connection: &Arc<ServerConnection>, verdict: IdleVerdict, client_timeouts: ClientTimeouts) {
+    let peer = connection.link().peer();
+    match verdict {
+        IdleVerdict::Idle(turn) => {
+            if connection.close_idle(turn, Event::ServerClosedIdle) {
+                tracing::debug!(peer, idle = ?client_timeouts.idle, "closed: idle too long (-ORBServerIdleTimeout)");
+            }
+        }
+        IdleVerdict::Unfinished => {
+            log_limited!(
+                warn, connection.orb(), "unfinished message", peer, limit = ?client_timeouts.message,
+                "cut off inside an unfinished message (-ORBMessageTimeout)"
+            );
+            connection.cut_for(Event::ServerClosedForTimeout);
+        }
+        IdleVerdict::RepliesNotTaken => {
+            log_limited!(
+                warn, connection.orb(), "replies not taken", peer, limit = ?client_timeouts.reply,
+                "cut off because it does not take its replies (-ORBSendTimeout)"
+            );
+            connection.cut_for(Event::ServerClosedForTimeout);
+        }
+        IdleVerdict::HandshakeLate => {
+            log_limited!(
+                warn,
+                connection.orb(),
+                "handshake",
+                peer,
+                "a client was turned away in the handshake, which took too long"
+            );
+            connection.cut_for(Event::RefusedForSecurity);
+        }
+        IdleVerdict::Overstayed => connection.cut(),
+    }
+}

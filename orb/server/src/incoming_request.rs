@@ -1,0 +1,136 @@
+//! A request that is being served: what it asks, where it came from, and what is known of it so far.
+
+use std::fmt;
+
+use spandrel_cdr::GiopVersion;
+use spandrel_giop::{ContextLimits, Message, RequestHeader, ResponseFlags, ServiceContexts, SystemException};
+use spandrel_orb::{
+    Target, cancellation::CancellationSource, deadlines::RequestDeadline, diagnostics::ObservedRequest,
+    interception::ServerFlow, policies::request_deadline,
+};
+use spandrel_sync::{Arc, atomic::AtomicBool};
+
+use super::{
+    deferred_slot::DeferredSlot,
+    marshaled_reply::ReplySlot,
+    origin::{RequestKey, RequestOrigin},
+};
+
+/// What a request has with it for its interceptors.
+pub(super) type RequestFlow = Arc<ServerFlow>;
+
+/// What a request says besides what it asks; few say anything.
+#[derive(Debug)]
+pub(super) struct RequestContext {
+    /// What is wrong with it.
+    pub(super) said: Result<(), SystemException>,
+    /// Until when the request is worth anything.
+    pub(super) due: Option<RequestDeadline>,
+}
+
+impl RequestContext {
+    /// What these contexts say of a request. `remember` keeps what they say for those after it, if they are not too many or too long.
+    pub(super) fn from_contexts(
+        contexts: &ServiceContexts<'_>,
+        limits: ContextLimits,
+        remember: impl FnOnce() -> Result<(), SystemException>,
+    ) -> Self {
+        let said = contexts.check(limits).and_then(|()| remember());
+        Self { said, due: request_deadline(contexts) }
+    }
+
+    /// Only that.
+    pub(super) fn of(due: Option<RequestDeadline>) -> Option<Self> {
+        due.map(|due| Self { said: Ok(()), due: Some(due) })
+    }
+}
+
+/// What was asked, by whom, and in which version it must be answered.
+pub(super) struct IncomingRequest<'m> {
+    pub(super) origin: &'m dyn RequestOrigin,
+    pub(super) message: &'m Message,
+    pub(super) header: &'m RequestHeader<'m>,
+    pub(super) version: GiopVersion,
+    /// What the adapter says of the object, once it has found it.
+    pub(super) target: Option<&'m dyn Target>,
+    /// What interceptors know of it.
+    pub(super) flow: Option<&'m RequestFlow>,
+    /// What those have of it who watch it.
+    pub(super) watched: Option<&'m Arc<ObservedRequest>>,
+    /// What it has had since it was deferred, if it was.
+    pub(super) deferred_slot: Option<&'m Arc<DeferredSlot>>,
+    /// The place for its reply, if that is marshaled whole before it is sent.
+    pub(super) reply_slot: Option<&'m ReplySlot>,
+    /// Which upcall of its origin it is.
+    pub(super) turn: u64,
+    /// What its client has said besides.
+    pub(super) request_context: Option<&'m RequestContext>,
+    /// Set once an answer was sent, or is somebody else's matter: a servant that fails after that gets no second one.
+    pub(super) is_answered: &'m AtomicBool,
+}
+
+impl<'m> IncomingRequest<'m> {
+    #[inline]
+    pub(super) fn new(
+        origin: &'m dyn RequestOrigin,
+        message: &'m Message,
+        header: &'m RequestHeader<'m>,
+        is_answered: &'m AtomicBool,
+    ) -> Self {
+        Self {
+            origin,
+            message,
+            header,
+            version: message.header.version,
+            target: None,
+            flow: None,
+            watched: None,
+            deferred_slot: None,
+            reply_slot: None,
+            turn: 0,
+            request_context: None,
+            is_answered,
+        }
+    }
+}
+
+impl IncomingRequest<'_> {
+    /// Until when it is worth anything, if its client has said.
+    pub(super) fn due(&self) -> Option<RequestDeadline> {
+        self.request_context?.due
+    }
+
+    /// Which request it is of its origin's.
+    pub(super) fn request_key(&self, is_one_way: bool) -> RequestKey {
+        RequestKey { request_id: self.header.request_id, is_one_way, turn: self.turn }
+    }
+
+    /// A place among the deferred requests of its origin, for one that runs.
+    ///
+    /// # Errors
+    /// TRANSIENT if too many have one.
+    pub(super) fn enter_deferred(&self, is_one_way: bool) -> Result<Arc<DeferredSlot>, SystemException> {
+        let (origin, due) = (self.origin.shared(), self.due());
+        let request_key = self.request_key(is_one_way);
+        let cancellation = origin.cancellation_source(request_key, due.and_then(|due| due.answer));
+        let key = origin.enter_deferred(request_key, self.message.header.total_len(), &cancellation)?;
+        Ok(Arc::new(DeferredSlot { origin, key, is_one_way, cancellation, due }))
+    }
+
+    /// What may cancel it.
+    pub(super) fn cancellation_source(&self) -> Arc<CancellationSource> {
+        match self.deferred_slot {
+            Some(deferred_slot) => Arc::clone(&deferred_slot.cancellation),
+            None => {
+                let is_one_way = self.header.response != ResponseFlags::TWO_WAY;
+                self.origin.cancellation_source(self.request_key(is_one_way), self.due().and_then(|due| due.answer))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for IncomingRequest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked").field("header", self.header).field("version", &self.version).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,145 @@
+//! Upcalls among server interceptors (CORBA 3.3 Part 1, 16.3.10): what is done besides when there are any.
+
+use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder};
+use spandrel_giop::{ReplyStatus, ServiceContext, SystemException, begin_reply};
+use spandrel_orb::{
+    ObjectRef, Orb, SupportedInterfaces, Target,
+    interception::{
+        self, ExceptionOctets, Interruption, LentSlots, RaisedException, RequestOutcome, RequestView, ServerFlow,
+    },
+};
+
+use super::{
+    incoming_request::{IncomingRequest, RequestFlow},
+    marshaled_reply::{MarshaledBody, MarshaledReply},
+    reply::send,
+};
+use crate::Servant;
+
+/// The outcome that an interceptor gives a request instead of serving it: a forward or an exception.
+pub(super) type PointDecision = Result<ObjectRef, SystemException>;
+
+/// True if a request to this ORB is seen by interceptors.
+#[inline]
+pub(super) fn are_there(orb: &Orb) -> bool {
+    orb.interception().has_server_points()
+}
+
+/// The starting points of a request, and what is done instead of serving it, if something is.
+#[cold]
+pub(super) fn begin(request: &IncomingRequest<'_>) -> Option<(RequestFlow, Option<PointDecision>)> {
+    let flow = ServerFlow::new(request.origin.orb());
+    let outcome = flow.receive_request_service_contexts(&seen(request));
+    Some((flow, outcome.err().map(instead)))
+}
+
+fn instead(interruption: Interruption) -> PointDecision {
+    match interruption {
+        Interruption::System(exception) => Err(exception),
+        Interruption::ForwardRequest(target) => Ok(target),
+    }
+}
+
+/// The servant has been found: the intermediate points. What is done instead of calling it, if something is.
+#[cold]
+pub(super) fn receive_request(
+    flow: &RequestFlow,
+    request: &IncomingRequest<'_>,
+    servant: &dyn Servant,
+    target: &dyn Target,
+) -> Option<PointDecision> {
+    let view = RequestView { header: request.header, target: Some(target) };
+    flow.receive_request(&view, &InterfacesOf(servant)).err().map(instead)
+}
+
+/// The interfaces of a servant.
+struct InterfacesOf<'s>(&'s dyn Servant);
+
+impl SupportedInterfaces for InterfacesOf<'_> {
+    fn repository_id(&self) -> &str {
+        self.0.repository_id()
+    }
+
+    fn is_a(&self, repository_id: &str) -> bool {
+        self.0.is_a(repository_id)
+    }
+}
+
+/// The time in which this thread has the slots of a request, if there are interceptors.
+pub(super) fn lend_slots(flow: Option<&RequestFlow>) -> Option<LentSlots<'_>> {
+    flow.map(|flow| flow.lend_slots())
+}
+
+/// Calls the ending points of a request, and sends its reply or the outcome that they give it.
+#[cold]
+pub(super) fn answer(
+    flow: &RequestFlow,
+    request: &IncomingRequest<'_>,
+    reply: &MarshaledReply,
+) -> Result<(), CdrError> {
+    let (ended, contexts) = flow.end(&seen(request), ending(request, reply));
+    if !request.header.response.is_expected() {
+        return Ok(());
+    }
+    match ended {
+        Err(RequestOutcome::Other(_, Some(target))) => {
+            write(request, ReplyStatus::LocationForward, &contexts, &|out| target.ior().encode(out))
+        }
+        Err(RequestOutcome::Exception(exception)) => {
+            let exception = exception.into_system();
+            write(request, ReplyStatus::SystemException, &contexts, &|out| exception.encode(out))
+        }
+        // As it was; interceptors make no other endings.
+        Ok(()) | Err(RequestOutcome::Reply | RequestOutcome::Other(_, None)) => reply.send(request, &contexts),
+    }
+}
+
+fn write<'a>(
+    request: &IncomingRequest<'_>,
+    status: ReplyStatus,
+    contexts: &[ServiceContext],
+    encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+) -> Result<(), CdrError> {
+    let mut out = Encoder::new(request.origin.wire(request.version));
+    let body = begin_reply(&mut out, request.header.request_id, status, contexts);
+    encode(&mut out).and_then(|()| body.end(&mut out))?;
+    send(request, &out);
+    Ok(())
+}
+
+/// Calls the ending points of a request that gets no reply.
+pub(super) fn give_up(flow: Option<&RequestFlow>, request: &IncomingRequest<'_>, exception: &SystemException) {
+    if let Some(flow) = flow {
+        let _ = flow.end(&seen(request), RequestOutcome::system(exception.clone()));
+    }
+}
+
+fn seen<'r>(request: &IncomingRequest<'r>) -> RequestView<'r> {
+    RequestView { header: request.header, target: request.target }
+}
+
+/// The outcome of a request by its reply.
+fn ending(request: &IncomingRequest<'_>, reply: &MarshaledReply) -> RequestOutcome {
+    let (orb, wire) = (request.origin.orb(), request.origin.wire(request.version));
+    let unreadable = |error: CdrError| RequestOutcome::system(error.into());
+    let MarshaledBody { octets, start, .. } = &reply.body;
+    let body = || Decoder::new(octets, wire).at(*start);
+    match reply.status {
+        ReplyStatus::NoException => RequestOutcome::Reply,
+        ReplyStatus::UserException => {
+            let source = ExceptionOctets::Sent(octets.clone());
+            RequestOutcome::Exception(RaisedException::user_exception(source, *start, wire, orb))
+        }
+        ReplyStatus::SystemException => {
+            let mut input = body();
+            let read = input.str().and_then(|id| SystemException::decode(&id, &mut input));
+            read.map_or_else(unreadable, RequestOutcome::system)
+        }
+        // The request comes again, addressed otherwise.
+        ReplyStatus::NeedsAddressingMode => RequestOutcome::Other(interception::ReplyStatus::Unknown, None),
+        ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
+            let read = Decode::decode(&mut body());
+            read.map_or_else(unreadable, |ior| RequestOutcome::forward(orb.reference(ior)))
+        }
+    }
+}

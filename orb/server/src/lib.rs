@@ -1,0 +1,78 @@
+//! The server side of an ORB: listening, the strategies by which connections are served, and the monitor that
+//! keeps a slow servant from blocking others.
+//!
+//! By default connections have a thread each, up to a limit, and a reactor serves those beyond it (see
+//! [`Concurrency`](spandrel_orb::Concurrency)). A connection's thread reads a request, runs it, writes the reply and reads again, without
+//! a hand-off between threads. When an upcall lasts and there is input, the `UpcallMonitor` gives the connection's
+//! reading to a new thread, so that further requests, a CancelRequest or the end of the connection are seen
+//! (design decision 3).
+//!
+//! [`install_adapter`] installs this side in an ORB. The core calls it through `ServerSide`.
+#![forbid(unsafe_code)]
+
+/// Logs events that clients can cause: ten lines of each cause in a minute.
+macro_rules! log_limited {
+    ($level:ident, $orb:expr, $cause:literal, $($fields:tt)*) => {
+        if let Some(spandrel_reactor::Unlogged(unlogged)) = $orb.server().log_limit().admit($cause) {
+            tracing::$level!(unlogged, $($fields)*);
+        }
+    };
+}
+
+mod adapter;
+mod admission;
+mod announced_addresses;
+mod call;
+mod callbacks;
+mod collocated;
+mod collocation;
+mod connection;
+mod current;
+mod datagrams;
+mod deferred;
+mod deferred_slot;
+mod dispatch;
+mod frame;
+#[doc(hidden)]
+pub mod generated;
+mod held_requests;
+mod idle_sweep;
+mod incoming_request;
+mod interception;
+#[doc(hidden)]
+pub mod interpreted;
+mod link;
+mod listen_points;
+mod listener;
+mod lookup;
+mod marshaled_reply;
+#[cfg(all(test, shuttle))]
+mod models;
+mod monitor;
+mod nesting;
+mod origin;
+mod pool;
+mod prediction;
+mod queue;
+mod reply;
+mod reply_queue;
+mod request_server;
+mod resolution;
+mod servant;
+mod threads;
+mod upcall;
+mod worker;
+mod worker_counts;
+
+pub use adapter::ObjectAdapter;
+pub use call::ServerCall;
+pub(crate) use collocated::CollocatedCalls;
+pub(crate) use connection::ServerConnection;
+pub use current::with_current_stream;
+pub use deferred::DeferredCall;
+pub(crate) use listener::Server;
+pub(crate) use monitor::UpcallMonitor;
+pub(crate) use request_server::ServingOrb;
+pub use request_server::install_adapter;
+pub use resolution::{AdapterWait, Entry, LastTarget, Reservation, Resolution, ServantUse, Upcall};
+pub use servant::{Replied, Servant};

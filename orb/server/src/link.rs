@@ -1,0 +1,488 @@
+//! The sending side of an accepted connection: writes whole messages one at a time, and ends the connection
+//! in order.
+//!
+//! Reading, and the thread that reads, belong to the connection. A reply that the transport does not take at
+//! once is charged against the memory limits. The connection's own thread then waits until the reply is
+//! written; any other thread leaves the rest in a [`ReplyQueue`].
+
+use std::{io, sync::OnceLock, time::Duration};
+
+use spandrel_cdr::{Encoder, GiopVersion, Wire};
+use spandrel_connection::agree_on_code_sets;
+use spandrel_giop::{MessageType, ServiceContexts, SystemException, TransmissionCodeSets, bare_message};
+use spandrel_orb::client::ClientConnection;
+use spandrel_sync::{
+    Arc, Condition, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
+};
+use spandrel_transport::{
+    Address, Charge, Deadline, MemoryLimitExceeded, ReactorTransport, ReceiveBudget, send_octets,
+};
+
+use super::{
+    origin::AnswerKind,
+    reply_queue::{OutgoingMessage, QueuedMessage, ReplyQueue},
+};
+
+/// The time for which octets from the peer are read and dropped when its connection ends.
+pub(super) const LINGER: Duration = Duration::from_millis(500);
+/// The most octets that are read and dropped.
+const LINGER_OCTETS: usize = 1 << 20;
+/// The most such reads in one visit of a thread that serves other connections, too.
+const LINGER_READS: usize = 16;
+/// The size from which on a reply is charged before any of it is written.
+const LONG_REPLY: usize = 64 << 10;
+/// The number of waits that the send time-out is divided into, so that a client's progress is noticed.
+const WAITS_PER_TIMEOUT: u32 = 4;
+
+/// A client's transport, and the state of writing to it.
+#[derive(Debug)]
+pub(super) struct Link {
+    from: Address,
+    /// The text of that address, for messages.
+    peer: String,
+    transport: Arc<dyn ReactorTransport>,
+    /// The byte order and the limits. The version comes from each message, and the client chooses the code
+    /// sets.
+    wire: Wire,
+    writer: Mutex<ReplyQueue>,
+    /// Whether a reply waits to be written, or a thread waits while it writes one.
+    is_blocked: AtomicBool,
+    /// Notified when `is_blocked` ends.
+    unblocked: Condition,
+    /// Grows with each piece of a waiting reply that the transport takes.
+    progress: AtomicU64,
+    /// The memory that this connection uses, and its limits.
+    intake: Arc<ReceiveBudget>,
+    /// The size above which messages are sent in fragments.
+    fragment_size: usize,
+    /// The minor GIOP version of the last message read, which the peer supports.
+    spoken: AtomicU8,
+    /// The code sets that the client has chosen, once it has.
+    code_sets: OnceLock<TransmissionCodeSets>,
+    /// The number of octets read and dropped.
+    dropped: AtomicUsize,
+    /// The connection for this side's requests, once the client has announced that it accepts some.
+    adopted: OnceLock<Arc<ClientConnection>>,
+}
+
+impl Link {
+    /// `send_timeout`: the longest time in which the client may take no octets before the connection is given
+    /// up.
+    pub(super) fn new(
+        from: Address,
+        transport: Arc<dyn ReactorTransport>,
+        wire: Wire,
+        send_timeout: Option<Duration>,
+        intake: Arc<ReceiveBudget>,
+    ) -> Self {
+        let peer = from.to_string();
+        if let Err(error) = transport.set_send_timeout(send_timeout.map(|timeout| timeout / WAITS_PER_TIMEOUT)) {
+            tracing::debug!(%peer, %error, "cannot set the send time-out; progress shows only after each call");
+        }
+        let spoken = AtomicU8::new(GiopVersion::V1_0.minor);
+        let code_sets = OnceLock::new();
+        Self {
+            from,
+            peer,
+            transport,
+            wire,
+            writer: Mutex::default(),
+            is_blocked: AtomicBool::new(false),
+            unblocked: Condition::new(),
+            progress: AtomicU64::new(0),
+            intake,
+            fragment_size: usize::MAX,
+            spoken,
+            code_sets,
+            dropped: AtomicUsize::new(0),
+            adopted: OnceLock::new(),
+        }
+    }
+
+    /// The same link, with messages sent in fragments of at most `octets`.
+    pub(super) fn with_fragments_of(mut self, octets: usize) -> Self {
+        self.fragment_size = octets;
+        self
+    }
+
+    pub(super) fn peer(&self) -> &str {
+        &self.peer
+    }
+
+    /// The client's address.
+    pub(super) fn from(&self) -> &Address {
+        &self.from
+    }
+
+    pub(super) fn transport(&self) -> &dyn ReactorTransport {
+        &*self.transport
+    }
+
+    pub(super) fn shared_transport(&self) -> &Arc<dyn ReactorTransport> {
+        &self.transport
+    }
+
+    /// The encoding of an answer to a message of this version.
+    pub(super) fn wire(&self, version: GiopVersion) -> Wire {
+        self.code_sets().on(Wire { version, ..self.wire })
+    }
+
+    /// The code sets of text on this connection.
+    #[inline]
+    pub(super) fn code_sets(&self) -> TransmissionCodeSets {
+        self.code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNNEGOTIATED)
+    }
+
+    /// Records the code sets that the client has chosen, if its contexts contain them.
+    ///
+    /// # Errors
+    /// CODESET_INCOMPATIBLE for unknown code sets; MARSHAL if it has chosen others before.
+    pub(super) fn note_code_sets(&self, contexts: &ServiceContexts<'_>) -> Result<(), SystemException> {
+        note_code_sets(&self.code_sets, contexts)
+    }
+
+    /// Records the peer's GIOP version, for messages that answer none.
+    pub(super) fn note_version(&self, version: GiopVersion) {
+        self.spoken.store(version.minor, Ordering::Relaxed);
+    }
+
+    /// Writes a message, or keeps it until the transport takes it. The reader notices a peer that is gone.
+    ///
+    /// `waits`: whether this thread serves no other connection. It then returns once the transport has taken
+    /// the whole message, if there is memory to keep the request as long.
+    ///
+    /// # Errors
+    /// There is no memory to keep the message. Nothing of it was written.
+    #[inline]
+    pub(super) fn send(
+        &self,
+        message: &Encoder<'_>,
+        kind: AnswerKind,
+        waits: impl FnOnce() -> bool,
+    ) -> Result<SendProgress, NoMemory> {
+        let mut writer = self.writer.lock();
+        if let Some(adopted) = self.adopted.get() {
+            // Its lock orders the messages from the time on when both sides send requests.
+            drop(writer);
+            return self.send_adopted(adopted, message, kind);
+        }
+        let outgoing = OutgoingMessage::new(message, self.fragment_size);
+        let mut written = 0;
+        if writer.is_idle() && outgoing.len() < LONG_REPLY && writer.half.may_write() {
+            match outgoing.try_send(&*self.transport) {
+                Ok(count) if count == outgoing.len() => return Ok(SendProgress::Whole),
+                Ok(count) => written = count,
+                Err(error) => {
+                    self.give_up(&mut writer, &error);
+                    return Ok(SendProgress::Whole);
+                }
+            }
+        }
+        self.send_long(writer, &outgoing, written, kind, waits())
+    }
+
+    /// Writes a message that is long, that the transport has not taken whole, or that waits behind others.
+    #[cold]
+    fn send_long(
+        &self,
+        mut writer: MutexGuard<'_, ReplyQueue>,
+        message: &OutgoingMessage<'_, '_>,
+        mut written: usize,
+        kind: AnswerKind,
+        mut waits: bool,
+    ) -> Result<SendProgress, NoMemory> {
+        if !writer.half.may_write() {
+            return Ok(SendProgress::Whole);
+        }
+        let len = message.len();
+        self.intake.record_long_reply(len);
+        let mut charge = match self.charge(len, kind, waits) {
+            Ok((charge, keeps_request)) => {
+                waits = keeps_request;
+                charge
+            }
+            Err(no_room) if written == 0 => return Err(no_room.into()),
+            // The peer waits for the rest of the message.
+            Err(no_room) => {
+                self.give_up(&mut writer, &no_room);
+                return Ok(SendProgress::Whole);
+            }
+        };
+        if writer.is_idle() && waits {
+            self.write_and_wait(writer, |progress| message.write_rest(&*self.transport, written, progress));
+            return Ok(SendProgress::Whole);
+        }
+        if writer.is_idle() && written == 0 {
+            match message.try_send(&*self.transport) {
+                Ok(count) if count == len => return Ok(SendProgress::Whole),
+                Ok(count) => written = count,
+                Err(error) => {
+                    self.give_up(&mut writer, &error);
+                    return Ok(SendProgress::Whole);
+                }
+            }
+        }
+        charge.reduce_to(len - written);
+        match QueuedMessage::rest_of(message, written, charge) {
+            Some(rest) => writer.push(rest),
+            None if written == 0 => return Err(NoMemory::OfSystem),
+            None => {
+                self.give_up(&mut writer, &"no memory for the rest of a message");
+                return Ok(SendProgress::Whole);
+            }
+        }
+        self.is_blocked.store(true, Ordering::SeqCst);
+        Ok(if writer.is_writing { SendProgress::Whole } else { SendProgress::InPart })
+    }
+
+    /// Charges a message. If the thread waits and there is room, also charges the request that the message
+    /// answers, since the request is kept as long. Returns true in that case.
+    fn charge(&self, len: usize, kind: AnswerKind, waits: bool) -> Result<(Charge, bool), MemoryLimitExceeded> {
+        match kind {
+            AnswerKind::Reply { request_octets } if waits => {
+                Charge::new(&self.intake, len.saturating_add(request_octets))
+                    .map(|both| (both, true))
+                    .or_else(|_| Charge::new(&self.intake, len).map(|reply| (reply, false)))
+            }
+            AnswerKind::Reply { .. } => Charge::new(&self.intake, len).map(|reply| (reply, false)),
+            AnswerKind::Refusal => Charge::beyond_limit(&self.intake, len).map(|refusal| (refusal, waits)),
+        }
+    }
+
+    /// Writes a message without the lock, then the messages that other threads have left meanwhile.
+    fn write_and_wait<'l>(
+        &'l self,
+        mut writer: MutexGuard<'l, ReplyQueue>,
+        write: impl FnOnce(&dyn Fn()) -> io::Result<()>,
+    ) {
+        let progress = || {
+            self.progress.fetch_add(1, Ordering::Relaxed);
+        };
+        writer.is_writing = true;
+        self.is_blocked.store(true, Ordering::SeqCst);
+        drop(writer);
+        let mut result = write(&progress);
+        loop {
+            let mut writer = self.writer.lock();
+            if let (Err(error), true) = (&result, writer.half.may_write()) {
+                self.give_up(&mut writer, error);
+            }
+            let Some(next) = writer.take() else {
+                writer.is_writing = false;
+                self.unblock(&writer);
+                return;
+            };
+            drop(writer);
+            result = next.write_all(&*self.transport, progress);
+        }
+    }
+
+    /// Stops writing: a message to the peer is truncated, or the peer is gone.
+    fn give_up(&self, writer: &mut MutexGuard<'_, ReplyQueue>, why: &dyn std::fmt::Display) {
+        tracing::debug!(peer = %self.peer, error = %why, "cannot write a reply");
+        writer.cut();
+        self.transport.close();
+        if !writer.is_writing {
+            self.unblock(writer);
+        }
+    }
+
+    fn unblock(&self, _writer: &MutexGuard<'_, ReplyQueue>) {
+        self.is_blocked.store(false, Ordering::SeqCst);
+        self.unblocked.notify_all();
+    }
+
+    /// Whether the client has not taken all of its replies. Nothing further is then read from it, unless
+    /// reading is needed to go on.
+    #[inline]
+    pub(super) fn is_blocked(&self) -> bool {
+        self.is_blocked.load(Ordering::SeqCst) || self.adopted.get().is_some_and(|adopted| adopted.is_blocked())
+    }
+
+    /// A number that changes with each piece of a waiting reply that the client takes; `None` while no reply
+    /// waits.
+    pub(super) fn progress(&self) -> Option<u64> {
+        if self.is_blocked.load(Ordering::SeqCst) {
+            return Some(self.progress.load(Ordering::Relaxed));
+        }
+        self.adopted.get().and_then(|adopted| adopted.write_progress())
+    }
+
+    /// Writes the octets that the transport takes without waiting, for a reactor's thread. False if some are
+    /// left for that reactor.
+    pub(super) fn write_ready(&self) -> bool {
+        let mut writer = self.writer.lock();
+        if writer.is_writing {
+            return true;
+        }
+        let progress = || {
+            self.progress.fetch_add(1, Ordering::Relaxed);
+        };
+        match writer.write_ready(&*self.transport, progress) {
+            Ok(false) => return false,
+            Ok(true) => self.unblock(&writer),
+            Err(error) => self.give_up(&mut writer, &error),
+        }
+        true
+    }
+
+    /// Whether messages wait that no thread writes.
+    pub(super) fn waits_for_reactor(&self) -> bool {
+        let writer = self.writer.lock();
+        !writer.is_writing && !writer.is_idle()
+    }
+
+    /// Waits until the client has taken all of its replies, or never will. With `writes`, this thread writes
+    /// them if no other does.
+    #[cold]
+    pub(super) fn await_unblocked(&self, writes: bool) {
+        let mut writer = self.writer.lock();
+        if !writer.is_writing
+            && writes
+            && let Some(next) = writer.take()
+        {
+            return self.write_and_wait(writer, |progress| next.write_all(&*self.transport, progress));
+        }
+        while !writer.is_idle() {
+            self.unblocked.wait(&mut writer);
+        }
+    }
+
+    fn send_adopted(
+        &self,
+        adopted: &ClientConnection,
+        message: &Encoder<'_>,
+        kind: AnswerKind,
+    ) -> Result<SendProgress, NoMemory> {
+        let (charge, _) = self.charge(message.position(), kind, false)?;
+        adopted.answer(message, charge);
+        Ok(if adopted.is_blocked() { SendProgress::InPart } else { SendProgress::Whole })
+    }
+
+    /// Creates the connection for this side's requests. Answers then go through it, too, because both sides
+    /// send requests.
+    pub(super) fn adopt(
+        &self,
+        connection: impl FnOnce(&Arc<dyn ReactorTransport>) -> Arc<ClientConnection>,
+    ) -> &Arc<ClientConnection> {
+        // No thread may be in the middle of a message.
+        let mut writer = self.writer.lock();
+        while !writer.is_idle() {
+            self.unblocked.wait(&mut writer);
+        }
+        self.adopted.get_or_init(|| connection(&self.transport))
+    }
+
+    /// The connection for this side's requests, if there is one.
+    #[inline]
+    pub(super) fn adopted(&self) -> Option<&Arc<ClientConnection>> {
+        self.adopted.get()
+    }
+
+    /// Writes a message that is only a header and announces the connection's end. Waits for the lock and for
+    /// a slow peer, each at most for `courtesy`.
+    pub(super) fn send_bare(&self, message_type: MessageType, courtesy: Duration) {
+        let version = GiopVersion { major: 1, minor: self.spoken.load(Ordering::Relaxed) };
+        let message = bare_message(version, self.wire.order, message_type);
+        let Some(mut writer) = self.writer.try_lock_for(courtesy) else { return };
+        if let Some(adopted) = self.adopted.get() {
+            return adopted.send_last(&message, message_type, courtesy);
+        }
+        if !writer.half.may_write() {
+            return;
+        }
+        if writer.is_idle() {
+            if message_type == MessageType::CloseConnection {
+                writer.half.close(false);
+            }
+            let _ = self.transport.set_send_timeout(Some(courtesy));
+            let _ = send_octets(&*self.transport, &message);
+        } else if let Ok(charge) = Charge::beyond_limit(&self.intake, message.len()) {
+            // Sent after the waiting replies.
+            writer.push(QueuedMessage::of(&message, charge));
+        }
+    }
+
+    /// Ends the sending side, so that the peer sees the end of file.
+    pub(super) fn close_writer(&self) {
+        // A thread that holds the lock is writing, and will fail.
+        if let Some(mut writer) = self.writer.try_lock() {
+            writer.half.shut();
+        }
+        self.transport.close_writer();
+    }
+
+    /// Closes the transport at once. The reader sees the end.
+    pub(super) fn cut(&self) {
+        self.transport.close();
+        let mut writer = self.writer.lock();
+        writer.cut();
+        if !writer.is_writing {
+            self.unblock(&writer);
+        }
+    }
+
+    /// Reads and drops incoming octets for a bounded time, so that closing does not destroy the octets just
+    /// written.
+    pub(super) fn drain(&self) {
+        let deadline = Deadline::after(LINGER);
+        let mut room = [0; 4096];
+        loop {
+            let remaining = deadline.remaining();
+            if remaining.is_zero() || self.transport.set_recv_timeout(Some(remaining)).is_err() {
+                return;
+            }
+            match self.transport.recv(&mut room) {
+                Ok(count) if count > 0 && !self.drops_too_much(count) => {}
+                _ => return,
+            }
+        }
+    }
+
+    /// Does the same without waiting. True if nothing more will come, or if too much has come.
+    pub(super) fn drop_ready(&self) -> bool {
+        let mut room = [0; 4096];
+        for _ in 0..LINGER_READS {
+            match self.transport.try_recv(&mut room) {
+                Ok(count) if count > 0 && !self.drops_too_much(count) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+                _ => return true,
+            }
+        }
+        false
+    }
+
+    fn drops_too_much(&self, count: usize) -> bool {
+        self.dropped.fetch_add(count, Ordering::Relaxed) + count >= LINGER_OCTETS
+    }
+}
+
+/// The progress of sending a message.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum SendProgress {
+    /// The transport has the whole message, another thread writes it, or it is no longer of use.
+    Whole,
+    /// A part of the message waits, and a reactor has to call [`Link::write_ready`].
+    InPart,
+}
+
+/// The error of a message for which there is no memory.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoMemory {
+    #[error(transparent)]
+    Limit(#[from] MemoryLimitExceeded),
+    #[error("the system has no memory for the message")]
+    OfSystem,
+}
+
+/// Records the code sets that a client has chosen, if its contexts contain them.
+///
+/// # Errors
+/// CODESET_INCOMPATIBLE for unknown code sets; MARSHAL if it has chosen others before.
+pub(super) fn note_code_sets(
+    known: &OnceLock<TransmissionCodeSets>,
+    contexts: &ServiceContexts<'_>,
+) -> Result<(), SystemException> {
+    agree_on_code_sets(contexts, |used| *known.get_or_init(|| used))
+}

@@ -1,0 +1,340 @@
+//! The listeners of an ORB and its accepted connections: opening, admitting and closing them.
+
+use std::{io, time::Duration};
+
+use spandrel_cdr::{ByteOrder, GiopVersion};
+use spandrel_giop::{MessageType, bare_message};
+use spandrel_ipc::{Interest, Pollable};
+use spandrel_orb::{
+    Endpoint, Orb,
+    orb::WeakOrb,
+    server_settings::{RESERVED_THREADS, ServerSettings},
+    server_side::ServerLevels,
+    statistics::Level,
+};
+use spandrel_reactor::{AcceptLoop, ConnectionSource, Context, HandlerId, LogLimit};
+use spandrel_sync::{
+    Arc, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+use spandrel_transport::{
+    Address, ConnectionAcceptor, Deadline, Listener, ListenerSource, MemoryBudget, PendingConnection,
+    PublishedAddresses, ReactorTransport, host_name, send_octets,
+};
+
+use super::{
+    ServerConnection,
+    admission::{AdmissionControl, Admitted, Refusal},
+    connection::{ClosePhase, ServiceStrategy},
+    datagrams::Datagrams,
+    pool::Pool,
+    threads::ServerThreads,
+};
+use crate::ServingOrb;
+
+/// The time that peers have at shutdown to close their side after CloseConnection. A peer that does not read
+/// its idle connections finds CloseConnection later.
+const GOODBYE: Duration = Duration::from_millis(200);
+
+/// Sends CloseConnection, so that the client knows that no request was or will be acted on here.
+fn refuse(transport: &dyn ReactorTransport, order: ByteOrder) {
+    // In GIOP 1.0, which every peer reads. An error means that the client is gone.
+    let _ = send_octets(transport, &bare_message(GiopVersion::V1_0, order, MessageType::CloseConnection));
+    transport.close_writer();
+}
+
+/// An acceptor of any family, for the reactor.
+struct AnyAcceptor(Box<dyn ConnectionAcceptor>);
+
+impl ConnectionSource for AnyAcceptor {
+    type Stream = PendingConnection;
+    type Remote = String;
+
+    fn pollable(&self) -> &dyn Pollable {
+        self.0.pollable()
+    }
+
+    fn accept(&mut self) -> io::Result<(PendingConnection, String)> {
+        self.0.accept()
+    }
+}
+
+/// All listeners and accepted connections of one ORB.
+#[derive(Debug)]
+pub(crate) struct Server {
+    settings: Arc<ServerSettings>,
+    /// The listeners' handlers in the reactor.
+    listeners: Mutex<Vec<HandlerId>>,
+    admitted: Mutex<Admitted>,
+    admission: AdmissionControl,
+    /// The number of connections with a thread of their own.
+    threaded: AtomicUsize,
+    pool: Pool,
+    threads: Arc<ServerThreads>,
+    log_limit: Arc<LogLimit>,
+    /// The memory budget of all connections.
+    budget: Arc<MemoryBudget>,
+    closing: AtomicBool,
+}
+
+impl Server {
+    pub(crate) fn new(settings: ServerSettings) -> Self {
+        let (threads, log_limit) = (Arc::new(ServerThreads::new(settings.thread_limit())), Arc::default());
+        Self {
+            pool: Pool::new(settings.max_connections, settings.concurrency, settings.nests, &threads, &log_limit),
+            threads,
+            log_limit,
+            budget: Arc::new(MemoryBudget::new(settings.max_server_memory)),
+            settings: Arc::new(settings),
+            listeners: Mutex::default(),
+            admitted: Mutex::default(),
+            admission: AdmissionControl::default(),
+            threaded: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+        }
+    }
+
+    /// Listens on all endpoints, or on none. Returns the addresses to publish.
+    pub(crate) fn listen(self: &Arc<Self>, orb: &Orb, endpoints: &[Endpoint]) -> io::Result<PublishedAddresses> {
+        let open = |endpoint: &Endpoint| self.settings.protocols.open(endpoint, &self.settings.sockets);
+        let opened: Vec<Listener> = endpoints.iter().map(open).collect::<io::Result<_>>()?;
+        let mut listeners = self.listeners.lock();
+        if self.closing.load(Ordering::Acquire) {
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "the ORB is shutting down"));
+        }
+        orb.upcall_monitor().attend(self, self.settings.client_timeouts());
+        let registry = self.pool.registry()?;
+        let mut published = PublishedAddresses::default();
+        for listener in opened {
+            let addresses = listener.published().addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
+            tracing::info!(at = %listener.bound(), published = addresses.join(" "), "listening");
+            let (source, said) = listener.into_parts();
+            match source {
+                ListenerSource::Connections(acceptor) => {
+                    let (server, orb) = (Arc::clone(self), orb.clone());
+                    let admit = move |_: &Context<'_>, pending: PendingConnection, _| {
+                        let (transport, from) = pending()?;
+                        server.admit(transport, &from, &orb)
+                    };
+                    listeners.push(registry.register(AcceptLoop::new(AnyAcceptor(acceptor), admit), Interest::INPUT)?);
+                }
+                ListenerSource::Datagrams(socket, max_octets) => {
+                    let (orb, settings) = (WeakOrb::of(orb), Arc::clone(&self.settings));
+                    let room = vec![0; max_octets as usize];
+                    let (running, deferred) = <(Arc<_>, Arc<_>)>::default();
+                    let datagrams = Datagrams { socket, orb, settings, room, running, deferred };
+                    listeners.push(registry.register(datagrams, Interest::INPUT)?);
+                }
+                ListenerSource::Nothing => {}
+            }
+            published.add(said);
+        }
+        if published.hosts.is_empty() {
+            // A profile has a host. Port 0 says that the server is not reached there; omniORB does the same.
+            published.hosts.push((host_name(), 0));
+        }
+        Ok(published)
+    }
+
+    fn admit(self: &Arc<Self>, transport: Box<dyn ReactorTransport>, from: &Address, orb: &Orb) -> io::Result<()> {
+        if self.settings.rules.rank(from).is_none() {
+            orb.statistics().note(spandrel_orb::statistics::Event::RefusedForAddress);
+            log_limited!(warn, orb, "address refused", %from, "connection rejected by -ORBServerTransportRule");
+            refuse(&*transport, self.settings.order);
+            return Ok(());
+        }
+        let connection = {
+            let mut admitted = match self.reserve(from) {
+                Ok(admitted) => admitted,
+                Err(refusal) => {
+                    orb.statistics().note(refusal.event());
+                    self.admission.tell(&from.to_string(), refusal);
+                    refuse(&*transport, self.settings.order);
+                    return Ok(());
+                }
+            };
+            let is_threaded = self.threaded.load(Ordering::Relaxed) < self.settings.concurrency.own_threads()
+                && self.threads.has_room_for(1 + RESERVED_THREADS);
+            self.threaded.fetch_add(usize::from(is_threaded), Ordering::Relaxed);
+            let settings = Arc::clone(&self.settings);
+            let service = if is_threaded { ServiceStrategy::OwnThread } else { self.pool.service() };
+            let connection = ServerConnection::new(orb.clone(), from.clone(), transport, settings, service);
+            admitted.enter(&connection, &self.settings);
+            connection
+        };
+        orb.statistics().connection_accepted();
+        orb.statistics().change(Level::ServerConnections, 1);
+        tracing::debug!(%from, "accepted");
+        orb.upcall_monitor().watch(&connection);
+        let serving = if connection.has_own_thread() {
+            let served = Arc::clone(&connection);
+            self.threads.spawn("spandrel-serve", move || served.serve())
+        } else {
+            self.pool.serve(&connection)
+        };
+        serving.inspect_err(|_| {
+            orb.statistics().refused_for_resources();
+            // No request was acted on, and none will be.
+            connection.begin_close();
+            orb.upcall_monitor().forget(&connection);
+            self.forget(&connection);
+        })
+    }
+
+    /// Reserves room for one more client. Evicts an idle connection if the server is full and the settings
+    /// allow it.
+    fn reserve(&self, from: &Address) -> Result<MutexGuard<'_, Admitted>, Refusal> {
+        let from = from.to_string();
+        let mut has_room = false;
+        loop {
+            let admitted = self.admitted.lock();
+            if self.closing.load(Ordering::Acquire) {
+                return Err(Refusal::Closing);
+            }
+            match self.admission.admits(&admitted, &from, &self.settings) {
+                Err(Refusal::TooMany { .. }) if has_room => return Ok(admitted),
+                Err(refusal @ Refusal::TooMany { .. }) if self.settings.evicts_idle => {
+                    drop(admitted);
+                    has_room = self.evict_idle();
+                    if !has_room {
+                        return Err(refusal);
+                    }
+                }
+                Err(refusal) => return Err(refusal),
+                Ok(()) => return Ok(admitted),
+            }
+        }
+    }
+
+    /// Closes an idle connection, if there is one.
+    fn evict_idle(&self) -> bool {
+        const ATTEMPTS: usize = 4;
+        (0..ATTEMPTS).any(|_| {
+            // The connection is closed without the lock.
+            let idle = self.admitted.lock().connections.values().find(|connection| connection.is_idle()).cloned();
+            idle.is_some_and(|connection| connection.evict_idle())
+        })
+    }
+
+    pub(super) fn settings(&self) -> &Arc<ServerSettings> {
+        &self.settings
+    }
+
+    /// The memory budget of all connections.
+    pub(super) fn budget(&self) -> &Arc<MemoryBudget> {
+        &self.budget
+    }
+
+    /// The present levels for metrics, without those of the adapter.
+    pub(crate) fn levels(&self) -> ServerLevels {
+        let (pooled, queued) = self.pool.look();
+        let connections: Vec<_> = self.admitted.lock().connections.values().cloned().collect();
+        let deferred = connections.iter().map(|connection| connection.deferred()).sum();
+        let threaded = self.threaded.load(Ordering::Relaxed);
+        ServerLevels { held: 0, threaded, pooled, queued, deferred, octets: self.budget.used() }
+    }
+
+    /// The threads of this server.
+    pub(super) fn threads(&self) -> &ServerThreads {
+        &self.threads
+    }
+
+    /// Limits the log lines that clients can cause.
+    pub(super) fn log_limit(&self) -> &LogLimit {
+        &self.log_limit
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The connection with this address in memory.
+    pub(super) fn find(&self, index: usize) -> Option<Arc<ServerConnection>> {
+        self.admitted.lock().connections.get(&index).cloned()
+    }
+
+    /// Removes a connection that has ended.
+    pub(super) fn forget(&self, connection: &ServerConnection) {
+        let known = self.admitted.lock().leave(connection);
+        if known.is_some() {
+            connection.orb().statistics().change(Level::ServerConnections, -1);
+        }
+        if known.is_some_and(|known| known.has_own_thread()) {
+            self.threaded.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Stops accepting, lets running requests end, sends CloseConnection to every client, and waits a bounded
+    /// time for the connections' ends.
+    ///
+    /// `client_timeouts`: the longest time for running requests.
+    pub(crate) fn shutdown(&self, client_timeouts: Duration) {
+        self.closing.store(true, Ordering::Release);
+        let listeners = std::mem::take(&mut *self.listeners.lock());
+        if let (false, Ok(registry)) = (listeners.is_empty(), self.pool.registry()) {
+            for listener in listeners {
+                registry.remove(listener);
+            }
+        }
+        let connections: Vec<_> = self.admitted.lock().connections.values().cloned().collect();
+        connections.iter().for_each(|connection| connection.begin_close());
+        for (stage, time) in [(ClosePhase::Said, client_timeouts), (ClosePhase::Ended, GOODBYE)] {
+            let deadline = Deadline::after(time);
+            connections.iter().for_each(|connection| connection.await_close_phase(stage, &deadline));
+        }
+        self.pool.close();
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use spandrel_ipc::inet::{Acceptor, Addr, Connector};
+
+    use spandrel_giop::{CompletionStatus, SystemException};
+    use spandrel_orb::{Concurrency, Located};
+
+    use super::*;
+    use crate::{Entry, ObjectAdapter, Resolution};
+
+    /// An adapter without objects.
+    #[derive(Debug)]
+    struct NoObjects;
+
+    impl ObjectAdapter for NoObjects {
+        fn resolve(&self, _: &[u8], _: &str, _: Entry<'_>) -> Result<Resolution, SystemException> {
+            Err(SystemException::object_not_exist(0, CompletionStatus::No))
+        }
+
+        fn locate(&self, _: &[u8]) -> Result<Located, SystemException> {
+            Ok(Located::Unknown)
+        }
+
+        fn close(&self) {}
+
+        fn into_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync> {
+            self
+        }
+    }
+
+    #[test]
+    fn a_connection_that_the_reactor_refuses_is_closed_in_order() {
+        let orb = Orb::builder().concurrency(Concurrency::LeaderFollowers { threads: None }).build().unwrap();
+        crate::install_adapter(&orb, Arc::new(NoObjects));
+        let server = orb.server();
+        server.pool.registry().unwrap();
+        server.pool.close();
+        let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
+        let client = Connector::connect(&acceptor.local_addr().unwrap()).unwrap();
+        let (stream, addr) = acceptor.accept().unwrap();
+        let from = Address::new("iiop", addr.to_string());
+        let error = server.admit(Box::new(stream), &from, &orb).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotConnected);
+        assert!(server.admitted.lock().connections.is_empty());
+        let mut said = [0; 64];
+        let close_connection = bare_message(GiopVersion::V1_0, ByteOrder::NATIVE, MessageType::CloseConnection);
+        assert_eq!(client.recv(&mut said).unwrap(), close_connection.len());
+        assert_eq!(said[..close_connection.len()], close_connection);
+        assert_eq!(client.recv(&mut said).unwrap(), 0);
+        orb.shutdown(true).unwrap();
+    }
+}

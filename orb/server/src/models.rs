@@ -1,0 +1,505 @@
+//! Models of a connection's threads: who reads, who answers, who says goodbye.
+//!
+//! Here are connections with a thread of their own, and what all models share; those that a reactor serves are in [`pooled`].
+
+mod cancelled;
+mod deferred;
+mod idle;
+mod nested;
+pub(crate) mod one_servant;
+mod pooled;
+mod queued;
+
+use std::{
+    collections::HashSet,
+    io::{self, IoSlice},
+    time::Duration,
+};
+
+use spandrel_giop::{LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, SystemException};
+use spandrel_ipc::Pollable;
+use spandrel_orb::{
+    CancelReason, Orb, QueueOverflow,
+    models::{
+        check,
+        messages::{self, FakeRequest},
+        one_in,
+        pipe::{self, PipeEnd},
+    },
+    server_settings::ServerSettings,
+};
+use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
+use spandrel_transport::{Address, Deadline, ReactorTransport, ReadError, Transport, send_octets};
+
+use super::{
+    DeferredCall, ServerConnection,
+    connection::{ClosePhase, LongUpcall, ServiceStrategy},
+    nesting,
+};
+use crate::{Replied, Servant, ServerCall, ServingOrb};
+use one_servant::OneServant;
+
+/// Holds its upcall until a [`RELEASE`] has run.
+const HOLD: u32 = 1;
+const RELEASE: u32 = 2;
+/// Serves others until a [`RELEASE`] has run.
+const NEST: u32 = 3;
+
+/// Upcalls that may run at once on a connection of these models.
+const MAX_IN_FLIGHT: u32 = 3;
+
+/// A day: no wait of a model runs out before.
+const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A servant that says how it was called.
+#[derive(Debug, Default)]
+struct Diary {
+    entries: Mutex<Entries>,
+    changed: Condition,
+    /// What runs the servant, where it may be run for others.
+    reactor: Mutex<Weak<pooled::Reactor>>,
+}
+
+impl Diary {
+    fn release(&self) {
+        self.entries.lock().released += 1;
+        self.changed.notify_all();
+        let reactor = self.reactor.lock().upgrade();
+        if let Some(reactor) = reactor {
+            reactor.look();
+        }
+    }
+
+    /// Waits for the release, and serves others meanwhile.
+    fn nest(&self) -> Result<(), SystemException> {
+        nesting::release_reading()?;
+        let reactor = self.reactor.lock().upgrade().expect("a reactor runs this");
+        reactor.serve_until(|| self.entries.lock().released > 0);
+        Ok(())
+    }
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    begun: Vec<u32>,
+    /// Who ran each of those.
+    threads: Vec<thread::ThreadId>,
+    /// Threads that panic when they are asked where something is.
+    nervous: HashSet<thread::ThreadId>,
+    running: u32,
+    most_running: u32,
+    released: u32,
+    /// Requests that another thread answers.
+    deferred: Vec<(u32, DeferredCall)>,
+    /// That thread is to end.
+    is_enough: bool,
+    /// Why servants have learnt that nobody waits for them.
+    cancelled: Vec<CancelReason>,
+}
+
+impl Servant for Diary {
+    fn repository_id(&self) -> &str {
+        "IDL:Diary:1.0"
+    }
+
+    fn is_a(&self, _: &str) -> bool {
+        false
+    }
+
+    fn non_existent(&self) -> bool {
+        if self.entries.lock().nervous.contains(&thread::current().id()) {
+            // As a panic does, but for the message.
+            std::panic::resume_unwind(Box::new("asked where"));
+        }
+        false
+    }
+
+    fn dispatch(&self, _: &str, mut call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        let token = call.arguments()?.u32()?;
+        let mut entries = self.entries.lock();
+        entries.begun.push(token);
+        if token >= deferred::DEFERRED {
+            let (call, replied) = call.defer()?;
+            entries.deferred.push((token, call));
+            drop(entries);
+            self.changed.notify_all();
+            return Ok(replied);
+        }
+        entries.threads.push(thread::current().id());
+        entries.running += 1;
+        entries.most_running = entries.most_running.max(entries.running);
+        self.changed.notify_all();
+        if token == HOLD {
+            self.changed.wait_while(&mut entries, |entries| entries.released == 0);
+        }
+        drop(entries);
+        if token == cancelled::CANCELLABLE {
+            let cancellation = call.cancellation();
+            assert!(cancellation.wait_timeout(NEVER * 1000));
+            self.entries.lock().cancelled.extend(cancellation.reason());
+        }
+        let nested = match token {
+            RELEASE => {
+                self.release();
+                Ok(())
+            }
+            NEST => self.nest(),
+            _ => Ok(()),
+        };
+        let replied = if let Err(exception) = nested {
+            Err(exception)
+        } else if call.is_response_expected() {
+            call.reply(|out| {
+                out.u32(token);
+                out.octet_sequence(&[])
+            })
+        } else {
+            Ok(call.finish_oneway())
+        };
+        self.entries.lock().running -= 1;
+        replied
+    }
+}
+
+/// A transport that knows who reads.
+#[derive(Debug)]
+struct Attended {
+    end: PipeEnd,
+    readers: Arc<Mutex<Readers>>,
+}
+
+#[derive(Debug, Default)]
+struct Readers {
+    current: Option<thread::ThreadId>,
+    former: HashSet<thread::ThreadId>,
+    /// What still comes is only dropped, by whoever ends the connection.
+    is_draining: bool,
+    /// A reactor's threads read, and those that take over from them.
+    is_pooled: bool,
+    /// How often the reactor has read.
+    reads: u32,
+}
+
+impl Transport for Attended {
+    fn recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        let me = thread::current().id();
+        let mut readers = self.readers.lock();
+        assert!(readers.is_draining || !readers.former.contains(&me), "who lost the reading reads again");
+        let before = readers.current.replace(me).filter(|before| *before != me);
+        readers.former.extend(before);
+        drop(readers);
+        self.end.recv(room)
+    }
+
+    fn send(&self, octets: &[u8]) -> io::Result<usize> {
+        self.end.send(octets)
+    }
+
+    fn send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.end.send_v(parts)
+    }
+
+    fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        let mut readers = self.readers.lock();
+        readers.is_draining |= !readers.is_pooled;
+        drop(readers);
+        self.end.set_recv_timeout(timeout)
+    }
+
+    fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.end.set_send_timeout(timeout)
+    }
+
+    fn close_writer(&self) {
+        let mut readers = self.readers.lock();
+        readers.is_draining |= readers.is_pooled;
+        drop(readers);
+        self.end.close_writer();
+    }
+
+    fn close(&self) {
+        self.end.close();
+    }
+}
+
+impl ReactorTransport for Attended {
+    fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.end.try_send_v(parts)
+    }
+
+    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        let mut readers = self.readers.lock();
+        // Elsewhere it is the monitor, who looks ahead and takes the reading from nobody.
+        if readers.is_pooled {
+            readers.read_in_reactor();
+        }
+        drop(readers);
+        self.end.try_recv(room)
+    }
+
+    fn pollable(&self) -> Option<&dyn Pollable> {
+        None
+    }
+}
+
+/// A served connection and its client's end.
+struct Stage {
+    orb: Orb,
+    diary: Arc<Diary>,
+    connection: Arc<ServerConnection>,
+    near: PipeEnd,
+    readers: Arc<Mutex<Readers>>,
+    client: PipeEnd,
+}
+
+/// What a client received.
+#[derive(Debug, Default)]
+struct Received {
+    replies: Vec<u32>,
+    exceptions: usize,
+    located: u32,
+    closes: u32,
+    complaints: u32,
+}
+
+impl Stage {
+    fn new(orb: &Orb) -> Self {
+        Self::with(orb, MAX_IN_FLIGHT, false)
+    }
+
+    fn with(orb: &Orb, max_in_flight: u32, is_pooled: bool) -> Self {
+        Self::served(orb, max_in_flight, if is_pooled { ServiceStrategy::Reactor } else { ServiceStrategy::OwnThread })
+    }
+
+    fn served(orb: &Orb, max_in_flight: u32, service: ServiceStrategy) -> Self {
+        let is_pooled = !matches!(service, ServiceStrategy::OwnThread);
+        let diary: Arc<Diary> = Arc::default();
+        crate::install_adapter(orb, Arc::new(OneServant(Arc::clone(&diary))));
+        let (near, client) = pipe::pair(4096);
+        let readers = Readers { is_pooled, ..Readers::default() };
+        let readers = Arc::new(Mutex::new(readers));
+        let transport = Attended { end: near.clone(), readers: Arc::clone(&readers) };
+        let settings = ServerSettings {
+            order: messages::wire().order,
+            limits: messages::wire().limits,
+            max_message: 1 << 16,
+            max_in_flight,
+            max_connections: 1,
+            is_adaptive: false,
+            send_timeout: None,
+            max_connection_memory: 1 << 20,
+            max_server_memory: 1 << 20,
+            idle_timeout: None,
+            message_timeout: None,
+            queue_overflow: QueueOverflow::Wait,
+            ..ServerSettings::default()
+        };
+        let connection = ServerConnection::new(
+            orb.clone(),
+            Address::new("iiop", "pretend"),
+            Box::new(transport),
+            Arc::new(settings),
+            service,
+        );
+        Self { orb: orb.clone(), diary, connection, near, readers, client }
+    }
+
+    fn serve(&self) -> thread::JoinHandle<()> {
+        let connection = Arc::clone(&self.connection);
+        thread::spawn(move || connection.serve())
+    }
+
+    /// Relieves the reading thread when it seems right, so many times: a monitor without patience.
+    fn hand_over_reading(&self, times: u32) -> thread::JoinHandle<()> {
+        let connection = Arc::clone(&self.connection);
+        thread::spawn(move || {
+            for _ in 0..times {
+                let turn = connection.turn();
+                if turn % 2 == 1 {
+                    connection.overdue(&lasting(turn, one_in(4)));
+                }
+            }
+        })
+    }
+
+    /// Waits for an upcall that holds, relieves its thread and lets it go on.
+    fn hand_over_and_release(&self) {
+        let mut entries = self.diary.entries.lock();
+        self.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
+        drop(entries);
+        self.connection.overdue(&lasting(self.connection.turn(), false));
+        self.diary.release();
+    }
+
+    /// Closes in an orderly way and waits for the end.
+    fn shut_down(&self) -> thread::JoinHandle<()> {
+        let connection = Arc::clone(&self.connection);
+        thread::spawn(move || {
+            connection.begin_close();
+            for stage in [ClosePhase::Said, ClosePhase::Ended] {
+                connection.await_close_phase(stage, &Deadline::after(NEVER));
+            }
+        })
+    }
+
+    /// Sends these messages, in another thread; a server that ends does not hear them all.
+    fn ask(&self, messages: Vec<Vec<u8>>) -> thread::JoinHandle<()> {
+        let client = self.client.clone();
+        thread::spawn(move || {
+            let _ = messages.iter().try_for_each(|message| send_octets(&client, message));
+        })
+    }
+
+    /// Reads until the server ends or so many replies have come.
+    fn receive(&self, replies: usize) -> Received {
+        let (mut reader, mut received) = (messages::reader(), Received::default());
+        while received.replies.len() < replies {
+            match reader.next(&self.client, None) {
+                Ok(message) => {
+                    assert_eq!(received.closes, 0, "{message} came after the goodbye");
+                    let mut input = message.decoder(messages::wire().limits);
+                    match message.header.message_type {
+                        MessageType::Reply => match ReplyHeader::decode(&mut input).expect("a reply").status {
+                            ReplyStatus::SystemException => received.exceptions += 1,
+                            _ => received.replies.push(messages::token_in(&message, input.position())),
+                        },
+                        MessageType::LocateReply => {
+                            LocateReplyHeader::decode(&mut input).expect("a reply");
+                            received.located += 1;
+                        }
+                        MessageType::CloseConnection => received.closes += 1,
+                        MessageType::MessageError => received.complaints += 1,
+                        other => panic!("a server sent {other}"),
+                    }
+                }
+                Err(ReadError::EndOfFile) => break,
+                Err(error) => panic!("the server wrote nonsense: {error}"),
+            }
+        }
+        received.replies.sort_unstable();
+        received
+    }
+
+    /// Tokens of the requests that were run, in order.
+    fn begun(&self) -> Vec<u32> {
+        let mut begun = self.diary.entries.lock().begun.clone();
+        begun.sort_unstable();
+        begun
+    }
+
+    fn check_in_flight(&self) {
+        let most = self.diary.entries.lock().most_running;
+        assert!(most <= MAX_IN_FLIGHT, "{most} upcalls ran at once");
+    }
+}
+
+/// An upcall that lasts while there is something to read.
+fn lasting(turn: u64, keeps_reading: bool) -> LongUpcall {
+    LongUpcall { turn, age: NEVER, keeps_reading, has_input: true }
+}
+
+fn requests(questions: &[FakeRequest]) -> Vec<Vec<u8>> {
+    questions.iter().map(|question| messages::request(*question, 0).to_vec()).collect()
+}
+
+fn two_way(token: u32) -> FakeRequest {
+    FakeRequest { id: token, token, is_two_way: true, is_limited: false }
+}
+
+fn one_way(token: u32) -> FakeRequest {
+    FakeRequest { is_two_way: false, ..two_way(token) }
+}
+
+fn join(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
+    threads.into_iter().for_each(|thread| thread.join().expect("it did not panic"));
+}
+
+#[test]
+fn every_accepted_request_is_answered_once_before_close_connection() {
+    check(6000, || {
+        let stage = Stage::new(&Orb::builder().build().unwrap());
+        let questions: Vec<FakeRequest> =
+            (10..14).map(|token| if one_in(4) { one_way(token) } else { two_way(token) }).collect();
+        let mut messages = requests(&questions);
+        messages.insert(1, messages::locate(99));
+        let threads = [stage.serve(), stage.hand_over_reading(6), stage.shut_down(), stage.ask(messages)];
+        let received = stage.receive(usize::MAX);
+        stage.client.close();
+        join(threads);
+        stage.check_in_flight();
+        assert_eq!(received.closes, 1);
+        let begun = stage.begun();
+        let is_answered =
+            |token: &&u32| questions.iter().any(|question| question.token == **token && question.is_two_way);
+        let expected: Vec<u32> = begun.iter().filter(is_answered).copied().collect();
+        assert_eq!(received.replies, expected, "of {begun:?}");
+    });
+}
+
+#[test]
+fn a_thread_that_handed_reading_over_still_sends_close_connection() {
+    check(4000, || {
+        let stage = Stage::new(&Orb::builder().build().unwrap());
+        let threads = [stage.serve(), stage.ask(requests(&[two_way(HOLD)]))];
+        stage.hand_over_and_release();
+        let closing = stage.shut_down();
+        let received = stage.receive(usize::MAX);
+        stage.client.close();
+        join(threads.into_iter().chain([closing]));
+        assert_eq!((received.replies, received.closes), (vec![HOLD], 1));
+    });
+}
+
+#[test]
+fn a_client_that_shut_its_sending_side_gets_its_replies() {
+    check(4000, || {
+        let stage = Stage::new(&Orb::builder().build().unwrap());
+        let asking = stage.ask(requests(&[two_way(HOLD), two_way(10)]));
+        let serving = stage.serve();
+        stage.hand_over_and_release();
+        join([asking]);
+        stage.client.close_writer();
+        assert_eq!(stage.receive(usize::MAX).replies, [HOLD, 10]);
+        join([serving]);
+        stage.connection.await_close_phase(ClosePhase::Ended, &Deadline::after(NEVER));
+    });
+}
+
+#[test]
+fn a_client_that_leaves_at_any_time_leaves_no_thread_waiting() {
+    check(4000, || {
+        let stage = Stage::new(&Orb::builder().build().unwrap());
+        let threads = [
+            stage.serve(),
+            stage.hand_over_reading(6),
+            stage.shut_down(),
+            stage.ask(requests(&[two_way(10), one_way(11), two_way(12)])),
+        ];
+        if one_in(2) {
+            // What is not GIOP ends it too.
+            let _ = send_octets(&stage.client, b"garbage, not GIOP");
+        }
+        stage.client.close();
+        join(threads);
+    });
+}
+
+#[test]
+fn every_long_upcall_is_found() {
+    check(2000, || {
+        let orb = Orb::builder().build().unwrap();
+        let stage = Stage::new(&orb);
+        orb.upcall_monitor().watch(&stage.connection);
+        let serving = stage.serve();
+        let quick = usize::from(one_in(2));
+        let mut questions = vec![two_way(10); quick];
+        questions.extend([if one_in(4) { one_way(HOLD) } else { two_way(HOLD) }, two_way(RELEASE)]);
+        let replies = questions.iter().filter(|question| question.is_two_way).count();
+        let asking = stage.ask(requests(&questions));
+        assert_eq!(stage.receive(replies).replies.len(), replies);
+        stage.client.close();
+        join([serving, asking]);
+        stage.orb.upcall_monitor().stop();
+        stage.check_in_flight();
+    });
+}

@@ -1,0 +1,82 @@
+//! Models of servants that ask for their cancellation: none waits for ever, whichever thread reads meanwhile.
+
+use spandrel_orb::{
+    CancelReason, Orb,
+    models::{check, messages, one_in},
+};
+use spandrel_sync::{Arc, thread};
+use spandrel_transport::Transport;
+
+use super::{Stage, join, lasting, requests, two_way};
+
+/// The token of a request that waits until it is cancelled.
+pub(super) const CANCELLABLE: u32 = 4;
+
+impl Stage {
+    /// Waits until the servant runs. Returns the turn of its upcall.
+    fn await_upcall(&self) -> u64 {
+        let mut entries = self.diary.entries.lock();
+        self.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
+        drop(entries);
+        self.connection.turn()
+    }
+
+    /// Acts as the monitor where no thread may take over reading: listens until the servant is cancelled.
+    fn listen(&self) -> thread::JoinHandle<()> {
+        let (connection, diary) = (Arc::clone(&self.connection), Arc::clone(&self.diary));
+        thread::spawn(move || {
+            while diary.entries.lock().cancelled.is_empty() {
+                let turn = connection.turn();
+                if turn % 2 == 1 {
+                    connection.listen(turn);
+                }
+                thread::yield_now();
+            }
+        })
+    }
+
+    fn reasons(&self) -> Vec<CancelReason> {
+        self.diary.entries.lock().cancelled.clone()
+    }
+}
+
+#[test]
+fn the_thread_that_takes_over_reading_handles_cancel_request() {
+    check(6000, || {
+        let stage = Stage::new(&Orb::builder().build().unwrap());
+        let is_lost = one_in(3);
+        let mut messages = requests(&[two_way(CANCELLABLE)]);
+        if !is_lost {
+            messages.push(messages::cancel(CANCELLABLE));
+        }
+        let threads = [stage.serve(), stage.ask(messages)];
+        let turn = stage.await_upcall();
+        if is_lost {
+            stage.client.close();
+        }
+        // The cancelled request is answered all the same, if the client is still there.
+        stage.connection.overdue(&lasting(turn, false));
+        if !is_lost {
+            assert_eq!(stage.receive(1).replies, [CANCELLABLE]);
+            stage.client.close();
+        }
+        join(threads);
+        let expected = if is_lost { CancelReason::ConnectionLost } else { CancelReason::ClientCancelled };
+        assert_eq!(stage.reasons(), [expected]);
+    });
+}
+
+#[test]
+fn a_thread_that_only_watches_for_cancellation_leaves_requests_to_the_next_reader() {
+    check(4000, || {
+        let stage = Stage::new(&Orb::builder().build().unwrap());
+        let mut messages = requests(&[two_way(CANCELLABLE)]);
+        messages.push(messages::cancel(CANCELLABLE));
+        messages.extend(requests(&[two_way(20), two_way(21)]));
+        let threads = [stage.serve(), stage.listen(), stage.ask(messages)];
+        assert_eq!(stage.receive(3).replies, [CANCELLABLE, 20, 21], "in their order");
+        stage.client.close();
+        join(threads);
+        assert_eq!(stage.reasons(), [CancelReason::ClientCancelled]);
+    });
+}

@@ -1,0 +1,97 @@
+//! Models of a connection whose requests one thread reads and others run, and of the queue between them.
+
+use super::{pooled::Reactor, *};
+use crate::{
+    connection::{RequestQueue, ServiceStrategy},
+    threads::ServerThreads,
+};
+
+/// A connection with a queue, the thread that reads, and the workers.
+struct Queued {
+    stage: Stage,
+    queue: Arc<RequestQueue>,
+    reactor: Arc<Reactor>,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Queued {
+    fn start(capacity: usize, workers: usize) -> Self {
+        let queue = Arc::new(RequestQueue::new(capacity, workers, Arc::new(ServerThreads::new(1024)), Arc::default()));
+        let stage =
+            Stage::served(&Orb::builder().build().unwrap(), MAX_IN_FLIGHT, ServiceStrategy::Queue(Arc::clone(&queue)));
+        queue.ensure_workers().expect("threads can be started");
+        let (reactor, threads) = Reactor::start_with(&stage, 1);
+        Self { stage, queue, reactor, threads }
+    }
+
+    fn end(self, others: impl IntoIterator<Item = thread::JoinHandle<()>>) {
+        self.stage.end(&self.reactor, self.threads.into_iter().chain(others));
+        self.queue.close();
+    }
+}
+
+/// Checks that no request has begun before a one-way that was sent before it.
+fn check_order(stage: &Stage, questions: &[FakeRequest]) {
+    let begun = stage.diary.entries.lock().begun.clone();
+    let place = |token: u32| begun.iter().position(|begun| *begun == token);
+    for (at, question) in questions.iter().enumerate().filter(|(_, question)| !question.is_two_way) {
+        for later in &questions[at + 1..] {
+            if let Some(later) = place(later.token) {
+                assert!(place(question.token).is_some_and(|place| place < later), "overtaken in {begun:?}");
+            }
+        }
+    }
+}
+
+fn some_questions() -> Vec<FakeRequest> {
+    (10..14).map(|token| if one_in(3) { one_way(token) } else { two_way(token) }).collect()
+}
+
+#[test]
+fn every_queued_request_is_answered_once_in_order_before_close_connection() {
+    check(4000, || {
+        let queued = Queued::start(if one_in(2) { 1 } else { 3 }, 2);
+        let stage = &queued.stage;
+        let questions = some_questions();
+        let mut messages = requests(&questions);
+        messages.insert(1, messages::locate(99));
+        let others = [stage.shut_down(), stage.ask(messages)];
+        let received = stage.receive(usize::MAX);
+        stage.client.close();
+        assert_eq!(received.closes, 1);
+        assert_eq!(received.replies, stage.answers(&questions), "of {:?}", stage.begun());
+        check_order(stage, &questions);
+        queued.end(others);
+    });
+}
+
+#[test]
+fn no_request_is_lost_in_a_small_queue_with_overtaken_one_ways() {
+    check(4000, || {
+        let queued = Queued::start(1, 2);
+        let stage = &queued.stage;
+        let questions = some_questions();
+        let request = questions.iter().filter(|question| question.is_two_way).count();
+        let others = [stage.hand_over_reading(6), stage.ask(requests(&questions))];
+        let received = stage.receive(request);
+        assert_eq!(received.replies.len(), request);
+        stage.client.close_writer();
+        queued.end(others);
+    });
+}
+
+#[test]
+fn a_long_one_way_does_not_block_later_requests_for_ever() {
+    check(2000, || {
+        let queued = Queued::start(3, 2);
+        let stage = &queued.stage;
+        let asking = stage.ask(requests(&[one_way(HOLD), two_way(RELEASE)]));
+        let mut entries = stage.diary.entries.lock();
+        stage.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
+        drop(entries);
+        stage.connection.overdue(&lasting(stage.connection.turn(), false));
+        assert_eq!(stage.receive(1).replies, [RELEASE]);
+        stage.client.close_writer();
+        queued.end([asking]);
+    });
+}

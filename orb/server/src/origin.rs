@@ -1,0 +1,82 @@
+//! The origin of a request, which takes its answer: a connection, a sender of datagrams, or a caller in this
+//! ORB.
+
+use std::fmt;
+
+use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
+pub(crate) use spandrel_connection::RequestKey;
+use spandrel_giop::{Message, SystemException};
+use spandrel_orb::{Orb, cancellation::CancellationSource, diagnostics::ConnectionMetrics};
+use spandrel_sync::{Arc, time::Instant};
+
+use super::prediction::Prediction;
+use crate::{ObjectAdapter, ServingOrb};
+
+/// The memory that an answer is charged for while it waits to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AnswerKind {
+    /// The answer, and its request where that is kept until the answer has been written.
+    Reply { request_octets: usize },
+    /// The answer alone: a short one that gives the reason for a rejection.
+    Refusal,
+}
+
+/// The upcall's view of a request's origin.
+pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
+    /// The ORB that serves the request.
+    fn orb(&self) -> &Orb;
+
+    /// The adapter of that ORB.
+    fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
+        self.orb().adapter()
+    }
+
+    /// The name of the origin, for messages.
+    fn name(&self) -> &str;
+
+    /// The encoding of an answer to a message of this version.
+    fn wire(&self, version: GiopVersion) -> Wire;
+
+    /// A decoder of a message of this origin, from the end of its header on.
+    fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m>;
+
+    /// The prediction from the origin's last request; `None` if the origin has no predictions.
+    fn prediction(&self) -> Option<&Prediction> {
+        None
+    }
+
+    /// The metrics of the connection; `None` if the origin is no connection.
+    fn metrics(&self) -> Option<&ConnectionMetrics> {
+        None
+    }
+
+    /// Takes an answer. An answer that cannot be delivered is no error.
+    ///
+    /// # Errors
+    /// There is no memory to keep it until the client takes it; nothing was sent. Never for a
+    /// [refusal](AnswerKind::Refusal).
+    fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException>;
+
+    /// A shared reference to this origin, for use after an upcall.
+    fn shared(&self) -> Arc<dyn RequestOrigin>;
+
+    /// The cancellation source of a running request.
+    fn cancellation_source(&self, request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource>;
+
+    /// Adds a deferred request. Returns the key for [its end](Self::leave_deferred).
+    ///
+    /// # Errors
+    /// TRANSIENT if there are too many.
+    fn enter_deferred(
+        &self,
+        request_key: RequestKey,
+        octets: usize,
+        cancellation: &Arc<CancellationSource>,
+    ) -> Result<u64, SystemException>;
+
+    /// Ends the charge for a deferred request that is being answered: from now on its answer is charged.
+    fn uncharge_deferred(&self, _key: u64) {}
+
+    /// Removes a deferred request that has ended.
+    fn leave_deferred(&self, key: u64);
+}

@@ -1,0 +1,136 @@
+//! Writing answers, past the interceptors if there are any.
+
+use spandrel_cdr::{CdrError, Encoder};
+use spandrel_giop::{
+    CompletionStatus, ReplyStatus, ResponseFlags, ServiceContext, SystemException, SystemExceptionKind, begin_reply,
+    exception_detail,
+};
+use spandrel_orb::scratch;
+use spandrel_sync::atomic::Ordering;
+
+use super::{incoming_request::IncomingRequest, interception, marshaled_reply::MarshaledReply, origin::AnswerKind};
+use crate::ServingOrb;
+
+/// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.
+#[inline]
+pub(super) fn answer<'a>(
+    request: &IncomingRequest<'_>,
+    status: ReplyStatus,
+    encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+) -> Result<(), CdrError> {
+    answer_with(request, status, &[], encode)
+}
+
+/// The same, with these contexts.
+#[inline]
+fn answer_with<'a>(
+    request: &IncomingRequest<'_>,
+    status: ReplyStatus,
+    contexts: &[ServiceContext],
+    encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+) -> Result<(), CdrError> {
+    if let Some(reply_slot) = request.reply_slot {
+        return reply_slot.fill(request, status, contexts, encode);
+    }
+    if request.flow.is_some() {
+        return MarshaledReply::new(request, status, contexts, encode)
+            .and_then(|reply| answer_marshaled(request, &reply));
+    }
+    let written = write(request, status, contexts, encode);
+    if let (Some(watched), Ok(())) = (request.watched, &written) {
+        watched.record_reply(status);
+    }
+    written
+}
+
+/// Sends a marshaled reply, after the ending interception points if there are any.
+#[cold]
+pub(super) fn answer_marshaled(request: &IncomingRequest<'_>, reply: &MarshaledReply) -> Result<(), CdrError> {
+    let written = match request.flow {
+        Some(flow) => interception::answer(flow, request, reply),
+        None => reply.send(request, &[]),
+    };
+    if let (Some(watched), Ok(())) = (request.watched, &written) {
+        watched.record_reply(reply.status);
+    }
+    written
+}
+
+#[inline]
+fn write<'a>(
+    request: &IncomingRequest<'_>,
+    status: ReplyStatus,
+    contexts: &[ServiceContext],
+    encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+) -> Result<(), CdrError> {
+    if !request.header.response.is_expected() {
+        return Ok(());
+    }
+    let mut out = Encoder::reusing(scratch::take(), request.origin.wire(request.version));
+    let body = begin_reply(&mut out, request.header.request_id, status, contexts);
+    let written = encode(&mut out).and_then(|()| body.end(&mut out));
+    if written.is_ok() {
+        send(request, &out);
+    }
+    scratch::give(out.into_scratch());
+    written
+}
+
+/// Sends an answer, or the reason for which it cannot be kept until the client takes it.
+#[inline]
+pub(super) fn send(request: &IncomingRequest<'_>, answer: &Encoder<'_>) {
+    request.is_answered.store(true, Ordering::Relaxed);
+    if let Some(deferred_slot) = request.deferred_slot {
+        request.origin.uncharge_deferred(deferred_slot.key);
+    }
+    let request_octets = request.message.header.total_len();
+    if let Err(exception) = request.origin.send(answer, AnswerKind::Reply { request_octets }) {
+        refuse_over_budget(request, &exception);
+    }
+}
+
+#[cold]
+fn refuse_over_budget(request: &IncomingRequest<'_>, exception: &SystemException) {
+    let mut out = Encoder::new(request.origin.wire(request.version));
+    let says_more = request.origin.orb().server().settings().sends_exception_details;
+    let detail = if says_more { exception_detail(exception) } else { None };
+    let body = begin_reply(&mut out, request.header.request_id, ReplyStatus::SystemException, detail.as_slice());
+    let sent = exception.encode(&mut out).and_then(|()| body.end(&mut out));
+    if let Err(error) = sent.map(|()| request.origin.send(&out, AnswerKind::Refusal)) {
+        tracing::error!(%error, %exception, "an exception could not be marshaled");
+    }
+}
+
+/// Writes a SYSTEM_EXCEPTION reply.
+pub(super) fn answer_exception(request: &IncomingRequest<'_>, exception: &SystemException) {
+    let is_answered = request.is_answered.load(Ordering::Relaxed);
+    if let Some(watched) = request.watched {
+        watched.record_exception(exception);
+    }
+    if is_answered && request.header.response == ResponseFlags::WITH_SERVER {
+        tracing::debug!(%exception, "a one-way failed after the server had answered");
+        interception::give_up(request.flow, request, exception);
+        return;
+    }
+    if is_answered {
+        tracing::error!(%exception, "a servant failed after it had answered");
+        return;
+    }
+    let says_more = request.origin.orb().server().settings().sends_exception_details;
+    let detail = if says_more { exception_detail(exception) } else { None };
+    let sent = answer_with(request, ReplyStatus::SystemException, detail.as_slice(), &|out| exception.encode(out));
+    if let Err(error) = sent {
+        tracing::error!(%error, %exception, "an exception could not be marshaled");
+    }
+}
+
+/// The exception for a servant that panicked.
+pub(crate) fn panicked(operation: &str, panic: &(dyn std::any::Any + Send)) -> SystemException {
+    let said = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    SystemException::new(SystemExceptionKind::Unknown, 0, CompletionStatus::Maybe)
+        .with_detail(|| format!("the servant panicked in `{operation}`: {said}"))
+}

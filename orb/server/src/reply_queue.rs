@@ -1,0 +1,180 @@
+//! Replies that the transport does not take at once.
+//!
+//! They are charged against the memory limits of their connection and of the server before they are kept.
+//! [`Link`](super::link::Link) decides which thread writes them. The [idle sweep](super::idle_sweep) decides
+//! how long they may wait.
+
+use std::{
+    collections::VecDeque,
+    io::{self, IoSlice},
+};
+
+use spandrel_cdr::Encoder;
+use spandrel_connection::SendHalf;
+use spandrel_giop::Fragments;
+use spandrel_transport::{Charge, ReactorTransport, is_timeout};
+
+/// Messages that wait to be written on one connection.
+#[derive(Debug, Default)]
+pub(super) struct ReplyQueue {
+    queued: VecDeque<QueuedMessage>,
+    /// Whether a thread writes without holding the lock of this queue.
+    pub(super) is_writing: bool,
+    /// The state that decides whether further messages may be written.
+    pub(super) half: SendHalf,
+}
+
+/// A message, or the end of one, that waits to be written.
+#[derive(Debug)]
+pub(super) struct QueuedMessage {
+    octets: Vec<u8>,
+    /// The number of octets that the transport has taken.
+    written: usize,
+    _charge: Charge,
+}
+
+impl ReplyQueue {
+    /// Whether a message may be written now: no other is being written or waits.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        !self.is_writing && self.queued.is_empty()
+    }
+
+    pub(super) fn push(&mut self, message: QueuedMessage) {
+        self.queued.push_back(message);
+    }
+
+    /// Removes the next message, for a thread that writes without the lock.
+    pub(super) fn take(&mut self) -> Option<QueuedMessage> {
+        self.queued.pop_front()
+    }
+
+    /// Writes what the transport takes without waiting, and reports each step. Returns whether nothing is
+    /// left.
+    ///
+    /// # Errors
+    /// Errors of the transport. Nothing further can be written after one.
+    pub(super) fn write_ready(&mut self, transport: &dyn ReactorTransport, progress: impl Fn()) -> io::Result<bool> {
+        while let Some(message) = self.queued.front_mut() {
+            match transport.try_send(&message.octets[message.written..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => message.written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+            progress();
+            if message.written == message.octets.len() {
+                self.queued.pop_front();
+            }
+        }
+        Ok(true)
+    }
+
+    /// Drops all waiting messages; nothing will be written any more.
+    pub(super) fn cut(&mut self) {
+        self.half.cut();
+        self.queued = VecDeque::new();
+    }
+}
+
+impl QueuedMessage {
+    /// A copy of a short message.
+    pub(super) fn of(octets: &[u8], charge: Charge) -> Self {
+        Self { octets: octets.to_vec(), written: 0, _charge: charge }
+    }
+
+    /// A copy of a message without its first `written` octets. `None` if there is no memory for it.
+    pub(super) fn rest_of(message: &OutgoingMessage<'_, '_>, written: usize, charge: Charge) -> Option<Self> {
+        let mut octets = Vec::new();
+        octets.try_reserve_exact(message.len() - written).ok()?;
+        message.with_slices(written, |slices| slices.iter().for_each(|slice| octets.extend_from_slice(slice)));
+        Some(Self { octets, written: 0, _charge: charge })
+    }
+
+    /// Writes the rest of the message, waiting for the transport.
+    pub(super) fn write_all(&self, transport: &dyn ReactorTransport, progress: impl Fn()) -> io::Result<()> {
+        write_all(transport, &mut [IoSlice::new(&self.octets[self.written..])], progress)
+    }
+}
+
+/// A message in the form in which it is written: whole or in fragments.
+pub(super) struct OutgoingMessage<'m, 'e> {
+    message: &'m Encoder<'e>,
+    fragments: Option<Fragments>,
+}
+
+impl<'m, 'e> OutgoingMessage<'m, 'e> {
+    /// A message that is split into fragments of at most `fragment_size` octets if it is longer.
+    #[inline]
+    pub(super) fn new(message: &'m Encoder<'e>, fragment_size: usize) -> Self {
+        let is_cut = message.position() > fragment_size;
+        Self { message, fragments: if is_cut { Fragments::of(message, fragment_size) } else { None } }
+    }
+
+    /// The number of octets to write.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.fragments.as_ref().map_or_else(|| self.message.position(), Fragments::total_len)
+    }
+
+    /// Writes what the transport takes without waiting, in one call. Returns the number of octets.
+    #[inline]
+    pub(super) fn try_send(&self, transport: &dyn ReactorTransport) -> io::Result<usize> {
+        let sent = match (self.message.contiguous(), &self.fragments) {
+            (Some(octets), None) => transport.try_send(octets),
+            _ => self.with_slices(0, |slices| transport.try_send_v(slices)),
+        };
+        match sent {
+            Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            sent => sent,
+        }
+    }
+
+    /// Writes what follows the first `written` octets, waiting for the transport.
+    pub(super) fn write_rest(
+        &self,
+        transport: &dyn ReactorTransport,
+        written: usize,
+        progress: impl Fn(),
+    ) -> io::Result<()> {
+        self.with_slices(written, |slices| write_all(transport, slices, progress))
+    }
+
+    fn with_slices<R>(&self, skipped: usize, then: impl FnOnce(&mut [IoSlice<'_>]) -> R) -> R {
+        let (mut whole, mut cut);
+        let mut slices: &mut [IoSlice<'_>] = match &self.fragments {
+            None => {
+                whole = self.message.parts();
+                &mut whole
+            }
+            Some(fragments) => {
+                cut = fragments.slices(self.message);
+                &mut cut
+            }
+        };
+        IoSlice::advance_slices(&mut slices, skipped);
+        then(slices)
+    }
+}
+
+/// Writes all slices. A time-out of the transport does not end this: the idle sweep decides when the client
+/// is given up.
+fn write_all(transport: &dyn ReactorTransport, mut rest: &mut [IoSlice<'_>], progress: impl Fn()) -> io::Result<()> {
+    while !rest.is_empty() {
+        let sent = match &*rest {
+            [one] => transport.send(one),
+            several => transport.send_v(several),
+        };
+        match sent {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => {
+                progress();
+                IoSlice::advance_slices(&mut rest, count);
+            }
+            Err(error) if is_timeout(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

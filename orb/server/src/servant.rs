@@ -1,0 +1,69 @@
+//! The interface between an adapter and a servant behind its skeleton.
+
+use std::any::Any;
+
+use spandrel_demux::Operations;
+use spandrel_giop::SystemException;
+use spandrel_orb::ObjectRef;
+use spandrel_sync::Arc;
+
+use crate::ServerCall;
+
+/// Proof that a call was answered, or has no reply. Only a [`ServerCall`] makes one.
+#[derive(Debug)]
+#[must_use]
+pub struct Replied(pub(crate) ());
+
+/// An implementation of an interface, to which requests are dispatched; generated skeletons implement it.
+pub trait Servant: Send + Sync {
+    /// The repository id of the most derived interface.
+    fn repository_id(&self) -> &str;
+
+    /// Whether the servant supports the interface with this repository id.
+    fn is_a(&self, repository_id: &str) -> bool;
+
+    /// Whether the object does not exist although there is a servant: default and dynamic servants may know
+    /// (`_non_existent`).
+    fn non_existent(&self) -> bool {
+        false
+    }
+
+    /// The description of its interface in an interface repository, if there is one (`_interface`).
+    fn interface(&self) -> Option<ObjectRef> {
+        None
+    }
+
+    /// The component of which the object is a facet, if there is one (`_component`).
+    fn component(&self) -> Option<ObjectRef> {
+        None
+    }
+
+    /// Puts itself into `place`, if that is for one of its interfaces, so that stubs in the same process call
+    /// it without marshaling. Skeletons without direct calls leave it empty.
+    fn direct(self: Arc<Self>, place: &mut dyn Any) {
+        _ = place;
+    }
+
+    /// The operations with an index; none for servants that compare names themselves.
+    fn operations(&self) -> &'static Operations {
+        Operations::NONE
+    }
+
+    /// Runs the operation with this index and answers the call.
+    ///
+    /// # Errors
+    /// The system exception to reply with instead.
+    fn upcall(&self, operation: usize, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        _ = operation;
+        call.refuse()
+    }
+
+    /// Runs one operation and answers the call, for servants without a table of [`operations`](Self::operations).
+    ///
+    /// # Errors
+    /// The system exception to reply with instead.
+    fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        _ = operation;
+        call.refuse()
+    }
+}

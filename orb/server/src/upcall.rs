@@ -1,0 +1,154 @@
+//! From a request that was read to its servant: whether it is in time, who is told of it, and where its object is.
+//!
+//! What the servant is given, and how it answers, is [`ServerCall`]. Questions for an object's place are answered here as well, since
+//! they are asked of the same adapter.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use spandrel_cdr::{Decoder, Encode, Encoder, GiopVersion};
+use spandrel_giop::{
+    AddressingDisposition, LocateRequestHeader, LocateStatus, SystemException, SystemExceptionKind, begin_locate_reply,
+};
+use spandrel_orb::{
+    Located, deadlines::InheritedDeadline, diagnostics::ObservedRequest, scratch, upcalls::UpcallScope,
+};
+use spandrel_sync::time::Instant;
+
+use super::{
+    call::{ServerCall, apply_decision},
+    dispatch, held_requests,
+    incoming_request::{IncomingRequest, RequestContext},
+    interception,
+    origin::{AnswerKind, RequestOrigin},
+    reply::{answer_exception, panicked},
+};
+use crate::ServingOrb;
+
+/// Runs the servant, and answers if it does not. No lock is held here.
+pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
+    let orb = request.origin.orb();
+    if request.watched.is_none() && orb.diagnostics().is_request_observed(request.header) {
+        return run_watched(request, arguments);
+    }
+    let _scope = UpcallScope::enter();
+    let _deadline = match request.request_context {
+        None => None,
+        Some(request_context) => match begin_in_time(request_context) {
+            Ok(DeadlineCheck::Now(inherited)) => inherited,
+            Ok(DeadlineCheck::Held(start)) => {
+                return held_requests::hold(request, &request_context.said, arguments, start);
+            }
+            Err(late) => return refuse_expired(request, &late),
+        },
+    };
+    let (flow, seen, _slots);
+    let request = if interception::are_there(orb) {
+        let Some((begun, instead)) = interception::begin(request) else { return };
+        flow = begun;
+        seen = IncomingRequest { flow: Some(&flow), ..*request };
+        if let Some(instead) = instead {
+            return apply_decision(&seen, instead).map_or_else(|exception| answer_exception(&seen, &exception), drop);
+        }
+        _slots = interception::lend_slots(Some(&flow));
+        &seen
+    } else {
+        request
+    };
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let Some(key) = request.header.target.object_key() else {
+            return ServerCall::new(request, arguments.hand_over()).request_full_address();
+        };
+        if let Some(target) = orb.alias(&key) {
+            return ServerCall::new(request, arguments.hand_over()).forward_to(&target);
+        }
+        if let Some(RequestContext { said: Err(wrong), .. }) = request.request_context {
+            return Err(wrong.clone());
+        }
+        dispatch::serve(&key, ServerCall::new(request, arguments.hand_over()), None)
+    }));
+    match outcome {
+        Ok(Ok(_replied)) => {}
+        Ok(Err(exception)) => answer_exception(request, &exception),
+        Err(panic) => {
+            let exception = panicked(&request.header.operation, &*panic);
+            orb.statistics().servant_panicked();
+            log_limited!(error, orb, "servant panicked", peer = %request.origin.name(), %exception, "a servant panicked");
+            answer_exception(request, &exception);
+        }
+    }
+}
+
+/// As `run`, seen by those who watch.
+#[cold]
+fn run_watched(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
+    let (origin, octets) = (request.origin, request.message.header.total_len());
+    let diagnostics = origin.orb().diagnostics();
+    let watched = ObservedRequest::begin(diagnostics, origin.name(), origin.metrics(), request.header, octets);
+    watched.in_scope(|| run(&IncomingRequest { watched: Some(&watched), ..*request }, arguments));
+}
+
+/// Whether a request with a deadline begins.
+enum DeadlineCheck {
+    /// Calls that are made meanwhile have as much time as it.
+    Now(Option<InheritedDeadline>),
+    /// It must not be run before that.
+    Held(Instant),
+}
+
+#[cold]
+fn begin_in_time(request_context: &RequestContext) -> Result<DeadlineCheck, SystemException> {
+    let Some(due) = request_context.due else { return Ok(DeadlineCheck::Now(None)) };
+    due.check()?;
+    if let Some(start) = due.start.filter(|start| *start > Instant::now()) {
+        return Ok(DeadlineCheck::Held(start));
+    }
+    Ok(DeadlineCheck::Now(due.answer.map(InheritedDeadline::enter)))
+}
+
+/// Its turn has come too late.
+#[cold]
+fn refuse_expired(request: &IncomingRequest<'_>, late: &SystemException) {
+    request.origin.orb().statistics().refused_expired();
+    answer_exception(request, late);
+}
+
+/// Answers a LocateRequest.
+pub(super) fn handle_locate_request(
+    origin: &dyn RequestOrigin,
+    request: &LocateRequestHeader<'_>,
+    version: GiopVersion,
+) {
+    let (orb, key) = (origin.orb(), request.target.object_key());
+    let located = key.as_deref().map(|key| {
+        let alias = orb.alias(key).map(|ior| Ok(Located::Forward(ior)));
+        alias.unwrap_or_else(|| origin.adapter().locate(key))
+    });
+    let status = match &located {
+        Some(Ok(Located::Here)) => LocateStatus::ObjectHere,
+        Some(Ok(Located::Unknown)) => LocateStatus::UnknownObject,
+        Some(Ok(Located::ForwardPermanently(_))) if version >= GiopVersion::V1_2 => LocateStatus::ObjectForwardPerm,
+        Some(Ok(Located::Forward(_) | Located::ForwardPermanently(_))) => LocateStatus::ObjectForward,
+        Some(Err(exception)) if exception.kind() == SystemExceptionKind::ObjectNotExist => LocateStatus::UnknownObject,
+        // Before GIOP 1.2 that cannot be said (9.4.6.1): the request will be told.
+        Some(Err(_)) if version < GiopVersion::V1_2 => LocateStatus::ObjectHere,
+        Some(Err(_)) => LocateStatus::LocSystemException,
+        // As a request would be told; only GIOP 1.2 can name an object without its key.
+        None => LocateStatus::LocNeedsAddressingMode,
+    };
+    let mut out = Encoder::reusing(scratch::take(), origin.wire(version));
+    let body = begin_locate_reply(&mut out, request.request_id, status);
+    let written = match &located {
+        Some(Ok(Located::Forward(ior) | Located::ForwardPermanently(ior))) => ior.encode(&mut out),
+        Some(Err(exception)) if status == LocateStatus::LocSystemException => exception.encode(&mut out),
+        Some(_) => Ok(()),
+        None => {
+            AddressingDisposition::Key.encode(&mut out);
+            Ok(())
+        }
+    };
+    match written.and_then(|()| body.end(&mut out)) {
+        Ok(()) => drop(origin.send(&out, AnswerKind::Refusal)),
+        Err(error) => tracing::error!(%error, "a LocateReply could not be marshaled"),
+    }
+    scratch::give(out.into_scratch());
+}

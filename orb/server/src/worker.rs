@@ -1,0 +1,64 @@
+//! Requests that threads of the pool run side by side, because their reader goes on reading.
+//!
+//! These are requests by datagram, and requests over connections that this ORB has opened.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use spandrel_cdr::Decoder;
+use spandrel_giop::{GiopError, TransmissionCodeSets};
+use spandrel_orb::{Orb, cancellation::CancellationSource};
+use spandrel_sync::Arc;
+
+use super::{frame, incoming_request::IncomingRequest, upcall};
+use crate::ServingOrb;
+
+/// Runs a request in this thread, which counts as blocked meanwhile. Nothing runs after shutdown has begun.
+/// `peer` is for messages; `unreadable` receives the error of a malformed request.
+pub(super) fn run(
+    orb: &Orb,
+    peer: &str,
+    request: impl FnOnce() -> Result<(), GiopError>,
+    unreadable: impl FnOnce(&GiopError),
+) {
+    let Ok(_running) = orb.collocated_calls().enter(orb) else { return };
+    let _kept = BlockedWorker::begin(orb);
+    let ran = catch_unwind(AssertUnwindSafe(request));
+    if orb.is_copied() {
+        // The thread of the original process answers.
+        std::process::abort();
+    }
+    match ran {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => unreadable(&error),
+        Err(_) => tracing::error!(peer, "a request could not be answered: its thread panicked"),
+    }
+}
+
+/// Runs the servant. `cancellation` shows it whether it is cancelled; `code_sets` are those of the arguments.
+pub(super) fn serve(
+    request: &IncomingRequest<'_>,
+    cancellation: &Arc<CancellationSource>,
+    code_sets: TransmissionCodeSets,
+    arguments: &mut Decoder<'_>,
+) {
+    frame::note_orb(request.origin.orb());
+    let _served = frame::ServedScope::enter(cancellation);
+    arguments.set_code_sets(code_sets.char_set, code_sets.wchar_set);
+    upcall::run(request, arguments);
+}
+
+/// A thread of the pool that counts as blocked, because its servant may take long.
+struct BlockedWorker<'o>(&'o Orb);
+
+impl<'o> BlockedWorker<'o> {
+    fn begin(orb: &'o Orb) -> Self {
+        orb.server().pool().note_blocked();
+        Self(orb)
+    }
+}
+
+impl Drop for BlockedWorker<'_> {
+    fn drop(&mut self) {
+        self.0.server().pool().note_unblocked();
+    }
+}
