@@ -256,8 +256,8 @@ impl DeferredCall {
         let _deadline = deferred_slot.due.and_then(|due| due.answer).map(InheritedDeadline::enter);
         let attempt = ReplyAttempt { is_over: &self.is_over, request: &request };
         let replied = match watched {
-            Some(watched) => watched.in_scope(|| how(ServerCall::new(&request, arguments))),
-            None => how(ServerCall::new(&request, arguments)),
+            Some(watched) => watched.in_scope(|| how(ServerCall::new(&request, &arguments))),
+            None => how(ServerCall::new(&request, &arguments)),
         }?;
         std::mem::forget(attempt);
         if self.ends_before_reply {

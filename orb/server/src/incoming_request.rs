@@ -51,7 +51,7 @@ pub(super) struct IncomingRequest<'m> {
     pub(super) message: &'m Message,
     pub(super) header: &'m RequestHeader<'m>,
     pub(super) version: GiopVersion,
-    /// What the adapter says of the object, once it has found it.
+    /// The object, for the interception points of the reply.
     pub(super) target: Option<&'m dyn Target>,
     /// What interceptors know of it.
     pub(super) flow: Option<&'m RequestFlow>,
