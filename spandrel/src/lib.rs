@@ -68,6 +68,12 @@ pub use spandrel_orb::{
     Endpoint, EndpointError, QueueOverflow, remaining_time,
 };
 pub use spandrel_orb::{ConnectionSharing, Purging};
+/// The arguments and results of an [`ObjectAdapter`].
+#[cfg(feature = "server")]
+pub mod adapter {
+    pub use spandrel_orb::{KeptUse, Target};
+    pub use spandrel_server::{AdapterWait, Entry, LastTarget, Reservation, Resolution, ServantUse, Upcall};
+}
 /// Object adapters: they map the object key of a request to a servant.
 #[cfg(feature = "server")]
 pub use spandrel_poa as poa;

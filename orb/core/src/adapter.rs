@@ -1,9 +1,8 @@
 //! The core's view of object adapters: the location of objects, and the description of an upcall's target.
 
-use std::any::Any;
-
 use spandrel_cdr::Ior;
 use spandrel_demux::OperationDemux;
+use spandrel_giop::SystemException;
 
 use crate::{Policy, PolicyType};
 
@@ -28,8 +27,20 @@ pub trait Target: Sync {
         OperationDemux::default()
     }
 
-    /// Keeps the object in use until the result is dropped, for a request that is answered after the upcall.
-    fn keep_in_use(&self) -> Box<dyn Any + Send + Sync>;
+    /// Keeps the object in use for a request that is answered after the upcall.
+    fn keep_in_use(&self) -> Box<dyn KeptUse>;
+}
+
+/// The use of a servant by a request that is answered after its upcall. Its drop ends the use.
+pub trait KeptUse: Send {
+    /// Whether the use has to [end](Self::end) before the reply is sent.
+    fn ends_before_reply(&self) -> bool {
+        false
+    }
+
+    /// Ends the use, in the thread where the adapter's policies want that. Then calls `then` there, with the
+    /// exception that a servant locator's `postinvoke` raised, if it did.
+    fn end(self: Box<Self>, then: Box<dyn FnOnce(Result<(), SystemException>) + Send>);
 }
 
 /// The interfaces that a servant supports.

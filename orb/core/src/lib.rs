@@ -88,7 +88,7 @@ pub mod transport;
 pub mod upcalls;
 pub mod values;
 
-pub use adapter::{AdapterDescription, AdapterState, Located, SupportedInterfaces, Target};
+pub use adapter::{AdapterDescription, AdapterState, KeptUse, Located, SupportedInterfaces, Target};
 pub use adapter_references::References;
 pub use answer::Answer;
 #[cfg(feature = "asynchronous")]

@@ -115,8 +115,8 @@ impl Adapter {
             // As in a request, so that the thread policy covers servants and servant managers.
             let _guard = self.serial_lock.as_ref().map(|serial_lock| serial_lock.acquire_blocking());
             let entered = EnteredFrame::new();
-            *entered.frame().adapter.borrow_mut() = Some(Arc::clone(self));
-            entered.frame().set_object_id(&object.id);
+            entered.frame().set_adapter(Some(Arc::clone(self)));
+            entered.frame().set_object(&self.key(&object.id));
             self.etherealize(object);
         }
     }

@@ -1,22 +1,22 @@
-//! Dispatch of requests to upcalls.
+//! Resolution of requests to upcalls.
 //!
 //! A request may have to wait: for a holding manager, for an adapter or a servant that is being created or
-//! destroyed, or for the lock of a single-threaded adapter. It is deferred, and then dispatched again from
-//! its key, as if it had just arrived (CORBA 3.3 Part 1, 15.3.9.4 requires that).
+//! destroyed, or for the lock of a single-threaded adapter. The server then resolves it again from its key, as
+//! if it had just arrived (CORBA 3.3 Part 1, 15.3.9.4 requires that). A place in the queue of the lock is the
+//! request's reservation.
 
 use std::{any::Any, time::Duration};
 
 use spandrel_orb::{BidirectionalPolicy, Located, SystemException};
-use spandrel_server::{ObjectAdapter, Replied, Servant, ServerCall};
-use spandrel_sync::{Arc, Mutex, Weak, time::Instant};
+use spandrel_server::{Entry, LastTarget, ObjectAdapter, Reservation, Resolution, Upcall};
+use spandrel_sync::{Arc, time::Instant};
 
 use crate::{
     ThreadPolicy,
     adapter::{Adapter, Root},
     adapter_lookup::AdapterLookup,
     error,
-    frames::Frame,
-    invocation::{Invocation, Upcall},
+    frames::{EnteredFrame, Frame},
     key,
     objects::Binding,
     serial_lock::{LockAttempt, QueuedLock, SerialGuard},
@@ -29,58 +29,108 @@ use crate::{
 const ETHEREALIZATION_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Root {
-    /// Runs a request, or defers it. `queued`: the place in the queue of the serial lock that it has waited
-    /// with.
-    pub(crate) fn serve(
+    /// The short path: an active object that any thread may call, of the adapter that the frame remembers.
+    #[inline(always)]
+    fn resolve_active(&self, key: &[u8], last: Option<&dyn LastTarget>) -> Option<Upcall> {
+        let entered = EnteredFrame::new();
+        let frame = entered.frame();
+        if !self.has_adapter_of(frame, key) {
+            return None;
+        }
+        frame.set_object(key);
+        let state = frame.state();
+        let adapter = state.adapter.as_ref()?;
+        let active = adapter.find_active(&state.object_id, last)?;
+        if matches!(active.binding, Binding::Forward(_)) {
+            // The other way finds it again.
+            let ended = ServantInUse::Object(active).end(adapter, &state.object_id);
+            debug_assert!(ended.is_ok(), "an active object has no `postinvoke`");
+            return None;
+        }
+        drop(state);
+        let frame = entered.into_frame();
+        frame.begin_use(ServantInUse::Object(active), None);
+        Some(Upcall::new(frame))
+    }
+
+    /// Finds the servant of a request.
+    #[inline(never)]
+    fn resolve_request(
         &self,
         key: &[u8],
-        call: ServerCall<'_>,
-        mut queued: Option<QueuedLock>,
-    ) -> Result<Replied, SystemException> {
-        // Dropped after everything at the end of the frame.
-        let mut _guard: Option<SerialGuard> = None;
-        let upcall = Upcall::new();
-        let frame = upcall.frame();
+        operation: &str,
+        last: &dyn LastTarget,
+        reservation: Option<Reservation>,
+    ) -> Result<Resolution, SystemException> {
+        let mut queued = reservation.and_then(|reservation| reservation.downcast::<QueuedLock>().ok());
+        // Given back after the frame was left.
+        let mut turn: Option<SerialGuard>;
+        let entered = EnteredFrame::new();
+        let frame = entered.frame();
         loop {
             match self.find_adapter(frame, key)? {
                 None => {}
-                Some(AdapterLookup::Wait(ticket)) => return self.defer(key, call, wait_for_signal(ticket)),
+                Some(AdapterLookup::Wait(ticket)) => return Ok(wait_for_signal(ticket)),
                 Some(AdapterLookup::Found(_) | AdapterLookup::Retry) => continue,
             }
-            let adapter = frame.adapter.borrow();
-            let adapter = adapter.as_ref().expect("find_adapter put it there");
-            let id = &key[adapter.prefix.len()..];
-            frame.set_object_id(id);
+            frame.set_object(key);
+            let state = frame.state();
+            let adapter = state.adapter.as_ref().expect("find_adapter put it there");
             match (adapter.policies.thread, &adapter.serial_lock) {
                 (ThreadPolicy::MainThreadModel, _) if !self.orb.get()?.is_main_thread() => {
-                    return self.defer_to_main_thread(key, call);
+                    return Ok(Resolution::MainThread);
                 }
                 (ThreadPolicy::SingleThreadModel, Some(serial_lock)) => {
                     let reserved = queued.take().filter(|queued| queued.is_of(serial_lock));
-                    _guard = match reserved
+                    turn = match reserved
                         .map_or_else(|| serial_lock.try_acquire(), |queued| LockAttempt::Acquired(queued.acquire()))
                     {
                         LockAttempt::Acquired(serial_lock) => Some(serial_lock),
                         LockAttempt::Queued(queued) => {
-                            return self.defer(key, call, async { Some(queued.ready().await) });
+                            let reserve = async { Some(Box::new(queued.ready().await) as Reservation) };
+                            return Ok(Resolution::Wait(Box::pin(reserve)));
                         }
                         LockAttempt::QueueFull => {
                             return Err(error::discarded("too many requests wait for the adapter's thread"));
                         }
                     };
                 }
-                _ => _guard = None,
+                _ => turn = None,
             }
-            match adapter.enter(id, call.operation(), Some(&call))? {
-                ServantLookup::Found(in_use) => {
-                    let in_use = frame.in_use.replace(Some(in_use));
-                    debug_assert!(in_use.is_none(), "the frame is free");
-                    return run(adapter, id, frame, call);
-                }
-                ServantLookup::Forward(forwarding) => return forwarding.answer(call),
-                ServantLookup::Wait(ticket) => return self.defer(key, call, wait_for_signal(ticket)),
+            let lookup = adapter.enter(&state.object_id, operation, Some(last))?;
+            drop(state);
+            match lookup {
+                ServantLookup::Found(in_use) => return Ok(begin_upcall(entered, in_use, turn)),
+                ServantLookup::Forward(forwarding) => return Ok(forwarding.resolution()),
+                ServantLookup::Wait(ticket) => return Ok(wait_for_signal(ticket)),
                 ServantLookup::Retry => {}
             }
+        }
+    }
+
+    /// Finds the servant of a call that does not marshal, if that takes neither a wait nor a call to the
+    /// application.
+    fn resolve_direct(&self, key: &[u8]) -> Result<Resolution, SystemException> {
+        let entered = EnteredFrame::new();
+        let frame = entered.frame();
+        if !self.has_adapter_of(frame, key) {
+            frame.set_adapter(None);
+            if key::parse(self.incarnation, key).is_none() {
+                // A key of another kind of adapter, or a plain one.
+                return Ok(Resolution::Marshal);
+            }
+            let AdapterLookup::Found(adapter) = self.search(key)? else { return Ok(Resolution::Marshal) };
+            frame.set_adapter(Some(adapter));
+        }
+        frame.set_object(key);
+        let state = frame.state();
+        let in_use = state.adapter.as_ref().and_then(|adapter| adapter.enter_active(&state.object_id));
+        drop(state);
+        let Some(in_use) = in_use else { return Ok(Resolution::Marshal) };
+        match begin_upcall(entered, in_use, None) {
+            Resolution::Serve(upcall) => Ok(Resolution::Serve(upcall)),
+            // The ordinary call follows the forwarding.
+            _ => Ok(Resolution::Marshal),
         }
     }
 
@@ -92,10 +142,10 @@ impl Root {
             return Ok(None);
         }
         // Cleared first: calls to the application meanwhile are not inside that adapter.
-        frame.adapter.take();
+        frame.set_adapter(None);
         match self.search(key)? {
             AdapterLookup::Found(adapter) => {
-                *frame.adapter.borrow_mut() = Some(adapter);
+                frame.set_adapter(Some(adapter));
                 Ok(None)
             }
             other => Ok(Some(other)),
@@ -105,110 +155,60 @@ impl Root {
     /// Whether the frame still holds the adapter of this key.
     #[inline]
     fn has_adapter_of(&self, frame: &Frame, key: &[u8]) -> bool {
-        let adapter = frame.adapter.borrow();
-        adapter.as_ref().is_some_and(|adapter| {
+        frame.state().adapter.as_ref().is_some_and(|adapter| {
             adapter.has_key(key) && std::ptr::eq(adapter.root.as_ptr(), self) && !adapter.is_destroyed()
         })
     }
-
-    /// Defers a request until the awaited event, then dispatches it again.
-    fn defer(
-        &self,
-        key: &[u8],
-        call: ServerCall<'_>,
-        wait: impl Future<Output = Option<QueuedLock>> + Send + 'static,
-    ) -> Result<Replied, SystemException> {
-        let (root, key) = (Weak::clone(&self.weak_self), key.to_vec());
-        call.spawn(move |deferred| async move {
-            let queued = wait.await;
-            let outcome = deferred.answer(|call| match root.upgrade() {
-                Some(root) => root.serve(&key, call, queued),
-                None => Err(error::no_adapter()),
-            });
-            deferred.end(outcome);
-        })
-    }
-
-    /// Runs a request on the main thread.
-    fn defer_to_main_thread(&self, key: &[u8], call: ServerCall<'_>) -> Result<Replied, SystemException> {
-        let orb = self.orb.get()?;
-        let (root, key) = (Weak::clone(&self.weak_self), key.to_vec());
-        let (deferred, replied) = call.defer()?;
-        // Shared, so that the request can be rejected if the job is.
-        let deferred = Arc::new(Mutex::new(Some(deferred)));
-        let job = Arc::clone(&deferred);
-        let refused = orb.run_in_main(Box::new(move || {
-            let Some(deferred) = job.lock().take() else { return };
-            let outcome = deferred.answer(|call| match root.upgrade() {
-                Some(root) => root.serve(&key, call, None),
-                None => Err(error::no_adapter()),
-            });
-            deferred.end(outcome);
-        }));
-        if let Err(exception) = refused {
-            let rejected = deferred.lock().take();
-            rejected.into_iter().for_each(|deferred| deferred.end(Err(exception.clone())));
-        }
-        Ok(replied)
-    }
 }
 
-async fn wait_for_signal(ticket: Ticket) -> Option<QueuedLock> {
-    ticket.await;
-    None
-}
-
-/// Runs the upcall for which the frame is prepared.
-#[inline]
-fn run(adapter: &Arc<Adapter>, id: &[u8], frame: &Frame, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-    let in_use = frame.in_use.borrow();
-    let in_use = in_use.as_ref().expect("the caller has set it");
-    match in_use {
+/// The upcall of a servant in use, or the forwarding that the object has instead of a servant.
+fn begin_upcall(entered: EnteredFrame, in_use: ServantInUse, turn: Option<SerialGuard>) -> Resolution {
+    let (forwarding, is_located) = match &in_use {
         ServantInUse::Object(active) => match &active.binding {
-            Binding::Servant(servant) => call.run(&**servant, &Invocation { adapter, id, in_use }),
-            Binding::Forward(forwarding) => forwarding.answer(call),
+            Binding::Servant(_) => (None, false),
+            Binding::Forward(forwarding) => (Some(forwarding.clone()), false),
         },
-        ServantInUse::Default(servant) => call.run(&**servant, &Invocation { adapter, id, in_use }),
-        ServantInUse::Located(located) => call.run(&*located.servant, &Invocation { adapter, id, in_use }),
+        ServantInUse::Default(_) => (None, false),
+        ServantInUse::Located(_) => (None, true),
+    };
+    let frame = entered.into_frame();
+    frame.begin_use(in_use, turn);
+    let upcall = Upcall::new(frame);
+    match forwarding {
+        // `postinvoke` is part of the request (15.3.7.2).
+        None if is_located => Resolution::Serve(upcall.ending_before_reply()),
+        None => Resolution::Serve(upcall),
+        Some(forwarding) => {
+            drop(upcall);
+            forwarding.resolution()
+        }
     }
+}
+
+fn wait_for_signal(ticket: Ticket) -> Resolution {
+    Resolution::Wait(Box::pin(async {
+        ticket.await;
+        None
+    }))
 }
 
 impl ObjectAdapter for Root {
-    fn dispatch(&self, object_key: &[u8], _operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-        self.serve(object_key, call, None)
+    fn resolve(&self, object_key: &[u8], operation: &str, entry: Entry<'_>) -> Result<Resolution, SystemException> {
+        let last = match &entry {
+            Entry::Request { last, .. } => Some(*last),
+            Entry::Direct => None,
+        };
+        if let Some(upcall) = self.resolve_active(object_key, last) {
+            return Ok(Resolution::Serve(upcall));
+        }
+        match entry {
+            Entry::Request { last, reservation } => self.resolve_request(object_key, operation, last, reservation),
+            Entry::Direct => self.resolve_direct(object_key),
+        }
     }
 
     fn bidirectional_policy(&self, object_key: &[u8]) -> Option<BidirectionalPolicy> {
         self.find_existing(object_key).ok()??.policy(BidirectionalPolicy::POLICY_TYPE)?.value().copied()
-    }
-
-    fn enter(
-        &self,
-        object_key: &[u8],
-        _operation: &str,
-        upcall: &mut dyn FnMut(&Arc<dyn Servant>),
-    ) -> Result<bool, SystemException> {
-        let entered = Upcall::new();
-        let frame = entered.frame();
-        if !self.has_adapter_of(frame, object_key) {
-            frame.adapter.take();
-            if key::parse(self.incarnation, object_key).is_none() {
-                // A key of another kind of adapter, or a plain one.
-                return Ok(false);
-            }
-            let AdapterLookup::Found(adapter) = self.search(object_key)? else { return Ok(false) };
-            *frame.adapter.borrow_mut() = Some(adapter);
-        }
-        let adapter = frame.adapter.borrow();
-        let adapter = adapter.as_ref().expect("find_adapter put it there");
-        let id = &object_key[adapter.prefix.len()..];
-        let Some(in_use) = adapter.enter_active(id) else { return Ok(false) };
-        frame.set_object_id(id);
-        *frame.in_use.borrow_mut() = Some(in_use);
-        let in_use = frame.in_use.borrow();
-        let Some(servant) = in_use.as_ref().and_then(ServantInUse::servant) else { return Ok(false) };
-        upcall(servant);
-        Ok(true)
     }
 
     fn locate(&self, object_key: &[u8]) -> Result<Located, SystemException> {
@@ -250,5 +250,114 @@ impl ObjectAdapter for Root {
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use spandrel_orb::Orb;
+    use spandrel_server::Servant;
+    use spandrel_sync::thread;
+
+    use super::*;
+    use crate::Poa;
+
+    struct Plain;
+
+    impl Servant for Plain {
+        fn repository_id(&self) -> &str {
+            "IDL:Plain:1.0"
+        }
+
+        fn is_a(&self, _: &str) -> bool {
+            false
+        }
+    }
+
+    /// No connection, and so no prediction.
+    struct Unpredicted;
+
+    impl LastTarget for Unpredicted {
+        fn predicted_target(&self) -> Option<u64> {
+            None
+        }
+
+        fn note_target(&self, _: u64) {}
+    }
+
+    /// An adapter with this thread policy, and the keys of two of its objects.
+    fn adapter(thread_policy: ThreadPolicy) -> (Orb, Poa, [Vec<u8>; 2]) {
+        let orb = Orb::builder().build().unwrap();
+        let root = Poa::root(&orb).unwrap();
+        let poa = root.create_poa("child", None, [thread_policy.into()]).unwrap();
+        poa.the_poa_manager().activate().unwrap();
+        let keys = [(); 2].map(|()| {
+            let id = poa.activate_object(Arc::new(Plain)).unwrap();
+            poa.adapter.key(&id)
+        });
+        (orb, poa, keys)
+    }
+
+    fn resolve(poa: &Poa, key: &[u8], reservation: Option<Reservation>) -> Result<Resolution, SystemException> {
+        poa.root.resolve(key, "run", Entry::Request { last: &Unpredicted, reservation })
+    }
+
+    #[test]
+    fn a_dropped_upcall_ends_its_use_and_then_its_turn_also_by_a_panic() {
+        let (_orb, poa, [first, second]) = adapter(ThreadPolicy::SingleThreadModel);
+        for panics in [false, true] {
+            let Ok(Resolution::Serve(upcall)) = resolve(&poa, &first, None) else { panic!("the adapter is free") };
+            assert!(!upcall.ends_before_reply());
+            assert_eq!(upcall.servant().repository_id(), "IDL:Plain:1.0");
+            assert_eq!(upcall.target().object_id(), &first[poa.adapter.prefix.len()..]);
+            let (waiting_poa, key) = (poa.clone(), second.clone());
+            let waiting = thread::spawn(move || match resolve(&waiting_poa, &key, None) {
+                Ok(Resolution::Wait(wait)) => wait,
+                other => panic!("another thread is in the adapter: {other:?}"),
+            });
+            let mut wait = waiting.join().unwrap();
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            assert!(wait.as_mut().poll(&mut context).is_pending());
+            assert_eq!(poa.adapter.objects.in_use().len(), 1);
+            let ended = catch_unwind(AssertUnwindSafe(|| {
+                let _upcall = upcall;
+                assert!(!panics, "the servant panics");
+            }));
+            assert_eq!(ended.is_err(), panics);
+            assert_eq!(poa.adapter.objects.in_use().len(), 0);
+            let std::task::Poll::Ready(reservation) = wait.as_mut().poll(&mut context) else {
+                panic!("the turn was given back")
+            };
+            assert!(reservation.is_some());
+            // The reservation is of this request: other threads still wait.
+            let (other_poa, key) = (poa.clone(), first.clone());
+            thread::spawn(move || assert!(matches!(resolve(&other_poa, &key, None), Ok(Resolution::Wait(_)))))
+                .join()
+                .unwrap();
+            assert!(matches!(resolve(&poa, &second, reservation), Ok(Resolution::Serve(_))));
+            assert_eq!(poa.adapter.objects.in_use().len(), 0);
+        }
+    }
+
+    #[test]
+    fn a_direct_call_never_waits() {
+        let (_orb, poa, [key, _]) = adapter(ThreadPolicy::OrbCtrlModel);
+        let direct = || poa.root.resolve(&key, "run", Entry::Direct);
+        assert!(matches!(direct(), Ok(Resolution::Serve(_))));
+        poa.the_poa_manager().hold_requests(false).unwrap();
+        assert!(matches!(direct(), Ok(Resolution::Marshal)));
+        assert!(matches!(resolve(&poa, &key, None), Ok(Resolution::Wait(_))));
+        poa.the_poa_manager().activate().unwrap();
+        assert!(matches!(direct(), Ok(Resolution::Serve(_))));
+        for thread_policy in [ThreadPolicy::SingleThreadModel, ThreadPolicy::MainThreadModel] {
+            let (_orb, poa, [key, _]) = adapter(thread_policy);
+            assert!(matches!(poa.root.resolve(&key, "run", Entry::Direct), Ok(Resolution::Marshal)));
+        }
+        let (orb, main_poa, [key, _]) = adapter(ThreadPolicy::MainThreadModel);
+        assert!(matches!(resolve(&main_poa, &key, None), Ok(Resolution::MainThread)));
+        orb.perform_work().unwrap();
+        assert!(matches!(resolve(&main_poa, &key, None), Ok(Resolution::Serve(_))));
     }
 }

@@ -4,14 +4,16 @@
 //! the same one finds it without a lock or a reference count. A frame in use owns the servant of its request.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::{Cell, Ref, RefCell},
     rc::Rc,
 };
 
 use spandrel_server::Servant;
 use spandrel_sync::{Arc, thread_local};
 
-use crate::{PoaError, adapter::Adapter, error, orb_handle::OrbHandle, servant_in_use::ServantInUse};
+use crate::{
+    PoaError, adapter::Adapter, error, orb_handle::OrbHandle, serial_lock::SerialGuard, servant_in_use::ServantInUse,
+};
 
 /// Octets for object ids that a frame retains; the memory of longer ones is freed.
 const RETAINED_OCTETS: usize = 1024;
@@ -25,13 +27,21 @@ struct Frames {
     depth: Cell<usize>,
 }
 
-/// The state of one upcall.
+/// One upcall of a thread, and its turn in a single-threaded adapter.
 #[derive(Default)]
 pub(crate) struct Frame {
-    pub(crate) adapter: RefCell<Option<Arc<Adapter>>>,
-    pub(crate) object_id: RefCell<Vec<u8>>,
-    /// `None` before the servant is found and after the upcall. Released by the code that set it.
-    pub(crate) in_use: RefCell<Option<ServantInUse>>,
+    state: RefCell<FrameState>,
+    /// Set for requests to adapters with SINGLE_THREAD_MODEL.
+    turn: Cell<Option<SerialGuard>>,
+}
+
+/// The state of one upcall.
+#[derive(Default)]
+pub(crate) struct FrameState {
+    pub(crate) adapter: Option<Arc<Adapter>>,
+    pub(crate) object_id: Vec<u8>,
+    /// `None` before the servant is found and after its use. Released by the code that set it.
+    pub(crate) in_use: Option<ServantInUse>,
 }
 
 impl Frame {
@@ -50,38 +60,82 @@ impl Frame {
     }
 
     #[inline]
-    pub(crate) fn set_object_id(&self, id: &[u8]) {
-        let mut known = self.object_id.borrow_mut();
-        known.clear();
-        known.extend_from_slice(id);
+    pub(crate) fn state(&self) -> Ref<'_, FrameState> {
+        self.state.borrow()
     }
 
-    /// Leaves this frame, the topmost one. Its servant must have been released.
+    /// Puts an adapter into the frame, or removes the one of an earlier request.
+    pub(crate) fn set_adapter(&self, adapter: Option<Arc<Adapter>>) {
+        let before = std::mem::replace(&mut self.state.borrow_mut().adapter, adapter);
+        drop(before);
+    }
+
+    /// Records the object: the part of the key behind that of the frame's adapter.
     #[inline]
-    pub(crate) fn leave(&self) {
-        if self.object_id.borrow().capacity() > RETAINED_OCTETS {
-            self.object_id.take();
+    pub(crate) fn set_object(&self, object_key: &[u8]) {
+        let FrameState { adapter, object_id, .. } = &mut *self.state.borrow_mut();
+        let adapter = adapter.as_ref().expect("the caller has found the adapter");
+        object_id.clear();
+        object_id.extend_from_slice(&object_key[adapter.prefix.len()..]);
+    }
+
+    /// Puts the servant into the frame, and the thread's turn.
+    #[inline(always)]
+    pub(crate) fn begin_use(&self, in_use: ServantInUse, turn: Option<SerialGuard>) {
+        let before = self.state.borrow_mut().in_use.replace(in_use);
+        debug_assert!(before.is_none(), "the frame is free");
+        if turn.is_some() {
+            self.turn.set(turn);
         }
+    }
+
+    /// Takes the servant out of the frame.
+    #[inline]
+    pub(crate) fn take_use(&self) -> Option<ServantInUse> {
+        self.state.borrow_mut().in_use.take()
+    }
+
+    /// Leaves this frame, the topmost one, and gives back the thread's turn. The servant must have been
+    /// released.
+    #[inline(always)]
+    pub(crate) fn leave(&self) {
+        let mut state = self.state.borrow_mut();
+        if state.object_id.capacity() > RETAINED_OCTETS {
+            state.object_id = Vec::new();
+        }
+        drop(state);
         FRAMES.with(|stack| stack.depth.set(stack.depth.get() - 1));
+        drop(self.turn.take());
     }
 }
 
-/// Guard of an entered frame without a servant.
-pub(crate) struct EnteredFrame(Rc<Frame>);
+/// Guard of an entered frame without a servant. Empty once the frame belongs to an upcall.
+pub(crate) struct EnteredFrame(Option<Rc<Frame>>);
 
 impl EnteredFrame {
+    #[inline]
     pub(crate) fn new() -> Self {
-        Self(Frame::enter())
+        Self(Some(Frame::enter()))
     }
 
+    #[inline]
     pub(crate) fn frame(&self) -> &Frame {
-        &self.0
+        self.0.as_ref().expect("no upcall has the frame")
+    }
+
+    /// The frame, for an upcall that leaves it.
+    #[inline]
+    pub(crate) fn into_frame(mut self) -> Rc<Frame> {
+        self.0.take().expect("no upcall has the frame")
     }
 }
 
 impl Drop for EnteredFrame {
+    #[inline(always)]
     fn drop(&mut self) {
-        self.0.leave();
+        if let Some(frame) = &self.0 {
+            frame.leave();
+        }
     }
 }
 
@@ -100,7 +154,7 @@ fn is_inside(orb: &Arc<OrbHandle>) -> bool {
         let frames = stack.frames.borrow();
         frames[..stack.depth.get()]
             .iter()
-            .any(|frame| frame.adapter.borrow().as_ref().is_some_and(|adapter| adapter.manager.belongs_to(orb)))
+            .any(|frame| frame.state().adapter.as_ref().is_some_and(|adapter| adapter.manager.belongs_to(orb)))
     })
 }
 
@@ -109,8 +163,8 @@ pub(crate) fn is_inside_of(adapter: &Arc<Adapter>, id: &[u8]) -> bool {
     FRAMES.with(|stack| {
         let frames = stack.frames.borrow();
         frames[..stack.depth.get()].iter().any(|frame| {
-            frame.adapter.borrow().as_ref().is_some_and(|other| Arc::ptr_eq(other, adapter))
-                && *frame.object_id.borrow() == id
+            let state = frame.state();
+            state.adapter.as_ref().is_some_and(|other| Arc::ptr_eq(other, adapter)) && state.object_id == id
         })
     })
 }
@@ -123,7 +177,7 @@ pub(crate) fn innermost<T>(show: impl FnOnce(&Arc<Adapter>, &[u8], &Arc<dyn Serv
         Some(Rc::clone(&stack.frames.borrow()[top]))
     });
     let frame = frame?;
-    let (adapter, in_use) = (frame.adapter.borrow(), frame.in_use.borrow());
-    let servant = in_use.as_ref().and_then(ServantInUse::servant)?;
-    Some(show(adapter.as_ref()?, &frame.object_id.borrow(), servant))
+    let state = frame.state();
+    let servant = state.in_use.as_ref().and_then(ServantInUse::servant)?;
+    Some(show(state.adapter.as_ref()?, &state.object_id, servant))
 }

@@ -1,46 +1,65 @@
-//! One request in its adapter: queries while it runs, and the release of its servant after the reply.
+//! One request in its adapter: queries while it runs, and the release of its servant.
 
 use std::{
-    any::Any,
+    cell::Ref,
     panic::{AssertUnwindSafe, catch_unwind},
-    rc::Rc,
 };
 
-use spandrel_orb::{OperationDemux, Policy, PolicyType, Target};
-use spandrel_sync::{Arc, Mutex, thread};
+use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind};
+use spandrel_orb::{KeptUse, OperationDemux, Policy, PolicyType, Target};
+use spandrel_server::{Servant, ServantUse};
+use spandrel_sync::{Arc, thread};
 
 use crate::{
     ObjectId, Poa, ThreadPolicy,
     adapter::{Adapter, servants::drop_logged},
-    frames::Frame,
-    servant_in_use::{LocatedServant, ServantInUse},
+    frames::{Frame, FrameState},
+    servant_in_use::{LocatedServant, ServantInUse, UseEnd},
 };
 
-/// Guard of a thread inside a request's frame; its drop releases the request's servant.
-pub(crate) struct Upcall(Rc<Frame>);
-
-impl Upcall {
+impl ServantUse for Frame {
     #[inline]
-    pub(crate) fn new() -> Self {
-        Self(Frame::enter())
+    fn servant(&self) -> Ref<'_, Arc<dyn Servant>> {
+        Ref::map(self.state(), |state| {
+            let servant = state.in_use.as_ref().and_then(ServantInUse::servant);
+            servant.expect("the upcall has a servant, whose use has not ended")
+        })
     }
 
     #[inline]
-    pub(crate) fn frame(&self) -> &Frame {
-        &self.0
+    fn target(&self) -> Ref<'_, dyn Target> {
+        Ref::map(self.state(), |state| state as &dyn Target)
+    }
+
+    #[inline]
+    fn parts(&self) -> (Ref<'_, Arc<dyn Servant>>, Ref<'_, dyn Target>) {
+        Ref::map_split(self.state(), |state| {
+            let servant = state.in_use.as_ref().and_then(ServantInUse::servant);
+            let servant = servant.expect("the upcall has a servant, whose use has not ended");
+            (servant, state as &dyn Target)
+        })
+    }
+
+    /// Inside the frame: a servant manager that is called must not wait for the end of all upcalls either.
+    fn end(&self) -> Result<(), SystemException> {
+        self.end_use()
+    }
+
+    #[inline]
+    fn release(&self) {
+        if let Err(exception) = self.end_use() {
+            tracing::debug!(%exception, "postinvoke raised an exception for a call that has failed");
+        }
+        self.leave();
     }
 }
 
-impl Drop for Upcall {
-    #[inline]
-    fn drop(&mut self) {
-        let in_use = self.0.in_use.take();
-        // Ended inside the frame: a servant manager called for it must not wait for all upcalls to end
-        // either.
-        if let (Some(in_use), Some(adapter)) = (in_use, &*self.0.adapter.borrow()) {
-            in_use.end(adapter, &self.0.object_id.borrow());
-        }
-        self.0.leave();
+impl Frame {
+    #[inline(always)]
+    fn end_use(&self) -> Result<(), SystemException> {
+        let Some(in_use) = self.take_use() else { return Ok(()) };
+        let state = self.state();
+        in_use.end(state.adapter.as_ref().expect("an upcall has an adapter"), &state.object_id)
     }
 }
 
@@ -60,77 +79,106 @@ impl ServantInUse {
         }
     }
 
-    /// Ends the use after the reply. The last user of an object completes its deactivation.
-    #[inline]
-    pub(crate) fn end(self, adapter: &Arc<Adapter>, id: &[u8]) {
+    /// Ends the use. The last user of an object completes its deactivation.
+    ///
+    /// # Errors
+    /// The exception that a servant locator's `postinvoke` raised.
+    #[inline(always)]
+    pub(crate) fn end(self, adapter: &Arc<Adapter>, id: &[u8]) -> Result<(), SystemException> {
         match self {
             Self::Object(active) => {
                 if let Some(active) = Arc::into_inner(active) {
                     adapter.complete_deactivation(id, active, true);
                 }
                 adapter.usage.notify_waiters();
+                Ok(())
             }
             Self::Default(servant) => {
                 drop_logged(servant);
                 adapter.end_counted();
+                Ok(())
             }
             Self::Located(located) => {
-                if let Some(located) = Arc::into_inner(located) {
-                    located.end(adapter, id);
-                }
+                let ended = Arc::into_inner(located).map_or(Ok(()), |located| located.end(adapter, id));
                 adapter.end_counted();
+                ended
             }
+        }
+    }
+
+    /// Ends the use, and calls `then` once `postinvoke` has returned. If the request's upcall still runs, its
+    /// thread calls both at its end.
+    fn end_then(self, adapter: &Arc<Adapter>, id: &[u8], then: UseEnd) {
+        if let Self::Located(located) = &self {
+            *located.then.lock() = Some(then);
+            let ended = self.end(adapter, id);
+            debug_assert!(ended.is_ok(), "the result is passed on");
+        } else {
+            then(self.end(adapter, id));
         }
     }
 }
 
 impl LocatedServant {
-    fn end(self, adapter: &Arc<Adapter>, id: &[u8]) {
-        let Ok(poa) = Poa::of(adapter) else { return drop_logged(self) };
-        let Self { locator, servant, operation, cookie } = self;
+    fn end(self, adapter: &Arc<Adapter>, id: &[u8]) -> Result<(), SystemException> {
+        let Self { locator, servant, operation, cookie, then } = self;
+        let then = then.into_inner();
+        let Ok(poa) = Poa::of(adapter) else {
+            drop_logged((locator, servant, cookie));
+            then.into_iter().for_each(|then| then(Ok(())));
+            return Ok(());
+        };
         spandrel_sync::held::assert_none("a servant locator");
         let result = catch_unwind(AssertUnwindSafe(|| {
-            locator.postinvoke(&ObjectId::from(id), &poa, &operation, cookie.into_inner(), servant);
+            locator.postinvoke(&ObjectId::from(id), &poa, &operation, cookie.into_inner(), servant)
         }));
-        if result.is_err() {
+        let ended = result.unwrap_or_else(|_| {
             tracing::error!(%operation, "a servant locator panicked in postinvoke");
+            Err(SystemException::new(SystemExceptionKind::Unknown, 0, CompletionStatus::Yes)
+                .with_detail(|| format!("the servant locator panicked in postinvoke of `{operation}`")))
+        });
+        match then {
+            Some(then) => {
+                then(ended);
+                Ok(())
+            }
+            None => ended,
         }
     }
 }
 
-/// An upcall, as the core sees it.
-pub(crate) struct Invocation<'c> {
-    pub(crate) adapter: &'c Arc<Adapter>,
-    pub(crate) id: &'c [u8],
-    pub(crate) in_use: &'c ServantInUse,
+impl FrameState {
+    fn adapter(&self) -> &Arc<Adapter> {
+        self.adapter.as_ref().expect("an upcall has an adapter")
+    }
 }
 
-impl Target for Invocation<'_> {
+impl Target for FrameState {
     fn object_id(&self) -> &[u8] {
-        self.id
+        &self.object_id
     }
 
     fn adapter_id(&self) -> &[u8] {
-        &self.adapter.prefix
+        &self.adapter().prefix
     }
 
     fn adapter_name(&self) -> Vec<String> {
-        self.adapter.full_name()
+        self.adapter().full_name()
     }
 
     fn policy(&self, policy_type: PolicyType) -> Option<Policy> {
-        self.adapter.policy(policy_type)
+        self.adapter().policy(policy_type)
     }
 
     fn operation_demux(&self) -> OperationDemux {
-        self.adapter.operation_demux
+        self.adapter().operation_demux
     }
 
-    fn keep_in_use(&self) -> Box<dyn Any + Send + Sync> {
+    fn keep_in_use(&self) -> Box<dyn KeptUse> {
         Box::new(DeferredUse {
-            adapter: Arc::clone(self.adapter),
-            id: self.id.into(),
-            in_use: Mutex::new(Some(self.in_use.share(self.adapter))),
+            adapter: Arc::clone(self.adapter()),
+            id: self.object_id.as_slice().into(),
+            in_use: self.in_use.as_ref().map(|in_use| in_use.share(self.adapter())),
         })
     }
 }
@@ -139,19 +187,36 @@ impl Target for Invocation<'_> {
 struct DeferredUse {
     adapter: Arc<Adapter>,
     id: ObjectId,
-    in_use: Mutex<Option<ServantInUse>>,
+    in_use: Option<ServantInUse>,
+}
+
+impl KeptUse for DeferredUse {
+    fn ends_before_reply(&self) -> bool {
+        matches!(self.in_use, Some(ServantInUse::Located(_)))
+    }
+
+    fn end(mut self: Box<Self>, then: UseEnd) {
+        self.finish(then);
+    }
+}
+
+impl DeferredUse {
+    fn finish(&mut self, then: UseEnd) {
+        let Some(in_use) = self.in_use.take() else { return };
+        let (adapter, id) = (Arc::clone(&self.adapter), self.id.clone());
+        // Any thread may run this, but a servant manager may require the adapter's own.
+        if adapter.servant_manager.read().is_none() {
+            return in_use.end_then(&adapter, &id, then);
+        }
+        let own = Arc::clone(&adapter);
+        run_under_thread_policy(&own, Box::new(move || in_use.end_then(&adapter, &id, then)));
+    }
 }
 
 impl Drop for DeferredUse {
     fn drop(&mut self) {
-        let Some(in_use) = self.in_use.lock().take() else { return };
-        let (adapter, id) = (Arc::clone(&self.adapter), self.id.clone());
-        // Any thread may run this, but a servant manager may require the adapter's own.
-        if adapter.servant_manager.read().is_none() {
-            return in_use.end(&adapter, &id);
-        }
-        let own = Arc::clone(&adapter);
-        run_under_thread_policy(&own, Box::new(move || in_use.end(&adapter, &id)));
+        // An exception has no receiver.
+        self.finish(Box::new(drop));
     }
 }
 

@@ -5,13 +5,10 @@
 
 use std::{cell::Cell, fmt};
 
-use spandrel_server::Servant;
+use spandrel_server::{LastTarget, Servant};
 use spandrel_sync::Arc;
 
-use crate::{
-    Poa, adapter::Root, frames::EnteredFrame, objects::LastTarget, servant_in_use::ServantInUse,
-    servant_lookup::ServantLookup,
-};
+use crate::{Poa, adapter::Root, frames::EnteredFrame, servant_in_use::ServantInUse, servant_lookup::ServantLookup};
 
 /// Finds servants in a thread that stays inside one upcall for the lifetime of this value, as between two
 /// requests of one connection: the state that thread and connection remember of the last request is kept. At
@@ -60,8 +57,8 @@ impl Lookup {
     pub fn find(&self, object_key: &[u8]) -> Option<FoundServant> {
         let frame = self.entered.frame();
         let Ok(None) = self.root.find_adapter(frame, object_key) else { return None };
-        let adapter = frame.adapter.borrow();
-        let adapter = adapter.as_ref()?;
+        let state = frame.state();
+        let adapter = state.adapter.as_ref()?;
         match adapter.enter(&object_key[adapter.prefix.len()..], "", Some(&self.last)) {
             Ok(ServantLookup::Found(in_use)) => Some(FoundServant(in_use)),
             _ => None,
@@ -72,9 +69,10 @@ impl Lookup {
     pub fn release(&self, object_key: &[u8], found: FoundServant) {
         let frame = self.entered.frame();
         if let Ok(None) = self.root.find_adapter(frame, object_key)
-            && let Some(adapter) = &*frame.adapter.borrow()
+            && let Some(adapter) = &frame.state().adapter
         {
-            found.0.end(adapter, &object_key[adapter.prefix.len()..]);
+            let ended = found.0.end(adapter, &object_key[adapter.prefix.len()..]);
+            debug_assert!(ended.is_ok(), "measurements have no servant locator");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use spandrel_giop::SystemExceptionKind;
 use spandrel_orb::{Orb, SystemException};
-use spandrel_server::{Servant, ServerCall};
+use spandrel_server::{Entry, LastTarget, ObjectAdapter, Resolution, Servant};
 use spandrel_sync::{
     Arc, Mutex, Weak,
     atomic::{AtomicUsize, Ordering},
@@ -14,8 +14,8 @@ use spandrel_sync::{
 };
 
 use crate::{
-    IdAssignmentPolicy, Incarnation, ObjectId, Poa, PoaError, RequestProcessingPolicy, ServantActivator,
-    ServantManager,
+    Cookie, IdAssignmentPolicy, Incarnation, ObjectId, Poa, PoaError, RequestProcessingPolicy, ServantActivator,
+    ServantLocator, ServantManager, ServantRetentionPolicy,
     serial_lock::{LockAttempt, SerialLock},
     servant_lookup::ServantLookup,
 };
@@ -119,7 +119,7 @@ impl Setup {
             if adapter.is_destroyed() {
                 return Err(crate::error::no_adapter()); // the adapter would not have been found
             }
-            match adapter.enter(&id, "run", None::<&ServerCall<'_>>)? {
+            match adapter.enter(&id, "run", None::<&dyn LastTarget>)? {
                 ServantLookup::Found(in_use) => {
                     let servant = Arc::clone(&self.activator.servants.lock()[&id]);
                     servant.running.fetch_add(1, Ordering::SeqCst);
@@ -127,8 +127,7 @@ impl Setup {
                     thread::yield_now();
                     assert_eq!(self.activator.states.lock()[&id], ObjectState::Active);
                     servant.running.fetch_sub(1, Ordering::SeqCst);
-                    in_use.end(adapter, &id);
-                    return Ok(());
+                    return in_use.end(adapter, &id);
                 }
                 ServantLookup::Wait(ticket) => ticket.wait(),
                 ServantLookup::Retry => {}
@@ -254,6 +253,86 @@ fn an_activation_during_deactivation_waits_and_succeeds() {
         };
         in_threads(vec![job(&setup, activating), job(&setup, activating)]);
         setup.end();
+    });
+}
+
+/// A locator that counts the ends of requests.
+struct CountingLocator {
+    servant: Arc<CountingServant>,
+    ended: Arc<AtomicUsize>,
+}
+
+impl ServantLocator for CountingLocator {
+    fn preinvoke(&self, _: &ObjectId, _: &Poa, _: &str) -> Result<(Arc<dyn Servant>, Cookie), Incarnation> {
+        Ok((Arc::clone(&self.servant) as _, Box::new(())))
+    }
+
+    fn postinvoke(
+        &self,
+        _: &ObjectId,
+        _: &Poa,
+        _: &str,
+        _: Cookie,
+        _: Arc<dyn Servant>,
+    ) -> Result<(), SystemException> {
+        thread::yield_now();
+        self.ended.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+/// No connection, and so no prediction.
+struct Unpredicted;
+
+impl LastTarget for Unpredicted {
+    fn predicted_target(&self) -> Option<u64> {
+        None
+    }
+
+    fn note_target(&self, _: u64) {}
+}
+
+#[test]
+fn a_request_deferred_and_answered_during_its_upcall_has_one_postinvoke_before_its_reply() {
+    check(3000, || {
+        let orb = Orb::builder().build().unwrap();
+        let root = Poa::root(&orb).expect("the ORB has no other adapter");
+        let policies = [
+            RequestProcessingPolicy::UseServantManager.into(),
+            ServantRetentionPolicy::NonRetain.into(),
+            IdAssignmentPolicy::UserId.into(),
+        ];
+        let poa = root.create_poa("child", None, policies).expect("the policies are consistent");
+        poa.the_poa_manager().activate().expect("the manager is not inactive");
+        let servant = CountingServant { running: AtomicUsize::new(0), is_etherealized: AtomicUsize::new(0) };
+        let (ended, replied) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let locator = CountingLocator { servant: Arc::new(servant), ended: Arc::clone(&ended) };
+        poa.set_servant_manager(ServantManager::Locator(Arc::new(locator))).expect("it has no servant manager yet");
+        let key = poa.adapter.key(b"a");
+        let entry = Entry::Request { last: &Unpredicted, reservation: None };
+        let Ok(Resolution::Serve(upcall)) = poa.root.resolve(&key, "run", entry) else { panic!("it has a servant") };
+        assert!(upcall.ends_before_reply());
+        let kept_use = upcall.target().keep_in_use();
+        let answering = thread::spawn({
+            let (ended, replied) = (Arc::clone(&ended), Arc::clone(&replied));
+            move || {
+                if one_in(3) {
+                    return drop(kept_use);
+                }
+                kept_use.end(Box::new(move |result| {
+                    assert_eq!(result, Ok(()));
+                    assert_eq!(ended.load(Ordering::SeqCst), 1, "the reply comes after `postinvoke`");
+                    replied.fetch_add(1, Ordering::SeqCst);
+                }));
+            }
+        });
+        upcall.end().expect("`postinvoke` raises nothing");
+        drop(upcall);
+        answering.join().expect("it did not panic");
+        assert_eq!(ended.load(Ordering::SeqCst), 1);
+        assert!(replied.load(Ordering::SeqCst) <= 1);
+        poa.destroy(true, true).expect("the wait is outside upcalls");
+        root.root.orb.release();
     });
 }
 

@@ -1,5 +1,6 @@
 //! The servant that a request uses while it runs.
 
+use spandrel_orb::SystemException;
 use spandrel_server::Servant;
 use spandrel_sync::{Arc, Mutex};
 
@@ -26,7 +27,12 @@ pub(crate) struct LocatedServant {
     pub(crate) operation: String,
     /// In a lock only because it may not be `Sync`.
     pub(crate) cookie: Mutex<Cookie>,
+    /// The end of a deferred request, if the request is answered before its upcall has returned.
+    pub(crate) then: Mutex<Option<UseEnd>>,
 }
+
+/// A function that gets the result of `postinvoke`.
+pub(crate) type UseEnd = Box<dyn FnOnce(Result<(), SystemException>) + Send>;
 
 impl LocatedServant {
     pub(crate) fn new(
@@ -34,7 +40,7 @@ impl LocatedServant {
         operation: &str,
         (servant, cookie): (Arc<dyn Servant>, Cookie),
     ) -> Self {
-        Self { locator, servant, operation: operation.to_owned(), cookie: Mutex::new(cookie) }
+        Self { locator, servant, operation: operation.to_owned(), cookie: Mutex::new(cookie), then: Mutex::default() }
     }
 }
 

@@ -2,14 +2,14 @@
 //! default servant, or by a servant manager.
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_server::{Servant, ServerCall};
+use spandrel_server::{LastTarget, Servant};
 use spandrel_sync::Arc;
 
 use crate::{
     Poa, RequestProcessingPolicy, ServantManager, ThreadPolicy,
     adapter::{Adapter, MAX_WAITING, Phase, servants::Incarnation},
     error,
-    objects::{ActiveObject, Forwarding, LastTarget, ObjectLookup},
+    objects::{ActiveObject, Forwarding, ObjectLookup},
     servant_in_use::{LocatedServant, ServantInUse},
     signal::{Signal, Ticket},
 };
@@ -39,7 +39,7 @@ impl Adapter {
         self: &Arc<Self>,
         id: &[u8],
         operation: &str,
-        last: Option<&impl LastTarget>,
+        last: Option<&(impl LastTarget + ?Sized)>,
     ) -> Result<ServantLookup, SystemException> {
         if self.policies.retains() {
             match self.objects.enter(id, last, || self.is_open()) {
@@ -61,11 +61,17 @@ impl Adapter {
     /// waiting.
     #[inline]
     pub(crate) fn enter_active(&self, id: &[u8]) -> Option<ServantInUse> {
+        self.find_active(id, None).map(ServantInUse::Object)
+    }
+
+    /// [`enter_active`](Self::enter_active), with the prediction of a connection.
+    #[inline(always)]
+    pub(crate) fn find_active(&self, id: &[u8], last: Option<&dyn LastTarget>) -> Option<Arc<ActiveObject>> {
         if !self.policies.retains() || self.policies.thread != ThreadPolicy::OrbCtrlModel {
             return None;
         }
-        match self.objects.enter(id, None::<&ServerCall<'_>>, || self.is_open()) {
-            ObjectLookup::Active(active) => Some(ServantInUse::Object(active)),
+        match self.objects.enter(id, last, || self.is_open()) {
+            ObjectLookup::Active(active) => Some(active),
             _ => None,
         }
     }

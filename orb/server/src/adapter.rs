@@ -6,32 +6,15 @@ use spandrel_giop::SystemException;
 use spandrel_orb::{BidirectionalPolicy, Located};
 use spandrel_sync::Arc;
 
-use crate::{Replied, Servant, ServerCall};
+use crate::{Entry, Resolution};
 
-/// Finds the servant of an object key and runs requests on it. Called from many threads at once.
+/// Finds the servants of object keys. Called from many threads at once.
 pub trait ObjectAdapter: Send + Sync + fmt::Debug {
-    /// Runs one request, by [`ServerCall::run`]. No lock may be held while the servant runs.
+    /// Finds the servant for one call on an object, and takes it into use. No lock is held when this returns.
     ///
     /// # Errors
-    /// The exception to reply with if the servant did not reply itself: OBJECT_NOT_EXIST for an unknown key.
-    fn dispatch(&self, object_key: &[u8], operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException>;
-
-    /// Runs `upcall` with the object's servant, for a caller in this process that does not marshal. The
-    /// object is in use meanwhile, and the servant has the same context as in the upcall of a request.
-    /// Returns false without an effect if a request would have to wait, to be forwarded, or to be run by
-    /// another thread: the caller then uses [`dispatch`](Self::dispatch).
-    ///
-    /// # Errors
-    /// The exception that the call ends with, as from [`dispatch`](Self::dispatch).
-    fn enter(
-        &self,
-        object_key: &[u8],
-        operation: &str,
-        upcall: &mut dyn FnMut(&Arc<dyn Servant>),
-    ) -> Result<bool, SystemException> {
-        _ = (object_key, operation, upcall);
-        Ok(false)
-    }
+    /// The exception that the call ends with: OBJECT_NOT_EXIST for an unknown key.
+    fn resolve(&self, object_key: &[u8], operation: &str, entry: Entry<'_>) -> Result<Resolution, SystemException>;
 
     /// Locates the object, without running an operation on it (LocateRequest).
     ///

@@ -1,5 +1,7 @@
 //! One request as a skeleton sees it: arguments to read, and one answer to give.
 
+use std::fmt;
+
 use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion, Ior, Wire, engine::Value};
 use spandrel_giop::{
     AddressingDisposition, CompletionStatus, Message, ReplyStatus, RequestHeader, ResponseFlags, SystemException, minor,
@@ -14,24 +16,23 @@ use super::{
     deferred_slot::DeferredSlot,
     incoming_request::{IncomingRequest, RequestFlow},
     interception::{self, PointDecision},
+    marshaled_reply::ReplySlot,
     origin::RequestOrigin,
     reply::answer,
 };
 use crate::{Replied, Servant};
 
-/// A request that waits for its answer. Answering consumes it, so that nobody answers twice.
-///
-/// It is handed on from one to the next, and small enough (128 octets) to be moved without a call.
-#[derive(Debug)]
+/// A request that waits for its reply. Replying consumes it, so that there is one reply at most.
 pub struct ServerCall<'m> {
     request: &'m IncomingRequest<'m>,
-    arguments: Decoder<'m>,
+    arguments: &'m Decoder<'m>,
+    target: Option<&'m dyn Target>,
 }
 
 impl<'m> ServerCall<'m> {
     #[inline]
-    pub(super) fn new(request: &'m IncomingRequest<'m>, arguments: Decoder<'m>) -> Self {
-        Self { request, arguments }
+    pub(super) fn new(request: &'m IncomingRequest<'m>, arguments: &'m Decoder<'m>) -> Self {
+        Self { request, arguments, target: None }
     }
 
     pub(super) fn request(&self) -> &'m IncomingRequest<'m> {
@@ -80,23 +81,49 @@ impl<'m> ServerCall<'m> {
     /// # Errors
     /// The system exception to answer with, if the servant did not reply itself.
     #[inline]
-    pub fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
+    pub(super) fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
+        if self.request.header.response == ResponseFlags::WITH_SERVER {
+            return self.run_answered(servant, target);
+        }
+        self.serve(servant, target)
+    }
+
+    /// Runs the request as [`run`](Self::run) does, after the intermediate interception points; the slot receives
+    /// the reply.
+    #[cold]
+    pub(super) fn run_marshaled(
+        self,
+        servant: &dyn Servant,
+        target: &dyn Target,
+        reply_slot: &ReplySlot,
+    ) -> Result<Replied, SystemException> {
+        let request = IncomingRequest { target: Some(target), reply_slot: Some(reply_slot), ..*self.request };
+        let receive = |flow| interception::receive_request(flow, &request, servant, target);
+        match request.flow.and_then(receive) {
+            Some(instead) => apply_decision(&request, instead),
+            None => ServerCall::new(&request, self.arguments).run(servant, target),
+        }
+    }
+
+    /// Runs a one-way whose client waits for the server, and not for the servant (9.4.2.1; sync scope
+    /// WITH_SERVER).
+    #[cold]
+    fn run_answered(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
         let request = self.request;
-        if let Some(flow) = request.flow
-            && let Some(instead) = interception::receive_request(flow, request, servant, target)
-        {
-            return apply_decision(request, instead);
-        }
-        if request.header.response == ResponseFlags::WITH_SERVER {
-            return run_answered(request, self.arguments, servant, target);
-        }
-        let request = IncomingRequest { target: Some(target), ..*request };
-        ServerCall { request: &request, arguments: self.arguments }.serve(servant, target)
+        // Interceptors and diagnostics see the end of the upcall, not this reply.
+        let request_alone = IncomingRequest { flow: None, watched: None, reply_slot: None, ..*request };
+        answer(&request_alone, ReplyStatus::NoException, &|_| Ok(()))?;
+        // From here on it is like other one-ways.
+        let header = RequestHeader { response: ResponseFlags::NONE, ..request.header.clone() };
+        let request = IncomingRequest { header: &header, ..*request };
+        ServerCall::new(&request, self.arguments).serve(servant, target)
     }
 
     /// Finds the operation, and runs it.
     #[inline(always)]
     fn serve(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
+        // The result of the upcall does not borrow the target.
+        let call = ServerCall { target: Some(target), ..self };
         let name = self.operation();
         let operations = servant.operations();
         let found = self.look_up(operations, target.operation_demux());
@@ -104,16 +131,16 @@ impl<'m> ServerCall<'m> {
             watched.record_servant(servant.repository_id(), name, found.is_some() || operations.is_empty());
         }
         match found {
-            Some(operation) => servant.upcall(operation, self),
-            None if operations.is_empty() => servant.dispatch(name, self),
-            None => self.implicit(servant),
+            Some(operation) => servant.upcall(operation, call),
+            None if operations.is_empty() => servant.dispatch(name, call),
+            None => call.implicit(servant),
         }
     }
 
     /// What the adapter says of the object that the request is for; nothing before the adapter has found it.
     #[must_use]
     pub fn target(&self) -> Option<&'m dyn Target> {
-        self.request.target
+        self.target
     }
 
     /// It will be answered, or not, by whoever has it then: what comes of its upcall is no answer any more.
@@ -149,13 +176,12 @@ impl<'m> ServerCall<'m> {
 
     /// The arguments, not yet read.
     pub(crate) fn unread(&self) -> &Decoder<'m> {
-        &self.arguments
+        self.arguments
     }
 
-    /// The same call, for one who answers it in place of this one; nothing of the arguments is left to read.
+    /// The same call, for a reply in place of this one.
     pub(crate) fn again(&self) -> ServerCall<'m> {
-        let arguments = Decoder::new(&[], self.arguments.wire());
-        ServerCall { arguments, request: self.request }
+        ServerCall { ..*self }
     }
 
     /// Answers with results.
@@ -255,10 +281,11 @@ impl<'m> ServerCall<'m> {
     ///
     /// # Errors
     /// BAD_OPERATION for an operation that nobody knows; MARSHAL for unreadable arguments.
-    pub fn implicit(mut self, servant: &dyn Servant) -> Result<Replied, SystemException> {
+    pub fn implicit(self, servant: &dyn Servant) -> Result<Replied, SystemException> {
         match self.operation() {
             "_is_a" => {
-                let id = self.arguments.str()?;
+                let mut arguments = self.arguments.clone();
+                let id = arguments.str()?;
                 let answer = id == OBJECT_ID || servant.is_a(&id);
                 self.reply(|out| {
                     out.bool(answer);
@@ -310,27 +337,17 @@ impl<'m> ServerCall<'m> {
     }
 }
 
+impl fmt::Debug for ServerCall<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerCall").field("request", self.request).finish_non_exhaustive()
+    }
+}
+
 /// What interceptors want done instead of serving the request; nobody reads its arguments.
 #[cold]
 pub(super) fn apply_decision(
     request: &IncomingRequest<'_>,
     instead: PointDecision,
 ) -> Result<Replied, SystemException> {
-    ServerCall::new(request, Decoder::new(&[], Wire::default())).forward(&instead?)
-}
-
-/// Runs a one-way whose client waits for the server, and not for the servant (9.4.2.1; sync scope WITH_SERVER).
-#[cold]
-fn run_answered(
-    request: &IncomingRequest<'_>,
-    arguments: Decoder<'_>,
-    servant: &dyn Servant,
-    target: &dyn Target,
-) -> Result<Replied, SystemException> {
-    // What interceptors are told of the end comes with the end.
-    answer(&IncomingRequest { flow: None, watched: None, ..*request }, ReplyStatus::NoException, &|_| Ok(()))?;
-    // From here on it is a one-way like others.
-    let header = RequestHeader { response: ResponseFlags::NONE, ..request.header.clone() };
-    let request = IncomingRequest { header: &header, target: Some(target), ..*request };
-    ServerCall { request: &request, arguments }.serve(servant, target)
+    ServerCall::new(request, &Decoder::new(&[], Wire::default())).forward(&instead?)
 }

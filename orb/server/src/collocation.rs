@@ -13,7 +13,7 @@ use spandrel_giop::SystemException;
 use spandrel_orb::{Collocation, ObjectRef, destination::Destination, upcalls::UpcallScope};
 use spandrel_sync::{Arc, atomic::Ordering};
 
-use crate::{Servant, ServingOrb, collocated, reply::panicked};
+use crate::{Servant, ServingOrb, collocated, dispatch, reply::panicked};
 
 /// A skeleton as the implementation of one of its interfaces' servant traits.
 pub trait Facet<T: ?Sized>: Send + Sync {
@@ -89,7 +89,9 @@ fn enter(
     let deadline = call_policies.deadline;
     let _scope = UpcallScope::enter();
     let _deadline = deadline.as_ref().and_then(|deadline| collocated::limit(orb, deadline));
-    let result = catch_unwind(AssertUnwindSafe(|| adapter.enter(&destination.object_key, operation, upcall)));
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        dispatch::call_directly(&**adapter, &destination.object_key, operation, upcall)
+    }));
     match result {
         Ok(Ok(true)) => object.set_bound(true),
         Ok(Ok(false)) => return Ok(()),

@@ -4,7 +4,6 @@
 //! gone: nobody would read the answer.
 
 use std::{
-    any::Any,
     fmt,
     future::Future,
     pin::Pin,
@@ -12,16 +11,16 @@ use std::{
 };
 
 use spandrel_cdr::Decoder;
-use spandrel_giop::{CompletionStatus, Message, RequestHeader, ResponseFlags, SystemException, minor};
+use spandrel_giop::{CompletionStatus, Message, ReplyStatus, RequestHeader, ResponseFlags, SystemException, minor};
 use spandrel_orb::{
-    CancelReason, CancellationToken, Spawn, Target,
+    CancelReason, CancellationToken, KeptUse, Spawn, Target,
     cancellation::{CancellationSource, SERVING},
     deadlines::{InheritedDeadline, RequestDeadline},
     diagnostics::{ObservedRequest, untraced},
     upcalls::PollScope,
 };
 use spandrel_sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicBool, Ordering},
     held,
     time::Instant,
@@ -33,8 +32,9 @@ use super::{
     frame::ServedScope,
     incoming_request::{IncomingRequest, RequestContext, RequestFlow},
     interception,
+    marshaled_reply::ReplySlot,
     origin::RequestOrigin,
-    reply::{answer_exception, panicked},
+    reply::{answer_exception, answer_marshaled, panicked},
     upcall,
 };
 use crate::{Replied, ServingOrb};
@@ -43,20 +43,29 @@ use crate::{Replied, ServingOrb};
 ///
 /// Dropped without an answer, it answers with NO_RESPONSE, or with UNKNOWN if that was a panic.
 pub struct DeferredCall {
-    origin: Arc<dyn RequestOrigin>,
-    message: Message,
+    request: OwnedRequest,
     /// Where the arguments begin.
     body: usize,
-    /// What the client waited for when it was deferred.
-    response: ResponseFlags,
     is_over: AtomicBool,
-    /// What interceptors know of it.
+    /// The use of the servant; `None` before the servant is called, and after the use has ended.
+    kept_use: Mutex<Option<Box<dyn KeptUse>>>,
+    /// Whether the servant has been called.
+    is_begun: bool,
+    /// Whether the use of the servant ends before the answer is sent.
+    ends_before_reply: bool,
+}
+
+/// A request that owns its message.
+#[derive(Clone)]
+struct OwnedRequest {
+    origin: Arc<dyn RequestOrigin>,
+    message: Message,
+    /// The response that the client expected when the request was deferred.
+    response: ResponseFlags,
+    /// Its record for interceptors.
     flow: Option<RequestFlow>,
-    /// What those have of it who watch it.
     watched: Option<Arc<ObservedRequest>>,
     deferred_slot: Arc<DeferredSlot>,
-    /// Keeps the object in use; nothing if the servant has not been called yet.
-    detained: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl ServerCall<'_> {
@@ -68,13 +77,20 @@ impl ServerCall<'_> {
         let deferred_slot = self.enter_deferred()?;
         self.note_deferred();
         let origin = Arc::clone(&deferred_slot.origin);
-        let detained = self.target().map(Target::keep_in_use);
-        let (message, body, response) = (self.message().kept(), self.body(), self.response());
-        let (is_over, flow, watched) = (AtomicBool::new(false), self.flow().cloned(), self.watched().cloned());
-        Ok((
-            DeferredCall { origin, message, body, response, is_over, flow, watched, deferred_slot, detained },
-            Replied(()),
-        ))
+        let kept_use = self.target().map(Target::keep_in_use);
+        let (is_begun, ends_before_reply) =
+            (kept_use.is_some(), kept_use.as_ref().is_some_and(|kept_use| kept_use.ends_before_reply()));
+        let (message, response) = (self.message().kept(), self.response());
+        let (flow, watched) = (self.flow().cloned(), self.watched().cloned());
+        let call = DeferredCall {
+            request: OwnedRequest { origin, message, response, flow, watched, deferred_slot },
+            body: self.body(),
+            is_over: AtomicBool::new(false),
+            kept_use: Mutex::new(kept_use),
+            is_begun,
+            ends_before_reply,
+        };
+        Ok((call, Replied(())))
     }
 
     /// The place that it has already, or a new one.
@@ -109,8 +125,8 @@ impl ServerCall<'_> {
         };
         let (call, replied) = self.defer()?;
         let (cancellation, deadline) =
-            (Arc::clone(&call.deferred_slot.cancellation), call.deferred_slot.due.and_then(|due| due.answer));
-        let watched = call.watched.clone();
+            (Arc::clone(&call.slot().cancellation), call.slot().due.and_then(|due| due.answer));
+        let watched = call.request.watched.clone();
         held::assert_none("who runs asynchronous servants");
         spawner.spawn(Box::pin(DeferredService {
             orb: orb.instance(),
@@ -152,25 +168,52 @@ impl<F: Future<Output = ()>> Future for DeferredService<F> {
     }
 }
 
+impl OwnedRequest {
+    fn with(&self, then: impl FnOnce(&IncomingRequest<'_>)) {
+        if self.origin.orb().is_copied() {
+            return;
+        }
+        let mut arguments = self.origin.decoder(&self.message);
+        let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
+        let header = RequestHeader { response: self.response, ..header };
+        let is_answered = AtomicBool::new(false);
+        let (flow, watched) = (self.flow.as_ref(), self.watched.as_ref());
+        let request = IncomingRequest {
+            flow,
+            watched,
+            deferred_slot: Some(&self.deferred_slot),
+            ..IncomingRequest::new(&*self.origin, &self.message, &header, &is_answered)
+        };
+        match watched {
+            Some(watched) => watched.in_scope(|| then(&request)),
+            None => then(&request),
+        }
+    }
+}
+
 impl DeferredCall {
+    fn slot(&self) -> &DeferredSlot {
+        &self.request.deferred_slot
+    }
+
     /// The arguments; values lent from it live as long as this call.
     ///
     /// # Errors
     /// None now, as [`ServerCall::arguments`].
     pub fn arguments(&self) -> Result<Decoder<'_>, SystemException> {
-        Ok(self.origin.decoder(&self.message).at(self.body))
+        Ok(self.request.origin.decoder(&self.request.message).at(self.body))
     }
 
     /// True once nobody waits for the answer any more: the client has cancelled the request, or is gone.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.deferred_slot.cancellation.is_cancelled()
+        self.slot().cancellation.is_cancelled()
     }
 
     /// What tells that nobody waits for the answer any more, and why.
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
-        CancellationToken::new(Arc::clone(&self.deferred_slot.cancellation))
+        CancellationToken::new(Arc::clone(&self.slot().cancellation))
     }
 
     /// Answers, as `how` says. Only the first answer counts.
@@ -181,68 +224,85 @@ impl DeferredCall {
         &self,
         how: impl FnOnce(ServerCall<'_>) -> Result<Replied, SystemException>,
     ) -> Result<Replied, SystemException> {
-        self.origin.orb().check_process()?;
-        let mut arguments = self.origin.decoder(&self.message);
-        let header = RequestHeader { response: self.response, ..RequestHeader::decode(&mut arguments)? };
+        let OwnedRequest { origin, message, response, flow, watched, deferred_slot } = &self.request;
+        origin.orb().check_process()?;
+        let mut arguments = origin.decoder(message);
+        let header = RequestHeader { response: *response, ..RequestHeader::decode(&mut arguments)? };
         let is_answered = AtomicBool::new(false);
-        let (flow, deferred_slot) = (self.flow.as_ref(), Some(&self.deferred_slot));
-        let request_context = RequestContext::of(self.deferred_slot.due);
-        let (watched, request_context) = (self.watched.as_ref(), request_context.as_ref());
+        let request_context = RequestContext::of(deferred_slot.due);
+        let is_marshaled = self.is_begun && (flow.is_some() || self.ends_before_reply);
+        let reply_slot = is_marshaled.then(ReplySlot::default);
         let request = IncomingRequest {
-            flow,
-            watched,
-            deferred_slot,
-            request_context,
-            ..IncomingRequest::new(&*self.origin, &self.message, &header, &is_answered)
+            flow: flow.as_ref(),
+            watched: watched.as_ref(),
+            deferred_slot: Some(deferred_slot),
+            request_context: request_context.as_ref(),
+            reply_slot: reply_slot.as_ref(),
+            ..IncomingRequest::new(&**origin, message, &header, &is_answered)
         };
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return Ok(Replied(()));
         }
-        if let (None, Some(due)) = (&self.detained, &self.deferred_slot.due)
+        if let (false, Some(due)) = (self.is_begun, &deferred_slot.due)
             && let Err(late) = due.check()
         {
             // Its turn to be begun has come only now.
             self.is_over.store(false, Ordering::SeqCst);
-            self.origin.orb().statistics().refused_expired();
+            origin.orb().statistics().refused_expired();
             return Err(late);
         }
-        let _slots = interception::lend_slots(self.flow.as_ref());
-        let _served = ServedScope::enter(&self.deferred_slot.cancellation);
-        let _deadline = self.deferred_slot.due.and_then(|due| due.answer).map(InheritedDeadline::enter);
+        let mut slots = interception::lend_slots(flow.as_ref());
+        let _served = ServedScope::enter(&deferred_slot.cancellation);
+        let _deadline = deferred_slot.due.and_then(|due| due.answer).map(InheritedDeadline::enter);
         let attempt = ReplyAttempt { is_over: &self.is_over, request: &request };
         let replied = match watched {
-            Some(watched) => watched.in_scope(|| how(ServerCall::new(&request, arguments))),
-            None => how(ServerCall::new(&request, arguments)),
+            Some(watched) => watched.in_scope(|| how(ServerCall::new(&request, &arguments))),
+            None => how(ServerCall::new(&request, &arguments)),
         }?;
         std::mem::forget(attempt);
+        if self.ends_before_reply {
+            // Another thread may end the call.
+            drop(slots.take());
+        }
+        if let Some(reply) = reply_slot.and_then(|reply_slot| reply_slot.take()) {
+            self.conclude(move |request, ended| match ended {
+                Err(exception) if reply.status == ReplyStatus::NoException => answer_exception(request, &exception),
+                _ => {
+                    if let Err(error) = answer_marshaled(request, &reply) {
+                        tracing::error!(%error, "a deferred reply could not be marshaled");
+                    }
+                }
+            });
+        }
         Ok(replied)
     }
 
     /// Ends the call: an error is answered with.
     pub fn end(self, outcome: Result<Replied, SystemException>) {
         if let (Err(exception), false) = (outcome, self.is_over.swap(true, Ordering::SeqCst)) {
-            self.fail(&exception);
+            self.fail(exception);
         }
     }
 
-    fn fail(&self, exception: &SystemException) {
-        self.with_request(|request| answer_exception(request, exception));
+    fn fail(&self, exception: SystemException) {
+        self.conclude(move |request, _| answer_exception(request, &exception));
     }
 
-    fn with_request(&self, then: impl FnOnce(&IncomingRequest<'_>)) {
-        if self.origin.orb().is_copied() {
-            return;
+    /// Ends the use of the servant if that comes before the answer. Then calls `then`, perhaps in another thread.
+    fn conclude(&self, then: impl FnOnce(&IncomingRequest<'_>, Result<(), SystemException>) + Send + 'static) {
+        let kept_use = if self.ends_before_reply { self.kept_use.lock().take() } else { None };
+        match kept_use {
+            None => self.request.with(|request| then(request, Ok(()))),
+            Some(kept_use) => {
+                let request = self.request.clone();
+                kept_use.end(Box::new(move |ended| {
+                    if let Err(exception) = &ended {
+                        tracing::debug!(%exception, "postinvoke raised an exception");
+                    }
+                    request.with(|request| then(request, ended));
+                }));
+            }
         }
-        let mut arguments = self.origin.decoder(&self.message);
-        let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
-        let header = RequestHeader { response: self.response, ..header };
-        let is_answered = AtomicBool::new(false);
-        let (flow, watched) = (self.flow.as_ref(), self.watched.as_ref());
-        then(&IncomingRequest {
-            flow,
-            watched,
-            ..IncomingRequest::new(&*self.origin, &self.message, &header, &is_answered)
-        });
     }
 
     /// Begins it anew, when it has been held back.
@@ -250,32 +310,31 @@ impl DeferredCall {
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return;
         }
-        let mut arguments = self.origin.decoder(&self.message);
+        let OwnedRequest { origin, message, response, watched, deferred_slot, .. } = &self.request;
+        let mut arguments = origin.decoder(message);
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
-        let header = RequestHeader { response: self.response, ..header };
+        let header = RequestHeader { response: *response, ..header };
         let is_answered = AtomicBool::new(false);
-        let due = self.deferred_slot.due.map(|due| RequestDeadline { start: None, ..due });
+        let due = deferred_slot.due.map(|due| RequestDeadline { start: None, ..due });
         let request_context = RequestContext::of(due);
-        let (watched, deferred_slot, request_context) =
-            (self.watched.as_ref(), Some(&self.deferred_slot), request_context.as_ref());
         let request = IncomingRequest {
-            watched,
-            deferred_slot,
-            request_context,
-            ..IncomingRequest::new(&*self.origin, &self.message, &header, &is_answered)
+            watched: watched.as_ref(),
+            deferred_slot: Some(deferred_slot),
+            request_context: request_context.as_ref(),
+            ..IncomingRequest::new(&**origin, message, &header, &is_answered)
         };
         upcall::run(&request, &mut arguments);
     }
 
     /// TIMEOUT for a deadline that has passed: if clocks differ, the client may still wait.
     fn too_late(&self) -> SystemException {
-        let begun = if self.detained.is_some() { CompletionStatus::Maybe } else { CompletionStatus::No };
+        let begun = if self.is_begun { CompletionStatus::Maybe } else { CompletionStatus::No };
         SystemException::timeout(minor::ROUND_TRIP_EXPIRED, begun)
             .with_detail("the client's time for the request passed before the servant had answered")
     }
 
     fn operation(&self) -> String {
-        let header = RequestHeader::decode(&mut self.origin.decoder(&self.message));
+        let header = RequestHeader::decode(&mut self.request.origin.decoder(&self.request.message));
         header.map_or_else(|_| String::new(), |header| header.operation.to_string())
     }
 }
@@ -296,30 +355,30 @@ impl Drop for ReplyAttempt<'_> {
 
 impl Drop for DeferredCall {
     fn drop(&mut self) {
-        if self.origin.orb().is_copied() {
+        if self.request.origin.orb().is_copied() {
             // The original answers it.
             return;
         }
         let is_over = self.is_over.load(Ordering::SeqCst);
-        if !is_over && self.deferred_slot.cancellation.reason() == Some(CancelReason::DeadlineElapsed) {
-            self.fail(&self.too_late());
-        } else if !is_over && self.is_cancelled() && self.flow.is_some() {
+        if !is_over && self.slot().cancellation.reason() == Some(CancelReason::DeadlineElapsed) {
+            self.fail(self.too_late());
+        } else if !is_over && self.is_cancelled() && self.request.flow.is_some() {
             let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
-            self.with_request(|request| interception::give_up(self.flow.as_ref(), request, &cancelled));
+            self.conclude(move |request, _| interception::give_up(request.flow, request, &cancelled));
         } else if !is_over && !self.is_cancelled() {
             let exception = if std::thread::panicking() {
                 panicked(&self.operation(), &"a task of it")
             } else {
                 SystemException::no_response(0, CompletionStatus::Maybe).with_detail("the servant never answered")
             };
-            self.fail(&exception);
+            self.fail(exception);
         }
     }
 }
 
 impl fmt::Debug for DeferredCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeferredCall").field("key", &self.deferred_slot.key).finish_non_exhaustive()
+        f.debug_struct("DeferredCall").field("key", &self.slot().key).finish_non_exhaustive()
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn hold(
     start: Instant,
 ) {
     let orb = request.origin.orb().clone();
-    let call = ServerCall::new(request, arguments.hand_over());
+    let call = ServerCall::new(request, arguments);
     let held = said.clone().and_then(|()| {
         call.spawn(move |deferred| async move {
             if TimerFuture::of_request(&orb, start).await {

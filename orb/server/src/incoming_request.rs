@@ -12,6 +12,7 @@ use spandrel_sync::{Arc, atomic::AtomicBool};
 
 use super::{
     deferred_slot::DeferredSlot,
+    marshaled_reply::ReplySlot,
     origin::{RequestKey, RequestOrigin},
 };
 
@@ -50,7 +51,7 @@ pub(super) struct IncomingRequest<'m> {
     pub(super) message: &'m Message,
     pub(super) header: &'m RequestHeader<'m>,
     pub(super) version: GiopVersion,
-    /// What the adapter says of the object, once it has found it.
+    /// The object, for the interception points of the reply.
     pub(super) target: Option<&'m dyn Target>,
     /// What interceptors know of it.
     pub(super) flow: Option<&'m RequestFlow>,
@@ -58,6 +59,8 @@ pub(super) struct IncomingRequest<'m> {
     pub(super) watched: Option<&'m Arc<ObservedRequest>>,
     /// What it has had since it was deferred, if it was.
     pub(super) deferred_slot: Option<&'m Arc<DeferredSlot>>,
+    /// The place for its reply, if that is marshaled whole before it is sent.
+    pub(super) reply_slot: Option<&'m ReplySlot>,
     /// Which upcall of its origin it is.
     pub(super) turn: u64,
     /// What its client has said besides.
@@ -83,6 +86,7 @@ impl<'m> IncomingRequest<'m> {
             flow: None,
             watched: None,
             deferred_slot: None,
+            reply_slot: None,
             turn: 0,
             request_context: None,
             is_answered,

@@ -11,6 +11,7 @@ use spandrel_orb::{
 
 use super::{
     incoming_request::{IncomingRequest, RequestFlow},
+    marshaled_reply::{MarshaledBody, MarshaledReply},
     reply::send,
 };
 use crate::Servant;
@@ -69,26 +70,18 @@ pub(super) fn lend_slots(flow: Option<&RequestFlow>) -> Option<LentSlots<'_>> {
     flow.map(|flow| flow.lend_slots())
 }
 
-/// Answers, past the ending points. They come once it is certain that the answer can be written.
+/// Calls the ending points of a request, and sends its reply or the outcome that they give it.
 #[cold]
-pub(super) fn answer<'a>(
+pub(super) fn answer(
     flow: &RequestFlow,
     request: &IncomingRequest<'_>,
-    status: ReplyStatus,
-    said: &[ServiceContext],
-    encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+    reply: &MarshaledReply,
 ) -> Result<(), CdrError> {
-    let mut out = Encoder::new(request.origin.wire(request.version));
-    let body = begin_reply(&mut out, request.header.request_id, status, said);
-    let start = out.position();
-    encode(&mut out).and_then(|()| body.end(&mut out))?;
-    let ending = ending(request, status, &out, start);
-    let (ended, contexts) = flow.end(&seen(request), ending);
+    let (ended, contexts) = flow.end(&seen(request), ending(request, reply));
     if !request.header.response.is_expected() {
         return Ok(());
     }
     match ended {
-        Ok(()) if !contexts.is_empty() => write(request, status, &[said, &contexts].concat(), encode),
         Err(RequestOutcome::Other(_, Some(target))) => {
             write(request, ReplyStatus::LocationForward, &contexts, &|out| target.ior().encode(out))
         }
@@ -97,10 +90,7 @@ pub(super) fn answer<'a>(
             write(request, ReplyStatus::SystemException, &contexts, &|out| exception.encode(out))
         }
         // As it was; interceptors make no other endings.
-        Ok(()) | Err(RequestOutcome::Reply | RequestOutcome::Other(_, None)) => {
-            send(request, &out);
-            Ok(())
-        }
+        Ok(()) | Err(RequestOutcome::Reply | RequestOutcome::Other(_, None)) => reply.send(request, &contexts),
     }
 }
 
@@ -128,27 +118,27 @@ fn seen<'r>(request: &IncomingRequest<'r>) -> RequestView<'r> {
     RequestView { header: request.header, target: request.target }
 }
 
-/// The outcome of a request by its encoded reply, whose body begins at `start`.
-fn ending(request: &IncomingRequest<'_>, status: ReplyStatus, answer: &Encoder<'_>, start: usize) -> RequestOutcome {
-    let (orb, wire) = (request.origin.orb(), answer.wire());
+/// The outcome of a request by its reply.
+fn ending(request: &IncomingRequest<'_>, reply: &MarshaledReply) -> RequestOutcome {
+    let (orb, wire) = (request.origin.orb(), request.origin.wire(request.version));
     let unreadable = |error: CdrError| RequestOutcome::system(error.into());
-    match status {
+    let MarshaledBody { octets, start, .. } = &reply.body;
+    let body = || Decoder::new(octets, wire).at(*start);
+    match reply.status {
         ReplyStatus::NoException => RequestOutcome::Reply,
         ReplyStatus::UserException => {
-            let source = ExceptionOctets::Sent(answer.to_vec());
-            RequestOutcome::Exception(RaisedException::user_exception(source, start, wire, orb))
+            let source = ExceptionOctets::Sent(octets.clone());
+            RequestOutcome::Exception(RaisedException::user_exception(source, *start, wire, orb))
         }
         ReplyStatus::SystemException => {
-            let octets = answer.to_vec();
-            let mut input = Decoder::new(&octets, wire).at(start);
+            let mut input = body();
             let read = input.str().and_then(|id| SystemException::decode(&id, &mut input));
             read.map_or_else(unreadable, RequestOutcome::system)
         }
         // The request comes again, addressed otherwise.
         ReplyStatus::NeedsAddressingMode => RequestOutcome::Other(interception::ReplyStatus::Unknown, None),
         ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
-            let octets = answer.to_vec();
-            let read = Decode::decode(&mut Decoder::new(&octets, wire).at(start));
+            let read = Decode::decode(&mut body());
             read.map_or_else(unreadable, |ior| RequestOutcome::forward(orb.reference(ior)))
         }
     }

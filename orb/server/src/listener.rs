@@ -290,19 +290,19 @@ impl Server {
 mod tests {
     use spandrel_ipc::inet::{Acceptor, Addr, Connector};
 
-    use spandrel_giop::SystemException;
+    use spandrel_giop::{CompletionStatus, SystemException};
     use spandrel_orb::{Concurrency, Located};
 
     use super::*;
-    use crate::{ObjectAdapter, Replied, ServerCall};
+    use crate::{Entry, ObjectAdapter, Resolution};
 
     /// An adapter without objects.
     #[derive(Debug)]
     struct NoObjects;
 
     impl ObjectAdapter for NoObjects {
-        fn dispatch(&self, _: &[u8], _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-            call.refuse()
+        fn resolve(&self, _: &[u8], _: &str, _: Entry<'_>) -> Result<Resolution, SystemException> {
+            Err(SystemException::object_not_exist(0, CompletionStatus::No))
         }
 
         fn locate(&self, _: &[u8]) -> Result<Located, SystemException> {

@@ -3,7 +3,8 @@
 use spandrel_demux::{OperationDemux, Operations};
 use spandrel_giop::{ServiceContexts, ids};
 
-use super::{call::ServerCall, prediction::Prediction};
+use super::{call::ServerCall, incoming_request::IncomingRequest, prediction::Prediction};
+use crate::LastTarget;
 
 impl ServerCall<'_> {
     /// The index of the operation, in the table of the servant.
@@ -24,19 +25,16 @@ impl ServerCall<'_> {
         }
         Some(operation)
     }
+}
 
-    /// Where the adapter found the object of the last request from the same place, as it has [noted](Self::note_target).
-    #[inline]
-    #[must_use]
-    pub fn predicted_target(&self) -> Option<u64> {
-        self.origin().prediction()?.target()
+impl LastTarget for IncomingRequest<'_> {
+    fn predicted_target(&self) -> Option<u64> {
+        self.origin.prediction()?.target()
     }
 
-    /// Notes where the adapter found the object, for the next request from the same place.
-    #[inline]
-    pub fn note_target(&self, index: u64) {
-        if let Some(prediction) = self.origin().prediction() {
-            prediction.set_target(index);
+    fn note_target(&self, place: u64) {
+        if let Some(prediction) = self.origin.prediction() {
+            prediction.set_target(place);
         }
     }
 }

@@ -6,11 +6,11 @@ mod cancelled;
 mod deferred;
 mod idle;
 mod nested;
+pub(crate) mod one_servant;
 mod pooled;
 mod queued;
 
 use std::{
-    any::Any,
     collections::HashSet,
     io::{self, IoSlice},
     time::Duration,
@@ -19,7 +19,7 @@ use std::{
 use spandrel_giop::{LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, SystemException};
 use spandrel_ipc::Pollable;
 use spandrel_orb::{
-    CancelReason, Located, Orb, QueueOverflow,
+    CancelReason, Orb, QueueOverflow,
     models::{
         check,
         messages::{self, FakeRequest},
@@ -36,7 +36,8 @@ use super::{
     connection::{ClosePhase, LongUpcall, ServiceStrategy},
     nesting,
 };
-use crate::{ObjectAdapter, Replied, ServerCall, ServingOrb};
+use crate::{Replied, Servant, ServerCall, ServingOrb};
+use one_servant::OneServant;
 
 /// Holds its upcall until a [`RELEASE`] has run.
 const HOLD: u32 = 1;
@@ -50,7 +51,7 @@ const MAX_IN_FLIGHT: u32 = 3;
 /// A day: no wait of a model runs out before.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// An adapter whose only servant says how it was called.
+/// A servant that says how it was called.
 #[derive(Debug, Default)]
 struct Diary {
     entries: Mutex<Entries>,
@@ -96,8 +97,24 @@ struct Entries {
     cancelled: Vec<CancelReason>,
 }
 
-impl ObjectAdapter for Diary {
-    fn dispatch(&self, _: &[u8], _: &str, mut call: ServerCall<'_>) -> Result<Replied, SystemException> {
+impl Servant for Diary {
+    fn repository_id(&self) -> &str {
+        "IDL:Diary:1.0"
+    }
+
+    fn is_a(&self, _: &str) -> bool {
+        false
+    }
+
+    fn non_existent(&self) -> bool {
+        if self.entries.lock().nervous.contains(&thread::current().id()) {
+            // As a panic does, but for the message.
+            std::panic::resume_unwind(Box::new("asked where"));
+        }
+        false
+    }
+
+    fn dispatch(&self, _: &str, mut call: ServerCall<'_>) -> Result<Replied, SystemException> {
         let token = call.arguments()?.u32()?;
         let mut entries = self.entries.lock();
         entries.begun.push(token);
@@ -141,20 +158,6 @@ impl ObjectAdapter for Diary {
         };
         self.entries.lock().running -= 1;
         replied
-    }
-
-    fn locate(&self, _: &[u8]) -> Result<Located, SystemException> {
-        if self.entries.lock().nervous.contains(&thread::current().id()) {
-            // As a panic does, but for the message.
-            std::panic::resume_unwind(Box::new("asked where"));
-        }
-        Ok(Located::Here)
-    }
-
-    fn close(&self) {}
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 
@@ -271,8 +274,7 @@ impl Stage {
     fn served(orb: &Orb, max_in_flight: u32, service: ServiceStrategy) -> Self {
         let is_pooled = !matches!(service, ServiceStrategy::OwnThread);
         let diary: Arc<Diary> = Arc::default();
-        let adapter: Arc<dyn ObjectAdapter> = Arc::clone(&diary) as _;
-        crate::install_adapter(orb, adapter);
+        crate::install_adapter(orb, Arc::new(OneServant(Arc::clone(&diary))));
         let (near, client) = pipe::pair(4096);
         let readers = Readers { is_pooled, ..Readers::default() };
         let readers = Arc::new(Mutex::new(readers));

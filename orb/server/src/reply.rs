@@ -8,7 +8,7 @@ use spandrel_giop::{
 use spandrel_orb::scratch;
 use spandrel_sync::atomic::Ordering;
 
-use super::{incoming_request::IncomingRequest, interception, origin::AnswerKind};
+use super::{incoming_request::IncomingRequest, interception, marshaled_reply::MarshaledReply, origin::AnswerKind};
 use crate::ServingOrb;
 
 /// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.
@@ -29,12 +29,29 @@ fn answer_with<'a>(
     contexts: &[ServiceContext],
     encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
 ) -> Result<(), CdrError> {
-    let written = match request.flow {
-        Some(flow) => interception::answer(flow, request, status, contexts, encode),
-        None => write(request, status, contexts, encode),
-    };
+    if let Some(reply_slot) = request.reply_slot {
+        return reply_slot.fill(request, status, contexts, encode);
+    }
+    if request.flow.is_some() {
+        return MarshaledReply::new(request, status, contexts, encode)
+            .and_then(|reply| answer_marshaled(request, &reply));
+    }
+    let written = write(request, status, contexts, encode);
     if let (Some(watched), Ok(())) = (request.watched, &written) {
         watched.record_reply(status);
+    }
+    written
+}
+
+/// Sends a marshaled reply, after the ending interception points if there are any.
+#[cold]
+pub(super) fn answer_marshaled(request: &IncomingRequest<'_>, reply: &MarshaledReply) -> Result<(), CdrError> {
+    let written = match request.flow {
+        Some(flow) => interception::answer(flow, request, reply),
+        None => reply.send(request, &[]),
+    };
+    if let (Some(watched), Ok(())) = (request.watched, &written) {
+        watched.record_reply(reply.status);
     }
     written
 }

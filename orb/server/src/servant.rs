@@ -49,7 +49,7 @@ pub trait Servant: Send + Sync {
         Operations::NONE
     }
 
-    /// Runs the operation with this index and answers the call. Adapters call it by [`ServerCall::run`] only.
+    /// Runs the operation with this index and answers the call.
     ///
     /// # Errors
     /// The system exception to reply with instead.
@@ -58,8 +58,7 @@ pub trait Servant: Send + Sync {
         call.refuse()
     }
 
-    /// Runs one operation and answers the call, for servants without a table of [`operations`](Self::operations). Adapters call it by
-    /// [`ServerCall::run`] only.
+    /// Runs one operation and answers the call, for servants without a table of [`operations`](Self::operations).
     ///
     /// # Errors
     /// The system exception to reply with instead.

@@ -16,7 +16,7 @@ use spandrel_sync::time::Instant;
 
 use super::{
     call::{ServerCall, apply_decision},
-    held_requests,
+    dispatch, held_requests,
     incoming_request::{IncomingRequest, RequestContext},
     interception,
     origin::{AnswerKind, RequestOrigin},
@@ -56,16 +56,15 @@ pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
     };
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let Some(key) = request.header.target.object_key() else {
-            return ServerCall::new(request, arguments.hand_over()).request_full_address();
+            return ServerCall::new(request, arguments).request_full_address();
         };
         if let Some(target) = orb.alias(&key) {
-            return ServerCall::new(request, arguments.hand_over()).forward_to(&target);
+            return ServerCall::new(request, arguments).forward_to(&target);
         }
-        let adapter = request.origin.adapter();
         if let Some(RequestContext { said: Err(wrong), .. }) = request.request_context {
             return Err(wrong.clone());
         }
-        adapter.dispatch(&key, &request.header.operation, ServerCall::new(request, arguments.hand_over()))
+        dispatch::serve(&key, ServerCall::new(request, arguments), None)
     }));
     match outcome {
         Ok(Ok(_replied)) => {}

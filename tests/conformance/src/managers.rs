@@ -7,7 +7,7 @@ use std::{
 };
 
 use spandrel::{
-    Poa, Policy, Servant,
+    Poa, Policy, Servant, SystemException,
     poa::{
         Cookie, IdAssignmentPolicy, Incarnation, ObjectId, RequestProcessingPolicy, ServantActivator, ServantLocator,
         ServantManager, ServantRetentionPolicy,
@@ -149,11 +149,19 @@ impl ServantLocator for ScriptedManager {
         Ok((Arc::clone(&servant), Box::new((cookie, servant))))
     }
 
-    fn postinvoke(&self, oid: &ObjectId, adapter: &Poa, operation: &str, cookie: Cookie, servant: Arc<dyn Servant>) {
+    fn postinvoke(
+        &self,
+        oid: &ObjectId,
+        adapter: &Poa,
+        operation: &str,
+        cookie: Cookie,
+        servant: Arc<dyn Servant>,
+    ) -> Result<(), SystemException> {
         let received = cookie.downcast_ref::<(usize, Arc<dyn Servant>)>();
         let cookie = received.filter(|(_, found)| same_servant(found, &servant)).map(|(index, _)| *index);
         self.record(ManagerUpcall::Postinvoke(oid.clone(), operation.to_owned(), thread::current().id(), cookie));
         (self.leave)(oid, adapter);
+        Ok(())
     }
 }
 

@@ -67,7 +67,14 @@ impl Log {
         self.0.1.notify_all();
     }
 
-    fn record_and_act(&self, point: String, with: &str) -> Result<(), Interruption> {
+    /// Records a point, and does what was planned for it.
+    ///
+    /// # Errors
+    /// The planned exception or forwarding.
+    ///
+    /// # Panics
+    /// If that was planned.
+    pub fn record_and_act(&self, point: String, with: &str) -> Result<(), Interruption> {
         let mut state = self.state();
         state.entries.push(format!("{point}{with}"));
         let action = state.plans.remove(&point);

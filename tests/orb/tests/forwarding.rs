@@ -265,7 +265,14 @@ impl ServantLocator for ForwardingLocator {
         Err(if self.1 { Incarnation::ForwardPermanently(to) } else { Incarnation::ForwardRequest(to) })
     }
 
-    fn postinvoke(&self, _: &ObjectId, _: &Poa, _: &str, _: Cookie, _: Arc<dyn Servant>) {
+    fn postinvoke(
+        &self,
+        _: &ObjectId,
+        _: &Poa,
+        _: &str,
+        _: Cookie,
+        _: Arc<dyn Servant>,
+    ) -> Result<(), SystemException> {
         panic!("no servant was found");
     }
 }

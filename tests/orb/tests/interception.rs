@@ -10,6 +10,7 @@ mod server_interceptors;
 mod statistics;
 mod trace_context;
 mod tracing;
+mod upcall_order;
 
 use spandrel_orb_tests::SERVERS;
 use spandrel_test_support::run_modules_with;
@@ -19,7 +20,11 @@ use spandrel_test_support::run_modules_with;
 
 #[test]
 fn pooled() {
-    run_modules_with(&["interceptor_contexts", "interceptor_outcomes", "server_interceptors"], SERVERS, "pooled");
+    run_modules_with(
+        &["interceptor_contexts", "interceptor_outcomes", "server_interceptors", "upcall_order"],
+        SERVERS,
+        "pooled",
+    );
 }
 
 #[test]

@@ -496,10 +496,18 @@ mod locators {
             Ok((Arc::clone(&self.servants.lock().unwrap()[0]), Box::new(number)))
         }
 
-        fn postinvoke(&self, oid: &ObjectId, _: &Poa, operation: &str, cookie: Cookie, _: Arc<dyn Servant>) {
+        fn postinvoke(
+            &self,
+            oid: &ObjectId,
+            _: &Poa,
+            operation: &str,
+            cookie: Cookie,
+            _: Arc<dyn Servant>,
+        ) -> Result<(), SystemException> {
             let number = *cookie.downcast::<usize>().unwrap();
             assert_eq!(oid.as_bytes(), b"any");
             self.state.change(|(_, ended)| ended.push((operation.to_owned(), number)));
+            Ok(())
         }
     }
 

@@ -20,8 +20,8 @@ pub use flow::{LentSlots, RequestView, ServerFlow};
 /// registration: `send_reply`, `send_exception` or `send_other`. One-ways end in `send_reply`, too, without a
 /// reply.
 ///
-/// The ending points are called, and the reply is sent, before a servant locator's `postinvoke`. The standard
-/// has the reverse order (16.3.10.2).
+/// A servant locator's `preinvoke` comes between the starting and the intermediate points, and its
+/// `postinvoke` between the servant and the ending points (16.3.10.2).
 pub trait ServerRequestInterceptor: Interceptor {
     /// Called when a request has arrived, before its adapter is called (16.3.9.1). Services move data from
     /// its contexts into slots.

@@ -90,9 +90,19 @@ pub trait ServantLocator: Send + Sync {
         operation: &str,
     ) -> Result<(Arc<dyn Servant>, Cookie), Incarnation>;
 
-    /// Called at the end of a request: after its upcall has returned, and after its reply is on its way if
-    /// that came later.
-    fn postinvoke(&self, oid: &ObjectId, adapter: &Poa, operation: &str, cookie: Cookie, servant: Arc<dyn Servant>);
+    /// Called when the servant has completed the request, before the reply is sent (15.3.7.2).
+    ///
+    /// # Errors
+    /// A system exception, which the client receives instead of results; exceptions of the servant stay. A
+    /// panic counts as UNKNOWN.
+    fn postinvoke(
+        &self,
+        oid: &ObjectId,
+        adapter: &Poa,
+        operation: &str,
+        cookie: Cookie,
+        servant: Arc<dyn Servant>,
+    ) -> Result<(), SystemException>;
 }
 
 /// A servant manager of one of the two kinds (15.3.5).

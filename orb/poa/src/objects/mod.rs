@@ -10,9 +10,8 @@ mod transitions;
 
 use std::fmt;
 
-use spandrel_giop::SystemException;
 use spandrel_orb::{Located, ObjectRef};
-use spandrel_server::{Replied, Servant, ServerCall};
+use spandrel_server::{LastTarget, Resolution, Servant};
 use spandrel_sync::{Arc, RwLock, Weak, atomic::AtomicBool, thread::ThreadId};
 
 use self::servants::{Servants, ServedObjects};
@@ -49,9 +48,9 @@ pub(crate) struct Forwarding {
 }
 
 impl Forwarding {
-    /// Answers a request with the forwarding.
-    pub(crate) fn answer(&self, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-        if self.is_permanent { call.forward_permanently(&self.target) } else { call.forward(&self.target) }
+    /// The answer to a request.
+    pub(crate) fn resolution(self) -> Resolution {
+        if self.is_permanent { Resolution::ForwardPermanently(self.target) } else { Resolution::Forward(self.target) }
     }
 
     /// The answer to a LocateRequest.
@@ -165,8 +164,8 @@ impl Objects {
 
     /// The target of an id, in use from now on. `is_open` is called under the lock: after a close and a
     /// [`barrier`](Self::barrier) all users are visible. A call without a request has no predicted position.
-    #[inline]
-    pub(crate) fn enter<L: LastTarget>(
+    #[inline(always)]
+    pub(crate) fn enter<L: LastTarget + ?Sized>(
         &self,
         id: &[u8],
         last: Option<&L>,
@@ -321,34 +320,17 @@ impl Map {
 }
 
 /// The entry of an id, searched first at the position of the last request from the same connection.
-fn predicted<'m>(objects: &'m dyn ObjectTable<Entry>, id: &[u8], last: &impl LastTarget) -> Option<&'m Entry> {
+fn predicted<'m>(
+    objects: &'m dyn ObjectTable<Entry>,
+    id: &[u8],
+    last: &(impl LastTarget + ?Sized),
+) -> Option<&'m Entry> {
     let predicted = last.predicted_target().and_then(|place| usize::try_from(place).ok()).unwrap_or(usize::MAX);
     let (place, entry) = objects.find_near(id, predicted)?;
     if place != predicted {
         last.note_target(place as u64);
     }
     Some(entry)
-}
-
-/// The position of the object of the last request from the same connection.
-pub(crate) trait LastTarget {
-    /// That position in the table, if predictions are enabled.
-    fn predicted_target(&self) -> Option<u64>;
-
-    /// Records the position for the next request.
-    fn note_target(&self, place: u64);
-}
-
-impl LastTarget for ServerCall<'_> {
-    #[inline]
-    fn predicted_target(&self) -> Option<u64> {
-        self.predicted_target()
-    }
-
-    #[inline]
-    fn note_target(&self, place: u64) {
-        self.note_target(place);
-    }
 }
 
 impl Entry {

@@ -1,6 +1,6 @@
 //! Models of objects that are activated and deactivated while requests look them up.
 
-use spandrel_server::{Servant, ServerCall};
+use spandrel_server::{LastTarget, Servant};
 use spandrel_sync::{
     Arc, Mutex,
     models::{below, check, one_in},
@@ -77,7 +77,7 @@ impl Setup {
             }
             known[below(known.len())].clone()
         };
-        let found = self.map.enter(&id, None::<&ServerCall<'_>>, || true);
+        let found = self.map.enter(&id, None::<&dyn LastTarget>, || true);
         let after = self.known.lock().iter().find(|(other, ..)| *other == id).expect("it was given").2;
         match found {
             ObjectLookup::Active(active) => {

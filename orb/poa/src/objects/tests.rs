@@ -31,7 +31,7 @@ fn objects(given: &[spandrel_orb::Policy]) -> Objects {
 }
 
 fn enter(objects: &Objects, id: &[u8], is_open: impl FnOnce() -> bool) -> ObjectLookup {
-    objects.enter(id, None::<&ServerCall<'_>>, is_open)
+    objects.enter(id, None::<&dyn LastTarget>, is_open)
 }
 
 fn end(objects: &Objects, id: &[u8]) {

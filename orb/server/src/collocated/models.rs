@@ -1,10 +1,10 @@
 //! Models of calls within an ORB: who answers, who waits, and who ends the ORB meanwhile.
 
-use std::{any::Any, time::Duration};
+use std::time::Duration;
 
 use spandrel_giop::{CompletionStatus, ReplyStatus, SystemExceptionKind};
 use spandrel_orb::{
-    Located, Orb, SystemException,
+    Orb, SystemException,
     client::{CallFailure, Reply, ReplyKind},
     models::{
         check,
@@ -16,12 +16,12 @@ use spandrel_sync::{Arc, Condition, Mutex, thread};
 use spandrel_transport::Deadline;
 
 use super::{ask, deliver};
-use crate::{DeferredCall, ObjectAdapter, Replied, ServerCall, ServingOrb};
+use crate::{DeferredCall, Replied, Servant, ServerCall, ServingOrb, models::one_servant::OneServant};
 
 /// A day: no wait of a model runs out before.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// An adapter whose requests are answered later.
+/// A servant whose requests are answered later.
 #[derive(Debug, Default)]
 struct Desk {
     entries: Mutex<Entries>,
@@ -37,22 +37,20 @@ struct Entries {
     is_enough: bool,
 }
 
-impl ObjectAdapter for Desk {
-    fn dispatch(&self, _: &[u8], _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+impl Servant for Desk {
+    fn repository_id(&self) -> &str {
+        "IDL:Desk:1.0"
+    }
+
+    fn is_a(&self, _: &str) -> bool {
+        false
+    }
+
+    fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
         let kept = self.keep(call);
         self.entries.lock().begun += 1;
         self.changed.notify_all();
         kept
-    }
-
-    fn locate(&self, _: &[u8]) -> Result<Located, SystemException> {
-        Ok(Located::Here)
-    }
-
-    fn close(&self) {}
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 
@@ -114,7 +112,7 @@ fn each_collocated_call_is_answered_once_before_shutdown_ends() {
     check(4000, || {
         let orb = Orb::builder().build().unwrap();
         let desk = Arc::new(Desk::default());
-        let _ = crate::install_adapter(&orb, Arc::clone(&desk) as Arc<dyn ObjectAdapter>);
+        let _ = crate::install_adapter(&orb, Arc::new(OneServant(Arc::clone(&desk))));
         let serving = thread::spawn({
             let desk = Arc::clone(&desk);
             move || desk.serve()
@@ -138,7 +136,7 @@ fn an_abandoned_collocated_call_learns_its_end_once() {
     check(4000, || {
         let orb = Orb::builder().build().unwrap();
         let desk = Arc::new(Desk::default());
-        let _ = crate::install_adapter(&orb, Arc::clone(&desk) as Arc<dyn ObjectAdapter>);
+        let _ = crate::install_adapter(&orb, Arc::new(OneServant(Arc::clone(&desk))));
         let calling = thread::spawn({
             let orb = orb.clone();
             move || match call(&orb, None) {

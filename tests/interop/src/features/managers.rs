@@ -31,7 +31,16 @@ impl ServantLocator for Locator {
         Ok((find_servant(oid, &self.plain)?, Box::new(())))
     }
 
-    fn postinvoke(&self, _: &ObjectId, _: &Poa, _: &str, _: Cookie, _: Arc<dyn Servant>) {}
+    fn postinvoke(
+        &self,
+        _: &ObjectId,
+        _: &Poa,
+        _: &str,
+        _: Cookie,
+        _: Arc<dyn Servant>,
+    ) -> Result<(), SystemException> {
+        Ok(())
+    }
 }
 
 /// Supplies a servant for the first request, and counts the incarnations.

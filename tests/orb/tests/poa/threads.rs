@@ -243,9 +243,17 @@ impl ServantLocator for ExclusiveManager {
         Ok((Arc::clone(&self.servant), Box::new(())))
     }
 
-    fn postinvoke(&self, _: &ObjectId, _: &Poa, _: &str, _: Cookie, _: Arc<dyn Servant>) {
+    fn postinvoke(
+        &self,
+        _: &ObjectId,
+        _: &Poa,
+        _: &str,
+        _: Cookie,
+        _: Arc<dyn Servant>,
+    ) -> Result<(), SystemException> {
         self.enter_and_leave();
         self.ended.change(|ended| ended.push(thread::current().id()));
+        Ok(())
     }
 }
 

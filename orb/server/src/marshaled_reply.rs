@@ -1,0 +1,126 @@
+//! Replies that are marshaled whole before they are sent.
+//!
+//! The memory of the servant is not needed any more once its reply is marshaled. So the use of the servant can
+//! end, and interceptors can add contexts, before the reply is sent. [`dispatch`](super::dispatch) has the
+//! order.
+
+use std::ops::Range;
+
+use spandrel_cdr::{CdrError, Encoder, GiopVersion};
+use spandrel_giop::{ReplyStatus, ResponseFlags, ServiceContext, begin_reply};
+use spandrel_orb::scratch;
+use spandrel_sync::Mutex;
+
+use super::{incoming_request::IncomingRequest, reply::send};
+
+/// The place for a reply that is not sent before its servant has returned.
+#[derive(Debug, Default)]
+pub(super) struct ReplySlot(Mutex<Option<MarshaledReply>>);
+
+impl ReplySlot {
+    /// Marshals a reply and keeps it. A one-way needs one for its interceptors only.
+    pub(super) fn fill<'a>(
+        &self,
+        request: &IncomingRequest<'_>,
+        status: ReplyStatus,
+        contexts: &[ServiceContext],
+        encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+    ) -> Result<(), CdrError> {
+        if request.header.response.is_expected() || request.flow.is_some() {
+            *self.0.lock() = Some(MarshaledReply::new(request, status, contexts, encode)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn take(&self) -> Option<MarshaledReply> {
+        self.0.lock().take()
+    }
+}
+
+/// A reply in memory of its own.
+#[derive(Debug)]
+pub(super) struct MarshaledReply {
+    pub(super) status: ReplyStatus,
+    /// The response that the client still expected: a one-way WITH_SERVER has been answered before.
+    pub(super) response: ResponseFlags,
+    /// The contexts besides those of interceptors.
+    contexts: Vec<ServiceContext>,
+    pub(super) body: MarshaledBody,
+    /// The body as it is four octets further on. Contexts move a body by a multiple of four octets; before
+    /// GIOP 1.2, its alignment changes with that.
+    moved: Option<MarshaledBody>,
+}
+
+/// A body, and octets before it that give it its alignment.
+#[derive(Debug)]
+pub(super) struct MarshaledBody {
+    pub(super) octets: Vec<u8>,
+    pub(super) start: usize,
+    /// The ranges that may be divided into fragments (see [`Encoder::divisible_runs`]).
+    runs: Vec<Range<usize>>,
+}
+
+impl MarshaledReply {
+    /// # Errors
+    /// The value that cannot be marshaled.
+    pub(super) fn new<'a>(
+        request: &IncomingRequest<'_>,
+        status: ReplyStatus,
+        contexts: &[ServiceContext],
+        encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+    ) -> Result<Self, CdrError> {
+        let wire = request.origin.wire(request.version);
+        let mut out = Encoder::new(wire);
+        let message = begin_reply(&mut out, request.header.request_id, status, contexts);
+        let start = out.position();
+        encode(&mut out).and_then(|()| message.end(&mut out))?;
+        let may_move = request.flow.is_some() && request.version < GiopVersion::V1_2;
+        let moved = may_move.then(|| {
+            let mut out = Encoder::new(wire);
+            out.octets(&[0; 8][..(start + 4) % 8]);
+            let start = out.position();
+            encode(&mut out).map(|()| MarshaledBody::new(out, start))
+        });
+        let body = MarshaledBody::new(out, start);
+        let response = request.header.response;
+        Ok(Self { status, response, contexts: contexts.to_vec(), body, moved: moved.transpose()? })
+    }
+
+    /// Sends the reply with further contexts, if the client waits for one.
+    pub(super) fn send(&self, request: &IncomingRequest<'_>, added: &[ServiceContext]) -> Result<(), CdrError> {
+        if !request.header.response.is_expected() {
+            return Ok(());
+        }
+        let mut out = Encoder::reusing(scratch::take(), request.origin.wire(request.version));
+        let contexts = [&self.contexts, added].concat();
+        let message = begin_reply(&mut out, request.header.request_id, self.status, &contexts);
+        let is_moved = out.position() % 8 != self.body.start % 8;
+        self.moved.as_ref().filter(|_| is_moved).unwrap_or(&self.body).append_to(&mut out);
+        let written = message.end(&mut out);
+        if written.is_ok() {
+            send(request, &out);
+        }
+        scratch::give(out.into_scratch());
+        written
+    }
+}
+
+impl MarshaledBody {
+    fn new(out: Encoder<'_>, start: usize) -> Self {
+        let runs = out.divisible_runs().collect();
+        let (mut octets, len) = out.into_whole();
+        octets.truncate(len);
+        // An empty body has no padding before it.
+        Self { octets, start: start.min(len), runs }
+    }
+
+    fn append_to<'s>(&'s self, out: &mut Encoder<'s>) {
+        let mut from = self.start;
+        for run in &self.runs {
+            out.lend(&self.octets[from..run.start]);
+            out.lend_divisible(&self.octets[run.clone()]);
+            from = run.end;
+        }
+        out.lend(&self.octets[from..]);
+    }
+}

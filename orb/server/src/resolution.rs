@@ -1,0 +1,179 @@
+//! The result of an adapter's lookup: a servant that is in use and ready to run, or the reason why there is
+//! none.
+//!
+//! An adapter runs no request. It returns an [`Upcall`]; the server runs the servant, answers the request and
+//! drops the upcall. So everything that the adapter has to end is in one value, and ends also when the servant
+//! panics.
+
+use std::{any::Any, cell::Ref, fmt, pin::Pin, rc::Rc};
+
+use spandrel_giop::SystemException;
+use spandrel_orb::{ObjectRef, Target};
+use spandrel_sync::Arc;
+
+use crate::Servant;
+
+/// The kind of a call that enters an adapter.
+pub enum Entry<'e> {
+    /// A request, remote or collocated. It may have to wait.
+    Request {
+        /// The prediction of the request's connection.
+        last: &'e dyn LastTarget,
+        /// The result of the [wait](Resolution::Wait) before, if the request has waited.
+        reservation: Option<Reservation>,
+    },
+    /// A call in this process that does not marshal. It never waits, and calls no servant manager.
+    Direct,
+}
+
+/// The position of the last object that a connection's requests were for: adaptive demultiplexing.
+pub trait LastTarget {
+    /// That position in the adapter's table, if predictions are enabled.
+    fn predicted_target(&self) -> Option<u64>;
+
+    /// Records the position for the next request.
+    fn note_target(&self, place: u64);
+}
+
+/// The place that a request has kept in its adapter while it waited.
+pub type Reservation = Box<dyn Any + Send>;
+
+/// The wait of a request for its adapter.
+pub type AdapterWait = Pin<Box<dyn Future<Output = Option<Reservation>> + Send>>;
+
+/// The result of [`ObjectAdapter::resolve`](crate::ObjectAdapter::resolve).
+pub enum Resolution {
+    /// The servant was found and is in use.
+    Serve(Upcall),
+    /// The object is behind another reference, for now.
+    Forward(ObjectRef),
+    /// The object is behind another reference; the one of the request is invalid from now on.
+    ForwardPermanently(ObjectRef),
+    /// The request waits, and is then resolved again with the reservation.
+    Wait(AdapterWait),
+    /// The main thread has to run the request, and resolves it again.
+    MainThread,
+    /// The object cannot be called directly at present: a request would have to wait, to be forwarded, or to
+    /// be run by another thread. Only for [`Entry::Direct`].
+    Marshal,
+}
+
+/// A servant that runs one call, and all that ends with the call.
+///
+/// Its drop ends the use of the servant first, then gives back the thread's turn in the adapter. It stays in
+/// the thread that resolved the request; of several upcalls in a thread the last one is dropped first.
+#[must_use]
+pub struct Upcall {
+    servant_use: Rc<dyn ServantUse>,
+    ends_before_reply: bool,
+}
+
+/// The use of a servant by one call: the adapter's side of an [`Upcall`].
+pub trait ServantUse {
+    /// The servant, until the use has ended.
+    fn servant(&self) -> Ref<'_, Arc<dyn Servant>>;
+
+    /// The adapter's information on the object.
+    fn target(&self) -> Ref<'_, dyn Target>;
+
+    /// The servant and the target, at once.
+    fn parts(&self) -> (Ref<'_, Arc<dyn Servant>>, Ref<'_, dyn Target>) {
+        (self.servant(), self.target())
+    }
+
+    /// Ends the use: the object can be deactivated, and a servant locator's `postinvoke` is called. Without
+    /// an effect if the use has ended. No lock is held.
+    ///
+    /// # Errors
+    /// The exception that `postinvoke` raised.
+    fn end(&self) -> Result<(), SystemException>;
+
+    /// Ends the use unless it has ended, and then gives back the thread's turn. Called once.
+    fn release(&self);
+}
+
+impl Upcall {
+    /// An upcall of this servant.
+    #[inline]
+    pub fn new(servant_use: Rc<dyn ServantUse>) -> Self {
+        Self { servant_use, ends_before_reply: false }
+    }
+
+    /// The same upcall, whose use of the servant ends before the reply is sent.
+    #[inline]
+    pub fn ending_before_reply(mut self) -> Self {
+        self.ends_before_reply = true;
+        self
+    }
+
+    /// Whether the use of the servant has to [end](Self::end) before the reply is sent.
+    #[inline]
+    #[must_use]
+    pub fn ends_before_reply(&self) -> bool {
+        self.ends_before_reply
+    }
+
+    /// The servant.
+    #[inline]
+    #[must_use]
+    pub fn servant(&self) -> Ref<'_, Arc<dyn Servant>> {
+        self.servant_use.servant()
+    }
+
+    /// The adapter's information on the object.
+    #[inline]
+    #[must_use]
+    pub fn target(&self) -> Ref<'_, dyn Target> {
+        self.servant_use.target()
+    }
+
+    /// The servant, and the adapter's information on the object.
+    #[inline]
+    #[must_use]
+    pub fn parts(&self) -> (Ref<'_, Arc<dyn Servant>>, Ref<'_, dyn Target>) {
+        self.servant_use.parts()
+    }
+
+    /// Ends the use of the servant before the upcall ends.
+    ///
+    /// # Errors
+    /// The exception that a servant locator's `postinvoke` raised.
+    pub fn end(&self) -> Result<(), SystemException> {
+        self.servant_use.end()
+    }
+}
+
+impl Drop for Upcall {
+    #[inline]
+    fn drop(&mut self) {
+        self.servant_use.release();
+    }
+}
+
+impl fmt::Debug for Entry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Request { .. } => "Request",
+            Self::Direct => "Direct",
+        })
+    }
+}
+
+impl fmt::Debug for Resolution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Serve(upcall) => f.debug_tuple("Serve").field(upcall).finish(),
+            Self::Forward(target) => f.debug_tuple("Forward").field(target).finish(),
+            Self::ForwardPermanently(target) => f.debug_tuple("ForwardPermanently").field(target).finish(),
+            Self::Wait(_) => f.write_str("Wait"),
+            Self::MainThread => f.write_str("MainThread"),
+            Self::Marshal => f.write_str("Marshal"),
+        }
+    }
+}
+
+impl fmt::Debug for Upcall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upcall").field("ends_before_reply", &self.ends_before_reply).finish_non_exhaustive()
+    }
+}
