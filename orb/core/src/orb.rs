@@ -14,7 +14,7 @@ use spandrel_ipc::ProcessMark;
 use spandrel_sync::Weak;
 use spandrel_sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, Ordering, fence},
 };
 
 #[cfg(feature = "asynchronous")]
@@ -103,6 +103,8 @@ struct OrbCore {
     server_options: ServerOptions,
     /// Installed with the object adapter.
     server_side: OnceLock<Arc<dyn ServerSide>>,
+    /// Whether a thread has begun to close the server side.
+    is_server_side_closed: AtomicBool,
     /// Created with the first alias.
     aliases: OnceLock<Box<Aliases>>,
     bidirectional: Bidirectional,
@@ -137,6 +139,7 @@ impl Orb {
             client_reactor: ClientReactor::default(),
             server_options: server,
             server_side: OnceLock::new(),
+            is_server_side_closed: AtomicBool::new(false),
             aliases: OnceLock::new(),
             bidirectional,
             value_factories: OnceLock::new(),
@@ -208,9 +211,26 @@ impl Orb {
         self.0.server_side.get()
     }
 
-    /// Installs the server side, unless there is one already.
+    /// Installs the server side, unless there is one already. That of an ORB that has begun to shut down is
+    /// closed at once.
     pub fn install_server_side(&self, create: impl FnOnce() -> Arc<dyn ServerSide>) -> &Arc<dyn ServerSide> {
-        self.0.server_side.get_or_init(create)
+        let server_side = self.0.server_side.get_or_init(create);
+        // Pairs with the fence of `take_server_side`: this thread or that of the shutdown sees the other's write.
+        fence(Ordering::SeqCst);
+        if self.0.closing.load(Ordering::Relaxed)
+            && let Some(server_side) = self.take_server_side()
+        {
+            server_side.begin_close();
+            server_side.shut_down(self);
+            server_side.close();
+        }
+        server_side
+    }
+
+    /// The server side, for the one thread that closes it.
+    fn take_server_side(&self) -> Option<&Arc<dyn ServerSide>> {
+        fence(Ordering::SeqCst);
+        self.server_side().filter(|_| !self.0.is_server_side_closed.swap(true, Ordering::AcqRel))
     }
 
     #[inline]

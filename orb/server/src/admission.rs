@@ -111,7 +111,7 @@ struct AdmissionState {
     /// The beginning of the present second, and the number of connections in it.
     second: Option<(Instant, usize)>,
     /// The bits of the reasons that have been logged already.
-    receiver: u8,
+    reported: u8,
 }
 
 impl AdmissionControl {
@@ -144,8 +144,8 @@ impl AdmissionControl {
     /// Logs the reason for a rejection: as a warning the first time, then for debugging.
     pub(super) fn tell(&self, from: &str, refusal: Refusal) {
         let mut state = self.state.lock();
-        let is_news = state.receiver & refusal.bit() == 0;
-        state.receiver |= refusal.bit();
+        let is_news = state.reported & refusal.bit() == 0;
+        state.reported |= refusal.bit();
         drop(state);
         if is_news {
             tracing::warn!(from, reason = %refusal, "connection rejected; further ones are only counted");

@@ -43,7 +43,7 @@ use super::{
     origin::{AnswerKind, RequestKey, RequestOrigin},
     upcall,
 };
-use crate::ServingOrb;
+use crate::ObjectAdapter;
 use reply::CollocatedReply;
 
 /// The initial size of a thread's buffer, in octets.
@@ -134,10 +134,35 @@ impl CollocatedCalls {
         Ok(running)
     }
 
+    /// Runs a request and returns its reply. `wire`: the encoding of both.
+    pub(crate) fn ask(
+        &self,
+        orb: &Orb,
+        adapter: &Arc<dyn ObjectAdapter>,
+        request: &Message,
+        wire: Wire,
+        deadline: Option<&Deadline>,
+    ) -> Result<Reply, CallFailure> {
+        let _running = self.enter(orb).map_err(CallFailure::new)?;
+        let caller =
+            CollocatedCaller { orb, adapter, calls: self, wire, answer: Mutex::new(None), awaited: OnceLock::new() };
+        let due = deadline.and_then(|deadline| due(orb, deadline));
+        caller.run(request, due)?;
+        let answer = match (caller.answer.into_inner(), caller.awaited.into_inner()) {
+            (Some(_), _) if deadline.is_some_and(|deadline| deadline.remaining().is_zero()) => {
+                return Err(CallFailure::new(too_late()));
+            }
+            (Some(answer), _) => answer,
+            (None, Some(awaited)) => awaited.wait(deadline)?,
+            (None, None) => return Err(CallFailure::new(unanswered())),
+        };
+        Reply::parse(answer).map_err(|error| CallFailure::new(malformed(&error)))
+    }
+
     /// Waits for the end of all calls for at most this time. Gives up the calls that still wait for a reply.
-    pub(crate) fn shut_down(&self, client_timeouts: Duration) {
+    pub(crate) fn shut_down(&self, timeout: Duration) {
         self.is_closing.store(true, Ordering::SeqCst);
-        let deadline = Deadline::after(client_timeouts);
+        let deadline = Deadline::after(timeout);
         let mut waiting = self.waiting.lock();
         while self.running.load(Ordering::SeqCst) != 0 {
             let remaining = deadline.remaining();
@@ -202,28 +227,6 @@ fn malformed(error: &GiopError) -> SystemException {
         .with_detail(|| format!("a message to this ORB itself: {error}"))
 }
 
-/// Runs a request and returns its reply. `wire`: the encoding of both.
-pub(crate) fn ask(
-    orb: &Orb,
-    question: &Message,
-    wire: Wire,
-    deadline: Option<&Deadline>,
-) -> Result<Reply, CallFailure> {
-    let _running = orb.collocated_calls().enter(orb).map_err(CallFailure::new)?;
-    let caller = CollocatedCaller { orb, wire, answer: Mutex::new(None), awaited: OnceLock::new() };
-    let due = deadline.and_then(|deadline| due(orb, deadline));
-    caller.run(question, due)?;
-    let answer = match (caller.answer.into_inner(), caller.awaited.into_inner()) {
-        (Some(_), _) if deadline.is_some_and(|deadline| deadline.remaining().is_zero()) => {
-            return Err(CallFailure::new(too_late()));
-        }
-        (Some(answer), _) => answer,
-        (None, Some(awaited)) => awaited.wait(deadline)?,
-        (None, None) => return Err(CallFailure::new(unanswered())),
-    };
-    Reply::parse(answer).map_err(|error| CallFailure::new(malformed(&error)))
-}
-
 /// Notes the ORB that this thread calls. Returns the deadline of the call, if it limits the reply.
 #[cold]
 fn due(orb: &Orb, deadline: &Deadline) -> Option<RequestDeadline> {
@@ -242,6 +245,8 @@ pub(crate) fn limit(orb: &Orb, deadline: &Deadline) -> Option<InheritedDeadline>
 #[derive(Debug)]
 struct CollocatedCaller<'o> {
     orb: &'o Orb,
+    adapter: &'o Arc<dyn ObjectAdapter>,
+    calls: &'o CollocatedCalls,
     wire: Wire,
     answer: Mutex<Option<Message>>,
     /// Set if the reply may come from another thread.
@@ -274,6 +279,10 @@ impl RequestOrigin for CollocatedCaller<'_> {
         self.orb
     }
 
+    fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
+        self.adapter
+    }
+
     fn name(&self) -> &str {
         "this ORB"
     }
@@ -294,7 +303,7 @@ impl RequestOrigin for CollocatedCaller<'_> {
     fn shared(&self) -> Arc<dyn RequestOrigin> {
         Arc::<CollocatedReply>::clone(self.awaited.get_or_init(|| {
             let awaited = CollocatedReply::new(self.orb.clone(), self.wire);
-            self.orb.collocated_calls().note_waiting(&awaited);
+            self.calls.note_waiting(&awaited);
             awaited
         }))
     }

@@ -79,8 +79,8 @@ fn enter(
     upcall: &mut dyn FnMut(&Arc<dyn Servant>),
 ) -> Result<(), SystemException> {
     let orb = object.orb();
-    let adapter = orb.adapter();
-    let _running = orb.collocated_calls().enter(orb)?;
+    let serving = orb.serving();
+    let _running = serving.collocated_calls().enter(orb)?;
     let call_policies = object.call_policies();
     if call_policies.start_times.is_some() {
         // The ordinary call obeys start times.
@@ -90,7 +90,7 @@ fn enter(
     let _scope = UpcallScope::enter();
     let _deadline = deadline.as_ref().and_then(|deadline| collocated::limit(orb, deadline));
     let result = catch_unwind(AssertUnwindSafe(|| {
-        dispatch::call_directly(&**adapter, &destination.object_key, operation, upcall)
+        dispatch::call_directly(&**serving.adapter(), &destination.object_key, operation, upcall)
     }));
     match result {
         Ok(Ok(true)) => object.set_bound(true),

@@ -79,7 +79,7 @@ pub(crate) struct ServerConnection {
     /// Whether a thread was started to take over reading and has not tried yet.
     is_relief_due: AtomicBool,
     /// How often the client has announced listen points.
-    introductions: AtomicU32,
+    listen_point_contexts: AtomicU32,
     /// The bits of the [`ServerPhase`].
     phase: AtomicU8,
     /// Whether the shutdown of the ORB has cut the connection before its last request ended.
@@ -93,7 +93,7 @@ pub(crate) struct ServerConnection {
     /// The event for the statistics, if this side has chosen one for the end.
     ended_for: OnceLock<Event>,
     /// Notified when `close_phase` advances.
-    parting: Condition,
+    close_phase_changed: Condition,
     /// The registration with a reactor, unless the connection has a thread of its own.
     registration: Mutex<Option<Arc<dyn ReactorRegistration>>>,
     /// Held while the registration is told whether replies wait to be written.
@@ -153,14 +153,14 @@ impl ServerConnection {
             requests: Mutex::default(),
             awaited_trips: AtomicU32::new(0),
             is_relief_due: AtomicBool::new(false),
-            introductions: AtomicU32::new(0),
+            listen_point_contexts: AtomicU32::new(0),
             phase: AtomicU8::new(ServerPhase::Open.bits()),
             is_cut_off: AtomicBool::new(false),
             is_one_way: AtomicBool::new(false),
             prediction: Prediction::default(),
-            close_phase: Mutex::new(ClosePhase::No),
+            close_phase: Mutex::new(ClosePhase::Open),
             ended_for: OnceLock::new(),
-            parting: Condition::new(),
+            close_phase_changed: Condition::new(),
             registration: Mutex::new(None),
             output: Mutex::new(()),
             has_writer: AtomicBool::new(false),
@@ -200,19 +200,19 @@ impl ServerConnection {
     pub(super) fn serve(self: &Arc<Self>) {
         let ending = CloseOnDrop(self);
         let mut registration = self.registration();
-        let mut client_timeouts = registration::PATIENCE;
+        let mut read_wait = registration::READ_WAIT;
         loop {
             if self.is_blocked() {
                 self.await_unblocked();
             }
-            let deadline = registration.as_ref().map(|_| Deadline::after(client_timeouts));
+            let deadline = registration.as_ref().map(|_| Deadline::after(read_wait));
             let next = self.reader.lock().next(self.link.transport(), deadline.as_ref());
             let served = match next {
                 Ok(message) => self.handle(&message),
                 Err(ReadError::TimedOut) => match self.return_to_reactor(&mut registration) {
                     true => return std::mem::forget(ending),
                     false => {
-                        client_timeouts = registration::LONGEST_PATIENCE.min(client_timeouts * 2);
+                        read_wait = registration::LONGEST_READ_WAIT.min(read_wait * 2);
                         Ok(NextRead::Continue)
                     }
                 },
@@ -220,7 +220,7 @@ impl ServerConnection {
             };
             match served {
                 Ok(NextRead::Continue) => {}
-                Ok(NextRead::Relieved) => return std::mem::forget(ending),
+                Ok(NextRead::ByOther) => return std::mem::forget(ending),
                 Err(error) => {
                     self.read_failed(&error);
                     return;
@@ -305,7 +305,11 @@ impl ServerConnection {
     /// and the deadline of the request.
     #[inline]
     fn note_contexts(&self, request: &RequestHeader<'_>, message: &Message) -> Option<RequestContext> {
-        if request.service_contexts.is_empty() { None } else { Some(self.mark_sent(request, message.header.version)) }
+        if request.service_contexts.is_empty() {
+            None
+        } else {
+            Some(self.note_given_contexts(request, message.header.version))
+        }
     }
 
     /// Runs a request. `arguments` begins after the header; `request_context` comes from
@@ -332,7 +336,7 @@ impl ServerConnection {
     }
 
     #[cold]
-    fn mark_sent(&self, request: &RequestHeader<'_>, version: GiopVersion) -> RequestContext {
+    fn note_given_contexts(&self, request: &RequestHeader<'_>, version: GiopVersion) -> RequestContext {
         let contexts = &request.service_contexts;
         RequestContext::from_contexts(contexts, self.settings.context_limits, || {
             self.note_listen_points(request, version);

@@ -105,7 +105,7 @@ impl IdleHistory {
         if are_late {
             return Some(IdleVerdict::RepliesNotTaken);
         }
-        if client_timeouts.message.is_some_and(|client_timeouts| stuck >= client_timeouts) {
+        if client_timeouts.message.is_some_and(|limit| stuck >= limit) {
             return Some(IdleVerdict::Unfinished);
         }
         if connection.is_close_sent() {

@@ -34,7 +34,7 @@ use crate::ServingOrb;
 
 /// The time that peers have at shutdown to close their side after CloseConnection. A peer that does not read
 /// its idle connections finds CloseConnection later.
-const GOODBYE: Duration = Duration::from_millis(200);
+const PEER_CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Sends CloseConnection, so that the client knows that no request was or will be acted on here.
 fn refuse(transport: &dyn ReactorTransport, order: ByteOrder) {
@@ -267,8 +267,8 @@ impl Server {
     /// Stops accepting, lets running requests end, sends CloseConnection to every client, and waits a bounded
     /// time for the connections' ends.
     ///
-    /// `client_timeouts`: the longest time for running requests.
-    pub(crate) fn shutdown(&self, client_timeouts: Duration) {
+    /// `timeout`: the longest time for running requests.
+    pub(crate) fn shutdown(&self, timeout: Duration) {
         self.closing.store(true, Ordering::Release);
         let listeners = std::mem::take(&mut *self.listeners.lock());
         if let (false, Ok(registry)) = (listeners.is_empty(), self.pool.registry()) {
@@ -278,7 +278,7 @@ impl Server {
         }
         let connections: Vec<_> = self.admitted.lock().connections.values().cloned().collect();
         connections.iter().for_each(|connection| connection.begin_close());
-        for (stage, time) in [(ClosePhase::Said, client_timeouts), (ClosePhase::Ended, GOODBYE)] {
+        for (stage, time) in [(ClosePhase::CloseSent, timeout), (ClosePhase::Ended, PEER_CLOSE_TIMEOUT)] {
             let deadline = Deadline::after(time);
             connections.iter().for_each(|connection| connection.await_close_phase(stage, &deadline));
         }

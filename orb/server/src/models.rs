@@ -336,7 +336,7 @@ impl Stage {
         let connection = Arc::clone(&self.connection);
         thread::spawn(move || {
             connection.begin_close();
-            for stage in [ClosePhase::Said, ClosePhase::Ended] {
+            for stage in [ClosePhase::CloseSent, ClosePhase::Ended] {
                 connection.await_close_phase(stage, &Deadline::after(NEVER));
             }
         })

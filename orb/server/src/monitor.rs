@@ -38,7 +38,7 @@ use input::InputEvents;
 use pace::{LookFinding, Pace, SHORTEST};
 
 /// The longest time that a one-way may keep the reading.
-const ONE_WAY_PATIENCE: Duration = Duration::from_millis(100);
+const ONE_WAY_OVERTAKE_DELAY: Duration = Duration::from_millis(100);
 /// The same limit in models, counted in looks. A larger number would only make models longer.
 const ONE_WAY_LOOKS: u32 = 3;
 /// The time without an upcall after which the monitor sleeps.
@@ -210,7 +210,7 @@ impl UpcallMonitor {
             (state, attended) = self.attend_input(state);
             let now = Instant::now();
             if attended.is_active {
-                pace.async_writes(now);
+                pace.look_within_shortest(now);
             }
             if !cfg!(shuttle) && now < pace.due() {
                 continue;
@@ -244,7 +244,7 @@ impl UpcallMonitor {
                 let attended;
                 (state, attended) = self.attend_input(state);
                 if attended.is_active {
-                    pace.async_writes(now);
+                    pace.look_within_shortest(now);
                 }
             }
         }
@@ -301,10 +301,9 @@ impl UpcallMonitor {
             return (state, LookHistory::default());
         }
         let now = Instant::now();
-        let request_context: Vec<_> =
-            arrived.into_iter().filter_map(|arrival| state.note_input(arrival, now)).collect();
-        let is_active = !request_context.is_empty();
-        let (state, mut seen) = self.attend_to(state, request_context.into_iter().flatten().collect());
+        let lasting: Vec<_> = arrived.into_iter().filter_map(|arrival| state.note_input(arrival, now)).collect();
+        let is_active = !lasting.is_empty();
+        let (state, mut seen) = self.attend_to(state, lasting.into_iter().flatten().collect());
         seen.is_active |= is_active;
         (state, seen)
     }
@@ -512,7 +511,7 @@ impl Monitored {
 
     fn lasting(&self, connection: Arc<ServerConnection>, turn: u64, now: Instant) -> MonitoredUpcall {
         let age = now - self.since;
-        let is_patient = if cfg!(shuttle) { self.looks < ONE_WAY_LOOKS } else { age < ONE_WAY_PATIENCE };
+        let is_patient = if cfg!(shuttle) { self.looks < ONE_WAY_LOOKS } else { age < ONE_WAY_OVERTAKE_DELAY };
         let keeps_reading = is_patient && connection.is_one_way();
         let lasting = LongUpcall { turn, age, keeps_reading, has_input: self.has_input };
         MonitoredUpcall { connection, lasting, is_registered: self.registration.is_some() }

@@ -47,7 +47,7 @@ const MAX_LISTENERS: usize = 1024;
 pub(super) struct Pool {
     reactor: OnceLock<Reactor>,
     max_handlers: usize,
-    ensure_workers: Arc<WorkerCounts>,
+    worker_counts: Arc<WorkerCounts>,
     threads: Arc<ServerThreads>,
     log_limit: Arc<LogLimit>,
     /// Whether its threads serve other connections while they wait for replies.
@@ -60,7 +60,7 @@ pub(super) struct Pool {
 #[derive(Debug)]
 struct PoolReactor {
     reactor: Reactor,
-    ensure_workers: Arc<WorkerCounts>,
+    worker_counts: Arc<WorkerCounts>,
 }
 
 impl NestedWork for PoolReactor {
@@ -73,7 +73,7 @@ impl NestedWork for PoolReactor {
     }
 
     fn serve_until(&self, timeout: Option<Duration>, is_true: &mut dyn FnMut() -> bool) {
-        let _pause = WaitScope::begin(&self.ensure_workers);
+        let _pause = WaitScope::begin(&self.worker_counts);
         if let Err(error) = self.reactor.run_until(timeout, is_true) {
             tracing::error!(%error, "the reactor can no longer be run");
         }
@@ -83,13 +83,13 @@ impl NestedWork for PoolReactor {
 /// The pool's threads as an executor of futures.
 pub(super) struct Workers<'p> {
     registry: &'p Registry,
-    ensure_workers: &'p Arc<WorkerCounts>,
+    worker_counts: &'p Arc<WorkerCounts>,
     queue: Option<&'p Arc<RequestQueue>>,
 }
 
 /// A future that counts as a visit of its thread while it is polled.
 struct PollVisit {
-    ensure_workers: Arc<WorkerCounts>,
+    worker_counts: Arc<WorkerCounts>,
     task: Task,
 }
 
@@ -97,8 +97,8 @@ impl Future for PollVisit {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<()> {
-        let ensure_workers = Arc::clone(&self.ensure_workers);
-        let _visit = WorkerVisit::begin(&ensure_workers);
+        let worker_counts = Arc::clone(&self.worker_counts);
+        let _visit = WorkerVisit::begin(&worker_counts);
         self.task.as_mut().poll(cx)
     }
 }
@@ -113,7 +113,7 @@ impl Pool {
         threads: &Arc<ServerThreads>,
         log_limit: &Arc<LogLimit>,
     ) -> Self {
-        let ensure_workers = Arc::new(WorkerCounts::new(concurrency.reactor_threads()));
+        let worker_counts = Arc::new(WorkerCounts::new(concurrency.reactor_threads()));
         let queue = match concurrency {
             Concurrency::ThreadPool { threads: count, queue } => {
                 Some(Arc::new(RequestQueue::new(queue, count, Arc::clone(threads), Arc::clone(log_limit))))
@@ -125,8 +125,8 @@ impl Pool {
             reactor: OnceLock::new(),
             max_handlers: max_connections.saturating_add(MAX_LISTENERS),
             // The thread that fills a queue runs nothing that could wait.
-            nests: (nests || ensure_workers.is_fixed()) && queue.is_none(),
-            ensure_workers,
+            nests: (nests || worker_counts.is_fixed()) && queue.is_none(),
+            worker_counts,
             threads,
             log_limit,
             queue,
@@ -156,7 +156,7 @@ impl Pool {
         if let Some(queue) = &self.queue {
             queue.ensure_workers()?;
         }
-        let pooled = PooledConnection::new(Arc::clone(connection), Arc::clone(&self.ensure_workers));
+        let pooled = PooledConnection::new(Arc::clone(connection), Arc::clone(&self.worker_counts));
         registry.register(pooled, Interest::INPUT).map(drop)
     }
 
@@ -176,58 +176,58 @@ impl Pool {
         if let Some(queue) = &self.queue {
             queue.ensure_workers()?;
         }
-        Ok(Workers { registry, ensure_workers: &self.ensure_workers, queue: self.queue.as_ref() })
+        Ok(Workers { registry, worker_counts: &self.worker_counts, queue: self.queue.as_ref() })
     }
 
     /// The number of threads, and the number of requests that wait for one.
     pub(super) fn look(&self) -> (usize, usize) {
         let (workers, waiting) = self.queue.as_ref().map_or((0, 0), |queue| queue.look());
-        (self.ensure_workers.count() + workers, waiting)
+        (self.worker_counts.count() + workers, waiting)
     }
 
     /// Whether the number of threads is fixed, even when all of them are blocked.
     pub(super) fn is_fixed(&self) -> bool {
-        self.ensure_workers.is_fixed()
+        self.worker_counts.is_fixed()
     }
 
     /// Records that an upcall blocks one of the threads, and ensures that another can do its work.
     pub(super) fn note_blocked(&self) {
-        self.ensure_workers.note_blocked();
+        self.worker_counts.note_blocked();
         self.ensure_wanted_workers();
     }
 
     /// Records that a thread is no longer blocked.
     pub(super) fn note_unblocked(&self) {
-        self.ensure_workers.note_unblocked();
+        self.worker_counts.note_unblocked();
     }
 
     /// The number of blocked threads.
     #[cfg(all(test, shuttle))]
     pub(super) fn blocked(&self) -> usize {
-        self.ensure_workers.blocked()
+        self.worker_counts.blocked()
     }
 
     /// Whether all threads visit a connection.
     pub(super) fn is_full(&self) -> bool {
-        self.ensure_workers.is_full()
+        self.worker_counts.is_full()
     }
 
     /// Whether all threads visit a connection and none has moved since the last call. The monitor calls this
     /// at each look.
     pub(super) fn is_stuck(&self) -> bool {
-        self.ensure_workers.is_stuck()
+        self.worker_counts.is_stuck()
     }
 
     /// Adds half as many threads as there are.
     pub(super) fn add_workers(&self) {
-        let threads = self.ensure_workers.count();
-        if !self.ensure_workers.is_fixed() {
+        let threads = self.worker_counts.count();
+        if !self.worker_counts.is_fixed() {
             self.ensure_workers_with(threads + threads / 2 + 1);
         }
     }
 
     fn ensure_wanted_workers(&self) {
-        self.ensure_workers_with(self.ensure_workers.wanted());
+        self.ensure_workers_with(self.worker_counts.wanted());
     }
 
     fn ensure_workers_with(&self, wanted: usize) {
@@ -242,20 +242,20 @@ impl Pool {
     /// Ensures that at least `wanted` threads run the reactor.
     fn ensure_workers(&self, wanted: usize) -> io::Result<()> {
         let Some(reactor) = self.reactor.get() else { return Ok(()) };
-        for _ in 0..self.ensure_workers.missing(wanted) {
-            if !self.ensure_workers.try_enter(wanted) {
+        for _ in 0..self.worker_counts.missing(wanted) {
+            if !self.worker_counts.try_enter(wanted) {
                 break;
             }
-            let (reactor, ensure_workers, nests) = (reactor.clone(), Arc::clone(&self.ensure_workers), self.nests);
+            let (reactor, worker_counts, nests) = (reactor.clone(), Arc::clone(&self.worker_counts), self.nests);
             let spawned = self.threads.spawn("spandrel-reactor", move || {
                 let _member = nests.then(|| {
-                    let (reactor, ensure_workers) = (reactor.clone(), Arc::clone(&ensure_workers));
-                    nesting::join(Arc::new(PoolReactor { reactor, ensure_workers }))
+                    let (reactor, worker_counts) = (reactor.clone(), Arc::clone(&worker_counts));
+                    nesting::join(Arc::new(PoolReactor { reactor, worker_counts }))
                 });
-                ensure_workers.run(&reactor);
+                worker_counts.run(&reactor);
             });
             if let Err(error) = spawned {
-                self.ensure_workers.note_left();
+                self.worker_counts.note_left();
                 return Err(error);
             }
         }
@@ -278,7 +278,7 @@ impl Spawn for Workers<'_> {
         match self.queue {
             Some(queue) => task::run_in(Arc::clone(queue), task),
             None => {
-                let task = Box::pin(PollVisit { ensure_workers: Arc::clone(self.ensure_workers), task });
+                let task = Box::pin(PollVisit { worker_counts: Arc::clone(self.worker_counts), task });
                 task::run_in(self.registry.clone(), task);
             }
         }
@@ -288,14 +288,14 @@ impl Spawn for Workers<'_> {
 /// A connection without a thread of its own.
 struct PooledConnection {
     connection: Arc<ServerConnection>,
-    ensure_workers: Arc<WorkerCounts>,
+    worker_counts: Arc<WorkerCounts>,
     /// Another registration serves the connection. This one only ends its call.
     is_replaced: Arc<AtomicBool>,
 }
 
 impl PooledConnection {
-    fn new(connection: Arc<ServerConnection>, ensure_workers: Arc<WorkerCounts>) -> Self {
-        Self { connection, ensure_workers, is_replaced: Arc::default() }
+    fn new(connection: Arc<ServerConnection>, worker_counts: Arc<WorkerCounts>) -> Self {
+        Self { connection, worker_counts, is_replaced: Arc::default() }
     }
 }
 
@@ -309,7 +309,7 @@ impl EventHandler for PooledConnection {
             registry: Registry::clone(context),
             id: context.id(),
             wanted: Mutex::new(WantedEvents { input: true, output: false }),
-            ensure_workers: Arc::clone(&self.ensure_workers),
+            worker_counts: Arc::clone(&self.worker_counts),
             is_replaced: Arc::clone(&self.is_replaced),
         };
         self.connection.register_with(Arc::new(registration));
@@ -317,7 +317,7 @@ impl EventHandler for PooledConnection {
     }
 
     fn handle_input(&mut self, context: &Context<'_>) -> io::Result<()> {
-        let _visit = WorkerVisit::begin(&self.ensure_workers);
+        let _visit = WorkerVisit::begin(&self.worker_counts);
         match self.connection.serve_ready() {
             VisitOutcome::Idle => {}
             VisitOutcome::Ended => context.close(),
@@ -326,7 +326,7 @@ impl EventHandler for PooledConnection {
     }
 
     fn handle_output(&mut self, _context: &Context<'_>) -> io::Result<()> {
-        let _visit = WorkerVisit::begin(&self.ensure_workers);
+        let _visit = WorkerVisit::begin(&self.worker_counts);
         self.connection.write_ready();
         Ok(())
     }
@@ -373,7 +373,7 @@ struct PooledHandler {
     registry: Registry,
     id: HandlerId,
     wanted: Mutex<WantedEvents>,
-    ensure_workers: Arc<WorkerCounts>,
+    worker_counts: Arc<WorkerCounts>,
     is_replaced: Arc<AtomicBool>,
 }
 
@@ -442,7 +442,7 @@ impl ReactorRegistration for PooledHandler {
         if !self.registry.detach(self.id) {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        let pooled = PooledConnection::new(Arc::clone(connection), Arc::clone(&self.ensure_workers));
+        let pooled = PooledConnection::new(Arc::clone(connection), Arc::clone(&self.worker_counts));
         let id = self.registry.register(pooled, Interest::INPUT)?;
         if is_ready {
             self.registry.mark_ready(id, Interest::INPUT);

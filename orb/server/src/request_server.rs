@@ -35,6 +35,20 @@ pub(crate) struct RequestServer {
     announced: AnnouncedAddresses,
 }
 
+impl RequestServer {
+    /// The object adapter.
+    #[inline]
+    pub(crate) fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
+        &self.adapter
+    }
+
+    /// The calls on objects of the same ORB.
+    #[inline]
+    pub(crate) fn collocated_calls(&self) -> &CollocatedCalls {
+        &self.collocated_calls
+    }
+}
+
 /// Installs the object adapter of an ORB, and with it the server side, and returns it; if there is one
 /// already, returns that.
 pub fn install_adapter(orb: &Orb, adapter: Arc<dyn ObjectAdapter>) -> Arc<dyn ObjectAdapter> {
@@ -121,7 +135,7 @@ impl ServerSide for RequestServer {
     ) -> Result<Reply, CallFailure> {
         let request_id = self.collocated_calls.request_id();
         let request = encode_collocated(destination, call_kind, request_id, collocated::deliver)?;
-        collocated::ask(orb, &request, destination.wire(), deadline)
+        self.collocated_calls.ask(orb, &self.adapter, &request, destination.wire(), deadline)
     }
 
     fn note_one_way(&self, orb: &Orb) {

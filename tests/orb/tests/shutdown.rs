@@ -9,7 +9,7 @@ use std::{
 };
 
 use spandrel::generated::{Replied, Servant, ServerCall};
-use spandrel::{CompletionStatus, Orb, SystemException, SystemExceptionKind};
+use spandrel::{CompletionStatus, Orb, Poa, SystemException, SystemExceptionKind};
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags, locate_request};
 use spandrel_orb_tests::{
@@ -144,6 +144,32 @@ fn servants_are_dropped_after_shutdown() {
     drop(server);
     // Otherwise the servant, its ORB and the state of all its threads leak.
     comes("the servant's end", || probe.upgrade().is_none());
+}
+
+// Upcalls may use ORBs that have begun to shut down; a server that opens then would never be closed.
+#[test]
+fn an_adapter_that_is_made_after_shutdown_does_not_listen() {
+    struct Opener(Orb, mpsc::Sender<Result<Vec<(String, u16)>, SystemException>>);
+    impl Servant for Opener {
+        fn repository_id(&self) -> &'static str {
+            "IDL:Opener:1.0"
+        }
+        fn is_a(&self, _: &str) -> bool {
+            false
+        }
+        fn dispatch(&self, _operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+            let opened = Poa::root(&self.0).and_then(|_| self.0.listen());
+            self.1.send(opened).unwrap();
+            call.reply(|_| Ok(()))
+        }
+    }
+    let (front, late) = (Server::start(), Orb::builder().build().unwrap());
+    late.shutdown(true).unwrap();
+    let (send, receive) = mpsc::channel();
+    let opener = front.poa.activate(Opener(late, send)).unwrap();
+    let client = Orb::builder().build().unwrap();
+    Target::unchecked_narrow(&client.string_to_object(&opener.to_string()).unwrap()).ping().unwrap();
+    receive.recv_timeout(PATIENCE).expect("the upcall reports").unwrap_err();
 }
 
 // An upcall that runs when the shutdown begins may make calls until it ends.

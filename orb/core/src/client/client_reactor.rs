@@ -296,7 +296,7 @@ impl Drop for ClientReactor {
 
 fn no_reactor(error: io::Error) -> SystemException {
     SystemException::no_resources(0, CompletionStatus::No)
-        .with_detail("the reactor for asynchronous calls cannot be started")
+        .with_detail("the reactor for asynchronous calls cannot be used")
         .with_source(error)
 }
 
@@ -351,7 +351,7 @@ impl EventHandler for ConnectionInput {
         }
         let Some(connection) = self.connection.upgrade() else { return };
         // Not in this call: the connection may be changing its interest at the moment, under a lock.
-        let queued = context.execute(move |_| connection.reactor_ended(&reason.to_string()));
+        let queued = context.execute(move |_| connection.end_for(0, &format!("the reactor ended: {reason}")));
         if let Err(error) = queued {
             tracing::error!(%error, "a connection cannot be closed although its replies are no longer read");
         }

@@ -137,16 +137,15 @@ impl Orb {
         let _closed = CloseOnDrop(&self.0);
         self.0.main.begin_close();
         self.diagnostics().begin_close();
-        {
-            if let Some(server_side) = self.server_side() {
-                server_side.begin_close();
-                server_side.shut_down(self);
-            }
+        let server_side = self.take_server_side();
+        if let Some(server_side) = server_side {
+            server_side.begin_close();
+            server_side.shut_down(self);
         }
         #[cfg(feature = "asynchronous")]
         self.0.client_reactor.shut_down();
         self.0.peers.clear();
-        if let Some(server_side) = self.server_side() {
+        if let Some(server_side) = server_side {
             held::assert_none("an adapter");
             server_side.close();
         }

@@ -15,7 +15,7 @@ use std::{sync::OnceLock, time::Duration};
 use spandrel_cdr::{Decoder, GiopVersion, Wire};
 use spandrel_giop::{
     CancelRequest, CompletionStatus, GiopError, LocateRequestHeader, Message, MessageType, RequestHeader,
-    SystemException, TransmissionCodeSets, begin_reply, minor,
+    SystemException, TransmissionCodeSets, begin_reply, ids, minor,
 };
 use spandrel_orb::{
     CancelReason, Orb, Spawn,
@@ -36,7 +36,7 @@ use origin::CallbackOrigin;
 use queue::{CallbackQueue, PrivilegeAction};
 
 /// How long a one-way may keep the privilege while requests wait.
-const PATIENCE: Duration = Duration::from_millis(100);
+const ONE_WAY_OVERTAKE_DELAY: Duration = Duration::from_millis(100);
 
 /// The requests that arrive over one connection.
 #[derive(Debug)]
@@ -174,7 +174,7 @@ impl Callbacks {
         self.ensure_dispatch();
     }
 
-    /// Waits until the running one-way has ended or has lasted for [`PATIENCE`], and takes the requests
+    /// Waits until the running one-way has ended or has lasted for [`ONE_WAY_OVERTAKE_DELAY`], and takes the requests
     /// behind it.
     fn stand_by(&self) {
         let mut queue = self.queue.lock();
@@ -185,7 +185,7 @@ impl Callbacks {
             let before = queue.progress();
             let is_own = queue.is_privileged(thread::current().id());
             if !is_own && !queue.is_free() {
-                self.passed_on.wait_for(&mut queue, PATIENCE);
+                self.passed_on.wait_for(&mut queue, ONE_WAY_OVERTAKE_DELAY);
             }
             if queue.is_free() || is_own || queue.progress() == before {
                 break queue.take_privilege();
@@ -273,7 +273,7 @@ impl Callbacks {
             log_limited!(warn, orb, "message refused", peer = %self.name, %error, "refused a message");
         }
         connection.send_control(MessageType::MessageError);
-        connection.reactor_ended(&error.to_string());
+        connection.end_for(ids::COMM_FAILURE_PROTOCOL, &format!("the peer sent a malformed message: {error}"));
     }
 
     /// Answers a message with an exception, without waiting: the caller may read for other threads.
@@ -283,7 +283,7 @@ impl Callbacks {
         let (MessageType::Request, Ok(request)) = (message.header.message_type, RequestHeader::decode(&mut input))
         else {
             // No exception can be sent for this message, so the connection ends.
-            connection.reactor_ended("a message could neither be run nor be refused");
+            connection.end_for(ids::COMM_FAILURE_PROTOCOL, "a message of the peer could neither be run nor be refused");
             return;
         };
         if !request.response.is_expected() {
@@ -293,7 +293,7 @@ impl Callbacks {
         let body = begin_reply(&mut out, request.request_id, spandrel_giop::ReplyStatus::SystemException, &[]);
         let written = exception.encode(&mut out).and_then(|()| body.end(&mut out));
         if written.is_err() || !connection.send_control_later(&out) {
-            connection.reactor_ended("the peer does not take its replies");
+            connection.end_for(0, "the peer does not take its replies");
         }
     }
 

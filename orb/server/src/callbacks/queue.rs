@@ -358,11 +358,11 @@ mod tests {
         let request_key = |request_id, is_one_way| RequestKey { request_id, is_one_way, turn: 0 };
         let running = queue.enter(request_key(1, false), &cancellation);
         let deferred = queue.defer(request_key(1, false), &cancellation).unwrap();
-        let receiver = queue.enter(request_key(3, true), &cancellation);
+        let one_way = queue.enter(request_key(3, true), &cancellation);
         assert_eq!(queue.cancel(1, Limits::default()).1.len(), 2);
         assert_eq!(queue.cancel(3, Limits::default()).1.len(), 0, "nobody waits for a one-way");
         assert_eq!(queue.awaited().len(), 2);
-        [running, deferred, receiver].into_iter().for_each(|key| assert!(queue.leave(key).is_some()));
+        [running, deferred, one_way].into_iter().for_each(|key| assert!(queue.leave(key).is_some()));
         assert!(queue.is_idle() && queue.leave(running).is_none());
     }
 }

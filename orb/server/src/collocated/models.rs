@@ -15,7 +15,7 @@ use spandrel_orb::{
 use spandrel_sync::{Arc, Condition, Mutex, thread};
 use spandrel_transport::Deadline;
 
-use super::{ask, deliver};
+use super::deliver;
 use crate::{DeferredCall, Replied, Servant, ServerCall, ServingOrb, models::one_servant::OneServant};
 
 /// A day: no wait of a model runs out before.
@@ -98,7 +98,7 @@ impl Desk {
 fn call(orb: &Orb, deadline: Option<&Deadline>) -> Result<Reply, CallFailure> {
     let question = FakeRequest { id: 1, token: 1, is_two_way: true, is_limited: deadline.is_some() };
     let message = deliver(&request(question, 0))?;
-    ask(orb, &message, wire(), deadline)
+    orb.collocated_calls().ask(orb, orb.adapter(), &message, wire(), deadline)
 }
 
 /// What a call may end in that nobody has cut short.

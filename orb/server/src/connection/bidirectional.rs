@@ -20,7 +20,7 @@ use super::{LongUpcall, NextRead, ServerConnection};
 use crate::{ServingOrb, listen_points, nesting};
 
 /// How many announcements of listen points are processed on one connection.
-const MAX_INTRODUCTIONS: u32 = 256;
+const MAX_LISTEN_POINT_CONTEXTS: u32 = 256;
 
 impl ServerConnection {
     /// Whether this side may send requests over the connection. Such a connection is not idle when its client
@@ -38,7 +38,7 @@ impl ServerConnection {
             return;
         }
         // Clients may announce listen points repeatedly (9.8.1), but not without limit.
-        if self.introductions.fetch_add(1, Ordering::Relaxed) >= MAX_INTRODUCTIONS {
+        if self.listen_point_contexts.fetch_add(1, Ordering::Relaxed) >= MAX_LISTEN_POINT_CONTEXTS {
             return;
         }
         match ListenPoint::from_context(data) {

@@ -15,17 +15,18 @@ use spandrel_transport::{Deadline, ReadError};
 use super::ServerConnection;
 use crate::{ServingOrb, link::LINGER};
 
-/// How long a thread waits for the peer to take a message that only announces the end.
-const COURTESY: Duration = Duration::from_millis(200);
-/// The same for a reactor's thread, which other connections need.
-const BRIEF_COURTESY: Duration = Duration::from_millis(1);
+/// The time for writing a control message that ends the connection.
+const CONTROL_TIMEOUT: Duration = Duration::from_millis(200);
+/// The same in a reactor's thread, which serves other connections as well.
+const REACTOR_CONTROL_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// How far the closing of a connection has come.
+/// The progress of a connection's end, for threads that wait for it.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum ClosePhase {
-    No,
-    /// CloseConnection is or was sent, after the last reply.
-    Said,
+    /// Requests are served.
+    Open,
+    /// CloseConnection is or was sent after the last reply, or the write side is shut.
+    CloseSent,
     /// The connection is gone.
     Ended,
 }
@@ -101,7 +102,7 @@ impl ServerConnection {
         self.phase().read_side() != ReadSide::Open
     }
 
-    pub(super) fn one_less_relieved(&self) {
+    pub(super) fn end_handed_over(&self) {
         if self.handed_over.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.finish_when_done();
         }
@@ -132,6 +133,7 @@ impl ServerConnection {
         if !self.advance(ServerPhase::shut) {
             return;
         }
+        self.advance_to(ClosePhase::CloseSent);
         self.link.close_writer();
         let lingers = match self.registration() {
             // The reactor's threads serve other connections, too. The reactor calls again for late octets.
@@ -199,14 +201,14 @@ impl ServerConnection {
 
     /// Whether CloseConnection was sent, or the connection is gone.
     pub(crate) fn is_close_sent(&self) -> bool {
-        *self.close_phase.lock() >= ClosePhase::Said
+        *self.close_phase.lock() >= ClosePhase::CloseSent
     }
 
     /// Sends CloseConnection and closes the write side, once no request runs. The peer then closes its side,
     /// and the reading thread finds the end.
     pub(super) fn send_close_when_idle(&self) {
         if !self.is_busy() && self.advance(ServerPhase::send_close) {
-            self.advance_to(ClosePhase::Said);
+            self.advance_to(ClosePhase::CloseSent);
             self.send_control(MessageType::CloseConnection);
             self.link.close_writer();
         }
@@ -214,8 +216,8 @@ impl ServerConnection {
 
     /// Sends a control message that ends the connection, whether or not the peer takes it.
     pub(super) fn send_control(&self, message_type: MessageType) {
-        let is_seated = self.word().is_registered();
-        self.link.send_bare(message_type, if is_seated { BRIEF_COURTESY } else { COURTESY });
+        let is_registered = self.word().is_registered();
+        self.link.send_bare(message_type, if is_registered { REACTOR_CONTROL_TIMEOUT } else { CONTROL_TIMEOUT });
     }
 
     /// The phase of the connection.
@@ -233,7 +235,7 @@ impl ServerConnection {
     fn advance_to(&self, stage: ClosePhase) {
         let mut close_phase = self.close_phase.lock();
         *close_phase = stage.max(*close_phase);
-        self.parting.notify_all();
+        self.close_phase_changed.notify_all();
     }
 
     /// Waits until the closing has reached `stage`. A connection that takes longer is cut.
@@ -250,7 +252,7 @@ impl ServerConnection {
                 self.cancel(CancelledRequests::All, CancelReason::ShuttingDown);
                 return;
             }
-            self.parting.wait_for(&mut close_phase, remaining);
+            self.close_phase_changed.wait_for(&mut close_phase, remaining);
         }
     }
 }

@@ -16,7 +16,7 @@ use spandrel_connection::ReaderWord;
 use spandrel_giop::{
     CompletionStatus, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, minor,
 };
-use spandrel_orb::{QueueOverflow, deadlines::RequestDeadline, diagnostics::ArrivalTime, statistics::Level};
+use spandrel_orb::{QueueOverflow, diagnostics::ArrivalTime, statistics::Level};
 use spandrel_sync::{Arc, Mutex, MutexGuard, atomic::Ordering};
 use spandrel_transport::ReadError;
 
@@ -52,8 +52,8 @@ struct State {
 struct QueuedRequest {
     message: Message,
     is_one_way: bool,
-    /// The deadline of the request, computed when it was read.
-    due: Option<RequestDeadline>,
+    /// Its contexts, as noted when it was read.
+    request_context: Option<RequestContext>,
     /// When the request began to wait.
     arrival: ArrivalTime,
 }
@@ -181,7 +181,7 @@ impl ServerConnection {
     /// Queues a request, unless it is refused or the connection accepts no further one.
     fn accept(&self, dispatch_queue: &DispatchQueue, message: Message) -> Result<(), ReadError> {
         self.link.note_version(message.header.version);
-        let (is_one_way, due) = self.look_at(&message)?;
+        let (is_one_way, request_context) = self.look_at(&message)?;
         let is_full = self.is_bidirectional() && self.handed_over.load(Ordering::SeqCst) >= self.settings.max_in_flight;
         let refuses = self.is_bidirectional() || self.settings.queue_overflow == QueueOverflow::Refuse;
         if is_full || refuses && !dispatch_queue.queue.has_room() {
@@ -204,7 +204,7 @@ impl ServerConnection {
         if self.word().is_closing() {
             // The request is not acted on; the CloseConnection that was or will be sent tells the client.
             self.intake.release(message.header.total_len());
-            self.one_less_relieved();
+            self.end_handed_over();
             self.send_close_when_idle();
             return Ok(());
         }
@@ -213,7 +213,7 @@ impl ServerConnection {
         let read = QueuedRequest {
             message: message.kept(),
             is_one_way,
-            due,
+            request_context,
             arrival: ArrivalTime::now(self.orb.diagnostics()),
         };
         let mut state = dispatch_queue.state.lock();
@@ -229,17 +229,15 @@ impl ServerConnection {
     }
 
     /// Decodes the header of a request and notes its contexts, in the order of reading. Returns whether it is
-    /// a one-way, and its deadline.
-    fn look_at(&self, message: &Message) -> Result<(bool, Option<RequestDeadline>), ReadError> {
+    /// a one-way, and its contexts.
+    fn look_at(&self, message: &Message) -> Result<(bool, Option<RequestContext>), ReadError> {
         let mut input = self.decoder(message);
         if message.header.message_type == MessageType::LocateRequest {
             LocateRequestHeader::decode(&mut input)?;
             return Ok((false, None));
         }
         let request = RequestHeader::decode(&mut input)?;
-        // The worker reads the contexts again, and reports their errors.
-        let request_context = self.note_contexts(&request, message);
-        Ok((is_one_way(&request), request_context.and_then(|request_context| request_context.due)))
+        Ok((is_one_way(&request), self.note_contexts(&request, message)))
     }
 
     /// Takes the step of the reader word for a request that no one-way holds back any more.
@@ -263,7 +261,7 @@ impl ServerConnection {
         }
     }
 
-    fn run_accepted(&self, QueuedRequest { message, due, arrival, .. }: &QueuedRequest, turn: u64) {
+    fn run_accepted(&self, QueuedRequest { message, request_context, arrival, .. }: &QueuedRequest, turn: u64) {
         arrival.ends(self.orb.diagnostics());
         let run = || -> Result<(), ReadError> {
             let mut arguments = self.decoder(message);
@@ -280,9 +278,6 @@ impl ServerConnection {
                 self.refuse(message, &no_memory(&no_room));
                 return Ok(());
             }
-            let request_context = self
-                .note_contexts(&request, message)
-                .map(|request_context| RequestContext { due: *due, ..request_context });
             self.upcall(
                 message,
                 &request,
@@ -303,7 +298,7 @@ impl ServerConnection {
         if let Some(turn) = turn {
             self.overtake(dispatch_queue, turn);
         }
-        self.one_less_relieved();
+        self.end_handed_over();
         let is_stopped = std::mem::take(&mut dispatch_queue.state.lock().is_stopped);
         if is_stopped {
             self.read_on();

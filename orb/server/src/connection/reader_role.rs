@@ -60,8 +60,8 @@ pub(crate) enum LongUpcallAction {
 pub(super) enum NextRead {
     /// The thread reads on.
     Continue,
-    /// The thread has lost the reader role.
-    Relieved,
+    /// Another thread has the reader role.
+    ByOther,
 }
 
 impl ServerConnection {
@@ -111,12 +111,12 @@ impl ServerConnection {
                 NextRead::Continue
             }
             Err(_) => {
-                self.one_less_relieved();
+                self.end_handed_over();
                 // Checked again: a thread that began to close meanwhile found this upcall still running.
                 if self.word().is_closing() {
                     self.send_close_when_idle();
                 }
-                NextRead::Relieved
+                NextRead::ByOther
             }
         }
     }
@@ -282,7 +282,7 @@ impl ServerConnection {
             }
             return self.serve();
         }
-        self.one_less_relieved();
+        self.end_handed_over();
         if self.word().is_closing() {
             self.send_close_when_idle();
         }

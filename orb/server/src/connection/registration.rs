@@ -21,9 +21,9 @@ use crate::{
 /// How long a thread that took over from the reactor waits for a further request before it checks whether it
 /// is still needed. The time doubles while it is, so that thousands of such threads do not keep a processor
 /// busy.
-pub(super) const PATIENCE: Duration = Duration::from_millis(20);
+pub(super) const READ_WAIT: Duration = Duration::from_millis(20);
 /// The longest such time.
-pub(super) const LONGEST_PATIENCE: Duration = Duration::from_millis(320);
+pub(super) const LONGEST_READ_WAIT: Duration = Duration::from_millis(320);
 
 /// A connection's registration with a reactor. The reactor calls [`ServerConnection::serve_ready`] when there
 /// is input, and [`ServerConnection::registration_closed`] when the registration has ended.
@@ -149,7 +149,7 @@ impl ServerConnection {
                     // The number of the upcall that may follow: no other thread reads, and so none takes a
                     // step.
                     let _inside = nesting::enter(|| self.shared(), self.turn() + 1);
-                    if self.handle(&message)? == NextRead::Relieved {
+                    if self.handle(&message)? == NextRead::ByOther {
                         return Ok(());
                     }
                 }
@@ -230,7 +230,7 @@ impl PolledConnection for ServerConnection {
         // Counted before the change, so that the connection does not look idle in between.
         self.handed_over.fetch_add(1, Ordering::SeqCst);
         if self.change_word(|now| now.release(ReaderWord::from_bits(turn))).is_err() {
-            self.one_less_relieved();
+            self.end_handed_over();
             return Ok(());
         }
         self.note_unblocked();

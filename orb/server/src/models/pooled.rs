@@ -49,7 +49,7 @@ enum Step {
 
 /// The connection's registration with the reactor.
 #[derive(Debug)]
-struct Chair(Arc<Reactor>);
+struct FakeRegistration(Arc<Reactor>);
 
 impl Readers {
     /// A reactor's thread begins a visit. It may read although it lost the reader role in an earlier one.
@@ -94,7 +94,7 @@ impl Readers {
     }
 }
 
-impl ReactorRegistration for Chair {
+impl ReactorRegistration for FakeRegistration {
     fn suspend(&self) {
         self.0.place.lock().is_suspended = true;
     }
@@ -159,7 +159,7 @@ impl Reactor {
         });
         reactor.near.set_bell(&reactor.bell);
         *stage.diary.reactor.lock() = Arc::downgrade(&reactor);
-        stage.connection.register_with(Arc::new(Chair(Arc::clone(&reactor))));
+        stage.connection.register_with(Arc::new(FakeRegistration(Arc::clone(&reactor))));
         let threads = (0..threads).map(|_| {
             let reactor = Arc::clone(&reactor);
             thread::spawn(move || {
@@ -272,8 +272,8 @@ impl Reactor {
 
     /// Stops the reactor: closes the handler as soon as no thread is in it.
     fn stop(self: &Arc<Self>) -> thread::JoinHandle<()> {
-        let chair = Chair(Arc::clone(self));
-        thread::spawn(move || chair.leave())
+        let registration = FakeRegistration(Arc::clone(self));
+        thread::spawn(move || registration.leave())
     }
 
     /// Waits until the reactor may read.

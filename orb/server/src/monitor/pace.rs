@@ -98,7 +98,7 @@ impl Pace {
     }
 
     /// Plans the next look after the shortest interval at the latest.
-    pub(super) fn async_writes(&mut self, now: Instant) {
+    pub(super) fn look_within_shortest(&mut self, now: Instant) {
         self.due = self.due.min(now + SHORTEST);
     }
 

@@ -382,10 +382,10 @@ impl ClientConnection {
         rest.is_some_and(|rest| (CancelRequest { request_id }).encode(&mut out).is_ok() && rest.abort(&out))
     }
 
-    /// Closes the connection, because the reactor has ended or can no longer wait for it.
-    pub fn reactor_ended(&self, reason: &str) {
-        let detail = || format!("cannot read replies of {}: the reactor ended: {reason}", self.peer);
-        let exception = SystemException::comm_failure(0, CompletionStatus::Maybe).with_detail(detail);
+    /// Closes the connection from this side. `minor`: the minor code of the COMM_FAILURE of calls that wait.
+    pub fn end_for(&self, minor: u32, reason: &str) {
+        let detail = || format!("cannot read replies of {}: {reason}", self.peer);
+        let exception = SystemException::comm_failure(minor, CompletionStatus::Maybe).with_detail(detail);
         self.close(ConnectionEnd { cause: EndCause::Failed, exception });
     }
 

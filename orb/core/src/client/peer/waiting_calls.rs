@@ -136,7 +136,7 @@ impl Peer {
         let detail = || {
             let (address, left) = (&self.address, left.as_millis());
             format!(
-                "{address} refused a connection; the next attempt is made in {left} ms at the earliest (`-ORBReconnectBackoff`)"
+                "{address} could not be connected to; the next attempt is made in {left} ms at the earliest (`-ORBReconnectBackoff`)"
             )
         };
         let exception = SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No);
