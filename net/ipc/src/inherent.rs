@@ -15,7 +15,7 @@ macro_rules! inherent_receive {
             /// available. Zero is the end of the stream (unless `buffer` is empty).
             ///
             /// # Errors
-            /// Those of the operating system; a receive timeout satisfies
+            /// Any error of the operating system; a receive timeout satisfies
             /// [`is_timeout`](fn@$crate::is_timeout).
             #[inline]
             pub fn recv(&self, buffer: &mut [u8]) -> ::std::io::Result<usize> {
@@ -141,7 +141,7 @@ macro_rules! inherent_transmit {
             /// Sends some of `data` and returns the number of octets sent; waits while none can be sent.
             ///
             /// # Errors
-            /// Those of the operating system; a send timeout satisfies [`is_timeout`](fn@$crate::is_timeout).
+            /// Any error of the operating system; a send timeout satisfies [`is_timeout`](fn@$crate::is_timeout).
             #[inline]
             pub fn send(&self, data: &[u8]) -> ::std::io::Result<usize> {
                 $crate::Transmit::send(self, data)
@@ -268,7 +268,7 @@ macro_rules! inherent_transfer {
             /// Whether transfers fail at once with [`WouldBlock`](std::io::ErrorKind::WouldBlock) instead of waiting.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             #[inline]
             pub fn set_nonblocking(&self, on: bool) -> ::std::io::Result<()> {
                 $crate::Transfer::set_nonblocking(self, on)

@@ -52,7 +52,7 @@ impl Shards {
     /// system chooses a port for the first, the others share it.
     ///
     /// # Errors
-    /// Those of [`Acceptor::open`]; [`io::ErrorKind::AddrInUse`] if the family does not share addresses.
+    /// The errors of [`Acceptor::open`]; [`io::ErrorKind::AddrInUse`] if the family does not share addresses.
     pub fn open<F, C, A, K>(
         &self,
         addr: &F::Addr,

@@ -17,7 +17,7 @@ const MAX_ABANDONED: usize = 256;
 /// | [`abandon`](Self::abandon), request taken back | unknown | removed: not sent | removed: not sent |
 /// | [`abandon`](Self::abandon), otherwise | unknown | abandoned: in doubt | unknown |
 /// | [`remove`](Self::remove) | nothing | removed | removed |
-/// | [`end`](Self::end) | nothing | told, by how far the request was written | removed |
+/// | [`end`](Self::end) | nothing | fails, by how far the request was written | removed |
 ///
 /// After the end, nothing begins, and only the first reason for it counts.
 #[derive(Debug)]
@@ -212,8 +212,8 @@ impl<W> ClientHalf<W> {
         (waiters, loss)
     }
 
-    /// Ends the connection: no reply will come. Returns the waiters of the calls, each with its failure, to be
-    /// told without a lock. `stays`: whether a waiter keeps its entry, because it asks for its
+    /// Ends the connection: no reply will come. Returns the waiters of the calls, each with its failure, for
+    /// notification without a lock. `stays`: whether a waiter keeps its entry, because it reads its
     /// [failure](CallEntry::failure) itself.
     pub fn end(&mut self, end: ConnectionEnd, stays: impl Fn(&W) -> bool) -> Vec<(W, CallFailure)> {
         let end = self.end.get_or_insert(end);

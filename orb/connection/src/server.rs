@@ -6,7 +6,8 @@ use spandrel_giop::{
     CONTEXT_CODE_SETS, CompletionStatus, ServiceContexts, SystemException, TransmissionCodeSets, minor,
 };
 
-/// CancelRequests that are kept for servants that have not asked yet; as many requests as run at once by default.
+/// The maximum number of CancelRequests that are kept for servants that may still ask for their cancellation: as
+/// many as requests run concurrently by default.
 const MAX_KEPT: usize = 64;
 
 /// A request of a connection.
@@ -25,7 +26,7 @@ pub struct RequestKey {
 pub enum CancelledRequests {
     /// The request of a CancelRequest.
     Request(u32),
-    /// All whose client waits for a reply, and has gone.
+    /// All requests whose client waited for a reply, and has gone.
     Awaited,
     /// All.
     All,
@@ -92,7 +93,8 @@ impl<C: Clone> ServerHalf<C> {
         !key.is_one_way && self.kept.iter().any(|(id, before)| *id == key.request_id && key.turn < *before)
     }
 
-    /// An upcall has ended. Returns the cancellation, if its servant has asked and the request is not deferred.
+    /// An upcall has ended. Returns the cancellation, if its servant had asked for it and the request is not
+    /// deferred.
     pub fn end_upcall(&mut self, turn: u64) -> Option<C> {
         let at = self.watched.iter().position(|(key, _)| key.turn == turn)?;
         Some(self.watched.swap_remove(at).1)

@@ -127,7 +127,7 @@ impl ServerPhase {
         }
     }
 
-    /// The last octets have had their time.
+    /// The time for the last octets is over.
     #[must_use]
     pub const fn close(self) -> Option<Self> {
         match self {

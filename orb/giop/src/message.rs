@@ -30,7 +30,7 @@ impl Message {
     /// A message in one piece, never fragmented.
     ///
     /// # Errors
-    /// Those of [`MessageHeader::parse`]; [`GiopError::LengthMismatch`] if the header announces another
+    /// The errors of [`MessageHeader::parse`]; [`GiopError::LengthMismatch`] if the header announces another
     /// length.
     #[inline]
     pub fn whole(octets: MessageBlock) -> Result<Self, GiopError> {

@@ -33,7 +33,7 @@ pub trait Protocol: fmt::Debug + Send + Sync + 'static {
     /// Connects, within `timeout` if given.
     ///
     /// # Errors
-    /// Those of the system; [`io::ErrorKind::TimedOut`] when the time ran out.
+    /// The errors of the system; [`io::ErrorKind::TimedOut`] when the time ran out.
     fn connect(
         &self,
         address: &Address,
@@ -87,7 +87,7 @@ pub trait ServerProtocol: fmt::Debug + Send + Sync + 'static {
     /// Opens an endpoint.
     ///
     /// # Errors
-    /// Those of the system, naming the option to change.
+    /// The errors of the system, naming the option to change.
     fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener>;
 }
 

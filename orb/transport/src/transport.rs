@@ -133,7 +133,7 @@ impl<S: Transfer> ReactorTransport for S {
 /// Writes a whole message, in one call if the transport accepts it. `before` runs before each call.
 ///
 /// # Errors
-/// Those of the transport and of `before`. The last octet was not accepted, so the peer cannot have executed
+/// The errors of the transport and of `before`. The last octet was not accepted, so the peer cannot have executed
 /// the message (design decision 9).
 pub fn send_message(
     transport: &dyn Transport,
@@ -155,7 +155,7 @@ pub fn send_message(
 /// Writes all octets of several slices, as [`send_message`].
 ///
 /// # Errors
-/// Those of the transport and of `before`.
+/// The errors of the transport and of `before`.
 pub fn send_slices(
     transport: &dyn Transport,
     mut rest: &mut [IoSlice<'_>],
@@ -172,7 +172,7 @@ pub fn send_slices(
 /// Writes all octets.
 ///
 /// # Errors
-/// Those of the transport.
+/// The errors of the transport.
 pub fn send_octets(transport: &dyn Transport, octets: &[u8]) -> io::Result<()> {
     let mut rest = octets;
     while !rest.is_empty() {

@@ -10,7 +10,7 @@ macro_rules! unconnected_receives {
             /// queued. One system call.
             ///
             /// # Errors
-            /// Those of the operating system; a receive timeout satisfies [`is_timeout`](crate::is_timeout).
+            /// Any error of the operating system; a receive timeout satisfies [`is_timeout`](crate::is_timeout).
             #[inline]
             pub fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(Received, $addr)> {
                 self.receive(Room::One(buffer), Wait::Configured)

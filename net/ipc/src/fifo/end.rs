@@ -118,7 +118,7 @@ macro_rules! end {
             /// Another handle to the same end.
             ///
             /// # Errors
-            /// Those of the operating system, such as too many open files.
+            /// Any error of the operating system, such as too many open files.
             pub fn try_clone(&self) -> ::std::io::Result<Self> {
                 self.0.try_clone().map(Self)
             }
@@ -131,7 +131,7 @@ macro_rules! end {
             /// The capacity of the pipe in octets (`F_GETPIPE_SZ`).
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             #[cfg(any(target_os = "linux", target_os = "android"))]
             pub fn capacity(&self) -> ::std::io::Result<usize> {
                 Ok(::rustix::pipe::fcntl_getpipe_size(self)?)

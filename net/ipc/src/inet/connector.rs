@@ -179,7 +179,7 @@ impl Connector {
     /// Starts to connect to `addr` with the options set, except for the timeout, without waiting.
     ///
     /// # Errors
-    /// Those of the operating system that are known at once; the others are returned on completion.
+    /// Errors of the operating system that are known at once; the others are returned on completion.
     pub fn start(&self, addr: &Addr) -> io::Result<Connecting> {
         let (socket, target) = self.socket(addr)?;
         Ok(Connecting::new(Attempt::start(socket, &target.into())?, target))

@@ -139,7 +139,7 @@ impl Dgram {
     /// senders that arrived before are still received.
     ///
     /// # Errors
-    /// Those of the operating system, such as [`io::ErrorKind::NetworkUnreachable`]; the endpoint is closed then.
+    /// Any error of the operating system, such as [`io::ErrorKind::NetworkUnreachable`]; the endpoint is closed then.
     pub fn connect(self, peer: &Addr) -> io::Result<ConnectedDgram> {
         ConnectedDgram::from_bound(self.socket.into_socket(), peer)
     }
@@ -147,7 +147,7 @@ impl Dgram {
     /// The address of this endpoint.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn local_addr(&self) -> io::Result<Addr> {
         local_addr(&self.socket)
     }
@@ -155,7 +155,7 @@ impl Dgram {
     /// Another handle to the same endpoint.
     ///
     /// # Errors
-    /// Those of the operating system, such as too many open files.
+    /// Any error of the operating system, such as too many open files.
     pub fn try_clone(&self) -> io::Result<Self> {
         self.socket.socket().try_clone().map(Self::from_socket)
     }

@@ -61,7 +61,7 @@ macro_rules! arrivals {
             /// (`IP_PKTINFO`, `IPV6_RECVPKTINFO`); see [`recv_arrival`](Self::recv_arrival).
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn set_recv_destination(&self, on: bool) -> io::Result<()> {
                 set_recv_destination(&self.socket, self.local_addr()?.ip().is_ipv6(), on)
             }
@@ -130,7 +130,7 @@ impl Dgram {
     /// udp(7)). The other receive methods cannot tell such datagrams apart.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_coalesce(&self, on: bool) -> io::Result<()> {
         set_option(self.socket.handle(), names::SOL_UDP, names::UDP_GRO, &i32::from(on).to_ne_bytes())
     }

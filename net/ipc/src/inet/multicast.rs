@@ -153,7 +153,7 @@ impl Multicast {
     /// (`IP_MULTICAST_TTL`).
     ///
     /// # Errors
-    /// Those of the operating system, for more than 255.
+    /// Any error of the operating system, for more than 255.
     pub fn set_multicast_ttl(&self, hops: u32) -> io::Result<()> {
         if self.is_v6()? {
             self.socket.socket().set_multicast_hops_v6(hops)
@@ -165,7 +165,7 @@ impl Multicast {
     /// See [`set_multicast_ttl`](Self::set_multicast_ttl).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn multicast_ttl(&self) -> io::Result<u32> {
         if self.is_v6()? { self.socket.socket().multicast_hops_v6() } else { self.socket.socket().multicast_ttl_v4() }
     }
@@ -174,7 +174,7 @@ impl Multicast {
     /// (`IP_MULTICAST_LOOP`). Default true. On Unix the sender decides, on Windows the receiver.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_loopback(&self, on: bool) -> io::Result<()> {
         if self.is_v6()? {
             self.socket.socket().set_multicast_loop_v6(on)
@@ -186,7 +186,7 @@ impl Multicast {
     /// See [`set_loopback`](Self::set_loopback).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn loopback(&self) -> io::Result<bool> {
         if self.is_v6()? { self.socket.socket().multicast_loop_v6() } else { self.socket.socket().multicast_loop_v4() }
     }
@@ -194,7 +194,7 @@ impl Multicast {
     /// The address of this endpoint.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn local_addr(&self) -> io::Result<Addr> {
         local_addr(&self.socket)
     }

@@ -260,7 +260,7 @@ impl Acceptor {
     /// [`io::ErrorKind::NotConnected`]. Calling it again does nothing.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn shutdown(&self) -> io::Result<()> {
         self.listener.shutdown()
     }
@@ -274,7 +274,7 @@ impl Acceptor {
     /// The address at which it listens.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn local_addr(&self) -> io::Result<Addr> {
         self.listener.local_addr()
     }

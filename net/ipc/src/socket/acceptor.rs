@@ -29,7 +29,7 @@ macro_rules! acceptor {
             /// Calling it again does nothing.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn shutdown(&self) -> ::std::io::Result<()> {
                 self.listener.shutdown()
             }
@@ -49,7 +49,7 @@ macro_rules! acceptor {
             /// The address at which it listens, including the parts chosen by the system.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn local_addr(&self) -> ::std::io::Result<$Addr> {
                 <$Addr>::from_system(&self.listener.local_addr()?)
             }
@@ -58,7 +58,7 @@ macro_rules! acceptor {
             /// streams wait in any case.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn set_nonblocking(&self, on: bool) -> ::std::io::Result<()> {
                 self.listener.set_nonblocking(on)
             }

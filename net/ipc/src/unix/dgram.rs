@@ -174,7 +174,7 @@ impl Dgram {
     /// Opens an unnamed endpoint, to which no datagram can be sent.
     ///
     /// # Errors
-    /// Those of the operating system, such as too many open files.
+    /// Any error of the operating system, such as too many open files.
     pub fn unnamed() -> io::Result<Self> {
         DgramOptions::default().socket().map(Self::from_socket)
     }
@@ -192,7 +192,7 @@ impl Dgram {
     /// The address of this endpoint.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn local_addr(&self) -> io::Result<Addr> {
         Addr::from_system(&self.socket.socket().local_addr()?)
     }
@@ -238,7 +238,7 @@ impl ConnectedDgram {
     /// Two endpoints without names, each the other's peer (socketpair(2)).
     ///
     /// # Errors
-    /// Those of the operating system, such as too many open files.
+    /// Any error of the operating system, such as too many open files.
     pub fn pair() -> io::Result<(Self, Self)> {
         let (one, other) = Socket::pair(Domain::UNIX, Type::DGRAM, None)?;
         Ok((Self::from_socket(one), Self::from_socket(other)))
@@ -247,7 +247,7 @@ impl ConnectedDgram {
     /// The address of this endpoint.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn local_addr(&self) -> io::Result<Addr> {
         Addr::from_system(&self.socket.socket().local_addr()?)
     }
@@ -255,7 +255,7 @@ impl ConnectedDgram {
     /// The address of the peer.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn remote_addr(&self) -> io::Result<Addr> {
         Addr::from_system(&self.socket.socket().peer_addr()?)
     }

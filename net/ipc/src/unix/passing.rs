@@ -83,7 +83,7 @@ impl Stream {
     /// Passes a handle to the peer, which then has it too; this process's own stays open.
     ///
     /// # Errors
-    /// Those of sending; on Linux also "too many references" when too many handles are in flight.
+    /// The errors of sending; on Linux also "too many references" when too many handles are in flight.
     pub fn send_handle<T: Passable>(&self, endpoint: &T) -> io::Result<()> {
         self.send_handles(std::slice::from_ref(endpoint))
     }

@@ -91,7 +91,7 @@ impl Any {
     /// exception begins with its id.
     ///
     /// # Errors
-    /// Those of `write`; octets that are no value of the type.
+    /// The errors of `write`; octets that are no value of the type.
     pub fn write<'a>(
         type_code: TypeCode,
         write: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,

@@ -184,7 +184,7 @@ impl<const D: u16, const S: u16> FromStr for Fixed<D, S> {
     /// Parses exactly the number; the final `d` of an IDL literal is accepted.
     ///
     /// # Errors
-    /// Those of [`Decimal::from_str`] and of the conversion from [`Decimal`].
+    /// The errors of [`Decimal::from_str`] and of the conversion from [`Decimal`].
     fn from_str(text: &str) -> Result<Self, FixedError> {
         text.parse::<Decimal>()?.try_into()
     }

@@ -29,9 +29,9 @@ pub(crate) struct Allowed {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Bound {
-    /// Those in the largest cycle.
+    /// The modules of the largest cycle.
     largest: usize,
-    /// Those in all cycles together.
+    /// The modules of all cycles together.
     all: usize,
 }
 

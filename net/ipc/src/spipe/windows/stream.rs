@@ -54,7 +54,7 @@ impl WaitLimit {
         Self { deadline: Deadline::after(Some(Duration::ZERO)), on_timeout: io::ErrorKind::WouldBlock }
     }
 
-    /// That long from now; without a limit for `None`.
+    /// The timeout from now; without a limit for `None`.
     pub(super) fn of(timeout: Option<Duration>) -> Self {
         Self { deadline: Deadline::after(timeout), on_timeout: io::ErrorKind::TimedOut }
     }
