@@ -72,7 +72,8 @@ pub trait Accept: Pollable + Debug + Send + Sync + 'static {
     /// no connection is queued.
     fn accept(&self) -> io::Result<(Self::Stream, Self::Addr)>;
 
-    /// Whether `accept` waits for a connection or fails at once with [`io::ErrorKind::WouldBlock`]. Accepted streams wait in any case.
+    /// Whether `accept` waits for a connection or fails at once with [`io::ErrorKind::WouldBlock`]. Accepted
+    /// streams wait in any case.
     ///
     /// # Errors
     /// Any error of the operating system.
@@ -93,8 +94,9 @@ pub trait Accept: Pollable + Debug + Send + Sync + 'static {
 
 /// A pending connection.
 ///
-/// A reactor registers it for [`OUTPUT`](crate::Interest::OUTPUT) and then calls [`try_complete`](Self::try_complete); others call
-/// [`complete`](Self::complete). Dropping it gives the attempt up.
+/// A reactor registers it for [`OUTPUT`](crate::Interest::OUTPUT) and then calls
+/// [`try_complete`](Self::try_complete); others call [`complete`](Self::complete). Dropping it gives the
+/// attempt up.
 pub trait Connecting: Pollable + Debug + Send + Sync + Sized + 'static {
     /// The type of the completed connection.
     type Stream: Transfer;

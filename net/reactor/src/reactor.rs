@@ -87,12 +87,12 @@ impl Reactor {
 
     /// Waits and dispatches until [`stop`](Self::stop).
     ///
-    /// Several threads may do this at once, unless the [strategy](ThreadStrategy) excludes it. It may also be done inside of a
-    /// handler: others are called then, while this one waits.
+    /// Several threads may do this at once, unless the [strategy](ThreadStrategy) excludes it. It may also be
+    /// done inside of a handler: others are called then, while this one waits.
     ///
     /// # Errors
-    /// The errors of the wait, after which the reactor cannot go on; [`io::ErrorKind::ResourceBusy`] for a second thread of
-    /// [`ThreadStrategy::Reactive`].
+    /// The errors of the wait, after which the reactor cannot go on; [`io::ErrorKind::ResourceBusy`] for a
+    /// second thread of [`ThreadStrategy::Reactive`].
     pub fn run(&self) -> io::Result<()> {
         self.go(&mut Run { until: None, done: None, once: false, calls: 0 })
     }

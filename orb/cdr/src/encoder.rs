@@ -404,7 +404,8 @@ impl<'a> Encoder<'a> {
         self.scratch[placeholder.0..placeholder.0 + 4].copy_from_slice(&octets);
     }
 
-    /// Writes an encapsulation: its length, its byte order, and what `write` adds, aligned from its own start (9.3.3).
+    /// Writes an encapsulation: its length, its byte order, and what `write` adds, aligned from its own start
+    /// (9.3.3).
     ///
     /// # Errors
     /// The errors of `write`; [`CdrError::TooLong`].

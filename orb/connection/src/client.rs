@@ -103,7 +103,8 @@ impl<W> ClientHalf<W> {
         }
     }
 
-    /// Whether one call may write its request and read its reply without an entry: no other message is awaited.
+    /// Whether one call may write its request and read its reply without an entry: no other message is
+    /// awaited.
     #[inline]
     #[must_use]
     pub fn is_free(&self) -> bool {
@@ -172,8 +173,8 @@ impl<W> ClientHalf<W> {
         self.reply(request_id).map(CallEntry::remove)
     }
 
-    /// Stops waiting for a reply. `is_taken_back`: the request was withdrawn before its last octet was written,
-    /// and never will be written.
+    /// Stops waiting for a reply. `is_taken_back`: the request was withdrawn before its last octet was
+    /// written, and never will be written.
     pub fn abandon(&mut self, request_id: u32, is_taken_back: bool) -> Abandoned<W> {
         let Some(at) = self.find(request_id) else {
             let before = self.abandoned.len();
@@ -194,9 +195,9 @@ impl<W> ClientHalf<W> {
         self.abandoned.len() > MAX_ABANDONED
     }
 
-    /// Removes the requests that cannot be written to their end, because this side has given up writing. Their
-    /// calls may be repeated with the returned loss. `stays`: whether a waiter keeps its entry, because it finds
-    /// out itself.
+    /// Removes the requests that cannot be written to their end, because this side has given up writing.
+    /// Their calls may be repeated with the returned loss. `stays`: whether a waiter keeps its entry, because
+    /// it finds out itself.
     pub fn fail_unwritten(
         &mut self,
         is_lost: impl Fn(u32) -> bool,

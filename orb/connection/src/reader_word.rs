@@ -10,10 +10,10 @@ const COUNT: u64 = !(CLOSING | REGISTERED);
 /// the reading, and whether further requests are accepted.
 ///
 /// The number is odd while the thread that has read a request runs its upcall. The change from odd to even
-/// decides which thread reads next: the thread itself ([`end_upcall`](Self::end_upcall)), or another that takes
-/// over from a long upcall ([`take_over`](Self::take_over), [`release`](Self::release)). All functions are
-/// pure. The owner applies them to an atomic by compare-and-swap, so that one operation decides the upcall,
-/// its reading and the registration together; `None` says that another thread came first.
+/// decides which thread reads next: the thread itself ([`end_upcall`](Self::end_upcall)), or another that
+/// takes over from a long upcall ([`take_over`](Self::take_over), [`release`](Self::release)). All functions
+/// are pure. The owner applies them to an atomic by compare-and-swap, so that one operation decides the
+/// upcall, its reading and the registration together; `None` says that another thread came first.
 ///
 /// | transition | even (a thread reads) | odd (an upcall runs) |
 /// | --- | --- | --- |

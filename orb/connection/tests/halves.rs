@@ -1,6 +1,6 @@
 //! Two sides of a connection against each other, without sockets: random orders of calls, partial writes,
-//! deliveries, cancellations and ends, cut at any octet. Each caller's outcome is compared with the requests that
-//! the other side executed.
+//! deliveries, cancellations and ends, cut at any octet. Each caller's outcome is compared with the requests
+//! that the other side executed.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 

@@ -123,8 +123,9 @@ impl Assembler {
     ///
     /// # Errors
     /// [`GiopError::LengthMismatch`], [`GiopError::TooLarge`], [`GiopError::TooManyUnfinished`],
-    /// [`GiopError::NotFragmentable`], [`GiopError::StrayFragment`], [`GiopError::Interleaved`], [`GiopError::Body`] for a
-    /// fragment too short for its request id. After any error the connection is lost.
+    /// [`GiopError::NotFragmentable`], [`GiopError::StrayFragment`], [`GiopError::Interleaved`],
+    /// [`GiopError::Body`] for a fragment too short for its request id. After any error the connection is
+    /// lost.
     // Readers of both sides call it once for each message; without the attribute it is inlined only if there
     // is a single caller.
     #[inline(always)]

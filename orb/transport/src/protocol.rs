@@ -67,7 +67,8 @@ pub trait Protocol: fmt::Debug + Send + Sync + 'static {
 
     /// The server's side of this protocol, for a type with both: an ORB that listens registers it too.
     ///
-    /// It is called only where servers are registered, so that a program without them links no [`ServerProtocol`].
+    /// It is called only where servers are registered, so that a program without them links no
+    /// [`ServerProtocol`].
     fn server(protocol: &Arc<Self>) -> Option<Arc<dyn ServerProtocol>>
     where
         Self: Sized,

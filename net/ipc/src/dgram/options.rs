@@ -135,7 +135,8 @@ macro_rules! given_away {
 /// Conversion from a handle made elsewhere: `$take_over` checks a `Socket` and wraps it in the type.
 macro_rules! taken_over {
     ($type:ty, $take_over:expr) => {
-        /// Takes over a socket made elsewhere, such as one inherited from another process, after checking its kind.
+        /// Takes over a socket made elsewhere, such as one inherited from another process, after checking its
+        /// kind.
         ///
         /// # Errors
         /// [`io::ErrorKind::InvalidInput`] if it is a socket of another kind; it is closed then.
@@ -147,7 +148,8 @@ macro_rules! taken_over {
             }
         }
 
-        /// Takes over a socket made elsewhere, such as one inherited from another process, after checking its kind.
+        /// Takes over a socket made elsewhere, such as one inherited from another process, after checking its
+        /// kind.
         ///
         /// # Errors
         /// [`io::ErrorKind::InvalidInput`] if it is a socket of another kind; it is closed then.

@@ -114,8 +114,9 @@ impl Dgram {
     /// call.
     ///
     /// # Errors
-    /// As [`send_to`](Self::send_to): [`SendError::TooLong`] also if `data` is longer than 65,507 octets or a segment longer than the
-    /// path's MTU allows, [`io::ErrorKind::InvalidInput`] for more segments than the system takes (64 or 128) or segments of no octets.
+    /// As [`send_to`](Self::send_to): [`SendError::TooLong`] also if `data` is longer than 65,507 octets or a
+    /// segment longer than the path's MTU allows, [`io::ErrorKind::InvalidInput`] for more segments than the
+    /// system takes (64 or 128) or segments of no octets.
     pub fn send_segments_to(&self, data: &[u8], segment: u16, to: &Addr) -> Result<(), SendError> {
         if segment == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "segments of no octets").into());

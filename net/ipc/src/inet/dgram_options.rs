@@ -50,8 +50,8 @@ macro_rules! ip_options {
                 Ok(class? as u8)
             }
 
-            /// Whether datagrams are never fragmented (`IP_MTU_DISCOVER`): one longer than the path's MTU is then
-            /// [`SendError::TooLong`], or lost where the MTU was not known yet.
+            /// Whether datagrams are never fragmented (`IP_MTU_DISCOVER`): one longer than the path's MTU is
+            /// then [`SendError::TooLong`], or lost where the MTU was not known yet.
             ///
             /// # Errors
             /// Any error of the operating system.
@@ -88,7 +88,8 @@ macro_rules! ip_options {
             /// restriction.
             ///
             /// # Errors
-            /// Any error of the operating system, such as [`io::ErrorKind::PermissionDenied`] for changing it once set.
+            /// Any error of the operating system, such as [`io::ErrorKind::PermissionDenied`] for changing it
+            /// once set.
             #[cfg(any(target_os = "linux", target_os = "android"))]
             pub fn set_device(&self, interface: Option<&super::Interface>) -> io::Result<()> {
                 self.socket.socket().bind_device(interface.map(|interface| interface.name().as_bytes()))

@@ -17,7 +17,8 @@ use crate::dgram::{
 };
 use crate::{Handle, Pollable};
 
-/// A UDP endpoint that sends to multicast groups and receives from those that it has joined (RFC 1112, RFC 3376, RFC 3810).
+/// A UDP endpoint that sends to multicast groups and receives from those that it has joined (RFC 1112, RFC
+/// 3376, RFC 3810).
 ///
 /// Several endpoints of one host may be open at the same port; each receives every datagram of the groups
 /// that it has joined. A unicast datagram to the port reaches one of them. The groups have the IP version of
@@ -51,8 +52,8 @@ pub struct Multicast {
 }
 
 impl Multicast {
-    /// Opens an endpoint, usually at [`Addr::any`] or [`Addr::any_v6`] with the groups' port. (On Unix it may be opened at a group's
-    /// own address, and then receives from that alone.)
+    /// Opens an endpoint, usually at [`Addr::any`] or [`Addr::any_v6`] with the groups' port. (On Unix it may
+    /// be opened at a group's own address, and then receives from that alone.)
     ///
     /// # Errors
     /// As [`Dgram::open`](super::Dgram::open).

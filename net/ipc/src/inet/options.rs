@@ -260,7 +260,8 @@ impl Stream {
         Ok(String::from_utf8_lossy(&name[..end]).into_owned())
     }
 
-    /// The priority of its packets in this host's queues (`SO_PRIORITY`), 0 to 6 without privileges. Setting the traffic class sets it too.
+    /// The priority of its packets in this host's queues (`SO_PRIORITY`), 0 to 6 without privileges. Setting
+    /// the traffic class sets it too.
     ///
     /// # Errors
     /// Any error of the operating system.

@@ -98,7 +98,8 @@ impl Connector {
     /// Connects to `addr` with the options set.
     ///
     /// # Errors
-    /// As [`connect_timeout`](Self::connect_timeout); [`io::ErrorKind::InvalidInput`] for queues that are too large.
+    /// As [`connect_timeout`](Self::connect_timeout); [`io::ErrorKind::InvalidInput`] for queues that are too
+    /// large.
     pub fn open(&self, addr: &Addr) -> io::Result<Stream> {
         self.open_within(addr, None)
     }

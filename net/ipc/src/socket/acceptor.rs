@@ -54,8 +54,8 @@ macro_rules! acceptor {
                 <$Addr>::from_system(&self.listener.local_addr()?)
             }
 
-            /// Whether `accept` waits for a connection or fails at once with [`WouldBlock`](std::io::ErrorKind::WouldBlock). Accepted
-            /// streams wait in any case.
+            /// Whether `accept` waits for a connection or fails at once with
+            /// [`WouldBlock`](std::io::ErrorKind::WouldBlock). Accepted streams wait in any case.
             ///
             /// # Errors
             /// Any error of the operating system.

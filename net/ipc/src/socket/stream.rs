@@ -76,7 +76,8 @@ macro_rules! socket_stream {
             /// default.
             ///
             /// # Errors
-            /// As [`send_n`](Self::send_n); [`UnexpectedEof`](std::io::ErrorKind::UnexpectedEof) when the file ends before the range.
+            /// As [`send_n`](Self::send_n); [`UnexpectedEof`](std::io::ErrorKind::UnexpectedEof) when the
+            /// file ends before the range.
             pub fn send_file(
                 &self,
                 file: &::std::fs::File,

@@ -21,7 +21,8 @@ use crate::{Handle, Pollable};
 /// of an unconnected endpoint does not reflect the receiver's queue; [`send_to_within`](Self::send_to_within)
 /// does wait for that.)
 ///
-/// Dropping it closes it, and removes its socket file unless that was opened with [`keep_file`](DgramOptions::keep_file).
+/// Dropping it closes it, and removes its socket file unless that was opened with
+/// [`keep_file`](DgramOptions::keep_file).
 ///
 /// ```
 /// use spandrel_ipc::unix::{Addr, Dgram};
@@ -156,8 +157,8 @@ impl Dgram {
     /// answers can be sent; see also [`Dgram::unnamed`](Self::unnamed).
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] when there is such a file or name, [`io::ErrorKind::NotFound`] when there is no such folder,
-    /// [`io::ErrorKind::PermissionDenied`] and others of the operating system.
+    /// [`io::ErrorKind::AddrInUse`] when there is such a file or name, [`io::ErrorKind::NotFound`] when there
+    /// is no such folder, [`io::ErrorKind::PermissionDenied`] and others of the operating system.
     pub fn open(addr: &Addr) -> io::Result<Self> {
         Self::open_with(addr, &DgramOptions::default())
     }

@@ -91,7 +91,8 @@ impl Stream {
     /// Passes several handles of one type at once.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for none, or more than [`MAX_HANDLES`]; otherwise as [`send_handle`](Self::send_handle).
+    /// [`io::ErrorKind::InvalidInput`] for none, or more than [`MAX_HANDLES`]; otherwise as
+    /// [`send_handle`](Self::send_handle).
     pub fn send_handles<T: Passable>(&self, endpoints: &[T]) -> io::Result<()> {
         if endpoints.is_empty() || endpoints.len() > MAX_HANDLES {
             let message = format!("1 to {MAX_HANDLES} handles can be passed at once, not {}", endpoints.len());

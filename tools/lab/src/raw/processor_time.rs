@@ -7,7 +7,8 @@ use libc::{clockid_t, pid_t, timespec};
 
 use super::check;
 
-/// The processor time that all threads of a process have used so far, ended threads included, to the nanosecond.
+/// The processor time that all threads of a process have used so far, ended threads included, to the
+/// nanosecond.
 ///
 /// # Errors
 /// The errors of `clock_getcpuclockid`, such as that there is no such process, and of `clock_gettime`.

@@ -1,7 +1,7 @@
 //! The committed list of allowed figures: bounds that may only become tighter.
 //!
-//! A measured figure above its bound is a failure, and so is one below: the bound has to follow. `--record` lowers
-//! all bounds to the present figures and raises none.
+//! A measured figure above its bound is a failure, and so is one below: the bound has to follow. `--record`
+//! lowers all bounds to the present figures and raises none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
