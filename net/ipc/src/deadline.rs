@@ -9,7 +9,7 @@ use spandrel_sync::time::Instant;
 pub(crate) struct Deadline(Option<(Instant, Duration)>);
 
 impl Deadline {
-    /// That long from now; never for `None`.
+    /// The timeout from now; never for `None`.
     pub(crate) fn after(timeout: Option<Duration>) -> Self {
         Self(timeout.map(|timeout| (Instant::now(), timeout)))
     }

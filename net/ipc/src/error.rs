@@ -41,8 +41,8 @@ impl From<TransferError> for io::Error {
 
 /// Whether an error is a timeout set with `set_recv_timeout` or `set_send_timeout`.
 ///
-/// Unix reports it as [`io::ErrorKind::WouldBlock`], as it does for an endpoint that must not block, and Windows as
-/// [`io::ErrorKind::TimedOut`].
+/// Unix reports it as [`io::ErrorKind::WouldBlock`], as it does for an endpoint that must not block, and
+/// Windows as [`io::ErrorKind::TimedOut`].
 #[must_use]
 pub fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)

@@ -39,13 +39,13 @@ pub trait Family: Clone + Debug + Send + Sync + 'static {
     /// Starts to listen at `addr`.
     ///
     /// # Errors
-    /// Those of the operating system, such as [`io::ErrorKind::AddrInUse`].
+    /// Any error of the operating system, such as [`io::ErrorKind::AddrInUse`].
     fn open(&self, addr: &Self::Addr) -> io::Result<Self::Acceptor>;
 
     /// Connects to `addr`, within `timeout` if there is one.
     ///
     /// # Errors
-    /// Those of the operating system; [`io::ErrorKind::TimedOut`] on a timeout.
+    /// Any error of the operating system; [`io::ErrorKind::TimedOut`] on a timeout.
     fn connect(&self, addr: &Self::Addr, timeout: Option<Duration>) -> io::Result<Self::Stream> {
         self.start(addr)?.complete(timeout)
     }
@@ -53,7 +53,7 @@ pub trait Family: Clone + Debug + Send + Sync + 'static {
     /// Starts to connect to `addr` without waiting.
     ///
     /// # Errors
-    /// Those of the operating system that are known at once; the others are returned on completion.
+    /// Errors of the operating system that are known at once; the others are returned on completion.
     fn start(&self, addr: &Self::Addr) -> io::Result<Self::Connecting>;
 }
 
@@ -67,34 +67,36 @@ pub trait Accept: Pollable + Debug + Send + Sync + 'static {
     /// Waits for one connection and returns it with the peer's address.
     ///
     /// # Errors
-    /// Those of the operating system; [`io::ErrorKind::NotConnected`] after [`shutdown`](Self::shutdown);
+    /// Any error of the operating system; [`io::ErrorKind::NotConnected`] after [`shutdown`](Self::shutdown);
     /// [`io::ErrorKind::WouldBlock`] when it is nonblocking ([`set_nonblocking`](Self::set_nonblocking)) and
     /// no connection is queued.
     fn accept(&self) -> io::Result<(Self::Stream, Self::Addr)>;
 
-    /// Whether `accept` waits for a connection or fails at once with [`io::ErrorKind::WouldBlock`]. Accepted streams wait in any case.
+    /// Whether `accept` waits for a connection or fails at once with [`io::ErrorKind::WouldBlock`]. Accepted
+    /// streams wait in any case.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     fn set_nonblocking(&self, on: bool) -> io::Result<()>;
 
     /// Makes `accept` fail from now on, also in threads that already wait in it.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     fn shutdown(&self) -> io::Result<()>;
 
     /// The address at which it listens.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     fn local_addr(&self) -> io::Result<Self::Addr>;
 }
 
 /// A pending connection.
 ///
-/// A reactor registers it for [`OUTPUT`](crate::Interest::OUTPUT) and then calls [`try_complete`](Self::try_complete); others call
-/// [`complete`](Self::complete). Dropping it gives the attempt up.
+/// A reactor registers it for [`OUTPUT`](crate::Interest::OUTPUT) and then calls
+/// [`try_complete`](Self::try_complete); others call [`complete`](Self::complete). Dropping it gives the
+/// attempt up.
 pub trait Connecting: Pollable + Debug + Send + Sync + Sized + 'static {
     /// The type of the completed connection.
     type Stream: Transfer;

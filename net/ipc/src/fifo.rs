@@ -44,7 +44,7 @@ pub const ATOMIC: usize = rustix::pipe::PIPE_BUF;
 /// Both ends of an unnamed pipe, for threads of this process or to be passed to others.
 ///
 /// # Errors
-/// Those of the operating system, such as too many open files.
+/// Any error of the operating system, such as too many open files.
 pub fn pair() -> io::Result<(Reader, Writer)> {
     #[cfg(not(target_vendor = "apple"))]
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;

@@ -15,7 +15,7 @@ macro_rules! inherent_receive {
             /// available. Zero is the end of the stream (unless `buffer` is empty).
             ///
             /// # Errors
-            /// Those of the operating system; a receive timeout satisfies
+            /// Any error of the operating system; a receive timeout satisfies
             /// [`is_timeout`](fn@$crate::is_timeout).
             #[inline]
             pub fn recv(&self, buffer: &mut [u8]) -> ::std::io::Result<usize> {
@@ -54,7 +54,8 @@ macro_rules! inherent_receive {
             /// The time limit of one `recv`; `None` waits for ever.
             ///
             /// # Errors
-            /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) for a time of zero; others of the operating system.
+            /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) for a time of zero; others of the operating
+            /// system.
             #[inline]
             pub fn set_recv_timeout(&self, timeout: Option<::std::time::Duration>) -> ::std::io::Result<()> {
                 $crate::Receive::set_recv_timeout(self, timeout)
@@ -141,7 +142,8 @@ macro_rules! inherent_transmit {
             /// Sends some of `data` and returns the number of octets sent; waits while none can be sent.
             ///
             /// # Errors
-            /// Those of the operating system; a send timeout satisfies [`is_timeout`](fn@$crate::is_timeout).
+            /// Any error of the operating system; a send timeout satisfies
+            /// [`is_timeout`](fn@$crate::is_timeout).
             #[inline]
             pub fn send(&self, data: &[u8]) -> ::std::io::Result<usize> {
                 $crate::Transmit::send(self, data)
@@ -161,7 +163,8 @@ macro_rules! inherent_transmit {
             /// Like [`send`](Self::send), but never waits.
             ///
             /// # Errors
-            /// [`WouldBlock`](std::io::ErrorKind::WouldBlock) when nothing can be sent; those of the operating system.
+            /// [`WouldBlock`](std::io::ErrorKind::WouldBlock) when nothing can be sent; those of the
+            /// operating system.
             #[inline]
             pub fn try_send(&self, data: &[u8]) -> ::std::io::Result<usize> {
                 $crate::Transmit::try_send(self, data)
@@ -179,7 +182,8 @@ macro_rules! inherent_transmit {
             /// The time limit of one `send`; `None` waits for ever.
             ///
             /// # Errors
-            /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) for a time of zero; others of the operating system.
+            /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) for a time of zero; others of the operating
+            /// system.
             #[inline]
             pub fn set_send_timeout(&self, timeout: Option<::std::time::Duration>) -> ::std::io::Result<()> {
                 $crate::Transmit::set_send_timeout(self, timeout)
@@ -265,19 +269,22 @@ macro_rules! inherent_transfer {
 
         /// Both ways; the same methods as in the trait [`Transfer`](trait@$crate::Transfer).
         impl $endpoint {
-            /// Whether transfers fail at once with [`WouldBlock`](std::io::ErrorKind::WouldBlock) instead of waiting.
+            /// Whether transfers fail at once with [`WouldBlock`](std::io::ErrorKind::WouldBlock) instead of
+            /// waiting.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             #[inline]
             pub fn set_nonblocking(&self, on: bool) -> ::std::io::Result<()> {
                 $crate::Transfer::set_nonblocking(self, on)
             }
 
-            /// Ends sending, receiving or both, for all clones of this stream; also ends waits in other threads.
+            /// Ends sending, receiving or both, for all clones of this stream; also ends waits in other
+            /// threads.
             ///
             /// # Errors
-            /// [`NotConnected`](std::io::ErrorKind::NotConnected) when the peer has reset the connection; others of the operating system.
+            /// [`NotConnected`](std::io::ErrorKind::NotConnected) when the peer has reset the connection;
+            /// others of the operating system.
             #[inline]
             pub fn shutdown(&self, how: $crate::Shutdown) -> ::std::io::Result<()> {
                 $crate::Transfer::shutdown(self, how)

@@ -154,7 +154,7 @@ pub trait Pollable {
 /// them. Continues after a signal with the time left.
 ///
 /// # Errors
-/// Those of the operating system.
+/// Any error of the operating system.
 pub fn wait_ready<P: Pollable + ?Sized>(
     endpoint: &P,
     wanted: Interest,

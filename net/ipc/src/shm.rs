@@ -19,9 +19,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! *Waiting.* A thread that can make no progress spins for a few microseconds (or yields, if the peer is on
-//! the same processor), as long as that has succeeded recently, and then sleeps on a futex in the shared
-//! memory. Every fifth of a second a sleeper checks whether the peer still exists.
+//! *Waiting.* A thread that can make no progress spins for a few microseconds, as long as that has succeeded
+//! recently. It yields instead if the peer is on the same processor. After that it sleeps on a futex in the
+//! shared memory. Every fifth of a second a sleeper checks whether the peer still exists.
 //!
 //! *Reactors.* The doorbell is an octet on the socket, sent only if the peer has announced that it is about
 //! to poll. It is not an `eventfd`: the peer could make a shared one block, and the socket is needed anyway,
@@ -108,7 +108,8 @@ impl Family for Shm {
 /// in each direction.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] for more than 64 MiB; those of the operating system, such as too many open files.
+/// [`io::ErrorKind::InvalidInput`] for more than 64 MiB; those of the operating system, such as too many open
+/// files.
 pub fn pair(octets: usize) -> io::Result<(Stream, Stream)> {
     let layout = Layout::with(octets, octets)?;
     let (one, other) = unix::pair()?;

@@ -19,7 +19,7 @@ pub trait Receive: Pollable {
     /// is the end of the stream (unless `buffer` is empty).
     ///
     /// # Errors
-    /// Those of the operating system; a receive timeout satisfies [`is_timeout`](crate::is_timeout).
+    /// Any error of the operating system; a receive timeout satisfies [`is_timeout`](crate::is_timeout).
     fn recv(&self, buffer: &mut [u8]) -> io::Result<usize>;
 
     /// Receives available octets into `slices`, in order, and returns their number. Zero is the end of the
@@ -111,7 +111,7 @@ pub trait Transmit: Pollable {
     /// Sends some of `data` and returns the number of octets sent; waits while none can be sent.
     ///
     /// # Errors
-    /// Those of the operating system; a send timeout satisfies [`is_timeout`](crate::is_timeout).
+    /// Any error of the operating system; a send timeout satisfies [`is_timeout`](crate::is_timeout).
     fn send(&self, data: &[u8]) -> io::Result<usize>;
 
     /// Sends some of the octets of `slices`, in order, and returns their number.
@@ -203,7 +203,7 @@ pub trait Transfer: Receive + Transmit + Debug + Send + Sync + 'static {
     /// Whether `recv` and `send` fail at once with [`io::ErrorKind::WouldBlock`] instead of waiting.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     fn set_nonblocking(&self, on: bool) -> io::Result<()>;
 
     /// Whether the handshake is complete. False only in families with a handshake, such as TLS.
@@ -219,7 +219,7 @@ pub trait Transfer: Receive + Transmit + Debug + Send + Sync + 'static {
     /// Ends sending, receiving or both; also ends waits in other threads.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     fn shutdown(&self, how: Shutdown) -> io::Result<()>;
 
     /// Half-close: the peer receives the octets sent, then the end; this side may continue to receive.

@@ -1,4 +1,5 @@
-//! The UNIX-domain family: streams between processes of one host, whose addresses are paths or, on Linux, abstract names.
+//! The UNIX-domain family: streams between processes of one host, whose addresses are paths or, on Linux,
+//! abstract names.
 //!
 //! ```
 //! use spandrel_ipc::unix::{Acceptor, Addr, Connector};

@@ -33,8 +33,8 @@
 //! | (7) reading from a passive endpoint | acceptors have no such method | `figure_7/error_7.rs` |
 //! | (8) short writes | `send_n` sends all, or returns how much was sent | `error_8` below |
 //!
-//! The section names two more: forgetting `listen`, and counting a path's NUL. They are `error_9` and `error_10` below.
-//! `figure_7/right.rs` is the server without errors, as figure 18 has it.
+//! The section names two more: forgetting `listen`, and counting a path's NUL. They are `error_9` and
+//! `error_10` below. `figure_7/right.rs` is the server without errors, as figure 18 has it.
 
 use crate::support;
 

@@ -60,7 +60,8 @@ impl Block {
     }
 
     /// Whether the caller holds the only reference to `block`. There are no weak references, so with `&mut`
-    /// it stays true; [`octets_mut`](Self::octets_mut) orders later accesses after the last use by other holders.
+    /// it stays true; [`octets_mut`](Self::octets_mut) orders later accesses after the last use by other
+    /// holders.
     #[inline]
     pub(crate) fn is_unique(block: &Arc<Self>) -> bool {
         Arc::strong_count(block) == 1

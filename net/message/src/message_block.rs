@@ -112,7 +112,8 @@ impl MessageBlock {
         if Block::is_unique(&self.block) { self.start } else { 0 }
     }
 
-    /// Places `data` before this range: in its headroom if that suffices, otherwise by copying both to new memory.
+    /// Places `data` before this range: in its headroom if that suffices, otherwise by copying both to new
+    /// memory.
     pub fn prepend(&mut self, data: &[u8]) {
         if data.len() > self.headroom() {
             let total = data.len().checked_add(self.len()).expect("the combined length fits into memory");
@@ -123,7 +124,8 @@ impl MessageBlock {
         Block::octets_mut(&mut self.block)[self.start..][..data.len()].copy_from_slice(data);
     }
 
-    /// Adds `next`, with its own chain, at the end of this chain. Takes as many steps as this chain has links.
+    /// Adds `next`, with its own chain, at the end of this chain. Takes as many steps as this chain has
+    /// links.
     pub fn append(&mut self, next: Self) {
         let mut end = &mut self.next;
         while let Some(ref mut block) = end.0 {

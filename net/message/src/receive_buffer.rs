@@ -244,8 +244,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Moves the unread octets to the start of a block for `needed` octets: this one if `may_reuse` allows and it
-    /// is large enough, otherwise the kept one or a new one.
+    /// Moves the unread octets to the start of a block for `needed` octets: this one if `may_reuse` allows
+    /// and it is large enough, otherwise the kept one or a new one.
     fn move_to_start(&mut self, needed: usize, may_reuse: bool) {
         let (start, end) = (self.start, self.end);
         (self.start, self.end) = (0, end - start);

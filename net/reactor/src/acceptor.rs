@@ -74,7 +74,7 @@ impl<F: Family, C: Creation<F>, A: Acceptance<F>, K: Concurrency<F, C::Handler>>
     /// Listens at `addr`, with the settings of the family.
     ///
     /// # Errors
-    /// Those of [`Family::open`] and [`Registry::register`].
+    /// The errors of [`Family::open`] and [`Registry::register`].
     pub fn open(self, registry: &Registry, addr: &F::Addr) -> io::Result<Server<F>> {
         let acceptor = self.family.open(addr)?;
         self.adopt(registry, acceptor)
@@ -83,7 +83,7 @@ impl<F: Family, C: Creation<F>, A: Acceptance<F>, K: Concurrency<F, C::Handler>>
     /// Accepts at an endpoint that listens already.
     ///
     /// # Errors
-    /// Those of [`Registry::register`].
+    /// The errors of [`Registry::register`].
     pub fn adopt(self, registry: &Registry, acceptor: F::Acceptor) -> io::Result<Server<F>> {
         acceptor.set_nonblocking(true)?;
         let addr = acceptor.local_addr()?;
@@ -118,7 +118,7 @@ pub trait ConnectionSource: Send + 'static {
     /// Accepts one connection.
     ///
     /// # Errors
-    /// Those of [`Accept::accept`].
+    /// The errors of [`Accept::accept`].
     fn accept(&mut self) -> io::Result<(Self::Stream, Self::Remote)>;
 }
 

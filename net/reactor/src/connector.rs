@@ -93,7 +93,8 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Connector<F, C, K
     /// Starts to connect to `addr`, without waiting.
     ///
     /// # Errors
-    /// Those of [`Registry::register`]. [`on_failure`](Self::on_failure) gets the reason of a failed attempt.
+    /// The errors of [`Registry::register`]. [`on_failure`](Self::on_failure) gets the reason of a failed
+    /// attempt.
     pub fn connect(self, registry: &Registry, addr: &F::Addr) -> io::Result<Client> {
         let open_connections = Arc::new(OpenConnections::default());
         let connecting = Supervisor {

@@ -53,8 +53,8 @@ pub(crate) trait Demultiplexer: Debug + Send + Sync {
     fn remove(&self, handle: RawHandle) -> io::Result<()>;
 
     /// Waits until a handle is ready, [`wake`](Self::wake) is called, a signal arrives, or the timeout
-    /// passes, and puts the ready handles into `ready_handles`, which is empty, up to `max_events` or its own limit. When
-    /// more are ready, the others come first the next time.
+    /// passes. Puts the ready handles into `ready_handles`, which is empty, up to `max_events` or its own
+    /// limit. When more are ready, the others come first the next time.
     fn wait(
         &self,
         ready_handles: &mut Vec<ReadyHandle>,

@@ -122,8 +122,8 @@ impl<I> Leadership<I> {
     /// Waits until there is something to do. `claim` is called, under the lock, to check that an item is
     /// still to be dispatched.
     ///
-    /// `condition_checks` is the value of [`condition_checks`](Self::looks) before the caller checked its condition; `None` if it
-    /// runs until stopped.
+    /// `condition_checks` is the value of [`condition_checks`](Self::looks) before the caller checked its
+    /// condition; `None` if it runs until stopped.
     pub(crate) fn next(
         &self,
         until: Option<Instant>,

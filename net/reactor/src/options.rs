@@ -59,7 +59,8 @@ impl Options {
         self
     }
 
-    /// The clock of the timers: the monotonic clock by default, for tests a [`TestClock`](crate::timer::TestClock).
+    /// The clock of the timers: the monotonic clock by default, for tests a
+    /// [`TestClock`](crate::timer::TestClock).
     ///
     /// With a clock other than the monotonic one, a waiting reactor does not notice its changes: code that
     /// advances it calls [`wake`](crate::Registry::wake) or [`run_once`](crate::Reactor::run_once) with a

@@ -51,7 +51,7 @@ impl Reactor {
     /// With the default [`Options`].
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn new() -> io::Result<Self> {
         Self::with(&Options::default())
     }
@@ -59,7 +59,7 @@ impl Reactor {
     /// With these options.
     ///
     /// # Errors
-    /// Those of the operating system, such as for a [`Backend`](crate::Backend) that is not available.
+    /// Any error of the operating system, such as for a [`Backend`](crate::Backend) that is not available.
     pub fn with(options: &Options) -> io::Result<Self> {
         Self::over(options, demux::open(options.backend)?)
     }
@@ -87,12 +87,12 @@ impl Reactor {
 
     /// Waits and dispatches until [`stop`](Self::stop).
     ///
-    /// Several threads may do this at once, unless the [strategy](ThreadStrategy) excludes it. It may also be done inside of a
-    /// handler: others are called then, while this one waits.
+    /// Several threads may do this at once, unless the [strategy](ThreadStrategy) excludes it. It may also be
+    /// done inside of a handler: others are called then, while this one waits.
     ///
     /// # Errors
-    /// Those of the wait, after which the reactor cannot go on; [`io::ErrorKind::ResourceBusy`] for a second thread of
-    /// [`ThreadStrategy::Reactive`].
+    /// The errors of the wait, after which the reactor cannot go on; [`io::ErrorKind::ResourceBusy`] for a
+    /// second thread of [`ThreadStrategy::Reactive`].
     pub fn run(&self) -> io::Result<()> {
         self.go(&mut Run { until: None, done: None, once: false, calls: 0 })
     }

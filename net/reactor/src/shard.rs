@@ -26,7 +26,8 @@ impl Shards {
     /// connections to the others; [`stop`](Self::stop) returns the error.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for none; those of [`Reactor::with`], and when a thread cannot be started.
+    /// [`io::ErrorKind::InvalidInput`] for none; those of [`Reactor::with`], and when a thread cannot be
+    /// started.
     pub fn start(count: usize, options: &Options) -> io::Result<Self> {
         if count == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the number of reactors must be at least 1"));
@@ -52,7 +53,7 @@ impl Shards {
     /// system chooses a port for the first, the others share it.
     ///
     /// # Errors
-    /// Those of [`Acceptor::open`]; [`io::ErrorKind::AddrInUse`] if the family does not share addresses.
+    /// The errors of [`Acceptor::open`]; [`io::ErrorKind::AddrInUse`] if the family does not share addresses.
     pub fn open<F, C, A, K>(
         &self,
         addr: &F::Addr,

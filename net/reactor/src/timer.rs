@@ -135,7 +135,8 @@ pub struct Expired<P> {
     pub due: Time,
     /// The number of further expiries of an interval timer that passed before this call.
     pub missed: u64,
-    /// When it fires again, if it does: an interval timer ends only where the next expiry is beyond [`Time::MAX`].
+    /// When it fires again, if it does: an interval timer ends only where the next expiry is beyond
+    /// [`Time::MAX`].
     pub next: Option<Time>,
     /// The payload with which it was scheduled.
     pub payload: P,

@@ -1,6 +1,6 @@
 //! TLS under the reactor, with the patterns that serve every family.
 
-// That of the crate whose streams are served.
+// The support module of the crate whose streams are served.
 #[path = "../../tls/tests/support/mod.rs"]
 mod support;
 

@@ -2,8 +2,8 @@
 //!
 //! A call of foreign code while a lock is held deadlocks sooner or later. So this project's code marks where
 //! it calls foreign code, with [`assert_none`]. In builds with debug assertions each thread counts its locks
-//! and remembers where it took them. Once a test has called [`enable_checks`], a lock that is held at such a call
-//! aborts the process. A program's own locks count as well, and it may hold them as it likes; hence only
+//! and remembers where it took them. Once a test has called [`enable_checks`], a lock that is held at such a
+//! call aborts the process. A program's own locks count as well, and it may hold them as it likes; hence only
 //! tests enable the check. In other builds nothing is counted and nothing is paid.
 
 /// A lock that the present thread holds, for the lifetime of this value.
@@ -59,8 +59,8 @@ mod counting {
         IS_CHECKED.store(true, Ordering::Relaxed);
     }
 
-    /// Aborts the process, with a message, if [`enable_checks`] was called and this thread holds a lock. `callee` names
-    /// the code that is about to be called.
+    /// Aborts the process, with a message, if [`enable_checks`] was called and this thread holds a lock.
+    /// `callee` names the code that is about to be called.
     pub fn assert_none(callee: &str) {
         if !IS_CHECKED.load(Ordering::Relaxed) {
             return;

@@ -1,9 +1,9 @@
-//! Locks, conditions, atomics, threads and processes for all other crates.
+//! Locks, conditions, atomics, threads and processes.
 //!
-//! Every other crate uses the types of this one, never those of `std::sync`, so that a model checker can
-//! replace them all at once. Built with `RUSTFLAGS="--cfg shuttle"`, the same names stand for the types of
-//! `shuttle`, which runs a test under many thread interleavings and replays the one that fails. This crate's
-//! own unit tests are always built that way.
+//! The crates of `net`, and those of the ORB from `transport` up, use these types instead of `std::sync`. So
+//! a model checker can replace them all at once. Built with `RUSTFLAGS="--cfg shuttle"`, the same names stand
+//! for the types of `shuttle`, which runs a test under many thread interleavings and replays the one that
+//! fails. This crate's own unit tests are always built that way.
 //!
 //! Contents (paper 002, 2.6, the Concurrency class category):
 //!

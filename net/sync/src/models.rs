@@ -29,7 +29,8 @@ pub fn check(executions: usize, model: fn()) {
     Runner::new(PctScheduler::new(HELD_BACK + 1, half), config).run(model);
 }
 
-/// A random number below `limit`, which is not zero. Chosen with the schedule, and repeated when that is replayed.
+/// A random number below `limit`, which is not zero. Chosen with the schedule, and repeated when that is
+/// replayed.
 #[must_use]
 pub fn below(limit: usize) -> usize {
     thread_rng().gen_range(0..limit)

@@ -50,7 +50,7 @@ impl<F: Family> Acceptor<F> {
     /// Waits for one connection and returns it with the peer's address.
     ///
     /// # Errors
-    /// Those of the underlying acceptor.
+    /// The errors of the underlying acceptor.
     pub fn accept(&self) -> io::Result<(Stream<F::Stream>, F::Addr)> {
         let (stream, from) = self.inner.accept()?;
         Ok((served(stream, &self.config_source, self.timeouts)?, from))
@@ -59,7 +59,7 @@ impl<F: Family> Acceptor<F> {
     /// Whether `accept` waits for a connection or fails at once with [`io::ErrorKind::WouldBlock`].
     ///
     /// # Errors
-    /// Those of the underlying acceptor.
+    /// The errors of the underlying acceptor.
     pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
         self.inner.set_nonblocking(on)
     }
@@ -67,7 +67,7 @@ impl<F: Family> Acceptor<F> {
     /// Makes `accept` fail from now on, also in threads that already wait in it.
     ///
     /// # Errors
-    /// Those of the underlying acceptor.
+    /// The errors of the underlying acceptor.
     pub fn shutdown(&self) -> io::Result<()> {
         self.inner.shutdown()
     }
@@ -75,7 +75,7 @@ impl<F: Family> Acceptor<F> {
     /// The address at which it listens.
     ///
     /// # Errors
-    /// Those of the underlying acceptor.
+    /// The errors of the underlying acceptor.
     pub fn local_addr(&self) -> io::Result<F::Addr> {
         self.inner.local_addr()
     }

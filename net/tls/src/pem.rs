@@ -1,4 +1,5 @@
-//! Certificates and keys from PEM (RFC 7468), as files or as text. Both are bounded, because a file may be anything.
+//! Certificates and keys from PEM (RFC 7468), as files or as text. Both are bounded, because a file may be
+//! anything.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -8,7 +8,7 @@ use spandrel_ipc::{Receive, Shutdown, Transfer, TransferError, Transmit};
 use crate::Stream;
 use crate::wait::Wait;
 
-// Those with their own timeout wait as `recv` does, rather than on the handle: another thread may be
+// Transfers with their own timeout wait as `recv` does, rather than on the handle: another thread may be
 // completing the handshake.
 impl<S: Transfer> Receive for Stream<S> {
     fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {

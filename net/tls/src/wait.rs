@@ -12,7 +12,7 @@ pub(crate) struct Deadline(Option<Instant>);
 impl Deadline {
     pub(crate) const NEVER: Self = Self(None);
 
-    /// That long from now; never if the clock does not reach it.
+    /// The timeout from now; never if the clock does not reach it.
     pub(crate) fn after(timeout: Duration) -> Self {
         Self(Instant::now().checked_add(timeout))
     }

@@ -7,7 +7,7 @@
 //! }
 //! ```
 //!
-//! That writes `bank.rs` to the build's `OUT_DIR`; one line in the program or library includes it:
+//! The script writes `bank.rs` to the build's `OUT_DIR`; one line in the program or library includes it:
 //!
 //! ```text
 //! spandrel::include_idl!("bank"); // or: include!(concat!(env!("OUT_DIR"), "/bank.rs"));

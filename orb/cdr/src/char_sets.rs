@@ -1,7 +1,7 @@
 //! The code sets of narrow and wide text, by number and name.
 //!
-//! Four are available without a table ([`CharSet::basic`], [`WcharSet::basic`]); the others are in [`CodeSet`]'s
-//! table. The conversion of text to octets is in `text` and `wide`.
+//! Four are available without a table ([`CharSet::basic`], [`WcharSet::basic`]); the others are in
+//! [`CodeSet`]'s table. The conversion of text to octets is in `text` and `wide`.
 
 use std::{fmt, str::FromStr};
 

@@ -52,7 +52,8 @@ impl Decimal {
     /// The number `unscaled` / 10^`scale`.
     ///
     /// # Errors
-    /// [`FixedError::Overflow`] if its digits are more than 31; [`FixedError::Inexact`] if those after the point are.
+    /// [`FixedError::Overflow`] if its digits are more than 31; [`FixedError::Inexact`] if those after the
+    /// point are.
     pub fn new(unscaled: i128, scale: u16) -> Result<Self, FixedError> {
         let (mut unscaled, mut scale) = (unscaled, scale);
         while scale > 0 && unscaled % 10 == 0 {
@@ -193,7 +194,8 @@ impl FromStr for Decimal {
     /// Parses a sign, digits and a point; the final `d` of an IDL literal is accepted.
     ///
     /// # Errors
-    /// [`FixedError::NotANumber`]; [`FixedError::Overflow`] or [`FixedError::Inexact`] if there are too many digits.
+    /// [`FixedError::NotANumber`]; [`FixedError::Overflow`] or [`FixedError::Inexact`] if there are too many
+    /// digits.
     fn from_str(text: &str) -> Result<Self, FixedError> {
         let (negative, text) = match text.strip_prefix(['-', '+']) {
             Some(rest) => (text.starts_with('-'), rest),

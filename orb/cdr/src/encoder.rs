@@ -404,10 +404,11 @@ impl<'a> Encoder<'a> {
         self.scratch[placeholder.0..placeholder.0 + 4].copy_from_slice(&octets);
     }
 
-    /// Writes an encapsulation: its length, its byte order, and what `write` adds, aligned from its own start (9.3.3).
+    /// Writes an encapsulation: its length, its byte order, and what `write` adds, aligned from its own start
+    /// (9.3.3).
     ///
     /// # Errors
-    /// Those of `write`; [`CdrError::TooLong`].
+    /// The errors of `write`; [`CdrError::TooLong`].
     pub fn encapsulation(&mut self, write: impl FnOnce(&mut Self) -> Result<(), CdrError>) -> Result<(), CdrError> {
         let placeholder = self.placeholder();
         let start = self.position();

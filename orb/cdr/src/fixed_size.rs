@@ -43,7 +43,7 @@ pub(crate) const fn is_uniform<T: FixedSize>() -> bool {
 /// Encodes the elements, without a length: [`Encode::encode_slice`] of a fixed type.
 ///
 /// # Errors
-/// Those of the elements' [`Encode`].
+/// The errors of the elements' [`Encode`].
 pub fn encode_fixed_slice<'a, T: FixedSize + Encode>(items: &'a [T], out: &mut Encoder<'a>) -> Result<(), CdrError> {
     let by_field = T::HAS_CHARS && out.wire().char_set.converts_chars();
     let mut rest = items;

@@ -53,7 +53,7 @@ const fn stride<T: FixedSize>() -> usize {
 /// Encodes the elements, without a length: [`Encode::encode_slice`] of a type without hidden padding.
 ///
 /// # Errors
-/// Those of the elements' [`Encode`].
+/// The errors of the elements' [`Encode`].
 #[inline]
 pub fn encode_padded_slice<'a, T>(items: &'a [T], out: &mut Encoder<'a>) -> Result<(), CdrError>
 where

@@ -4,7 +4,8 @@ use std::fmt;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// An IDL `char`: a character of ISO 8859-1. On the wire it is one octet of the transmission code set, which may be another.
+/// An IDL `char`: a character of ISO 8859-1. On the wire it is one octet of the transmission code set, which
+/// may be another.
 #[derive(
     Clone, Copy, Default, Eq, FromBytes, Hash, Immutable, IntoBytes, KnownLayout, Ord, PartialEq, PartialOrd, Unaligned,
 )]
@@ -95,7 +96,8 @@ impl LongDouble {
     }
 }
 
-/// The bits of the f64 nearest to 1.`fraction` (112 bits) with this biased binary64 exponent, which may be out of range.
+/// The bits of the f64 nearest to 1.`fraction` (112 bits) with this biased binary64 exponent, which may be
+/// out of range.
 fn nearest(exponent: i64, fraction: u128) -> u64 {
     if exponent >= 0x7ff {
         return f64::INFINITY.to_bits();

@@ -11,7 +11,8 @@ impl<'a> Encoder<'a> {
     /// Writes an IDL `string` in the code set in force, ISO 8859-1 without negotiation (9.3.2.7).
     ///
     /// # Errors
-    /// [`CdrError::NulInString`]; [`CdrError::NotRepresentable`] for a character outside the code set; [`CdrError::TooLong`].
+    /// [`CdrError::NulInString`]; [`CdrError::NotRepresentable`] for a character outside the code set;
+    /// [`CdrError::TooLong`].
     #[inline]
     pub fn str(&mut self, value: &'a str) -> Result<(), CdrError> {
         encode(self, value, |out, octets| out.lend_divisible(octets))
@@ -28,12 +29,14 @@ impl<'a> Encoder<'a> {
 }
 
 impl<'m> Decoder<'m> {
-    /// Reads an IDL `string` in the code set in force: ASCII and UTF-8 are borrowed, ISO 8859-1 is transcoded.
+    /// Reads an IDL `string` in the code set in force: ASCII and UTF-8 are borrowed, ISO 8859-1 is
+    /// transcoded.
     ///
     /// A length of zero, which some ORBs send for the empty string, is accepted as such.
     ///
     /// # Errors
-    /// [`CdrError::UnterminatedString`], [`CdrError::StrayNul`], [`CdrError::NotText`], [`CdrError::LengthBeyondInput`].
+    /// [`CdrError::UnterminatedString`], [`CdrError::StrayNul`], [`CdrError::NotText`],
+    /// [`CdrError::LengthBeyondInput`].
     #[inline]
     pub fn str(&mut self) -> Result<Cow<'m, str>, CdrError> {
         decode(self.terminated()?, self.wire().char_set)

@@ -74,7 +74,8 @@ pub struct Limits {
     /// Maximum nesting of values, each in the state of another, encoded or decoded (default 256): a list of
     /// values is as deep as it is long.
     pub value_nesting: u16,
-    /// Maximum number of values in a message (default 262,144): the smallest takes four octets on the wire, and some hundred in memory.
+    /// Maximum number of values in a message (default 262,144): the smallest takes four octets on the wire,
+    /// and some hundred in memory.
     pub values: u32,
 }
 

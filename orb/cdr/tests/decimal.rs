@@ -1,7 +1,7 @@
 //! Fixed-point numbers compute and are packed as in omniORB.
 //!
-//! The expected values and octets were printed by a program over omniORB 4.2.5 (`CORBA::Fixed`, its operators, `round`,
-//! `truncate`, `to_string`, and `operator>>=` into a `cdrMemoryStream`).
+//! The expected values and octets were printed by a program over omniORB 4.2.5 (`CORBA::Fixed`, its
+//! operators, `round`, `truncate`, `to_string`, and `operator>>=` into a `cdrMemoryStream`).
 
 use crate::support;
 

@@ -146,7 +146,7 @@ fn type_codes_of_omniorb_are_decoded_and_encoded_alike() {
         let expected = &types[name];
         assert!(read.equal(expected), "{name}: {read} is not {expected}");
         if wire.order == ByteOrder::Little && !["tc-choice", "tc-nested", "tc-everything"].contains(name) {
-            // Those three contain a union without a default, for which omniORB writes -2.
+            // These three contain a union without a default, for which omniORB writes -2.
             check_octets(name, &written(&Any::new(expected).unwrap(), *wire), octets);
         }
         seen += 1;

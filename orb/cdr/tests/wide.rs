@@ -86,7 +86,7 @@ fn a_wide_character_in_1_2_is_encoded_as_by_omniorb() {
         both_ways('é', wire, &[2, 0, 0xe9]);
         both_ways('€', wire, &[2, 0x20, 0xac]);
         both_ways('\u{feff}', wire, &[2, 0xfe, 0xff]);
-        // Those beyond the basic plane, which omniORB lacks, are a pair.
+        // A character beyond the basic plane, which omniORB lacks, is a pair.
         both_ways('😀', wire, &[4, 0xd8, 0x3d, 0xde, 0x00]);
         assert_eq!(read::<char>(&[4, 0xff, 0xfe, 0xac, 0x20], wire), Ok('€'), "after a mark");
         assert_eq!(read::<char>(&[6, 0xff, 0xfe, 0x3d, 0xd8, 0x00, 0xde], wire), Ok('😀'));

@@ -93,8 +93,8 @@ mod tests {
 
     use super::*;
 
-    /// The table: for each message and version the columns client, bidirectional client, server, bidirectional
-    /// server.
+    /// The table: for each message and version the columns client, bidirectional client, server,
+    /// bidirectional server.
     fn check_row(message_type: MessageType, minor: u8, row: [Option<Incoming>; 4]) {
         let roles = [Role::Client, Role::BidirectionalClient, Role::Server, Role::BidirectionalServer];
         for order in [ByteOrder::Big, ByteOrder::Little] {

@@ -17,7 +17,7 @@ const MAX_ABANDONED: usize = 256;
 /// | [`abandon`](Self::abandon), request taken back | unknown | removed: not sent | removed: not sent |
 /// | [`abandon`](Self::abandon), otherwise | unknown | abandoned: in doubt | unknown |
 /// | [`remove`](Self::remove) | nothing | removed | removed |
-/// | [`end`](Self::end) | nothing | told, by how far the request was written | removed |
+/// | [`end`](Self::end) | nothing | fails, by how far the request was written | removed |
 ///
 /// After the end, nothing begins, and only the first reason for it counts.
 #[derive(Debug)]
@@ -103,7 +103,8 @@ impl<W> ClientHalf<W> {
         }
     }
 
-    /// Whether one call may write its request and read its reply without an entry: no other message is awaited.
+    /// Whether one call may write its request and read its reply without an entry: no other message is
+    /// awaited.
     #[inline]
     #[must_use]
     pub fn is_free(&self) -> bool {
@@ -172,8 +173,8 @@ impl<W> ClientHalf<W> {
         self.reply(request_id).map(CallEntry::remove)
     }
 
-    /// Stops waiting for a reply. `is_taken_back`: the request was withdrawn before its last octet was written,
-    /// and never will be written.
+    /// Stops waiting for a reply. `is_taken_back`: the request was withdrawn before its last octet was
+    /// written, and never will be written.
     pub fn abandon(&mut self, request_id: u32, is_taken_back: bool) -> Abandoned<W> {
         let Some(at) = self.find(request_id) else {
             let before = self.abandoned.len();
@@ -194,9 +195,9 @@ impl<W> ClientHalf<W> {
         self.abandoned.len() > MAX_ABANDONED
     }
 
-    /// Removes the requests that cannot be written to their end, because this side has given up writing. Their
-    /// calls may be repeated with the returned loss. `stays`: whether a waiter keeps its entry, because it finds
-    /// out itself.
+    /// Removes the requests that cannot be written to their end, because this side has given up writing.
+    /// Their calls may be repeated with the returned loss. `stays`: whether a waiter keeps its entry, because
+    /// it finds out itself.
     pub fn fail_unwritten(
         &mut self,
         is_lost: impl Fn(u32) -> bool,
@@ -212,8 +213,8 @@ impl<W> ClientHalf<W> {
         (waiters, loss)
     }
 
-    /// Ends the connection: no reply will come. Returns the waiters of the calls, each with its failure, to be
-    /// told without a lock. `stays`: whether a waiter keeps its entry, because it asks for its
+    /// Ends the connection: no reply will come. Returns the waiters of the calls, each with its failure, for
+    /// notification without a lock. `stays`: whether a waiter keeps its entry, because it reads its
     /// [failure](CallEntry::failure) itself.
     pub fn end(&mut self, end: ConnectionEnd, stays: impl Fn(&W) -> bool) -> Vec<(W, CallFailure)> {
         let end = self.end.get_or_insert(end);

@@ -1,16 +1,18 @@
 //! The client's and the server's half of a GIOP connection as state machines.
 //!
-//! A half has no socket, no thread, no clock and no lock. The ORB keeps each half in a lock that it holds in any
-//! case, passes every message and failure to it, and carries out the answer. Octets, time-outs, condition
+//! A half has no socket, no thread, no clock and no lock. The ORB keeps each half in a lock that it holds in
+//! any case, passes every message and failure to it, and carries out the answer. Octets, time-outs, condition
 //! variables and registrations with a reactor belong to the ORB.
 //!
-//! - [`classify`] decides whether a message may come, by its header and the [`Role`] of the side that reads it.
-//! - [`ClientHalf`] has the calls that wait for replies, and tells each what became of it.
+//! - [`classify`] decides whether a message may come, by its header and the [`Role`] of the side that reads
+//!   it.
+//! - [`ClientHalf`] has the calls that wait for replies, and gives each its outcome.
 //! - [`SendHalf`] decides which messages may still be written, for requests and replies alike.
 //! - [`ServerHalf`] has the requests that may be cancelled or are answered later.
-//! - [`ReaderWord`] decides who reads an accepted connection, and [`ServerPhase`] how far its end has come.
-//! - [`RequestLoss`] is the fate of a request without a reply: its completion status, and whether it may be sent
-//!   once more. [`EndCause`] and [`WriteFailure`] lead to it.
+//! - [`ReaderWord`] decides which thread reads an accepted connection, and [`ServerPhase`] how far its end
+//!   has come.
+//! - [`RequestLoss`] is the fate of a request without a reply: its completion status, and whether it may be
+//!   sent once more. [`EndCause`] and [`WriteFailure`] lead to it.
 
 #![forbid(unsafe_code)]
 

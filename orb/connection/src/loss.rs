@@ -116,8 +116,8 @@ pub enum EndCause {
     CloseConnection,
     /// The peer sent MessageError.
     MessageError,
-    /// The peer closed the connection without CloseConnection, the transport failed, the peer sent a message
-    /// that cannot be read or that it may not send, or this side cannot read any longer.
+    /// The peer closed the connection without CloseConnection, or sent a message that cannot be read or that
+    /// it may not send; or the transport failed; or this side cannot read any longer.
     Failed,
 }
 

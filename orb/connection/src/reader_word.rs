@@ -1,4 +1,4 @@
-//! The word that decides who reads an accepted connection.
+//! The word that decides which thread reads an accepted connection.
 
 /// No further request is accepted.
 const CLOSING: u64 = 1 << 63;
@@ -6,14 +6,14 @@ const CLOSING: u64 = 1 << 63;
 const REGISTERED: u64 = 1 << 62;
 const COUNT: u64 = !(CLOSING | REGISTERED);
 
-/// The reader role of an accepted connection, in one word: the number of the last step, whether a reactor has the
-/// reading, and whether further requests are accepted.
+/// The reader role of an accepted connection, in one word: the number of the last step, whether a reactor has
+/// the reading, and whether further requests are accepted.
 ///
-/// The number is odd while the thread that has read a request runs its upcall. The change from odd to even decides
-/// who reads next: the thread itself ([`end_upcall`](Self::end_upcall)), or another that was told of a long upcall
-/// ([`take_over`](Self::take_over), [`release`](Self::release)). All functions are pure. The owner applies them to
-/// an atomic by compare-and-swap, so that one operation decides the upcall, its reading and the registration
-/// together; `None` says that another thread came first.
+/// The number is odd while the thread that has read a request runs its upcall. The change from odd to even
+/// decides which thread reads next: the thread itself ([`end_upcall`](Self::end_upcall)), or another that
+/// takes over from a long upcall ([`take_over`](Self::take_over), [`release`](Self::release)). All functions
+/// are pure. The owner applies them to an atomic by compare-and-swap, so that one operation decides the
+/// upcall, its reading and the registration together; `None` says that another thread came first.
 ///
 /// | transition | even (a thread reads) | odd (an upcall runs) |
 /// | --- | --- | --- |
@@ -26,14 +26,14 @@ const COUNT: u64 = !(CLOSING | REGISTERED);
 /// | [`close`](Self::close) | closing | closing; the upcall is answered |
 /// | [`close_unused`](Self::close_unused) | closing, if nothing was begun since | lost: it is in use |
 ///
-/// A connection whose requests are run by other threads than the one that reads counts with the same word: odd
-/// while a one-way runs that nothing may overtake ([`begin_beside`](Self::begin_beside) for requests that run beside
-/// others, [`end_upcall`](Self::end_upcall) for a one-way that has ended or lasts).
+/// A connection whose requests are run by other threads than the one that reads counts with the same word:
+/// odd while a one-way runs that nothing may overtake ([`begin_beside`](Self::begin_beside) for requests that
+/// run beside others, [`end_upcall`](Self::end_upcall) for a one-way that has ended or lasts).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ReaderWord(u64);
 
 impl ReaderWord {
-    /// What an addition to the atomic adds for [`begin_upcall`](Self::begin_upcall), which cannot fail.
+    /// The step of [`begin_upcall`](Self::begin_upcall), as an addition to the atomic. It cannot fail.
     pub const STEP: u64 = 1;
     /// The bits that [`close`](Self::close) sets.
     pub const CLOSING: u64 = CLOSING;
@@ -73,7 +73,7 @@ impl ReaderWord {
         self.0 & COUNT
     }
 
-    /// Whether an upcall keeps the reading, or a one-way what is behind it.
+    /// Whether an upcall keeps the reading, or a one-way the requests behind it.
     #[inline]
     #[must_use]
     pub const fn is_in_upcall(self) -> bool {
@@ -101,8 +101,8 @@ impl ReaderWord {
         Self(self.0 & !CLOSING)
     }
 
-    /// The reading thread begins an upcall. If the result [is closing](Self::is_closing), the request is not acted
-    /// on, and the step is ended by a second one.
+    /// The reading thread begins an upcall. If the result [is closing](Self::is_closing), the request is not
+    /// acted on, and the step is ended by a second one.
     #[inline]
     #[must_use]
     pub const fn begin_upcall(self) -> Self {

@@ -65,8 +65,9 @@ impl SendHalf {
         matches!(self.end, WriteEnd::None)
     }
 
-    /// Ends writing in an orderly way. Returns the message to be written, unless others wait or nothing may be
-    /// written any more. No request of either side may be without a reply, except those that were not acted on.
+    /// Ends writing in an orderly way. Returns the message to be written, unless others wait or nothing may
+    /// be written any more. No request of either side may be without a reply, except those that were not
+    /// acted on.
     pub fn close(&mut self, waits: bool) -> Option<MessageType> {
         let is_open = self.phase(waits) == WritePhase::Open;
         is_open.then(|| {
@@ -75,8 +76,8 @@ impl SendHalf {
         })
     }
 
-    /// Ends writing because a message of the peer cannot be understood. Returns the message to be written, on the
-    /// same conditions as [`close`](Self::close).
+    /// Ends writing because a message of the peer cannot be understood. Returns the message to be written, on
+    /// the same conditions as [`close`](Self::close).
     pub fn report_error(&mut self, waits: bool) -> Option<MessageType> {
         let is_open = self.phase(waits) == WritePhase::Open;
         is_open.then(|| {
@@ -101,7 +102,8 @@ impl SendHalf {
 
 /// The service contexts that were sent on a connection, of those that are sent once.
 ///
-/// A value, because requests are marshaled without a lock: the owner keeps the [bits](Self::bits) in an atomic.
+/// A value, because requests are marshaled without a lock: the owner keeps the [bits](Self::bits) in an
+/// atomic.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SentContexts(u8);
 

@@ -6,7 +6,8 @@ use spandrel_giop::{
     CONTEXT_CODE_SETS, CompletionStatus, ServiceContexts, SystemException, TransmissionCodeSets, minor,
 };
 
-/// CancelRequests that are kept for servants that have not asked yet; as many requests as run at once by default.
+/// The maximum number of CancelRequests that are kept for servants that may still ask for their cancellation:
+/// as many as requests run concurrently by default.
 const MAX_KEPT: usize = 64;
 
 /// A request of a connection.
@@ -25,7 +26,7 @@ pub struct RequestKey {
 pub enum CancelledRequests {
     /// The request of a CancelRequest.
     Request(u32),
-    /// All whose client waits for a reply, and has gone.
+    /// All requests whose client waited for a reply, and has gone.
     Awaited,
     /// All.
     All,
@@ -42,11 +43,11 @@ impl CancelledRequests {
     }
 }
 
-/// The requests of an accepted connection that are known one by one: deferred ones, and running ones whose servants
-/// have asked for their cancellation.
+/// The requests of an accepted connection that are known one by one: deferred ones, and running ones whose
+/// servants have asked for their cancellation.
 ///
-/// `C` cancels a request. A CancelRequest that was read before its servant asks is kept until then, for the last few
-/// of them.
+/// `C` cancels a request. A CancelRequest that was read before its servant asks is kept until then, for the
+/// last few of them.
 ///
 /// | event | unknown, running | watched | deferred |
 /// | --- | --- | --- | --- |
@@ -60,7 +61,8 @@ pub struct ServerHalf<C> {
     deferred: HashMap<u64, DeferredRequest<C>>,
     next_deferred: u64,
     watched: Vec<(RequestKey, C)>,
-    /// CancelRequests that were read while upcalls ran: the request, and the first turn that they did not mean.
+    /// CancelRequests that were read while upcalls ran: the request, and the first turn that they did not
+    /// mean.
     kept: VecDeque<(u32, u64)>,
 }
 
@@ -84,15 +86,16 @@ impl<C: Clone> ServerHalf<C> {
         self.watched.iter().find(|(key, _)| key.turn == turn).map(|(_, cancellation)| cancellation)
     }
 
-    /// The servant of a running request asks for its cancellation. Returns whether a CancelRequest for it was read
-    /// before.
+    /// The servant of a running request asks for its cancellation. Returns whether a CancelRequest for it was
+    /// read before.
     #[must_use]
     pub fn watch(&mut self, key: RequestKey, cancellation: C) -> bool {
         self.watched.push((key, cancellation));
         !key.is_one_way && self.kept.iter().any(|(id, before)| *id == key.request_id && key.turn < *before)
     }
 
-    /// An upcall has ended. Returns the cancellation, if its servant has asked and the request is not deferred.
+    /// An upcall has ended. Returns the cancellation, if its servant had asked for it and the request is not
+    /// deferred.
     pub fn end_upcall(&mut self, turn: u64) -> Option<C> {
         let at = self.watched.iter().position(|(key, _)| key.turn == turn)?;
         Some(self.watched.swap_remove(at).1)
@@ -122,8 +125,8 @@ impl<C: Clone> ServerHalf<C> {
         self.deferred.remove(&number).map(|request| (request.octets, request.cancellation))
     }
 
-    /// Returns the cancellations of these requests, to be called without a lock. `next_turn`: the first turn that
-    /// has not begun, if upcalls run; a CancelRequest is kept for those before.
+    /// Returns the cancellations of these requests, to be called without a lock. `next_turn`: the first turn
+    /// that has not begun, if upcalls run; a CancelRequest is kept for those before.
     pub fn cancel(&mut self, which: CancelledRequests, next_turn: Option<u64>) -> Vec<C> {
         let deferred = self.deferred.values().map(|request| (request.key, &request.cancellation));
         let known = deferred.chain(self.watched.iter().map(|(key, cancellation)| (*key, cancellation)));
@@ -139,8 +142,8 @@ impl<C: Clone> ServerHalf<C> {
     }
 }
 
-/// Reads the code sets that a client uses, if a request has them. `agree` records them, and returns those that were
-/// recorded first.
+/// Reads the code sets that a client uses, if a request has them. `agree` records them, and returns those
+/// that were recorded first.
 ///
 /// # Errors
 /// CODESET_INCOMPATIBLE for unknown code sets; MARSHAL if the client used others before.

@@ -5,8 +5,8 @@
 pub enum ReadSide {
     /// Requests are read.
     Open,
-    /// The end of the peer's messages was read, or the peer sent a message that cannot be read. Requests that run
-    /// are still answered.
+    /// The end of the peer's messages was read, or the peer sent a message that cannot be read. Requests that
+    /// run are still answered.
     Ended,
     /// Not even late octets are read and dropped.
     Closed,
@@ -127,7 +127,7 @@ impl ServerPhase {
         }
     }
 
-    /// The last octets have had their time.
+    /// The time for the last octets is over.
     #[must_use]
     pub const fn close(self) -> Option<Self> {
         match self {

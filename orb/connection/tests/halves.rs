@@ -1,6 +1,6 @@
 //! Two sides of a connection against each other, without sockets: random orders of calls, partial writes,
-//! deliveries, cancellations and ends, cut at any octet. Each caller's outcome is compared with the requests that
-//! the other side executed.
+//! deliveries, cancellations and ends, cut at any octet. Each caller's outcome is compared with the requests
+//! that the other side executed.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
@@ -293,7 +293,7 @@ impl Side {
         }
     }
 
-    /// No message will come any more. The transport is closed: what waits is not written.
+    /// No message will come any more. The transport is closed: messages that wait are not written.
     fn end(&mut self, cause: EndCause) {
         self.end_reading();
         self.is_shut = true;
@@ -414,7 +414,7 @@ impl Connection {
         }
     }
 
-    /// Writes, runs and delivers what is left, and ends the connection.
+    /// Writes, runs and delivers the rest, and ends the connection.
     fn settle(&mut self) {
         for _ in 0..3 {
             for side in 0..2 {

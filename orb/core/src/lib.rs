@@ -1,8 +1,8 @@
 //! The ORB core: references, connections to servers, and invocation.
 //!
 //! An [`Orb`] makes [`ObjectRef`]s from their string forms and invokes operations on them. The server side is
-//! the crate `spandrel-server` above, which the core reaches as [`ServerSide`](server_side::ServerSide) once an
-//! object adapter is installed. Messages belong to `spandrel-giop`, the state of connections to
+//! the crate `spandrel-server` above, which the core reaches as [`ServerSide`](server_side::ServerSide) once
+//! an object adapter is installed. Messages belong to `spandrel-giop`, the state of connections to
 //! `spandrel-connection`, and transports to `spandrel-transport`.
 //!
 //! One two-way call is one write and one read on either side. The calling thread reads its own reply. Nothing
@@ -11,6 +11,13 @@
 //! Without the features `asynchronous` and `details`, a part of the ORB and its dependencies are left out.
 //! Other optional parts are plugged in by the builder as a function pointer or a trait object.
 //! [`OrbBuilder::bare`] leaves them empty, so that the linker drops the part.
+//! # Modules
+//! Uses of modules go one way. The lowest are `transport`, `statistics`, `diagnostics` and `task`. The module
+//! `client` has connections and peers, and `destination` leads from a reference to these. An [`Orb`] holds
+//! one of each, an [`ObjectRef`] its ORB. `invocation` and, above it, `asynchronous` make the calls;
+//! `options` and `command_line` configure both sides. A lower part receives what it needs of a higher one as
+//! a trait object or a closure: the connection cache its `CachedConnections`, an adopted connection its
+//! `AdoptedReader`.
 //!
 //! Modules and methods that are hidden from the documentation are for the crates of this workspace.
 #![forbid(unsafe_code)]

@@ -3,17 +3,15 @@
 //! | | |
 //! | --- | --- |
 //! | [`Request`] | the dynamic invocation interface: an operation by its name, arguments one by one (CORBA 3.3 Part 1, clause 11) |
-//! | [`DynamicServant`] | the dynamic skeleton interface: a servant that learns the operation at run time
-//! (clause 12) |
-//! | [`InterfaceDescription`] | the description of an interface, for calls ([`DynamicObject`]) and for
-//! servants ([`DescribedServant`]) |
+//! | [`DynamicServant`] | the dynamic skeleton interface: a servant that learns the operation at run time (clause 12) |
+//! | [`InterfaceDescription`] | the description of an interface, for calls ([`DynamicObject`]) and for servants ([`DescribedServant`]) |
 //! | [`DynAny`] | a value as a tree of components (clause 16) |
 //!
 //! The common parts of static and dynamic invocation belong to `spandrel-orb`, the encoding of values and
 //! type codes to `spandrel-cdr`. This crate does not parse IDL: programs with a parser convert its output to
 //! descriptions.
 //!
-//! The features `asynchronous` and `server` are those of `spandrel-orb`.
+//! The feature `asynchronous` is that of `spandrel-orb`; `server` adds servants, on `spandrel-server`.
 #![forbid(unsafe_code)]
 
 mod any;

@@ -96,8 +96,8 @@ pub struct SystemException {
 const _: () = assert!(size_of::<SystemException>() <= 24);
 
 impl SystemException {
-    /// Whether exceptions keep their explanations and causes: the feature `details`. Code that only prepares an
-    /// explanation need not run otherwise.
+    /// Whether exceptions keep their explanations and causes: the feature `details`. Code that only prepares
+    /// an explanation need not run otherwise.
     pub const KEEPS_DETAIL: bool = Detail::IS_KEPT;
 
     /// An exception without detail.

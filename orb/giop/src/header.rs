@@ -1,6 +1,7 @@
 //! The message header: the first twelve octets of every message (CORBA 3.3 Part 2, 9.4.1).
 //!
-//! `"GIOP" | octet major, minor | octet flags (1.0: boolean byte_order) | octet message_type | ulong message_size`
+//! `"GIOP" | octet major, minor | octet flags (1.0: boolean byte_order) | octet message_type | ulong
+//! message_size`
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! CancelRequest, LocateRequest and LocateReply (CORBA 3.3 Part 2, 9.4.4 to 9.4.6): small messages without contexts.
+//! CancelRequest, LocateRequest and LocateReply (CORBA 3.3 Part 2, 9.4.4 to 9.4.6): small messages without
+//! contexts.
 //!
 //! Their bodies, if any, follow without the alignment to 8 that Request and Reply have in GIOP 1.2.
 

@@ -30,7 +30,7 @@ impl Message {
     /// A message in one piece, never fragmented.
     ///
     /// # Errors
-    /// Those of [`MessageHeader::parse`]; [`GiopError::LengthMismatch`] if the header announces another
+    /// The errors of [`MessageHeader::parse`]; [`GiopError::LengthMismatch`] if the header announces another
     /// length.
     #[inline]
     pub fn whole(octets: MessageBlock) -> Result<Self, GiopError> {
@@ -123,8 +123,9 @@ impl Assembler {
     ///
     /// # Errors
     /// [`GiopError::LengthMismatch`], [`GiopError::TooLarge`], [`GiopError::TooManyUnfinished`],
-    /// [`GiopError::NotFragmentable`], [`GiopError::StrayFragment`], [`GiopError::Interleaved`], [`GiopError::Body`] for a
-    /// fragment too short for its request id. After any error the connection is lost.
+    /// [`GiopError::NotFragmentable`], [`GiopError::StrayFragment`], [`GiopError::Interleaved`],
+    /// [`GiopError::Body`] for a fragment too short for its request id. After any error the connection is
+    /// lost.
     // Readers of both sides call it once for each message; without the attribute it is inlined only if there
     // is a single caller.
     #[inline(always)]

@@ -1,9 +1,8 @@
 //! The header of a Request (CORBA 3.3 Part 2, 9.4.2.1).
 //!
-//! 1.0 and 1.1: `contexts | ulong request_id | boolean response_expected | (1.1: octet reserved[3]) | key | operation |
-//! sequence<octet> requesting_principal`
-//! 1.2: `ulong request_id | octet response_flags | octet reserved[3] | target | operation | contexts`, and the body, if
-//! there is one, aligned to 8.
+//! 1.0 and 1.1: `contexts | ulong request_id | boolean response_expected | (1.1: octet reserved[3]) | key |
+//! operation | sequence<octet> requesting_principal` 1.2: `ulong request_id | octet response_flags | octet
+//! reserved[3] | target | operation | contexts`, and the body, if there is one, aligned to 8.
 
 use std::{borrow::Cow, fmt};
 

@@ -1,4 +1,5 @@
-//! The choice of transmission code sets (CORBA 3.3 Part 2, 7.10.2.6): each of its branches, for narrow and for wide text.
+//! The choice of transmission code sets (CORBA 3.3 Part 2, 7.10.2.6): each of its branches, for narrow and
+//! for wide text.
 
 use spandrel_cdr::{CharSet, GiopVersion, WcharSet};
 use spandrel_giop::{

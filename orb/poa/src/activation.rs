@@ -226,7 +226,8 @@ impl Poa {
     /// The ORB begins to listen if it has not done so yet.
     ///
     /// # Errors
-    /// INITIALIZE if it cannot listen, BAD_INV_ORDER after shutdown, and as [`activate_object`](Self::activate_object).
+    /// INITIALIZE if it cannot listen, BAD_INV_ORDER after shutdown, and as
+    /// [`activate_object`](Self::activate_object).
     pub fn activate(&self, servant: impl Servant + 'static) -> Result<ObjectRef, SystemException> {
         self.activate_shared(Arc::new(servant))
     }

@@ -8,7 +8,15 @@
 //! An object with a system-assigned id is found by active demultiplexing: its key contains the adapter and
 //! the slot. The lookup takes a few comparisons and one index, however many objects there are. Other ids are
 //! found by one of the strategies that [`ObjectDemux`] names. Requests and replies themselves belong to
-//! `spandrel-orb`.
+//! `spandrel-server`.
+//!
+//! # Modules
+//! A module uses only those that are named before it. Keys, policies, signals, serial locks and the active
+//! object map (`objects`) are the lowest. The `manager` refers to adapters as `ManagedAdapter`, and to the
+//! ORB as `OrbHandle`. The module `adapter` has the state of adapters. Above it are the stack of a thread's
+//! upcalls (`frames`), `deactivation`, the lookup of servants and of adapters, creation and destruction
+//! (`hierarchy`), the release of servants after requests (`invocation`), and `dispatch`. Applications call
+//! `poa`, `activation`, `poa_manager` and `current`.
 #![forbid(unsafe_code)]
 
 mod activation;

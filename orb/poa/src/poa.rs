@@ -14,7 +14,8 @@ impl Poa {
     /// An ORB with an adapter lives until it is shut down.
     ///
     /// # Errors
-    /// OBJ_ADAPTER if another kind of adapter was installed in this ORB; OBJECT_NOT_EXIST once the root adapter has been destroyed.
+    /// OBJ_ADAPTER if another kind of adapter was installed in this ORB; OBJECT_NOT_EXIST once the root
+    /// adapter has been destroyed.
     pub fn root(orb: &Orb) -> Result<Self, SystemException> {
         let installed = spandrel_server::install_adapter(orb, Root::new(orb.clone())).into_any();
         let root = installed.downcast::<Root>().map_err(|_| {
@@ -37,8 +38,8 @@ impl Poa {
     /// policies have their defaults.
     ///
     /// # Errors
-    /// `AdapterAlreadyExists`; `InvalidPolicy`; BAD_INV_ORDER while this adapter is being destroyed, BAD_PARAM for a name that is too
-    /// long.
+    /// `AdapterAlreadyExists`; `InvalidPolicy`; BAD_INV_ORDER while this adapter is being destroyed,
+    /// BAD_PARAM for a name that is too long.
     pub fn create_poa(
         &self,
         name: &str,

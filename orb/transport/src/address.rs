@@ -22,7 +22,8 @@ impl Address {
         Self { scheme: scheme.into(), address: address.into() }
     }
 
-    /// The address of a protocol whose addresses are hosts and ports. IPv6 addresses are given without brackets.
+    /// The address of a protocol whose addresses are hosts and ports. IPv6 addresses are given without
+    /// brackets.
     #[must_use]
     pub fn at_port(scheme: impl Into<Cow<'static, str>>, host: &str, port: u16) -> Self {
         let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };

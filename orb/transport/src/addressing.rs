@@ -25,8 +25,8 @@ enum Networks {
 /// and the hosts and ports to publish, the preferred one first. Options are those of [`INET_OPTIONS`].
 ///
 /// # Errors
-/// Those of the system, with the option to change; [`io::ErrorKind::InvalidInput`] for an invalid address or
-/// option.
+/// The errors of the system, with the option to change; [`io::ErrorKind::InvalidInput`] for an invalid
+/// address or option.
 pub fn listen_inet(endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<(inet::Acceptor, Vec<(String, u16)>)> {
     let networks = networks(endpoint)?;
     let (host, port) = endpoint.host_and_port()?;

@@ -82,7 +82,7 @@ impl ServerProtocol for Iiop {
 /// Connects by TCP to an address with a host and a port, for IIOP and other protocols over TCP.
 ///
 /// # Errors
-/// Those of the system; [`io::ErrorKind::TimedOut`] when the time ran out;
+/// The errors of the system; [`io::ErrorKind::TimedOut`] when the time ran out;
 /// [`io::ErrorKind::AddrNotAvailable`] for a host [without a listening socket](is_bidirectional_only).
 pub fn connect_inet(
     address: &Address,

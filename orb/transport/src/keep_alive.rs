@@ -39,7 +39,7 @@ impl KeepAlive {
     /// Configures a stream.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The errors of the system.
     pub fn apply(&self, stream: &inet::Stream) -> io::Result<()> {
         let Self::Probes { idle, interval, count } = *self else {
             return stream.set_keep_alive(*self == Self::System);

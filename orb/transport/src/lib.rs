@@ -10,8 +10,9 @@
 //! A program consists of the protocols registered in its [`Protocols`] and [`ServerProtocols`]; the linker
 //! drops the rest.
 //!
-//! This crate knows neither requests nor servants. Pooling of connections, replies, and the reactor that
-//! accepts belong to `spandrel-orb`; TLS is a protocol of its own crate, `spandrel-ssliop`.
+//! This crate knows neither requests nor servants. Pools of connections, and replies, belong to
+//! `spandrel-orb`, the reactor that accepts connections to `spandrel-server`. TLS is a protocol of its own
+//! crate, `spandrel-ssliop`.
 #![forbid(unsafe_code)]
 
 mod address;

@@ -20,7 +20,7 @@ pub trait ConnectionAcceptor: fmt::Debug + Send {
     /// Accepts one connection. Returns also the name of its client, for the log.
     ///
     /// # Errors
-    /// Those of [`Accept::accept`]; [`io::ErrorKind::WouldBlock`] if there is no connection.
+    /// The errors of [`Accept::accept`]; [`io::ErrorKind::WouldBlock`] if there is no connection.
     fn accept(&mut self) -> io::Result<(PendingConnection, String)>;
 }
 
@@ -62,7 +62,7 @@ impl Listener {
     /// `bound` is the listening address, for messages.
     ///
     /// # Errors
-    /// Those of [`Accept::set_nonblocking`].
+    /// The errors of [`Accept::set_nonblocking`].
     pub fn over<F: Family>(
         bound: Address,
         acceptor: F::Acceptor,

@@ -33,7 +33,7 @@ pub trait Protocol: fmt::Debug + Send + Sync + 'static {
     /// Connects, within `timeout` if given.
     ///
     /// # Errors
-    /// Those of the system; [`io::ErrorKind::TimedOut`] when the time ran out.
+    /// The errors of the system; [`io::ErrorKind::TimedOut`] when the time ran out.
     fn connect(
         &self,
         address: &Address,
@@ -67,7 +67,8 @@ pub trait Protocol: fmt::Debug + Send + Sync + 'static {
 
     /// The server's side of this protocol, for a type with both: an ORB that listens registers it too.
     ///
-    /// It is called only where servers are registered, so that a program without them links no [`ServerProtocol`].
+    /// It is called only where servers are registered, so that a program without them links no
+    /// [`ServerProtocol`].
     fn server(protocol: &Arc<Self>) -> Option<Arc<dyn ServerProtocol>>
     where
         Self: Sized,
@@ -87,7 +88,7 @@ pub trait ServerProtocol: fmt::Debug + Send + Sync + 'static {
     /// Opens an endpoint.
     ///
     /// # Errors
-    /// Those of the system, naming the option to change.
+    /// The errors of the system, naming the option to change.
     fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener>;
 }
 

@@ -25,7 +25,7 @@ pub trait DynProtocol<T: ?Sized>: fmt::Debug + Send + Sync {
     /// See [`Protocol::connect`].
     ///
     /// # Errors
-    /// Those of [`Protocol::connect`].
+    /// The errors of [`Protocol::connect`].
     fn connect(&self, address: &Address, timeout: Option<Duration>, settings: &SocketSettings) -> io::Result<Arc<T>>;
     /// See [`Protocol::cost`].
     fn cost(&self, address: &Address) -> u32;
@@ -34,7 +34,7 @@ pub trait DynProtocol<T: ?Sized>: fmt::Debug + Send + Sync {
     /// See [`Protocol::option`].
     ///
     /// # Errors
-    /// Those of [`Protocol::option`].
+    /// The errors of [`Protocol::option`].
     fn option(&self, option: &str, value: &str) -> Result<bool, OptionError>;
 }
 
@@ -132,7 +132,7 @@ impl<T: ?Sized> Protocols<T> {
     /// Offers an option to each protocol until one accepts it. Returns false if none does.
     ///
     /// # Errors
-    /// Those of the protocol that accepts it.
+    /// The errors of the protocol that accepts it.
     pub fn option(&self, option: &str, value: &str) -> Result<bool, OptionError> {
         for protocol in &self.all {
             if protocol.option(option, value)? {
@@ -207,7 +207,7 @@ impl ServerProtocols {
     /// Opens an endpoint by its protocol.
     ///
     /// # Errors
-    /// Those of [`ServerProtocol::listen`]; [`io::ErrorKind::InvalidInput`] for an unknown protocol.
+    /// The errors of [`ServerProtocol::listen`]; [`io::ErrorKind::InvalidInput`] for an unknown protocol.
     pub fn open(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
         match self.usable().find(|protocol| protocol.scheme() == endpoint.scheme()) {
             Some(protocol) => protocol.listen(endpoint, settings),

@@ -77,8 +77,8 @@ enum Found {
 }
 
 impl TransportRules {
-    /// Adds rules, separated by `;`: *addresses* *transports*, where addresses are a prefix, `localhost` or `*`, and transports are
-    /// names, separated by commas or spaces, or `none`.
+    /// Adds rules, separated by `;`: *addresses* *transports*, where addresses are a prefix, `localhost` or
+    /// `*`, and transports are names, separated by commas or spaces, or `none`.
     ///
     /// # Errors
     /// The expected form.

@@ -1,4 +1,5 @@
-//! The octets of one connection, for a thread that waits ([`Transport`]) and for a reactor ([`ReactorTransport`]).
+//! The octets of one connection, for a thread that waits ([`Transport`]) and for a reactor
+//! ([`ReactorTransport`]).
 
 use std::{
     any::Any,
@@ -10,7 +11,8 @@ use std::{
 use spandrel_cdr::Encoder;
 use spandrel_ipc::{Pollable, Receive, Shutdown, Transfer, Transmit};
 
-/// A connected byte stream. All methods may be called from several threads; one reads and one writes at a time.
+/// A connected byte stream. All methods may be called from several threads; one reads and one writes at a
+/// time.
 ///
 /// Every [`Transfer`] is one: new families implement that trait.
 pub trait Transport: Send + Sync {
@@ -38,7 +40,8 @@ pub trait Transport: Send + Sync {
 ///
 /// [`Any`] gives access to the concrete type.
 pub trait ReactorTransport: Transport + Any {
-    /// Writes as many octets of several slices as possible without waiting; [`io::ErrorKind::WouldBlock`] if none.
+    /// Writes as many octets of several slices as possible without waiting; [`io::ErrorKind::WouldBlock`] if
+    /// none.
     fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
     /// Writes as many octets as possible without waiting; [`io::ErrorKind::WouldBlock`] if none.
     fn try_send(&self, octets: &[u8]) -> io::Result<usize> {
@@ -133,8 +136,8 @@ impl<S: Transfer> ReactorTransport for S {
 /// Writes a whole message, in one call if the transport accepts it. `before` runs before each call.
 ///
 /// # Errors
-/// Those of the transport and of `before`. The last octet was not accepted, so the peer cannot have executed
-/// the message (design decision 9).
+/// The errors of the transport and of `before`. The last octet was not accepted, so the peer cannot have
+/// executed the message (design decision 9).
 pub fn send_message(
     transport: &dyn Transport,
     message: &Encoder<'_>,
@@ -155,7 +158,7 @@ pub fn send_message(
 /// Writes all octets of several slices, as [`send_message`].
 ///
 /// # Errors
-/// Those of the transport and of `before`.
+/// The errors of the transport and of `before`.
 pub fn send_slices(
     transport: &dyn Transport,
     mut rest: &mut [IoSlice<'_>],
@@ -172,7 +175,7 @@ pub fn send_slices(
 /// Writes all octets.
 ///
 /// # Errors
-/// Those of the transport.
+/// The errors of the transport.
 pub fn send_octets(transport: &dyn Transport, octets: &[u8]) -> io::Result<()> {
     let mut rest = octets;
     while !rest.is_empty() {

@@ -727,7 +727,7 @@ fn a_pool_of_one_thread_serves_requests_while_it_waits_for_a_collocated_reply() 
         let first = there(PATIENCE);
         let called = in_background(move || first.add(1, 1));
         let second = there(PATIENCE);
-        // Whichever call arrives first waits for the other.
+        // The call that arrives first waits for the other.
         assert!(matches!(second.add(1, 1), Ok(0 | 6)), "{strategy:?}");
         assert!(matches!(called.recv_timeout(PATIENCE).unwrap(), Ok(0 | 6)), "{strategy:?}");
         orb.shutdown(true).unwrap();

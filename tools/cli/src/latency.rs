@@ -58,13 +58,15 @@ pub(crate) struct Args {
     /// 10000; with --quick: 2000]
     #[arg(long, value_name = "N")]
     calls: Option<u32>,
-    /// Interleaved rounds [default: 7; with --quick: up to 5, as time allows; with both --quick and --servants: 2]
+    /// Interleaved rounds [default: 7; with --quick: up to 5, as time allows; with both --quick and
+    /// --servants: 2]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
     /// Call a running receiver (`spandrel ttcp --receive`) at this control address
     #[arg(long, value_name = "HOST:PORT")]
     connect: Option<String>,
-    /// The folder with omniORB's latency-server and latency-client [default: where `cargo xtask interop` builds them]
+    /// The folder with omniORB's latency-server and latency-client [default: where `cargo xtask interop`
+    /// builds them]
     #[arg(long, value_name = "DIR", env = "SPANDREL_OMNIORB")]
     omniorb: Option<PathBuf>,
     /// Folder for JSON and CSV files [default: target/latency in a Cargo workspace, otherwise

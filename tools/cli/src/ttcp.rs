@@ -26,8 +26,8 @@ Between two machines:
 
 /// Measure throughput: typed data through raw sockets, typed endpoints of every family, and the ORB.
 ///
-/// Transfers buffers of typed data from a transmitter process to a receiver process and reports Mbit/s by buffer size:
-/// by default between two processes on this machine, each pinned to its own core.
+/// Transfers buffers of typed data from a transmitter process to a receiver process and reports Mbit/s by
+/// buffer size: by default between two processes on this machine, each pinned to its own core.
 ///
 /// Mechanisms are interleaved and compared round by round, so that a noisy machine affects them alike. The
 /// same figures are written as JSON, CSV and SVG.

@@ -27,8 +27,8 @@ const TRIES: u32 = 4;
 /// System calls of and for a thread, from its start to its end: 24 were observed.
 const OF_A_THREAD: f64 = 40.0;
 
-/// Waits per call that are no part of the call: the server's monitor of long upcalls waits at most 35 times a second, and a
-/// call takes about a millisecond under strace on a busy machine.
+/// Waits per call that are no part of the call: the server's monitor of long upcalls waits at most 35 times a
+/// second, and a call takes about a millisecond under strace on a busy machine.
 const OTHER_WAITS: f64 = 0.3;
 
 #[test]
@@ -143,7 +143,8 @@ fn traced(counts: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// Reads strace's table: `% time | seconds | usecs/call | calls | errors | syscall`, of which errors may be blank.
+/// Reads strace's table: `% time | seconds | usecs/call | calls | errors | syscall`, of which errors may be
+/// blank.
 fn read_counts(path: &Path) -> Counts {
     let table = fs::read_to_string(path).unwrap();
     let row = |line: &str| {

@@ -1,9 +1,9 @@
 //! The laboratory: the papers' experiments, measured against raw sockets.
 //!
 //! [`ttcp`] measures throughput, [`latency`] the time of single calls, and [`scalability`] its growth with
-//! the servants of a server, each through interchangeable [`mechanism`]s, between two processes of this
-//! program ([`peer`]) that are pinned to cores ([`placement`]). [`mod@bench`] measures single components, and
-//! [`soak`] checks a long run of mixed traffic for errors and growth. The meaning of an experiment
+//! the servants of a server. Each measures interchangeable [`mechanism`]s between two processes of this
+//! program ([`peer`]), which are pinned to cores ([`placement`]). [`mod@bench`] measures single components,
+//! and [`soak`] checks a long run of mixed traffic for errors and growth. The meaning of an experiment
 //! (workloads, rounds, ratios) is decided here; `spandrel-cli` parses the command line and prints errors.
 //!
 //! The plain socket calls, the base of all comparisons, are in `raw`, the one module with `unsafe`.

@@ -31,7 +31,7 @@ impl Drop for Socket {
 /// Opens a TCP socket for addresses like `addr`, closed in processes that are executed.
 ///
 /// # Errors
-/// Those of `socket`.
+/// The errors of `socket`.
 pub(crate) fn socket(addr: &SocketAddr) -> io::Result<Socket> {
     let family = if addr.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     // SAFETY: no memory is passed.
@@ -42,7 +42,7 @@ pub(crate) fn socket(addr: &SocketAddr) -> io::Result<Socket> {
 /// Names a socket.
 ///
 /// # Errors
-/// Those of `bind`.
+/// The errors of `bind`.
 pub(crate) fn bind(socket: &Socket, addr: &SocketAddr) -> io::Result<()> {
     with_sockaddr(addr, |pointer, len| {
         // SAFETY: `pointer` points to `len` octets of a socket address that lives until the call returns.
@@ -54,7 +54,7 @@ pub(crate) fn bind(socket: &Socket, addr: &SocketAddr) -> io::Result<()> {
 /// Makes a socket accept connections.
 ///
 /// # Errors
-/// Those of `listen`.
+/// The errors of `listen`.
 pub(crate) fn listen(socket: &Socket, backlog: c_int) -> io::Result<()> {
     // SAFETY: no memory is passed.
     check(unsafe { libc::listen(socket.0, backlog) } as isize)?;
@@ -64,7 +64,7 @@ pub(crate) fn listen(socket: &Socket, backlog: c_int) -> io::Result<()> {
 /// Accepts one connection.
 ///
 /// # Errors
-/// Those of `accept`.
+/// The errors of `accept`.
 pub(crate) fn accept(listener: &Socket) -> io::Result<Socket> {
     let (no_addr, no_len) = (std::ptr::null_mut(), std::ptr::null_mut());
     // SAFETY: accept may be given null pointers; it then reports no address.
@@ -75,7 +75,7 @@ pub(crate) fn accept(listener: &Socket) -> io::Result<Socket> {
 /// Connects to a peer.
 ///
 /// # Errors
-/// Those of `connect`.
+/// The errors of `connect`.
 pub(crate) fn connect(socket: &Socket, addr: &SocketAddr) -> io::Result<()> {
     with_sockaddr(addr, |pointer, len| {
         // SAFETY: `pointer` points to `len` octets of a socket address that lives until the call returns.
@@ -87,7 +87,7 @@ pub(crate) fn connect(socket: &Socket, addr: &SocketAddr) -> io::Result<()> {
 /// The address of this end.
 ///
 /// # Errors
-/// Those of `getsockname`, or that the family is not an internet one.
+/// The errors of `getsockname`, or that the family is not an internet one.
 pub(crate) fn local_addr(socket: &Socket) -> io::Result<SocketAddr> {
     // SAFETY: a socket address of zeros is valid: the family that specifies nothing.
     let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
@@ -114,7 +114,7 @@ pub(crate) fn local_addr(socket: &Socket) -> io::Result<SocketAddr> {
 /// Sends as much of `data` as is accepted at once; a closed peer is an error, not a signal.
 ///
 /// # Errors
-/// Those of `send`.
+/// The errors of `send`.
 #[inline]
 pub(crate) fn send(socket: &Socket, data: &[u8]) -> io::Result<usize> {
     // SAFETY: the pointer and length describe `data`, which is borrowed until the call returns.
@@ -124,7 +124,7 @@ pub(crate) fn send(socket: &Socket, data: &[u8]) -> io::Result<usize> {
 /// Receives available octets, at least one; zero means that the peer has closed.
 ///
 /// # Errors
-/// Those of `recv`.
+/// The errors of `recv`.
 #[inline]
 pub(crate) fn recv(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the pointer and length describe `buffer`, which is borrowed exclusively until the call returns.
@@ -134,7 +134,7 @@ pub(crate) fn recv(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
 /// Half-close: no more octets will be sent.
 ///
 /// # Errors
-/// Those of `shutdown`.
+/// The errors of `shutdown`.
 pub(crate) fn close_writer(socket: &Socket) -> io::Result<()> {
     // SAFETY: no memory is passed.
     check(unsafe { libc::shutdown(socket.0, libc::SHUT_WR) } as isize)?;
@@ -144,7 +144,7 @@ pub(crate) fn close_writer(socket: &Socket) -> io::Result<()> {
 /// Ends the wait of a thread that accepts at this socket: `accept` then fails.
 ///
 /// # Errors
-/// Those of `shutdown`.
+/// The errors of `shutdown`.
 pub(crate) fn stop_listening(listener: &Socket) -> io::Result<()> {
     // SAFETY: no memory is passed.
     check(unsafe { libc::shutdown(listener.0, libc::SHUT_RD) } as isize)?;
@@ -154,7 +154,7 @@ pub(crate) fn stop_listening(listener: &Socket) -> io::Result<()> {
 /// Sends small segments at once (`TCP_NODELAY`).
 ///
 /// # Errors
-/// Those of `setsockopt`.
+/// The errors of `setsockopt`.
 pub(crate) fn set_no_delay(socket: &Socket) -> io::Result<()> {
     set_option::<c_int>(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
 }
@@ -163,7 +163,7 @@ pub(crate) fn set_no_delay(socket: &Socket) -> io::Result<()> {
 /// `listen` or `connect`.
 ///
 /// # Errors
-/// Those of `setsockopt`.
+/// The errors of `setsockopt`.
 pub(crate) fn set_queues(socket: &Socket, octets: u32) -> io::Result<()> {
     let octets = c_int::try_from(octets).unwrap_or(c_int::MAX);
     set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, octets)?;
@@ -173,7 +173,7 @@ pub(crate) fn set_queues(socket: &Socket, octets: u32) -> io::Result<()> {
 /// Sets the time limit of `recv`; on a timeout it fails with [`io::ErrorKind::WouldBlock`].
 ///
 /// # Errors
-/// Those of `setsockopt`.
+/// The errors of `setsockopt`.
 pub(crate) fn set_recv_timeout(socket: &Socket, seconds: u32) -> io::Result<()> {
     let time = libc::timeval { tv_sec: libc::time_t::from(seconds as i32), tv_usec: 0 };
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, time)
@@ -182,7 +182,7 @@ pub(crate) fn set_recv_timeout(socket: &Socket, seconds: u32) -> io::Result<()> 
 /// Makes closing reset the connection at once (`SO_LINGER` of zero).
 ///
 /// # Errors
-/// Those of `setsockopt`.
+/// The errors of `setsockopt`.
 pub(crate) fn set_abortive(socket: &Socket) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_LINGER, libc::linger { l_onoff: 1, l_linger: 0 })
 }

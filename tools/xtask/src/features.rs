@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 
 use crate::workspace;
 
-/// Sets of features of `spandrel` that must build without warnings. The first [`CHECKED`] are checked for each change.
+/// Sets of features of `spandrel` that must build without warnings. The first [`CHECKED`] are checked for
+/// each change.
 const SETS: [&str; 7] = ["", "server", "asynchronous,tls", "details,parse", "asynchronous", "log", "server,tls,log"];
 /// The number of sets that are checked for each change.
 const CHECKED: usize = 4;

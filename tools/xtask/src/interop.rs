@@ -53,7 +53,8 @@ pub(crate) struct Selection<'w> {
 }
 
 impl<'w> Selection<'w> {
-    /// Reads `[--only PREFIX] [--suite NAME] [--peer omniorb|jacorb] [--allow-absent] [--tshark] [--record] [--chosen]`.
+    /// Reads `[--only PREFIX] [--suite NAME] [--peer omniorb|jacorb] [--allow-absent] [--tshark] [--record]
+    /// [--chosen]`.
     pub(crate) fn parse(words: &[&'w str]) -> Result<Self> {
         let mut selection = Self::default();
         let mut words = words.iter();

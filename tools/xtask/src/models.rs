@@ -26,7 +26,7 @@ struct Checker {
 const SHUTTLE: Checker = Checker { name: "shuttle", module: "models" };
 const LOOM: Checker = Checker { name: "loom", module: "weak" };
 
-/// Runs each model `times` as often as it says.
+/// Runs each model `times` as often as it specifies.
 pub(crate) fn run(times: u32) -> Result<()> {
     for wing in WINGS {
         for member in workspace::wing(wing)? {

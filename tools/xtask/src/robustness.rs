@@ -1,4 +1,5 @@
-//! Long runs of the suites with hostile peers and with faults. Attacks, faults and comparisons are defined in those crates.
+//! Long runs of the suites with hostile peers and with faults. Attacks, faults and comparisons are defined in
+//! those crates.
 
 use anyhow::Result;
 

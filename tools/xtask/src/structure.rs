@@ -1,17 +1,19 @@
 //! `cargo xtask structure`: the shape of the crates, and bounds that keep it from getting worse.
 //!
-//! - **Cycles** of modules: uses of one module by another, from imports and paths, with re-exports followed to the
-//!   module that defines the item ([`graph`] has the definition). Code for tests alone is left out. Other conditions
-//!   are not evaluated: all alternatives of a module are read. Nodes of the check are top-level modules with all that
-//!   lies inside them. Cycles of files are shown beside them and have no bound.
+//! - **Cycles** of modules: uses of one module by another, from imports and paths, with re-exports followed
+//!   to the module that defines the item ([`graph`] has the definition). Code for tests alone is left out.
+//!   Other conditions are not evaluated: all alternatives of a module are read. Nodes of the check are
+//!   top-level modules with all that lies inside them. Cycles of files are shown beside them and have no
+//!   bound.
 //! - **Dependencies** between crates must follow the layers ([`layers`]).
-//! - **Gates**: how often `feature = "` stands in Rust files, and how often elsewhere than on files, `mod`, `use`,
-//!   `pub use` and `extern crate`.
+//! - **Gates**: how often `feature = "` stands in Rust files, and how often elsewhere than on files, `mod`,
+//!   `use`, `pub use` and `extern crate`.
 //! - **Spread**: the number of files that hold `impl` blocks of one type ([`spread`]).
 //! - **Test programs**: their number, and that each file of a folder `tests` belongs to one ([`programs`]).
 //! - **Lengths** of files, and **doc lines** that begin with a vague word ([`measures`]).
 //!
-//! Cycles, and the gates of `orb/` and `spandrel/`, have bounds in `tools/xtask/structure.toml` ([`allowed`]).
+//! Cycles, and the gates of `orb/` and `spandrel/`, have bounds in `tools/xtask/structure.toml`
+//! ([`allowed`]).
 
 mod allowed;
 mod conditions;

@@ -8,7 +8,7 @@ macro_rules! common_options {
             /// Whether transfers fail at once with [`io::ErrorKind::WouldBlock`] instead of waiting.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
                 self.socket.socket().set_nonblocking(on)
             }
@@ -24,7 +24,7 @@ macro_rules! common_options {
             /// See [`set_recv_timeout`](Self::set_recv_timeout).
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn recv_timeout(&self) -> io::Result<Option<Duration>> {
                 self.socket.socket().read_timeout()
             }
@@ -40,7 +40,7 @@ macro_rules! common_options {
             /// See [`set_send_timeout`](Self::set_send_timeout).
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn send_timeout(&self) -> io::Result<Option<Duration>> {
                 self.socket.socket().write_timeout()
             }
@@ -48,7 +48,7 @@ macro_rules! common_options {
             /// Sets the size of the send queue in octets (`SO_SNDBUF`).
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn set_send_queue(&self, octets: usize) -> io::Result<()> {
                 self.socket.socket().set_send_buffer_size(octets)
             }
@@ -57,7 +57,7 @@ macro_rules! common_options {
             /// set.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn send_queue(&self) -> io::Result<usize> {
                 self.socket.socket().send_buffer_size()
             }
@@ -66,7 +66,7 @@ macro_rules! common_options {
             /// full are lost (UDP) or wait at their sender (UNIX-domain sockets).
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn set_recv_queue(&self, octets: usize) -> io::Result<()> {
                 self.socket.socket().set_recv_buffer_size(octets)
             }
@@ -75,7 +75,7 @@ macro_rules! common_options {
             /// set.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn recv_queue(&self) -> io::Result<usize> {
                 self.socket.socket().recv_buffer_size()
             }
@@ -83,7 +83,7 @@ macro_rules! common_options {
             /// Takes the pending error of this endpoint (`SO_ERROR`), if any.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn take_error(&self) -> io::Result<Option<io::Error>> {
                 self.socket.socket().take_error()
             }
@@ -135,7 +135,8 @@ macro_rules! given_away {
 /// Conversion from a handle made elsewhere: `$take_over` checks a `Socket` and wraps it in the type.
 macro_rules! taken_over {
     ($type:ty, $take_over:expr) => {
-        /// Takes over a socket made elsewhere, such as one inherited from another process, after checking its kind.
+        /// Takes over a socket made elsewhere, such as one inherited from another process, after checking its
+        /// kind.
         ///
         /// # Errors
         /// [`io::ErrorKind::InvalidInput`] if it is a socket of another kind; it is closed then.
@@ -147,7 +148,8 @@ macro_rules! taken_over {
             }
         }
 
-        /// Takes over a socket made elsewhere, such as one inherited from another process, after checking its kind.
+        /// Takes over a socket made elsewhere, such as one inherited from another process, after checking its
+        /// kind.
         ///
         /// # Errors
         /// [`io::ErrorKind::InvalidInput`] if it is a socket of another kind; it is closed then.

@@ -36,7 +36,7 @@ pub trait Unconnected: Pollable + Debug + Send + Sync + 'static {
     /// configured.
     ///
     /// # Errors
-    /// Those of the operating system; a receive timeout satisfies [`is_timeout`](crate::is_timeout).
+    /// Any error of the operating system; a receive timeout satisfies [`is_timeout`](crate::is_timeout).
     fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(Received, Self::Addr)>;
 
     /// Like [`recv_from`](Self::recv_from), but never waits.
@@ -67,7 +67,7 @@ pub trait Unconnected: Pollable + Debug + Send + Sync + 'static {
     /// The address of this endpoint.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     fn local_addr(&self) -> io::Result<Self::Addr>;
 }
 
@@ -131,12 +131,12 @@ pub trait Connected: Pollable + Debug + Send + Sync + 'static {
     /// The address of this endpoint.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     fn local_addr(&self) -> io::Result<Self::Addr>;
 
     /// The address of the peer.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     fn remote_addr(&self) -> io::Result<Self::Addr>;
 }

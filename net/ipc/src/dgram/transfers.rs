@@ -10,7 +10,8 @@ macro_rules! unconnected_receives {
             /// queued. One system call.
             ///
             /// # Errors
-            /// Those of the operating system; a receive timeout satisfies [`is_timeout`](crate::is_timeout).
+            /// Any error of the operating system; a receive timeout satisfies
+            /// [`is_timeout`](crate::is_timeout).
             #[inline]
             pub fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(Received, $addr)> {
                 self.receive(Room::One(buffer), Wait::Configured)
@@ -112,7 +113,8 @@ macro_rules! unconnected_sends {
                 self.socket.send(Data::One(data), Some(&to.encode()?), Wait::Configured)
             }
 
-            /// Sends the octets of `slices` (at most 1,024 of them), in order, to `to` as one datagram. One system call.
+            /// Sends the octets of `slices` (at most 1,024 of them), in order, to `to` as one datagram. One
+            /// system call.
             ///
             /// # Errors
             /// As [`send_to`](Self::send_to).
@@ -224,7 +226,8 @@ macro_rules! unconnected_sends {
     };
 }
 
-/// Sending and receiving by a connected endpoint, in every form, and the trait [`Connected`](super::Connected).
+/// Sending and receiving by a connected endpoint, in every form, and the trait
+/// [`Connected`](super::Connected).
 macro_rules! connected_transfers {
     ($type:ty, $addr:ty) => {
         /// Sending. A datagram is sent whole or not at all.
@@ -238,7 +241,8 @@ macro_rules! connected_transfers {
                 self.socket.send(Data::One(data), None, Wait::Configured)
             }
 
-            /// Sends the octets of `slices` (at most 1,024 of them), in order, to the peer as one datagram. One system call.
+            /// Sends the octets of `slices` (at most 1,024 of them), in order, to the peer as one datagram.
+            /// One system call.
             ///
             /// # Errors
             /// As [`send`](Self::send).
@@ -320,7 +324,8 @@ macro_rules! connected_transfers {
                 self.socket.recv(Room::One(buffer), Wait::Configured)
             }
 
-            /// Receives one datagram into `slices`, in order (at most 1,024 of them are used). One system call.
+            /// Receives one datagram into `slices`, in order (at most 1,024 of them are used). One system
+            /// call.
             ///
             /// # Errors
             /// As [`recv`](Self::recv).

@@ -118,12 +118,13 @@ macro_rules! end {
             /// Another handle to the same end.
             ///
             /// # Errors
-            /// Those of the operating system, such as too many open files.
+            /// Any error of the operating system, such as too many open files.
             pub fn try_clone(&self) -> ::std::io::Result<Self> {
                 self.0.try_clone().map(Self)
             }
 
-            /// Whether transfers fail at once with [`WouldBlock`](std::io::ErrorKind::WouldBlock) instead of waiting.
+            /// Whether transfers fail at once with [`WouldBlock`](std::io::ErrorKind::WouldBlock) instead of
+            /// waiting.
             pub fn set_nonblocking(&self, on: bool) {
                 self.0.set_nonblocking(on);
             }
@@ -131,7 +132,7 @@ macro_rules! end {
             /// The capacity of the pipe in octets (`F_GETPIPE_SZ`).
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             #[cfg(any(target_os = "linux", target_os = "android"))]
             pub fn capacity(&self) -> ::std::io::Result<usize> {
                 Ok(::rustix::pipe::fcntl_getpipe_size(self)?)
@@ -140,8 +141,9 @@ macro_rules! end {
             /// Requests a pipe capacity in octets, and returns the actual one (`F_SETPIPE_SZ`).
             ///
             /// # Errors
-            /// [`PermissionDenied`](std::io::ErrorKind::PermissionDenied) beyond `/proc/sys/fs/pipe-max-size`;
-            /// [`ResourceBusy`](std::io::ErrorKind::ResourceBusy) when more octets are in it; others of the operating system.
+            /// [`PermissionDenied`](std::io::ErrorKind::PermissionDenied) beyond
+            /// `/proc/sys/fs/pipe-max-size`; [`ResourceBusy`](std::io::ErrorKind::ResourceBusy) when more
+            /// octets are in it; others of the operating system.
             #[cfg(any(target_os = "linux", target_os = "android"))]
             pub fn set_capacity(&self, octets: usize) -> ::std::io::Result<usize> {
                 Ok(::rustix::pipe::fcntl_setpipe_size(self, octets)?)

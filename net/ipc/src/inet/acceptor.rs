@@ -104,8 +104,8 @@ impl Acceptor {
     /// returns.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`], [`io::ErrorKind::AddrNotAvailable`], [`io::ErrorKind::PermissionDenied`] and
-    /// others of the operating system.
+    /// [`io::ErrorKind::AddrInUse`], [`io::ErrorKind::AddrNotAvailable`], [`io::ErrorKind::PermissionDenied`]
+    /// and others of the operating system.
     pub fn open(addr: &Addr) -> io::Result<Self> {
         Self::open_with(addr, &AcceptorOptions::default())
     }
@@ -137,7 +137,7 @@ impl Acceptor {
     /// connections whose packets arrive on this processor (`SO_INCOMING_CPU`).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     #[cfg(target_os = "linux")]
     pub fn set_incoming_cpu(&self, cpu: usize) -> io::Result<()> {
         self.listener.socket().set_cpu_affinity(cpu)

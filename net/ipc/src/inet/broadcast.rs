@@ -78,8 +78,8 @@ impl Broadcast {
     /// Lists the interfaces again, and sends over all of them from now on.
     ///
     /// # Errors
-    /// Those of the operating system; [`io::ErrorKind::AddrNotAvailable`] if no interface supports broadcast.
-    /// Nothing has changed then.
+    /// Any error of the operating system; [`io::ErrorKind::AddrNotAvailable`] if no interface supports
+    /// broadcast. Nothing has changed then.
     pub fn refresh(&mut self) -> io::Result<()> {
         let networks = all_networks()?;
         if networks.is_empty() {
@@ -98,7 +98,7 @@ impl Broadcast {
     /// The address of this endpoint.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn local_addr(&self) -> io::Result<Addr> {
         local_addr(&self.socket)
     }

@@ -49,8 +49,8 @@ impl Connector {
     /// Connects to `addr`, with the timeout of the system.
     ///
     /// # Errors
-    /// [`io::ErrorKind::ConnectionRefused`], [`io::ErrorKind::HostUnreachable`], [`io::ErrorKind::TimedOut`] and others
-    /// of the operating system.
+    /// [`io::ErrorKind::ConnectionRefused`], [`io::ErrorKind::HostUnreachable`], [`io::ErrorKind::TimedOut`]
+    /// and others of the operating system.
     pub fn connect(addr: &Addr) -> io::Result<Stream> {
         Self::new().open(addr)
     }
@@ -90,8 +90,8 @@ impl Connector {
         self
     }
 
-    /// The size of the receive queue in octets (`SO_RCVBUF`), set before connecting so that it governs the TCP window
-    /// scale.
+    /// The size of the receive queue in octets (`SO_RCVBUF`), set before connecting so that it governs the
+    /// TCP window scale.
     #[must_use]
     pub fn recv_queue(mut self, octets: usize) -> Self {
         self.recv_queue = Some(octets);
@@ -179,7 +179,7 @@ impl Connector {
     /// Starts to connect to `addr` with the options set, except for the timeout, without waiting.
     ///
     /// # Errors
-    /// Those of the operating system that are known at once; the others are returned on completion.
+    /// Errors of the operating system that are known at once; the others are returned on completion.
     pub fn start(&self, addr: &Addr) -> io::Result<Connecting> {
         let (socket, target) = self.socket(addr)?;
         Ok(Connecting::new(Attempt::start(socket, &target.into())?, target))

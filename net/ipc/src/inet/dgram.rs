@@ -121,8 +121,8 @@ impl Dgram {
     /// [`local_addr`](Self::local_addr) returns.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`], [`io::ErrorKind::AddrNotAvailable`], [`io::ErrorKind::PermissionDenied`] and others of the
-    /// operating system.
+    /// [`io::ErrorKind::AddrInUse`], [`io::ErrorKind::AddrNotAvailable`], [`io::ErrorKind::PermissionDenied`]
+    /// and others of the operating system.
     pub fn open(addr: &Addr) -> io::Result<Self> {
         Self::open_with(addr, &DgramOptions::default())
     }
@@ -139,7 +139,8 @@ impl Dgram {
     /// senders that arrived before are still received.
     ///
     /// # Errors
-    /// Those of the operating system, such as [`io::ErrorKind::NetworkUnreachable`]; the endpoint is closed then.
+    /// Any error of the operating system, such as [`io::ErrorKind::NetworkUnreachable`]; the endpoint is
+    /// closed then.
     pub fn connect(self, peer: &Addr) -> io::Result<ConnectedDgram> {
         ConnectedDgram::from_bound(self.socket.into_socket(), peer)
     }
@@ -147,7 +148,7 @@ impl Dgram {
     /// The address of this endpoint.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn local_addr(&self) -> io::Result<Addr> {
         local_addr(&self.socket)
     }
@@ -155,7 +156,7 @@ impl Dgram {
     /// Another handle to the same endpoint.
     ///
     /// # Errors
-    /// Those of the operating system, such as too many open files.
+    /// Any error of the operating system, such as too many open files.
     pub fn try_clone(&self) -> io::Result<Self> {
         self.socket.socket().try_clone().map(Self::from_socket)
     }

@@ -61,7 +61,7 @@ macro_rules! arrivals {
             /// (`IP_PKTINFO`, `IPV6_RECVPKTINFO`); see [`recv_arrival`](Self::recv_arrival).
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn set_recv_destination(&self, on: bool) -> io::Result<()> {
                 set_recv_destination(&self.socket, self.local_addr()?.ip().is_ipv6(), on)
             }
@@ -114,8 +114,9 @@ impl Dgram {
     /// call.
     ///
     /// # Errors
-    /// As [`send_to`](Self::send_to): [`SendError::TooLong`] also if `data` is longer than 65,507 octets or a segment longer than the
-    /// path's MTU allows, [`io::ErrorKind::InvalidInput`] for more segments than the system takes (64 or 128) or segments of no octets.
+    /// As [`send_to`](Self::send_to): [`SendError::TooLong`] also if `data` is longer than 65,507 octets or a
+    /// segment longer than the path's MTU allows, [`io::ErrorKind::InvalidInput`] for more segments than the
+    /// system takes (64 or 128) or segments of no octets.
     pub fn send_segments_to(&self, data: &[u8], segment: u16, to: &Addr) -> Result<(), SendError> {
         if segment == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "segments of no octets").into());
@@ -130,7 +131,7 @@ impl Dgram {
     /// udp(7)). The other receive methods cannot tell such datagrams apart.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_coalesce(&self, on: bool) -> io::Result<()> {
         set_option(self.socket.handle(), names::SOL_UDP, names::UDP_GRO, &i32::from(on).to_ne_bytes())
     }

@@ -42,7 +42,7 @@ impl ConnectedDgram {
     /// Opens an endpoint at an address that the system chooses, with this peer. Nothing is sent.
     ///
     /// # Errors
-    /// Those of the operating system, such as [`io::ErrorKind::NetworkUnreachable`].
+    /// Any error of the operating system, such as [`io::ErrorKind::NetworkUnreachable`].
     pub fn connect(peer: &Addr) -> io::Result<Self> {
         let any = if peer.ip().is_ipv4() { Addr::any(0) } else { Addr::any_v6(0) };
         Self::connect_with(peer, &any, &DgramOptions::default())
@@ -67,7 +67,7 @@ impl ConnectedDgram {
     /// Removes the peer.
     ///
     /// # Errors
-    /// Those of the operating system; the endpoint is closed then.
+    /// Any error of the operating system; the endpoint is closed then.
     #[cfg(unix)]
     pub fn disconnect(self) -> io::Result<super::Dgram> {
         let socket = self.socket.into_socket();
@@ -83,7 +83,7 @@ impl ConnectedDgram {
     /// The address of this endpoint.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn local_addr(&self) -> io::Result<Addr> {
         local_addr(&self.socket)
     }
@@ -91,7 +91,7 @@ impl ConnectedDgram {
     /// The address of the peer.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn remote_addr(&self) -> io::Result<Addr> {
         internet(&self.socket.socket().peer_addr()?)
     }
@@ -99,7 +99,7 @@ impl ConnectedDgram {
     /// Another handle to the same endpoint.
     ///
     /// # Errors
-    /// Those of the operating system, such as too many open files.
+    /// Any error of the operating system, such as too many open files.
     pub fn try_clone(&self) -> io::Result<Self> {
         self.socket.socket().try_clone().map(Self::from_socket)
     }
@@ -108,7 +108,7 @@ impl ConnectedDgram {
     /// system knows the path (`IP_MTU`, `IPV6_MTU`).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn path_mtu(&self) -> io::Result<u32> {
         let socket = self.socket.socket();

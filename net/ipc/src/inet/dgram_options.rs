@@ -9,7 +9,7 @@ macro_rules! ip_options {
             /// have their own limit.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn set_ttl(&self, hops: u32) -> io::Result<()> {
                 if self.is_v6()? {
                     self.socket.socket().set_unicast_hops_v6(hops)
@@ -21,7 +21,7 @@ macro_rules! ip_options {
             /// See [`set_ttl`](Self::set_ttl).
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn ttl(&self) -> io::Result<u32> {
                 if self.is_v6()? { self.socket.socket().unicast_hops_v6() } else { self.socket.socket().ttl_v4() }
             }
@@ -29,7 +29,7 @@ macro_rules! ip_options {
             /// The traffic class (`IP_TOS`, `IPV6_TCLASS`): six bits of DSCP (RFC 2474), two of ECN.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             #[cfg(unix)]
             pub fn set_tos(&self, class: u8) -> io::Result<()> {
                 if self.is_v6()? {
@@ -42,7 +42,7 @@ macro_rules! ip_options {
             /// See [`set_tos`](Self::set_tos).
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             #[cfg(unix)]
             pub fn tos(&self) -> io::Result<u8> {
                 let class =
@@ -50,11 +50,11 @@ macro_rules! ip_options {
                 Ok(class? as u8)
             }
 
-            /// Whether datagrams are never fragmented (`IP_MTU_DISCOVER`): one longer than the path's MTU is then
-            /// [`SendError::TooLong`], or lost where the MTU was not known yet.
+            /// Whether datagrams are never fragmented (`IP_MTU_DISCOVER`): one longer than the path's MTU is
+            /// then [`SendError::TooLong`], or lost where the MTU was not known yet.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             #[cfg(any(target_os = "linux", target_os = "android"))]
             pub fn set_dont_fragment(&self, on: bool) -> io::Result<()> {
                 use rustix::net::sockopt::{Ipv4PathMtuDiscovery as V4, Ipv6PathMtuDiscovery as V6};
@@ -72,7 +72,7 @@ macro_rules! ip_options {
             /// See [`set_dont_fragment`](Self::set_dont_fragment).
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             #[cfg(any(target_os = "linux", target_os = "android"))]
             pub fn dont_fragment(&self) -> io::Result<bool> {
                 use rustix::net::sockopt::{Ipv4PathMtuDiscovery as V4, Ipv6PathMtuDiscovery as V6};
@@ -88,7 +88,8 @@ macro_rules! ip_options {
             /// restriction.
             ///
             /// # Errors
-            /// Those of the operating system, such as [`io::ErrorKind::PermissionDenied`] for changing it once set.
+            /// Any error of the operating system, such as [`io::ErrorKind::PermissionDenied`] for changing it
+            /// once set.
             #[cfg(any(target_os = "linux", target_os = "android"))]
             pub fn set_device(&self, interface: Option<&super::Interface>) -> io::Result<()> {
                 self.socket.socket().bind_device(interface.map(|interface| interface.name().as_bytes()))

@@ -16,7 +16,7 @@ impl Interface {
     /// All interfaces that have an address now. Interfaces and addresses may change later.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn all() -> io::Result<Vec<Self>> {
         let mut all: Vec<Self> = Vec::new();
         for found in if_addrs::get_if_addrs()? {

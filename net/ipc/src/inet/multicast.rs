@@ -17,7 +17,8 @@ use crate::dgram::{
 };
 use crate::{Handle, Pollable};
 
-/// A UDP endpoint that sends to multicast groups and receives from those that it has joined (RFC 1112, RFC 3376, RFC 3810).
+/// A UDP endpoint that sends to multicast groups and receives from those that it has joined (RFC 1112, RFC
+/// 3376, RFC 3810).
 ///
 /// Several endpoints of one host may be open at the same port; each receives every datagram of the groups
 /// that it has joined. A unicast datagram to the port reaches one of them. The groups have the IP version of
@@ -51,8 +52,8 @@ pub struct Multicast {
 }
 
 impl Multicast {
-    /// Opens an endpoint, usually at [`Addr::any`] or [`Addr::any_v6`] with the groups' port. (On Unix it may be opened at a group's
-    /// own address, and then receives from that alone.)
+    /// Opens an endpoint, usually at [`Addr::any`] or [`Addr::any_v6`] with the groups' port. (On Unix it may
+    /// be opened at a group's own address, and then receives from that alone.)
     ///
     /// # Errors
     /// As [`Dgram::open`](super::Dgram::open).
@@ -153,7 +154,7 @@ impl Multicast {
     /// (`IP_MULTICAST_TTL`).
     ///
     /// # Errors
-    /// Those of the operating system, for more than 255.
+    /// Any error of the operating system, for more than 255.
     pub fn set_multicast_ttl(&self, hops: u32) -> io::Result<()> {
         if self.is_v6()? {
             self.socket.socket().set_multicast_hops_v6(hops)
@@ -165,7 +166,7 @@ impl Multicast {
     /// See [`set_multicast_ttl`](Self::set_multicast_ttl).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn multicast_ttl(&self) -> io::Result<u32> {
         if self.is_v6()? { self.socket.socket().multicast_hops_v6() } else { self.socket.socket().multicast_ttl_v4() }
     }
@@ -174,7 +175,7 @@ impl Multicast {
     /// (`IP_MULTICAST_LOOP`). Default true. On Unix the sender decides, on Windows the receiver.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_loopback(&self, on: bool) -> io::Result<()> {
         if self.is_v6()? {
             self.socket.socket().set_multicast_loop_v6(on)
@@ -186,7 +187,7 @@ impl Multicast {
     /// See [`set_loopback`](Self::set_loopback).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn loopback(&self) -> io::Result<bool> {
         if self.is_v6()? { self.socket.socket().multicast_loop_v6() } else { self.socket.socket().multicast_loop_v4() }
     }
@@ -194,7 +195,7 @@ impl Multicast {
     /// The address of this endpoint.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn local_addr(&self) -> io::Result<Addr> {
         local_addr(&self.socket)
     }

@@ -24,7 +24,7 @@ impl Stream {
     /// Whether small messages are sent at once instead of being coalesced (`TCP_NODELAY`).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_no_delay(&self, on: bool) -> io::Result<()> {
         self.socket().set_tcp_nodelay(on)
     }
@@ -32,7 +32,7 @@ impl Stream {
     /// See [`set_no_delay`](Self::set_no_delay).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn no_delay(&self) -> io::Result<bool> {
         self.socket().tcp_nodelay()
     }
@@ -40,7 +40,7 @@ impl Stream {
     /// Whether the system probes an idle peer (`SO_KEEPALIVE`).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_keep_alive(&self, on: bool) -> io::Result<()> {
         self.socket().set_keepalive(on)
     }
@@ -48,7 +48,7 @@ impl Stream {
     /// See [`set_keep_alive`](Self::set_keep_alive).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn keep_alive(&self) -> io::Result<bool> {
         self.socket().keepalive()
     }
@@ -56,7 +56,7 @@ impl Stream {
     /// Sets the timing of the probes to an idle peer, and enables them.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_keep_alive_probes(&self, probes: &KeepAlive) -> io::Result<()> {
         let mut system = TcpKeepalive::new();
         if let Some(idle) = probes.idle {
@@ -75,7 +75,7 @@ impl Stream {
     /// not wait and sends them in the background; zero discards them and resets the connection.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_linger(&self, time: Option<Duration>) -> io::Result<()> {
         self.socket().set_linger(time)
     }
@@ -83,7 +83,7 @@ impl Stream {
     /// See [`set_linger`](Self::set_linger).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn linger(&self) -> io::Result<Option<Duration>> {
         self.socket().linger()
     }
@@ -92,7 +92,7 @@ impl Stream {
     /// [`send_urgent`](Self::send_urgent). Default false.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_urgent_inline(&self, on: bool) -> io::Result<()> {
         self.socket().set_out_of_band_inline(on)
     }
@@ -100,7 +100,7 @@ impl Stream {
     /// See [`set_urgent_inline`](Self::set_urgent_inline).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn urgent_inline(&self) -> io::Result<bool> {
         self.socket().out_of_band_inline()
     }
@@ -108,7 +108,7 @@ impl Stream {
     /// The hop limit of packets (`IP_TTL`, `IPV6_UNICAST_HOPS`), 1 to 255.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_ttl(&self, hops: u32) -> io::Result<()> {
         ip::set_ttl(self.socket(), hops)
     }
@@ -116,7 +116,7 @@ impl Stream {
     /// See [`set_ttl`](Self::set_ttl).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn ttl(&self) -> io::Result<u32> {
         ip::ttl(self.socket())
     }
@@ -129,7 +129,7 @@ impl Stream {
     /// controls.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_tos(&self, class: u8) -> io::Result<()> {
         ip::set_tos(self.socket(), class)
     }
@@ -137,7 +137,7 @@ impl Stream {
     /// See [`set_tos`](Self::set_tos).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn tos(&self) -> io::Result<u8> {
         ip::tos(self.socket())
     }
@@ -146,7 +146,7 @@ impl Stream {
     /// negotiate.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_max_segment(&self, octets: u32) -> io::Result<()> {
         self.socket().set_tcp_mss(octets)
     }
@@ -154,7 +154,7 @@ impl Stream {
     /// See [`set_max_segment`](Self::set_max_segment).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn max_segment(&self) -> io::Result<u32> {
         self.socket().tcp_mss()
     }
@@ -166,7 +166,7 @@ impl Stream {
     /// See [`set_keep_alive_probes`](Self::set_keep_alive_probes).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn keep_alive_probes(&self) -> io::Result<KeepAlive> {
         Ok(KeepAlive {
             idle: Some(self.socket().tcp_keepalive_time()?),
@@ -178,7 +178,7 @@ impl Stream {
     /// Whether only full segments are sent until this is turned off or 200 ms have passed (`TCP_CORK`).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_cork(&self, on: bool) -> io::Result<()> {
         self.socket().set_tcp_cork(on)
     }
@@ -186,7 +186,7 @@ impl Stream {
     /// See [`set_cork`](Self::set_cork).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn cork(&self) -> io::Result<bool> {
         self.socket().tcp_cork()
     }
@@ -195,7 +195,7 @@ impl Stream {
     /// time.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_quick_ack(&self, on: bool) -> io::Result<()> {
         self.socket().set_tcp_quickack(on)
     }
@@ -203,7 +203,7 @@ impl Stream {
     /// See [`set_quick_ack`](Self::set_quick_ack).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn quick_ack(&self) -> io::Result<bool> {
         self.socket().tcp_quickack()
     }
@@ -212,7 +212,7 @@ impl Stream {
     /// RFC 5482); in milliseconds. `None` is the system's default.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_user_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.socket().set_tcp_user_timeout(timeout)
     }
@@ -220,7 +220,7 @@ impl Stream {
     /// See [`set_user_timeout`](Self::set_user_timeout).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn user_timeout(&self) -> io::Result<Option<Duration>> {
         self.socket().tcp_user_timeout()
     }
@@ -229,7 +229,7 @@ impl Stream {
     /// (`TCP_NOTSENT_LOWAT`).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_unsent_low_water(&self, octets: u32) -> io::Result<()> {
         self.socket().set_tcp_notsent_lowat(octets)
     }
@@ -237,7 +237,7 @@ impl Stream {
     /// See [`set_unsent_low_water`](Self::set_unsent_low_water).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn unsent_low_water(&self) -> io::Result<u32> {
         self.socket().tcp_notsent_lowat()
     }
@@ -253,17 +253,18 @@ impl Stream {
     /// See [`set_congestion_control`](Self::set_congestion_control).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn congestion_control(&self) -> io::Result<String> {
         let name = self.socket().tcp_congestion()?;
         let end = name.iter().position(|octet| *octet == 0).unwrap_or(name.len());
         Ok(String::from_utf8_lossy(&name[..end]).into_owned())
     }
 
-    /// The priority of its packets in this host's queues (`SO_PRIORITY`), 0 to 6 without privileges. Setting the traffic class sets it too.
+    /// The priority of its packets in this host's queues (`SO_PRIORITY`), 0 to 6 without privileges. Setting
+    /// the traffic class sets it too.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_priority(&self, priority: u32) -> io::Result<()> {
         self.socket().set_priority(priority)
     }
@@ -271,7 +272,7 @@ impl Stream {
     /// See [`set_priority`](Self::set_priority).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn priority(&self) -> io::Result<u32> {
         self.socket().priority()
     }
@@ -287,7 +288,7 @@ impl Stream {
     /// See [`set_mark`](Self::set_mark).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn mark(&self) -> io::Result<u32> {
         self.socket().mark()
     }
@@ -296,7 +297,7 @@ impl Stream {
     /// the first packet too, use [`Connector::device`](super::Connector::device).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn set_device(&self, interface: Option<&super::Interface>) -> io::Result<()> {
         self.socket().bind_device(interface.map(|interface| interface.name().as_bytes()))
     }
@@ -304,7 +305,7 @@ impl Stream {
     /// The name of the interface to which it is restricted, if any.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn device(&self) -> io::Result<Option<String>> {
         Ok(self.socket().device()?.map(|name| {
             let end = name.iter().position(|octet| *octet == 0).unwrap_or(name.len());
@@ -315,7 +316,7 @@ impl Stream {
     /// The processor on which its packets were last handled (`SO_INCOMING_CPU`).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn incoming_cpu(&self) -> io::Result<usize> {
         self.socket().cpu_affinity()
     }
@@ -333,7 +334,7 @@ impl Stream {
     /// See [`set_busy_poll`](Self::set_busy_poll).
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn busy_poll(&self) -> io::Result<Duration> {
         self.socket().busy_poll().map(|micros| Duration::from_micros(micros.into()))
     }

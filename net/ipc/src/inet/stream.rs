@@ -30,7 +30,7 @@ impl Stream {
     /// Another handle to the same connection.
     ///
     /// # Errors
-    /// Those of the operating system, such as too many open files.
+    /// Any error of the operating system, such as too many open files.
     pub fn try_clone(&self) -> io::Result<Self> {
         self.0.try_clone().map(Self)
     }
@@ -38,7 +38,7 @@ impl Stream {
     /// The address of this side.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn local_addr(&self) -> io::Result<Addr> {
         Addr::from_system(&self.0.local_addr()?)
     }

@@ -14,7 +14,7 @@ impl Stream {
     /// received the last urgent octet, that one becomes an ordinary octet, or is lost.
     ///
     /// # Errors
-    /// Those of sending.
+    /// The errors of sending.
     pub fn send_urgent(&self, octet: u8) -> io::Result<()> {
         #[cfg(unix)]
         let flags = SendFlags::OOB | crate::socket::calls::NO_SIGNAL;
@@ -46,7 +46,7 @@ impl Stream {
     /// the mark. To skip the octets before the mark, receive until this is true.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     #[cfg(unix)]
     pub fn at_mark(&self) -> io::Result<bool> {
         crate::sys::socket::at_mark(self)

@@ -112,8 +112,8 @@ impl Acceptor {
     /// Starts to listen at `addr`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] when there is such a file or name, [`io::ErrorKind::NotFound`] when there is no such folder,
-    /// [`io::ErrorKind::PermissionDenied`] and others of the operating system.
+    /// [`io::ErrorKind::AddrInUse`] when there is such a file or name, [`io::ErrorKind::NotFound`] when there
+    /// is no such folder, [`io::ErrorKind::PermissionDenied`] and others of the operating system.
     pub fn open(addr: &Addr) -> io::Result<Self> {
         Self::open_with(addr, &AcceptorOptions::default())
     }
@@ -140,8 +140,8 @@ impl Acceptor {
     /// Waits for a connection and returns it with the peer's address.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotConnected`] once [`shutdown`](Self::shutdown) was called. Any other error, such as too many
-    /// open files, concerns this call only.
+    /// [`io::ErrorKind::NotConnected`] once [`shutdown`](Self::shutdown) was called. Any other error, such as
+    /// too many open files, concerns this call only.
     pub fn accept(&self) -> io::Result<(Stream, Addr)> {
         loop {
             let time =
@@ -260,7 +260,7 @@ impl Acceptor {
     /// [`io::ErrorKind::NotConnected`]. Calling it again does nothing.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn shutdown(&self) -> io::Result<()> {
         self.listener.shutdown()
     }
@@ -274,7 +274,7 @@ impl Acceptor {
     /// The address at which it listens.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn local_addr(&self) -> io::Result<Addr> {
         self.listener.local_addr()
     }

@@ -92,8 +92,8 @@ impl AdaptiveWait {
         Self { limit, balance: BALANCE, spinning: RetrySchedule::NEW, yielding: RetrySchedule::NEW, failed_attempts: 0 }
     }
 
-    /// Waits briefly for `is_changed`, and returns whether it became true. `is_same_cpu` is whether the peer runs
-    /// on the same processor.
+    /// Waits briefly for `is_changed`, and returns whether it became true. `is_same_cpu` is whether the peer
+    /// runs on the same processor.
     #[inline]
     pub(crate) fn spin_or_yield(
         &mut self,

@@ -98,7 +98,8 @@ impl Connector {
     /// Connects to `addr` with the options set.
     ///
     /// # Errors
-    /// As [`connect_timeout`](Self::connect_timeout); [`io::ErrorKind::InvalidInput`] for queues that are too large.
+    /// As [`connect_timeout`](Self::connect_timeout); [`io::ErrorKind::InvalidInput`] for queues that are too
+    /// large.
     pub fn open(&self, addr: &Addr) -> io::Result<Stream> {
         self.open_within(addr, None)
     }
@@ -114,7 +115,7 @@ impl Connector {
     /// Starts to connect to `addr` with the options set, except for the timeout, without waiting.
     ///
     /// # Errors
-    /// Those of the operating system that are known at once; the others are returned on completion.
+    /// Errors of the operating system that are known at once; the others are returned on completion.
     pub fn start(&self, addr: &Addr) -> io::Result<Connecting> {
         Ok(Connecting::new(unix::Connector::new().start(addr)?, *self))
     }

@@ -126,7 +126,7 @@ impl Wakeups {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Step {
-    /// That many octets were transferred, at least one.
+    /// Some octets were transferred: their number, at least one.
     Done(usize, Wakeups),
     /// Not possible until the other side's word differs from this one.
     Blocked(u32),

@@ -387,7 +387,7 @@ impl Stream {
     /// The address of this side; unnamed on the connecting side.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn local_addr(&self) -> io::Result<Addr> {
         self.peer_link.socket.local_addr()
     }
@@ -404,7 +404,7 @@ impl Stream {
     /// connected, or that listened. The system vouches for them.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn peer_credentials(&self) -> io::Result<Credentials> {
         self.peer_link.socket.peer_credentials()
     }

@@ -29,7 +29,7 @@ macro_rules! acceptor {
             /// Calling it again does nothing.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn shutdown(&self) -> ::std::io::Result<()> {
                 self.listener.shutdown()
             }
@@ -49,16 +49,16 @@ macro_rules! acceptor {
             /// The address at which it listens, including the parts chosen by the system.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn local_addr(&self) -> ::std::io::Result<$Addr> {
                 <$Addr>::from_system(&self.listener.local_addr()?)
             }
 
-            /// Whether `accept` waits for a connection or fails at once with [`WouldBlock`](std::io::ErrorKind::WouldBlock). Accepted
-            /// streams wait in any case.
+            /// Whether `accept` waits for a connection or fails at once with
+            /// [`WouldBlock`](std::io::ErrorKind::WouldBlock). Accepted streams wait in any case.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn set_nonblocking(&self, on: bool) -> ::std::io::Result<()> {
                 self.listener.set_nonblocking(on)
             }

@@ -250,7 +250,8 @@ fn recovery(error: &io::Error) -> Recovery {
     }
 }
 
-/// As on Unix; a peer that resets before it is accepted is `WSAECONNRESET` here, or, under Wine, `WSAENOTCONN`.
+/// As on Unix; a peer that resets before it is accepted is `WSAECONNRESET` here, or, under Wine,
+/// `WSAENOTCONN`.
 #[cfg(windows)]
 fn recovery(error: &io::Error) -> Recovery {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, NotConnected};

@@ -76,7 +76,8 @@ macro_rules! socket_stream {
             /// default.
             ///
             /// # Errors
-            /// As [`send_n`](Self::send_n); [`UnexpectedEof`](std::io::ErrorKind::UnexpectedEof) when the file ends before the range.
+            /// As [`send_n`](Self::send_n); [`UnexpectedEof`](std::io::ErrorKind::UnexpectedEof) when the
+            /// file ends before the range.
             pub fn send_file(
                 &self,
                 file: &::std::fs::File,
@@ -88,7 +89,7 @@ macro_rules! socket_stream {
             /// The timeout set with [`set_recv_timeout`](Self::set_recv_timeout) (`SO_RCVTIMEO`).
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn recv_timeout(&self) -> ::std::io::Result<Option<::std::time::Duration>> {
                 self.$socket.read_timeout()
             }
@@ -96,7 +97,7 @@ macro_rules! socket_stream {
             /// The timeout set with [`set_send_timeout`](Self::set_send_timeout) (`SO_SNDTIMEO`).
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn send_timeout(&self) -> ::std::io::Result<Option<::std::time::Duration>> {
                 self.$socket.write_timeout()
             }
@@ -104,7 +105,7 @@ macro_rules! socket_stream {
             /// Sets the size of the send queue in octets (`SO_SNDBUF`).
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn set_send_queue(&self, octets: usize) -> ::std::io::Result<()> {
                 self.$socket.set_send_buffer_size(octets)
             }
@@ -113,7 +114,7 @@ macro_rules! socket_stream {
             /// set.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn send_queue(&self) -> ::std::io::Result<usize> {
                 self.$socket.send_buffer_size()
             }
@@ -122,7 +123,7 @@ macro_rules! socket_stream {
             /// be set before the connection is made: see the options of the connector and of the acceptor.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn set_recv_queue(&self, octets: usize) -> ::std::io::Result<()> {
                 self.$socket.set_recv_buffer_size(octets)
             }
@@ -131,7 +132,7 @@ macro_rules! socket_stream {
             /// set.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn recv_queue(&self) -> ::std::io::Result<usize> {
                 self.$socket.recv_buffer_size()
             }
@@ -139,7 +140,7 @@ macro_rules! socket_stream {
             /// Takes the pending error of this connection (`SO_ERROR`), if any.
             ///
             /// # Errors
-            /// Those of the operating system.
+            /// Any error of the operating system.
             pub fn take_error(&self) -> ::std::io::Result<Option<::std::io::Error>> {
                 self.$socket.take_error()
             }

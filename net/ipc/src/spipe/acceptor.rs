@@ -11,8 +11,8 @@ use crate::{Handle, Pollable};
 
 /// Listens at a path, and makes a pipe with each process that connects; carries no octets itself.
 ///
-/// Several threads may accept at once. Dropping it stops listening, and removes the socket file unless that was opened with
-/// [`keep_file`](AcceptorOptions::keep_file).
+/// Several threads may accept at once. Dropping it stops listening, and removes the socket file unless that
+/// was opened with [`keep_file`](AcceptorOptions::keep_file).
 #[derive(Debug)]
 pub struct Acceptor {
     listener: Rendezvous,

@@ -38,7 +38,7 @@ impl Connector {
     /// Starts to connect to `addr` without waiting.
     ///
     /// # Errors
-    /// Those of the operating system that are known at once; the others are returned on completion.
+    /// Errors of the operating system that are known at once; the others are returned on completion.
     pub fn start(addr: &Addr) -> io::Result<Connecting> {
         let connecting = unix::Connector::new().start(addr.rendezvous()?)?;
         Ok(Connecting { state: State::Connecting(connecting), is_over: false })

@@ -28,7 +28,7 @@ socket_stream!(Stream, socket);
 /// Both ends of one pipe, for threads of this process or to be passed to others.
 ///
 /// # Errors
-/// Those of the operating system, such as too many open files.
+/// Any error of the operating system, such as too many open files.
 pub fn pair() -> io::Result<(Stream, Stream)> {
     let (one, other) = Socket::pair(Domain::UNIX, Type::STREAM, None)?;
     Ok((Stream::from_socket(one)?, Stream::from_socket(other)?))
@@ -55,7 +55,7 @@ impl Stream {
     /// Another handle to the same end.
     ///
     /// # Errors
-    /// Those of the operating system, such as too many open files.
+    /// Any error of the operating system, such as too many open files.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self {
             socket: self.socket.try_clone()?,

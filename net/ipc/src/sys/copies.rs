@@ -12,8 +12,8 @@ pub(crate) fn copies() -> u32 {
     static WATCH: Once = Once::new();
     WATCH.call_once(|| {
         // SAFETY: `count` has the signature that POSIX requires. It stores to an atomic and calls nothing, as
-        // required of a handler in the child of a process with several threads, and neither it nor the atomic
-        // is ever deallocated. A failure for lack of memory leaves forks uncounted, and nothing else.
+        // required of a handler in the child of a process with several threads. Neither it nor the atomic is
+        // ever deallocated. A failure for lack of memory leaves forks uncounted, and nothing else.
         unsafe { libc::pthread_atfork(None, None, Some(count)) };
     });
     counted()

@@ -130,7 +130,8 @@ mod linux {
         }
         let count = retry_interrupted(handle, Interest::INPUT, || {
             // SAFETY: every header points at one piece and one name, which lie in vectors that do not change during the
-            // call; every piece is a buffer that we hold exclusively for 'b and that any octets may be written to.
+            // call; every piece is a buffer that we hold exclusively for 'b and that any octets may be
+            // written to.
             let result = unsafe {
                 libc::recvmmsg(
                     handle.as_raw_fd(),
@@ -223,8 +224,8 @@ mod linux {
         Ok((len, filled, decode(&name, header.msg_namelen)))
     }
 
-    /// `setsockopt` with the octets of `value`, for options that have no name in the safe libraries. None of the
-    /// options that this crate sets makes the kernel keep a pointer.
+    /// `setsockopt` with the octets of `value`, for options that have no name in the safe libraries. None of
+    /// the options that this crate sets makes the kernel keep a pointer.
     pub(crate) fn set_option(handle: BorrowedFd<'_>, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
         // SAFETY: the kernel reads `value.len()` octets from `value` and nothing else.
         let result = unsafe {
@@ -259,7 +260,8 @@ mod linux {
     const MCAST_JOIN_SOURCE_GROUP: i32 = 46;
     const MCAST_LEAVE_SOURCE_GROUP: i32 = 47;
 
-    /// The octets of a `struct group_source_req`: the interface's index, then two `sockaddr_storage`, aligned as a pointer is.
+    /// The octets of a `struct group_source_req`: the interface's index, then two `sockaddr_storage`, aligned
+    /// as a pointer is.
     fn group_source_request(group: Ipv6Addr, source: Ipv6Addr, interface: u32) -> Vec<u8> {
         let storage = size_of::<libc::sockaddr_storage>();
         let start = size_of::<usize>();

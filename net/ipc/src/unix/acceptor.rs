@@ -97,8 +97,8 @@ impl Acceptor {
     /// Starts to listen at `addr`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] when there is such a file or name, [`io::ErrorKind::NotFound`] when there is no such folder,
-    /// [`io::ErrorKind::PermissionDenied`] and others of the operating system.
+    /// [`io::ErrorKind::AddrInUse`] when there is such a file or name, [`io::ErrorKind::NotFound`] when there
+    /// is no such folder, [`io::ErrorKind::PermissionDenied`] and others of the operating system.
     pub fn open(addr: &Addr) -> io::Result<Self> {
         Self::open_with(addr, &AcceptorOptions::default())
     }

@@ -32,8 +32,9 @@ impl Addr {
     /// A path in the file system.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for an empty path, a NUL in it, or one that is too long for a socket address: Linux takes 107
-    /// octets, other systems about a hundred. A longer one may be reached by a shorter name, relative to the working directory.
+    /// [`io::ErrorKind::InvalidInput`] for an empty path, a NUL in it, or one that is too long for a socket
+    /// address: Linux takes 107 octets, other systems about a hundred. A longer one may be reached by a
+    /// shorter name, relative to the working directory.
     pub fn path(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         let octets = path.as_os_str().as_bytes();
@@ -47,7 +48,8 @@ impl Addr {
     /// A name outside of the file system (unix(7)): it belongs to the network namespace and disappears with
     /// the endpoint.
     ///
-    /// Any process of the namespace may connect to it: there are no permissions. See `Stream::peer_credentials`.
+    /// Any process of the namespace may connect to it: there are no permissions. See
+    /// `Stream::peer_credentials`.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for more than 107 octets.

@@ -98,7 +98,7 @@ impl Connector {
     /// Starts to connect to `addr` with the options set, except for the timeout, without waiting.
     ///
     /// # Errors
-    /// Those of the operating system that are known at once; the others are returned on completion.
+    /// Errors of the operating system that are known at once; the others are returned on completion.
     pub fn start(&self, addr: &Addr) -> io::Result<Connecting> {
         Connecting::start(self.socket()?, addr.to_system()?)
     }

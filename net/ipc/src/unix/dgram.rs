@@ -21,7 +21,8 @@ use crate::{Handle, Pollable};
 /// of an unconnected endpoint does not reflect the receiver's queue; [`send_to_within`](Self::send_to_within)
 /// does wait for that.)
 ///
-/// Dropping it closes it, and removes its socket file unless that was opened with [`keep_file`](DgramOptions::keep_file).
+/// Dropping it closes it, and removes its socket file unless that was opened with
+/// [`keep_file`](DgramOptions::keep_file).
 ///
 /// ```
 /// use spandrel_ipc::unix::{Addr, Dgram};
@@ -156,8 +157,8 @@ impl Dgram {
     /// answers can be sent; see also [`Dgram::unnamed`](Self::unnamed).
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] when there is such a file or name, [`io::ErrorKind::NotFound`] when there is no such folder,
-    /// [`io::ErrorKind::PermissionDenied`] and others of the operating system.
+    /// [`io::ErrorKind::AddrInUse`] when there is such a file or name, [`io::ErrorKind::NotFound`] when there
+    /// is no such folder, [`io::ErrorKind::PermissionDenied`] and others of the operating system.
     pub fn open(addr: &Addr) -> io::Result<Self> {
         Self::open_with(addr, &DgramOptions::default())
     }
@@ -174,7 +175,7 @@ impl Dgram {
     /// Opens an unnamed endpoint, to which no datagram can be sent.
     ///
     /// # Errors
-    /// Those of the operating system, such as too many open files.
+    /// Any error of the operating system, such as too many open files.
     pub fn unnamed() -> io::Result<Self> {
         DgramOptions::default().socket().map(Self::from_socket)
     }
@@ -192,7 +193,7 @@ impl Dgram {
     /// The address of this endpoint.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn local_addr(&self) -> io::Result<Addr> {
         Addr::from_system(&self.socket.socket().local_addr()?)
     }
@@ -238,7 +239,7 @@ impl ConnectedDgram {
     /// Two endpoints without names, each the other's peer (socketpair(2)).
     ///
     /// # Errors
-    /// Those of the operating system, such as too many open files.
+    /// Any error of the operating system, such as too many open files.
     pub fn pair() -> io::Result<(Self, Self)> {
         let (one, other) = Socket::pair(Domain::UNIX, Type::DGRAM, None)?;
         Ok((Self::from_socket(one), Self::from_socket(other)))
@@ -247,7 +248,7 @@ impl ConnectedDgram {
     /// The address of this endpoint.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn local_addr(&self) -> io::Result<Addr> {
         Addr::from_system(&self.socket.socket().local_addr()?)
     }
@@ -255,7 +256,7 @@ impl ConnectedDgram {
     /// The address of the peer.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn remote_addr(&self) -> io::Result<Addr> {
         Addr::from_system(&self.socket.socket().peer_addr()?)
     }

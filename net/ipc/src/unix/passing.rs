@@ -83,7 +83,7 @@ impl Stream {
     /// Passes a handle to the peer, which then has it too; this process's own stays open.
     ///
     /// # Errors
-    /// Those of sending; on Linux also "too many references" when too many handles are in flight.
+    /// The errors of sending; on Linux also "too many references" when too many handles are in flight.
     pub fn send_handle<T: Passable>(&self, endpoint: &T) -> io::Result<()> {
         self.send_handles(std::slice::from_ref(endpoint))
     }
@@ -91,7 +91,8 @@ impl Stream {
     /// Passes several handles of one type at once.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for none, or more than [`MAX_HANDLES`]; otherwise as [`send_handle`](Self::send_handle).
+    /// [`io::ErrorKind::InvalidInput`] for none, or more than [`MAX_HANDLES`]; otherwise as
+    /// [`send_handle`](Self::send_handle).
     pub fn send_handles<T: Passable>(&self, endpoints: &[T]) -> io::Result<()> {
         if endpoints.is_empty() || endpoints.len() > MAX_HANDLES {
             let message = format!("1 to {MAX_HANDLES} handles can be passed at once, not {}", endpoints.len());

@@ -20,7 +20,7 @@ socket_stream!(Stream, 0);
 /// Two ends of one unnamed connection, for threads of this process or to be passed to others.
 ///
 /// # Errors
-/// Those of the operating system, such as too many open files.
+/// Any error of the operating system, such as too many open files.
 pub fn pair() -> io::Result<(Stream, Stream)> {
     let (one, other) = Socket::pair(Domain::UNIX, Type::STREAM, None)?;
     Ok((Stream::from_socket(one)?, Stream::from_socket(other)?))
@@ -35,7 +35,7 @@ impl Stream {
     /// Another handle to the same connection.
     ///
     /// # Errors
-    /// Those of the operating system, such as too many open files.
+    /// Any error of the operating system, such as too many open files.
     pub fn try_clone(&self) -> io::Result<Self> {
         self.0.try_clone().map(Self)
     }
@@ -43,7 +43,7 @@ impl Stream {
     /// The address of this side; unnamed if it connected without binding.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     pub fn local_addr(&self) -> io::Result<Addr> {
         Addr::from_system(&self.0.local_addr()?)
     }
@@ -60,7 +60,7 @@ impl Stream {
     /// connected, or that listened. The system vouches for them.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Any error of the operating system.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn peer_credentials(&self) -> io::Result<Credentials> {
         Credentials::of_peer(&self.0)

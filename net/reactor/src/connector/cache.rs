@@ -91,7 +91,7 @@ impl<F: Family> ConnectionCache<F> {
     /// within `timeout`.
     ///
     /// # Errors
-    /// Those of [`Family::connect`].
+    /// The errors of [`Family::connect`].
     pub fn connect(&self, addr: &F::Addr, timeout: Option<Duration>) -> io::Result<Cached<F>> {
         while let Some(stream) = self.take(addr) {
             // An idle peer has nothing to send: any input is the end, or an error.

@@ -10,9 +10,9 @@ use crate::queue::Expired;
 
 /// Serves the events of one handle, of timers, of signals and of notices (paper 002, section 2.4).
 ///
-/// A handler is owned by its reactor from [`register`](crate::Registry::register) on, and at most one thread
-/// is inside at any time, so that its methods take `&mut self` and need no locks. It must not block: waiting
-/// is the reactor's task. (If it has to, [`Context::promote`] lets another thread take over first.)
+/// A handler is owned by its reactor from [`register`](crate::Registry::register) on. At most one thread is
+/// inside at any time, so that its methods take `&mut self` and need no locks. It must not block: waiting is
+/// the reactor's task. (If it has to, [`Context::promote`] lets another thread take over first.)
 ///
 /// An error or a panic of a method closes the handler: its handle is deregistered,
 /// [`handle_close`](Self::handle_close) gets the reason, and the handler is dropped. The reactor and its

@@ -206,7 +206,8 @@ impl Registry {
     /// first, the job is dropped.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] as for [`notify`](Self::notify); [`io::ErrorKind::NotConnected`] if the reactor is closed.
+    /// [`io::ErrorKind::WouldBlock`] as for [`notify`](Self::notify); [`io::ErrorKind::NotConnected`] if the
+    /// reactor is closed.
     pub fn execute(&self, job: impl FnOnce(&Self) + Send + 'static) -> io::Result<()> {
         if self.core().table.is_closed() {
             return Err(no_slot(NoSlot::Closed, 0));
@@ -231,14 +232,15 @@ impl Registry {
         self.core().raise();
     }
 
-    /// Schedules a timer: `delay` from now, and then every `interval`, [`handle_timeout`](EventHandler::handle_timeout) is called
-    /// with `argument`.
+    /// Schedules a timer: `delay` from now, and then every `interval`,
+    /// [`handle_timeout`](EventHandler::handle_timeout) is called with `argument`.
     ///
     /// A handler need not cancel its timers before it is closed. Remaining ones are skipped when they expire,
     /// and take room in the queue until then.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] if the handler was removed; [`io::ErrorKind::QuotaExceeded`] if there are too many timers.
+    /// [`io::ErrorKind::NotFound`] if the handler was removed; [`io::ErrorKind::QuotaExceeded`] if there are
+    /// too many timers.
     pub fn schedule(
         &self,
         id: HandlerId,

@@ -35,7 +35,8 @@ pub(crate) struct Ring {
 
 impl Ring {
     /// # Errors
-    /// `Unsupported` where the system has no `io_uring`, or one that is too old; those of the system where it is forbidden.
+    /// `Unsupported` where the system has no `io_uring`, or one that is too old; those of the system where it
+    /// is forbidden.
     pub(crate) fn new() -> io::Result<Self> {
         let ring = IoUring::builder().setup_cqsize(COMPLETIONS).dontfork().build(SUBMISSIONS)?;
         let mut probe = Probe::new();

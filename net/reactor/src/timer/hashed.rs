@@ -13,7 +13,8 @@ use super::{Expired, Full, TimerQueue};
 /// Bucket numbers have 16 bits, and one list is for the timers that are due.
 const MAX_BUCKETS: usize = 1 << 15;
 
-/// Timers in a hash table, by the low digits of their tick; each bucket holds those of all rounds, in no order.
+/// Timers in a hash table, by the low digits of their tick; each bucket holds those of all rounds, in no
+/// order.
 ///
 /// Scheduling and cancelling take a constant number of steps, but at each tick with an expiry the whole
 /// bucket is scanned. For at most a few timers per [bucket](TimerOptions::buckets).
@@ -204,7 +205,8 @@ impl<P> fmt::Debug for HashedWheel<P> {
 
 /// A lower bound of the ticks in each bucket, `u64::MAX` if it is empty; and the lowest of all.
 struct Bounds {
-    /// Node `i` has the lower one of nodes `2 i` and `2 i + 1`; the second half is the buckets; node 0 is not used.
+    /// Node `i` has the lower one of nodes `2 i` and `2 i + 1`; the second half is the buckets; node 0 is not
+    /// used.
     tree: Box<[u64]>,
 }
 

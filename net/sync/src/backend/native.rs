@@ -20,8 +20,8 @@ pub(crate) fn max_spins() -> u32 {
     *MOST
 }
 
-/// The processors that this process may run on. The standard library would also read the limits of control groups, which a thread that
-/// spins for a moment need not know.
+/// The processors that this process may run on. The standard library would also read the limits of control
+/// groups, which a thread that spins for a moment need not know.
 #[cfg(target_os = "linux")]
 fn processors() -> usize {
     rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize)

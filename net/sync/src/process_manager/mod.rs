@@ -382,7 +382,7 @@ impl Process {
     /// The processor time that the process has used so far, over all its threads; after its end, in total.
     ///
     /// # Errors
-    /// Those of reading `/proc`.
+    /// The errors of reading `/proc`.
     #[cfg(target_os = "linux")]
     pub fn cpu_times(&self) -> io::Result<CpuTimes> {
         self.0.cpu_times()

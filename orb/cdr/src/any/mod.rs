@@ -64,7 +64,8 @@ impl Any {
     /// typedef.
     ///
     /// # Errors
-    /// A type code that is not [equivalent](TypeCode::equivalent) to that of the Rust type; a value that has no CDR form.
+    /// A type code that is not [equivalent](TypeCode::equivalent) to that of the Rust type; a value that has
+    /// no CDR form.
     pub fn with_type<T: Encode + Typed + ?Sized>(type_code: TypeCode, value: &T) -> Result<Self, CdrError> {
         if !type_code.equivalent(&T::type_code()) {
             return Err(CdrError::Malformed("a value is not of the type that it is inserted as"));
@@ -91,7 +92,7 @@ impl Any {
     /// exception begins with its id.
     ///
     /// # Errors
-    /// Those of `write`; octets that are no value of the type.
+    /// The errors of `write`; octets that are no value of the type.
     pub fn write<'a>(
         type_code: TypeCode,
         write: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,

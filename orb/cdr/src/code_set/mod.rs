@@ -1,8 +1,8 @@
 //! Conversion of the code sets other than ISO 8859-1, ASCII, UTF-8 and UTF-16.
 //!
-//! A [`CodeSet`] is an index into the [`table`], which is linked into programs that look up code sets by number
-//! or name. Encoding and decoding use the table through [`Conversion`], so that a program without such a lookup
-//! does not contain it.
+//! A [`CodeSet`] is an index into the [`table`], which is linked into programs that look up code sets by
+//! number or name. Encoding and decoding use the table through [`Conversion`], so that a program without such
+//! a lookup does not contain it.
 
 mod multi_octet;
 mod single_octet;

@@ -1,6 +1,6 @@
 //! Code sets of one or several octets per character: those of East Asia, by means of `encoding_rs`.
 //!
-//! That library follows browsers, which accept more than a code set has, and sometimes differ from it. So
+//! `encoding_rs` follows browsers, which accept more than a code set has, and sometimes differ from it. So
 //! each encoded character is checked. It must decode to itself (a yen sign would arrive as a backslash), and
 //! extensions of a standard set by vendors are not written. Decoding accepts extensions.
 

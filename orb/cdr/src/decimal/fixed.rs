@@ -108,7 +108,8 @@ impl<const D: u16, const S: u16> Fixed<D, S> {
         Self::truncating(self.to_decimal().checked_mul(other)?).ok()
     }
 
-    /// The quotient, truncated to the type; `None` for a division by zero, or too many digits before the point.
+    /// The quotient, truncated to the type; `None` for a division by zero, or too many digits before the
+    /// point.
     #[must_use]
     pub fn checked_div(self, other: impl Into<Decimal>) -> Option<Self> {
         Self::truncating(self.to_decimal().checked_div(other)?).ok()
@@ -158,7 +159,8 @@ impl<const D: u16, const S: u16> TryFrom<Decimal> for Fixed<D, S> {
     /// Exactly this number.
     ///
     /// # Errors
-    /// [`FixedError::Inexact`] or [`FixedError::Overflow`] if the type has too few digits after or before the point.
+    /// [`FixedError::Inexact`] or [`FixedError::Overflow`] if the type has too few digits after or before the
+    /// point.
     fn try_from(value: Decimal) -> Result<Self, FixedError> {
         value.unscaled_as(D, S).map(Self)
     }
@@ -184,7 +186,7 @@ impl<const D: u16, const S: u16> FromStr for Fixed<D, S> {
     /// Parses exactly the number; the final `d` of an IDL literal is accepted.
     ///
     /// # Errors
-    /// Those of [`Decimal::from_str`] and of the conversion from [`Decimal`].
+    /// The errors of [`Decimal::from_str`] and of the conversion from [`Decimal`].
     fn from_str(text: &str) -> Result<Self, FixedError> {
         text.parse::<Decimal>()?.try_into()
     }

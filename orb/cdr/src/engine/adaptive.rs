@@ -24,13 +24,13 @@ pub trait Compiled: Sized {
     /// See [`Encode::encode`](crate::Encode::encode).
     ///
     /// # Errors
-    /// Those of that method.
+    /// The errors of that method.
     fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError>;
 
     /// See [`Encode::encode_slice`](crate::Encode::encode_slice).
     ///
     /// # Errors
-    /// Those of that method.
+    /// The errors of that method.
     #[inline]
     fn encode_slice<'a>(items: &'a [Self], out: &mut Encoder<'a>) -> Result<(), CdrError> {
         items.iter().try_for_each(|item| item.encode(out))
@@ -39,13 +39,13 @@ pub trait Compiled: Sized {
     /// See [`Decode::decode`](crate::Decode::decode).
     ///
     /// # Errors
-    /// Those of that method.
+    /// The errors of that method.
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError>;
 
     /// See [`Decode::decode_vec`](crate::Decode::decode_vec).
     ///
     /// # Errors
-    /// Those of that method.
+    /// The errors of that method.
     #[inline]
     fn decode_vec(input: &mut Decoder<'_>, len: usize) -> Result<Vec<Self>, CdrError> {
         let mut items = Vec::with_capacity(len.min(input.remaining()));
@@ -155,7 +155,7 @@ impl<T: Adaptive> Switch<T> {
     /// Encodes with the current engine.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// The errors of the engine.
     #[inline]
     pub fn encode<'a>(&self, value: &'a T, out: &mut Encoder<'a>) -> Result<(), CdrError> {
         (self.codec().encode)(value, out)
@@ -164,7 +164,7 @@ impl<T: Adaptive> Switch<T> {
     /// Encodes with the current engine.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// The errors of the engine.
     #[inline]
     pub fn encode_slice<'a>(&self, values: &'a [T], out: &mut Encoder<'a>) -> Result<(), CdrError> {
         (self.codec().encode_slice)(values, out)
@@ -173,7 +173,7 @@ impl<T: Adaptive> Switch<T> {
     /// Decodes with the current engine.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// The errors of the engine.
     #[inline]
     pub fn decode(&self, input: &mut Decoder<'_>) -> Result<T, CdrError> {
         (self.codec().decode)(input)
@@ -182,7 +182,7 @@ impl<T: Adaptive> Switch<T> {
     /// Decodes with the current engine.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// The errors of the engine.
     #[inline]
     pub fn decode_vec(&self, input: &mut Decoder<'_>, len: usize) -> Result<Vec<T>, CdrError> {
         (self.codec().decode_vec)(input, len)

@@ -290,7 +290,7 @@ impl<'p> Place<'p> {
 /// The results with which `ask` fills its place.
 ///
 /// # Errors
-/// Those of `ask`.
+/// The errors of `ask`.
 #[inline]
 pub fn receive<R: Results, X>(ask: impl for<'p> FnOnce(Place<'p>) -> Result<Filled<'p>, X>) -> Result<R, X> {
     let mut results = MaybeUninit::<R>::uninit();

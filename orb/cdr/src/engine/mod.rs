@@ -48,7 +48,7 @@ pub unsafe trait Interpreted: Sized + 'static {
 /// Writes a value; see [`Encode::encode`](crate::Encode::encode).
 ///
 /// # Errors
-/// Those of that method.
+/// The errors of that method.
 #[inline]
 pub fn encode<'a, T: Interpreted>(value: &'a T, out: &mut Encoder<'a>) -> Result<(), CdrError> {
     // SAFETY: the table is that of the type.
@@ -58,7 +58,7 @@ pub fn encode<'a, T: Interpreted>(value: &'a T, out: &mut Encoder<'a>) -> Result
 /// Writes values one after the other; see [`Encode::encode_slice`](crate::Encode::encode_slice).
 ///
 /// # Errors
-/// Those of that method.
+/// The errors of that method.
 #[inline]
 pub fn encode_slice<'a, T: Interpreted>(values: &'a [T], out: &mut Encoder<'a>) -> Result<(), CdrError> {
     // SAFETY: the table is that of the elements' type.
@@ -68,7 +68,7 @@ pub fn encode_slice<'a, T: Interpreted>(values: &'a [T], out: &mut Encoder<'a>) 
 /// Reads a value; see [`Decode::decode`](crate::Decode::decode).
 ///
 /// # Errors
-/// Those of that method.
+/// The errors of that method.
 #[inline]
 pub fn decode<T: Interpreted>(input: &mut Decoder<'_>) -> Result<T, CdrError> {
     let mut place = MaybeUninit::<T>::uninit();
@@ -83,7 +83,7 @@ pub fn decode<T: Interpreted>(input: &mut Decoder<'_>) -> Result<T, CdrError> {
 /// checked `len` against the remaining input.
 ///
 /// # Errors
-/// Those of that method.
+/// The errors of that method.
 #[inline]
 pub fn decode_vec<T: Interpreted>(input: &mut Decoder<'_>, len: usize) -> Result<Vec<T>, CdrError> {
     // Protects against a caller that has not checked: the length alone must not reserve memory.
@@ -102,7 +102,7 @@ pub fn decode_vec<T: Interpreted>(input: &mut Decoder<'_>, len: usize) -> Result
 /// Reads an array; see [`Decode::decode_array`](crate::Decode::decode_array).
 ///
 /// # Errors
-/// Those of that method.
+/// The errors of that method.
 #[inline]
 pub fn decode_array<T: Interpreted, const N: usize>(input: &mut Decoder<'_>) -> Result<[T; N], CdrError> {
     let mut place = MaybeUninit::<[T; N]>::uninit();

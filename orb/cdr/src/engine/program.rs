@@ -1,7 +1,8 @@
 //! Tables: the engine's description of a type.
 //!
-//! A [`Program`] lists a type's parts in the order of their encoding, structs inside structs flattened, so that one loop
-//! over at most a few dozen [`Op`]s codes a value. All sizes, alignments and offsets are computed by the compiler.
+//! A [`Program`] lists a type's parts in the order of their encoding, structs inside structs flattened, so
+//! that one loop over at most a few dozen [`Op`]s codes a value. All sizes, alignments and offsets are
+//! computed by the compiler.
 
 use std::fmt;
 

@@ -94,7 +94,7 @@ impl Decoder<'_> {
     /// Calls `read` for the skipped value at this position, and restores the position.
     ///
     /// # Errors
-    /// Those of `read`; a position without a skipped value.
+    /// The errors of `read`; a position without a skipped value.
     pub fn read_skipped_value<T>(
         &mut self,
         at: usize,

@@ -18,7 +18,8 @@ impl Encoder<'_> {
     /// Writes an IDL `wstring`.
     ///
     /// # Errors
-    /// [`CdrError::NulInString`]; [`CdrError::WideInGiop10`]; [`CdrError::NoWcharSet`]; [`CdrError::TooLong`].
+    /// [`CdrError::NulInString`]; [`CdrError::WideInGiop10`]; [`CdrError::NoWcharSet`];
+    /// [`CdrError::TooLong`].
     pub fn wstr(&mut self, value: &str) -> Result<(), CdrError> {
         encode(self, value)
     }
@@ -26,8 +27,8 @@ impl Encoder<'_> {
     /// Writes an IDL `wchar`.
     ///
     /// # Errors
-    /// [`CdrError::WideInGiop10`]; [`CdrError::NoWcharSet`]; in GIOP 1.1, whose wide characters are one code unit,
-    /// [`CdrError::NotRepresentable`].
+    /// [`CdrError::WideInGiop10`]; [`CdrError::NoWcharSet`]; in GIOP 1.1, whose wide characters are one code
+    /// unit, [`CdrError::NotRepresentable`].
     pub fn wchar(&mut self, value: char) -> Result<(), CdrError> {
         encode_char(self, value)
     }

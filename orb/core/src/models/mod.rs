@@ -3,7 +3,8 @@
 //! They are built and run by `cargo xtask models`: with `--cfg shuttle` all locks, conditions, atomics and
 //! threads are the checker's. A model that blocks for ever is reported as a deadlock. Each failure has a
 //! schedule, which `shuttle::replay` runs again. The models are beside their code (`client/models.rs`,
-//! `server/models.rs`). This module has the common parts: a connection without a network, and messages.
+//! `models.rs` of the server's crate). This module has the common parts: a connection without a network, and
+//! messages.
 //!
 //! The checker treats all atomic operations as sequentially consistent, so that too weak an ordering is not
 //! found.

@@ -1,5 +1,14 @@
 //! The ORB's main thread and shutdown (CORBA 3.3 Part 1, 8.2.3): waiting, and the order in which parts are
 //! closed.
+//!
+//! Shutdown ends the server side first: accepting stops, held requests are answered, and running requests get
+//! `shutdown_timeout`. They may still call other objects. CloseConnection follows the last reply; then the
+//! writing side is closed and late input is drained, so that closing destroys no written octet. A client that
+//! does not close in time is cut off. After that the calls of this ORB end. At last the adapter releases its
+//! servants.
+//!
+//! A wait for the shutdown is refused (BAD_INV_ORDER) in threads that it would wait for: in upcalls, in jobs of
+//! the main thread, and in the thread that ends the ORB, with the wakers and destructors that run there.
 
 use spandrel_giop::SystemExceptionKind;
 use spandrel_giop::{CompletionStatus, SystemException, minor};

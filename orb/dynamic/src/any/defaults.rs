@@ -11,8 +11,8 @@ use super::{
 };
 
 impl DynAny {
-    /// The default value of a type (16.2.2, `create_dyn_any_from_type_code`): zero, false, empty, nil, null, the first
-    /// enumerator, the first member of a union.
+    /// The default value of a type (16.2.2, `create_dyn_any_from_type_code`): zero, false, empty, nil, null,
+    /// the first enumerator, the first member of a union.
     ///
     /// # Errors
     /// As [`DynAny::new`].

@@ -51,7 +51,8 @@ impl DynSequence<'_> {
     /// current, the first of them becomes current; if the current one was removed, none is current.
     ///
     /// # Errors
-    /// [`DynAnyError::InvalidValue`] beyond the bound; [`DynAnyError::TooLarge`] for more than [`DynAny::COMPONENTS`].
+    /// [`DynAnyError::InvalidValue`] beyond the bound; [`DynAnyError::TooLarge`] for more than
+    /// [`DynAny::COMPONENTS`].
     pub fn set_length(&mut self, len: u32) -> Result<(), DynAnyError> {
         let resolved = self.0.resolved();
         let len = len as usize;

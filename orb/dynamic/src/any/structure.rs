@@ -85,7 +85,8 @@ impl DynStruct<'_> {
     /// The name of the member at the current position.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] for an exception without members; [`DynAnyError::InvalidValue`] if none is current.
+    /// [`DynAnyError::TypeMismatch`] for an exception without members; [`DynAnyError::InvalidValue`] if none
+    /// is current.
     pub fn current_member_name(&self) -> Result<String, DynAnyError> {
         current(self.0).map(|(name, _)| name)
     }
@@ -109,7 +110,8 @@ impl DynStruct<'_> {
     /// Replaces all members; the first becomes the current one. Names may be omitted.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] for another name or type; [`DynAnyError::InvalidValue`] for another number of members.
+    /// [`DynAnyError::TypeMismatch`] for another name or type; [`DynAnyError::InvalidValue`] for another
+    /// number of members.
     pub fn set_members(&mut self, members: &[NameValuePair]) -> Result<(), DynAnyError> {
         set_pairs(self.0, &from_any_pairs(members)?)
     }

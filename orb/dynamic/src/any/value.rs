@@ -114,7 +114,8 @@ impl DynValue<'_> {
     /// The name of the member at the current position.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] for a type without members; [`DynAnyError::InvalidValue`] if none is current.
+    /// [`DynAnyError::TypeMismatch`] for a type without members; [`DynAnyError::InvalidValue`] if none is
+    /// current.
     pub fn current_member_name(&self) -> Result<String, DynAnyError> {
         current(self.0).map(|(name, _)| name)
     }
@@ -140,7 +141,8 @@ impl DynValue<'_> {
     /// omitted.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] for another name or type; [`DynAnyError::InvalidValue`] for another number of members.
+    /// [`DynAnyError::TypeMismatch`] for another name or type; [`DynAnyError::InvalidValue`] for another
+    /// number of members.
     pub fn set_members(&mut self, members: &[NameValuePair]) -> Result<(), DynAnyError> {
         self.check_not_repeated()?;
         set_pairs(self.0, &from_any_pairs(members)?)

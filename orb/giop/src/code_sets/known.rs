@@ -8,8 +8,8 @@ use crate::registry;
 
 /// The code sets supported by a program, and the relations between code sets for negotiation.
 ///
-/// A value is [`ALL_CODE_SETS`] or [`BASIC_CODE_SETS`]. A program that names only the latter does not contain the
-/// tables.
+/// A value is [`ALL_CODE_SETS`] or [`BASIC_CODE_SETS`]. A program that names only the latter does not contain
+/// the tables.
 pub struct KnownCodeSets {
     pub(super) char_set: fn(u32) -> Option<CharSet>,
     pub(super) wchar_set: fn(u32) -> Option<WcharSet>,

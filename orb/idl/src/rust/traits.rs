@@ -108,7 +108,7 @@ pub(super) struct TraitTable {
 
 impl TraitTable {
     /// Starts with all traits for all definitions and removes those that members lack, until nothing changes.
-    /// That is correct for recursive types, too.
+    /// The result is correct for recursive types, too.
     pub(super) fn new(model: &Model, local: &HashSet<DefId>) -> Self {
         let composed = || model.definitions().filter(|definition| is_composed(&definition.kind));
         let mut table = Self { known: local.iter().map(|&id| (id, Traits::LOCAL)).collect() };

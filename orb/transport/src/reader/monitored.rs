@@ -208,7 +208,7 @@ impl MessageReader<Monitored> {
     /// The next message, if no further octet is needed.
     ///
     /// # Errors
-    /// Those of [`next_ready`](Self::next_ready), except the transport's.
+    /// The errors of [`next_ready`](Self::next_ready), except the transport's.
     pub fn buffered(&mut self) -> Result<Option<Message>, ReadError> {
         if self.monitor.pending.is_some() {
             return self.monitor.take_pending().transpose();

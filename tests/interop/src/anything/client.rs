@@ -18,7 +18,7 @@ use crate::suite::{Suite, TIME_LIMIT, Tally};
 pub enum Narrow {
     /// All of Unicode.
     Unicode,
-    /// Those of ISO 8859-1: the native code set of at least one side.
+    /// The characters of ISO 8859-1: the native code set of at least one side.
     Latin1,
 }
 

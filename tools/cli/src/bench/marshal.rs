@@ -16,8 +16,8 @@ Examples:
 /// Measure marshaling alone: an interpreter, optimised step by step, the engines of the ORB, and a plain
 /// copy.
 ///
-/// Sequences of the papers' types are written into a block of octets and read back in one thread. The same figures are
-/// written as JSON and CSV.
+/// Sequences of the papers' types are written into a block of octets and read back in one thread. The same
+/// figures are written as JSON and CSV.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

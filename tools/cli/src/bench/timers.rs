@@ -13,8 +13,8 @@ Examples:
 
 /// Measure the cost of timers: schedule, cancel, reschedule and expire, by strategy and number.
 ///
-/// Delays are random, and timers are touched in random order. Strategies are interleaved. The same figures are written as JSON
-/// and CSV.
+/// Delays are random, and timers are touched in random order. Strategies are interleaved. The same figures
+/// are written as JSON and CSV.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

@@ -14,7 +14,7 @@ const MAX_SEGMENTS: usize = 4096;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Piece<'p> {
     Octets(&'p [u8]),
-    /// That many octets are missing.
+    /// Octets are missing: their number.
     Gap(usize),
 }
 

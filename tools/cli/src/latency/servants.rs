@@ -29,7 +29,8 @@ pub(super) struct Args {
     /// other servants are called in each round [default: 100000; with --quick: 2000]
     #[arg(long, value_name = "N", requires = "servants")]
     most_calls: Option<u32>,
-    /// The folder with JacORB's servants-server and servants-client [default: where `cargo xtask interop` builds them]
+    /// The folder with JacORB's servants-server and servants-client [default: where `cargo xtask interop`
+    /// builds them]
     #[arg(long, value_name = "DIR", env = "SPANDREL_JACORB", requires = "servants")]
     jacorb: Option<PathBuf>,
 }

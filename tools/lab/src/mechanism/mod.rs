@@ -243,7 +243,8 @@ const fn served(concurrency: Concurrency) -> orb::OrbMechanism {
 
 named!(MechanismName, "mechanism");
 
-/// Options of the data connection's sockets, the same at both ends and for every mechanism. `TCP_NODELAY` is always on.
+/// Options of the data connection's sockets, the same at both ends and for every mechanism. `TCP_NODELAY` is
+/// always on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketOptions {
     /// Octets of the send and of the receive queue; the system's own choice if absent.

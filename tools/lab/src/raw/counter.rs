@@ -25,7 +25,7 @@ impl Counter {
     /// Counts instructions in user mode, of this thread and those that it starts from now on.
     ///
     /// # Errors
-    /// Those of `perf_event_open`: often that there is no such counter, or no permission.
+    /// The errors of `perf_event_open`: often that there is no such counter, or no permission.
     pub(crate) fn instructions() -> io::Result<Self> {
         let mut attributes = [0u8; ATTRIBUTES];
         attributes[0..4].copy_from_slice(&HARDWARE.to_ne_bytes());
@@ -50,7 +50,7 @@ impl Counter {
     /// The count so far.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// The errors of `read`.
     pub(crate) fn read(&self) -> io::Result<u64> {
         let mut count = [0u8; 8];
         // SAFETY: the pointer and length describe `count`, which is borrowed exclusively until the call returns.

@@ -17,7 +17,7 @@ impl Epoll {
     /// Opens an instance that reports up to `batch` events at a time.
     ///
     /// # Errors
-    /// Those of `epoll_create1`.
+    /// The errors of `epoll_create1`.
     pub(crate) fn open(batch: usize) -> io::Result<Self> {
         // SAFETY: no memory is passed.
         let instance = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) } as isize)?;
@@ -28,7 +28,7 @@ impl Epoll {
     /// Reports input at `socket` as `token` from now on, until the socket is closed.
     ///
     /// # Errors
-    /// Those of `epoll_ctl`.
+    /// The errors of `epoll_ctl`.
     pub(crate) fn add(&self, socket: &Socket, token: usize) -> io::Result<()> {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token as u64 };
         // SAFETY: the event lives until the call returns; both descriptors are open.
@@ -41,7 +41,7 @@ impl Epoll {
     /// signal.
     ///
     /// # Errors
-    /// Those of `epoll_wait`.
+    /// The errors of `epoll_wait`.
     #[inline]
     pub(crate) fn wait(&mut self, millis: c_int) -> io::Result<impl Iterator<Item = usize>> {
         let room = self.events.len() as c_int;

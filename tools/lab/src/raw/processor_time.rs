@@ -7,10 +7,11 @@ use libc::{clockid_t, pid_t, timespec};
 
 use super::check;
 
-/// The processor time that all threads of a process have used so far, ended threads included, to the nanosecond.
+/// The processor time that all threads of a process have used so far, ended threads included, to the
+/// nanosecond.
 ///
 /// # Errors
-/// Those of `clock_getcpuclockid`, such as that there is no such process, and of `clock_gettime`.
+/// The errors of `clock_getcpuclockid`, such as that there is no such process, and of `clock_gettime`.
 pub(crate) fn processor_time(process: u32) -> io::Result<Duration> {
     let process = pid_t::try_from(process).map_err(io::Error::other)?;
     let mut clock: clockid_t = 0;

@@ -13,7 +13,7 @@ const NAME_AT: usize = mem::offset_of!(libc::sockaddr_un, sun_path) + 1;
 /// Opens a stream socket, closed in processes that are executed.
 ///
 /// # Errors
-/// Those of `socket`.
+/// The errors of `socket`.
 pub(crate) fn socket() -> io::Result<Socket> {
     // SAFETY: no memory is passed.
     let descriptor = check(unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) } as isize)?;
@@ -23,7 +23,7 @@ pub(crate) fn socket() -> io::Result<Socket> {
 /// Binds the socket to a free abstract name chosen by the system, and returns it.
 ///
 /// # Errors
-/// Those of `bind` and `getsockname`.
+/// The errors of `bind` and `getsockname`.
 pub(crate) fn bind_free_name(socket: &Socket) -> io::Result<String> {
     let mut addr = empty();
     let only_family = mem::size_of_val(&addr.sun_family) as socklen_t;
@@ -39,7 +39,7 @@ pub(crate) fn bind_free_name(socket: &Socket) -> io::Result<String> {
 /// Connects to a peer with an abstract name.
 ///
 /// # Errors
-/// Those of `connect`; [`io::ErrorKind::InvalidInput`] for a name that is too long.
+/// The errors of `connect`; [`io::ErrorKind::InvalidInput`] for a name that is too long.
 pub(crate) fn connect(socket: &Socket, name: &str) -> io::Result<()> {
     let mut addr = empty();
     let room = addr.sun_path.get_mut(1..=name.len()).ok_or(io::ErrorKind::InvalidInput)?;

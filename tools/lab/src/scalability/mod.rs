@@ -5,8 +5,8 @@
 //! each: this program as its own child ([`ours`]), and the peers built from the source tree. All are driven
 //! in the same way: a client reads a [`JobRun`] as one line of text, and prints one line with the times and
 //! with the number of servants called, which it gets from the server. All contenders run at once with each
-//! number of servants, and in each round each of them makes the same calls, one after the other, so that
-//! ratios are formed within a round.
+//! number of servants. In each round each of them makes the same calls, one after the other, so that ratios
+//! are formed within a round.
 
 mod contender;
 mod job;

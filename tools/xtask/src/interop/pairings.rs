@@ -93,7 +93,8 @@ pub(super) fn features() -> Vec<Pairing> {
     others.chain([itself]).collect()
 }
 
-/// Servers that call their clients back over the clients' connections, which came with GIOP 1.2; and ours against itself.
+/// Servers that call their clients back over the clients' connections, which came with GIOP 1.2; and ours
+/// against itself.
 pub(super) fn callbacks() -> Vec<Pairing> {
     let ours = Side::ours("1.2", "little");
     let itself = Pairing { client: ours, server: Side::ours("1.2", "big"), suite: Suite::Callbacks };

@@ -1,7 +1,7 @@
 //! The committed list of allowed figures: bounds that may only become tighter.
 //!
-//! A measured figure above its bound is a failure, and so is one below: the bound has to follow. `--record` lowers
-//! all bounds to the present figures and raises none.
+//! A measured figure above its bound is a failure, and so is one below: the bound has to follow. `--record`
+//! lowers all bounds to the present figures and raises none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,9 +29,9 @@ pub(crate) struct Allowed {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Bound {
-    /// Those in the largest cycle.
+    /// The modules of the largest cycle.
     largest: usize,
-    /// Those in all cycles together.
+    /// The modules of all cycles together.
     all: usize,
 }
 

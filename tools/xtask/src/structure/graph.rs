@@ -3,19 +3,21 @@
 //! An edge leads from a module to the module that defines an item it uses. A module between them that only
 //! re-exports the item has no part in the edge. Precisely:
 //!
-//! - A path in code, a macro call and a `use` are edges to each module that finally defines the item. A path that
-//!   ends at a module is no edge; paths that go on from there are. An item of a crate outside of the workspace
-//!   counts as defined by the module that re-exports it.
-//! - A `use` that names a child module, or an item defined below the present module, is no edge, with `pub` or
-//!   without: the parent only hands the item on. If code of the parent names the item, that path is an edge. The
-//!   import of a trait without `pub` is an edge, because methods of a trait are called without its name.
+//! - A path in code, a macro call and a `use` are edges to each module that finally defines the item. A path
+//!   that ends at a module is no edge; paths that go on from there are. An item of a crate outside of the
+//!   workspace counts as defined by the module that re-exports it.
+//! - A `use` that names a child module, or an item defined below the present module, is no edge, with `pub`
+//!   or without: the parent only hands the item on. If code of the parent names the item, that path is an
+//!   edge. The import of a trait without `pub` is an edge, because methods of a trait are called without its
+//!   name.
 //! - Any other `use` is an edge, with `pub` or without.
 //! - A call of a method is no edge: `impl` blocks of a type may lie in any module, and no import names them.
 //!
-//! At the granularity of modules, a top-level module stands for everything inside it. The root is the node `crate`,
-//! but only for items that the root file itself defines. At the granularity of files, parents and children are
-//! nodes like any others; modules written out in a file belong to it. A child that uses an item defined in its
-//! parent's file is an edge, and a parent whose code uses a child's item is one in the other direction.
+//! At the granularity of modules, a top-level module stands for everything inside it. The root is the node
+//! `crate`, but only for items that the root file itself defines. At the granularity of files, parents and
+//! children are nodes like any others; modules written out in a file belong to it. A child that uses an item
+//! defined in its parent's file is an edge, and a parent whose code uses a child's item is one in the other
+//! direction.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -33,12 +33,12 @@ pub(crate) struct Measures {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gates {
     pub(crate) all: usize,
-    /// Those in conditions of whole files, of `mod`, of `use` and of `extern crate`.
+    /// Gates in conditions of whole files, of `mod`, of `use` and of `extern crate`.
     pub(crate) on_modules: usize,
 }
 
 impl Gates {
-    /// Those on fields, statements, functions and the like.
+    /// Gates on fields, statements, functions and the like.
     pub(crate) fn on_others(self) -> usize {
         self.all - self.on_modules
     }

@@ -100,7 +100,8 @@ fn or_dash(figure: usize) -> String {
     if figure == 0 { "-".to_owned() } else { figure.to_string() }
 }
 
-/// Cycles of modules with their edges, and members of cycles of files. With `all_edges`, every edge of both kinds.
+/// Cycles of modules with their edges, and members of cycles of files. With `all_edges`, every edge of both
+/// kinds.
 pub(crate) fn cycles(row: &Row, all_edges: bool) -> String {
     let mut text = String::new();
     for (target, graphs) in &row.targets {

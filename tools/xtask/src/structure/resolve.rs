@@ -1,7 +1,8 @@
-//! Follows a path to the modules that define its items: through imports, re-exports and globs, also across crates.
+//! Follows a path to the modules that define its items: through imports, re-exports and globs, also across
+//! crates.
 //!
-//! A name can have several definitions: alternatives under different conditions, or a type and a function. All are
-//! returned. Methods and variants belong to the item before them.
+//! A name can have several definitions: alternatives under different conditions, or a type and a function.
+//! All are returned. Methods and variants belong to the item before them.
 
 use std::collections::HashSet;
 
@@ -59,7 +60,8 @@ impl<'c> Resolver<'c> {
         Resolver { crates, in_progress: HashSet::new() }
     }
 
-    /// Returns the definitions behind a path that stands in a module. Paths to other crates than these have none.
+    /// Returns the definitions behind a path that stands in a module. Paths to other crates than these have
+    /// none.
     pub(crate) fn path(&mut self, place: Place, path: &PathNames) -> Vec<Definition> {
         let Some((first, mut rest)) = path.names.split_first() else { return Vec::new() };
         let (krate, module) = place;
@@ -93,8 +95,8 @@ impl<'c> Resolver<'c> {
         found
     }
 
-    /// Definitions of a macro that is called. A plain name is also looked up in the modules around the call, because
-    /// macros are visible below the module that defines them.
+    /// Definitions of a macro that is called. A plain name is also looked up in the modules around the call,
+    /// because macros are visible below the module that defines them.
     pub(crate) fn macro_call(&mut self, place: Place, path: &PathNames) -> Vec<Definition> {
         let is_macro = |definition: &Definition| matches!(definition, Definition::Item { kind: ItemKind::Macro, .. });
         let mut found = self.path(place, path);
@@ -140,7 +142,8 @@ impl<'c> Resolver<'c> {
         if !found.is_empty() {
             return found;
         }
-        // A macro that this module calls defines the name, or the module re-exports an item of a foreign crate.
+        // A macro that this module calls defines the name, or the module re-exports an item of a foreign
+        // crate.
         let bindings = self.crates[place.0].modules[place.1].bindings.get(name);
         if bindings.is_some_and(|bindings| bindings.iter().all(|binding| !binding.is_public)) {
             return Vec::new();

@@ -1,6 +1,7 @@
 //! Modules of a crate: names that they define or import, and paths that stand in their code.
 //!
-//! This module is plain data. [`super::parse`] fills it from source files, [`super::resolve`] follows its names.
+//! This module is plain data. [`super::parse`] fills it from source files, [`super::resolve`] follows its
+//! names.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;

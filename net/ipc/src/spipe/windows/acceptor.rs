@@ -39,9 +39,9 @@ impl Acceptor {
     /// Starts to listen at `addr`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] when there is such a pipe, which also means that no other process can have
-    /// made an instance of this one before; [`io::ErrorKind::InvalidInput`] for an address without a name; others
-    /// of the operating system.
+    /// [`io::ErrorKind::AddrInUse`] when there is such a pipe, which also means that no other process can
+    /// have made an instance of this one before; [`io::ErrorKind::InvalidInput`] for an address without a
+    /// name; others of the operating system.
     pub fn open(addr: &Addr) -> io::Result<Self> {
         Self::open_with(addr, &AcceptorOptions::default())
     }

@@ -22,8 +22,9 @@ impl Addr {
     /// A path of the form `\\.\pipe\name`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for any other path, a name that is empty or holds `\`, `/` or NUL, or is not Unicode, and a path of
-    /// more than 256 characters (UTF-16 units). Pipes of other machines have no address here.
+    /// [`io::ErrorKind::InvalidInput`] for any other path, a name that is empty or holds `\`, `/` or NUL, or
+    /// is not Unicode, and a path of more than 256 characters (UTF-16 units). Pipes of other machines have no
+    /// address here.
     pub fn path(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         let Some((folder, name)) = path.to_str().and_then(|path| path.split_at_checked(FOLDER.len())) else {

@@ -12,7 +12,7 @@ use crate::sys::named_pipe::{Instance, Pipe, is_in_use};
 /// Both ends of one pipe, for threads of this process.
 ///
 /// # Errors
-/// Those of the operating system, such as too many open handles.
+/// Any error of the operating system, such as too many open handles.
 pub fn pair() -> io::Result<(Stream, Stream)> {
     // Windows has no unnamed bidirectional pipe. If another process guesses this name first, a new attempt is
     // made.

@@ -14,7 +14,7 @@ impl Stream {
     /// is the end of the stream (unless `buffer` is empty).
     ///
     /// # Errors
-    /// Those of the operating system; a receive timeout satisfies [`is_timeout`](crate::is_timeout).
+    /// Any error of the operating system; a receive timeout satisfies [`is_timeout`](crate::is_timeout).
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.receive(buffer, self.limit(&self.end.settings.recv_timeout))
     }

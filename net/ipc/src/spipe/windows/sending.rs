@@ -12,7 +12,7 @@ impl Stream {
     /// Sends some of `data` and returns the number of octets sent; waits while none can be sent.
     ///
     /// # Errors
-    /// Those of the operating system; a send timeout satisfies [`is_timeout`](crate::is_timeout).
+    /// Any error of the operating system; a send timeout satisfies [`is_timeout`](crate::is_timeout).
     pub fn send(&self, data: &[u8]) -> io::Result<usize> {
         self.transmit(&[IoSlice::new(data)], self.limit(&self.end.settings.send_timeout))
     }

@@ -11,7 +11,8 @@ use crate::sys::named_pipe::{Event, Outgoing, Pipe};
 
 /// One end of a STREAM pipe.
 ///
-/// All methods take `&self`: one thread may send while another receives. Dropping the last clone of it closes it.
+/// All methods take `&self`: one thread may send while another receives. Dropping the last clone of it closes
+/// it.
 ///
 /// Octets are copied into a queue of this stream first, of 65,536 octets, which Windows moves to the queue of
 /// the pipe as the peer makes room. `send` waits for that within its time limit. Octets still in the queue
@@ -54,7 +55,7 @@ impl WaitLimit {
         Self { deadline: Deadline::after(Some(Duration::ZERO)), on_timeout: io::ErrorKind::WouldBlock }
     }
 
-    /// That long from now; without a limit for `None`.
+    /// The timeout from now; without a limit for `None`.
     pub(super) fn of(timeout: Option<Duration>) -> Self {
         Self { deadline: Deadline::after(timeout), on_timeout: io::ErrorKind::TimedOut }
     }
@@ -91,7 +92,8 @@ impl Stream {
         self.end.peer_process_id
     }
 
-    /// Whether transfers fail at once with [`io::ErrorKind::WouldBlock`] instead of waiting; for all clones of this stream.
+    /// Whether transfers fail at once with [`io::ErrorKind::WouldBlock`] instead of waiting; for all clones
+    /// of this stream.
     ///
     /// # Errors
     /// None.

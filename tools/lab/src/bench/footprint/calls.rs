@@ -433,7 +433,8 @@ mod tests {
         assert!(calls.iter().all(|call| call.two_way > 0.0 && call.marshaling.iter().all(|step| *step > 0.0)));
     }
 
-    /// The octets of CDR for strings of 128 characters and sequences of 9 elements (7.3.3), in the numbers of values of table 7.4.
+    /// The octets of CDR for strings of 128 characters and sequences of 9 elements (7.3.3), in the numbers of
+    /// values of table 7.4.
     #[test]
     fn requests_and_replies_have_the_parameters_of_the_paper() {
         const STRING: usize = 4 + 129 + 3; // with its length, its NUL, and padding before the next length

@@ -1,4 +1,5 @@
-//! The interfaces whose stubs and skeletons are built: the operations of appendix C one by one, and the services.
+//! The interfaces whose stubs and skeletons are built: the operations of appendix C one by one, and the
+//! services.
 
 /// An interface to build.
 #[derive(Clone, Debug)]

@@ -57,7 +57,8 @@ impl Minimum {
     }
 }
 
-/// Builds both, for size: `opt-level = "z"`, link-time optimisation, `panic = "abort"`, stripped, the smallest set of features.
+/// Builds both, for size: `opt-level = "z"`, link-time optimisation, `panic = "abort"`, stripped, the
+/// smallest set of features.
 pub(super) fn sizes(tree: &Path, out: &Path) -> Result<Minimum, LabError> {
     let folder = out.join("minimum");
     let manifest = "[workspace]\nresolver = \"3\"\nmembers = [\"socket\", \"client\"]\n\n[profile.release]\nopt-level = \"z\"\nlto = true\ncodegen-units = 1\npanic = \"abort\"\nstrip = true\n";

@@ -25,7 +25,8 @@ pub struct Sizes {
     pub helpers: u64,
     /// Constants of both: tables, and texts such as the names of operations.
     pub tables: u64,
-    /// Functions and constants that make TypeCodes, which every engine has alike and the paper does not count.
+    /// Functions and constants that make TypeCodes, which every engine has alike and the paper does not
+    /// count.
     pub type_codes: u64,
 }
 

@@ -123,7 +123,8 @@ impl Results {
         Some(Latency { two_way, marshaling, steps: [step(0)?, step(1)?, step(2)?, step(3)?] })
     }
 
-    /// The speed of an engine as a multiple of the compiled one's in the same round: of calls, and of marshaling alone.
+    /// The speed of an engine as a multiple of the compiled one's in the same round: of calls, and of
+    /// marshaling alone.
     #[must_use]
     pub fn speed(&self, operation: &str, engine: Engine) -> Option<(Summary, Summary)> {
         let rounds = |engine: Engine, time: fn(&Call) -> f64| {

@@ -81,7 +81,7 @@ pub(super) enum Data {
 }
 
 impl Data {
-    /// That many octets of user data, rounded down to whole elements.
+    /// User data of `octets` octets, rounded down to whole elements.
     pub(super) fn new(data_type: DataType, octets: usize) -> Self {
         let count = 0..octets / data_type.element_octets();
         match data_type {

@@ -6,8 +6,8 @@ use super::description::{Kind, Node};
 use super::probe::{Method, Probe};
 use super::stream::{Source, Stream};
 
-/// `INLINE`: primitives in line. `PRECOMPUTED`: sizes known before, no visitors. `SPLIT_DECODING`, `SPLIT_ENCODING`: functions
-/// for each kind of type.
+/// `INLINE`: primitives in line. `PRECOMPUTED`: sizes known before, no visitors. `SPLIT_DECODING`,
+/// `SPLIT_ENCODING`: functions for each kind of type.
 pub(super) struct Interpreter<
     P,
     const INLINE: bool,
@@ -21,8 +21,8 @@ type Encoder<P> = fn(&Node, &[u8], &mut Stream, &mut P);
 /// The visitor for each part of a value that is read.
 type Decoder<P> = fn(&Node, &mut [u8], &mut Source<'_>, &mut P) -> Option<()>;
 
-/// The size and alignment of a type, computed from its description as the original engine does for every part of every
-/// value.
+/// The size and alignment of a type, computed from its description as the original engine does for every part
+/// of every value.
 #[inline(never)]
 fn calc_nested_size_and_alignment<P: Probe>(node: &Node, probe: &mut P) -> (usize, usize) {
     probe.called(Method::CalcNested);
