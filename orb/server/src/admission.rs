@@ -9,7 +9,7 @@ use std::{collections::HashMap, fmt, time::Duration};
 use spandrel_orb::{server_settings::ServerSettings, statistics::Event};
 use spandrel_sync::{Arc, Mutex, time::Instant};
 
-use super::ServerConnection;
+use crate::ServerConnection;
 
 /// The period of the rate of new connections.
 const SECOND: Duration = Duration::from_secs(1);

@@ -37,13 +37,14 @@ use spandrel_sync::{
 };
 use spandrel_transport::Deadline;
 
-use super::{
-    current, frame,
-    incoming_request::{IncomingRequest, RequestContext},
-    origin::{AnswerKind, RequestKey, RequestOrigin},
-    upcall,
+use crate::{
+    ObjectAdapter, current, frame,
+    upcall::{
+        self,
+        incoming_request::{IncomingRequest, RequestContext},
+        origin::{AnswerKind, RequestKey, RequestOrigin},
+    },
 };
-use crate::ObjectAdapter;
 use reply::CollocatedReply;
 
 /// The initial size of a thread's buffer, in octets.

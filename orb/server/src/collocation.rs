@@ -13,7 +13,10 @@ use spandrel_giop::SystemException;
 use spandrel_orb::{Collocation, ObjectRef, destination::Destination, upcalls::UpcallScope};
 use spandrel_sync::{Arc, atomic::Ordering};
 
-use crate::{Servant, ServingOrb, collocated, dispatch, reply::panicked};
+use crate::{
+    Servant, ServingOrb, collocated,
+    upcall::{dispatch, reply::panicked},
+};
 
 /// A skeleton as the implementation of one of its interfaces' servant traits.
 pub trait Facet<T: ?Sized>: Send + Sync {

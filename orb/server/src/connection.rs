@@ -10,10 +10,13 @@ mod cancellation;
 mod closing;
 mod deferred;
 mod dispatch_queue;
+pub(crate) mod link;
+pub(crate) mod listen_points;
 mod origin;
 mod reader_role;
 mod registration;
 mod rejection;
+pub(crate) mod reply_queue;
 mod writing;
 
 use std::sync::OnceLock;
@@ -32,18 +35,20 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Address, Deadline, MessageReader, Monitored, ReactorTransport, ReadError, ReceiveBudget};
 
-use super::{
+use crate::{
+    ObjectAdapter, ServingOrb, UpcallMonitor,
     frame::{Frame, FrameScope},
-    incoming_request::{IncomingRequest, RequestContext},
-    link::Link,
-    prediction::Prediction,
-    upcall,
+    upcall::{
+        self,
+        incoming_request::{IncomingRequest, RequestContext},
+        prediction::Prediction,
+    },
 };
-use crate::{ObjectAdapter, ServingOrb, UpcallMonitor};
 use closing::CloseOnDrop;
 pub(super) use closing::ClosePhase;
 use dispatch_queue::DispatchQueue;
 pub(super) use dispatch_queue::RequestTable as RequestQueue;
+use link::Link;
 use reader_role::NextRead;
 pub(super) use reader_role::{LongUpcall, LongUpcallAction, open_turn};
 pub(super) use registration::{ReactorRegistration, VisitOutcome};

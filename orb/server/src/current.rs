@@ -7,12 +7,12 @@ use spandrel_ipc::Transfer;
 use spandrel_orb::{cancellation::CancellationSource, deadlines, orb::WeakOrb};
 use spandrel_sync::Arc;
 
-use super::{
+use crate::{
+    ServingOrb,
     connection::ServerConnection,
     frame::{Frame, orb, served},
-    origin::RequestKey,
+    upcall::origin::RequestKey,
 };
-use crate::ServingOrb;
 
 /// The cancellation source of this thread's work. It never cancels if there is neither a request nor a
 /// deadline.

@@ -23,13 +23,15 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Address, DIOP};
 
-use super::{
-    incoming_request::{IncomingRequest, RequestContext},
-    link,
-    origin::{AnswerKind, RequestKey, RequestOrigin},
+use crate::{
+    ServingOrb,
+    connection::link,
+    upcall::{
+        incoming_request::{IncomingRequest, RequestContext},
+        origin::{AnswerKind, RequestKey, RequestOrigin},
+    },
     worker,
 };
-use crate::ServingOrb;
 
 /// The most requests that run or wait for a thread at once.
 const MAX_RUNNING: usize = 1024;

@@ -1,4 +1,4 @@
-//! The thread's record of the request that it runs, for [queries](super::current).
+//! The thread's record of the request that it runs, for [queries](crate::current).
 //!
 //! For a request from a connection, the thread writes a few numbers before it calls the servant, and a query
 //! finds the connection by them. A deferred request has a [`CancellationSource`] from the beginning. That

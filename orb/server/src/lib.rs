@@ -19,60 +19,40 @@ macro_rules! log_limited {
     };
 }
 
-mod adapter;
 mod admission;
 mod announced_addresses;
-mod call;
 mod callbacks;
 mod collocated;
 mod collocation;
 mod connection;
 mod current;
 mod datagrams;
-mod deferred;
-mod deferred_slot;
-mod dispatch;
 mod frame;
 #[doc(hidden)]
 pub mod generated;
-mod held_requests;
-mod idle_sweep;
-mod incoming_request;
-mod interception;
 #[doc(hidden)]
 pub mod interpreted;
-mod link;
-mod listen_points;
 mod listener;
-mod lookup;
-mod marshaled_reply;
 #[cfg(all(test, shuttle))]
 mod models;
 mod monitor;
 mod nesting;
-mod origin;
 mod pool;
-mod prediction;
 mod queue;
-mod reply;
-mod reply_queue;
 mod request_server;
-mod resolution;
-mod servant;
 mod threads;
 mod upcall;
 mod worker;
 mod worker_counts;
 
-pub use adapter::ObjectAdapter;
-pub use call::ServerCall;
 pub(crate) use collocated::CollocatedCalls;
 pub(crate) use connection::ServerConnection;
 pub use current::with_current_stream;
-pub use deferred::DeferredCall;
 pub(crate) use listener::Server;
 pub(crate) use monitor::UpcallMonitor;
 pub(crate) use request_server::ServingOrb;
 pub use request_server::install_adapter;
-pub use resolution::{AdapterWait, Entry, LastTarget, Reservation, Resolution, ServantUse, Upcall};
-pub use servant::{Replied, Servant};
+pub use upcall::adapter::{AdapterWait, Entry, LastTarget, ObjectAdapter, Reservation, Resolution, ServantUse, Upcall};
+pub use upcall::call::ServerCall;
+pub use upcall::deferred::DeferredCall;
+pub use upcall::servant::{Replied, Servant};

@@ -22,15 +22,14 @@ use spandrel_transport::{
     PublishedAddresses, ReactorTransport, host_name, send_octets,
 };
 
-use super::{
-    ServerConnection,
+use crate::{
+    ServerConnection, ServingOrb,
     admission::{AdmissionControl, Admitted, Refusal},
     connection::{ClosePhase, ServiceStrategy},
     datagrams::Datagrams,
     pool::Pool,
     threads::ServerThreads,
 };
-use crate::ServingOrb;
 
 /// The time that peers have at shutdown to close their side after CloseConnection. A peer that does not read
 /// its idle connections finds CloseConnection later.

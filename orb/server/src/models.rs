@@ -31,12 +31,11 @@ use spandrel_orb::{
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
 use spandrel_transport::{Address, Deadline, ReactorTransport, ReadError, Transport, send_octets};
 
-use super::{
-    DeferredCall, ServerConnection,
+use crate::{
+    DeferredCall, Replied, Servant, ServerCall, ServerConnection, ServingOrb,
     connection::{ClosePhase, LongUpcall, ServiceStrategy},
     nesting,
 };
-use crate::{Replied, Servant, ServerCall, ServingOrb};
 use one_servant::OneServant;
 
 /// Holds its upcall until a [`RELEASE`] has run.

@@ -11,9 +11,10 @@
 //! A one-way may keep the reading for a tenth of a second. Clients that send a stream of one-ways expect them
 //! to run in order, and a servant that only waited for a processor must not be overtaken.
 //!
-//! The monitor also makes periodic [sweeps](super::idle_sweep) for idle connections and late clients, even
+//! The monitor also makes periodic [sweeps](crate::monitor::idle_sweep) for idle connections and late clients, even
 //! while it sleeps. It reads no messages and runs no upcalls.
 
+pub(crate) mod idle_sweep;
 mod input;
 mod pace;
 
@@ -28,12 +29,12 @@ use spandrel_sync::{
     time::Instant,
 };
 
-use super::{
+use crate::{
     Server, ServerConnection,
     callbacks::Callbacks,
     connection::{LongUpcall, LongUpcallAction, open_turn},
-    idle_sweep::{self, IdleHistory, WaitingReplies},
 };
+use idle_sweep::{IdleHistory, WaitingReplies};
 use input::InputEvents;
 use pace::{LookFinding, Pace, SHORTEST};
 

@@ -13,7 +13,7 @@
 //!
 //! A pool with a fixed number of threads has no stand-ins: when all of its threads are blocked, all of its
 //! connections wait. Its threads serve other connections while they wait for replies
-//! ([`nesting`](super::nesting)).
+//! ([`nesting`](crate::nesting)).
 
 use std::{io, pin::Pin, sync::OnceLock, task::Poll, time::Duration};
 
@@ -32,7 +32,7 @@ use spandrel_sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use super::{
+use crate::{
     ServerConnection,
     connection::{ReactorRegistration, RequestQueue, ServiceStrategy, VisitOutcome},
     threads::ServerThreads,

@@ -18,7 +18,7 @@ use spandrel_orb::{
 use spandrel_reactor::{LogLimit, Unlogged};
 use spandrel_sync::{Arc, Condition, Mutex, MutexGuard, time::Instant};
 
-use super::threads::ServerThreads;
+use crate::threads::ServerThreads;
 
 type Job = Box<dyn FnOnce() + Send>;
 

@@ -3,6 +3,19 @@
 //! What the servant is given, and how it answers, is [`ServerCall`]. Questions for an object's place are answered here as well, since
 //! they are asked of the same adapter.
 
+pub(crate) mod adapter;
+pub(crate) mod call;
+pub(crate) mod deferred;
+pub(crate) mod dispatch;
+pub(crate) mod incoming_request;
+pub(crate) mod interception;
+pub(crate) mod lookup;
+pub(crate) mod marshaled_reply;
+pub(crate) mod origin;
+pub(crate) mod prediction;
+pub(crate) mod reply;
+pub(crate) mod servant;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use spandrel_cdr::{Decoder, Encode, Encoder, GiopVersion};
@@ -14,15 +27,11 @@ use spandrel_orb::{
 };
 use spandrel_sync::time::Instant;
 
-use super::{
-    call::{ServerCall, apply_decision},
-    dispatch, held_requests,
-    incoming_request::{IncomingRequest, RequestContext},
-    interception,
-    origin::{AnswerKind, RequestOrigin},
-    reply::{answer_exception, panicked},
-};
 use crate::ServingOrb;
+use call::{ServerCall, apply_decision};
+use incoming_request::{IncomingRequest, RequestContext};
+use origin::{AnswerKind, RequestOrigin};
+use reply::{answer_exception, panicked};
 
 /// Runs the servant, and answers if it does not. No lock is held here.
 pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
@@ -36,7 +45,7 @@ pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
         Some(request_context) => match begin_in_time(request_context) {
             Ok(DeadlineCheck::Now(inherited)) => inherited,
             Ok(DeadlineCheck::Held(start)) => {
-                return held_requests::hold(request, &request_context.said, arguments, start);
+                return deferred::hold(request, &request_context.said, arguments, start);
             }
             Err(late) => return refuse_expired(request, &late),
         },

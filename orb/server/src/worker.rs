@@ -9,8 +9,10 @@ use spandrel_giop::{GiopError, TransmissionCodeSets};
 use spandrel_orb::{Orb, cancellation::CancellationSource};
 use spandrel_sync::Arc;
 
-use super::{frame, incoming_request::IncomingRequest, upcall};
-use crate::ServingOrb;
+use crate::{
+    ServingOrb, frame,
+    upcall::{self, incoming_request::IncomingRequest},
+};
 
 /// Runs a request in this thread, which counts as blocked meanwhile. Nothing runs after shutdown has begun.
 /// `peer` is for messages; `unreadable` receives the error of a malformed request.

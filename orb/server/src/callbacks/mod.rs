@@ -27,11 +27,16 @@ use spandrel_orb::{
 use spandrel_sync::{Arc, Condition, Mutex, Weak, atomic::AtomicBool, thread};
 use spandrel_transport::ReceiveBudget;
 
-use super::{
-    incoming_request::{IncomingRequest, RequestContext},
-    link, reply, upcall, worker,
+use crate::{
+    ServingOrb,
+    connection::link,
+    upcall::{
+        self,
+        incoming_request::{IncomingRequest, RequestContext},
+        reply,
+    },
+    worker,
 };
-use crate::ServingOrb;
 use origin::CallbackOrigin;
 use queue::{CallbackQueue, PrivilegeAction};
 

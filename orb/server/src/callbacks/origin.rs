@@ -9,7 +9,7 @@ use spandrel_transport::Charge;
 use super::Callbacks;
 use crate::{
     connection::no_room_for_reply,
-    origin::{AnswerKind, RequestKey, RequestOrigin},
+    upcall::origin::{AnswerKind, RequestKey, RequestOrigin},
 };
 
 /// The origin of one request over a connection of this side. It keeps the connection open until the request

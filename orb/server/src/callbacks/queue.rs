@@ -9,7 +9,7 @@ use spandrel_giop::{LocateRequestHeader, Message, MessageType, RequestHeader};
 use spandrel_orb::cancellation::CancellationSource;
 use spandrel_sync::{Arc, thread::ThreadId};
 
-use crate::origin::RequestKey;
+use crate::upcall::origin::RequestKey;
 
 /// The greatest number of requests of one connection that wait for a thread; also of its deferred requests.
 const MAX_WAITING: usize = 1024;

@@ -13,7 +13,7 @@ use spandrel_sync::{Arc, Condition, Mutex, Weak, time::Instant};
 use spandrel_transport::Deadline;
 
 use super::{deliver, read, too_late, unanswered};
-use crate::origin::{AnswerKind, RequestKey, RequestOrigin};
+use crate::upcall::origin::{AnswerKind, RequestKey, RequestOrigin};
 
 /// A collocated caller that waits for a reply from another thread.
 #[derive(Debug)]

@@ -16,8 +16,8 @@ use spandrel_orb::{
 use spandrel_sync::{Arc, Weak, atomic::Ordering};
 use spandrel_transport::ReadError;
 
-use super::{LongUpcall, NextRead, ServerConnection};
-use crate::{ServingOrb, listen_points, nesting};
+use super::{LongUpcall, NextRead, ServerConnection, listen_points};
+use crate::{ServingOrb, nesting};
 
 /// How many announcements of listen points are processed on one connection.
 const MAX_LISTEN_POINT_CONTEXTS: u32 = 256;

@@ -12,8 +12,8 @@ use spandrel_orb::{CancelReason, statistics::Event};
 use spandrel_sync::atomic::Ordering;
 use spandrel_transport::{Deadline, ReadError};
 
-use super::ServerConnection;
-use crate::{ServingOrb, link::LINGER};
+use super::{ServerConnection, link::LINGER};
+use crate::ServingOrb;
 
 /// The time for writing a control message that ends the connection.
 const CONTROL_TIMEOUT: Duration = Duration::from_millis(200);

@@ -23,10 +23,12 @@ use spandrel_transport::ReadError;
 use super::{ServerConnection, is_one_way, rejection::no_memory};
 use crate::{
     ServingOrb,
-    incoming_request::{IncomingRequest, RequestContext},
     queue::{Request, RequestQueue, RequestSource},
-    reply::answer_exception,
-    upcall,
+    upcall::{
+        self,
+        incoming_request::{IncomingRequest, RequestContext},
+        reply::answer_exception,
+    },
 };
 
 /// The queue between the thread that reads such connections and the workers that run their requests.

@@ -8,8 +8,10 @@ use spandrel_sync::{Arc, time::Instant};
 use super::ServerConnection;
 use crate::{
     ObjectAdapter,
-    origin::{AnswerKind, RequestKey, RequestOrigin},
-    prediction::Prediction,
+    upcall::{
+        origin::{AnswerKind, RequestKey, RequestOrigin},
+        prediction::Prediction,
+    },
 };
 
 impl RequestOrigin for ServerConnection {

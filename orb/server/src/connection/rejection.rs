@@ -7,7 +7,7 @@ use spandrel_orb::statistics::Event;
 use spandrel_transport::{DiscardedRequest, MemoryLimitExceeded, ReadError, RejectReason};
 
 use super::ServerConnection;
-use crate::{ServingOrb, origin::AnswerKind};
+use crate::{ServingOrb, upcall::origin::AnswerKind};
 
 impl ServerConnection {
     /// Handles a failure to read a message. If it concerns one request only, that request is answered.

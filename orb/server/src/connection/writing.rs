@@ -1,6 +1,6 @@
 //! Replies that a client does not take: which thread writes them, and how the connection waits.
 //!
-//! A thread of the connection's own waits in [`Link::send`](crate::link::Link::send). So does any thread if
+//! A thread of the connection's own waits in [`Link::send`](crate::connection::link::Link::send). So does any thread if
 //! no reactor can serve the transport. All others leave the reply there, and a reactor writes it when the
 //! transport takes more.
 //!
@@ -12,13 +12,11 @@ use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind};
 use spandrel_sync::atomic::Ordering;
 use spandrel_transport::{Charge, MemoryLimitExceeded};
 
-use super::ServerConnection;
-use crate::{
-    ServingOrb,
-    frame::Frame,
+use super::{
+    ServerConnection,
     link::{NoMemory, SendProgress},
-    origin::AnswerKind,
 };
+use crate::{ServingOrb, frame::Frame, upcall::origin::AnswerKind};
 
 impl ServerConnection {
     /// Sends a reply, or keeps it until the client takes it.

@@ -19,13 +19,11 @@ use spandrel_transport::{
     Address, Charge, Deadline, MemoryLimitExceeded, ReactorTransport, ReceiveBudget, send_octets,
 };
 
-use super::{
-    origin::AnswerKind,
-    reply_queue::{OutgoingMessage, QueuedMessage, ReplyQueue},
-};
+use super::reply_queue::{OutgoingMessage, QueuedMessage, ReplyQueue};
+use crate::upcall::origin::AnswerKind;
 
 /// The time for which octets from the peer are read and dropped when its connection ends.
-pub(super) const LINGER: Duration = Duration::from_millis(500);
+pub(crate) const LINGER: Duration = Duration::from_millis(500);
 /// The most octets that are read and dropped.
 const LINGER_OCTETS: usize = 1 << 20;
 /// The most such reads in one visit of a thread that serves other connections, too.
@@ -37,7 +35,7 @@ const WAITS_PER_TIMEOUT: u32 = 4;
 
 /// A client's transport, and the state of writing to it.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     from: Address,
     /// The text of that address, for messages.
     peer: String,
@@ -69,7 +67,7 @@ pub(super) struct Link {
 impl Link {
     /// `send_timeout`: the longest time in which the client may take no octets before the connection is given
     /// up.
-    pub(super) fn new(
+    pub(crate) fn new(
         from: Address,
         transport: Arc<dyn ReactorTransport>,
         wire: Wire,
@@ -101,36 +99,36 @@ impl Link {
     }
 
     /// The same link, with messages sent in fragments of at most `octets`.
-    pub(super) fn with_fragments_of(mut self, octets: usize) -> Self {
+    pub(crate) fn with_fragments_of(mut self, octets: usize) -> Self {
         self.fragment_size = octets;
         self
     }
 
-    pub(super) fn peer(&self) -> &str {
+    pub(crate) fn peer(&self) -> &str {
         &self.peer
     }
 
     /// The client's address.
-    pub(super) fn from(&self) -> &Address {
+    pub(crate) fn from(&self) -> &Address {
         &self.from
     }
 
-    pub(super) fn transport(&self) -> &dyn ReactorTransport {
+    pub(crate) fn transport(&self) -> &dyn ReactorTransport {
         &*self.transport
     }
 
-    pub(super) fn shared_transport(&self) -> &Arc<dyn ReactorTransport> {
+    pub(crate) fn shared_transport(&self) -> &Arc<dyn ReactorTransport> {
         &self.transport
     }
 
     /// The encoding of an answer to a message of this version.
-    pub(super) fn wire(&self, version: GiopVersion) -> Wire {
+    pub(crate) fn wire(&self, version: GiopVersion) -> Wire {
         self.code_sets().on(Wire { version, ..self.wire })
     }
 
     /// The code sets of text on this connection.
     #[inline]
-    pub(super) fn code_sets(&self) -> TransmissionCodeSets {
+    pub(crate) fn code_sets(&self) -> TransmissionCodeSets {
         self.code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNNEGOTIATED)
     }
 
@@ -138,12 +136,12 @@ impl Link {
     ///
     /// # Errors
     /// CODESET_INCOMPATIBLE for unknown code sets; MARSHAL if it has chosen others before.
-    pub(super) fn note_code_sets(&self, contexts: &ServiceContexts<'_>) -> Result<(), SystemException> {
+    pub(crate) fn note_code_sets(&self, contexts: &ServiceContexts<'_>) -> Result<(), SystemException> {
         note_code_sets(&self.code_sets, contexts)
     }
 
     /// Records the peer's GIOP version, for messages that answer none.
-    pub(super) fn note_version(&self, version: GiopVersion) {
+    pub(crate) fn note_version(&self, version: GiopVersion) {
         self.spoken.store(version.minor, Ordering::Relaxed);
     }
 
@@ -155,7 +153,7 @@ impl Link {
     /// # Errors
     /// There is no memory to keep the message. Nothing of it was written.
     #[inline]
-    pub(super) fn send(
+    pub(crate) fn send(
         &self,
         message: &Encoder<'_>,
         kind: AnswerKind,
@@ -296,13 +294,13 @@ impl Link {
     /// Whether the client has not taken all of its replies. Nothing further is then read from it, unless
     /// reading is needed to go on.
     #[inline]
-    pub(super) fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         self.is_blocked.load(Ordering::SeqCst) || self.adopted.get().is_some_and(|adopted| adopted.is_blocked())
     }
 
     /// A number that changes with each piece of a waiting reply that the client takes; `None` while no reply
     /// waits.
-    pub(super) fn progress(&self) -> Option<u64> {
+    pub(crate) fn progress(&self) -> Option<u64> {
         if self.is_blocked.load(Ordering::SeqCst) {
             return Some(self.progress.load(Ordering::Relaxed));
         }
@@ -311,7 +309,7 @@ impl Link {
 
     /// Writes the octets that the transport takes without waiting, for a reactor's thread. False if some are
     /// left for that reactor.
-    pub(super) fn write_ready(&self) -> bool {
+    pub(crate) fn write_ready(&self) -> bool {
         let mut writer = self.writer.lock();
         if writer.is_writing {
             return true;
@@ -328,7 +326,7 @@ impl Link {
     }
 
     /// Whether messages wait that no thread writes.
-    pub(super) fn waits_for_reactor(&self) -> bool {
+    pub(crate) fn waits_for_reactor(&self) -> bool {
         let writer = self.writer.lock();
         !writer.is_writing && !writer.is_idle()
     }
@@ -336,7 +334,7 @@ impl Link {
     /// Waits until the client has taken all of its replies, or never will. With `writes`, this thread writes
     /// them if no other does.
     #[cold]
-    pub(super) fn await_unblocked(&self, writes: bool) {
+    pub(crate) fn await_unblocked(&self, writes: bool) {
         let mut writer = self.writer.lock();
         if !writer.is_writing
             && writes
@@ -362,7 +360,7 @@ impl Link {
 
     /// Creates the connection for this side's requests. Answers then go through it, too, because both sides
     /// send requests.
-    pub(super) fn adopt(
+    pub(crate) fn adopt(
         &self,
         connection: impl FnOnce(&Arc<dyn ReactorTransport>) -> Arc<ClientConnection>,
     ) -> &Arc<ClientConnection> {
@@ -376,13 +374,13 @@ impl Link {
 
     /// The connection for this side's requests, if there is one.
     #[inline]
-    pub(super) fn adopted(&self) -> Option<&Arc<ClientConnection>> {
+    pub(crate) fn adopted(&self) -> Option<&Arc<ClientConnection>> {
         self.adopted.get()
     }
 
     /// Writes a message that is only a header and announces the connection's end. Waits for the lock and for
     /// a slow peer, each at most for `courtesy`.
-    pub(super) fn send_bare(&self, message_type: MessageType, courtesy: Duration) {
+    pub(crate) fn send_bare(&self, message_type: MessageType, courtesy: Duration) {
         let version = GiopVersion { major: 1, minor: self.spoken.load(Ordering::Relaxed) };
         let message = bare_message(version, self.wire.order, message_type);
         let Some(mut writer) = self.writer.try_lock_for(courtesy) else { return };
@@ -405,7 +403,7 @@ impl Link {
     }
 
     /// Ends the sending side, so that the peer sees the end of file.
-    pub(super) fn close_writer(&self) {
+    pub(crate) fn close_writer(&self) {
         // A thread that holds the lock is writing, and will fail.
         if let Some(mut writer) = self.writer.try_lock() {
             writer.half.shut();
@@ -414,7 +412,7 @@ impl Link {
     }
 
     /// Closes the transport at once. The reader sees the end.
-    pub(super) fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.transport.close();
         let mut writer = self.writer.lock();
         writer.cut();
@@ -425,7 +423,7 @@ impl Link {
 
     /// Reads and drops incoming octets for a bounded time, so that closing does not destroy the octets just
     /// written.
-    pub(super) fn drain(&self) {
+    pub(crate) fn drain(&self) {
         let deadline = Deadline::after(LINGER);
         let mut room = [0; 4096];
         loop {
@@ -441,7 +439,7 @@ impl Link {
     }
 
     /// Does the same without waiting. True if nothing more will come, or if too much has come.
-    pub(super) fn drop_ready(&self) -> bool {
+    pub(crate) fn drop_ready(&self) -> bool {
         let mut room = [0; 4096];
         for _ in 0..LINGER_READS {
             match self.transport.try_recv(&mut room) {
@@ -460,7 +458,7 @@ impl Link {
 
 /// The progress of sending a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum SendProgress {
+pub(crate) enum SendProgress {
     /// The transport has the whole message, another thread writes it, or it is no longer of use.
     Whole,
     /// A part of the message waits, and a reactor has to call [`Link::write_ready`].
@@ -469,7 +467,7 @@ pub(super) enum SendProgress {
 
 /// The error of a message for which there is no memory.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NoMemory {
+pub(crate) enum NoMemory {
     #[error(transparent)]
     Limit(#[from] MemoryLimitExceeded),
     #[error("the system has no memory for the message")]
@@ -480,7 +478,7 @@ pub(super) enum NoMemory {
 ///
 /// # Errors
 /// CODESET_INCOMPATIBLE for unknown code sets; MARSHAL if it has chosen others before.
-pub(super) fn note_code_sets(
+pub(crate) fn note_code_sets(
     known: &OnceLock<TransmissionCodeSets>,
     contexts: &ServiceContexts<'_>,
 ) -> Result<(), SystemException> {

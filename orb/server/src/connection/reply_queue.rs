@@ -1,7 +1,7 @@
 //! Replies that the transport does not take at once.
 //!
 //! They are charged against the memory limits of their connection and of the server before they are kept.
-//! [`Link`](super::link::Link) decides which thread writes them. The [idle sweep](super::idle_sweep) decides
+//! [`Link`](crate::connection::link::Link) decides which thread writes them. The [idle sweep](crate::monitor::idle_sweep) decides
 //! how long they may wait.
 
 use std::{
@@ -16,17 +16,17 @@ use spandrel_transport::{Charge, ReactorTransport, is_timeout};
 
 /// Messages that wait to be written on one connection.
 #[derive(Debug, Default)]
-pub(super) struct ReplyQueue {
+pub(crate) struct ReplyQueue {
     queued: VecDeque<QueuedMessage>,
     /// Whether a thread writes without holding the lock of this queue.
-    pub(super) is_writing: bool,
+    pub(crate) is_writing: bool,
     /// The state that decides whether further messages may be written.
-    pub(super) half: SendHalf,
+    pub(crate) half: SendHalf,
 }
 
 /// A message, or the end of one, that waits to be written.
 #[derive(Debug)]
-pub(super) struct QueuedMessage {
+pub(crate) struct QueuedMessage {
     octets: Vec<u8>,
     /// The number of octets that the transport has taken.
     written: usize,
@@ -36,16 +36,16 @@ pub(super) struct QueuedMessage {
 impl ReplyQueue {
     /// Whether a message may be written now: no other is being written or waits.
     #[inline]
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         !self.is_writing && self.queued.is_empty()
     }
 
-    pub(super) fn push(&mut self, message: QueuedMessage) {
+    pub(crate) fn push(&mut self, message: QueuedMessage) {
         self.queued.push_back(message);
     }
 
     /// Removes the next message, for a thread that writes without the lock.
-    pub(super) fn take(&mut self) -> Option<QueuedMessage> {
+    pub(crate) fn take(&mut self) -> Option<QueuedMessage> {
         self.queued.pop_front()
     }
 
@@ -54,7 +54,7 @@ impl ReplyQueue {
     ///
     /// # Errors
     /// Errors of the transport. Nothing further can be written after one.
-    pub(super) fn write_ready(&mut self, transport: &dyn ReactorTransport, progress: impl Fn()) -> io::Result<bool> {
+    pub(crate) fn write_ready(&mut self, transport: &dyn ReactorTransport, progress: impl Fn()) -> io::Result<bool> {
         while let Some(message) = self.queued.front_mut() {
             match transport.try_send(&message.octets[message.written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -71,7 +71,7 @@ impl ReplyQueue {
     }
 
     /// Drops all waiting messages; nothing will be written any more.
-    pub(super) fn cut(&mut self) {
+    pub(crate) fn cut(&mut self) {
         self.half.cut();
         self.queued = VecDeque::new();
     }
@@ -79,12 +79,12 @@ impl ReplyQueue {
 
 impl QueuedMessage {
     /// A copy of a short message.
-    pub(super) fn of(octets: &[u8], charge: Charge) -> Self {
+    pub(crate) fn of(octets: &[u8], charge: Charge) -> Self {
         Self { octets: octets.to_vec(), written: 0, _charge: charge }
     }
 
     /// A copy of a message without its first `written` octets. `None` if there is no memory for it.
-    pub(super) fn rest_of(message: &OutgoingMessage<'_, '_>, written: usize, charge: Charge) -> Option<Self> {
+    pub(crate) fn rest_of(message: &OutgoingMessage<'_, '_>, written: usize, charge: Charge) -> Option<Self> {
         let mut octets = Vec::new();
         octets.try_reserve_exact(message.len() - written).ok()?;
         message.with_slices(written, |slices| slices.iter().for_each(|slice| octets.extend_from_slice(slice)));
@@ -92,13 +92,13 @@ impl QueuedMessage {
     }
 
     /// Writes the rest of the message, waiting for the transport.
-    pub(super) fn write_all(&self, transport: &dyn ReactorTransport, progress: impl Fn()) -> io::Result<()> {
+    pub(crate) fn write_all(&self, transport: &dyn ReactorTransport, progress: impl Fn()) -> io::Result<()> {
         write_all(transport, &mut [IoSlice::new(&self.octets[self.written..])], progress)
     }
 }
 
 /// A message in the form in which it is written: whole or in fragments.
-pub(super) struct OutgoingMessage<'m, 'e> {
+pub(crate) struct OutgoingMessage<'m, 'e> {
     message: &'m Encoder<'e>,
     fragments: Option<Fragments>,
 }
@@ -106,20 +106,20 @@ pub(super) struct OutgoingMessage<'m, 'e> {
 impl<'m, 'e> OutgoingMessage<'m, 'e> {
     /// A message that is split into fragments of at most `fragment_size` octets if it is longer.
     #[inline]
-    pub(super) fn new(message: &'m Encoder<'e>, fragment_size: usize) -> Self {
+    pub(crate) fn new(message: &'m Encoder<'e>, fragment_size: usize) -> Self {
         let is_cut = message.position() > fragment_size;
         Self { message, fragments: if is_cut { Fragments::of(message, fragment_size) } else { None } }
     }
 
     /// The number of octets to write.
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.fragments.as_ref().map_or_else(|| self.message.position(), Fragments::total_len)
     }
 
     /// Writes what the transport takes without waiting, in one call. Returns the number of octets.
     #[inline]
-    pub(super) fn try_send(&self, transport: &dyn ReactorTransport) -> io::Result<usize> {
+    pub(crate) fn try_send(&self, transport: &dyn ReactorTransport) -> io::Result<usize> {
         let sent = match (self.message.contiguous(), &self.fragments) {
             (Some(octets), None) => transport.try_send(octets),
             _ => self.with_slices(0, |slices| transport.try_send_v(slices)),
@@ -132,7 +132,7 @@ impl<'m, 'e> OutgoingMessage<'m, 'e> {
     }
 
     /// Writes what follows the first `written` octets, waiting for the transport.
-    pub(super) fn write_rest(
+    pub(crate) fn write_rest(
         &self,
         transport: &dyn ReactorTransport,
         written: usize,

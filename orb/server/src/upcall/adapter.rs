@@ -1,17 +1,53 @@
-//! The result of an adapter's lookup: a servant that is in use and ready to run, or the reason why there is
-//! none.
+//! The interface between the server and object adapters, which are implemented in crates above it.
 //!
-//! An adapter runs no request. It returns an [`Upcall`]; the server runs the servant, answers the request and
-//! drops the upcall. So everything that the adapter has to end is in one value, and ends also when the servant
-//! panics.
+//! An adapter runs no request. It returns an [`Upcall`]: a servant that is in use and ready to run. The server
+//! runs the servant, replies and drops the upcall. So everything that the adapter has to end is in one value,
+//! and ends also when the servant panics.
 
 use std::{any::Any, cell::Ref, fmt, pin::Pin, rc::Rc};
 
 use spandrel_giop::SystemException;
-use spandrel_orb::{ObjectRef, Target};
+use spandrel_orb::{BidirectionalPolicy, Located, ObjectRef, Target};
 use spandrel_sync::Arc;
 
 use crate::Servant;
+
+/// Finds the servants of object keys. Called from many threads at once.
+pub trait ObjectAdapter: Send + Sync + fmt::Debug {
+    /// Finds the servant for one call on an object, and takes it into use. No lock is held when this returns.
+    ///
+    /// # Errors
+    /// The exception that the call ends with: OBJECT_NOT_EXIST for an unknown key.
+    fn resolve(&self, object_key: &[u8], operation: &str, entry: Entry<'_>) -> Result<Resolution, SystemException>;
+
+    /// Locates the object, without running an operation on it (LocateRequest).
+    ///
+    /// # Errors
+    /// The exception that a request would be refused with at present, though the object may exist here.
+    fn locate(&self, object_key: &[u8]) -> Result<Located, SystemException>;
+
+    /// The adapter's bidirectional policy, if it has one: whether the object is called over connections that
+    /// its own ORB has opened.
+    fn bidirectional_policy(&self, object_key: &[u8]) -> Option<BidirectionalPolicy> {
+        _ = object_key;
+        None
+    }
+
+    /// The number of requests that the adapter's managers hold.
+    fn held(&self) -> usize {
+        0
+    }
+
+    /// Ends all waiting requests, when the ORB begins to shut down: they are to be answered now. Requests
+    /// that run go on.
+    fn begin_close(&self) {}
+
+    /// Releases all servants, after the end of the ORB. Called without any lock held.
+    fn close(&self);
+
+    /// Returns the adapter as `Any`, for a downcast to its own type.
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
 
 /// The kind of a call that enters an adapter.
 pub enum Entry<'e> {
@@ -41,7 +77,7 @@ pub type Reservation = Box<dyn Any + Send>;
 /// The wait of a request for its adapter.
 pub type AdapterWait = Pin<Box<dyn Future<Output = Option<Reservation>> + Send>>;
 
-/// The result of [`ObjectAdapter::resolve`](crate::ObjectAdapter::resolve).
+/// The result of [`ObjectAdapter::resolve`](ObjectAdapter::resolve).
 pub enum Resolution {
     /// The servant was found and is in use.
     Serve(Upcall),

@@ -17,17 +17,17 @@ use super::{
 use crate::Servant;
 
 /// The outcome that an interceptor gives a request instead of serving it: a forward or an exception.
-pub(super) type PointDecision = Result<ObjectRef, SystemException>;
+pub(crate) type PointDecision = Result<ObjectRef, SystemException>;
 
 /// True if a request to this ORB is seen by interceptors.
 #[inline]
-pub(super) fn are_there(orb: &Orb) -> bool {
+pub(crate) fn are_there(orb: &Orb) -> bool {
     orb.interception().has_server_points()
 }
 
 /// The starting points of a request, and what is done instead of serving it, if something is.
 #[cold]
-pub(super) fn begin(request: &IncomingRequest<'_>) -> Option<(RequestFlow, Option<PointDecision>)> {
+pub(crate) fn begin(request: &IncomingRequest<'_>) -> Option<(RequestFlow, Option<PointDecision>)> {
     let flow = ServerFlow::new(request.origin.orb());
     let outcome = flow.receive_request_service_contexts(&seen(request));
     Some((flow, outcome.err().map(instead)))
@@ -42,7 +42,7 @@ fn instead(interruption: Interruption) -> PointDecision {
 
 /// The servant has been found: the intermediate points. What is done instead of calling it, if something is.
 #[cold]
-pub(super) fn receive_request(
+pub(crate) fn receive_request(
     flow: &RequestFlow,
     request: &IncomingRequest<'_>,
     servant: &dyn Servant,
@@ -66,13 +66,13 @@ impl SupportedInterfaces for InterfacesOf<'_> {
 }
 
 /// The time in which this thread has the slots of a request, if there are interceptors.
-pub(super) fn lend_slots(flow: Option<&RequestFlow>) -> Option<LentSlots<'_>> {
+pub(crate) fn lend_slots(flow: Option<&RequestFlow>) -> Option<LentSlots<'_>> {
     flow.map(|flow| flow.lend_slots())
 }
 
 /// Calls the ending points of a request, and sends its reply or the outcome that they give it.
 #[cold]
-pub(super) fn answer(
+pub(crate) fn answer(
     flow: &RequestFlow,
     request: &IncomingRequest<'_>,
     reply: &MarshaledReply,
@@ -108,7 +108,7 @@ fn write<'a>(
 }
 
 /// Calls the ending points of a request that gets no reply.
-pub(super) fn give_up(flow: Option<&RequestFlow>, request: &IncomingRequest<'_>, exception: &SystemException) {
+pub(crate) fn give_up(flow: Option<&RequestFlow>, request: &IncomingRequest<'_>, exception: &SystemException) {
     if let Some(flow) = flow {
         let _ = flow.end(&seen(request), RequestOutcome::system(exception.clone()));
     }

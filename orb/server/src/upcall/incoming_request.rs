@@ -11,26 +11,25 @@ use spandrel_orb::{
 use spandrel_sync::{Arc, atomic::AtomicBool};
 
 use super::{
-    deferred_slot::DeferredSlot,
     marshaled_reply::ReplySlot,
     origin::{RequestKey, RequestOrigin},
 };
 
 /// What a request has with it for its interceptors.
-pub(super) type RequestFlow = Arc<ServerFlow>;
+pub(crate) type RequestFlow = Arc<ServerFlow>;
 
 /// What a request says besides what it asks; few say anything.
 #[derive(Debug)]
-pub(super) struct RequestContext {
+pub(crate) struct RequestContext {
     /// What is wrong with it.
-    pub(super) said: Result<(), SystemException>,
+    pub(crate) said: Result<(), SystemException>,
     /// Until when the request is worth anything.
-    pub(super) due: Option<RequestDeadline>,
+    pub(crate) due: Option<RequestDeadline>,
 }
 
 impl RequestContext {
     /// What these contexts say of a request. `remember` keeps what they say for those after it, if they are not too many or too long.
-    pub(super) fn from_contexts(
+    pub(crate) fn from_contexts(
         contexts: &ServiceContexts<'_>,
         limits: ContextLimits,
         remember: impl FnOnce() -> Result<(), SystemException>,
@@ -40,38 +39,38 @@ impl RequestContext {
     }
 
     /// Only that.
-    pub(super) fn of(due: Option<RequestDeadline>) -> Option<Self> {
+    pub(crate) fn of(due: Option<RequestDeadline>) -> Option<Self> {
         due.map(|due| Self { said: Ok(()), due: Some(due) })
     }
 }
 
 /// What was asked, by whom, and in which version it must be answered.
-pub(super) struct IncomingRequest<'m> {
-    pub(super) origin: &'m dyn RequestOrigin,
-    pub(super) message: &'m Message,
-    pub(super) header: &'m RequestHeader<'m>,
-    pub(super) version: GiopVersion,
+pub(crate) struct IncomingRequest<'m> {
+    pub(crate) origin: &'m dyn RequestOrigin,
+    pub(crate) message: &'m Message,
+    pub(crate) header: &'m RequestHeader<'m>,
+    pub(crate) version: GiopVersion,
     /// The object, for the interception points of the reply.
-    pub(super) target: Option<&'m dyn Target>,
+    pub(crate) target: Option<&'m dyn Target>,
     /// What interceptors know of it.
-    pub(super) flow: Option<&'m RequestFlow>,
+    pub(crate) flow: Option<&'m RequestFlow>,
     /// What those have of it who watch it.
-    pub(super) watched: Option<&'m Arc<ObservedRequest>>,
+    pub(crate) watched: Option<&'m Arc<ObservedRequest>>,
     /// What it has had since it was deferred, if it was.
-    pub(super) deferred_slot: Option<&'m Arc<DeferredSlot>>,
+    pub(crate) deferred_slot: Option<&'m Arc<DeferredSlot>>,
     /// The place for its reply, if that is marshaled whole before it is sent.
-    pub(super) reply_slot: Option<&'m ReplySlot>,
+    pub(crate) reply_slot: Option<&'m ReplySlot>,
     /// Which upcall of its origin it is.
-    pub(super) turn: u64,
+    pub(crate) turn: u64,
     /// What its client has said besides.
-    pub(super) request_context: Option<&'m RequestContext>,
+    pub(crate) request_context: Option<&'m RequestContext>,
     /// Set once an answer was sent, or is somebody else's matter: a servant that fails after that gets no second one.
-    pub(super) is_answered: &'m AtomicBool,
+    pub(crate) is_answered: &'m AtomicBool,
 }
 
 impl<'m> IncomingRequest<'m> {
     #[inline]
-    pub(super) fn new(
+    pub(crate) fn new(
         origin: &'m dyn RequestOrigin,
         message: &'m Message,
         header: &'m RequestHeader<'m>,
@@ -96,12 +95,12 @@ impl<'m> IncomingRequest<'m> {
 
 impl IncomingRequest<'_> {
     /// Until when it is worth anything, if its client has said.
-    pub(super) fn due(&self) -> Option<RequestDeadline> {
+    pub(crate) fn due(&self) -> Option<RequestDeadline> {
         self.request_context?.due
     }
 
     /// Which request it is of its origin's.
-    pub(super) fn request_key(&self, is_one_way: bool) -> RequestKey {
+    pub(crate) fn request_key(&self, is_one_way: bool) -> RequestKey {
         RequestKey { request_id: self.header.request_id, is_one_way, turn: self.turn }
     }
 
@@ -109,7 +108,7 @@ impl IncomingRequest<'_> {
     ///
     /// # Errors
     /// TRANSIENT if too many have one.
-    pub(super) fn enter_deferred(&self, is_one_way: bool) -> Result<Arc<DeferredSlot>, SystemException> {
+    pub(crate) fn enter_deferred(&self, is_one_way: bool) -> Result<Arc<DeferredSlot>, SystemException> {
         let (origin, due) = (self.origin.shared(), self.due());
         let request_key = self.request_key(is_one_way);
         let cancellation = origin.cancellation_source(request_key, due.and_then(|due| due.answer));
@@ -118,7 +117,7 @@ impl IncomingRequest<'_> {
     }
 
     /// What may cancel it.
-    pub(super) fn cancellation_source(&self) -> Arc<CancellationSource> {
+    pub(crate) fn cancellation_source(&self) -> Arc<CancellationSource> {
         match self.deferred_slot {
             Some(deferred_slot) => Arc::clone(&deferred_slot.cancellation),
             None => {
@@ -132,5 +131,26 @@ impl IncomingRequest<'_> {
 impl fmt::Debug for IncomingRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Asked").field("header", self.header).field("version", &self.version).finish_non_exhaustive()
+    }
+}
+
+/// A place among the deferred calls of an origin. A request that is deferred again while it is answered keeps it: it is not in its own way.
+#[derive(Debug)]
+pub(crate) struct DeferredSlot {
+    pub(crate) origin: Arc<dyn RequestOrigin>,
+    pub(crate) key: u64,
+    pub(crate) is_one_way: bool,
+    pub(crate) cancellation: Arc<CancellationSource>,
+    /// Until when it is worth anything, if its client has said.
+    pub(crate) due: Option<RequestDeadline>,
+}
+
+impl Drop for DeferredSlot {
+    fn drop(&mut self) {
+        // In a copy of the process it is the original's.
+        if !self.origin.orb().is_copied() {
+            self.cancellation.mark_answered();
+            self.origin.leave_deferred(self.key);
+        }
     }
 }

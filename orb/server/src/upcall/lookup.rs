@@ -9,7 +9,7 @@ use crate::LastTarget;
 impl ServerCall<'_> {
     /// The index of the operation, in the table of the servant.
     #[inline]
-    pub(super) fn look_up(&self, operations: &Operations, how: OperationDemux) -> Option<usize> {
+    pub(crate) fn look_up(&self, operations: &Operations, how: OperationDemux) -> Option<usize> {
         let name = self.operation();
         let prediction = self.origin().prediction();
         if let Some(predicted) = prediction.map(Prediction::operation)

@@ -25,23 +25,23 @@ impl Default for Prediction {
 impl Prediction {
     /// The adapter's index of the last object.
     #[inline]
-    pub(super) fn target(&self) -> Option<u64> {
+    pub(crate) fn target(&self) -> Option<u64> {
         Some(self.target.load(Ordering::Relaxed)).filter(|index| *index != NOWHERE)
     }
 
     #[inline]
-    pub(super) fn set_target(&self, index: u64) {
+    pub(crate) fn set_target(&self, index: u64) {
         self.target.store(index, Ordering::Relaxed);
     }
 
     /// The index of the last operation, of any interface.
     #[inline]
-    pub(super) fn operation(&self) -> usize {
+    pub(crate) fn operation(&self) -> usize {
         self.operation.load(Ordering::Relaxed) as usize
     }
 
     #[inline]
-    pub(super) fn set_operation(&self, operation: usize) {
+    pub(crate) fn set_operation(&self, operation: usize) {
         // Indexes fit, because tables use 16 bits for them.
         self.operation.store(operation as u32, Ordering::Relaxed);
     }

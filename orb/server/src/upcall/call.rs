@@ -13,8 +13,7 @@ use spandrel_orb::{
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::{
-    deferred_slot::DeferredSlot,
-    incoming_request::{IncomingRequest, RequestFlow},
+    incoming_request::{DeferredSlot, IncomingRequest, RequestFlow},
     interception::{self, PointDecision},
     marshaled_reply::ReplySlot,
     origin::RequestOrigin,
@@ -31,11 +30,11 @@ pub struct ServerCall<'m> {
 
 impl<'m> ServerCall<'m> {
     #[inline]
-    pub(super) fn new(request: &'m IncomingRequest<'m>, arguments: &'m Decoder<'m>) -> Self {
+    pub(crate) fn new(request: &'m IncomingRequest<'m>, arguments: &'m Decoder<'m>) -> Self {
         Self { request, arguments, target: None }
     }
 
-    pub(super) fn request(&self) -> &'m IncomingRequest<'m> {
+    pub(crate) fn request(&self) -> &'m IncomingRequest<'m> {
         self.request
     }
 
@@ -45,34 +44,34 @@ impl<'m> ServerCall<'m> {
         CancellationToken::new(self.request.cancellation_source())
     }
 
-    pub(super) fn origin(&self) -> &'m dyn RequestOrigin {
+    pub(crate) fn origin(&self) -> &'m dyn RequestOrigin {
         self.request.origin
     }
 
-    pub(super) fn message(&self) -> &'m Message {
+    pub(crate) fn message(&self) -> &'m Message {
         self.request.message
     }
 
-    pub(super) fn header(&self) -> &'m RequestHeader<'m> {
+    pub(crate) fn header(&self) -> &'m RequestHeader<'m> {
         self.request.header
     }
 
     /// What interceptors know of it.
-    pub(super) fn flow(&self) -> Option<&'m RequestFlow> {
+    pub(crate) fn flow(&self) -> Option<&'m RequestFlow> {
         self.request.flow
     }
 
     /// What those have of it who watch it.
-    pub(super) fn watched(&self) -> Option<&'m Arc<ObservedRequest>> {
+    pub(crate) fn watched(&self) -> Option<&'m Arc<ObservedRequest>> {
         self.request.watched
     }
 
-    pub(super) fn deferred_slot(&self) -> Option<&'m Arc<DeferredSlot>> {
+    pub(crate) fn deferred_slot(&self) -> Option<&'m Arc<DeferredSlot>> {
         self.request.deferred_slot
     }
 
     /// What the client still waits for.
-    pub(super) fn response(&self) -> ResponseFlags {
+    pub(crate) fn response(&self) -> ResponseFlags {
         self.request.header.response
     }
 
@@ -81,7 +80,7 @@ impl<'m> ServerCall<'m> {
     /// # Errors
     /// The system exception to answer with, if the servant did not reply itself.
     #[inline]
-    pub(super) fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
+    pub(crate) fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
         if self.request.header.response == ResponseFlags::WITH_SERVER {
             return self.run_answered(servant, target);
         }
@@ -91,7 +90,7 @@ impl<'m> ServerCall<'m> {
     /// Runs the request as [`run`](Self::run) does, after the intermediate interception points; the slot receives
     /// the reply.
     #[cold]
-    pub(super) fn run_marshaled(
+    pub(crate) fn run_marshaled(
         self,
         servant: &dyn Servant,
         target: &dyn Target,
@@ -144,12 +143,12 @@ impl<'m> ServerCall<'m> {
     }
 
     /// It will be answered, or not, by whoever has it then: what comes of its upcall is no answer any more.
-    pub(super) fn note_deferred(&self) {
+    pub(crate) fn note_deferred(&self) {
         self.request.is_answered.store(true, Ordering::Relaxed);
     }
 
     /// Where the arguments begin, or what has not been read of them.
-    pub(super) fn body(&self) -> usize {
+    pub(crate) fn body(&self) -> usize {
         self.arguments.position()
     }
 
@@ -261,14 +260,14 @@ impl<'m> ServerCall<'m> {
 
     /// The profile by which the client names the object has no key that can be read here: it is to say the key itself.
     #[cold]
-    pub(super) fn request_full_address(self) -> Result<Replied, SystemException> {
+    pub(crate) fn request_full_address(self) -> Result<Replied, SystemException> {
         self.send(ReplyStatus::NeedsAddressingMode, &|out| {
             AddressingDisposition::Key.encode(out);
             Ok(())
         })
     }
 
-    pub(super) fn forward_to(self, target: &Ior) -> Result<Replied, SystemException> {
+    pub(crate) fn forward_to(self, target: &Ior) -> Result<Replied, SystemException> {
         self.send(ReplyStatus::LocationForward, &|out| target.encode(out))
     }
 
@@ -345,7 +344,7 @@ impl fmt::Debug for ServerCall<'_> {
 
 /// What interceptors want done instead of serving the request; nobody reads its arguments.
 #[cold]
-pub(super) fn apply_decision(
+pub(crate) fn apply_decision(
     request: &IncomingRequest<'_>,
     instead: PointDecision,
 ) -> Result<Replied, SystemException> {

@@ -11,8 +11,7 @@ use std::time::Duration;
 use spandrel_orb::{server_settings::ClientTimeouts, statistics::Event};
 use spandrel_sync::{Arc, time::Instant};
 
-use super::ServerConnection;
-use crate::ServingOrb;
+use crate::{ServerConnection, ServingOrb};
 
 /// The time that a client has to close its side after CloseConnection.
 const LEAVE: Duration = Duration::from_secs(1);
@@ -22,7 +21,7 @@ const WHOLE_REPLY: u32 = 20;
 
 /// The state of a connection at the last sweep, which distinguishes an idle connection from one in use.
 #[derive(Debug)]
-pub(super) struct IdleHistory {
+pub(crate) struct IdleHistory {
     turn: u64,
     /// The time since which `turn` has not changed and no request was running.
     quiet_since: Instant,
@@ -34,7 +33,7 @@ pub(super) struct IdleHistory {
 
 /// The replies that wait to be written, as seen by the sweeps.
 #[derive(Debug)]
-pub(super) struct WaitingReplies {
+pub(crate) struct WaitingReplies {
     /// The progress of writing them, if some wait.
     written: Option<u64>,
     /// The time since which `written` has not changed.
@@ -44,12 +43,12 @@ pub(super) struct WaitingReplies {
 }
 
 impl WaitingReplies {
-    pub(super) fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self { written: None, written_since: now, blocked_since: now }
     }
 
     /// Whether they have waited too long. `written`: the present progress of writing them, if some wait.
-    pub(super) fn are_late(&mut self, written: Option<u64>, limit: Option<Duration>, now: Instant) -> bool {
+    pub(crate) fn are_late(&mut self, written: Option<u64>, limit: Option<Duration>, now: Instant) -> bool {
         if written.is_none() {
             self.blocked_since = now;
         }
@@ -64,7 +63,7 @@ impl WaitingReplies {
 
 /// The consequence of a sweep for a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum IdleVerdict {
+pub(crate) enum IdleVerdict {
     /// The connection is idle. It is closed in order if this is still its turn.
     Idle(u64),
     /// The client does not finish a message. The connection is cut off.
@@ -78,13 +77,13 @@ pub(super) enum IdleVerdict {
 }
 
 impl IdleHistory {
-    pub(super) fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         let replies = WaitingReplies::new(now);
         Self { turn: 0, quiet_since: now, progress: 0, stuck_since: now, replies }
     }
 
     /// Compares the connection with its state at the last sweep.
-    pub(super) fn look(
+    pub(crate) fn look(
         &mut self,
         connection: &ServerConnection,
         client_timeouts: ClientTimeouts,
@@ -117,7 +116,7 @@ impl IdleHistory {
 }
 
 /// Carries out the verdict of a sweep.
-pub(super) fn apply(connection: &Arc<ServerConnection>, verdict: IdleVerdict, client_timeouts: ClientTimeouts) {
+pub(crate) fn apply(connection: &Arc<ServerConnection>, verdict: IdleVerdict, client_timeouts: ClientTimeouts) {
     let peer = connection.link().peer();
     match verdict {
         IdleVerdict::Idle(turn) => {

@@ -13,7 +13,7 @@ use crate::ServingOrb;
 
 /// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.
 #[inline]
-pub(super) fn answer<'a>(
+pub(crate) fn answer<'a>(
     request: &IncomingRequest<'_>,
     status: ReplyStatus,
     encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
@@ -45,7 +45,7 @@ fn answer_with<'a>(
 
 /// Sends a marshaled reply, after the ending interception points if there are any.
 #[cold]
-pub(super) fn answer_marshaled(request: &IncomingRequest<'_>, reply: &MarshaledReply) -> Result<(), CdrError> {
+pub(crate) fn answer_marshaled(request: &IncomingRequest<'_>, reply: &MarshaledReply) -> Result<(), CdrError> {
     let written = match request.flow {
         Some(flow) => interception::answer(flow, request, reply),
         None => reply.send(request, &[]),
@@ -78,7 +78,7 @@ fn write<'a>(
 
 /// Sends an answer, or the reason for which it cannot be kept until the client takes it.
 #[inline]
-pub(super) fn send(request: &IncomingRequest<'_>, answer: &Encoder<'_>) {
+pub(crate) fn send(request: &IncomingRequest<'_>, answer: &Encoder<'_>) {
     request.is_answered.store(true, Ordering::Relaxed);
     if let Some(deferred_slot) = request.deferred_slot {
         request.origin.uncharge_deferred(deferred_slot.key);
@@ -102,7 +102,7 @@ fn refuse_over_budget(request: &IncomingRequest<'_>, exception: &SystemException
 }
 
 /// Writes a SYSTEM_EXCEPTION reply.
-pub(super) fn answer_exception(request: &IncomingRequest<'_>, exception: &SystemException) {
+pub(crate) fn answer_exception(request: &IncomingRequest<'_>, exception: &SystemException) {
     let is_answered = request.is_answered.load(Ordering::Relaxed);
     if let Some(watched) = request.watched {
         watched.record_exception(exception);

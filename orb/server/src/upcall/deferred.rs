@@ -17,6 +17,7 @@ use spandrel_orb::{
     cancellation::{CancellationSource, SERVING},
     deadlines::{InheritedDeadline, RequestDeadline},
     diagnostics::{ObservedRequest, untraced},
+    timer::TimerFuture,
     upcalls::PollScope,
 };
 use spandrel_sync::{
@@ -28,16 +29,13 @@ use spandrel_sync::{
 
 use super::{
     call::ServerCall,
-    deferred_slot::DeferredSlot,
-    frame::ServedScope,
-    incoming_request::{IncomingRequest, RequestContext, RequestFlow},
+    incoming_request::{DeferredSlot, IncomingRequest, RequestContext, RequestFlow},
     interception,
     marshaled_reply::ReplySlot,
     origin::RequestOrigin,
     reply::{answer_exception, answer_marshaled, panicked},
-    upcall,
 };
-use crate::{Replied, ServingOrb};
+use crate::{Replied, ServingOrb, frame::ServedScope, upcall};
 
 /// A request that is answered later. It owns what it was sent, so that borrowed arguments stay valid.
 ///
@@ -306,7 +304,7 @@ impl DeferredCall {
     }
 
     /// Begins it anew, when it has been held back.
-    pub(super) fn begin(self) {
+    pub(crate) fn begin(self) {
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -386,4 +384,32 @@ fn no_threads(error: std::io::Error) -> SystemException {
     SystemException::no_resources(0, CompletionStatus::No)
         .with_detail("no threads for asynchronous servants")
         .with_source(error)
+}
+
+/// Has a request begin anew at its start time (17.2.4.1), without a thread that waits. Clients with this ORB hold
+/// such requests back themselves; other ORBs send them at once.
+///
+/// `said`: the error of its service contexts, if they have one.
+#[cold]
+pub(crate) fn hold(
+    request: &IncomingRequest<'_>,
+    said: &Result<(), SystemException>,
+    arguments: &mut Decoder<'_>,
+    start: Instant,
+) {
+    let orb = request.origin.orb().clone();
+    let call = ServerCall::new(request, arguments);
+    let held = said.clone().and_then(|()| {
+        call.spawn(move |deferred| async move {
+            if TimerFuture::of_request(&orb, start).await {
+                deferred.begin();
+            } else {
+                let gone = SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No);
+                deferred.end(Err(gone.with_detail("the ORB no longer waits for the start time of this request")));
+            }
+        })
+    });
+    if let Err(exception) = held {
+        answer_exception(request, &exception);
+    }
 }

@@ -1,7 +1,7 @@
 //! Replies that are marshaled whole before they are sent.
 //!
 //! The memory of the servant is not needed any more once its reply is marshaled. So the use of the servant can
-//! end, and interceptors can add contexts, before the reply is sent. [`dispatch`](super::dispatch) has the
+//! end, and interceptors can add contexts, before the reply is sent. [`dispatch`](crate::upcall::dispatch) has the
 //! order.
 
 use std::ops::Range;
@@ -15,11 +15,11 @@ use super::{incoming_request::IncomingRequest, reply::send};
 
 /// The place for a reply that is not sent before its servant has returned.
 #[derive(Debug, Default)]
-pub(super) struct ReplySlot(Mutex<Option<MarshaledReply>>);
+pub(crate) struct ReplySlot(Mutex<Option<MarshaledReply>>);
 
 impl ReplySlot {
     /// Marshals a reply and keeps it. A one-way needs one for its interceptors only.
-    pub(super) fn fill<'a>(
+    pub(crate) fn fill<'a>(
         &self,
         request: &IncomingRequest<'_>,
         status: ReplyStatus,
@@ -32,20 +32,20 @@ impl ReplySlot {
         Ok(())
     }
 
-    pub(super) fn take(&self) -> Option<MarshaledReply> {
+    pub(crate) fn take(&self) -> Option<MarshaledReply> {
         self.0.lock().take()
     }
 }
 
 /// A reply in memory of its own.
 #[derive(Debug)]
-pub(super) struct MarshaledReply {
-    pub(super) status: ReplyStatus,
+pub(crate) struct MarshaledReply {
+    pub(crate) status: ReplyStatus,
     /// The response that the client still expected: a one-way WITH_SERVER has been answered before.
-    pub(super) response: ResponseFlags,
+    pub(crate) response: ResponseFlags,
     /// The contexts besides those of interceptors.
     contexts: Vec<ServiceContext>,
-    pub(super) body: MarshaledBody,
+    pub(crate) body: MarshaledBody,
     /// The body as it is four octets further on. Contexts move a body by a multiple of four octets; before
     /// GIOP 1.2, its alignment changes with that.
     moved: Option<MarshaledBody>,
@@ -53,9 +53,9 @@ pub(super) struct MarshaledReply {
 
 /// A body, and octets before it that give it its alignment.
 #[derive(Debug)]
-pub(super) struct MarshaledBody {
-    pub(super) octets: Vec<u8>,
-    pub(super) start: usize,
+pub(crate) struct MarshaledBody {
+    pub(crate) octets: Vec<u8>,
+    pub(crate) start: usize,
     /// The ranges that may be divided into fragments (see [`Encoder::divisible_runs`]).
     runs: Vec<Range<usize>>,
 }
@@ -63,7 +63,7 @@ pub(super) struct MarshaledBody {
 impl MarshaledReply {
     /// # Errors
     /// The value that cannot be marshaled.
-    pub(super) fn new<'a>(
+    pub(crate) fn new<'a>(
         request: &IncomingRequest<'_>,
         status: ReplyStatus,
         contexts: &[ServiceContext],
@@ -87,7 +87,7 @@ impl MarshaledReply {
     }
 
     /// Sends the reply with further contexts, if the client waits for one.
-    pub(super) fn send(&self, request: &IncomingRequest<'_>, added: &[ServiceContext]) -> Result<(), CdrError> {
+    pub(crate) fn send(&self, request: &IncomingRequest<'_>, added: &[ServiceContext]) -> Result<(), CdrError> {
         if !request.header.response.is_expected() {
             return Ok(());
         }

@@ -36,7 +36,7 @@ use crate::{AdapterWait, Entry, ObjectAdapter, Replied, Reservation, Resolution,
 /// # Errors
 /// The exception to reply with, if the servant has not replied itself.
 #[inline]
-pub(super) fn serve(
+pub(crate) fn serve(
     object_key: &[u8],
     call: ServerCall<'_>,
     reservation: Option<Reservation>,
