@@ -38,11 +38,11 @@ use spandrel_sync::{
 use spandrel_transport::Deadline;
 
 use crate::{
-    ObjectAdapter, current, frame,
+    current, frame,
     upcall::{
         self,
         incoming_request::{IncomingRequest, RequestContext},
-        origin::{AnswerKind, RequestKey, RequestOrigin},
+        origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
     },
 };
 use reply::CollocatedReply;
@@ -139,14 +139,14 @@ impl CollocatedCalls {
     pub(crate) fn ask(
         &self,
         orb: &Orb,
-        adapter: &Arc<dyn ObjectAdapter>,
+        services: &dyn UpcallServices,
         request: &Message,
         wire: Wire,
         deadline: Option<&Deadline>,
     ) -> Result<Reply, CallFailure> {
         let _running = self.enter(orb).map_err(CallFailure::new)?;
         let caller =
-            CollocatedCaller { orb, adapter, calls: self, wire, answer: Mutex::new(None), awaited: OnceLock::new() };
+            CollocatedCaller { orb, services, calls: self, wire, answer: Mutex::new(None), awaited: OnceLock::new() };
         let due = deadline.and_then(|deadline| due(orb, deadline));
         caller.run(request, due)?;
         let answer = match (caller.answer.into_inner(), caller.awaited.into_inner()) {
@@ -246,7 +246,7 @@ pub(crate) fn limit(orb: &Orb, deadline: &Deadline) -> Option<InheritedDeadline>
 #[derive(Debug)]
 struct CollocatedCaller<'o> {
     orb: &'o Orb,
-    adapter: &'o Arc<dyn ObjectAdapter>,
+    services: &'o dyn UpcallServices,
     calls: &'o CollocatedCalls,
     wire: Wire,
     answer: Mutex<Option<Message>>,
@@ -280,8 +280,8 @@ impl RequestOrigin for CollocatedCaller<'_> {
         self.orb
     }
 
-    fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
-        self.adapter
+    fn services(&self) -> &dyn UpcallServices {
+        self.services
     }
 
     fn name(&self) -> &str {

@@ -15,7 +15,7 @@ use spandrel_sync::{Arc, atomic::Ordering};
 
 use crate::{
     Servant, ServingOrb, collocated,
-    upcall::{dispatch, reply::panicked},
+    upcall::{dispatch, origin::UpcallServices, reply::panicked},
 };
 
 /// A skeleton as the implementation of one of its interfaces' servant traits.

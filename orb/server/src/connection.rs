@@ -264,7 +264,7 @@ impl ServerConnection {
                 Err(ReadError::EndOfFile)
             }
             Incoming::MessageError => {
-                log_limited!(warn, self.orb, "MessageError", peer = %self.link.peer(), "the client could not read a message");
+                log_limited!(warn, self.orb.server(), "MessageError", peer = %self.link.peer(), "the client could not read a message");
                 Err(ReadError::EndOfFile)
             }
         }

@@ -28,7 +28,7 @@ use crate::{
     connection::link,
     upcall::{
         incoming_request::{IncomingRequest, RequestContext},
-        origin::{AnswerKind, RequestKey, RequestOrigin},
+        origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
     },
     worker,
 };
@@ -106,7 +106,7 @@ impl Datagrams {
         match orb.server().pool().workers() {
             Ok(workers) => workers.spawn(task),
             Err(error) => {
-                log_limited!(error, orb, "no thread for datagrams", %error, "no threads for requests by datagram");
+                log_limited!(error, orb.server(), "no thread for datagrams", %error, "no threads for requests by datagram");
             }
         }
     }
@@ -177,6 +177,10 @@ impl Sender {
 impl RequestOrigin for Sender {
     fn orb(&self) -> &Orb {
         &self.orb
+    }
+
+    fn services(&self) -> &dyn UpcallServices {
+        self.orb.serving()
     }
 
     fn name(&self) -> &str {

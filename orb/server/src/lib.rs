@@ -10,10 +10,10 @@
 //! [`install_adapter`] installs this side in an ORB. The core calls it through `ServerSide`.
 #![forbid(unsafe_code)]
 
-/// Logs events that clients can cause: ten lines of each cause in a minute.
+/// Logs events that clients can cause: ten lines of each cause in a minute. `$limited` has the [`LogLimit`](spandrel_reactor::LogLimit).
 macro_rules! log_limited {
-    ($level:ident, $orb:expr, $cause:literal, $($fields:tt)*) => {
-        if let Some(spandrel_reactor::Unlogged(unlogged)) = $orb.server().log_limit().admit($cause) {
+    ($level:ident, $limited:expr, $cause:literal, $($fields:tt)*) => {
+        if let Some(spandrel_reactor::Unlogged(unlogged)) = $limited.log_limit().admit($cause) {
             tracing::$level!(unlogged, $($fields)*);
         }
     };

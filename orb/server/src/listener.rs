@@ -138,7 +138,7 @@ impl Server {
     fn admit(self: &Arc<Self>, transport: Box<dyn ReactorTransport>, from: &Address, orb: &Orb) -> io::Result<()> {
         if self.settings.rules.rank(from).is_none() {
             orb.statistics().note(spandrel_orb::statistics::Event::RefusedForAddress);
-            log_limited!(warn, orb, "address refused", %from, "connection rejected by -ORBServerTransportRule");
+            log_limited!(warn, orb.server(), "address refused", %from, "connection rejected by -ORBServerTransportRule");
             refuse(&*transport, self.settings.order);
             return Ok(());
         }

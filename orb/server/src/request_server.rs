@@ -4,7 +4,7 @@ use std::{any::Any, fmt, io, time::Duration};
 
 use spandrel_giop::{CompletionStatus, ListenPoint, ServiceContext, SystemException};
 use spandrel_orb::{
-    BidirectionalPolicy, Collocation, Endpoint, Orb, WaitStrategy,
+    BidirectionalPolicy, Collocation, Endpoint, Orb, Spawn, WaitStrategy,
     cancellation::{self, RequestOfThread},
     client::{CallFailure, ClientConnection, Reply},
     destination::Destination,
@@ -13,12 +13,13 @@ use spandrel_orb::{
     server_settings::ServerSettings,
     server_side::{NothingToSend, ServerLevels, ServerSide},
 };
+use spandrel_reactor::LogLimit;
 use spandrel_sync::{Arc, Mutex};
 use spandrel_transport::{Address, BidirectionalOnly, Deadline, Diop, IIOP, Iiop, PublishedAddresses, ServerProtocols};
 
 use crate::{
     CollocatedCalls, ObjectAdapter, Server, UpcallMonitor, announced_addresses::AnnouncedAddresses,
-    callbacks::Callbacks, collocated, current,
+    callbacks::Callbacks, collocated, current, upcall::origin::UpcallServices,
 };
 
 /// The time that bidirectional peers have at shutdown to close their connections after CloseConnection.
@@ -36,16 +37,33 @@ pub(crate) struct RequestServer {
 }
 
 impl RequestServer {
-    /// The object adapter.
-    #[inline]
-    pub(crate) fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
-        &self.adapter
-    }
-
     /// The calls on objects of the same ORB.
     #[inline]
     pub(crate) fn collocated_calls(&self) -> &CollocatedCalls {
         &self.collocated_calls
+    }
+}
+
+impl UpcallServices for RequestServer {
+    #[inline]
+    fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
+        &self.adapter
+    }
+
+    fn settings(&self) -> &ServerSettings {
+        self.server.settings()
+    }
+
+    fn log_limit(&self) -> &LogLimit {
+        self.server.log_limit()
+    }
+
+    fn with_spawner(&self, then: &mut dyn FnMut(&dyn Spawn)) -> io::Result<()> {
+        match &self.server.settings().spawner {
+            Some(spawner) => then(&*spawner.0),
+            None => then(&self.server.pool().workers()?),
+        }
+        Ok(())
     }
 }
 
@@ -135,7 +153,7 @@ impl ServerSide for RequestServer {
     ) -> Result<Reply, CallFailure> {
         let request_id = self.collocated_calls.request_id();
         let request = encode_collocated(destination, call_kind, request_id, collocated::deliver)?;
-        self.collocated_calls.ask(orb, &self.adapter, &request, destination.wire(), deadline)
+        self.collocated_calls.ask(orb, self, &request, destination.wire(), deadline)
     }
 
     fn note_one_way(&self, orb: &Orb) {

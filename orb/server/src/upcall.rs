@@ -27,7 +27,6 @@ use spandrel_orb::{
 };
 use spandrel_sync::time::Instant;
 
-use crate::ServingOrb;
 use call::{ServerCall, apply_decision};
 use incoming_request::{IncomingRequest, RequestContext};
 use origin::{AnswerKind, RequestOrigin};
@@ -81,7 +80,7 @@ pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
         Err(panic) => {
             let exception = panicked(&request.header.operation, &*panic);
             orb.statistics().servant_panicked();
-            log_limited!(error, orb, "servant panicked", peer = %request.origin.name(), %exception, "a servant panicked");
+            log_limited!(error, request.origin.services(), "servant panicked", peer = %request.origin.name(), %exception, "a servant panicked");
             answer_exception(request, &exception);
         }
     }

@@ -90,7 +90,7 @@ impl Callbacks {
         let Some((connection, orb)) = self.connection.upgrade().zip(self.orb.upgrade()) else { return };
         log_limited!(
             warn,
-            orb,
+            orb.server(),
             "replies not taken",
             peer = self.name,
             "cut off because it does not take its replies (-ORBSendTimeout)"
@@ -119,7 +119,7 @@ impl Callbacks {
                 true
             }
             Err(error) => {
-                log_limited!(error, orb, "no thread", %error, peer = %self.name, "no thread for requests over an outgoing connection");
+                log_limited!(error, orb.server(), "no thread", %error, peer = %self.name, "no thread for requests over an outgoing connection");
                 false
             }
         }
@@ -275,7 +275,7 @@ impl Callbacks {
 
     fn end_for_protocol_error(&self, connection: &ClientConnection, error: &GiopError) {
         if let Some(orb) = self.orb.upgrade() {
-            log_limited!(warn, orb, "message refused", peer = %self.name, %error, "refused a message");
+            log_limited!(warn, orb.server(), "message refused", peer = %self.name, %error, "refused a message");
         }
         connection.send_control(MessageType::MessageError);
         connection.end_for(ids::COMM_FAILURE_PROTOCOL, &format!("the peer sent a malformed message: {error}"));

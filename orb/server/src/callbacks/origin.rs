@@ -8,8 +8,9 @@ use spandrel_transport::Charge;
 
 use super::Callbacks;
 use crate::{
+    ServingOrb,
     connection::no_room_for_reply,
-    upcall::origin::{AnswerKind, RequestKey, RequestOrigin},
+    upcall::origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
 };
 
 /// The origin of one request over a connection of this side. It keeps the connection open until the request
@@ -26,6 +27,10 @@ pub(super) struct CallbackOrigin {
 impl RequestOrigin for CallbackOrigin {
     fn orb(&self) -> &Orb {
         &self.orb
+    }
+
+    fn services(&self) -> &dyn UpcallServices {
+        self.orb.serving()
     }
 
     fn name(&self) -> &str {

@@ -13,7 +13,10 @@ use spandrel_sync::{Arc, Condition, Mutex, Weak, time::Instant};
 use spandrel_transport::Deadline;
 
 use super::{deliver, read, too_late, unanswered};
-use crate::upcall::origin::{AnswerKind, RequestKey, RequestOrigin};
+use crate::{
+    ServingOrb,
+    upcall::origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
+};
 
 /// A collocated caller that waits for a reply from another thread.
 #[derive(Debug)]
@@ -105,6 +108,10 @@ impl CollocatedReply {
 impl RequestOrigin for CollocatedReply {
     fn orb(&self) -> &Orb {
         &self.orb
+    }
+
+    fn services(&self) -> &dyn UpcallServices {
+        self.orb.serving()
     }
 
     fn name(&self) -> &str {

@@ -44,7 +44,7 @@ impl ServerConnection {
         match ListenPoint::from_context(data) {
             Ok(points) => listen_points::record(&self.orb, &points, self.link.from(), || Arc::clone(self.adopt())),
             Err(error) => {
-                log_limited!(warn, self.orb, "listen points", peer = %self.link.peer(), %error, "could not decode a client's listen points");
+                log_limited!(warn, self.orb.server(), "listen points", peer = %self.link.peer(), %error, "could not decode a client's listen points");
             }
         }
         // Checked afterwards: a thread that ends the reading first changes the phase and then removes the

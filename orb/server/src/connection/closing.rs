@@ -37,7 +37,7 @@ impl ServerConnection {
         match error {
             ReadError::EndOfFile => tracing::debug!(peer = %self.link.peer(), "closed"),
             ReadError::Giop(reason) => {
-                log_limited!(warn, self.orb, "message refused", peer = %self.link.peer(), %reason, "refused a message");
+                log_limited!(warn, self.orb.server(), "message refused", peer = %self.link.peer(), %reason, "refused a message");
                 if reason.reaction() == Reaction::SendMessageError {
                     if let Some(version) = reason.answer_version() {
                         self.link.note_version(version);
@@ -46,19 +46,19 @@ impl ServerConnection {
                 }
             }
             ReadError::Rejected(_) => {
-                log_limited!(warn, self.orb, "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
+                log_limited!(warn, self.orb.server(), "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
                 self.orb.statistics().refused_memory();
                 // CloseConnection follows the last reply. It says that no request without a reply was acted
                 // on.
                 self.begin_close();
             }
             ReadError::Unexpected(_) => {
-                log_limited!(warn, self.orb, "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
+                log_limited!(warn, self.orb.server(), "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
                 self.send_control(MessageType::MessageError);
             }
             ReadError::Io(reason) if !self.link.transport().is_established() => {
                 log_limited!(
-                    warn, self.orb, "handshake", peer = %self.link.peer(), %reason, "a client was turned away in the handshake"
+                    warn, self.orb.server(), "handshake", peer = %self.link.peer(), %reason, "a client was turned away in the handshake"
                 );
             }
             other => tracing::debug!(peer = %self.link.peer(), reason = %other, "ended"),

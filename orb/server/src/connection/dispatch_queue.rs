@@ -336,7 +336,7 @@ impl ServerConnection {
     fn refuse(&self, message: &Message, exception: &SystemException) {
         let mut input = self.decoder(message);
         let Ok(header) = RequestHeader::decode(&mut input) else { return };
-        log_limited!(warn, self.orb, "request refused", peer = %self.link.peer(), %exception, "refused a request");
+        log_limited!(warn, self.orb.server(), "request refused", peer = %self.link.peer(), %exception, "refused a request");
         let is_answered = false.into();
         answer_exception(&IncomingRequest::new(self, message, &header, &is_answered), exception);
     }

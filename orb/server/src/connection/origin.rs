@@ -7,9 +7,9 @@ use spandrel_sync::{Arc, time::Instant};
 
 use super::ServerConnection;
 use crate::{
-    ObjectAdapter,
+    ObjectAdapter, ServingOrb,
     upcall::{
-        origin::{AnswerKind, RequestKey, RequestOrigin},
+        origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
         prediction::Prediction,
     },
 };
@@ -21,6 +21,10 @@ impl RequestOrigin for ServerConnection {
 
     fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
         &self.adapter
+    }
+
+    fn services(&self) -> &dyn UpcallServices {
+        self.orb.serving()
     }
 
     fn name(&self) -> &str {

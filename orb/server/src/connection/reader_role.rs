@@ -263,7 +263,7 @@ impl ServerConnection {
             // The monitor tries again at its next look. Until then, the requests behind the long upcall wait.
             self.is_relief_due.store(false, Ordering::Release);
             log_limited!(
-                error, self.orb, "no thread to read on", %error, peer = %self.link.peer(), "could not start a thread to read on during a long upcall"
+                error, self.orb.server(), "no thread to read on", %error, peer = %self.link.peer(), "could not start a thread to read on during a long upcall"
             );
         }
         started.is_ok()

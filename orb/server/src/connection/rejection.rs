@@ -28,7 +28,7 @@ impl ServerConnection {
     fn answer_discarded(&self, request: &DiscardedRequest) {
         let exception = refusal(&request.reason);
         log_limited!(
-            warn, self.orb, "request refused", peer = %self.link.peer(), request_id = request.request_id, %exception, "refused a request"
+            warn, self.orb.server(), "request refused", peer = %self.link.peer(), request_id = request.request_id, %exception, "refused a request"
         );
         self.orb.statistics().note(match request.reason {
             RejectReason::TooLong { .. } => Event::RefusedTooLong,

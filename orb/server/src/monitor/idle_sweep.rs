@@ -126,14 +126,14 @@ pub(crate) fn apply(connection: &Arc<ServerConnection>, verdict: IdleVerdict, cl
         }
         IdleVerdict::Unfinished => {
             log_limited!(
-                warn, connection.orb(), "unfinished message", peer, limit = ?client_timeouts.message,
+                warn, connection.orb().server(), "unfinished message", peer, limit = ?client_timeouts.message,
                 "cut off inside an unfinished message (-ORBMessageTimeout)"
             );
             connection.cut_for(Event::ServerClosedForTimeout);
         }
         IdleVerdict::RepliesNotTaken => {
             log_limited!(
-                warn, connection.orb(), "replies not taken", peer, limit = ?client_timeouts.reply,
+                warn, connection.orb().server(), "replies not taken", peer, limit = ?client_timeouts.reply,
                 "cut off because it does not take its replies (-ORBSendTimeout)"
             );
             connection.cut_for(Event::ServerClosedForTimeout);
@@ -141,7 +141,7 @@ pub(crate) fn apply(connection: &Arc<ServerConnection>, verdict: IdleVerdict, cl
         IdleVerdict::HandshakeLate => {
             log_limited!(
                 warn,
-                connection.orb(),
+                connection.orb().server(),
                 "handshake",
                 peer,
                 "a client was turned away in the handshake, which took too long"

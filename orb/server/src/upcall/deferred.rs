@@ -35,7 +35,7 @@ use super::{
     origin::RequestOrigin,
     reply::{answer_exception, answer_marshaled, panicked},
 };
-use crate::{Replied, ServingOrb, frame::ServedScope, upcall};
+use crate::{Replied, frame::ServedScope, upcall};
 
 /// A request that is answered later. It owns what it was sent, so that borrowed arguments stay valid.
 ///
@@ -111,28 +111,32 @@ impl ServerCall<'_> {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let orb = self.origin().orb().clone();
-        let workers;
-        let spawner: &dyn Spawn = match &orb.server().settings().spawner {
-            Some(spawner) => &*spawner.0,
-            None => {
-                // Before it is deferred: a deferred call that is dropped is answered by that.
-                workers = orb.server().pool().workers().map_err(no_threads)?;
-                &workers
-            }
-        };
+        let (orb, origin) = (self.origin().orb().instance(), self.origin());
+        let (mut call, mut serve, mut replied) = (Some(self), Some(serve), None);
+        // Deferred after the executor was found: a deferred call that is dropped is answered by that.
+        let spawned = origin.services().with_spawner(&mut |spawner| {
+            let (Some(call), Some(serve)) = (call.take(), serve.take()) else { return };
+            replied = Some(call.spawn_in(spawner, orb, serve));
+        });
+        spawned.map_err(no_threads)?;
+        replied.unwrap_or_else(|| unreachable!("the executor was called with"))
+    }
+
+    fn spawn_in<F>(
+        self,
+        spawner: &dyn Spawn,
+        orb: usize,
+        serve: impl FnOnce(DeferredCall) -> F,
+    ) -> Result<Replied, SystemException>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let (call, replied) = self.defer()?;
         let (cancellation, deadline) =
             (Arc::clone(&call.slot().cancellation), call.slot().due.and_then(|due| due.answer));
         let watched = call.request.watched.clone();
         held::assert_none("who runs asynchronous servants");
-        spawner.spawn(Box::pin(DeferredService {
-            orb: orb.instance(),
-            cancellation,
-            deadline,
-            watched,
-            task: Box::pin(serve(call)),
-        }));
+        spawner.spawn(Box::pin(DeferredService { orb, cancellation, deadline, watched, task: Box::pin(serve(call)) }));
         Ok(replied)
     }
 }

@@ -1,16 +1,19 @@
 //! The origin of a request, which takes its answer: a connection, a sender of datagrams, or a caller in this
 //! ORB.
 
-use std::fmt;
+use std::{fmt, io};
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 pub(crate) use spandrel_connection::RequestKey;
 use spandrel_giop::{Message, SystemException};
-use spandrel_orb::{Orb, cancellation::CancellationSource, diagnostics::ConnectionMetrics};
+use spandrel_orb::{
+    Orb, Spawn, cancellation::CancellationSource, diagnostics::ConnectionMetrics, server_settings::ServerSettings,
+};
+use spandrel_reactor::LogLimit;
 use spandrel_sync::{Arc, time::Instant};
 
 use super::prediction::Prediction;
-use crate::{ObjectAdapter, ServingOrb};
+use crate::ObjectAdapter;
 
 /// The memory that an answer is charged for while it waits to be written.
 #[derive(Clone, Copy, Debug)]
@@ -21,14 +24,35 @@ pub(crate) enum AnswerKind {
     Refusal,
 }
 
+/// The services of an ORB's server side for its upcalls.
+pub(crate) trait UpcallServices: Send + Sync + fmt::Debug {
+    /// The object adapter.
+    fn adapter(&self) -> &Arc<dyn ObjectAdapter>;
+
+    /// The settings of the server.
+    fn settings(&self) -> &ServerSettings;
+
+    /// Limits the log lines that clients can cause.
+    fn log_limit(&self) -> &LogLimit;
+
+    /// Calls `then` with the executor of the futures that answer requests.
+    ///
+    /// # Errors
+    /// Those of the system if the executor has no threads, and none can be started; `then` is not called.
+    fn with_spawner(&self, then: &mut dyn FnMut(&dyn Spawn)) -> io::Result<()>;
+}
+
 /// The upcall's view of a request's origin.
 pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
     /// The ORB that serves the request.
     fn orb(&self) -> &Orb;
 
+    /// The services of that ORB's server side.
+    fn services(&self) -> &dyn UpcallServices;
+
     /// The adapter of that ORB.
     fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
-        self.orb().adapter()
+        self.services().adapter()
     }
 
     /// The name of the origin, for messages.

@@ -9,7 +9,6 @@ use spandrel_orb::scratch;
 use spandrel_sync::atomic::Ordering;
 
 use super::{incoming_request::IncomingRequest, interception, marshaled_reply::MarshaledReply, origin::AnswerKind};
-use crate::ServingOrb;
 
 /// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.
 #[inline]
@@ -92,7 +91,7 @@ pub(crate) fn send(request: &IncomingRequest<'_>, answer: &Encoder<'_>) {
 #[cold]
 fn refuse_over_budget(request: &IncomingRequest<'_>, exception: &SystemException) {
     let mut out = Encoder::new(request.origin.wire(request.version));
-    let says_more = request.origin.orb().server().settings().sends_exception_details;
+    let says_more = request.origin.services().settings().sends_exception_details;
     let detail = if says_more { exception_detail(exception) } else { None };
     let body = begin_reply(&mut out, request.header.request_id, ReplyStatus::SystemException, detail.as_slice());
     let sent = exception.encode(&mut out).and_then(|()| body.end(&mut out));
@@ -116,7 +115,7 @@ pub(crate) fn answer_exception(request: &IncomingRequest<'_>, exception: &System
         tracing::error!(%exception, "a servant failed after it had answered");
         return;
     }
-    let says_more = request.origin.orb().server().settings().sends_exception_details;
+    let says_more = request.origin.services().settings().sends_exception_details;
     let detail = if says_more { exception_detail(exception) } else { None };
     let sent = answer_with(request, ReplyStatus::SystemException, detail.as_slice(), &|out| exception.encode(out));
     if let Err(error) = sent {
