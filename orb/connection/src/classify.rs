@@ -1,7 +1,5 @@
 //! The messages that each side of a connection may receive (CORBA 3.3 Part 2, 9.4).
 
-use std::fmt;
-
 use spandrel_cdr::GiopVersion;
 use spandrel_giop::{MessageHeader, MessageType};
 
@@ -43,14 +41,6 @@ pub struct Violation {
     /// Its type.
     pub message_type: MessageType,
 }
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the peer may not send a {} on this connection", self.message_type)
-    }
-}
-
-impl std::error::Error for Violation {}
 
 /// Classifies a message by its header.
 ///

@@ -35,10 +35,6 @@ pub struct ReaderWord(u64);
 impl ReaderWord {
     /// The step of [`begin_upcall`](Self::begin_upcall), as an addition to the atomic. It cannot fail.
     pub const STEP: u64 = 1;
-    /// The bits that [`close`](Self::close) sets.
-    pub const CLOSING: u64 = CLOSING;
-    /// The bits that [`register`](Self::register) sets.
-    pub const REGISTERED: u64 = REGISTERED;
 
     /// The word of a connection that a thread of its own is about to read.
     #[must_use]

@@ -195,6 +195,13 @@ impl Side {
         self.is_shut = true;
     }
 
+    /// Writes what waits, and closes the stream in this direction.
+    fn half_close(&mut self) {
+        self.write(usize::MAX);
+        self.send.shut();
+        self.is_shut = true;
+    }
+
     /// Takes octets of the peer, and handles the messages that are whole.
     fn receive(&mut self, octets: impl IntoIterator<Item = u8>) {
         self.received.extend(octets);
@@ -403,7 +410,7 @@ impl Connection {
             Step::Finish { side, nth } => self.0[side].finish(nth),
             Step::BeginClose { side } => self.0[side].begin_close(),
             Step::ReportError { side } => self.0[side].report_error(),
-            Step::HalfClose { side } => self.0[side].fail_to_write(),
+            Step::HalfClose { side } => self.0[side].half_close(),
             Step::Cut { delivered } => {
                 for (to, count) in delivered.into_iter().enumerate() {
                     self.0[1 - to].in_flight.truncate(count);

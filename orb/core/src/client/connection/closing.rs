@@ -92,7 +92,7 @@ impl ClientConnection {
                 self.send_message_error(header.version);
                 let (peer, message_type) = (&self.peer, header.message_type);
                 let exception = SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe)
-                    .with_detail(|| format!("{peer} sent a {message_type}, which only clients may send"));
+                    .with_detail(|| format!("{peer} sent a {message_type}, which a server may not send here"));
                 ConnectionEnd { cause: EndCause::Failed, exception }
             }
         }
