@@ -189,7 +189,7 @@ impl<'c> Invocation<'c> {
     ) -> Result<Verdict, SystemException> {
         let selector = &mut self.state.selector;
         let continues = match self.state.stage {
-            AttemptStage::Selected => Err(failure),
+            AttemptStage::Selected => Err(selector.server_failure_or(failure)),
             AttemptStage::Leasing => {
                 selector.connect_failed(failure);
                 Ok(())

@@ -19,9 +19,10 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// The number of rounds with such a limit; later ones have all the remaining time.
 const ROUNDS: u32 = 4;
 
-/// The destinations of one round, and the one that is tried now. The default has none. A destination that takes long to connect to is postponed, so that an
-/// unreachable address delays a call only briefly. Postponed destinations are tried again, with a longer
-/// limit, after all others.
+/// The destinations of one round, and the one that is tried now; the default has none.
+///
+/// A destination that takes long to connect to is postponed, so that an unreachable address delays a call only
+/// briefly. Postponed destinations are tried again, with a longer limit, after all others.
 #[derive(Debug, Default)]
 pub(super) struct ProfileSelector {
     destinations: usize,
@@ -181,6 +182,14 @@ impl ProfileSelector {
         }
     }
 
+    /// The exception of a server that rejected the request, if there is one: it takes precedence over `failure`,
+    /// with which the round ends.
+    #[cold]
+    pub(super) fn server_failure_or(&mut self, failure: CallFailure) -> CallFailure {
+        let from_server = if self.is_from_server { self.failure.take() } else { None };
+        from_server.map_or(failure, |from_server| *from_server)
+    }
+
     /// The failure of the last destination, once all have been tried. A server's exception takes precedence.
     pub(super) fn take_failure(&mut self) -> Option<CallFailure> {
         if self.index().is_some() { None } else { self.failure.take().map(|failure| *failure) }
@@ -204,6 +213,17 @@ fn ended_at_once(ended: CallFailure) -> CallFailure {
 #[cfg(all(test, feature = "details"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_servers_exception_takes_precedence_when_the_time_is_over() {
+        let transient = || CallFailure::new(SystemException::transient(0, CompletionStatus::No));
+        let timeout = || CallFailure::new(SystemException::timeout(0, CompletionStatus::No));
+        for (is_from_server, kind) in [(true, SystemExceptionKind::Transient), (false, SystemExceptionKind::Timeout)] {
+            let failure = Some(Box::new(transient()));
+            let mut selector = ProfileSelector { destinations: 2, failure, is_from_server, ..Default::default() };
+            assert_eq!(selector.server_failure_or(timeout()).exception.kind(), kind);
+        }
+    }
 
     #[test]
     fn only_an_orderly_close_suggests_a_connection_limit() {
