@@ -13,7 +13,7 @@ use spandrel_orb_tests::{
     Server,
     probe::{Target, target::RefuseError},
     support::{
-        ClosedPort, PATIENCE, ReservedPort, block_on, call_until_timeout, fake_server, in_background, is_ready,
+        ClosedPort, PATIENCE, ReservedPort, block_on, call_until_timeout, comes, fake_server, in_background, is_ready,
         kind_and_completion, read_message,
     },
 };
@@ -138,7 +138,8 @@ fn a_one_way_future_completes_when_the_request_is_sent() {
     let target = server.client_with(Orb::builder().connections_per_peer(1));
     let notes: Vec<_> = (0..20).map(|_| target.note_async(&[7; 1 << 19])).collect();
     notes.into_iter().for_each(|note| block_on(note).unwrap());
-    assert_eq!(target.count().unwrap(), 20);
+    // On a loaded machine the last one-way may last, and is overtaken then.
+    comes("the last one-way", || target.count().unwrap() == 20);
 }
 
 #[test]
