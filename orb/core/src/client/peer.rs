@@ -199,7 +199,6 @@ impl Peer {
         call: &Arc<dyn ReplyReceiver>,
     ) -> Result<LeaseResult, CallFailure> {
         let result = self.lease_async_or(timeout.is_some(), call, move |peer| peer.connect(timeout))?;
-        #[cfg(feature = "asynchronous")]
         if let LeaseResult::Leased(lease) = &result {
             self.flush_other_connections(lease);
         }
@@ -320,7 +319,7 @@ impl Peer {
         let exception = exception.with_detail(detail);
         let is_bidirectional_only =
             || self.address.host_and_port().is_some_and(|(host, _)| is_bidirectional_only(host));
-        CallFailure::new(if cfg!(feature = "details") && is_bidirectional_only() {
+        CallFailure::new(if SystemException::KEEPS_DETAIL && is_bidirectional_only() {
             exception.with_source(BidirectionalOnly)
         } else {
             exception.with_source(error)

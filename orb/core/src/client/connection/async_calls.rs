@@ -15,25 +15,23 @@ use std::io;
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
 use spandrel_connection::{Abandoned, ConnectionEnd, EndCause, SentContexts, Written};
 use spandrel_giop::{CancelRequest, CompletionStatus, Fragments, SystemException, minor};
-#[cfg(feature = "asynchronous")]
-use spandrel_sync::atomic::{AtomicU64, Ordering};
-use spandrel_sync::{Arc, Mutex, atomic::AtomicU8};
-use spandrel_transport::MessageReader;
+use spandrel_sync::{
+    Arc, Mutex,
+    atomic::{AtomicU8, AtomicU64, Ordering},
+};
+use spandrel_transport::{Charge, MessageReader};
 
 use super::{
     CallFailure, ClientConnection, CloseOnPanic,
     pending_calls::{ReplyReceiver, ReplyWaiter},
 };
-#[cfg(feature = "asynchronous")]
-use registration::OUTPUT;
 pub(crate) use registration::ReactorRegistration;
-use registration::{RegistrationState, WRITER_LOCK_TIMEOUT};
+use registration::{OUTPUT, RegistrationState, WRITER_LOCK_TIMEOUT};
 pub(crate) use write_queue::UnsentKind;
 pub(super) use write_queue::UnsentMessage;
-use write_queue::{Charge, WriteQueue};
+use write_queue::WriteQueue;
 
 /// The most messages that may be queued when another one without a waiting call is written.
-#[cfg(feature = "asynchronous")]
 const MAX_UNTRACKED: usize = 1024;
 
 /// A connection's state for asynchronous calls.
@@ -44,13 +42,11 @@ pub(super) struct AsyncWrites {
     /// The events that the reactor is to wait for.
     wanted_interest: AtomicU8,
     /// The number of writes by the reactor.
-    #[cfg(feature = "asynchronous")]
     written: AtomicU64,
     /// The registration with the reactor, made by the first asynchronous call.
     state: Mutex<RegistrationState>,
 }
 
-#[cfg(feature = "asynchronous")]
 impl AsyncWrites {
     /// Whether something waits to be written.
     pub(super) fn wants_output(&self) -> bool {
@@ -180,7 +176,6 @@ impl ClientConnection {
     }
 
     /// Writes a message that no call waits for, now or when there is room. Returns false if too many are queued.
-    #[cfg(feature = "asynchronous")]
     pub(super) fn write_untracked(&self, request_id: u32, message: &Encoder<'_>) -> bool {
         self.async_writes.write_queue.lock().messages.len() < MAX_UNTRACKED
             && self.write_or_queue(request_id, message, UnsentKind::Untracked, usize::MAX, None).is_ok()
@@ -240,7 +235,6 @@ impl ClientConnection {
             match self.transport.try_send_v(&[io::IoSlice::new(&message.octets[message.at..])]) {
                 Ok(sent) => {
                     message.at += sent;
-                    #[cfg(feature = "asynchronous")]
                     self.async_writes.written.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(error) => {
@@ -307,7 +301,6 @@ impl ClientConnection {
         let queued = std::mem::take(&mut *self.async_writes.write_queue.lock());
         let unwritten: Vec<UnsentMessage> = writer.rest.take().into_iter().chain(queued.messages).collect();
         drop(writer);
-        #[cfg(feature = "asynchronous")]
         unwritten.iter().for_each(|message| self.record_lost(message));
         let taken = unwritten.iter().filter(|message| message.is_whole() && message.kind == UnsentKind::OneWay);
         taken.for_each(|message| self.acknowledge(message.request_id));

@@ -121,7 +121,7 @@ impl ClientConnection {
     /// other writers. The connection ends in any case.
     #[cold]
     fn send_message_error(&self, version: GiopVersion) {
-        if cfg!(not(feature = "details")) {
+        if !SystemException::KEEPS_DETAIL {
             return;
         }
         let Some(mut writer) = self.writer.try_lock() else { return };

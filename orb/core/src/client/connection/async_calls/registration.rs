@@ -136,7 +136,6 @@ impl ClientConnection {
             let Writer { rest, half, .. } = &mut *writer;
             let Some(message) = rest else {
                 drop(writer);
-                #[cfg(feature = "asynchronous")]
                 self.notify_written();
                 return;
             };
@@ -145,7 +144,6 @@ impl ClientConnection {
                 return self.fail_unsent();
             }
             match self.write_rest(message) {
-                #[cfg(feature = "asynchronous")]
                 Ok(true) if message.is_batch() => writer.end_batch(&self.statistics),
                 Ok(true) => {
                     let (request_id, kind) = (message.request_id, message.kind);
