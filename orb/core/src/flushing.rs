@@ -53,7 +53,7 @@ impl Orb {
     pub fn flush(&self) -> Result<(), SystemException> {
         self.check_running()?;
         let deadline = self.settings().request_timeout.map(Deadline::after);
-        self.flush_peers(deadline.as_ref()).map_err(exception)
+        self.peers().flush(deadline.as_ref()).map_err(exception)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The builder of an ORB; [`command_line`](crate::command_line) reads the same settings from a command line.
 
+#[cfg(feature = "asynchronous")]
+mod asynchronous;
 mod client;
 mod code_sets;
 mod diagnostics;
@@ -182,17 +184,6 @@ impl OrbBuilder {
         self
     }
 
-    /// Whether a call made by a servant ends when the servant's own request is
-    /// [cancelled](crate::CancellationToken). Such a call ends in TRANSIENT, after a CancelRequest to the
-    /// next server. Default: no; it ends at the inherited deadline. The thread waits as by
-    /// [`WaitStrategy::OnWaker`], which costs a thread switch. Work that the next server has already done is
-    /// not undone.
-    #[must_use]
-    pub fn cancel_nested(mut self, is_on: bool) -> Self {
-        self.settings.cancels_nested = is_on;
-        self
-    }
-
     /// The sizes of the sockets' buffers in octets (default: the system's).
     #[must_use]
     pub fn socket_queues(mut self, send: Option<usize>, recv: Option<usize>) -> Self {
@@ -257,7 +248,6 @@ impl OrbBuilder {
         let settings = &mut self.settings;
         settings.leaves_reading = settings.wait == WaitStrategy::OnWaker || settings.cancels_nested;
         let orb = Orb::new(self.settings, self.client, self.protocols, self.server);
-        #[cfg(feature = "asynchronous")]
         orb.serve_metrics()?;
         crate::interception::initialize(&orb, self.interceptors)?;
         Ok(orb)

@@ -1,5 +1,7 @@
 //! The ORB, which references, adapters and connections share.
 
+#[cfg(feature = "asynchronous")]
+mod asynchronous;
 mod bidirectional;
 mod metrics;
 mod serving;
@@ -17,10 +19,6 @@ use spandrel_sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-#[cfg(feature = "asynchronous")]
-use crate::client::CallFailure;
-#[cfg(feature = "asynchronous")]
-use crate::client::ClientReactor;
 use crate::{
     aliases::Aliases,
     bidirectional::Bidirectional,
@@ -39,6 +37,8 @@ use crate::{
     upcalls::is_in_upcall,
     values::ValueFactories,
 };
+
+use shutdown::ReactorSlot;
 
 /// An object request broker. Cheap to clone; all clones are the same ORB.
 ///
@@ -98,8 +98,7 @@ struct OrbCore {
     policies: OnceLock<OrbPolicies>,
     policy_resolver: OnceLock<&'static PolicyResolver>,
     /// The reactor of asynchronous calls.
-    #[cfg(feature = "asynchronous")]
-    client_reactor: ClientReactor,
+    client_reactor: ReactorSlot,
     server_options: ServerOptions,
     /// Installed with the object adapter.
     server_side: OnceLock<Arc<dyn ServerSide>>,
@@ -133,8 +132,7 @@ impl Orb {
             settings,
             peers: PeerTable::new(client, protocols, statistics.clone()),
             statistics,
-            #[cfg(feature = "asynchronous")]
-            client_reactor: ClientReactor::default(),
+            client_reactor: ReactorSlot::default(),
             server_options: server,
             server_side: OnceLock::new(),
             aliases: OnceLock::new(),
@@ -190,11 +188,6 @@ impl Orb {
     /// The identity of this ORB, which does not keep it alive.
     pub(crate) fn identity(&self) -> OrbIdentity {
         OrbIdentity(Arc::downgrade(&self.0))
-    }
-
-    #[cfg(feature = "asynchronous")]
-    pub fn client_reactor(&self) -> &ClientReactor {
-        &self.0.client_reactor
     }
 
     /// The settings of the server side.
@@ -290,12 +283,6 @@ impl Orb {
         Ok(destinations)
     }
 
-    /// Writes all buffered one-ways.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn flush_peers(&self, deadline: Option<&spandrel_transport::Deadline>) -> Result<(), CallFailure> {
-        self.0.peers.flush(deadline)
-    }
-
     /// BAD_INV_ORDER once the ORB has been shut down; running upcalls may make calls until they return.
     pub fn check_running(&self) -> Result<(), SystemException> {
         self.check_process()?;
@@ -316,18 +303,6 @@ impl Orb {
     #[inline]
     pub fn is_copied(&self) -> bool {
         !self.0.process.is_here()
-    }
-
-    /// Runs a future in the ORB's reactor thread for asynchronous calls, until it is ready or the ORB is shut
-    /// down. The future must not block: all asynchronous calls of this ORB would block with it.
-    ///
-    /// # Errors
-    /// NO_RESOURCES if the thread could not be started; BAD_INV_ORDER after shutdown.
-    #[cfg(feature = "asynchronous")]
-    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Result<(), SystemException> {
-        self.check_not_destroyed()?;
-        self.check_running()?;
-        self.0.client_reactor.run(Box::pin(task))
     }
 
     pub(crate) fn check_not_destroyed(&self) -> Result<(), SystemException> {

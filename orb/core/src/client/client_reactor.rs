@@ -19,7 +19,7 @@ use spandrel_reactor::{
 use spandrel_sync::{Arc, Mutex, MutexGuard, thread, thread_local};
 use spandrel_transport::Deadline;
 
-use super::{ClientConnection, connection::ReactorRegistration, not_sent_in_time};
+use super::{CallReactor, ClientConnection, connection::ReactorRegistration, not_sent_in_time};
 use crate::{
     task::{self, Task},
     transport::ConnectionTransport,
@@ -263,9 +263,10 @@ impl ClientReactor {
         thread::Builder::new().name("spandrel-async".into()).spawn(run)?;
         Ok(self.reactor_thread.get_or_init(|| ReactorThread { reactor, clock }))
     }
+}
 
-    /// Ends all calls and the reactor.
-    pub(crate) fn shut_down(&self) {
+impl CallReactor for ClientReactor {
+    fn shut_down(&self) {
         let mut calls = self.calls.lock();
         calls.is_closed = true;
         let waiting = std::mem::take(&mut calls.waiting);

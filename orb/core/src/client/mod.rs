@@ -49,3 +49,9 @@ pub(crate) use peer::{
 pub use peers::PeerTable;
 pub(crate) use settings::ClientSettings;
 pub(crate) use unsent_calls::{no_reconnecting, not_sent_in_time};
+
+/// The reactor of asynchronous calls, for an ORB that ends it.
+pub(crate) trait CallReactor: std::any::Any + Send + Sync {
+    /// Ends all calls and the reactor.
+    fn shut_down(&self);
+}

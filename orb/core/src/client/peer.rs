@@ -79,7 +79,6 @@ impl Peer {
     }
 
     /// The number of asynchronous calls that wait for a connection.
-    #[cfg(feature = "asynchronous")]
     pub(super) fn parked(&self) -> usize {
         self.pool.lock().parked.len()
     }

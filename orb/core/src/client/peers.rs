@@ -80,7 +80,6 @@ impl PeerTable {
     }
 
     /// The number of asynchronous calls that wait for connections.
-    #[cfg(feature = "asynchronous")]
     pub(crate) fn parked(&self) -> usize {
         self.peers.lock().iter().map(|(_, peer)| peer.parked()).sum()
     }

@@ -1,13 +1,13 @@
 //! The ORB's main thread and shutdown (CORBA 3.3 Part 1, 8.2.3): waiting, and the order in which parts are
 //! closed.
 
-use spandrel_giop::SystemExceptionKind;
-use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_sync::held;
-use spandrel_sync::{atomic::Ordering, thread};
+use std::sync::OnceLock;
+
+use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use spandrel_sync::{Mutex, atomic::Ordering, held, thread};
 
 use super::{Orb, OrbCore, has_shut_down};
-use crate::upcalls::is_in_upcall;
+use crate::{client::CallReactor, upcalls::is_in_upcall};
 
 impl Orb {
     /// Blocks until the ORB has been shut down. Other threads serve requests, except for those of the main
@@ -137,13 +137,10 @@ impl Orb {
         let _closed = CloseOnDrop(&self.0);
         self.0.main.begin_close();
         self.diagnostics().begin_close();
-        {
-            if let Some(server_side) = self.server_side() {
-                server_side.begin_close();
-                server_side.shut_down(self);
-            }
+        if let Some(server_side) = self.server_side() {
+            server_side.begin_close();
+            server_side.shut_down(self);
         }
-        #[cfg(feature = "asynchronous")]
         self.0.client_reactor.shut_down();
         self.0.peers.clear();
         if let Some(server_side) = self.server_side() {
@@ -152,6 +149,23 @@ impl Orb {
         }
         self.0.interception.destroy();
         self.diagnostics().close();
+    }
+}
+
+/// The reactor of asynchronous calls. The first of them makes it.
+#[derive(Default)]
+pub(super) struct ReactorSlot {
+    pub(super) reactor: OnceLock<Box<dyn CallReactor>>,
+    /// Whether the ORB was shut down, so that a new reactor takes no calls. Held while one is made.
+    pub(super) is_closed: Mutex<bool>,
+}
+
+impl ReactorSlot {
+    fn shut_down(&self) {
+        *self.is_closed.lock() = true;
+        if let Some(reactor) = self.reactor.get() {
+            reactor.shut_down();
+        }
     }
 }
 
