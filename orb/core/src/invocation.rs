@@ -50,13 +50,11 @@ use std::time::Duration;
 use spandrel_giop::{CompletionStatus, LocateStatus, ReplyStatus, SystemException};
 use spandrel_transport::Deadline;
 
-#[cfg(feature = "asynchronous")]
-pub(crate) use blocking::unexpected_reply_kind;
 pub(crate) use calls::{Raise, unreadable};
 pub use local::encode_collocated;
 pub(crate) use local::send_datagram;
 #[cfg(feature = "asynchronous")]
-pub(crate) use points::ClientPoints;
+pub(crate) use {blocking::unexpected_reply_kind, points::ClientPoints};
 
 use crate::{
     ObjectRef,

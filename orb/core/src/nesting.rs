@@ -17,6 +17,7 @@ use spandrel_sync::{Arc, thread_local};
 
 use crate::{
     deadlines::Unbounded,
+    invocation::await_reply,
     upcalls::{MAX_NESTING, upcalls},
 };
 
@@ -33,6 +34,7 @@ pub struct PoolMembership(());
 
 /// Enters this thread into a pool.
 pub fn join(pool: Arc<dyn NestedWork>) -> PoolMembership {
+    await_reply::enable();
     POOL.with(|joined| joined.replace(Some(pool)));
     NESTS.with(|nests| nests.set(true));
     PoolMembership(())
@@ -71,6 +73,7 @@ pub fn nests() -> bool {
 /// Makes this thread appear as one of a pool.
 #[cfg(shuttle)]
 pub fn pretend() {
+    await_reply::enable();
     NESTS.with(|nests| nests.set(true));
 }
 

@@ -22,7 +22,7 @@ use spandrel_transport::{Iiop, KeepAlive, Protocol, SocketSettings};
 
 use crate::{
     Collocation, Orb, WaitStrategy,
-    client::{CacheSettings, ClientSettings, FragmentSizes},
+    client::{CacheSettings, ClientSettings, FragmentSizes, WriteLimits},
     destination::{Destination, WireSettings},
     diagnostics::DiagnosticsSettings,
     initial::InitialReferences,
@@ -86,7 +86,6 @@ impl OrbBuilder {
                 context_limits: ContextLimits::default(),
                 diagnostics: DiagnosticsSettings::default(),
                 wait: WaitStrategy::default(),
-                leaves_reading: false,
                 urls: references::from_ior,
                 initial: InitialReferences::default(),
                 collocation: Collocation::default(),
@@ -97,10 +96,7 @@ impl OrbBuilder {
             client: ClientSettings {
                 open_datagrams: None,
                 connections_per_peer: 5,
-                #[cfg(feature = "asynchronous")]
-                max_pending: 1024,
-                #[cfg(feature = "asynchronous")]
-                max_unsent: 16 << 20,
+                write_limits: WriteLimits::default(),
                 limits: None,
                 cache: CacheSettings::UNLIMITED,
                 connect_timeout: None,
@@ -244,9 +240,7 @@ impl OrbBuilder {
     /// # Errors
     /// INITIALIZE if the ORB cannot listen on the [metrics endpoint](Self::metrics_endpoint) or cannot start
     /// its thread; the exception that an [initialiser](Self::initializer) raises.
-    pub fn build(mut self) -> Result<Orb, SystemException> {
-        let settings = &mut self.settings;
-        settings.leaves_reading = settings.wait == WaitStrategy::OnWaker || settings.cancels_nested;
+    pub fn build(self) -> Result<Orb, SystemException> {
         let orb = Orb::new(self.settings, self.client, self.protocols, self.server);
         orb.serve_metrics()?;
         crate::interception::initialize(&orb, self.interceptors)?;

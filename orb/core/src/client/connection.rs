@@ -35,9 +35,9 @@ use spandrel_transport::{Address, Deadline, MessageReader, ReadError};
 
 use async_calls::{AsyncWrites, UnsentMessage};
 #[cfg(feature = "asynchronous")]
-pub(crate) use async_calls::{ReactorRegistration, UnsentKind, WriteLimits};
+pub(crate) use async_calls::{ReactorRegistration, UnsentKind};
 #[cfg(feature = "asynchronous")]
-pub use batch::Buffering;
+pub(crate) use batch::BUFFERED_SENDING;
 #[cfg(feature = "asynchronous")]
 use bidirectional::BidirectionalUse;
 #[cfg(feature = "asynchronous")]

@@ -27,12 +27,10 @@ pub(crate) use client_reactor::cancelled;
 #[cfg(feature = "asynchronous")]
 pub use client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread};
 #[cfg(feature = "asynchronous")]
-pub use connection::Buffering;
-#[cfg(feature = "asynchronous")]
 pub use connection::{AdoptedReader, CallbackDispatcher};
-pub use connection::{CallFailure, ClientConnection, Reply, ReplyKind, send_fragmented};
 #[cfg(feature = "asynchronous")]
-pub(crate) use connection::{ReplyReceiver, UnsentKind, WriteLimits};
+pub(crate) use connection::{BUFFERED_SENDING, ReplyReceiver, UnsentKind};
+pub use connection::{CallFailure, ClientConnection, Reply, ReplyKind, send_fragmented};
 pub(crate) use connection::{ReplyReceiverHandle, RequestLoss};
 pub(crate) use connection_cache::{CacheSettings, ConnectionCache, ConnectionSlot};
 pub use connection_cache::{ConnectionSharing, Purging};
@@ -48,6 +46,7 @@ pub(crate) use peer::{
 };
 pub use peers::PeerTable;
 pub(crate) use settings::ClientSettings;
+pub use settings::{BufferedSending, Buffering, WriteLimits};
 pub(crate) use unsent_calls::{no_reconnecting, not_sent_in_time};
 
 /// The reactor of asynchronous calls, for an ORB that ends it.

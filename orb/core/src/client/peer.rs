@@ -14,11 +14,11 @@ use spandrel_transport::{Address, Deadline, MessageReader, is_bidirectional_only
 
 use super::RequestLoss;
 use super::{
-    CallFailure, ClientConnection, ClientSettings, ConnectionCache, no_reconnecting,
+    CallFailure, ClientConnection, ClientSettings, ConnectionCache, WriteLimits, no_reconnecting,
     unreachable_cache::UnreachableCache,
 };
 #[cfg(feature = "asynchronous")]
-use super::{ReplyReceiver, WriteLimits};
+use super::ReplyReceiver;
 use crate::{statistics::Statistics, transport::ClientProtocol};
 
 /// A server's address, with its connections.
@@ -263,9 +263,8 @@ impl Peer {
     }
 
     /// The limits of one connection's pending requests and unwritten octets.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn bounds(&self) -> WriteLimits {
-        WriteLimits { requests: self.settings.max_pending, octets: self.settings.max_unsent }
+    pub(crate) fn write_limits(&self) -> WriteLimits {
+        self.settings.write_limits
     }
 
     /// Removes the unused connections, after one was found closed. Those that are read at all times stay:

@@ -12,6 +12,7 @@ use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::{Arc, Condition, Mutex};
 use spandrel_transport::Deadline;
 
+use super::blocking::DELEGATED_TWO_WAY;
 use crate::{
     Orb, WaitStrategy,
     client::{
@@ -27,21 +28,18 @@ use crate::{
     upcalls::is_in_upcall,
 };
 
-/// Whether this thread delegates the reading of its replies.
-#[inline]
-pub(crate) fn is_needed(orb: &Orb) -> bool {
-    if nesting::nests() {
-        return true;
-    }
-    orb.settings().leaves_reading && leaves_reading(orb)
+/// Enables delegated waiting in this process: from now on threads check whether they have to.
+pub(crate) fn enable() {
+    DELEGATED_TWO_WAY.get_or_init(|| two_way);
 }
 
-/// Whether the wait strategy demands it, or a cancellation must be able to end the call early.
-#[cold]
-fn leaves_reading(orb: &Orb) -> bool {
-    let is_delegated = orb.settings().wait == WaitStrategy::OnWaker;
-    let is_delegated = is_delegated || is_in_upcall();
-    is_delegated && !is_client_reactor_thread()
+/// Whether this thread delegates the reading of its replies.
+#[inline]
+fn is_needed(orb: &Orb) -> bool {
+    let settings = orb.settings();
+    nesting::nests()
+        || (settings.wait == WaitStrategy::OnWaker || settings.cancels_nested && is_in_upcall())
+            && !is_client_reactor_thread()
 }
 
 /// Ends a call when the request that it is made for is cancelled.
@@ -171,10 +169,25 @@ impl TimedCall for AwaitedReply {
     }
 }
 
+/// As [`ClientConnection::two_way`], but if needed another thread reads the reply.
+fn two_way(
+    orb: &Orb,
+    connection: &Arc<ClientConnection>,
+    request_id: u32,
+    request: &Encoder<'_>,
+    deadline: Option<&Deadline>,
+    bounds: WriteLimits,
+) -> Result<Reply, CallFailure> {
+    if !is_needed(orb) {
+        return connection.two_way(request_id, request, deadline);
+    }
+    delegated_two_way(orb, connection, request_id, request, deadline, bounds)
+}
+
 /// As [`ClientConnection::two_way`], but another thread reads the reply.
 #[cold]
 #[inline(never)]
-pub(crate) fn two_way(
+fn delegated_two_way(
     orb: &Orb,
     connection: &Arc<ClientConnection>,
     request_id: u32,

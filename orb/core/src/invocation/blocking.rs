@@ -1,26 +1,33 @@
 //! The blocking driver: the calling thread selects a destination, sends the request and waits for the reply,
 //! until the call has its outcome.
 
+use std::sync::OnceLock;
+
 use spandrel_cdr::Encoder;
 use spandrel_giop::{CompletionStatus, ServiceContext, SystemException, ids};
 use spandrel_sync::Arc;
 use spandrel_transport::Deadline;
 
-#[cfg(feature = "asynchronous")]
-use super::await_reply;
 use super::{
     Invocation, InvocationState, Verdict,
     points::{AttemptPoints, ClientPoints, Unintercepted},
 };
 use crate::{
-    ObjectRef,
-    client::{CallFailure, ClientConnection, Lease, Peer, Reply, ReplyKind},
+    ObjectRef, Orb,
+    client::{CallFailure, ClientConnection, Lease, Peer, Reply, ReplyKind, WriteLimits},
     connection_contexts::ConnectionContexts,
     destination::Destination,
     diagnostics::{CallObserver, ObservedCall},
     object::{CallKind, joined},
     scratch,
 };
+
+/// Makes a two-way call on a connection; another thread may read the reply.
+pub(super) type TwoWay =
+    fn(&Orb, &Arc<ClientConnection>, u32, &Encoder<'_>, Option<&Deadline>, WriteLimits) -> Result<Reply, CallFailure>;
+
+/// Makes the two-way calls of this process, once a thread may have to delegate the reading of its replies.
+pub(super) static DELEGATED_TWO_WAY: OnceLock<TwoWay> = OnceLock::new();
 
 impl ObjectRef {
     /// Makes a call and waits for its reply; a one-way without a response has none.
@@ -132,16 +139,14 @@ impl Invocation<'_> {
         call_kind: &CallKind<'_, '_>,
     ) -> Result<Lease<&'d Peer>, CallFailure> {
         let connect_time = self.begin_lease();
-        let _ = call_kind;
         if let Some(adopted) = destination.adopted(self.object.orb()) {
             return Ok(Lease::of(&*destination.peer, adopted));
         }
         if self.keeps_connections() {
             return destination.peer.lease_open();
         }
-        #[cfg(feature = "asynchronous")]
-        if matches!(call_kind, CallKind::Request { buffering: Some(_), .. }) {
-            return destination.peer.lease_first(connect_time);
+        if let CallKind::Request { buffering: Some((_, sending)), .. } = call_kind {
+            return (sending.lease)(&destination.peer, connect_time);
         }
         destination.peer.lease(connect_time)
     }
@@ -156,12 +161,9 @@ impl Invocation<'_> {
         let (orb, deadline) = (self.object.orb(), self.deadline);
         let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
         let request_id = connection.request_id();
-        let two_way = |out: &Encoder<'_>| {
-            #[cfg(feature = "asynchronous")]
-            if await_reply::is_needed(orb) {
-                return await_reply::two_way(orb, connection, request_id, out, deadline, destination.peer.bounds());
-            }
-            connection.two_way(request_id, out, deadline)
+        let two_way = |out: &Encoder<'_>| match DELEGATED_TWO_WAY.get() {
+            None => connection.two_way(request_id, out, deadline),
+            Some(two_way) => two_way(orb, connection, request_id, out, deadline, destination.peer.write_limits()),
         };
         let connection_contexts =
             (!connection.has_sent_contexts()).then(|| ConnectionContexts::new(orb, connection, destination));
@@ -172,11 +174,8 @@ impl Invocation<'_> {
             call.sent(Some((metrics, peer)), &destination.object_key, request_id, out.position());
         }
         let mut sent = written.and_then(|()| match call_kind {
-            #[cfg(feature = "asynchronous")]
-            CallKind::Request { buffering: Some(buffering), .. } => {
-                let peer = &destination.peer;
-                let (limit, maintenance_thread) = (peer.bounds().octets, peer.maintenance_thread());
-                connection.buffer_one_way(&out, buffering, limit, maintenance_thread, deadline).map(|()| None)
+            CallKind::Request { buffering: Some((buffering, sending)), .. } => {
+                (sending.send)(connection, &out, buffering, &destination.peer, deadline).map(|()| None)
             }
             CallKind::Request { response, .. } if !response.is_expected() => {
                 connection.one_way(&out, deadline).map(|()| None)

@@ -6,9 +6,10 @@ use spandrel_cdr::{CdrError, Encoder};
 use spandrel_giop::{ResponseFlags, ServiceContext, SystemException};
 
 use super::ObjectRef;
-#[cfg(feature = "asynchronous")]
-use crate::client::Buffering;
-use crate::{client::Reply, diagnostics::CallObserver};
+use crate::{
+    client::{BufferedSending, Buffering, Reply},
+    diagnostics::CallObserver,
+};
 
 /// Makes a call; an optional part of the ORB can replace [`ObjectRef`]'s own implementation.
 pub type InvokeFn =
@@ -30,8 +31,7 @@ pub enum CallKind<'f, 'a> {
         /// The service contexts besides those of the connection.
         contexts: &'f [ServiceContext],
         /// The buffering of a one-way that may be written later.
-        #[cfg(feature = "asynchronous")]
-        buffering: Option<Buffering>,
+        buffering: Option<(Buffering, &'static BufferedSending)>,
         /// The diagnostics of the call, if it is observed.
         observer: Option<&'f dyn CallObserver>,
     },

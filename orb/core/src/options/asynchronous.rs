@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use crate::{
     OrbBuilder, WaitStrategy,
     diagnostics::{MAX_SERIES, endpoint},
+    invocation::await_reply,
 };
 
 impl OrbBuilder {
@@ -12,7 +13,7 @@ impl OrbBuilder {
     /// Further asynchronous calls end in TRANSIENT.
     #[must_use]
     pub fn pending_requests(mut self, requests: usize) -> Self {
-        self.client.max_pending = requests.max(1);
+        self.client.write_limits.requests = requests.max(1);
         self
     }
 
@@ -21,7 +22,7 @@ impl OrbBuilder {
     /// One-ways with the sync scope NONE wait, and end in TIMEOUT when their time limit passes.
     #[must_use]
     pub fn buffer_limit(mut self, octets: usize) -> Self {
-        self.client.max_unsent = octets;
+        self.client.write_limits.octets = octets;
         self
     }
 
@@ -29,6 +30,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn wait_strategy(mut self, strategy: WaitStrategy) -> Self {
         self.settings.wait = strategy;
+        await_reply::enable();
         self
     }
 
@@ -40,6 +42,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn cancel_nested(mut self, is_on: bool) -> Self {
         self.settings.cancels_nested = is_on;
+        await_reply::enable();
         self
     }
 

@@ -83,12 +83,6 @@ impl ObjectRef {
         Some(deadline.with_connecting(connecting))
     }
 
-    /// The limits of buffered one-ways in force.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn buffering_constraint(&self) -> Option<super::BufferingConstraintPolicy> {
-        self.in_force(super::buffering::BUFFERING_CONSTRAINT)
-    }
-
     pub(super) fn in_force<V: PolicyValue + Copy>(&self, policy_type: PolicyType) -> Option<V> {
         self.client_policy(policy_type)?.value().copied()
     }

@@ -21,6 +21,7 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Charge, MessageReader};
 
+use super::super::WriteLimits;
 use super::{
     CallFailure, ClientConnection, CloseOnPanic,
     pending_calls::{ReplyReceiver, ReplyWaiter},
@@ -57,15 +58,6 @@ impl AsyncWrites {
     pub(super) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
-}
-
-/// The limits of one connection's pending requests and unwritten octets.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WriteLimits {
-    /// Requests that wait for their replies.
-    pub(crate) requests: usize,
-    /// Unwritten octets, beyond one message.
-    pub(crate) octets: usize,
 }
 
 impl ClientConnection {

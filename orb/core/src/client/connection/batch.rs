@@ -16,7 +16,10 @@ use spandrel_transport::{Deadline, is_timeout};
 
 use super::{CallFailure, ClientConnection, Writer, async_calls::UnsentKind, async_calls::UnsentMessage};
 use crate::{
-    client::maintenance::{Maintained, MaintenanceThread},
+    client::{
+        BufferedSending, Buffering, Peer,
+        maintenance::{Maintained, MaintenanceThread},
+    },
     statistics::{Level, Statistics},
 };
 
@@ -32,24 +35,14 @@ const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// A written buffer with a larger capacity than this is not reused.
 const MAX_SPARE_CAPACITY: usize = 128 * 1024;
 
-/// The conditions for writing buffered one-ways.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Buffering {
-    /// The latest time, counted from the first of them.
-    pub(crate) timeout: Duration,
-    /// The number of messages.
-    pub(crate) messages: u32,
-    /// Their octets.
-    pub(crate) octets: usize,
-    /// Whether the first one is written at once, if the connection was quiet.
-    pub(crate) is_prompt: bool,
-}
-
-impl Default for Buffering {
-    fn default() -> Self {
-        Self { timeout: QUIET, messages: u32::MAX, octets: 64 * 1024, is_prompt: true }
-    }
-}
+/// The functions of buffered one-ways.
+pub(crate) const BUFFERED_SENDING: Option<&BufferedSending> = Some(&BufferedSending {
+    lease: Peer::lease_first,
+    send: |connection, request, buffering, peer, deadline| {
+        let (limit, maintenance_thread) = (peer.write_limits().octets, peer.maintenance_thread());
+        connection.buffer_one_way(request, buffering, limit, maintenance_thread, deadline)
+    },
+});
 
 /// The state of a connection's buffered one-ways.
 #[derive(Debug, Default)]
