@@ -34,7 +34,7 @@ impl Orb {
     pub fn flush(&self) -> Result<(), SystemException> {
         self.check_running()?;
         let deadline = self.settings().request_timeout.map(Deadline::after);
-        self.peers().flush(deadline.as_ref()).map_err(exception)
+        first_failure(self.peers().all().iter().map(|peer| peer.flush(deadline.as_ref()))).map_err(exception)
     }
 }
 

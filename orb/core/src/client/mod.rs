@@ -36,14 +36,12 @@ pub(crate) use connection_cache::{CacheSettings, ConnectionCache, ConnectionSlot
 pub use connection_cache::{ConnectionSharing, Purging};
 pub(crate) use fragment_sizes::FragmentSizes;
 pub(crate) use maintenance::{MaintenanceThread, Schedule};
-#[cfg(feature = "asynchronous")]
-pub(crate) use peer::LeaseResult;
-#[cfg(feature = "asynchronous")]
-pub(crate) use peer::batches::first_failure;
 pub(crate) use peer::{
     Lease, Peer,
     purging::{CONNECTION_LIMITS, ConnectionLimits},
 };
+#[cfg(feature = "asynchronous")]
+pub(crate) use peer::{LeaseResult, batches::first_failure};
 pub use peers::PeerTable;
 pub(crate) use settings::ClientSettings;
 pub use settings::{BufferedSending, Buffering, WriteLimits};

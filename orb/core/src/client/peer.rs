@@ -1,10 +1,8 @@
 //! A server's address and the open connections to it.
 
-use std::{io, time::Duration};
+use std::{io, sync::OnceLock, time::Duration};
 
 use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
-#[cfg(feature = "asynchronous")]
-use spandrel_sync::thread;
 use spandrel_sync::{
     Arc, Condition, Mutex,
     atomic::{AtomicBool, Ordering},
@@ -17,8 +15,6 @@ use super::{
     CallFailure, ClientConnection, ClientSettings, ConnectionCache, WriteLimits, no_reconnecting,
     unreachable_cache::UnreachableCache,
 };
-#[cfg(feature = "asynchronous")]
-use super::ReplyReceiver;
 use crate::{statistics::Statistics, transport::ClientProtocol};
 
 /// A server's address, with its connections.
@@ -35,8 +31,8 @@ pub struct Peer {
     /// Whether a reference names it with a version before GIOP 1.2.
     is_old_server: AtomicBool,
     unreachable: UnreachableCache,
-    #[cfg(feature = "asynchronous")]
-    batches: batches::BatchQueues,
+    /// Writes the one-ways that are buffered on connections other than this one; set by the first of them.
+    flush_others: OnceLock<fn(&Self, &Arc<ClientConnection>)>,
 }
 
 impl Peer {
@@ -57,8 +53,7 @@ impl Peer {
             cache,
             is_old_server: AtomicBool::new(false),
             unreachable: UnreachableCache::default(),
-            #[cfg(feature = "asynchronous")]
-            batches: batches::BatchQueues::default(),
+            flush_others: OnceLock::new(),
         }
     }
 
@@ -102,9 +97,17 @@ impl Peer {
             Some(connection) => Lease { peer: self, connection, fresh: false },
             None => self.lease_other(timeout)?,
         };
-        #[cfg(feature = "asynchronous")]
         self.flush_other_connections(&lease);
         Ok(lease)
+    }
+
+    /// Writes the one-ways that are buffered on other connections, before the caller writes to this one: they
+    /// were sent before.
+    #[inline]
+    fn flush_other_connections(&self, connection: &Arc<ClientConnection>) {
+        if let Some(flush_others) = self.flush_others.get() {
+            flush_others(self, connection);
+        }
     }
 
     #[cold]
@@ -190,78 +193,6 @@ impl Peer {
         }
     }
 
-    /// [`lease`](Self::lease) without waiting: a thread opens a connection if needed, and `call` is notified.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn lease_async(
-        self: &Arc<Self>,
-        timeout: Option<Duration>,
-        call: &Arc<dyn ReplyReceiver>,
-    ) -> Result<LeaseResult, CallFailure> {
-        let result = self.lease_async_or(timeout.is_some(), call, move |peer| peer.connect(timeout))?;
-        if let LeaseResult::Leased(lease) = &result {
-            self.flush_other_connections(lease);
-        }
-        Ok(result)
-    }
-
-    /// [`lease_open`](Self::lease_open) for asynchronous calls.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn lease_open_async(self: &Arc<Self>) -> Result<LeaseResult, CallFailure> {
-        let connection = self.find_open(|_| true)?;
-        Ok(LeaseResult::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }))
-    }
-
-    /// Leases a connection; `connect` opens a new one.
-    #[cfg(feature = "asynchronous")]
-    fn lease_async_or(
-        self: &Arc<Self>,
-        is_limited: bool,
-        call: &Arc<dyn ReplyReceiver>,
-        connect: impl FnOnce(&Self) -> Result<ClientConnection, CallFailure> + Send + 'static,
-    ) -> Result<LeaseResult, CallFailure> {
-        let (mut pool, choice) = self.choose(self.pool.lock(), |_| true);
-        match choice {
-            LeaseChoice::Take(connection) => {
-                return Ok(LeaseResult::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }));
-            }
-            LeaseChoice::Wait => {
-                pool.parked.push(Arc::clone(call));
-                return Ok(LeaseResult::Parked);
-            }
-            LeaseChoice::Open => self.begin_opening(&mut pool)?,
-        }
-        drop(pool);
-        let (peer, opener) = (Arc::clone(self), Arc::clone(call));
-        let open = move || {
-            let opened = connect(&peer).map(Arc::new);
-            // This call waited before those that are parked.
-            let first = || match &opened {
-                Err(failure) if failure.loss == RequestLoss::ConnectionShareable => opener.connection_freed(),
-                opened => opener.connection_opened(opened.as_ref().map(drop).map_err(CallFailure::clone)),
-            };
-            peer.finish_opening(&opened, is_limited, 0, first);
-        };
-        let started = thread::Builder::new().name("spandrel-connect".into()).spawn(open);
-        if let Err(error) = started {
-            let exception = SystemException::no_resources(0, CompletionStatus::No)
-                .with_detail(|| format!("the thread that connects to {} could not be started", self.address))
-                .with_source(error);
-            let failure = CallFailure::new(exception);
-            self.finish_opening(&Err(failure.clone()), false, 0, || {});
-            return Err(failure);
-        }
-        Ok(LeaseResult::Parked)
-    }
-
-    /// Ends a call's wait for a connection.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn unpark(&self, call: &Arc<dyn ReplyReceiver>) {
-        let mut pool = self.pool.lock();
-        let removed: Vec<_> = pool.parked.extract_if(.., |parked| Arc::ptr_eq(parked, call)).collect();
-        drop(pool);
-        drop(removed);
-    }
-
     /// The limits of one connection's pending requests and unwritten octets.
     pub(crate) fn write_limits(&self) -> WriteLimits {
         self.settings.write_limits
@@ -342,6 +273,8 @@ fn is_timeout(failure: &CallFailure) -> bool {
 }
 
 #[cfg(feature = "asynchronous")]
+mod async_leases;
+#[cfg(feature = "asynchronous")]
 pub(crate) mod batches;
 mod lease;
 #[cfg(all(test, shuttle))]
@@ -350,9 +283,7 @@ mod pool;
 pub(crate) mod purging;
 mod waiting_calls;
 
+#[cfg(feature = "asynchronous")]
+pub(crate) use async_leases::LeaseResult;
 pub(crate) use lease::Lease;
-#[cfg(feature = "asynchronous")]
-pub(crate) use lease::LeaseResult;
 use pool::{Pool, Pooled, may_wait_on};
-#[cfg(feature = "asynchronous")]
-use waiting_calls::LeaseChoice;

@@ -5,9 +5,9 @@ use std::{io, ops::Deref, time::Duration};
 use spandrel_sync::{Arc, Condition, Mutex, thread};
 use spandrel_transport::{Address, Iiop, SocketSettings, Transport};
 
-use super::{CallFailure, ClientConnection, ClientSettings, ConnectionCache, Lease, LeaseResult, Peer, ReplyReceiver};
+use super::{CallFailure, ClientConnection, ClientSettings, ConnectionCache, Lease, LeaseResult, Peer};
 use crate::{
-    client::{CacheSettings, FragmentSizes, Reply, WriteLimits},
+    client::{CacheSettings, FragmentSizes, Reply, ReplyReceiver, WriteLimits},
     models::{check, messages, one_in, pipe},
     statistics::Statistics,
 };
