@@ -42,6 +42,8 @@ mod calls;
 mod exception_details;
 mod forwarding;
 mod local;
+#[cfg(feature = "asynchronous")]
+pub mod nesting;
 mod points;
 mod profile_selector;
 

@@ -54,9 +54,6 @@ pub mod messaging;
 #[doc(hidden)]
 pub mod models;
 mod names;
-#[cfg(feature = "asynchronous")]
-#[doc(hidden)]
-pub mod nesting;
 #[doc(hidden)]
 pub mod object;
 mod object_operations;
@@ -105,6 +102,9 @@ pub use exceptions::{UserException, UserExceptions};
 pub use initial::InvalidName;
 #[doc(hidden)]
 pub use invocation::encode_collocated;
+#[cfg(feature = "asynchronous")]
+#[doc(hidden)]
+pub use invocation::nesting;
 pub use object::{Interface, ObjectRef};
 pub use options::OrbBuilder;
 pub use orb::Orb;

@@ -12,7 +12,10 @@ use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::{Arc, Condition, Mutex};
 use spandrel_transport::Deadline;
 
-use super::blocking::DELEGATED_TWO_WAY;
+use super::{
+    blocking::DELEGATED_TWO_WAY,
+    nesting::{self, NestedWait, NestedWork},
+};
 use crate::{
     Orb, WaitStrategy,
     client::{
@@ -20,13 +23,7 @@ use crate::{
         is_client_reactor_thread,
     },
 };
-use crate::{
-    cancellation::CancellationSource,
-    cancellation::served_request,
-    client::cancelled,
-    nesting::{self, NestedWait, NestedWork},
-    upcalls::is_in_upcall,
-};
+use crate::{cancellation::CancellationSource, cancellation::served_request, client::cancelled, upcalls::is_in_upcall};
 
 /// Enables delegated waiting in this process: from now on threads check whether they have to.
 pub(crate) fn enable() {

@@ -15,9 +15,9 @@ use std::{
 use spandrel_giop::{CompletionStatus, SystemException, ids};
 use spandrel_sync::{Arc, thread_local};
 
+use super::await_reply;
 use crate::{
     deadlines::Unbounded,
-    invocation::await_reply,
     upcalls::{MAX_NESTING, upcalls},
 };
 
