@@ -41,6 +41,8 @@ mod blocking;
 mod calls;
 mod exception_details;
 mod forwarding;
+#[cfg(feature = "asynchronous")]
+mod helped_attempt;
 mod local;
 #[cfg(feature = "asynchronous")]
 pub mod nesting;
@@ -56,7 +58,7 @@ pub(crate) use calls::{Raise, unreadable};
 pub use local::encode_collocated;
 pub(crate) use local::send_datagram;
 #[cfg(feature = "asynchronous")]
-pub(crate) use {blocking::unexpected_reply_kind, points::ClientPoints};
+pub(crate) use {blocking::unexpected_reply_kind, helped_attempt::enable_helped_attempts, points::ClientPoints};
 
 use crate::{
     ObjectRef,

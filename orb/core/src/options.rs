@@ -242,7 +242,6 @@ impl OrbBuilder {
     /// its thread; the exception that an [initialiser](Self::initializer) raises.
     pub fn build(self) -> Result<Orb, SystemException> {
         let orb = Orb::new(self.settings, self.client, self.protocols, self.server);
-        orb.serve_metrics()?;
         crate::interception::initialize(&orb, self.interceptors)?;
         Ok(orb)
     }

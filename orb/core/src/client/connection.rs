@@ -37,8 +37,6 @@ use async_calls::{AsyncWrites, UnsentMessage};
 #[cfg(feature = "asynchronous")]
 pub(crate) use async_calls::{ReactorRegistration, UnsentKind};
 #[cfg(feature = "asynchronous")]
-pub(crate) use batch::BUFFERED_SENDING;
-#[cfg(feature = "asynchronous")]
 use bidirectional::BidirectionalUse;
 #[cfg(feature = "asynchronous")]
 pub use bidirectional::{AdoptedReader, CallbackDispatcher};

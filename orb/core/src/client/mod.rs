@@ -28,9 +28,9 @@ pub(crate) use client_reactor::cancelled;
 pub use client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread};
 #[cfg(feature = "asynchronous")]
 pub use connection::{AdoptedReader, CallbackDispatcher};
-#[cfg(feature = "asynchronous")]
-pub(crate) use connection::{BUFFERED_SENDING, ReplyReceiver, UnsentKind};
 pub use connection::{CallFailure, ClientConnection, Reply, ReplyKind, send_fragmented};
+#[cfg(feature = "asynchronous")]
+pub(crate) use connection::{ReplyReceiver, UnsentKind};
 pub(crate) use connection::{ReplyReceiverHandle, RequestLoss};
 pub(crate) use connection_cache::{CacheSettings, ConnectionCache, ConnectionSlot};
 pub use connection_cache::{ConnectionSharing, Purging};
@@ -44,7 +44,7 @@ pub(crate) use peer::{
 pub(crate) use peer::{LeaseResult, batches::first_failure};
 pub use peers::PeerTable;
 pub(crate) use settings::ClientSettings;
-pub use settings::{BufferedSending, Buffering, WriteLimits};
+pub use settings::{Buffering, WriteLimits};
 pub(crate) use unsent_calls::{no_reconnecting, not_sent_in_time};
 
 /// The reactor of asynchronous calls, for an ORB that ends it.

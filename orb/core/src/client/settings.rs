@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use spandrel_cdr::Encoder;
-use spandrel_sync::Arc;
-use spandrel_transport::{Deadline, SocketSettings};
+use spandrel_transport::SocketSettings;
 
-use super::{CacheSettings, CallFailure, ClientConnection, ConnectionLimits, FragmentSizes, Lease, Peer};
+use super::{CacheSettings, ConnectionLimits, FragmentSizes};
 use crate::datagrams::OpenDatagrams;
 
 /// The configuration of an ORB's client side.
@@ -61,14 +59,4 @@ impl Default for Buffering {
     fn default() -> Self {
         Self { timeout: Duration::from_micros(200), messages: u32::MAX, octets: 64 * 1024, is_prompt: true }
     }
-}
-
-/// The functions of buffered one-ways. A program that sends none does not contain them.
-#[expect(missing_debug_implementations, reason = "it has functions")]
-pub struct BufferedSending {
-    /// Leases the connection for buffered one-ways.
-    pub(crate) lease: for<'p> fn(&'p Peer, Option<Duration>) -> Result<Lease<&'p Peer>, CallFailure>,
-    /// Buffers a request, or writes it.
-    pub(crate) send:
-        fn(&Arc<ClientConnection>, &Encoder<'_>, &Buffering, &Peer, Option<&Deadline>) -> Result<(), CallFailure>,
 }

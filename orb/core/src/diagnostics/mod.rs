@@ -16,7 +16,6 @@ mod trace;
 
 use std::{fmt, net::SocketAddr, sync::OnceLock};
 
-use spandrel_giop::SystemException;
 use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
@@ -30,7 +29,7 @@ pub use request::ObservedRequest;
 pub(crate) use trace::TraceSourceSetting;
 pub use trace::{MAX_STATE, TraceContext, TraceContextError, TracePropagation, TraceScope, TraceSource};
 
-use crate::{Orb, object::InvokeFn};
+use crate::object::InvokeFn;
 
 /// The settings of diagnostics.
 #[derive(Clone, Debug, Default)]
@@ -41,12 +40,7 @@ pub(crate) struct DiagnosticsSettings {
     pub(crate) metrics: Option<usize>,
     pub(crate) trace: TracePropagation,
     pub(crate) source: Option<TraceSourceSetting>,
-    /// The address of the metrics endpoint, and the function that opens it.
-    pub(crate) endpoint: Option<(SocketAddr, OpenEndpoint)>,
 }
-
-/// Opens the metrics endpoint of an ORB.
-pub(crate) type OpenEndpoint = fn(&Orb, SocketAddr) -> Result<Box<dyn MetricsEndpoint>, SystemException>;
 
 /// An endpoint that serves the metrics of an ORB; closed when it is dropped.
 pub(crate) trait MetricsEndpoint: Send + Sync + fmt::Debug {

@@ -12,10 +12,7 @@ use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::{Arc, Condition, Mutex};
 use spandrel_transport::Deadline;
 
-use super::{
-    blocking::DELEGATED_TWO_WAY,
-    nesting::{self, NestedWait, NestedWork},
-};
+use super::nesting::{self, NestedWait, NestedWork};
 use crate::{
     Orb, WaitStrategy,
     client::{
@@ -25,14 +22,9 @@ use crate::{
 };
 use crate::{cancellation::CancellationSource, cancellation::served_request, client::cancelled, upcalls::is_in_upcall};
 
-/// Enables delegated waiting in this process: from now on threads check whether they have to.
-pub(crate) fn enable() {
-    DELEGATED_TWO_WAY.get_or_init(|| two_way);
-}
-
 /// Whether this thread delegates the reading of its replies.
 #[inline]
-fn is_needed(orb: &Orb) -> bool {
+pub(super) fn is_needed(orb: &Orb) -> bool {
     let settings = orb.settings();
     nesting::nests()
         || (settings.wait == WaitStrategy::OnWaker || settings.cancels_nested && is_in_upcall())
@@ -166,25 +158,10 @@ impl TimedCall for AwaitedReply {
     }
 }
 
-/// As [`ClientConnection::two_way`], but if needed another thread reads the reply.
-fn two_way(
-    orb: &Orb,
-    connection: &Arc<ClientConnection>,
-    request_id: u32,
-    request: &Encoder<'_>,
-    deadline: Option<&Deadline>,
-    bounds: WriteLimits,
-) -> Result<Reply, CallFailure> {
-    if !is_needed(orb) {
-        return connection.two_way(request_id, request, deadline);
-    }
-    delegated_two_way(orb, connection, request_id, request, deadline, bounds)
-}
-
 /// As [`ClientConnection::two_way`], but another thread reads the reply.
 #[cold]
 #[inline(never)]
-fn delegated_two_way(
+pub(super) fn two_way(
     orb: &Orb,
     connection: &Arc<ClientConnection>,
     request_id: u32,

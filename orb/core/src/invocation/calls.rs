@@ -4,11 +4,11 @@ use spandrel_cdr::{CdrError, Decode, Decoder, Encoder, Ior};
 use spandrel_giop::{CompletionStatus, LocateStatus, ReplyStatus, ResponseFlags, SystemException, minor};
 
 #[cfg(not(feature = "asynchronous"))]
-use std::option::Option::None as BUFFERED_SENDING;
+use std::option::Option::None as ENABLE_BUFFERING;
 
 use super::exception_details;
 #[cfg(feature = "asynchronous")]
-use crate::client::BUFFERED_SENDING;
+use super::helped_attempt::ENABLE_BUFFERING;
 use crate::{
     Located, ObjectRef, UserExceptions,
     client::{Reply, ReplyKind},
@@ -102,7 +102,7 @@ impl ObjectRef {
             is_one_way: true,
             marshal: &encode,
             contexts: &[],
-            buffering: BUFFERED_SENDING.and_then(|sending| Some((self.buffering()?, sending))),
+            buffering: ENABLE_BUFFERING.and_then(|enable: fn()| self.buffering().inspect(|_| enable())),
             observer: None,
         };
         self.invoke_blocking(&call_kind).map(drop)

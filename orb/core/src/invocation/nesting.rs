@@ -15,7 +15,7 @@ use std::{
 use spandrel_giop::{CompletionStatus, SystemException, ids};
 use spandrel_sync::{Arc, thread_local};
 
-use super::await_reply;
+use super::helped_attempt;
 use crate::{
     deadlines::Unbounded,
     upcalls::{MAX_NESTING, upcalls},
@@ -34,7 +34,7 @@ pub struct PoolMembership(());
 
 /// Enters this thread into a pool.
 pub fn join(pool: Arc<dyn NestedWork>) -> PoolMembership {
-    await_reply::enable();
+    helped_attempt::enable_helped_attempts();
     POOL.with(|joined| joined.replace(Some(pool)));
     NESTS.with(|nests| nests.set(true));
     PoolMembership(())
@@ -73,7 +73,7 @@ pub fn nests() -> bool {
 /// Makes this thread appear as one of a pool.
 #[cfg(shuttle)]
 pub fn pretend() {
-    await_reply::enable();
+    helped_attempt::enable_helped_attempts();
     NESTS.with(|nests| nests.set(true));
 }
 

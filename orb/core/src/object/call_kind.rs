@@ -7,7 +7,7 @@ use spandrel_giop::{ResponseFlags, ServiceContext, SystemException};
 
 use super::ObjectRef;
 use crate::{
-    client::{BufferedSending, Buffering, Reply},
+    client::{Buffering, Reply},
     diagnostics::CallObserver,
 };
 
@@ -31,7 +31,7 @@ pub enum CallKind<'f, 'a> {
         /// The service contexts besides those of the connection.
         contexts: &'f [ServiceContext],
         /// The buffering of a one-way that may be written later.
-        buffering: Option<(Buffering, &'static BufferedSending)>,
+        buffering: Option<Buffering>,
         /// The diagnostics of the call, if it is observed.
         observer: Option<&'f dyn CallObserver>,
     },

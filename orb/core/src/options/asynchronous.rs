@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 
+use spandrel_sync::Arc;
+
 use crate::{
     OrbBuilder, WaitStrategy,
-    diagnostics::{MAX_SERIES, endpoint},
-    invocation::await_reply,
+    diagnostics::{MAX_SERIES, endpoint::EndpointInitializer},
+    invocation::enable_helped_attempts,
 };
 
 impl OrbBuilder {
@@ -30,7 +32,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn wait_strategy(mut self, strategy: WaitStrategy) -> Self {
         self.settings.wait = strategy;
-        await_reply::enable();
+        enable_helped_attempts();
         self
     }
 
@@ -42,7 +44,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn cancel_nested(mut self, is_on: bool) -> Self {
         self.settings.cancels_nested = is_on;
-        await_reply::enable();
+        enable_helped_attempts();
         self
     }
 
@@ -53,7 +55,8 @@ impl OrbBuilder {
     #[must_use]
     pub fn metrics_endpoint(self, addr: SocketAddr) -> Self {
         let mut this = self.diagnostics();
-        this.settings.diagnostics.endpoint = Some((addr, endpoint::open));
+        // Before other initialisers, and instead of an earlier address.
+        this.interceptors.initializers.insert(0, Arc::new(EndpointInitializer(addr)));
         this.settings.diagnostics.metrics.get_or_insert(MAX_SERIES);
         this
     }

@@ -2,8 +2,6 @@
 
 use std::net::SocketAddr;
 
-use spandrel_giop::SystemException;
-
 use super::Orb;
 use crate::statistics::Level;
 
@@ -27,18 +25,6 @@ impl Orb {
     #[must_use]
     pub fn metrics_endpoint(&self) -> Option<SocketAddr> {
         self.diagnostics().endpoint().get().map(|endpoint| endpoint.addr())
-    }
-
-    /// Starts the metrics endpoint, if configured.
-    ///
-    /// # Errors
-    /// INITIALIZE if the ORB cannot listen on the endpoint.
-    pub(crate) fn serve_metrics(&self) -> Result<(), SystemException> {
-        if let Some((addr, open)) = self.settings().diagnostics.endpoint {
-            let opened = open(self, addr)?;
-            self.diagnostics().endpoint().get_or_init(|| opened);
-        }
-        Ok(())
     }
 
     /// Updates the levels that are not counted continuously.

@@ -17,7 +17,7 @@ use spandrel_transport::{Deadline, is_timeout};
 use super::{CallFailure, ClientConnection, Writer, async_calls::UnsentKind, async_calls::UnsentMessage};
 use crate::{
     client::{
-        BufferedSending, Buffering, Peer,
+        Buffering,
         maintenance::{Maintained, MaintenanceThread},
     },
     statistics::{Level, Statistics},
@@ -34,15 +34,6 @@ const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A written buffer with a larger capacity than this is not reused.
 const MAX_SPARE_CAPACITY: usize = 128 * 1024;
-
-/// The functions of buffered one-ways.
-pub(crate) const BUFFERED_SENDING: Option<&BufferedSending> = Some(&BufferedSending {
-    lease: Peer::lease_first,
-    send: |connection, request, buffering, peer, deadline| {
-        let (limit, maintenance_thread) = (peer.write_limits().octets, peer.maintenance_thread());
-        connection.buffer_one_way(request, buffering, limit, maintenance_thread, deadline)
-    },
-});
 
 /// The state of a connection's buffered one-ways.
 #[derive(Debug, Default)]

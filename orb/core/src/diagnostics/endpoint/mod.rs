@@ -21,7 +21,11 @@ use spandrel_sync::{
 };
 
 use super::MetricsEndpoint;
-use crate::{Orb, orb::WeakOrb, statistics::CONTENT_TYPE};
+use crate::{
+    interception::{OrbInitInfo, OrbInitializer},
+    orb::WeakOrb,
+    statistics::CONTENT_TYPE,
+};
 use http::{EndpointRequest, EndpointResponse};
 
 /// The most connections at a time; further ones are closed at once.
@@ -34,19 +38,28 @@ const MAX_REQUEST_OCTETS: usize = 4096;
 /// Renders all metrics as text.
 type RenderMetrics = Box<dyn Fn() -> String + Send + Sync>;
 
-/// Opens the metrics endpoint of an ORB at this address. It keeps the ORB alive only during a request.
-///
-/// # Errors
-/// INITIALIZE if the address cannot be listened on.
-pub(crate) fn open(orb: &Orb, addr: SocketAddr) -> Result<Box<dyn MetricsEndpoint>, SystemException> {
-    let orb = WeakOrb::of(orb);
-    let render = move || orb.upgrade().map(|orb| orb.render_metrics()).unwrap_or_default();
-    let opened = Endpoint::open(addr, Box::new(render)).map_err(|error| {
-        SystemException::initialize(0, CompletionStatus::No)
-            .with_detail(|| format!("cannot open the metrics endpoint at {addr} (`-ORBMetricsEndpoint`)"))
-            .with_source(error)
-    })?;
-    Ok(Box::new(opened))
+/// Opens the metrics endpoint of an ORB at an address, when the ORB is created.
+pub(crate) struct EndpointInitializer(pub(crate) SocketAddr);
+
+impl OrbInitializer for EndpointInitializer {
+    /// # Errors
+    /// INITIALIZE if the address cannot be listened on.
+    fn pre_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
+        let (addr, endpoint) = (self.0, info.orb.diagnostics().endpoint());
+        if endpoint.get().is_some() {
+            return Ok(());
+        }
+        // The endpoint keeps the ORB alive only during a request.
+        let orb = WeakOrb::of(info.orb);
+        let render = move || orb.upgrade().map(|orb| orb.render_metrics()).unwrap_or_default();
+        let opened = Endpoint::open(addr, Box::new(render)).map_err(|error| {
+            SystemException::initialize(0, CompletionStatus::No)
+                .with_detail(|| format!("cannot open the metrics endpoint at {addr} (`-ORBMetricsEndpoint`)"))
+                .with_source(error)
+        })?;
+        endpoint.get_or_init(|| Box::new(opened));
+        Ok(())
+    }
 }
 
 /// The content that the endpoint serves.
