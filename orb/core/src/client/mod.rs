@@ -27,11 +27,11 @@ pub(crate) use client_reactor::cancelled;
 #[cfg(feature = "asynchronous")]
 pub use client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread};
 #[cfg(feature = "asynchronous")]
+pub(crate) use connection::UnsentKind;
+#[cfg(feature = "asynchronous")]
 pub use connection::{AdoptedReader, CallbackDispatcher};
 pub use connection::{CallFailure, ClientConnection, Reply, ReplyKind, send_fragmented};
-#[cfg(feature = "asynchronous")]
-pub(crate) use connection::{ReplyReceiver, UnsentKind};
-pub(crate) use connection::{ReplyReceiverHandle, RequestLoss};
+pub(crate) use connection::{ReplyReceiver, RequestLoss};
 pub(crate) use connection_cache::{CacheSettings, ConnectionCache, ConnectionSlot};
 pub use connection_cache::{ConnectionSharing, Purging};
 pub(crate) use fragment_sizes::FragmentSizes;

@@ -32,18 +32,18 @@ impl WriteQueue {
 
 /// A message that is still to be written.
 #[derive(Debug)]
-pub(in crate::client::connection) struct UnsentMessage {
-    pub(in crate::client::connection) request_id: u32,
-    pub(in crate::client::connection) octets: Vec<u8>,
+pub(super) struct UnsentMessage {
+    pub(super) request_id: u32,
+    pub(super) octets: Vec<u8>,
     /// The number of octets that the transport has taken.
-    pub(in crate::client::connection) at: usize,
-    pub(in crate::client::connection) kind: UnsentKind,
+    pub(super) at: usize,
+    pub(super) kind: UnsentKind,
     /// The ends of its fragments, without the last.
-    pub(in crate::client::connection) boundaries: Vec<usize>,
+    pub(super) boundaries: Vec<usize>,
     /// The memory that a reply is counted against.
-    pub(in crate::client::connection) _charge: Option<Charge>,
+    pub(super) _charge: Option<Charge>,
     /// The number of messages in it.
-    pub(in crate::client::connection) messages: u32,
+    pub(super) messages: u32,
 }
 
 /// The kind of a queued message.
@@ -84,7 +84,7 @@ impl UnsentMessage {
         true
     }
 
-    pub(in crate::client::connection) fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         self.at == self.octets.len()
     }
 

@@ -22,7 +22,9 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Address, Charge, Deadline, ReactorTransport, ReadError, send_octets};
 
-use super::{CallFailure, ClientConnection, Reply, ReplyWaiter, UnsentKind, Writer};
+use super::{
+    super::Reply, AsyncSide, AsyncState, CallFailure, ClientConnection, ReplyWaiter, Unsent, UnsentKind, Writer,
+};
 use crate::{client::ClientReactor, statistics::Statistics, task::Task};
 
 /// The id of messages that no call waits for. Requests of this side have even ids.
@@ -67,11 +69,8 @@ pub trait AdoptedReader: Send + Sync + std::fmt::Debug {
 }
 
 /// A connection's role in bidirectional use.
-#[derive(Debug, Default)]
-pub(super) struct BidirectionalUse(OnceLock<BidirectionalRole>);
-
 #[derive(Debug)]
-enum BidirectionalRole {
+pub(super) enum BidirectionalRole {
     /// This side has opened the connection.
     Opener(Arc<dyn CallbackDispatcher>),
     /// The peer has opened the connection.
@@ -82,80 +81,12 @@ enum BidirectionalRole {
     },
 }
 
-impl ClientConnection {
-    /// Makes a connection for this side's requests from one that the peer has opened. `adopted_reader` reads
-    /// it.
-    pub fn adopted(
-        peer: Arc<Address>,
-        transport: Arc<dyn ReactorTransport>,
-        adopted_reader: Weak<dyn AdoptedReader>,
-        statistics: Statistics,
-    ) -> Self {
-        let mut connection = Self::over(peer, transport, None, statistics);
-        connection.bidirectional_use =
-            BidirectionalUse(BidirectionalRole::Adopted { adopted_reader, code_sets: OnceLock::new() }.into());
-        connection.next_request_id = AtomicU32::new(1);
-        // The server counts the connection.
-        connection.is_end_counted = AtomicBool::new(true);
-        connection.sent_contexts = SentContexts::LISTEN_POINTS.bits().into();
-        connection
-    }
-
-    /// Whether the peer may send requests. Such a connection is not idle because this side sends none.
-    #[inline]
-    pub(crate) fn is_bidirectional(&self) -> bool {
-        self.bidirectional_use.0.get().is_some()
-    }
-
-    /// Whether the peer may send further requests.
-    pub(crate) fn is_open_for_callbacks(&self) -> bool {
-        self.is_bidirectional() && !self.is_retired()
-    }
-
-    /// Whether the peer has opened the connection.
-    pub(crate) fn is_adopted(&self) -> bool {
-        matches!(self.bidirectional_use.0.get(), Some(BidirectionalRole::Adopted { .. }))
-    }
-
-    /// Whether requests with this code set context may be sent on an adopted connection. The first call
-    /// decides.
-    pub fn accepts_code_sets(&self, sent: Option<&ServiceContext>) -> bool {
-        match self.bidirectional_use.0.get() {
-            Some(BidirectionalRole::Adopted { code_sets, .. }) => {
-                code_sets.get_or_init(|| sent.cloned()).as_ref() == sent
-            }
-            _ => true,
-        }
-    }
-
-    fn dispatcher(&self) -> Option<&Arc<dyn CallbackDispatcher>> {
-        match self.bidirectional_use.0.get()? {
+impl AsyncState {
+    pub(super) fn dispatcher(&self) -> Option<&Arc<dyn CallbackDispatcher>> {
+        match self.role.get()? {
             BidirectionalRole::Opener(dispatcher) => Some(dispatcher),
             BidirectionalRole::Adopted { .. } => None,
         }
-    }
-
-    fn adopted_reader(&self) -> Option<Arc<dyn AdoptedReader>> {
-        match self.bidirectional_use.0.get()? {
-            BidirectionalRole::Opener(_) => None,
-            BidirectionalRole::Adopted { adopted_reader, .. } => adopted_reader.upgrade(),
-        }
-    }
-
-    /// Accepts requests of the peer from now on. The caller ensures that the connection is
-    /// registered.
-    pub fn accept_callbacks(&self, dispatcher: impl FnOnce() -> Arc<dyn CallbackDispatcher>) {
-        let mut pending = self.pending.lock();
-        if pending.half.ended().is_some() || self.is_bidirectional() {
-            return;
-        }
-        self.bidirectional_use.0.get_or_init(|| BidirectionalRole::Opener(dispatcher()));
-        pending.half.accept_requests();
-        if pending.reader.is_some() {
-            self.want_input();
-        }
-        drop(pending);
-        self.update_interest(true);
     }
 
     /// Passes a request to the dispatcher, if the connection has one.
@@ -172,12 +103,64 @@ impl ClientConnection {
             _ => Some(message),
         }
     }
+}
 
-    /// Ends the dispatcher of a connection that has ended.
-    pub(super) fn end_callbacks(&self) {
-        if let Some(dispatcher) = self.dispatcher() {
-            dispatcher.end();
+impl ClientConnection {
+    /// Makes a connection for this side's requests from one that the peer has opened. `adopted_reader` reads
+    /// it.
+    pub fn adopted(
+        peer: Arc<Address>,
+        transport: Arc<dyn ReactorTransport>,
+        adopted_reader: Weak<dyn AdoptedReader>,
+        statistics: Statistics,
+    ) -> Self {
+        let mut connection = Self::over(peer, transport, None, statistics);
+        let role = BidirectionalRole::Adopted { adopted_reader, code_sets: OnceLock::new() };
+        let state = AsyncState { role: role.into(), ..AsyncState::default() };
+        connection.async_side = (Box::new(state) as Box<dyn AsyncSide>).into();
+        connection.next_request_id = AtomicU32::new(1);
+        // The server counts the connection.
+        connection.is_end_counted = AtomicBool::new(true);
+        connection.sent_contexts = SentContexts::LISTEN_POINTS.bits().into();
+        connection
+    }
+
+    /// Whether requests with this code set context may be sent on an adopted connection. The first call
+    /// decides.
+    pub fn accepts_code_sets(&self, sent: Option<&ServiceContext>) -> bool {
+        match self.find_async_state().and_then(|state| state.role.get()) {
+            Some(BidirectionalRole::Adopted { code_sets, .. }) => {
+                code_sets.get_or_init(|| sent.cloned()).as_ref() == sent
+            }
+            _ => true,
         }
+    }
+
+    fn dispatcher(&self) -> Option<&Arc<dyn CallbackDispatcher>> {
+        self.find_async_state()?.dispatcher()
+    }
+
+    fn adopted_reader(&self) -> Option<Arc<dyn AdoptedReader>> {
+        match self.find_async_state()?.role.get()? {
+            BidirectionalRole::Opener(_) => None,
+            BidirectionalRole::Adopted { adopted_reader, .. } => adopted_reader.upgrade(),
+        }
+    }
+
+    /// Accepts requests of the peer from now on. The caller ensures that the connection is
+    /// registered.
+    pub fn accept_callbacks(&self, dispatcher: impl FnOnce() -> Arc<dyn CallbackDispatcher>) {
+        let mut pending = self.pending.lock();
+        if pending.half.ended().is_some() || self.is_bidirectional() {
+            return;
+        }
+        self.async_state().role.get_or_init(|| BidirectionalRole::Opener(dispatcher()));
+        pending.half.accept_requests();
+        if pending.reader.is_some() {
+            self.want_input();
+        }
+        drop(pending);
+        self.update_interest(true);
     }
 
     /// Sends CloseConnection on those connections whose peers may send requests, and waits up to `timeout` until
@@ -237,12 +220,12 @@ impl ClientConnection {
 
     /// Whether octets wait to be written.
     pub fn is_blocked(&self) -> bool {
-        self.async_writes.wants_output()
+        self.async_state().wants_output()
     }
 
     /// Returns a number that changes with each write of queued octets; `None` while none are queued.
     pub fn write_progress(&self) -> Option<u64> {
-        self.is_blocked().then(|| self.async_writes.written())
+        self.is_blocked().then(|| self.async_state().written())
     }
 
     /// Registers the connection with the ORB's reactor, which writes the queued octets.
@@ -305,12 +288,13 @@ impl ClientConnection {
     /// Writes a last message, if that is possible within `limit`.
     pub fn send_last(&self, octets: &[u8], message_type: MessageType, limit: Duration) {
         let Some(mut writer) = self.writer.try_lock_for(limit) else { return };
-        let Writer { timeout, half, rest, .. } = &mut *writer;
+        let Writer { timeout, half, unsent } = &mut *writer;
         if !half.may_write() || self.transport.set_send_timeout(Some(limit)).is_err() {
             return;
         }
         *timeout = Some(limit);
-        let before = rest.as_mut().map_or(Ok(()), |rest| self.finish_rest(rest, &mut || Ok(())));
+        let rest = Unsent::find(unsent).and_then(|unsent| unsent.rest.as_mut());
+        let before = rest.map_or(Ok(()), |rest| self.finish_rest(rest, &mut || Ok(())));
         match before.and_then(|()| send_octets(&*self.transport, octets)) {
             Ok(()) if message_type == MessageType::CloseConnection => {
                 half.close(false);
