@@ -30,10 +30,13 @@ use spandrel_sync::{
 use spandrel_transport::{Address, Deadline, MessageReader, ReadError};
 
 #[cfg(feature = "asynchronous")]
+pub(super) use async_calls::plug_in;
+#[cfg(feature = "asynchronous")]
 pub use async_calls::{AdoptedReader, CallbackDispatcher};
 #[cfg(feature = "asynchronous")]
 pub(crate) use async_calls::{ReactorRegistration, UnsentKind};
-use async_side::{AsyncSide, UnsentSide};
+pub(super) use async_side::has_async_calls;
+use async_side::{ASYNC_SIDE, AsyncSide, AsyncState};
 use closing::CloseOnPanic;
 pub(crate) use pending_calls::ReplyReceiver;
 use pending_calls::{NotificationScope, PendingCalls, ReplyWaiter};
@@ -73,7 +76,7 @@ pub struct ClientConnection {
     /// Whether its end has been counted, or is not to be: a connection is counted as closed at most once.
     is_end_counted: AtomicBool,
     /// The state of asynchronous calls, once there was one.
-    async_side: OnceLock<Box<dyn AsyncSide>>,
+    async_state: OnceLock<AsyncState>,
     /// The bits of the [`SentContexts`]; further requests leave them out.
     sent_contexts: AtomicU8,
     /// Its slot among the open connections, if it is counted.
@@ -115,7 +118,7 @@ impl ClientConnection {
             next_request_id: AtomicU32::new(0),
             retired: AtomicBool::new(false),
             is_end_counted: AtomicBool::new(false),
-            async_side: OnceLock::new(),
+            async_state: OnceLock::new(),
             sent_contexts: AtomicU8::new(SentContexts::NONE.bits()),
             _slot: None,
         }
@@ -341,7 +344,7 @@ impl ClientConnection {
     #[cold]
     fn dispatch_or_fail(&self, message: Message) -> Result<Option<Reply>, ConnectionEnd> {
         let message = match self.async_side() {
-            Some(side) => side.dispatch(message),
+            Some(side) => side.dispatch(self, message),
             None => Some(message),
         };
         let Some(message) = message else { return Ok(None) };
@@ -394,20 +397,20 @@ impl ClientConnection {
         !self.is_adopted() && !self.accepts_callbacks()
     }
 
-    /// The state of asynchronous calls, if there was one.
+    /// The asynchronous side, if the connection has a state for it.
     #[inline]
-    fn async_side(&self) -> Option<&dyn AsyncSide> {
-        self.async_side.get().map(|side| &**side)
+    fn async_side(&self) -> Option<&'static dyn AsyncSide> {
+        ASYNC_SIDE.get().copied().filter(|_| self.async_state.get().is_some())
     }
 
     /// Whether the peer may send requests. Such a connection is not idle because this side sends none.
     fn is_bidirectional(&self) -> bool {
-        self.async_side().is_some_and(|side| side.is_bidirectional())
+        self.async_side().is_some_and(|side| side.is_bidirectional(self))
     }
 
     /// Whether the peer has opened the connection.
     fn is_adopted(&self) -> bool {
-        self.async_side().is_some_and(|side| side.is_adopted())
+        self.async_side().is_some_and(|side| side.is_adopted(self))
     }
 
     /// Whether this thread is notifying a call of this connection: a call on it would wait for its own
@@ -430,7 +433,7 @@ impl Drop for ClientConnection {
         self.statistics.change(Level::ClientConnections, -i64::from(!self.is_adopted()));
         if let Some(side) = self.async_side() {
             side.flush_before_close(self);
-            side.leave_reactor();
+            side.leave_reactor(self);
         }
         self.close_transport();
     }

@@ -28,6 +28,9 @@ pub(crate) use client_reactor::cancelled;
 pub use client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread};
 #[cfg(feature = "asynchronous")]
 pub(crate) use connection::UnsentKind;
+use connection::has_async_calls;
+#[cfg(feature = "asynchronous")]
+use connection::plug_in;
 #[cfg(feature = "asynchronous")]
 pub use connection::{AdoptedReader, CallbackDispatcher};
 pub use connection::{CallFailure, ClientConnection, Reply, ReplyKind, send_fragmented};

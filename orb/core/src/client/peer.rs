@@ -12,7 +12,7 @@ use spandrel_transport::{Address, Deadline, MessageReader, is_bidirectional_only
 
 use super::RequestLoss;
 use super::{
-    CallFailure, ClientConnection, ClientSettings, ConnectionCache, WriteLimits, no_reconnecting,
+    CallFailure, ClientConnection, ClientSettings, ConnectionCache, WriteLimits, has_async_calls, no_reconnecting,
     unreachable_cache::UnreachableCache,
 };
 use crate::{statistics::Statistics, transport::ClientProtocol};
@@ -188,8 +188,8 @@ impl Peer {
         self.connection_available.notify_all();
         self.cache.notify_release();
         first();
-        for call in parked {
-            call.connection_opened(outcome.clone());
+        if has_async_calls() {
+            parked.into_iter().for_each(|call| call.connection_opened(outcome.clone()));
         }
     }
 

@@ -12,7 +12,7 @@ mod bidirectional;
 mod registration;
 mod write_queue;
 
-use std::{any::Any, io, sync::OnceLock};
+use std::{io, sync::OnceLock};
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
 use spandrel_connection::{Abandoned, ConnectionEnd, EndCause, SendHalf, SentContexts, Written};
@@ -25,7 +25,7 @@ use spandrel_transport::Charge;
 
 use super::super::WriteLimits;
 use super::{
-    AsyncSide, CallFailure, ClientConnection, CloseOnPanic, UnsentSide, Writer,
+    ASYNC_SIDE, AsyncSide, AsyncState, CallFailure, ClientConnection, CloseOnPanic, Writer,
     pending_calls::{PendingCalls, ReplyReceiver, ReplyWaiter},
 };
 use batch::Batching;
@@ -41,7 +41,7 @@ const MAX_UNTRACKED: usize = 1024;
 
 /// A connection's state for asynchronous calls.
 #[derive(Debug, Default)]
-struct AsyncState {
+struct ConnectionState {
     /// Their messages that are still to be written.
     write_queue: Mutex<WriteQueue>,
     /// The events that the reactor is to wait for.
@@ -62,7 +62,7 @@ struct Unsent {
     batching: Batching,
 }
 
-impl AsyncState {
+impl ConnectionState {
     /// Whether something waits to be written.
     fn wants_output(&self) -> bool {
         self.wanted_interest.load(Ordering::SeqCst) & OUTPUT != 0
@@ -74,26 +74,34 @@ impl AsyncState {
     }
 
     /// The unsent messages of the connection's write side, for the thread that holds its lock.
-    fn unsent<'w>(&self, unsent: &'w mut Option<Box<dyn UnsentSide>>) -> &'w mut Unsent {
-        let unsent: &mut dyn Any = &mut **unsent.get_or_insert_with(|| Box::<Unsent>::default());
-        unsent.downcast_mut().expect("there is one kind")
+    fn unsent<'w>(&self, unsent: &'w mut Option<AsyncState>) -> &'w mut Unsent {
+        unsent.get_or_insert_with(|| Box::<Unsent>::default()).downcast_mut().expect("there is one kind")
     }
 }
 
 impl Unsent {
     /// The unsent messages of a write side, if there were any.
-    fn find(unsent: &mut Option<Box<dyn UnsentSide>>) -> Option<&mut Self> {
-        (&mut **unsent.as_mut()? as &mut dyn Any).downcast_mut()
+    fn find(unsent: &mut Option<AsyncState>) -> Option<&mut Self> {
+        unsent.as_mut()?.downcast_mut()
     }
 }
 
-impl AsyncSide for AsyncState {
-    fn is_bidirectional(&self) -> bool {
-        self.role.get().is_some()
+/// Plugs asynchronous calls in, before the first of them.
+pub(in crate::client) fn plug_in() {
+    ASYNC_SIDE.get_or_init(|| &AsyncCalls);
+}
+
+/// Asynchronous calls, as all connections use them.
+#[derive(Debug)]
+struct AsyncCalls;
+
+impl AsyncSide for AsyncCalls {
+    fn is_bidirectional(&self, connection: &ClientConnection) -> bool {
+        connection.role().is_some()
     }
 
-    fn is_adopted(&self) -> bool {
-        matches!(self.role.get(), Some(BidirectionalRole::Adopted { .. }))
+    fn is_adopted(&self, connection: &ClientConnection) -> bool {
+        matches!(connection.role(), Some(BidirectionalRole::Adopted { .. }))
     }
 
     fn ensure_reading(&self, connection: &ClientConnection, request_id: u32) -> Result<(), CallFailure> {
@@ -114,8 +122,30 @@ impl AsyncSide for AsyncState {
         }
     }
 
-    fn dispatch(&self, message: Message) -> Option<Message> {
-        self.dispatch_callback(message)
+    fn dispatch(&self, connection: &ClientConnection, message: Message) -> Option<Message> {
+        connection.dispatch_callback(message)
+    }
+
+    fn has_unsent(&self, unsent: &AsyncState) -> bool {
+        unsent.downcast_ref().is_some_and(|unsent: &Unsent| unsent.rest.is_some())
+    }
+
+    fn send_first(
+        &self,
+        connection: &ClientConnection,
+        (unsent, half): (&mut AsyncState, &mut SendHalf),
+        message: &Encoder<'_>,
+        update_timeout: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<bool> {
+        let Some(unsent) = unsent.downcast_mut::<Unsent>() else { return Ok(false) };
+        match &mut unsent.rest {
+            Some(batch) if batch.is_batch() && message.position() <= connection.fragment_size => {
+                let sent = connection.send_after_batch(unsent, message, update_timeout);
+                sent.inspect_err(|_| half.cut()).map(|()| true)
+            }
+            Some(rest) => connection.finish_rest(rest, update_timeout).map(|()| false),
+            None => Ok(false),
+        }
     }
 
     fn write_failed(&self, connection: &ClientConnection) {
@@ -127,50 +157,28 @@ impl AsyncSide for AsyncState {
         connection.write_last_batch();
     }
 
-    fn end_callbacks(&self) {
-        if let Some(dispatcher) = self.dispatcher() {
-            dispatcher.end();
-        }
+    fn leave_reactor(&self, connection: &ClientConnection) {
+        connection.leave_reactor();
     }
 
-    fn leave_reactor(&self) {
-        self.deregister();
-    }
-}
-
-impl UnsentSide for Unsent {
-    fn is_waiting(&self) -> bool {
-        self.rest.is_some()
-    }
-
-    fn send_first(
-        &mut self,
-        connection: &ClientConnection,
-        half: &mut SendHalf,
-        message: &Encoder<'_>,
-        update_timeout: &mut dyn FnMut() -> io::Result<()>,
-    ) -> io::Result<bool> {
-        match &mut self.rest {
-            Some(batch) if batch.is_batch() && message.position() <= connection.fragment_size => {
-                let sent = connection.send_after_batch(self, message, update_timeout);
-                sent.inspect_err(|_| half.cut()).map(|()| true)
-            }
-            Some(rest) => connection.finish_rest(rest, update_timeout).map(|()| false),
-            None => Ok(false),
-        }
+    fn end_callbacks(&self, connection: &ClientConnection) {
+        connection.end_callbacks();
     }
 }
 
 impl ClientConnection {
     /// The state of asynchronous calls, which the first of them makes.
-    fn async_state(&self) -> &AsyncState {
-        let side: &dyn Any = &**self.async_side.get_or_init(|| Box::<AsyncState>::default());
-        side.downcast_ref().expect("there is one kind")
+    fn async_state(&self) -> &ConnectionState {
+        let state = self.async_state.get_or_init(|| {
+            plug_in();
+            Box::<ConnectionState>::default()
+        });
+        state.downcast_ref().expect("there is one kind")
     }
 
     /// The state of asynchronous calls, if there was one.
-    fn find_async_state(&self) -> Option<&AsyncState> {
-        (self.async_side()? as &dyn Any).downcast_ref()
+    fn find_async_state(&self) -> Option<&ConnectionState> {
+        self.async_state.get()?.downcast_ref()
     }
 
     /// Marks the code sets as sent, after the reply to a request with that context.

@@ -25,13 +25,13 @@ impl ClientConnection {
         let tasks = pending.half.end(end, ReplyWaiter::is_thread);
         pending.half.waiters().filter_map(ReplyWaiter::wake).for_each(|wake| wake.notify_one());
         drop(pending);
-        for (waiter, failure) in tasks {
-            if let Some(receiver) = waiter.task() {
-                receiver.complete(Err(failure));
-            }
-        }
         if let Some(side) = self.async_side() {
-            side.end_callbacks();
+            for (waiter, failure) in tasks {
+                if let Some(receiver) = waiter.task() {
+                    receiver.complete(Err(failure));
+                }
+            }
+            side.end_callbacks(self);
         }
         failure
     }

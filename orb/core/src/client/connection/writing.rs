@@ -8,7 +8,7 @@ use spandrel_giop::{CompletionStatus, Fragments, SystemException, minor};
 use spandrel_sync::MutexGuard;
 use spandrel_transport::{Deadline, Transport, is_timeout, send_message, send_slices};
 
-use super::{ADVISORY_TIMEOUT, CallFailure, ClientConnection, Reply, RequestLoss, UnsentSide};
+use super::{ADVISORY_TIMEOUT, ASYNC_SIDE, AsyncState, CallFailure, ClientConnection, Reply, RequestLoss};
 
 /// The state of the write side, for the thread that holds its lock.
 #[derive(Debug, Default)]
@@ -19,14 +19,14 @@ pub(super) struct Writer {
     pub(super) half: SendHalf,
     /// The message that comes before all others: buffered one-ways, or one that an asynchronous call could not
     /// write whole without waiting.
-    pub(super) unsent: Option<Box<dyn UnsentSide>>,
+    pub(super) unsent: Option<AsyncState>,
 }
 
 impl Writer {
     /// Whether a message comes before all others.
     #[inline]
     pub(super) fn has_unsent(&self) -> bool {
-        self.unsent.as_ref().is_some_and(|unsent| unsent.is_waiting())
+        self.unsent.as_ref().zip(ASYNC_SIDE.get()).is_some_and(|(unsent, side)| side.has_unsent(unsent))
     }
 }
 
@@ -69,9 +69,9 @@ impl ClientConnection {
             has_begun |= result.is_ok();
             result
         };
-        let before = match unsent {
-            Some(unsent) if unsent.is_waiting() => unsent.send_first(self, half, message, &mut update_timeout),
-            _ => Ok(false),
+        let before = match unsent.as_mut().zip(ASYNC_SIDE.get()) {
+            Some((unsent, side)) => side.send_first(self, (unsent, half), message, &mut update_timeout),
+            None => Ok(false),
         };
         let sent = before.and_then(|is_sent| match self.send_fragmented {
             _ if is_sent => Ok(()),

@@ -22,9 +22,7 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Address, Charge, Deadline, ReactorTransport, ReadError, send_octets};
 
-use super::{
-    super::Reply, AsyncSide, AsyncState, CallFailure, ClientConnection, ReplyWaiter, Unsent, UnsentKind, Writer,
-};
+use super::{super::Reply, CallFailure, ClientConnection, ReplyWaiter, Unsent, UnsentKind, Writer};
 use crate::{client::ClientReactor, statistics::Statistics, task::Task};
 
 /// The id of messages that no call waits for. Requests of this side have even ids.
@@ -81,30 +79,6 @@ pub(super) enum BidirectionalRole {
     },
 }
 
-impl AsyncState {
-    pub(super) fn dispatcher(&self) -> Option<&Arc<dyn CallbackDispatcher>> {
-        match self.role.get()? {
-            BidirectionalRole::Opener(dispatcher) => Some(dispatcher),
-            BidirectionalRole::Adopted { .. } => None,
-        }
-    }
-
-    /// Passes a request to the dispatcher, if the connection has one.
-    pub(super) fn dispatch_callback(&self, message: Message) -> Option<Message> {
-        let is_call = || {
-            let incoming = classify(&message.header, Role::BidirectionalClient);
-            matches!(incoming, Ok(Incoming::Request | Incoming::LocateRequest | Incoming::CancelRequest))
-        };
-        match self.dispatcher() {
-            Some(dispatcher) if is_call() => {
-                dispatcher.dispatch(message);
-                None
-            }
-            _ => Some(message),
-        }
-    }
-}
-
 impl ClientConnection {
     /// Makes a connection for this side's requests from one that the peer has opened. `adopted_reader` reads
     /// it.
@@ -116,8 +90,8 @@ impl ClientConnection {
     ) -> Self {
         let mut connection = Self::over(peer, transport, None, statistics);
         let role = BidirectionalRole::Adopted { adopted_reader, code_sets: OnceLock::new() };
-        let state = AsyncState { role: role.into(), ..AsyncState::default() };
-        connection.async_side = (Box::new(state) as Box<dyn AsyncSide>).into();
+        // It is new and has no role yet.
+        let _ = connection.async_state().role.set(role);
         connection.next_request_id = AtomicU32::new(1);
         // The server counts the connection.
         connection.is_end_counted = AtomicBool::new(true);
@@ -128,7 +102,7 @@ impl ClientConnection {
     /// Whether requests with this code set context may be sent on an adopted connection. The first call
     /// decides.
     pub fn accepts_code_sets(&self, sent: Option<&ServiceContext>) -> bool {
-        match self.find_async_state().and_then(|state| state.role.get()) {
+        match self.role() {
             Some(BidirectionalRole::Adopted { code_sets, .. }) => {
                 code_sets.get_or_init(|| sent.cloned()).as_ref() == sent
             }
@@ -136,12 +110,20 @@ impl ClientConnection {
         }
     }
 
+    /// The connection's role, if it is used in both directions.
+    pub(super) fn role(&self) -> Option<&BidirectionalRole> {
+        self.find_async_state()?.role.get()
+    }
+
     fn dispatcher(&self) -> Option<&Arc<dyn CallbackDispatcher>> {
-        self.find_async_state()?.dispatcher()
+        match self.role()? {
+            BidirectionalRole::Opener(dispatcher) => Some(dispatcher),
+            BidirectionalRole::Adopted { .. } => None,
+        }
     }
 
     fn adopted_reader(&self) -> Option<Arc<dyn AdoptedReader>> {
-        match self.find_async_state()?.role.get()? {
+        match self.role()? {
             BidirectionalRole::Opener(_) => None,
             BidirectionalRole::Adopted { adopted_reader, .. } => adopted_reader.upgrade(),
         }
@@ -161,6 +143,28 @@ impl ClientConnection {
         }
         drop(pending);
         self.update_interest(true);
+    }
+
+    /// Passes a request to the dispatcher, if the connection has one.
+    pub(super) fn dispatch_callback(&self, message: Message) -> Option<Message> {
+        let is_call = || {
+            let incoming = classify(&message.header, Role::BidirectionalClient);
+            matches!(incoming, Ok(Incoming::Request | Incoming::LocateRequest | Incoming::CancelRequest))
+        };
+        match self.dispatcher() {
+            Some(dispatcher) if is_call() => {
+                dispatcher.dispatch(message);
+                None
+            }
+            _ => Some(message),
+        }
+    }
+
+    /// Ends the dispatcher of a connection that has ended.
+    pub(super) fn end_callbacks(&self) {
+        if let Some(dispatcher) = self.dispatcher() {
+            dispatcher.end();
+        }
     }
 
     /// Sends CloseConnection on those connections whose peers may send requests, and waits up to `timeout` until

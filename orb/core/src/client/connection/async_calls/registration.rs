@@ -8,7 +8,7 @@ use spandrel_transport::MessageReader;
 
 use super::{
     super::{ClientConnection, CloseOnPanic, ConnectionEnd, Writer},
-    AsyncState, Unsent, UnsentKind, UnsentMessage,
+    Unsent, UnsentKind, UnsentMessage,
 };
 
 /// In `wanted_interest`: replies are to be read.
@@ -37,16 +37,6 @@ pub(super) struct RegistrationState {
     reported_interest: u8,
 }
 
-impl AsyncState {
-    /// Ends the registration.
-    pub(super) fn deregister(&self) {
-        let registration = self.state.lock().registration.take();
-        if let Some(registration) = registration {
-            registration.deregister();
-        }
-    }
-}
-
 impl ClientConnection {
     /// Registers the connection with a reactor, unless it is registered.
     ///
@@ -61,6 +51,14 @@ impl ClientConnection {
             state.registration = Some(register(self)?);
         }
         Ok(())
+    }
+
+    /// Ends the registration.
+    pub(super) fn leave_reactor(&self) {
+        let registration = self.find_async_state().and_then(|state| state.state.lock().registration.take());
+        if let Some(registration) = registration {
+            registration.deregister();
+        }
     }
 
     /// The transport that a reactor waits on.
