@@ -30,11 +30,9 @@ use spandrel_sync::{
 use spandrel_transport::{Address, Deadline, MessageReader, ReadError};
 
 #[cfg(feature = "asynchronous")]
-pub(super) use async_calls::plug_in;
-#[cfg(feature = "asynchronous")]
 pub use async_calls::{AdoptedReader, CallbackDispatcher};
 #[cfg(feature = "asynchronous")]
-pub(crate) use async_calls::{ReactorRegistration, UnsentKind};
+pub(crate) use async_calls::{ReactorRegistration, UnsentKind, plug_in};
 pub(super) use async_side::has_async_calls;
 use async_side::{ASYNC_SIDE, AsyncSide, AsyncState};
 use closing::CloseOnPanic;

@@ -22,17 +22,7 @@ mod settings;
 mod unreachable_cache;
 mod unsent_calls;
 
-#[cfg(feature = "asynchronous")]
-pub(crate) use client_reactor::cancelled;
-#[cfg(feature = "asynchronous")]
-pub use client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread};
-#[cfg(feature = "asynchronous")]
-pub(crate) use connection::UnsentKind;
 use connection::has_async_calls;
-#[cfg(feature = "asynchronous")]
-use connection::plug_in;
-#[cfg(feature = "asynchronous")]
-pub use connection::{AdoptedReader, CallbackDispatcher};
 pub use connection::{CallFailure, ClientConnection, Reply, ReplyKind, send_fragmented};
 pub(crate) use connection::{ReplyReceiver, RequestLoss};
 pub(crate) use connection_cache::{CacheSettings, ConnectionCache, ConnectionSlot};
@@ -43,12 +33,21 @@ pub(crate) use peer::{
     Lease, Peer,
     purging::{CONNECTION_LIMITS, ConnectionLimits},
 };
-#[cfg(feature = "asynchronous")]
-pub(crate) use peer::{LeaseResult, batches::first_failure};
 pub use peers::PeerTable;
 pub(crate) use settings::ClientSettings;
 pub use settings::{Buffering, WriteLimits};
 pub(crate) use unsent_calls::{no_reconnecting, not_sent_in_time};
+#[cfg(feature = "asynchronous")]
+pub(crate) use {
+    client_reactor::cancelled,
+    connection::{UnsentKind, plug_in},
+    peer::{LeaseResult, batches::first_failure},
+};
+#[cfg(feature = "asynchronous")]
+pub use {
+    client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread},
+    connection::{AdoptedReader, CallbackDispatcher},
+};
 
 /// The reactor of asynchronous calls, for an ORB that ends it.
 pub(crate) trait CallReactor: std::any::Any + Send + Sync {

@@ -87,7 +87,7 @@ impl Unsent {
 }
 
 /// Plugs asynchronous calls in, before the first of them.
-pub(in crate::client) fn plug_in() {
+pub(crate) fn plug_in() {
     ASYNC_SIDE.get_or_init(|| &AsyncCalls);
 }
 
