@@ -28,7 +28,7 @@ use crate::{
     initial::RuntimeReferences,
     interception::Interception,
     main_thread::MainThread,
-    policies::{OrbPolicies, OrbPolicyValues, PolicyResolver},
+    policies::{OrbPolicies, OrbPolicyValues},
     server_settings::{ServerOptions, ServerSettings},
     server_side::ServerSide,
     settings::Settings,
@@ -50,6 +50,10 @@ use shutdown::ReactorSlot;
 /// A copy made inside an upcall is aborted when the upcall returns, since only the original may answer.
 #[derive(Clone)]
 pub struct Orb(Arc<OrbCore>);
+
+/// Whether an ORB of this process has a server side. A program that installs none does not contain the code that
+/// a client has for it.
+static HAS_SERVER_SIDE: AtomicBool = AtomicBool::new(false);
 
 /// A weak reference to an ORB, for parts that the ORB itself owns.
 #[derive(Clone)]
@@ -96,7 +100,6 @@ struct OrbCore {
     policy_values: OrbPolicyValues,
     /// Created at first use.
     policies: OnceLock<OrbPolicies>,
-    policy_resolver: OnceLock<&'static PolicyResolver>,
     /// The reactor of asynchronous calls.
     client_reactor: ReactorSlot,
     server_options: ServerOptions,
@@ -126,7 +129,6 @@ impl Orb {
         Self(Arc::new(OrbCore {
             policy_values: OrbPolicyValues::limited_to(settings.request_timeout),
             policies: OnceLock::new(),
-            policy_resolver: OnceLock::new(),
             process: ProcessMark::here(),
             diagnostics: Diagnostics::new(&settings.diagnostics),
             settings,
@@ -175,16 +177,6 @@ impl Orb {
         self.0.policies.get_or_init(|| OrbPolicies::new(self.0.settings.request_timeout))
     }
 
-    /// The resolver of policies that are not plain values; `None` if no policy was set.
-    #[inline]
-    pub fn policy_resolver(&self) -> Option<&'static PolicyResolver> {
-        self.0.policy_resolver.get().copied()
-    }
-
-    pub fn set_policy_resolver(&self, resolver: &'static PolicyResolver) {
-        self.0.policy_resolver.get_or_init(|| resolver);
-    }
-
     /// The identity of this ORB, which does not keep it alive.
     pub(crate) fn identity(&self) -> OrbIdentity {
         OrbIdentity(Arc::downgrade(&self.0))
@@ -198,11 +190,12 @@ impl Orb {
     /// The server side, if an object adapter is installed.
     #[inline]
     pub fn server_side(&self) -> Option<&Arc<dyn ServerSide>> {
-        self.0.server_side.get()
+        if HAS_SERVER_SIDE.load(Ordering::Relaxed) { self.0.server_side.get() } else { None }
     }
 
     /// Installs the server side, unless there is one already.
     pub fn install_server_side(&self, create: impl FnOnce() -> Arc<dyn ServerSide>) -> &Arc<dyn ServerSide> {
+        HAS_SERVER_SIDE.store(true, Ordering::Relaxed);
         self.0.server_side.get_or_init(create)
     }
 

@@ -7,7 +7,7 @@ use spandrel_transport::Deadline;
 
 use super::{
     ConnectionTimeoutPolicy, OverrideError, Overrides, RebindPolicy, RelativeRequestTimeoutPolicy, ReplyEndTimePolicy,
-    RequestEndTimePolicy, SetOverrideType, SyncScopePolicy, current, manager, messaging, values,
+    RequestEndTimePolicy, SetOverrideType, SyncScopePolicy, current, manager, messaging, resolve_policies, values,
 };
 use crate::{ObjectRef, Policy, PolicyType, PolicyValue};
 
@@ -24,7 +24,7 @@ impl ObjectRef {
         policies: &[Policy],
         override_type: SetOverrideType,
     ) -> Result<Self, OverrideError> {
-        self.orb().resolve_policies();
+        resolve_policies();
         Ok(self.with_overrides(self.overrides().with(Overrides::of(policies)?, override_type)))
     }
 
