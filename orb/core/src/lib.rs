@@ -9,8 +9,8 @@
 //! is allocated once buffers have grown (see [`client`]).
 //!
 //! Without the features `asynchronous` and `details`, a part of the ORB and its dependencies are left out.
-//! Other optional parts are plugged in by the builder as a function pointer or a trait object.
-//! [`OrbBuilder::bare`] leaves them empty, so that the linker drops the part.
+//! Optional parts are plugged in as a function pointer or a trait object: by the builder, or by their first use
+//! in the process. [`OrbBuilder::bare`] leaves them empty, so that the linker drops the part.
 //!
 //! Modules and methods that are hidden from the documentation are for the crates of this workspace.
 #![forbid(unsafe_code)]

@@ -1,8 +1,8 @@
 //! One connection to a peer, used by one thread or shared by several.
 //!
-//! This file has the calls of threads that wait for their reply. The pending calls are in `pending_calls`,
-//! asynchronous calls in `async_calls`, behind the trait [`AsyncSide`]; the write lock in [`writing`], and the end of a connection in
-//! [`closing`].
+//! This file has the calls of threads that wait for their reply. The pending calls are in `pending_calls`, the
+//! write lock in [`writing`], and the end of a connection in [`closing`]. Asynchronous calls are in
+//! `async_calls`, which are reached through [`AsyncSide`].
 
 #[cfg(feature = "asynchronous")]
 mod async_calls;

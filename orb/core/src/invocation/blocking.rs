@@ -137,7 +137,7 @@ impl Invocation<'_> {
     }
 
     /// Leases a connection for an attempt; by `lease`, if a new one may be opened.
-    #[inline]
+    #[inline(always)]
     pub(super) fn lease<'d>(
         &mut self,
         destination: &'d Destination,
@@ -198,7 +198,7 @@ impl Invocation<'_> {
 
 impl<'a> CallKind<'_, 'a> {
     /// Sends the encoded message on a connection; the calling thread reads the reply.
-    #[inline]
+    #[inline(always)]
     pub(super) fn transmit(
         &self,
         connection: &ClientConnection,

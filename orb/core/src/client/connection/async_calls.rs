@@ -198,6 +198,8 @@ impl ClientConnection {
         receiver: Arc<dyn ReplyReceiver>,
         bounds: WriteLimits,
     ) -> Result<(), CallFailure> {
+        // Made before the call has an entry: a thread that ends the connection fails the calls only if there is one.
+        self.async_state();
         {
             let mut pending = self.pending.lock();
             pending.half.check_open()?;
