@@ -13,7 +13,7 @@ use crate::{Orb, client::ClientConnection, destination::Destination, server_side
 #[derive(Debug)]
 pub(crate) struct ConnectionContexts<'d> {
     pub(crate) contexts: Cow<'d, [ServiceContext]>,
-    sent: SentContexts,
+    pub(crate) sent: SentContexts,
 }
 
 impl<'d> ConnectionContexts<'d> {
@@ -38,12 +38,6 @@ impl<'d> ConnectionContexts<'d> {
     /// Marks the contexts as sent, after the request was written.
     pub(crate) fn mark_sent(&self, connection: &ClientConnection) {
         connection.mark_sent(self.sent);
-    }
-
-    /// Marks all but the code sets. The server has to know these before it reads a request without them.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn mark_listen_points_sent(&self, connection: &ClientConnection) {
-        connection.mark_sent(self.sent.without(SentContexts::CODE_SETS));
     }
 }
 

@@ -5,8 +5,7 @@ use spandrel_transport::Deadline;
 
 use crate::{
     ObjectRef, Orb,
-    client::{Buffering, CallFailure, first_failure},
-    policies::{BufferingConstraintPolicy, SyncScopePolicy},
+    client::{CallFailure, first_failure},
 };
 
 impl ObjectRef {
@@ -25,24 +24,6 @@ impl ObjectRef {
         let flushed = destinations.iter().map(|destination| destination.peer.flush(deadline.as_ref()));
         first_failure(flushed).map_err(exception)
     }
-
-    /// The buffering of a one-way that is sent now; `None` if its caller waits until it is written.
-    pub(crate) fn buffering(&self) -> Option<Buffering> {
-        if !self.has_policies() {
-            return None;
-        }
-        let policy_values = self.policy_values();
-        if policy_values.sync_scope() != SyncScopePolicy::None {
-            return None;
-        }
-        if policy_values.has_buffering()
-            && let Some(policy) = self.buffering_constraint()
-        {
-            let BufferingConstraintPolicy { timeout, messages, octets } = policy;
-            return Some(Buffering { timeout, messages, octets, is_prompt: false });
-        }
-        Some(Buffering::default())
-    }
 }
 
 impl Orb {
@@ -53,7 +34,7 @@ impl Orb {
     pub fn flush(&self) -> Result<(), SystemException> {
         self.check_running()?;
         let deadline = self.settings().request_timeout.map(Deadline::after);
-        self.flush_peers(deadline.as_ref()).map_err(exception)
+        first_failure(self.peers().all().iter().map(|peer| peer.flush(deadline.as_ref()))).map_err(exception)
     }
 }
 

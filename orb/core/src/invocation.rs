@@ -41,7 +41,11 @@ mod blocking;
 mod calls;
 mod exception_details;
 mod forwarding;
+#[cfg(feature = "asynchronous")]
+mod helped_attempt;
 mod local;
+#[cfg(feature = "asynchronous")]
+pub mod nesting;
 mod points;
 mod profile_selector;
 
@@ -50,13 +54,11 @@ use std::time::Duration;
 use spandrel_giop::{CompletionStatus, LocateStatus, ReplyStatus, SystemException};
 use spandrel_transport::Deadline;
 
-#[cfg(feature = "asynchronous")]
-pub(crate) use blocking::unexpected_reply_kind;
 pub(crate) use calls::{Raise, unreadable};
 pub use local::encode_collocated;
 pub(crate) use local::send_datagram;
 #[cfg(feature = "asynchronous")]
-pub(crate) use points::ClientPoints;
+pub(crate) use {blocking::unexpected_reply_kind, helped_attempt::enable_helped_attempts, points::ClientPoints};
 
 use crate::{
     ObjectRef,

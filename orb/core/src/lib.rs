@@ -9,8 +9,9 @@
 //! is allocated once buffers have grown (see [`client`]).
 //!
 //! Without the features `asynchronous` and `details`, a part of the ORB and its dependencies are left out.
-//! Other optional parts are plugged in by the builder as a function pointer or a trait object.
-//! [`OrbBuilder::bare`] leaves them empty, so that the linker drops the part.
+//! Optional parts are plugged in as a function pointer or a trait object: by the builder, or by their first use
+//! in the process. [`OrbBuilder::bare`] leaves them empty, so that the linker drops the part.
+//!
 //! # Modules
 //! Uses of modules go one way. The lowest are `transport`, `statistics`, `diagnostics` and `task`. The module
 //! `client` has connections and peers, and `destination` leads from a reference to these. An [`Orb`] holds
@@ -61,9 +62,6 @@ pub mod messaging;
 #[doc(hidden)]
 pub mod models;
 mod names;
-#[cfg(feature = "asynchronous")]
-#[doc(hidden)]
-pub mod nesting;
 #[doc(hidden)]
 pub mod object;
 mod object_operations;
@@ -112,6 +110,9 @@ pub use exceptions::{UserException, UserExceptions};
 pub use initial::InvalidName;
 #[doc(hidden)]
 pub use invocation::encode_collocated;
+#[cfg(feature = "asynchronous")]
+#[doc(hidden)]
+pub use invocation::nesting;
 pub use object::{Interface, ObjectRef};
 pub use options::OrbBuilder;
 pub use orb::Orb;

@@ -1,5 +1,7 @@
 //! The builder of an ORB; [`command_line`](crate::command_line) reads the same settings from a command line.
 
+#[cfg(feature = "asynchronous")]
+mod asynchronous;
 mod client;
 mod code_sets;
 mod diagnostics;
@@ -20,7 +22,7 @@ use spandrel_transport::{Iiop, KeepAlive, Protocol, SocketSettings};
 
 use crate::{
     Collocation, Orb, WaitStrategy,
-    client::{CacheSettings, ClientSettings, FragmentSizes},
+    client::{CacheSettings, ClientSettings, FragmentSizes, WriteLimits},
     destination::{Destination, WireSettings},
     diagnostics::DiagnosticsSettings,
     initial::InitialReferences,
@@ -84,7 +86,6 @@ impl OrbBuilder {
                 context_limits: ContextLimits::default(),
                 diagnostics: DiagnosticsSettings::default(),
                 wait: WaitStrategy::default(),
-                leaves_reading: false,
                 urls: references::from_ior,
                 initial: InitialReferences::default(),
                 collocation: Collocation::default(),
@@ -95,10 +96,7 @@ impl OrbBuilder {
             client: ClientSettings {
                 open_datagrams: None,
                 connections_per_peer: 5,
-                #[cfg(feature = "asynchronous")]
-                max_pending: 1024,
-                #[cfg(feature = "asynchronous")]
-                max_unsent: 16 << 20,
+                write_limits: WriteLimits::default(),
                 limits: None,
                 cache: CacheSettings::UNLIMITED,
                 connect_timeout: None,
@@ -182,17 +180,6 @@ impl OrbBuilder {
         self
     }
 
-    /// Whether a call made by a servant ends when the servant's own request is
-    /// [cancelled](crate::CancellationToken). Such a call ends in TRANSIENT, after a CancelRequest to the
-    /// next server. Default: no; it ends at the inherited deadline. The thread waits as by
-    /// [`WaitStrategy::OnWaker`], which costs a thread switch. Work that the next server has already done is
-    /// not undone.
-    #[must_use]
-    pub fn cancel_nested(mut self, is_on: bool) -> Self {
-        self.settings.cancels_nested = is_on;
-        self
-    }
-
     /// The sizes of the sockets' buffers in octets (default: the system's).
     #[must_use]
     pub fn socket_queues(mut self, send: Option<usize>, recv: Option<usize>) -> Self {
@@ -253,12 +240,8 @@ impl OrbBuilder {
     /// # Errors
     /// INITIALIZE if the ORB cannot listen on the [metrics endpoint](Self::metrics_endpoint) or cannot start
     /// its thread; the exception that an [initialiser](Self::initializer) raises.
-    pub fn build(mut self) -> Result<Orb, SystemException> {
-        let settings = &mut self.settings;
-        settings.leaves_reading = settings.wait == WaitStrategy::OnWaker || settings.cancels_nested;
+    pub fn build(self) -> Result<Orb, SystemException> {
         let orb = Orb::new(self.settings, self.client, self.protocols, self.server);
-        #[cfg(feature = "asynchronous")]
-        orb.serve_metrics()?;
         crate::interception::initialize(&orb, self.interceptors)?;
         Ok(orb)
     }

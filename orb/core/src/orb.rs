@@ -1,5 +1,7 @@
 //! The ORB, which references, adapters and connections share.
 
+#[cfg(feature = "asynchronous")]
+mod asynchronous;
 mod bidirectional;
 mod metrics;
 mod serving;
@@ -17,10 +19,6 @@ use spandrel_sync::{
     atomic::{AtomicBool, Ordering, fence},
 };
 
-#[cfg(feature = "asynchronous")]
-use crate::client::CallFailure;
-#[cfg(feature = "asynchronous")]
-use crate::client::ClientReactor;
 use crate::{
     aliases::Aliases,
     bidirectional::Bidirectional,
@@ -30,7 +28,7 @@ use crate::{
     initial::RuntimeReferences,
     interception::Interception,
     main_thread::MainThread,
-    policies::{OrbPolicies, OrbPolicyValues, PolicyResolver},
+    policies::{OrbPolicies, OrbPolicyValues},
     server_settings::{ServerOptions, ServerSettings},
     server_side::ServerSide,
     settings::Settings,
@@ -39,6 +37,8 @@ use crate::{
     upcalls::is_in_upcall,
     values::ValueFactories,
 };
+
+use shutdown::ReactorSlot;
 
 /// An object request broker. Cheap to clone; all clones are the same ORB.
 ///
@@ -50,6 +50,10 @@ use crate::{
 /// A copy made inside an upcall is aborted when the upcall returns, since only the original may answer.
 #[derive(Clone)]
 pub struct Orb(Arc<OrbCore>);
+
+/// Whether an ORB of this process has a server side. A program that installs none does not contain the code that
+/// a client has for it.
+static HAS_SERVER_SIDE: AtomicBool = AtomicBool::new(false);
 
 /// A weak reference to an ORB, for parts that the ORB itself owns.
 #[derive(Clone)]
@@ -96,10 +100,8 @@ struct OrbCore {
     policy_values: OrbPolicyValues,
     /// Created at first use.
     policies: OnceLock<OrbPolicies>,
-    policy_resolver: OnceLock<&'static PolicyResolver>,
     /// The reactor of asynchronous calls.
-    #[cfg(feature = "asynchronous")]
-    client_reactor: ClientReactor,
+    client_reactor: ReactorSlot,
     server_options: ServerOptions,
     /// Installed with the object adapter.
     server_side: OnceLock<Arc<dyn ServerSide>>,
@@ -129,14 +131,12 @@ impl Orb {
         Self(Arc::new(OrbCore {
             policy_values: OrbPolicyValues::limited_to(settings.request_timeout),
             policies: OnceLock::new(),
-            policy_resolver: OnceLock::new(),
             process: ProcessMark::here(),
             diagnostics: Diagnostics::new(&settings.diagnostics),
             settings,
             peers: PeerTable::new(client, protocols, statistics.clone()),
             statistics,
-            #[cfg(feature = "asynchronous")]
-            client_reactor: ClientReactor::default(),
+            client_reactor: ReactorSlot::default(),
             server_options: server,
             server_side: OnceLock::new(),
             is_server_side_closed: AtomicBool::new(false),
@@ -180,24 +180,9 @@ impl Orb {
         self.0.policies.get_or_init(|| OrbPolicies::new(self.0.settings.request_timeout))
     }
 
-    /// The resolver of policies that are not plain values; `None` if no policy was set.
-    #[inline]
-    pub fn policy_resolver(&self) -> Option<&'static PolicyResolver> {
-        self.0.policy_resolver.get().copied()
-    }
-
-    pub fn set_policy_resolver(&self, resolver: &'static PolicyResolver) {
-        self.0.policy_resolver.get_or_init(|| resolver);
-    }
-
     /// The identity of this ORB, which does not keep it alive.
     pub(crate) fn identity(&self) -> OrbIdentity {
         OrbIdentity(Arc::downgrade(&self.0))
-    }
-
-    #[cfg(feature = "asynchronous")]
-    pub fn client_reactor(&self) -> &ClientReactor {
-        &self.0.client_reactor
     }
 
     /// The settings of the server side.
@@ -208,12 +193,13 @@ impl Orb {
     /// The server side, if an object adapter is installed.
     #[inline]
     pub fn server_side(&self) -> Option<&Arc<dyn ServerSide>> {
-        self.0.server_side.get()
+        if HAS_SERVER_SIDE.load(Ordering::Relaxed) { self.0.server_side.get() } else { None }
     }
 
     /// Installs the server side, unless there is one already. That of an ORB that has begun to shut down is
     /// closed at once.
     pub fn install_server_side(&self, create: impl FnOnce() -> Arc<dyn ServerSide>) -> &Arc<dyn ServerSide> {
+        HAS_SERVER_SIDE.store(true, Ordering::Relaxed);
         let server_side = self.0.server_side.get_or_init(create);
         // Pairs with the fence of `take_server_side`: this thread or that of the shutdown sees the other's write.
         fence(Ordering::SeqCst);
@@ -310,12 +296,6 @@ impl Orb {
         Ok(destinations)
     }
 
-    /// Writes all buffered one-ways.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn flush_peers(&self, deadline: Option<&spandrel_transport::Deadline>) -> Result<(), CallFailure> {
-        self.0.peers.flush(deadline)
-    }
-
     /// BAD_INV_ORDER once the ORB has been shut down; running upcalls may make calls until they return.
     pub fn check_running(&self) -> Result<(), SystemException> {
         self.check_process()?;
@@ -336,18 +316,6 @@ impl Orb {
     #[inline]
     pub fn is_copied(&self) -> bool {
         !self.0.process.is_here()
-    }
-
-    /// Runs a future in the ORB's reactor thread for asynchronous calls, until it is ready or the ORB is shut
-    /// down. The future must not block: all asynchronous calls of this ORB would block with it.
-    ///
-    /// # Errors
-    /// NO_RESOURCES if the thread could not be started; BAD_INV_ORDER after shutdown.
-    #[cfg(feature = "asynchronous")]
-    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Result<(), SystemException> {
-        self.check_not_destroyed()?;
-        self.check_running()?;
-        self.0.client_reactor.run(Box::pin(task))
     }
 
     pub(crate) fn check_not_destroyed(&self) -> Result<(), SystemException> {

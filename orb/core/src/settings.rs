@@ -21,8 +21,6 @@ pub struct Settings {
     pub(crate) context_limits: spandrel_giop::ContextLimits,
     pub(crate) diagnostics: DiagnosticsSettings,
     pub wait: WaitStrategy,
-    /// Whether calling threads may delegate the reading of their replies to other threads.
-    pub(crate) leaves_reading: bool,
     pub(crate) urls: UrlParser,
     pub(crate) initial: InitialReferences,
     /// How calls reach objects of the same ORB.
@@ -32,7 +30,7 @@ pub struct Settings {
     /// Whether calls made by servants inherit the deadline of the request.
     pub(crate) inherits_deadlines: bool,
     /// Whether calls made by servants end when the request is cancelled.
-    pub(crate) cancels_nested: bool,
+    pub cancels_nested: bool,
 }
 
 /// How calls on objects of the same ORB reach their servants.

@@ -21,4 +21,4 @@ pub use error::DescribeError;
 /// Runs the code of docs/dynamic.md as a test.
 #[cfg(all(doctest, feature = "parse", feature = "server"))]
 #[doc = include_str!("../../../docs/dynamic.md")]
-struct DynamicPage;
+mod page {}

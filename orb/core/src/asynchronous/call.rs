@@ -26,7 +26,7 @@ use crate::timer::TimerFuture;
 use crate::{
     ObjectRef,
     client::{CallFailure, ExpiryReason, Lease, Peer, Reply, ReplyReceiver, TimedCall, TimedCallId},
-    diagnostics::ObservedCall,
+    diagnostics::{CallOutcome, ObservedCall},
     invocation::{ClientPoints, Invocation, InvocationState},
     object::Forward,
     orb::process_is_a_copy,
@@ -209,7 +209,7 @@ impl Call {
         }
         let Some((_, mut progress)) = self.detach(false) else { return };
         if let Some(watched) = &self.watched {
-            watched.abandon(self.object.interface_label(), &self.operation);
+            watched.end_in(self.object.interface_label(), &self.operation, CallOutcome::Abandoned);
         }
         let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
         self.end_points(&mut progress, cancelled);

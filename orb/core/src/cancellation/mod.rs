@@ -93,7 +93,6 @@ pub fn set_request_of_thread(functions: RequestOfThread) {
 }
 
 /// The source that can cancel the request that this thread serves, if it serves one.
-#[cfg(feature = "asynchronous")]
 pub(crate) fn served_request() -> Option<Arc<CancellationSource>> {
     (REQUEST_OF_THREAD.get()?.served)()
 }

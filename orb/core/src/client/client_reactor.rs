@@ -19,7 +19,7 @@ use spandrel_reactor::{
 use spandrel_sync::{Arc, Mutex, MutexGuard, thread, thread_local};
 use spandrel_transport::Deadline;
 
-use super::{ClientConnection, connection::ReactorRegistration, not_sent_in_time};
+use super::{CallReactor, ClientConnection, connection::ReactorRegistration, not_sent_in_time};
 use crate::{
     task::{self, Task},
     transport::ConnectionTransport,
@@ -30,7 +30,6 @@ const MAX_CALLS: usize = 1 << 16;
 /// The most server requests whose deadlines this reactor watches at once. Beyond, a request's deadline is
 /// only seen where its token is polled. The separate limit keeps clients from using up the room of the ORB's
 /// own calls.
-#[cfg(feature = "asynchronous")]
 const MAX_REQUESTS: usize = 1 << 15;
 
 thread_local! {
@@ -51,7 +50,6 @@ pub enum ExpiryReason {
     /// The ORB was shut down.
     Shutdown,
     /// The request on whose behalf the call is made was cancelled.
-    #[cfg(feature = "asynchronous")]
     Cancelled,
 }
 
@@ -70,14 +68,12 @@ impl ExpiryReason {
             Self::DeadlinePassed => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, completed)
                 .with_detail("no reply within the time-out"),
             Self::Shutdown => SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, completed),
-            #[cfg(feature = "asynchronous")]
             Self::Cancelled => cancelled(completed),
         }
     }
 }
 
 /// Returns the exception of a call whose own request was cancelled: TRANSIENT.
-#[cfg(feature = "asynchronous")]
 pub(crate) fn cancelled(completed: CompletionStatus) -> SystemException {
     SystemException::transient(minor::REQUEST_CANCELLED, completed)
         .with_detail("the request that this call was made for is cancelled (-ORBCancelNested)")
@@ -149,7 +145,6 @@ impl ClientReactor {
     ///
     /// # Errors
     /// As [`register_call`](Self::register_call); the limit is lower.
-    #[cfg(feature = "asynchronous")]
     pub(crate) fn register_request(
         &self,
         request: Weak<dyn TimedCall>,
@@ -268,9 +263,10 @@ impl ClientReactor {
         thread::Builder::new().name("spandrel-async".into()).spawn(run)?;
         Ok(self.reactor_thread.get_or_init(|| ReactorThread { reactor, clock }))
     }
+}
 
-    /// Ends all calls and the reactor.
-    pub(crate) fn shut_down(&self) {
+impl CallReactor for ClientReactor {
+    fn shut_down(&self) {
         let mut calls = self.calls.lock();
         calls.is_closed = true;
         let waiting = std::mem::take(&mut calls.waiting);

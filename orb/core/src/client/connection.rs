@@ -1,18 +1,12 @@
 //! One connection to a peer, used by one thread or shared by several.
 //!
-//! This file has the calls of threads that wait for their reply. The pending calls are in `pending_calls`,
-//! asynchronous calls in [`async_calls`], the write lock in [`writing`], and the end of a connection in
-//! [`closing`].
+//! This file has the calls of threads that wait for their reply. The pending calls are in `pending_calls`, the
+//! write lock in [`writing`], and the end of a connection in [`closing`]. Asynchronous calls are in
+//! `async_calls`, which are reached through [`AsyncSide`].
 
 #[cfg(feature = "asynchronous")]
 mod async_calls;
-#[cfg(not(feature = "asynchronous"))]
-#[path = "connection/no_async_calls.rs"]
-mod async_calls;
-#[cfg(feature = "asynchronous")]
-mod batch;
-#[cfg(feature = "asynchronous")]
-mod bidirectional;
+mod async_side;
 mod closing;
 mod pending_calls;
 mod reply;
@@ -20,6 +14,8 @@ mod writing;
 
 pub(crate) use writing::SendFragmented;
 pub use writing::send_fragmented;
+
+use std::sync::OnceLock;
 
 use spandrel_cdr::Encoder;
 pub use spandrel_connection::CallFailure;
@@ -33,19 +29,14 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Address, Deadline, MessageReader, ReadError};
 
-use async_calls::{AsyncWrites, UnsentMessage};
 #[cfg(feature = "asynchronous")]
-pub(crate) use async_calls::{ReactorRegistration, UnsentKind, WriteLimits};
+pub use async_calls::{AdoptedReader, CallbackDispatcher};
 #[cfg(feature = "asynchronous")]
-pub use batch::Buffering;
-#[cfg(feature = "asynchronous")]
-use bidirectional::BidirectionalUse;
-#[cfg(feature = "asynchronous")]
-pub use bidirectional::{AdoptedReader, CallbackDispatcher};
+pub(crate) use async_calls::{ReactorRegistration, UnsentKind, plug_in};
+pub(super) use async_side::has_async_calls;
+use async_side::{ASYNC_SIDE, AsyncSide, AsyncState};
 use closing::CloseOnPanic;
-#[cfg(feature = "asynchronous")]
 pub(crate) use pending_calls::ReplyReceiver;
-pub(crate) use pending_calls::ReplyReceiverHandle;
 use pending_calls::{NotificationScope, PendingCalls, ReplyWaiter};
 pub use reply::{Reply, ReplyKind};
 use writing::{Writer, is_local_failure};
@@ -82,13 +73,10 @@ pub struct ClientConnection {
     retired: AtomicBool,
     /// Whether its end has been counted, or is not to be: a connection is counted as closed at most once.
     is_end_counted: AtomicBool,
-    /// The state of asynchronous calls.
-    async_writes: AsyncWrites,
+    /// The state of asynchronous calls, once there was one.
+    async_state: OnceLock<AsyncState>,
     /// The bits of the [`SentContexts`]; further requests leave them out.
     sent_contexts: AtomicU8,
-    /// Its role in bidirectional use.
-    #[cfg(feature = "asynchronous")]
-    bidirectional_use: BidirectionalUse,
     /// Its slot among the open connections, if it is counted.
     _slot: Option<ConnectionSlot>,
 }
@@ -128,10 +116,8 @@ impl ClientConnection {
             next_request_id: AtomicU32::new(0),
             retired: AtomicBool::new(false),
             is_end_counted: AtomicBool::new(false),
-            async_writes: AsyncWrites::default(),
+            async_state: OnceLock::new(),
             sent_contexts: AtomicU8::new(SentContexts::NONE.bits()),
-            #[cfg(feature = "asynchronous")]
-            bidirectional_use: BidirectionalUse::default(),
             _slot: None,
         }
     }
@@ -227,7 +213,7 @@ impl ClientConnection {
             && pending.reader.is_some()
             && !self.is_retired()
             && let Some(writer) = self.writer.try_lock()
-            && writer.rest.is_none()
+            && !writer.has_unsent()
             && let Some(reader) = pending.reader.take()
         {
             drop(pending);
@@ -236,8 +222,9 @@ impl ClientConnection {
         let begun = pending.half.begin(request_id, ReplyWaiter::THREAD);
         debug_assert!(begun.is_ok(), "it was open under the same lock");
         drop(pending);
-        #[cfg(feature = "asynchronous")]
-        self.ensure_reading(request_id)?;
+        if let Some(side) = self.async_side() {
+            side.ensure_reading(self, request_id)?;
+        }
         match self.lock_and_send(request, deadline) {
             Ok(()) => self.await_reply(request_id, deadline),
             Err(error) if is_local_failure(&error) => {
@@ -354,8 +341,11 @@ impl ClientConnection {
 
     #[cold]
     fn dispatch_or_fail(&self, message: Message) -> Result<Option<Reply>, ConnectionEnd> {
-        #[cfg(feature = "asynchronous")]
-        let Some(message) = self.dispatch_callback(message) else { return Ok(None) };
+        let message = match self.async_side() {
+            Some(side) => side.dispatch(self, message),
+            None => Some(message),
+        };
+        let Some(message) = message else { return Ok(None) };
         Err(self.end_for_message(&message.header))
     }
 
@@ -375,13 +365,11 @@ impl ClientConnection {
 
     /// Hands reading over to a waiting thread, or to the reactor.
     fn hand_over_reading(&self, pending: MutexGuard<'_, PendingCalls>, has_taken_all: bool) {
-        if pending.wake_next_reader() || !pending.needs_reactor() {
-            return;
+        if !pending.wake_next_reader()
+            && let Some(side) = self.async_side()
+        {
+            side.hand_over_reading(self, pending, has_taken_all);
         }
-        let is_drained = has_taken_all || pending.reader.as_ref().is_none_or(|reader| async_calls::is_drained(reader));
-        self.want_input();
-        drop(pending);
-        self.update_interest(is_drained);
     }
 
     /// Delivers a reply to its waiter; one for an abandoned call is dropped.
@@ -395,22 +383,32 @@ impl ClientConnection {
 
     /// Whether the peer may send further requests: the connection is read at all times then.
     pub(crate) fn accepts_callbacks(&self) -> bool {
-        #[cfg(feature = "asynchronous")]
-        return self.is_open_for_callbacks();
-        #[cfg(not(feature = "asynchronous"))]
-        false
+        self.is_bidirectional() && !self.is_retired()
     }
 
     /// Whether it may be closed once no call uses it: not with unwritten messages, nor if it is adopted or
     /// the peer may send requests over it.
     pub(crate) fn may_be_closed(&self) -> bool {
-        if self.writer.try_lock().is_none_or(|writer| writer.rest.is_some() && !self.is_retired()) {
+        if self.writer.try_lock().is_none_or(|writer| writer.has_unsent() && !self.is_retired()) {
             return false;
         }
-        #[cfg(feature = "asynchronous")]
-        return !self.is_adopted() && !self.is_open_for_callbacks();
-        #[cfg(not(feature = "asynchronous"))]
-        true
+        !self.is_adopted() && !self.accepts_callbacks()
+    }
+
+    /// The asynchronous side, if the connection has a state for it.
+    #[inline]
+    fn async_side(&self) -> Option<&'static dyn AsyncSide> {
+        ASYNC_SIDE.get().copied().filter(|_| self.async_state.get().is_some())
+    }
+
+    /// Whether the peer may send requests. Such a connection is not idle because this side sends none.
+    fn is_bidirectional(&self) -> bool {
+        self.async_side().is_some_and(|side| side.is_bidirectional(self))
+    }
+
+    /// Whether the peer has opened the connection.
+    fn is_adopted(&self) -> bool {
+        self.async_side().is_some_and(|side| side.is_adopted(self))
     }
 
     /// Whether this thread is notifying a call of this connection: a call on it would wait for its own
@@ -430,14 +428,11 @@ impl ClientConnection {
 
 impl Drop for ClientConnection {
     fn drop(&mut self) {
-        #[cfg(feature = "asynchronous")]
-        let is_own = !self.is_adopted();
-        #[cfg(not(feature = "asynchronous"))]
-        let is_own = true;
-        self.statistics.change(Level::ClientConnections, -i64::from(is_own));
-        #[cfg(feature = "asynchronous")]
-        self.flush_before_close();
-        self.leave_reactor();
+        self.statistics.change(Level::ClientConnections, -i64::from(!self.is_adopted()));
+        if let Some(side) = self.async_side() {
+            side.flush_before_close(self);
+            side.leave_reactor(self);
+        }
         self.close_transport();
     }
 }

@@ -22,30 +22,35 @@ mod settings;
 mod unreachable_cache;
 mod unsent_calls;
 
-#[cfg(feature = "asynchronous")]
-pub(crate) use client_reactor::cancelled;
-#[cfg(feature = "asynchronous")]
-pub use client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread};
-#[cfg(feature = "asynchronous")]
-pub use connection::Buffering;
-#[cfg(feature = "asynchronous")]
-pub use connection::{AdoptedReader, CallbackDispatcher};
+use connection::has_async_calls;
 pub use connection::{CallFailure, ClientConnection, Reply, ReplyKind, send_fragmented};
-#[cfg(feature = "asynchronous")]
-pub(crate) use connection::{ReplyReceiver, UnsentKind, WriteLimits};
-pub(crate) use connection::{ReplyReceiverHandle, RequestLoss};
+pub(crate) use connection::{ReplyReceiver, RequestLoss};
 pub(crate) use connection_cache::{CacheSettings, ConnectionCache, ConnectionSlot};
 pub use connection_cache::{ConnectionSharing, Purging};
 pub(crate) use fragment_sizes::FragmentSizes;
 pub(crate) use maintenance::{MaintenanceThread, Schedule};
-#[cfg(feature = "asynchronous")]
-pub(crate) use peer::LeaseResult;
-#[cfg(feature = "asynchronous")]
-pub(crate) use peer::batches::first_failure;
 pub(crate) use peer::{
     Lease, Peer,
     purging::{CONNECTION_LIMITS, ConnectionLimits},
 };
 pub use peers::PeerTable;
 pub(crate) use settings::ClientSettings;
+pub use settings::{Buffering, WriteLimits};
 pub(crate) use unsent_calls::{no_reconnecting, not_sent_in_time};
+#[cfg(feature = "asynchronous")]
+pub(crate) use {
+    client_reactor::cancelled,
+    connection::{UnsentKind, plug_in},
+    peer::{LeaseResult, batches::first_failure},
+};
+#[cfg(feature = "asynchronous")]
+pub use {
+    client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread},
+    connection::{AdoptedReader, CallbackDispatcher},
+};
+
+/// The reactor of asynchronous calls, for an ORB that ends it.
+pub(crate) trait CallReactor: std::any::Any + Send + Sync {
+    /// Ends all calls and the reactor.
+    fn shut_down(&self);
+}

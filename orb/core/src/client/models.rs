@@ -1,7 +1,6 @@
 //! Models of threads that share a connection.
 
 mod async_calls;
-#[cfg(feature = "asynchronous")]
 mod batches;
 mod bidirectional;
 

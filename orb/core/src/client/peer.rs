@@ -1,10 +1,8 @@
 //! A server's address and the open connections to it.
 
-use std::{io, time::Duration};
+use std::{io, sync::OnceLock, time::Duration};
 
 use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
-#[cfg(feature = "asynchronous")]
-use spandrel_sync::thread;
 use spandrel_sync::{
     Arc, Condition, Mutex,
     atomic::{AtomicBool, Ordering},
@@ -14,11 +12,9 @@ use spandrel_transport::{Address, Deadline, MessageReader, is_bidirectional_only
 
 use super::RequestLoss;
 use super::{
-    CallFailure, ClientConnection, ClientSettings, ConnectionCache, no_reconnecting,
+    CallFailure, ClientConnection, ClientSettings, ConnectionCache, WriteLimits, has_async_calls, no_reconnecting,
     unreachable_cache::UnreachableCache,
 };
-#[cfg(feature = "asynchronous")]
-use super::{ReplyReceiver, WriteLimits};
 use crate::{statistics::Statistics, transport::ClientProtocol};
 
 /// A server's address, with its connections.
@@ -35,8 +31,8 @@ pub struct Peer {
     /// Whether a reference names it with a version before GIOP 1.2.
     is_old_server: AtomicBool,
     unreachable: UnreachableCache,
-    #[cfg(feature = "asynchronous")]
-    batches: batches::BatchQueues,
+    /// Writes the one-ways that are buffered on connections other than this one; set by the first of them.
+    flush_others: OnceLock<fn(&Self, &Arc<ClientConnection>)>,
 }
 
 impl Peer {
@@ -57,8 +53,7 @@ impl Peer {
             cache,
             is_old_server: AtomicBool::new(false),
             unreachable: UnreachableCache::default(),
-            #[cfg(feature = "asynchronous")]
-            batches: batches::BatchQueues::default(),
+            flush_others: OnceLock::new(),
         }
     }
 
@@ -79,7 +74,6 @@ impl Peer {
     }
 
     /// The number of asynchronous calls that wait for a connection.
-    #[cfg(feature = "asynchronous")]
     pub(super) fn parked(&self) -> usize {
         self.pool.lock().parked.len()
     }
@@ -103,9 +97,17 @@ impl Peer {
             Some(connection) => Lease { peer: self, connection, fresh: false },
             None => self.lease_other(timeout)?,
         };
-        #[cfg(feature = "asynchronous")]
         self.flush_other_connections(&lease);
         Ok(lease)
+    }
+
+    /// Writes the one-ways that are buffered on other connections, before the caller writes to this one: they
+    /// were sent before.
+    #[inline]
+    fn flush_other_connections(&self, connection: &Arc<ClientConnection>) {
+        if let Some(flush_others) = self.flush_others.get() {
+            flush_others(self, connection);
+        }
     }
 
     #[cold]
@@ -186,88 +188,14 @@ impl Peer {
         self.connection_available.notify_all();
         self.cache.notify_release();
         first();
-        for call in parked {
-            call.connection_opened(outcome.clone());
+        if has_async_calls() {
+            parked.into_iter().for_each(|call| call.connection_opened(outcome.clone()));
         }
-    }
-
-    /// [`lease`](Self::lease) without waiting: a thread opens a connection if needed, and `call` is notified.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn lease_async(
-        self: &Arc<Self>,
-        timeout: Option<Duration>,
-        call: &Arc<dyn ReplyReceiver>,
-    ) -> Result<LeaseResult, CallFailure> {
-        let result = self.lease_async_or(timeout.is_some(), call, move |peer| peer.connect(timeout))?;
-        #[cfg(feature = "asynchronous")]
-        if let LeaseResult::Leased(lease) = &result {
-            self.flush_other_connections(lease);
-        }
-        Ok(result)
-    }
-
-    /// [`lease_open`](Self::lease_open) for asynchronous calls.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn lease_open_async(self: &Arc<Self>) -> Result<LeaseResult, CallFailure> {
-        let connection = self.find_open(|_| true)?;
-        Ok(LeaseResult::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }))
-    }
-
-    /// Leases a connection; `connect` opens a new one.
-    #[cfg(feature = "asynchronous")]
-    fn lease_async_or(
-        self: &Arc<Self>,
-        is_limited: bool,
-        call: &Arc<dyn ReplyReceiver>,
-        connect: impl FnOnce(&Self) -> Result<ClientConnection, CallFailure> + Send + 'static,
-    ) -> Result<LeaseResult, CallFailure> {
-        let (mut pool, choice) = self.choose(self.pool.lock(), |_| true);
-        match choice {
-            LeaseChoice::Take(connection) => {
-                return Ok(LeaseResult::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }));
-            }
-            LeaseChoice::Wait => {
-                pool.parked.push(Arc::clone(call));
-                return Ok(LeaseResult::Parked);
-            }
-            LeaseChoice::Open => self.begin_opening(&mut pool)?,
-        }
-        drop(pool);
-        let (peer, opener) = (Arc::clone(self), Arc::clone(call));
-        let open = move || {
-            let opened = connect(&peer).map(Arc::new);
-            // This call waited before those that are parked.
-            let first = || match &opened {
-                Err(failure) if failure.loss == RequestLoss::ConnectionShareable => opener.connection_freed(),
-                opened => opener.connection_opened(opened.as_ref().map(drop).map_err(CallFailure::clone)),
-            };
-            peer.finish_opening(&opened, is_limited, 0, first);
-        };
-        let started = thread::Builder::new().name("spandrel-connect".into()).spawn(open);
-        if let Err(error) = started {
-            let exception = SystemException::no_resources(0, CompletionStatus::No)
-                .with_detail(|| format!("the thread that connects to {} could not be started", self.address))
-                .with_source(error);
-            let failure = CallFailure::new(exception);
-            self.finish_opening(&Err(failure.clone()), false, 0, || {});
-            return Err(failure);
-        }
-        Ok(LeaseResult::Parked)
-    }
-
-    /// Ends a call's wait for a connection.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn unpark(&self, call: &Arc<dyn ReplyReceiver>) {
-        let mut pool = self.pool.lock();
-        let removed: Vec<_> = pool.parked.extract_if(.., |parked| Arc::ptr_eq(parked, call)).collect();
-        drop(pool);
-        drop(removed);
     }
 
     /// The limits of one connection's pending requests and unwritten octets.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn bounds(&self) -> WriteLimits {
-        WriteLimits { requests: self.settings.max_pending, octets: self.settings.max_unsent }
+    pub(crate) fn write_limits(&self) -> WriteLimits {
+        self.settings.write_limits
     }
 
     /// Removes the unused connections, after one was found closed. Those that are read at all times stay:
@@ -320,7 +248,7 @@ impl Peer {
         let exception = exception.with_detail(detail);
         let is_bidirectional_only =
             || self.address.host_and_port().is_some_and(|(host, _)| is_bidirectional_only(host));
-        CallFailure::new(if cfg!(feature = "details") && is_bidirectional_only() {
+        CallFailure::new(if SystemException::KEEPS_DETAIL && is_bidirectional_only() {
             exception.with_source(BidirectionalOnly)
         } else {
             exception.with_source(error)
@@ -345,6 +273,8 @@ fn is_timeout(failure: &CallFailure) -> bool {
 }
 
 #[cfg(feature = "asynchronous")]
+mod async_leases;
+#[cfg(feature = "asynchronous")]
 pub(crate) mod batches;
 mod lease;
 #[cfg(all(test, shuttle))]
@@ -353,9 +283,7 @@ mod pool;
 pub(crate) mod purging;
 mod waiting_calls;
 
+#[cfg(feature = "asynchronous")]
+pub(crate) use async_leases::LeaseResult;
 pub(crate) use lease::Lease;
-#[cfg(feature = "asynchronous")]
-pub(crate) use lease::LeaseResult;
 use pool::{Pool, Pooled, may_wait_on};
-#[cfg(feature = "asynchronous")]
-use waiting_calls::LeaseChoice;

@@ -5,8 +5,6 @@ use spandrel_giop::TransmissionCodeSets;
 use spandrel_sync::{Arc, Mutex};
 use spandrel_transport::Address;
 
-#[cfg(feature = "asynchronous")]
-use super::{CallFailure, first_failure};
 use super::{ClientConnection, ClientSettings, ConnectionCache, Peer};
 use crate::{
     datagrams::{DatagramPeers, DatagramSender},
@@ -80,9 +78,8 @@ impl PeerTable {
     }
 
     /// The number of asynchronous calls that wait for connections.
-    #[cfg(feature = "asynchronous")]
     pub(crate) fn parked(&self) -> usize {
-        self.peers.lock().iter().map(|(_, peer)| peer.parked()).sum()
+        self.all().iter().map(|peer| peer.parked()).sum()
     }
 
     /// Removes all peers; connections close when their last call ends.
@@ -98,23 +95,19 @@ impl PeerTable {
         self.connections().iter().for_each(|connection| connection.resend_listen_points());
     }
 
+    /// All peers.
+    pub(crate) fn all(&self) -> Vec<Arc<Peer>> {
+        self.peers.lock().iter().map(|(_, peer)| Arc::clone(peer)).collect()
+    }
+
     /// The open connections.
     pub fn connections(&self) -> Vec<Arc<ClientConnection>> {
-        self.peers.lock().iter().flat_map(|(_, peer)| peer.connections()).collect()
+        self.all().iter().flat_map(|peer| peer.connections()).collect()
     }
 }
 
 impl Drop for PeerTable {
     fn drop(&mut self) {
         self.cache.maintenance_thread().close();
-    }
-}
-
-#[cfg(feature = "asynchronous")]
-impl PeerTable {
-    /// Writes all buffered one-ways.
-    pub fn flush(&self, deadline: Option<&spandrel_transport::Deadline>) -> Result<(), CallFailure> {
-        let peers: Vec<_> = self.peers.lock().iter().map(|(_, peer)| Arc::clone(peer)).collect();
-        first_failure(peers.iter().map(|peer| peer.flush(deadline)))
     }
 }

@@ -14,12 +14,8 @@ pub(crate) struct ClientSettings {
     pub(crate) open_datagrams: Option<OpenDatagrams>,
     /// Connections to one peer before calls share them.
     pub(crate) connections_per_peer: usize,
-    /// The most requests that wait for replies on one connection, before further asynchronous ones fail.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) max_pending: usize,
-    /// The most octets that wait to be written to one connection, before further messages fail or wait.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) max_unsent: usize,
+    /// The limits of one connection, before further messages fail or wait.
+    pub(crate) write_limits: WriteLimits,
     /// Enforces the limits of `cache`; without it there are none.
     pub(crate) limits: Option<&'static ConnectionLimits>,
     pub(crate) cache: CacheSettings,
@@ -29,4 +25,38 @@ pub(crate) struct ClientSettings {
     /// The lengths beyond which messages are sent in fragments.
     pub(crate) fragment_sizes: FragmentSizes,
     pub(crate) sockets: SocketSettings,
+}
+
+/// The limits of one connection's pending requests and unwritten octets.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteLimits {
+    /// Requests that wait for their replies; further asynchronous ones fail.
+    pub requests: usize,
+    /// Unwritten octets, beyond one message.
+    pub octets: usize,
+}
+
+impl Default for WriteLimits {
+    fn default() -> Self {
+        Self { requests: 1024, octets: 16 << 20 }
+    }
+}
+
+/// The conditions for writing buffered one-ways.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Buffering {
+    /// The latest time, counted from the first of them.
+    pub timeout: Duration,
+    /// The number of messages.
+    pub messages: u32,
+    /// Their octets.
+    pub octets: usize,
+    /// Whether the first one is written at once, if the connection was quiet.
+    pub is_prompt: bool,
+}
+
+impl Default for Buffering {
+    fn default() -> Self {
+        Self { timeout: Duration::from_micros(200), messages: u32::MAX, octets: 64 * 1024, is_prompt: true }
+    }
 }

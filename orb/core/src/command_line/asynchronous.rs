@@ -1,6 +1,6 @@
 //! The options of asynchronous calls.
 
-use super::{InitError, InvalidValue, Parsed};
+use super::{InitError, InvalidValue, Parsed, values::yes_or_no};
 use crate::{OrbBuilder, WaitStrategy};
 
 /// Applies an option of asynchronous calls.
@@ -19,6 +19,7 @@ pub(super) fn option(
             "on-reactor" => WaitStrategy::OnReactor,
             _ => return Err(bad("on-read, on-reactor or on-waker")),
         }),
+        "-ORBCancelNested" => builder.cancel_nested(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
         "-ORBMetricsEndpoint" => builder.metrics_endpoint(socket_addr(value).ok_or_else(|| bad("address:port"))?),
         _ => return Ok(Parsed::Unknown(Box::new(builder))),
     };

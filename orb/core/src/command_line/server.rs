@@ -63,7 +63,6 @@ pub(super) fn option(
         "-ORBOperationIndex" => builder.operation_index(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
         "-ORBDatagrams" => builder.datagrams(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
         "-ORBInheritDeadlines" => builder.inherit_deadlines(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-        "-ORBCancelNested" => builder.cancel_nested(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
         "-ORBCollocation" => match value {
             "direct" => builder.collocation(Collocation::Direct),
             "through-poa" => builder.collocation(Collocation::ThroughPoa),

@@ -95,13 +95,8 @@ impl ObservedCall {
         self.end_in(interface, operation, outcome);
     }
 
-    /// Ends the observation of an abandoned call.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn abandon(&self, interface: &str, operation: &str) {
-        self.end_in(interface, operation, CallOutcome::Abandoned);
-    }
-
-    fn end_in(&self, interface: &str, operation: &str, outcome: CallOutcome) {
+    /// Ends the observation with this outcome.
+    pub(crate) fn end_in(&self, interface: &str, operation: &str, outcome: CallOutcome) {
         let time = self.started.elapsed();
         self.span.record("outcome", outcome.name());
         self.span.in_scope(|| tracing::debug!(target: "spandrel::call", ?time, "ended"));

@@ -8,27 +8,19 @@
 
 mod call;
 #[cfg(feature = "asynchronous")]
-mod endpoint;
+pub(crate) mod endpoint;
 pub(crate) mod metrics;
 mod outcome;
 mod request;
 mod trace;
 
-use std::fmt;
-#[cfg(feature = "asynchronous")]
-use std::{net::SocketAddr, sync::OnceLock};
+use std::{fmt, net::SocketAddr, sync::OnceLock};
 
-#[cfg(feature = "asynchronous")]
-use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
 pub use call::{CallObserver, InterfaceLabel, ObservedCall};
-#[cfg(feature = "asynchronous")]
-use endpoint::Endpoint;
-#[cfg(feature = "asynchronous")]
-pub(crate) use endpoint::RenderMetrics;
 pub use metrics::ConnectionMetrics;
 pub(crate) use metrics::MAX_SERIES;
 use metrics::Metrics;
@@ -48,9 +40,18 @@ pub(crate) struct DiagnosticsSettings {
     pub(crate) metrics: Option<usize>,
     pub(crate) trace: TracePropagation,
     pub(crate) source: Option<TraceSourceSetting>,
-    /// The address of the metrics endpoint.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) endpoint: Option<SocketAddr>,
+}
+
+/// An endpoint that serves the metrics of an ORB; closed when it is dropped.
+pub(crate) trait MetricsEndpoint: Send + Sync + fmt::Debug {
+    /// The address, with the port that the system chose.
+    fn addr(&self) -> SocketAddr;
+
+    /// Reports the begin of the shutdown; the endpoint goes on serving.
+    fn begin_close(&self);
+
+    /// Stops serving.
+    fn close(&self);
 }
 
 /// An ORB's state of diagnostics.
@@ -60,8 +61,7 @@ pub struct Diagnostics {
     metrics: Option<Arc<Metrics>>,
     trace: TracePropagation,
     source: Option<TraceSourceSetting>,
-    #[cfg(feature = "asynchronous")]
-    endpoint: OnceLock<Endpoint>,
+    endpoint: OnceLock<Box<dyn MetricsEndpoint>>,
     /// Whether all calls and requests are observed.
     observes_all: bool,
 }
@@ -76,7 +76,6 @@ impl Diagnostics {
             metrics: metrics.map(Metrics::new).map(Arc::new),
             trace,
             source,
-            #[cfg(feature = "asynchronous")]
             endpoint: OnceLock::new(),
         }
     }
@@ -93,31 +92,13 @@ impl Diagnostics {
         self.observes_all | trace::is_traced() | is_logged()
     }
 
-    /// Opens the metrics endpoint at this address.
-    ///
-    /// # Errors
-    /// INITIALIZE if the address cannot be listened on.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn open_endpoint(&self, addr: SocketAddr, render: RenderMetrics) -> Result<(), SystemException> {
-        let opened = Endpoint::open(addr, render).map_err(|error| {
-            SystemException::initialize(0, CompletionStatus::No)
-                .with_detail(|| format!("cannot open the metrics endpoint at {addr} (`-ORBMetricsEndpoint`)"))
-                .with_source(error)
-        })?;
-        let is_first = self.endpoint.set(opened).is_ok();
-        debug_assert!(is_first, "the endpoint is opened once");
-        Ok(())
-    }
-
-    /// The address of the metrics endpoint, if there is one.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn endpoint_addr(&self) -> Option<SocketAddr> {
-        self.endpoint.get().map(Endpoint::addr)
+    /// The metrics endpoint, which is opened at most once.
+    pub(crate) fn endpoint(&self) -> &OnceLock<Box<dyn MetricsEndpoint>> {
+        &self.endpoint
     }
 
     /// Reports the begin of the shutdown; the endpoint goes on serving.
     pub(crate) fn begin_close(&self) {
-        #[cfg(feature = "asynchronous")]
         if let Some(endpoint) = self.endpoint.get() {
             endpoint.begin_close();
         }
@@ -125,7 +106,6 @@ impl Diagnostics {
 
     /// Closes the endpoint, after the shutdown of the ORB.
     pub(crate) fn close(&self) {
-        #[cfg(feature = "asynchronous")]
         if let Some(endpoint) = self.endpoint.get() {
             endpoint.close();
         }

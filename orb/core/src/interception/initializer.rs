@@ -35,7 +35,7 @@ pub trait OrbInitializer: Send + Sync {
 #[derive(Debug)]
 pub struct OrbInitInfo<'i> {
     registered: &'i mut RegisteredInterceptors,
-    orb: &'i Orb,
+    pub(crate) orb: &'i Orb,
     /// Whether `post_init` is being called.
     is_post: bool,
 }

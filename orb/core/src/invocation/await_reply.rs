@@ -12,6 +12,7 @@ use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::{Arc, Condition, Mutex};
 use spandrel_transport::Deadline;
 
+use super::nesting::{self, NestedWait, NestedWork};
 use crate::{
     Orb, WaitStrategy,
     client::{
@@ -19,29 +20,15 @@ use crate::{
         is_client_reactor_thread,
     },
 };
-use crate::{
-    cancellation::CancellationSource,
-    cancellation::served_request,
-    client::cancelled,
-    nesting::{self, NestedWait, NestedWork},
-    upcalls::is_in_upcall,
-};
+use crate::{cancellation::CancellationSource, cancellation::served_request, client::cancelled, upcalls::is_in_upcall};
 
 /// Whether this thread delegates the reading of its replies.
 #[inline]
-pub(crate) fn is_needed(orb: &Orb) -> bool {
-    if nesting::nests() {
-        return true;
-    }
-    orb.settings().leaves_reading && leaves_reading(orb)
-}
-
-/// Whether the wait strategy demands it, or a cancellation must be able to end the call early.
-#[cold]
-fn leaves_reading(orb: &Orb) -> bool {
-    let is_delegated = orb.settings().wait == WaitStrategy::OnWaker;
-    let is_delegated = is_delegated || is_in_upcall();
-    is_delegated && !is_client_reactor_thread()
+pub(super) fn is_needed(orb: &Orb) -> bool {
+    let settings = orb.settings();
+    nesting::nests()
+        || (settings.wait == WaitStrategy::OnWaker || settings.cancels_nested && is_in_upcall())
+            && !is_client_reactor_thread()
 }
 
 /// Ends a call when the request that it is made for is cancelled.
@@ -174,7 +161,7 @@ impl TimedCall for AwaitedReply {
 /// As [`ClientConnection::two_way`], but another thread reads the reply.
 #[cold]
 #[inline(never)]
-pub(crate) fn two_way(
+pub(super) fn two_way(
     orb: &Orb,
     connection: &Arc<ClientConnection>,
     request_id: u32,

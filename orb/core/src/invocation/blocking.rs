@@ -1,26 +1,34 @@
 //! The blocking driver: the calling thread selects a destination, sends the request and waits for the reply,
 //! until the call has its outcome.
 
+use std::{sync::OnceLock, time::Duration};
+
 use spandrel_cdr::Encoder;
 use spandrel_giop::{CompletionStatus, ServiceContext, SystemException, ids};
 use spandrel_sync::Arc;
 use spandrel_transport::Deadline;
 
-#[cfg(feature = "asynchronous")]
-use super::await_reply;
 use super::{
     Invocation, InvocationState, Verdict,
     points::{AttemptPoints, ClientPoints, Unintercepted},
 };
 use crate::{
     ObjectRef,
-    client::{CallFailure, ClientConnection, Lease, Peer, Reply, ReplyKind},
+    client::{CallFailure, ClientConnection, Lease, Peer, Reply, ReplyKind, WriteLimits},
     connection_contexts::ConnectionContexts,
     destination::Destination,
     diagnostics::{CallObserver, ObservedCall},
     object::{CallKind, joined},
     scratch,
 };
+
+/// Makes attempts with the help of other threads, once a call of this process may need it: buffered one-ways,
+/// and calls whose threads do not read their own replies.
+pub(super) static HELPED_ATTEMPT: OnceLock<Attempt> = OnceLock::new();
+
+/// Makes an attempt of a call at a destination with a connection.
+pub(super) type Attempt =
+    fn(&mut Invocation<'_>, &Destination, &CallKind<'_, '_>, WriteLimits) -> Result<Option<Reply>, CallFailure>;
 
 impl ObjectRef {
     /// Makes a call and waits for its reply; a one-way without a response has none.
@@ -119,50 +127,47 @@ impl Invocation<'_> {
         if let Some(outcome) = self.attempt_without_connection(destination, call_kind) {
             return outcome;
         }
-        let lease = self.lease(destination, call_kind)?;
-        self.leased(lease.fresh);
-        self.exchange(&lease, destination, call_kind)
+        if let Some(attempt) = HELPED_ATTEMPT.get() {
+            return attempt(self, destination, call_kind, destination.peer.write_limits());
+        }
+        let lease = self.lease(destination, Peer::lease)?;
+        self.exchange(&lease, destination, call_kind, |out, request_id| {
+            call_kind.transmit(&lease, out, request_id, self.deadline)
+        })
     }
 
-    /// Leases a connection for an attempt.
-    #[inline]
-    fn lease<'d>(
+    /// Leases a connection for an attempt; by `lease`, if a new one may be opened.
+    #[inline(always)]
+    pub(super) fn lease<'d>(
         &mut self,
         destination: &'d Destination,
-        call_kind: &CallKind<'_, '_>,
+        lease: impl FnOnce(&'d Peer, Option<Duration>) -> Result<Lease<&'d Peer>, CallFailure>,
     ) -> Result<Lease<&'d Peer>, CallFailure> {
         let connect_time = self.begin_lease();
-        let _ = call_kind;
-        if let Some(adopted) = destination.adopted(self.object.orb()) {
-            return Ok(Lease::of(&*destination.peer, adopted));
-        }
-        if self.keeps_connections() {
-            return destination.peer.lease_open();
-        }
-        #[cfg(feature = "asynchronous")]
-        if matches!(call_kind, CallKind::Request { buffering: Some(_), .. }) {
-            return destination.peer.lease_first(connect_time);
-        }
-        destination.peer.lease(connect_time)
+        let lease = if let Some(adopted) = destination.adopted(self.object.orb()) {
+            Lease::of(&*destination.peer, adopted)
+        } else if self.keeps_connections() {
+            destination.peer.lease_open()?
+        } else {
+            lease(&destination.peer, connect_time)?
+        };
+        self.leased(lease.fresh);
+        Ok(lease)
     }
 
-    /// Sends the request on a connection and waits for its reply.
-    fn exchange(
+    /// Sends the request on a leased connection and waits for its reply, both by `transmit`, which is given the
+    /// message and the request id.
+    #[inline]
+    pub(super) fn exchange(
         &self,
         connection: &Arc<ClientConnection>,
         destination: &Destination,
         call_kind: &CallKind<'_, '_>,
+        transmit: impl FnOnce(&Encoder<'_>, u32) -> Result<Option<Reply>, CallFailure>,
     ) -> Result<Option<Reply>, CallFailure> {
         let (orb, deadline) = (self.object.orb(), self.deadline);
         let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
         let request_id = connection.request_id();
-        let two_way = |out: &Encoder<'_>| {
-            #[cfg(feature = "asynchronous")]
-            if await_reply::is_needed(orb) {
-                return await_reply::two_way(orb, connection, request_id, out, deadline, destination.peer.bounds());
-            }
-            connection.two_way(request_id, out, deadline)
-        };
         let connection_contexts =
             (!connection.has_sent_contexts()).then(|| ConnectionContexts::new(orb, connection, destination));
         let sent = connection_contexts.as_ref().map_or(&[][..], |connection_contexts| &connection_contexts.contexts);
@@ -171,18 +176,7 @@ impl Invocation<'_> {
             let (metrics, peer) = (connection.metrics(), connection.peer());
             call.sent(Some((metrics, peer)), &destination.object_key, request_id, out.position());
         }
-        let mut sent = written.and_then(|()| match call_kind {
-            #[cfg(feature = "asynchronous")]
-            CallKind::Request { buffering: Some(buffering), .. } => {
-                let peer = &destination.peer;
-                let (limit, maintenance_thread) = (peer.bounds().octets, peer.maintenance_thread());
-                connection.buffer_one_way(&out, buffering, limit, maintenance_thread, deadline).map(|()| None)
-            }
-            CallKind::Request { response, .. } if !response.is_expected() => {
-                connection.one_way(&out, deadline).map(|()| None)
-            }
-            _ => two_way(&out).map(Some),
-        });
+        let mut sent = written.and_then(|()| transmit(&out, request_id));
         if let Some(connection_contexts) = connection_contexts
             && sent.is_ok()
             && matches!(call_kind, CallKind::Request { .. })
@@ -203,6 +197,31 @@ impl Invocation<'_> {
 }
 
 impl<'a> CallKind<'_, 'a> {
+    /// Sends the encoded message on a connection; the calling thread reads the reply.
+    #[inline(always)]
+    pub(super) fn transmit(
+        &self,
+        connection: &ClientConnection,
+        out: &Encoder<'_>,
+        request_id: u32,
+        deadline: Option<&Deadline>,
+    ) -> Result<Option<Reply>, CallFailure> {
+        if self.expects_reply() {
+            connection.two_way(request_id, out, deadline).map(Some)
+        } else {
+            connection.one_way(out, deadline).map(|()| None)
+        }
+    }
+
+    /// Whether the message is answered.
+    #[inline]
+    pub(super) fn expects_reply(&self) -> bool {
+        match self {
+            Self::Request { response, .. } => response.is_expected(),
+            Self::Locate => true,
+        }
+    }
+
     /// Encodes the whole message. `sent`: the service contexts of the connection.
     #[inline(always)]
     pub(super) fn write(

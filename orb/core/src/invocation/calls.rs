@@ -3,7 +3,12 @@
 use spandrel_cdr::{CdrError, Decode, Decoder, Encoder, Ior};
 use spandrel_giop::{CompletionStatus, LocateStatus, ReplyStatus, ResponseFlags, SystemException, minor};
 
+#[cfg(not(feature = "asynchronous"))]
+use std::option::Option::None as ENABLE_BUFFERING;
+
 use super::exception_details;
+#[cfg(feature = "asynchronous")]
+use super::helped_attempt::ENABLE_BUFFERING;
 use crate::{
     Located, ObjectRef, UserExceptions,
     client::{Reply, ReplyKind},
@@ -97,8 +102,7 @@ impl ObjectRef {
             is_one_way: true,
             marshal: &encode,
             contexts: &[],
-            #[cfg(feature = "asynchronous")]
-            buffering: self.buffering(),
+            buffering: ENABLE_BUFFERING.and_then(|enable: fn()| self.buffering().inspect(|_| enable())),
             observer: None,
         };
         self.invoke_blocking(&call_kind).map(drop)
@@ -133,7 +137,6 @@ impl ObjectRef {
             is_one_way: false,
             marshal,
             contexts: &[],
-            #[cfg(feature = "asynchronous")]
             buffering: None,
             observer: None,
         };

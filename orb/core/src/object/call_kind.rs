@@ -6,9 +6,10 @@ use spandrel_cdr::{CdrError, Encoder};
 use spandrel_giop::{ResponseFlags, ServiceContext, SystemException};
 
 use super::ObjectRef;
-#[cfg(feature = "asynchronous")]
-use crate::client::Buffering;
-use crate::{client::Reply, diagnostics::CallObserver};
+use crate::{
+    client::{Buffering, Reply},
+    diagnostics::CallObserver,
+};
 
 /// Makes a call; an optional part of the ORB can replace [`ObjectRef`]'s own implementation.
 pub type InvokeFn =
@@ -30,7 +31,6 @@ pub enum CallKind<'f, 'a> {
         /// The service contexts besides those of the connection.
         contexts: &'f [ServiceContext],
         /// The buffering of a one-way that may be written later.
-        #[cfg(feature = "asynchronous")]
         buffering: Option<Buffering>,
         /// The diagnostics of the call, if it is observed.
         observer: Option<&'f dyn CallObserver>,

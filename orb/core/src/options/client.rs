@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-#[cfg(feature = "asynchronous")]
-use crate::WaitStrategy;
 use crate::{
     ConnectionSharing, OrbBuilder, Purging,
     client::{CONNECTION_LIMITS, CacheSettings, MaintenanceThread, Schedule},
@@ -103,33 +101,6 @@ impl OrbBuilder {
         let mut this = self.connection_limits();
         this.client.cache.backoff = (!first.is_zero()).then_some((first, longest.max(first)));
         this
-    }
-
-    /// The maximum number of requests that wait for replies on one connection (default 1,024, at least 1).
-    /// Further asynchronous calls end in TRANSIENT.
-    #[must_use]
-    #[cfg(feature = "asynchronous")]
-    pub fn pending_requests(mut self, requests: usize) -> Self {
-        self.client.max_pending = requests.max(1);
-        self
-    }
-
-    /// The maximum number of octets that wait to be written to one connection whose peer does not read
-    /// (default 16 MiB; one request is always accepted). Beyond it, asynchronous calls end in TRANSIENT.
-    /// One-ways with the sync scope NONE wait, and end in TIMEOUT when their time limit passes.
-    #[must_use]
-    #[cfg(feature = "asynchronous")]
-    pub fn buffer_limit(mut self, octets: usize) -> Self {
-        self.client.max_unsent = octets;
-        self
-    }
-
-    /// The strategy by which threads wait for replies (default [`WaitStrategy::OnRead`]).
-    #[must_use]
-    #[cfg(feature = "asynchronous")]
-    pub fn wait_strategy(mut self, strategy: WaitStrategy) -> Self {
-        self.settings.wait = strategy;
-        self
     }
 
     /// Whether requests without a response are sent as datagrams to servers that read them (endpoints

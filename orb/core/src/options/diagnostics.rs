@@ -32,19 +32,6 @@ impl OrbBuilder {
         this
     }
 
-    /// Serves metrics over HTTP at this address: `/metrics` for Prometheus, and `/healthz`
-    /// (`-ORBMetricsEndpoint`; default: none). With port zero the system chooses the port. This enables
-    /// [metrics](Self::metrics). The endpoint answers every client that can connect to it; a loopback address
-    /// suits most programs.
-    #[must_use]
-    #[cfg(feature = "asynchronous")]
-    pub fn metrics_endpoint(self, addr: std::net::SocketAddr) -> Self {
-        let mut this = self.diagnostics();
-        this.settings.diagnostics.endpoint = Some(addr);
-        this.settings.diagnostics.metrics.get_or_insert(MAX_SERIES);
-        this
-    }
-
     /// Whether requests carry trace contexts (`-ORBTraceContext`; default: received ones are propagated).
     #[must_use]
     pub fn trace_context(self, propagation: TracePropagation) -> Self {

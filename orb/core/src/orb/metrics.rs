@@ -1,14 +1,8 @@
 //! The metrics of an ORB: counters, and levels that are read only when the metrics are rendered.
 
-#[cfg(feature = "asynchronous")]
 use std::net::SocketAddr;
 
-#[cfg(feature = "asynchronous")]
-use spandrel_giop::SystemException;
-
 use super::Orb;
-#[cfg(feature = "asynchronous")]
-use super::WeakOrb;
 use crate::statistics::Level;
 
 impl Orb {
@@ -29,38 +23,22 @@ impl Orb {
     /// ([`OrbBuilder::metrics_endpoint`](crate::OrbBuilder::metrics_endpoint)), with the port that the system
     /// chose if it was zero.
     #[must_use]
-    #[cfg(feature = "asynchronous")]
     pub fn metrics_endpoint(&self) -> Option<SocketAddr> {
-        self.diagnostics().endpoint_addr()
-    }
-
-    /// Starts the metrics endpoint, if configured. The endpoint keeps the ORB alive only during a request.
-    ///
-    /// # Errors
-    /// INITIALIZE if the ORB cannot listen on the endpoint.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn serve_metrics(&self) -> Result<(), SystemException> {
-        let Some(addr) = self.settings().diagnostics.endpoint else { return Ok(()) };
-        let orb = WeakOrb::of(self);
-        let render = move || orb.upgrade().map(|orb| orb.render_metrics()).unwrap_or_default();
-        self.diagnostics().open_endpoint(addr, Box::new(render))
+        self.diagnostics().endpoint().get().map(|endpoint| endpoint.addr())
     }
 
     /// Updates the levels that are not counted continuously.
     fn update_levels(&self) {
         let statistics = self.statistics();
         let set = |level, count: usize| statistics.set(level, i64::try_from(count).unwrap_or(i64::MAX));
-        #[cfg(feature = "asynchronous")]
         set(Level::CallsParked, self.peers().parked());
-        {
-            set(Level::JobsOfMain, self.main().jobs());
-            let counts = self.server_side().map(|server_side| server_side.levels()).unwrap_or_default();
-            set(Level::RequestsHeld, counts.held);
-            set(Level::ThreadsOfConnections, counts.threaded);
-            set(Level::ThreadsOfPool, counts.pooled);
-            set(Level::RequestsQueued, counts.queued);
-            set(Level::RequestsDeferred, counts.deferred);
-            set(Level::OctetsReceived, counts.octets);
-        }
+        set(Level::JobsOfMain, self.main().jobs());
+        let counts = self.server_side().map(|server_side| server_side.levels()).unwrap_or_default();
+        set(Level::RequestsHeld, counts.held);
+        set(Level::ThreadsOfConnections, counts.threaded);
+        set(Level::ThreadsOfPool, counts.pooled);
+        set(Level::RequestsQueued, counts.queued);
+        set(Level::RequestsDeferred, counts.deferred);
+        set(Level::OctetsReceived, counts.octets);
     }
 }

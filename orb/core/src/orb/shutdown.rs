@@ -10,13 +10,13 @@
 //! A wait for the shutdown is refused (BAD_INV_ORDER) in threads that it would wait for: in upcalls, in jobs of
 //! the main thread, and in the thread that ends the ORB, with the wakers and destructors that run there.
 
-use spandrel_giop::SystemExceptionKind;
-use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_sync::held;
-use spandrel_sync::{atomic::Ordering, thread};
+use std::sync::OnceLock;
+
+use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use spandrel_sync::{Mutex, atomic::Ordering, held, thread};
 
 use super::{Orb, OrbCore, has_shut_down};
-use crate::upcalls::is_in_upcall;
+use crate::{client::CallReactor, upcalls::is_in_upcall};
 
 impl Orb {
     /// Blocks until the ORB has been shut down. Other threads serve requests, except for those of the main
@@ -151,7 +151,6 @@ impl Orb {
             server_side.begin_close();
             server_side.shut_down(self);
         }
-        #[cfg(feature = "asynchronous")]
         self.0.client_reactor.shut_down();
         self.0.peers.clear();
         if let Some(server_side) = server_side {
@@ -160,6 +159,23 @@ impl Orb {
         }
         self.0.interception.destroy();
         self.diagnostics().close();
+    }
+}
+
+/// The reactor of asynchronous calls. The first of them makes it.
+#[derive(Default)]
+pub(super) struct ReactorSlot {
+    pub(super) reactor: OnceLock<Box<dyn CallReactor>>,
+    /// Whether the ORB was shut down, so that a new reactor takes no calls. Held while one is made.
+    pub(super) is_closed: Mutex<bool>,
+}
+
+impl ReactorSlot {
+    fn shut_down(&self) {
+        *self.is_closed.lock() = true;
+        if let Some(reactor) = self.reactor.get() {
+            reactor.shut_down();
+        }
     }
 }
 

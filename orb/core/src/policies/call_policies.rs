@@ -1,7 +1,7 @@
 //! The policies in force for a call: those of the reference, the thread and the ORB, and the inherited
 //! deadline.
 
-use std::time::Duration;
+use std::{sync::OnceLock, time::Duration};
 
 use spandrel_transport::Deadline;
 
@@ -20,10 +20,9 @@ pub struct CallPolicies {
     pub start_times: Option<Box<dyn StartTimes>>,
 }
 
-/// Looks up the policies for which `PolicyValues` has only a flag. It is installed when the first policy is
-/// set; a program that sets none does not contain it.
+/// Looks up the policies for which `PolicyValues` has only a flag.
 #[derive(Debug)]
-pub struct PolicyResolver {
+struct PolicyResolver {
     /// The values of the calling thread's policies.
     thread: fn(&Orb) -> PolicyValues,
     /// The deadline of a call that begins now, if more than its round trip is limited.
@@ -31,17 +30,23 @@ pub struct PolicyResolver {
     start_times: fn(&ObjectRef) -> Option<Box<dyn StartTimes>>,
 }
 
-pub(super) static RESOLVER: PolicyResolver = PolicyResolver {
-    thread: super::current::policy_values,
-    limits: ObjectRef::limits,
-    start_times: ObjectRef::start_times,
-};
+/// The resolver, once a policy was set in this process. A program that sets none does not contain it.
+static RESOLVER: OnceLock<PolicyResolver> = OnceLock::new();
+
+/// Installs the resolver, before a policy is set.
+pub(super) fn resolve_policies() {
+    RESOLVER.get_or_init(|| PolicyResolver {
+        thread: super::current::policy_values,
+        limits: ObjectRef::limits,
+        start_times: ObjectRef::start_times,
+    });
+}
 
 impl ObjectRef {
     /// The policies in force for this thread's calls.
     pub(crate) fn policy_values(&self) -> PolicyValues {
         let own = self.own_policy_values();
-        let resolver = self.orb().policy_resolver().filter(|_| thread_policy::any_set());
+        let resolver = RESOLVER.get().filter(|_| thread_policy::any_set());
         let own = resolver.map_or(own, |resolver| own.or((resolver.thread)(self.orb())));
         own.or(self.orb().policy_values().get())
     }
@@ -69,7 +74,7 @@ impl ObjectRef {
     fn resolve_call_policies(&self) -> CallPolicies {
         let policy_values = self.policy_values();
         let round_trip = policy_values.round_trip();
-        let (own, start_times) = match self.orb().policy_resolver() {
+        let (own, start_times) = match RESOLVER.get() {
             Some(resolver) if policy_values.is_limited() => {
                 ((resolver.limits)(self, round_trip), (resolver.start_times)(self))
             }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use spandrel_sync::thread_local;
 
-use super::{OverrideError, Overrides, PolicyValues, SetOverrideType};
+use super::{OverrideError, Overrides, PolicyValues, SetOverrideType, resolve_policies};
 use crate::{
     Orb, Policy, PolicyType,
     orb::OrbIdentity,
@@ -54,7 +54,7 @@ impl PolicyCurrent {
         override_type: SetOverrideType,
     ) -> Result<(), OverrideError> {
         let new = Overrides::of(policies)?;
-        self.orb.resolve_policies();
+        resolve_policies();
         let old = with(&self.orb, |entry| entry.overrides.clone()).unwrap_or_default();
         let overrides = old.with(new, override_type);
         let removed_entries = CURRENT.with(|current| {

@@ -2,7 +2,9 @@
 
 use spandrel_sync::{Arc, RwLock};
 
-use super::{OverrideError, Overrides, PolicyFactory, RelativeRoundtripTimeoutPolicy, SetOverrideType, call_policies};
+use super::{
+    OverrideError, Overrides, PolicyFactory, RelativeRoundtripTimeoutPolicy, SetOverrideType, resolve_policies,
+};
 use crate::{Orb, Policy, PolicyType};
 
 /// The policies of an ORB, and its policy factories.
@@ -38,11 +40,6 @@ pub struct PolicyManager {
 }
 
 impl Orb {
-    /// Installs the resolver of policies that are not plain values.
-    pub(super) fn resolve_policies(&self) {
-        self.set_policy_resolver(&call_policies::RESOLVER);
-    }
-
     /// The ORB's policies.
     #[must_use]
     pub fn policy_manager(&self) -> PolicyManager {
@@ -68,7 +65,7 @@ impl PolicyManager {
     ) -> Result<(), OverrideError> {
         // Before the lock is taken: policies run code of the program.
         let new = Overrides::of(policies)?;
-        self.orb.resolve_policies();
+        resolve_policies();
         let mut overrides = self.orb.policies().overrides.write();
         let new = overrides.with(new, override_type);
         self.orb.policy_values().set(new.policy_values());

@@ -37,7 +37,8 @@ mod policy_values;
 mod values;
 
 pub use buffering::BufferingConstraintPolicy;
-pub use call_policies::{CallPolicies, PolicyResolver};
+pub use call_policies::CallPolicies;
+use call_policies::resolve_policies;
 pub use context::DeadlineContext;
 pub use context::request_deadline;
 pub(crate) use context::{cached_context, deadline_contexts, remaining_tail};

@@ -7,7 +7,7 @@ use spandrel_transport::Deadline;
 
 use super::{
     ConnectionTimeoutPolicy, OverrideError, Overrides, RebindPolicy, RelativeRequestTimeoutPolicy, ReplyEndTimePolicy,
-    RequestEndTimePolicy, SetOverrideType, SyncScopePolicy, current, manager, messaging, values,
+    RequestEndTimePolicy, SetOverrideType, SyncScopePolicy, current, manager, messaging, resolve_policies, values,
 };
 use crate::{ObjectRef, Policy, PolicyType, PolicyValue};
 
@@ -24,7 +24,7 @@ impl ObjectRef {
         policies: &[Policy],
         override_type: SetOverrideType,
     ) -> Result<Self, OverrideError> {
-        self.orb().resolve_policies();
+        resolve_policies();
         Ok(self.with_overrides(self.overrides().with(Overrides::of(policies)?, override_type)))
     }
 
@@ -81,12 +81,6 @@ impl ObjectRef {
             (all, Some(sending)) => Deadline::after(all.unwrap_or(Duration::MAX)).with_sending(sending),
         };
         Some(deadline.with_connecting(connecting))
-    }
-
-    /// The limits of buffered one-ways in force.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn buffering_constraint(&self) -> Option<super::BufferingConstraintPolicy> {
-        self.in_force(super::buffering::BUFFERING_CONSTRAINT)
     }
 
     pub(super) fn in_force<V: PolicyValue + Copy>(&self, policy_type: PolicyType) -> Option<V> {

@@ -83,8 +83,7 @@ impl PolicyValues {
     }
 
     /// Whether a policy limits the buffering of one-ways.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn has_buffering(self) -> bool {
+    pub(super) fn has_buffering(self) -> bool {
         self.modes.0 & Modes::BUFFERING != 0
     }
 

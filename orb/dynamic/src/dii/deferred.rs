@@ -1,14 +1,27 @@
 //! Deferred requests: sent now and answered later.
 
-use std::{future::Future, task::Poll};
+mod multiple;
+mod pending;
+
+use std::{any::Any, future::Future, task::Poll};
 
 use spandrel_giop::{SystemException, minor};
 
 use super::{
     Request, RequestError,
-    pending::Pending,
-    request::{State, bad_inv_order},
+    request::{DeferredReply, State, bad_inv_order},
 };
+pub use multiple::{MultipleRequests, Responses};
+use pending::Pending;
+
+/// The reply of a deferred request; `None` once it was collected.
+type Reply = Option<Pending>;
+
+impl DeferredReply for Reply {
+    fn is_expected(&self) -> bool {
+        self.is_some()
+    }
+}
 
 /// Deferred sending (11.2.5 to 11.2.7).
 impl Request {
@@ -22,15 +35,14 @@ impl Request {
         self.state = State::Idle;
         let answer =
             self.described(|| self.target.invoke_raw_async(self.operation.clone(), true, |out| self.write(out)));
-        self.state = State::Pending(Pending(answer));
-        self.was_deferred = true;
+        self.deferred = Some(Box::new(Some(Pending(answer))));
         Ok(())
     }
 
     /// Whether it was sent and its reply was not collected yet.
     #[must_use]
     pub fn is_response_expected(&self) -> bool {
-        matches!(self.state, State::Pending(_))
+        self.check_not_pending().is_err()
     }
 
     /// Whether its reply has arrived. Does not wait.
@@ -41,13 +53,18 @@ impl Request {
         Ok(self.pending()?.has_arrived())
     }
 
-    pub(super) fn pending(&self) -> Result<&Pending, SystemException> {
-        match &self.state {
-            State::Pending(pending) => Ok(pending),
-            State::Idle => Err(bad_inv_order(minor::REQUEST_NOT_SENT)),
-            _ if self.was_deferred => Err(bad_inv_order(minor::RESULT_ALREADY_RECEIVED)),
-            _ => Err(bad_inv_order(minor::REQUEST_IS_SYNCHRONOUS)),
+    fn pending(&self) -> Result<&Pending, SystemException> {
+        let reply = self.deferred.as_deref().and_then(|reply| (reply as &dyn Any).downcast_ref::<Reply>());
+        match (reply, &self.state) {
+            (Some(reply), _) => reply.as_ref().ok_or_else(|| bad_inv_order(minor::RESULT_ALREADY_RECEIVED)),
+            (None, State::Idle) => Err(bad_inv_order(minor::REQUEST_NOT_SENT)),
+            (None, _) => Err(bad_inv_order(minor::REQUEST_IS_SYNCHRONOUS)),
         }
+    }
+
+    /// The outstanding reply, to be collected.
+    fn reply(&mut self) -> Option<&mut Reply> {
+        self.deferred.as_deref_mut().and_then(|reply| (reply as &mut dyn Any).downcast_mut())
     }
 
     /// Waits for its reply, up to the reference's time-out.
@@ -56,7 +73,8 @@ impl Request {
     /// As [`Request::invoke`]; BAD_INV_ORDER as [`Request::poll_response`].
     pub fn get_response(&mut self) -> Result<(), RequestError> {
         self.pending()?;
-        let State::Pending(mut pending) = std::mem::replace(&mut self.state, State::Failed) else {
+        self.state = State::Failed;
+        let Some(mut pending) = self.reply().and_then(Option::take) else {
             return Err(bad_inv_order(minor::REQUEST_NOT_SENT).into());
         };
         let answer = pending.wait()?;
@@ -69,13 +87,14 @@ impl Request {
         let sent = self.send_deferred().map(|()| AbandonOnDrop(self));
         async move {
             let abandons = sent?;
-            let answered = std::future::poll_fn(|cx| match &mut abandons.0.state {
-                State::Pending(pending) => pending.poll(cx),
+            let answered = std::future::poll_fn(|cx| match abandons.0.reply() {
+                Some(Some(pending)) => pending.poll(cx),
                 _ => Poll::Ready(Err(bad_inv_order(minor::REQUEST_NOT_SENT))),
             });
             let answered = answered.await;
             let request = &mut *abandons.0;
             request.state = State::Failed;
+            request.reply().map(Option::take);
             request.accept(answered?)
         }
     }
@@ -86,8 +105,8 @@ struct AbandonOnDrop<'r>(&'r mut Request);
 
 impl Drop for AbandonOnDrop<'_> {
     fn drop(&mut self) {
-        if matches!(self.0.state, State::Pending(_)) {
-            self.0.state = State::Idle;
+        if self.0.is_response_expected() {
+            self.0.deferred = None;
         }
     }
 }

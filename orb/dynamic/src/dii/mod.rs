@@ -5,16 +5,12 @@ mod body;
 #[cfg(feature = "asynchronous")]
 mod deferred;
 mod exception;
-#[cfg(feature = "asynchronous")]
-mod multiple;
-#[cfg(feature = "asynchronous")]
-mod pending;
 mod request;
 mod results;
 mod returned;
 
-pub use exception::{RequestError, UnknownUserException};
 #[cfg(feature = "asynchronous")]
-pub use multiple::{MultipleRequests, Responses};
+pub use deferred::{MultipleRequests, Responses};
+pub use exception::{RequestError, UnknownUserException};
 pub use request::{CreateRequest, Request};
 pub use results::Results;

@@ -1,14 +1,12 @@
 //! A request created at run time.
 
-use std::{borrow::Cow, cell::Cell};
+use std::{any::Any as AnyType, borrow::Cow, cell::Cell, fmt};
 
 use spandrel_cdr::{Any, CdrError, Decoder, Encode, Encoder, TypeCode, Typed};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::interception::{DynamicRequest, Parameter, ParameterMode};
 use spandrel_orb::{Answer, Context, Interface, ObjectRef};
 
-#[cfg(feature = "asynchronous")]
-use super::pending::Pending;
 use super::{
     RequestError, UnknownUserException,
     body::{Body, Maker},
@@ -62,9 +60,14 @@ pub struct Request {
     /// The binder with the types from `set_value_types`.
     binder: Option<TypedBinder>,
     pub(super) state: State,
-    /// Whether its reply is collected later.
-    #[cfg(feature = "asynchronous")]
-    pub(super) was_deferred: bool,
+    /// Its reply that is collected later, or was, if it was sent so.
+    pub(super) deferred: Option<Box<dyn DeferredReply>>,
+}
+
+/// The reply of a request that was sent deferred.
+pub(super) trait DeferredReply: AnyType + Send + fmt::Debug {
+    /// Whether it was not collected yet.
+    fn is_expected(&self) -> bool;
 }
 
 /// The state of a request.
@@ -72,8 +75,6 @@ pub struct Request {
 pub(super) enum State {
     /// Not sent, or sent without a reply.
     Idle,
-    #[cfg(feature = "asynchronous")]
-    Pending(Pending),
     Answered(Answer),
     /// Sent, without results.
     Failed,
@@ -92,8 +93,7 @@ impl Request {
             context: None,
             binder: None,
             state: State::Idle,
-            #[cfg(feature = "asynchronous")]
-            was_deferred: false,
+            deferred: None,
         }
     }
 
@@ -136,6 +136,7 @@ impl Request {
     pub fn reset(&mut self) -> &mut Self {
         self.body.clear();
         self.state = State::Idle;
+        self.deferred = None;
         self
     }
 
@@ -359,16 +360,12 @@ impl Request {
     fn begin(&mut self) -> Result<(), SystemException> {
         self.check_not_pending()?;
         self.state = State::Failed;
-        #[cfg(feature = "asynchronous")]
-        {
-            self.was_deferred = false;
-        }
+        self.deferred = None;
         Ok(())
     }
 
     pub(super) fn check_not_pending(&self) -> Result<(), SystemException> {
-        #[cfg(feature = "asynchronous")]
-        if matches!(self.state, State::Pending(_)) {
+        if self.deferred.as_ref().is_some_and(|reply| reply.is_expected()) {
             return Err(bad_inv_order(minor::REQUEST_ALREADY_SENT));
         }
         Ok(())

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use spandrel_cdr::Encoder;
+use spandrel_connection::SentContexts;
 use spandrel_giop::{ServiceContext, SystemException};
 use spandrel_sync::Arc;
 
@@ -95,7 +96,7 @@ impl Call {
         let (connection, request_id) = (Arc::clone(&lease), lease.request_id());
         let forward = progress.forward.clone();
         let destination = self.destination(forward.as_deref(), progress.selected);
-        let bounds = destination.peer.bounds();
+        let bounds = destination.peer.write_limits();
         let mut contexts = progress.points.as_ref().map_or(&[][..], |points| points.contexts()).to_vec();
         contexts.extend_from_slice(self.watched.as_ref().map_or(&[], ObservedCall::contexts));
         // Before the reply can arrive.
@@ -138,7 +139,8 @@ impl Call {
         }
         let sent = encoded.and_then(|()| connection.send_async(request_id, &out, kind, receiver, bounds));
         if let (Some(connection_contexts), Ok(())) = (&connection_contexts, &sent) {
-            connection_contexts.mark_listen_points_sent(connection);
+            // The server has to know the code sets before it reads a request without them.
+            connection.mark_sent(connection_contexts.sent.without(SentContexts::CODE_SETS));
         }
         scratch::give(out.into_scratch());
         sent

@@ -7,72 +7,180 @@
 //!
 //! No receiver is notified while a lock is held: it may call again at once.
 
+mod batch;
+mod bidirectional;
 mod registration;
 mod write_queue;
 
-use std::io;
+use std::{io, sync::OnceLock};
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
-use spandrel_connection::{Abandoned, ConnectionEnd, EndCause, SentContexts, Written};
-use spandrel_giop::{CancelRequest, CompletionStatus, Fragments, SystemException, minor};
-#[cfg(feature = "asynchronous")]
-use spandrel_sync::atomic::{AtomicU64, Ordering};
-use spandrel_sync::{Arc, Mutex, atomic::AtomicU8};
-use spandrel_transport::MessageReader;
-
-use super::{
-    CallFailure, ClientConnection, CloseOnPanic,
-    pending_calls::{ReplyReceiver, ReplyWaiter},
+use spandrel_connection::{Abandoned, ConnectionEnd, EndCause, SendHalf, SentContexts, Written};
+use spandrel_giop::{CancelRequest, CompletionStatus, Fragments, Message, SystemException, minor};
+use spandrel_sync::{
+    Arc, Mutex, MutexGuard,
+    atomic::{AtomicU8, AtomicU64, Ordering},
 };
-#[cfg(feature = "asynchronous")]
-use registration::OUTPUT;
+use spandrel_transport::Charge;
+
+use super::super::WriteLimits;
+use super::{
+    ASYNC_SIDE, AsyncSide, AsyncState, CallFailure, ClientConnection, CloseOnPanic, Writer,
+    pending_calls::{PendingCalls, ReplyReceiver, ReplyWaiter},
+};
+use batch::Batching;
+use bidirectional::BidirectionalRole;
+pub use bidirectional::{AdoptedReader, CallbackDispatcher};
 pub(crate) use registration::ReactorRegistration;
-use registration::{RegistrationState, WRITER_LOCK_TIMEOUT};
+use registration::{OUTPUT, RegistrationState, WRITER_LOCK_TIMEOUT};
 pub(crate) use write_queue::UnsentKind;
-pub(super) use write_queue::UnsentMessage;
-use write_queue::{Charge, WriteQueue};
+use write_queue::{UnsentMessage, WriteQueue};
 
 /// The most messages that may be queued when another one without a waiting call is written.
-#[cfg(feature = "asynchronous")]
 const MAX_UNTRACKED: usize = 1024;
 
 /// A connection's state for asynchronous calls.
 #[derive(Debug, Default)]
-pub(super) struct AsyncWrites {
+struct ConnectionState {
     /// Their messages that are still to be written.
     write_queue: Mutex<WriteQueue>,
     /// The events that the reactor is to wait for.
     wanted_interest: AtomicU8,
     /// The number of writes by the reactor.
-    #[cfg(feature = "asynchronous")]
     written: AtomicU64,
     /// The registration with the reactor, made by the first asynchronous call.
     state: Mutex<RegistrationState>,
+    /// The role in bidirectional use.
+    role: OnceLock<BidirectionalRole>,
 }
 
-#[cfg(feature = "asynchronous")]
-impl AsyncWrites {
+/// The state of the write side for asynchronous calls and buffered one-ways.
+#[derive(Debug, Default)]
+struct Unsent {
+    /// The message that comes before all others.
+    rest: Option<UnsentMessage>,
+    batching: Batching,
+}
+
+impl ConnectionState {
     /// Whether something waits to be written.
-    pub(super) fn wants_output(&self) -> bool {
+    fn wants_output(&self) -> bool {
         self.wanted_interest.load(Ordering::SeqCst) & OUTPUT != 0
     }
 
     /// The number of writes by the reactor.
-    pub(super) fn written(&self) -> u64 {
+    fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
+    }
+
+    /// The unsent messages of the connection's write side, for the thread that holds its lock.
+    fn unsent<'w>(&self, unsent: &'w mut Option<AsyncState>) -> &'w mut Unsent {
+        unsent.get_or_insert_with(|| Box::<Unsent>::default()).downcast_mut().expect("there is one kind")
     }
 }
 
-/// The limits of one connection's pending requests and unwritten octets.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WriteLimits {
-    /// Requests that wait for their replies.
-    pub(crate) requests: usize,
-    /// Unwritten octets, beyond one message.
-    pub(crate) octets: usize,
+impl Unsent {
+    /// The unsent messages of a write side, if there were any.
+    fn find(unsent: &mut Option<AsyncState>) -> Option<&mut Self> {
+        unsent.as_mut()?.downcast_mut()
+    }
+}
+
+/// Plugs asynchronous calls in, before the first of them.
+pub(crate) fn plug_in() {
+    ASYNC_SIDE.get_or_init(|| &AsyncCalls);
+}
+
+/// Asynchronous calls, as all connections use them.
+#[derive(Debug)]
+struct AsyncCalls;
+
+impl AsyncSide for AsyncCalls {
+    fn is_bidirectional(&self, connection: &ClientConnection) -> bool {
+        connection.role().is_some()
+    }
+
+    fn is_adopted(&self, connection: &ClientConnection) -> bool {
+        matches!(connection.role(), Some(BidirectionalRole::Adopted { .. }))
+    }
+
+    fn ensure_reading(&self, connection: &ClientConnection, request_id: u32) -> Result<(), CallFailure> {
+        connection.ensure_reading(request_id)
+    }
+
+    fn hand_over_reading(
+        &self,
+        connection: &ClientConnection,
+        pending: MutexGuard<'_, PendingCalls>,
+        has_taken_all: bool,
+    ) {
+        if pending.needs_reactor() {
+            let is_drained = has_taken_all || pending.reader.as_ref().is_none_or(|reader| reader.is_drained());
+            connection.want_input();
+            drop(pending);
+            connection.update_interest(is_drained);
+        }
+    }
+
+    fn dispatch(&self, connection: &ClientConnection, message: Message) -> Option<Message> {
+        connection.dispatch_callback(message)
+    }
+
+    fn has_unsent(&self, unsent: &AsyncState) -> bool {
+        unsent.downcast_ref().is_some_and(|unsent: &Unsent| unsent.rest.is_some())
+    }
+
+    fn send_first(
+        &self,
+        connection: &ClientConnection,
+        (unsent, half): (&mut AsyncState, &mut SendHalf),
+        message: &Encoder<'_>,
+        update_timeout: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<bool> {
+        let Some(unsent) = unsent.downcast_mut::<Unsent>() else { return Ok(false) };
+        match &mut unsent.rest {
+            Some(batch) if batch.is_batch() && message.position() <= connection.fragment_size => {
+                let sent = connection.send_after_batch(unsent, message, update_timeout);
+                sent.inspect_err(|_| half.cut()).map(|()| true)
+            }
+            Some(rest) => connection.finish_rest(rest, update_timeout).map(|()| false),
+            None => Ok(false),
+        }
+    }
+
+    fn write_failed(&self, connection: &ClientConnection) {
+        connection.retire_after_failed_write();
+        connection.fail_unsent();
+    }
+
+    fn flush_before_close(&self, connection: &ClientConnection) {
+        connection.write_last_batch();
+    }
+
+    fn leave_reactor(&self, connection: &ClientConnection) {
+        connection.leave_reactor();
+    }
+
+    fn end_callbacks(&self, connection: &ClientConnection) {
+        connection.end_callbacks();
+    }
 }
 
 impl ClientConnection {
+    /// The state of asynchronous calls, which the first of them makes.
+    fn async_state(&self) -> &ConnectionState {
+        let state = self.async_state.get_or_init(|| {
+            plug_in();
+            Box::<ConnectionState>::default()
+        });
+        state.downcast_ref().expect("there is one kind")
+    }
+
+    /// The state of asynchronous calls, if there was one.
+    fn find_async_state(&self) -> Option<&ConnectionState> {
+        self.async_state.get()?.downcast_ref()
+    }
+
     /// Marks the code sets as sent, after the reply to a request with that context.
     pub(crate) fn mark_code_sets_received(&self) {
         self.mark_sent(SentContexts::CODE_SETS);
@@ -90,13 +198,15 @@ impl ClientConnection {
         receiver: Arc<dyn ReplyReceiver>,
         bounds: WriteLimits,
     ) -> Result<(), CallFailure> {
+        // Made before the call has an entry: a thread that ends the connection fails the calls only if there is one.
+        self.async_state();
         {
             let mut pending = self.pending.lock();
             pending.half.check_open()?;
             if pending.half.pending() >= bounds.requests {
                 return Err(self.too_many_pending(bounds.requests));
             }
-            let begun = pending.half.begin(request_id, ReplyWaiter::Task(receiver));
+            let begun = pending.half.begin(request_id, receiver.into());
             debug_assert!(begun.is_ok(), "it was open under the same lock");
             if pending.reader.is_some() {
                 self.want_input();
@@ -109,7 +219,7 @@ impl ClientConnection {
     /// Writes as much as the transport takes without waiting, and leaves the rest to the reactor. Fails if
     /// more than `limit` octets would be unwritten then. `charge`: the memory that the rest is counted
     /// against.
-    pub(super) fn write_or_queue(
+    fn write_or_queue(
         &self,
         request_id: u32,
         message: &Encoder<'_>,
@@ -134,7 +244,7 @@ impl ClientConnection {
             drop(writer);
             return self.refuse(request_id, |this| this.write_failed(io::ErrorKind::NotConnected.into()));
         }
-        if writer.rest.is_some() || !self.async_writes.write_queue.lock().messages.is_empty() {
+        if writer.has_unsent() || !self.async_state().write_queue.lock().messages.is_empty() {
             drop(writer);
             return queue();
         }
@@ -154,7 +264,7 @@ impl ClientConnection {
                 if kind != UnsentKind::Untracked {
                     self.mark_written(request_id, Written::Partly);
                 }
-                writer.rest = Some(unsent(sent));
+                self.async_state().unsent(&mut writer.unsent).rest = Some(unsent(sent));
                 drop(writer);
                 self.want_output();
                 Ok(())
@@ -184,9 +294,8 @@ impl ClientConnection {
     }
 
     /// Writes a message that no call waits for, now or when there is room. Returns false if too many are queued.
-    #[cfg(feature = "asynchronous")]
-    pub(super) fn write_untracked(&self, request_id: u32, message: &Encoder<'_>) -> bool {
-        self.async_writes.write_queue.lock().messages.len() < MAX_UNTRACKED
+    fn write_untracked(&self, request_id: u32, message: &Encoder<'_>) -> bool {
+        self.async_state().write_queue.lock().messages.len() < MAX_UNTRACKED
             && self.write_or_queue(request_id, message, UnsentKind::Untracked, usize::MAX, None).is_ok()
     }
 
@@ -201,10 +310,10 @@ impl ClientConnection {
     ///
     /// # Errors
     /// The number of octets that are queued already, if they reach the limit.
-    pub(super) fn queue(&self, message: UnsentMessage, limit: usize) -> Result<(), usize> {
+    fn queue(&self, message: UnsentMessage, limit: usize) -> Result<(), usize> {
         // Recorded before another thread can write it, because that thread records the contrary.
         self.mark_message_written(&message, Written::Partly);
-        let mut write_queue = self.async_writes.write_queue.lock();
+        let mut write_queue = self.async_state().write_queue.lock();
         if write_queue.octets > 0
             && write_queue.octets + message.octets.len() > limit
             && message.kind != UnsentKind::Untracked
@@ -237,15 +346,14 @@ impl ClientConnection {
     }
 
     /// Writes without waiting; returns true once the transport has taken all octets.
-    pub(super) fn write_rest(&self, message: &mut UnsentMessage) -> io::Result<bool> {
+    fn write_rest(&self, message: &mut UnsentMessage) -> io::Result<bool> {
         while !message.is_whole() {
             // Set before the write: if the connection ends from now on, the peer may have the whole request.
             self.mark_message_written(message, Written::Whole);
             match self.transport.try_send_v(&[io::IoSlice::new(&message.octets[message.at..])]) {
                 Ok(sent) => {
                     message.at += sent;
-                    #[cfg(feature = "asynchronous")]
-                    self.async_writes.written.fetch_add(1, Ordering::Relaxed);
+                    self.async_state().written.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(error) => {
                     self.mark_message_written(message, Written::Partly);
@@ -261,7 +369,7 @@ impl ClientConnection {
 
     /// Writes all, by a thread that waits for room to write a message of its own. The reactor completes the
     /// call.
-    pub(super) fn finish_rest(
+    fn finish_rest(
         &self,
         message: &mut UnsentMessage,
         update_timeout: &mut dyn FnMut() -> io::Result<()>,
@@ -280,7 +388,7 @@ impl ClientConnection {
     }
 
     /// Ends the connection after a failed write, with the peer's reason if one has arrived. All calls fail.
-    pub(super) fn end_with_peer_reason(&self, error: io::Error) {
+    fn end_with_peer_reason(&self, error: io::Error) {
         self.retire();
         let reader = self.pending.lock().reader.take();
         let Some(mut reader) = reader else {
@@ -302,16 +410,19 @@ impl ClientConnection {
     }
 
     /// Fails the calls whose requests can no longer be written, if the write side is broken.
-    pub(super) fn fail_unsent(&self) {
+    fn fail_unsent(&self) {
         // If the lock is held, nothing is broken yet, or its holder calls this after breaking it.
         let Some(mut writer) = self.writer.try_lock() else { return };
         if writer.half.may_write() {
             return;
         }
-        let queued = std::mem::take(&mut *self.async_writes.write_queue.lock());
-        let unwritten: Vec<UnsentMessage> = writer.rest.take().into_iter().chain(queued.messages).collect();
+        let queued = std::mem::take(&mut *self.async_state().write_queue.lock());
+        let unwritten: Vec<UnsentMessage> = Unsent::find(&mut writer.unsent)
+            .and_then(|unsent| unsent.rest.take())
+            .into_iter()
+            .chain(queued.messages)
+            .collect();
         drop(writer);
-        #[cfg(feature = "asynchronous")]
         unwritten.iter().for_each(|message| self.record_lost(message));
         let taken = unwritten.iter().filter(|message| message.is_whole() && message.kind == UnsentKind::OneWay);
         taken.for_each(|message| self.acknowledge(message.request_id));
@@ -345,7 +456,7 @@ impl ClientConnection {
             drop(removed);
             return false;
         }
-        let mut write_queue = self.async_writes.write_queue.lock();
+        let mut write_queue = self.async_state().write_queue.lock();
         let unwritten =
             write_queue.messages.iter().position(|message| message.has_receiver() && message.request_id == request_id);
         let unwritten = unwritten.and_then(|at| write_queue.take(at));
@@ -378,7 +489,9 @@ impl ClientConnection {
     fn abort(&self, request_id: u32, wire: Wire) -> bool {
         let mut out = Encoder::new(wire);
         let Some(mut writer) = self.writer.try_lock_for(WRITER_LOCK_TIMEOUT) else { return false };
-        let rest = writer.rest.as_mut().filter(|rest| rest.has_receiver() && rest.request_id == request_id);
+        let rest = Unsent::find(&mut writer.unsent)
+            .and_then(|unsent| unsent.rest.as_mut())
+            .filter(|rest| rest.has_receiver() && rest.request_id == request_id);
         rest.is_some_and(|rest| (CancelRequest { request_id }).encode(&mut out).is_ok() && rest.abort(&out))
     }
 
@@ -406,9 +519,4 @@ impl ClientConnection {
         };
         CallFailure::new(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No).with_detail(detail))
     }
-}
-
-/// Whether the reader has buffered no input beyond the messages that were taken.
-pub(super) fn is_drained(reader: &MessageReader) -> bool {
-    reader.is_drained()
 }

@@ -25,13 +25,14 @@ impl ClientConnection {
         let tasks = pending.half.end(end, ReplyWaiter::is_thread);
         pending.half.waiters().filter_map(ReplyWaiter::wake).for_each(|wake| wake.notify_one());
         drop(pending);
-        for (waiter, failure) in tasks {
-            if let Some(receiver) = waiter.task() {
-                receiver.complete(Err(failure));
+        if let Some(side) = self.async_side() {
+            for (waiter, failure) in tasks {
+                if let Some(receiver) = waiter.task() {
+                    receiver.complete(Err(failure));
+                }
             }
+            side.end_callbacks(self);
         }
-        #[cfg(feature = "asynchronous")]
-        self.end_callbacks();
         failure
     }
 
@@ -44,23 +45,22 @@ impl ClientConnection {
 
     /// Closes the transport, unless the server side reads it.
     pub(super) fn close_transport(&self) {
-        #[cfg(feature = "asynchronous")]
-        if self.is_adopted() {
-            return;
+        if !self.is_adopted() {
+            self.transport.close();
         }
-        self.transport.close();
     }
 
     /// Closes a connection without users in an orderly way: the peer is sent CloseConnection (CORBA 3.3 Part
     /// 2, 9.4.7).
     pub(crate) fn close_orderly(&self) {
-        #[cfg(feature = "asynchronous")]
-        self.flush_before_close();
+        if let Some(side) = self.async_side() {
+            side.flush_before_close(self);
+        }
         let Some(mut writer) = self.writer.try_lock() else { return };
         if self.is_retired() {
             return;
         }
-        let waits = writer.rest.is_some();
+        let waits = writer.has_unsent();
         let Some(close_connection) = writer.half.close(waits) else { return };
         self.retire();
         let close_connection = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, close_connection);
@@ -121,11 +121,11 @@ impl ClientConnection {
     /// other writers. The connection ends in any case.
     #[cold]
     fn send_message_error(&self, version: GiopVersion) {
-        if cfg!(not(feature = "details")) {
+        if !SystemException::KEEPS_DETAIL {
             return;
         }
         let Some(mut writer) = self.writer.try_lock() else { return };
-        let waits = writer.rest.is_some();
+        let waits = writer.has_unsent();
         let Some(message_error) = writer.half.report_error(waits) else { return };
         let sent = bare_message(version, ByteOrder::NATIVE, message_error);
         // It may be lost: the peer sees the end of the stream.
@@ -183,12 +183,10 @@ impl ClientConnection {
 
     /// Retires the connection, unless it is read at all times: no thread would read a late reply.
     pub(super) fn retire_unread(&self) {
-        #[cfg(feature = "asynchronous")]
-        if self.is_bidirectional() {
-            return;
+        if !self.is_bidirectional() {
+            self.count_end(Event::ClientClosedForTimeout);
+            self.retire();
         }
-        self.count_end(Event::ClientClosedForTimeout);
-        self.retire();
     }
 
     /// Cancels a request after its time-out or the cancellation of its caller. To be called only for peers

@@ -1,16 +1,13 @@
 //! The calls that wait on a connection, the reader role, and the notification of calls by the thread that has it.
 
 use std::cell::{Cell, RefCell};
-#[cfg(not(feature = "asynchronous"))]
-use std::convert::Infallible;
-#[cfg(feature = "asynchronous")]
 use std::fmt;
 
 use spandrel_connection::ClientHalf;
 use spandrel_sync::{Arc, Condition, thread_local};
 use spandrel_transport::MessageReader;
 
-use super::{CallFailure, ClientConnection, Reply};
+use super::{CallFailure, ClientConnection, Reply, has_async_calls};
 
 /// The message reader and the client's half of the connection.
 #[derive(Debug)]
@@ -31,12 +28,10 @@ pub(super) enum ReplyWaiter {
         reply: Option<Reply>,
     },
     /// An asynchronous call.
-    #[allow(dead_code, reason = "a build without asynchronous calls makes none")]
-    Task(ReplyReceiverHandle),
+    Task(Arc<dyn ReplyReceiver>),
 }
 
-/// The receiver of the outcome of a request.
-#[cfg(feature = "asynchronous")]
+/// An asynchronous call: the receiver of the outcome of a request.
 pub(crate) trait ReplyReceiver: Send + Sync + fmt::Debug {
     /// Receives the reply, the end of a one-way's writing (`None`), or the failure. Called once, without any
     /// lock held, by any thread; possibly before `ClientConnection::send_async` has returned.
@@ -48,30 +43,6 @@ pub(crate) trait ReplyReceiver: Send + Sync + fmt::Debug {
     /// Receives the news that a connection in use has become free.
     fn connection_freed(self: Arc<Self>) {
         self.connection_opened(Ok(()));
-    }
-}
-
-/// A shared receiver.
-#[cfg(feature = "asynchronous")]
-pub(crate) type ReplyReceiverHandle = Arc<dyn ReplyReceiver>;
-
-/// A receiver that cannot exist: this build has no asynchronous calls.
-#[cfg(not(feature = "asynchronous"))]
-#[derive(Debug)]
-pub(crate) struct ReplyReceiverHandle(Infallible);
-
-#[cfg(not(feature = "asynchronous"))]
-impl ReplyReceiverHandle {
-    pub(crate) fn complete(self, _outcome: Result<Option<Reply>, CallFailure>) {
-        match self.0 {}
-    }
-
-    pub(crate) fn connection_opened(self, _outcome: Result<(), CallFailure>) {
-        match self.0 {}
-    }
-
-    pub(crate) fn connection_freed(self) {
-        match self.0 {}
     }
 }
 
@@ -97,14 +68,14 @@ impl PendingCalls {
     }
 
     /// Gives a thread its reply. Returns the reply of an asynchronous call with its receiver.
-    pub(super) fn deliver(&mut self, reply: Reply) -> Option<(ReplyReceiverHandle, Reply)> {
+    pub(super) fn deliver(&mut self, reply: Reply) -> Option<(Arc<dyn ReplyReceiver>, Reply)> {
         let mut call = self.half.reply(reply.request_id)?;
         if let ReplyWaiter::Thread { wake, reply: slot } = call.waiter() {
             wake.iter().for_each(|wake| wake.notify_one());
             *slot = Some(reply);
             return None;
         }
-        Some((call.remove().task()?, reply))
+        if has_async_calls() { Some((call.remove().task()?, reply)) } else { None }
     }
 }
 
@@ -113,7 +84,7 @@ impl ReplyWaiter {
     pub(super) const THREAD: Self = Self::Thread { wake: None, reply: None };
 
     pub(super) fn is_thread(&self) -> bool {
-        matches!(self, Self::Thread { .. })
+        !has_async_calls() || matches!(self, Self::Thread { .. })
     }
 
     /// The condition variable of a thread that waits.
@@ -133,11 +104,17 @@ impl ReplyWaiter {
     }
 
     /// The receiver, if the waiter is an asynchronous call.
-    pub(super) fn task(self) -> Option<ReplyReceiverHandle> {
+    pub(super) fn task(self) -> Option<Arc<dyn ReplyReceiver>> {
         match self {
             Self::Thread { .. } => None,
             Self::Task(receiver) => Some(receiver),
         }
+    }
+}
+
+impl From<Arc<dyn ReplyReceiver>> for ReplyWaiter {
+    fn from(receiver: Arc<dyn ReplyReceiver>) -> Self {
+        Self::Task(receiver)
     }
 }
 

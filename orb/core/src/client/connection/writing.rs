@@ -8,9 +8,7 @@ use spandrel_giop::{CompletionStatus, Fragments, SystemException, minor};
 use spandrel_sync::MutexGuard;
 use spandrel_transport::{Deadline, Transport, is_timeout, send_message, send_slices};
 
-#[cfg(feature = "asynchronous")]
-use super::batch;
-use super::{ADVISORY_TIMEOUT, CallFailure, ClientConnection, Reply, RequestLoss, UnsentMessage};
+use super::{ADVISORY_TIMEOUT, ASYNC_SIDE, AsyncState, CallFailure, ClientConnection, Reply, RequestLoss};
 
 /// The state of the write side, for the thread that holds its lock.
 #[derive(Debug, Default)]
@@ -19,10 +17,17 @@ pub(super) struct Writer {
     pub(super) timeout: Option<Duration>,
     /// The messages that may still be written.
     pub(super) half: SendHalf,
-    /// The message that an asynchronous call could not write whole without waiting: comes before all others.
-    pub(super) rest: Option<UnsentMessage>,
-    #[cfg(feature = "asynchronous")]
-    pub(super) batching: batch::Batching,
+    /// The message that comes before all others: buffered one-ways, or one that an asynchronous call could not
+    /// write whole without waiting.
+    pub(super) unsent: Option<AsyncState>,
+}
+
+impl Writer {
+    /// Whether a message comes before all others.
+    #[inline]
+    pub(super) fn has_unsent(&self) -> bool {
+        self.unsent.as_ref().zip(ASYNC_SIDE.get()).is_some_and(|(unsent, side)| side.has_unsent(unsent))
+    }
 }
 
 impl ClientConnection {
@@ -57,23 +62,19 @@ impl ClientConnection {
         if !writer.half.may_write() {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        let Writer { timeout, half, rest, .. } = writer;
+        let Writer { timeout, half, unsent } = writer;
         let mut has_begun = false;
         let mut update_timeout = || {
             let result = self.update_timeout(timeout, deadline, Deadline::wait_to_send);
             has_begun |= result.is_ok();
             result
         };
-        let before = match rest {
-            #[cfg(feature = "asynchronous")]
-            Some(batch) if batch.is_batch() && message.position() <= self.fragment_size => {
-                let sent = self.send_after_batch((rest, &mut writer.batching), message, &mut update_timeout);
-                return sent.inspect_err(|_| half.cut());
-            }
-            Some(rest) => self.finish_rest(rest, &mut update_timeout),
-            None => Ok(()),
+        let before = match unsent.as_mut().zip(ASYNC_SIDE.get()) {
+            Some((unsent, side)) => side.send_first(self, (unsent, half), message, &mut update_timeout),
+            None => Ok(false),
         };
-        let sent = before.and_then(|()| match self.send_fragmented {
+        let sent = before.and_then(|is_sent| match self.send_fragmented {
+            _ if is_sent => Ok(()),
             Some(send_fragmented) if message.position() > self.fragment_size => {
                 send_fragmented(&*self.transport, message, self.fragment_size, &mut update_timeout)
             }
@@ -124,11 +125,10 @@ impl ClientConnection {
             () if self.is_abandoned() => WriteFailure::Abandoned,
             () => WriteFailure::Failed,
         };
-        #[cfg(feature = "asynchronous")]
-        self.retire_after_failed_write();
-        #[cfg(not(feature = "asynchronous"))]
-        self.retire();
-        self.fail_unsent();
+        match self.async_side() {
+            Some(side) => side.write_failed(self),
+            None => self.retire(),
+        }
         let (peer, no) = (&self.peer, CompletionStatus::No);
         let exception = match failure {
             WriteFailure::TimedOut => {

@@ -2,28 +2,17 @@
 
 use std::time::Duration;
 
-use spandrel_sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use spandrel_sync::Arc;
 use spandrel_transport::Deadline;
 
 use super::{CallFailure, ClientConnection, Lease, Peer, Pool, may_wait_on};
-use crate::client::ConnectionSharing;
-use crate::client::MaintenanceThread;
-
-/// A peer's state for buffered one-ways.
-#[derive(Debug, Default)]
-pub(super) struct BatchQueues {
-    /// Whether there were any.
-    is_used: AtomicBool,
-}
+use crate::client::{ConnectionSharing, MaintenanceThread};
 
 impl Peer {
     /// Leases the connection for buffered one-ways: always the first, so that they stay in order and in one
     /// batch.
     pub(crate) fn lease_first(&self, timeout: Option<Duration>) -> Result<Lease<&Self>, CallFailure> {
-        self.batches.is_used.store(true, Ordering::Relaxed);
+        self.flush_others.get_or_init(|| Self::flush_others);
         let first =
             if self.cache.settings().sharing == ConnectionSharing::Exclusive { None } else { self.pool.lock().first() };
         match first {
@@ -39,20 +28,11 @@ impl Peer {
 
     /// Writes all one-ways that are buffered for this peer.
     pub(crate) fn flush(&self, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
-        if !self.batches.is_used.load(Ordering::Relaxed) {
+        if self.flush_others.get().is_none() {
             return Ok(());
         }
         let connections = self.pool.lock().other_connections(None);
         first_failure(connections.iter().map(|connection| connection.flush(deadline)))
-    }
-
-    /// Writes what is buffered on other connections, before the caller writes to this one: it was sent
-    /// before.
-    #[inline]
-    pub(super) fn flush_other_connections(&self, connection: &Arc<ClientConnection>) {
-        if self.batches.is_used.load(Ordering::Relaxed) {
-            self.flush_others(connection);
-        }
     }
 
     #[cold]

@@ -22,15 +22,6 @@ impl<P: Deref<Target = Peer>> Lease<P> {
     }
 }
 
-/// The result of an asynchronous call's request for a connection.
-#[cfg(feature = "asynchronous")]
-#[derive(Debug)]
-pub(crate) enum LeaseResult {
-    Leased(Lease<Arc<Peer>>),
-    /// None is free: the receiver is notified when there may be one.
-    Parked,
-}
-
 impl<P: Deref<Target = Peer>> Deref for Lease<P> {
     type Target = Arc<ClientConnection>;
 

@@ -5,9 +5,9 @@ use std::{io, ops::Deref, time::Duration};
 use spandrel_sync::{Arc, Condition, Mutex, thread};
 use spandrel_transport::{Address, Iiop, SocketSettings, Transport};
 
-use super::{CallFailure, ClientConnection, ClientSettings, ConnectionCache, Lease, LeaseResult, Peer, ReplyReceiver};
+use super::{CallFailure, ClientConnection, ClientSettings, ConnectionCache, Lease, LeaseResult, Peer};
 use crate::{
-    client::{CacheSettings, FragmentSizes, Reply},
+    client::{CacheSettings, FragmentSizes, Reply, ReplyReceiver, WriteLimits},
     models::{check, messages, one_in, pipe},
     statistics::Statistics,
 };
@@ -16,11 +16,9 @@ const LIMIT: usize = 2;
 
 fn peer() -> Arc<Peer> {
     let settings = ClientSettings {
-        #[cfg(feature = "asynchronous")]
         open_datagrams: None,
         connections_per_peer: LIMIT,
-        max_pending: 16,
-        max_unsent: 1 << 20,
+        write_limits: WriteLimits { requests: 16, octets: 1 << 20 },
         limits: Some(&crate::client::CONNECTION_LIMITS),
         cache: CacheSettings::default(),
         connect_timeout: None,

@@ -3,7 +3,7 @@
 use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
 
-use crate::client::{CallFailure, ClientConnection, ReplyReceiverHandle, connection_cache::PurgingMarks};
+use crate::client::{CallFailure, ClientConnection, ReplyReceiver, connection_cache::PurgingMarks};
 
 /// Guarded by its peer's lock.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(super) struct Pool {
     /// The number of failures to open one, and the last of them.
     pub(super) last_failure: Option<(u64, CallFailure)>,
     /// Asynchronous calls that wait for one that is being opened.
-    pub(super) parked: Vec<ReplyReceiverHandle>,
+    pub(super) parked: Vec<Arc<dyn ReplyReceiver>>,
     /// Whether there was a connection before.
     pub(super) was_open: bool,
     /// The time until which a peer that refused is not connected to, and the length of that delay.

@@ -8,6 +8,7 @@ mod http;
 
 use std::{fmt, io, net::SocketAddr, time::Duration};
 
+use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_ipc::inet::{self, Inet};
 use spandrel_reactor::{
     Acceptor, Expired, Options, Peer, Reactor, ServiceHandler,
@@ -19,7 +20,12 @@ use spandrel_sync::{
     thread,
 };
 
-use crate::statistics::CONTENT_TYPE;
+use super::MetricsEndpoint;
+use crate::{
+    interception::{OrbInitInfo, OrbInitializer},
+    orb::WeakOrb,
+    statistics::CONTENT_TYPE,
+};
 use http::{EndpointRequest, EndpointResponse};
 
 /// The most connections at a time; further ones are closed at once.
@@ -30,7 +36,31 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REQUEST_OCTETS: usize = 4096;
 
 /// Renders all metrics as text.
-pub(crate) type RenderMetrics = Box<dyn Fn() -> String + Send + Sync>;
+type RenderMetrics = Box<dyn Fn() -> String + Send + Sync>;
+
+/// Opens the metrics endpoint of an ORB at an address, when the ORB is created.
+pub(crate) struct EndpointInitializer(pub(crate) SocketAddr);
+
+impl OrbInitializer for EndpointInitializer {
+    /// # Errors
+    /// INITIALIZE if the address cannot be listened on.
+    fn pre_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
+        let (addr, endpoint) = (self.0, info.orb.diagnostics().endpoint());
+        if endpoint.get().is_some() {
+            return Ok(());
+        }
+        // The endpoint keeps the ORB alive only during a request.
+        let orb = WeakOrb::of(info.orb);
+        let render = move || orb.upgrade().map(|orb| orb.render_metrics()).unwrap_or_default();
+        let opened = Endpoint::open(addr, Box::new(render)).map_err(|error| {
+            SystemException::initialize(0, CompletionStatus::No)
+                .with_detail(|| format!("cannot open the metrics endpoint at {addr} (`-ORBMetricsEndpoint`)"))
+                .with_source(error)
+        })?;
+        endpoint.get_or_init(|| Box::new(opened));
+        Ok(())
+    }
+}
 
 /// The content that the endpoint serves.
 struct EndpointState {
@@ -40,7 +70,7 @@ struct EndpointState {
 }
 
 /// The endpoint; closed when it is dropped.
-pub(super) struct Endpoint {
+struct Endpoint {
     reactor: Reactor,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
     state: Arc<EndpointState>,
@@ -52,7 +82,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// Those of the system.
-    pub(super) fn open(addr: SocketAddr, render: RenderMetrics) -> io::Result<Self> {
+    fn open(addr: SocketAddr, render: RenderMetrics) -> io::Result<Self> {
         let state = Arc::new(EndpointState { render, is_closing: AtomicBool::new(false) });
         let reactor = Reactor::with(&Options::new().max_handlers(MAX_CONNECTIONS + 2))?;
         let answers = Arc::clone(&state);
@@ -75,18 +105,19 @@ impl Endpoint {
         tracing::info!(%addr, "serving metrics");
         Ok(Self { reactor, thread: Mutex::new(Some(thread)), state, addr })
     }
+}
 
-    pub(super) fn addr(&self) -> SocketAddr {
+impl MetricsEndpoint for Endpoint {
+    fn addr(&self) -> SocketAddr {
         self.addr
     }
 
     /// Makes `/healthz` fail, when the ORB begins to shut down.
-    pub(super) fn begin_close(&self) {
+    fn begin_close(&self) {
         self.state.is_closing.store(true, Ordering::Relaxed);
     }
 
-    /// Stops serving.
-    pub(super) fn close(&self) {
+    fn close(&self) {
         self.reactor.close();
         let thread = self.thread.lock().take();
         // Not if this is the endpoint's own thread, which may be the last to use the ORB.

@@ -8,7 +8,7 @@ use spandrel_transport::MessageReader;
 
 use super::{
     super::{ClientConnection, CloseOnPanic, ConnectionEnd, Writer},
-    UnsentKind, UnsentMessage,
+    Unsent, UnsentKind, UnsentMessage,
 };
 
 /// In `wanted_interest`: replies are to be read.
@@ -46,11 +46,19 @@ impl ClientConnection {
         self: &Arc<Self>,
         register: impl FnOnce(&Arc<Self>) -> io::Result<Arc<dyn ReactorRegistration>>,
     ) -> io::Result<()> {
-        let mut state = self.async_writes.state.lock();
+        let mut state = self.async_state().state.lock();
         if state.registration.is_none() {
             state.registration = Some(register(self)?);
         }
         Ok(())
+    }
+
+    /// Ends the registration.
+    pub(super) fn leave_reactor(&self) {
+        let registration = self.find_async_state().and_then(|state| state.state.lock().registration.take());
+        if let Some(registration) = registration {
+            registration.deregister();
+        }
     }
 
     /// The transport that a reactor waits on.
@@ -58,28 +66,21 @@ impl ClientConnection {
         &self.transport
     }
 
-    pub(in crate::client::connection) fn leave_reactor(&self) {
-        let registration = self.async_writes.state.lock().registration.take();
-        if let Some(registration) = registration {
-            registration.deregister();
-        }
-    }
-
     pub(super) fn want_output(&self) {
-        self.async_writes.wanted_interest.fetch_or(OUTPUT, Ordering::SeqCst);
+        self.async_state().wanted_interest.fetch_or(OUTPUT, Ordering::SeqCst);
         self.update_interest(true);
     }
 
     /// Adds reading to the interest. The caller holds the lock under which it has seen the idle reader.
-    pub(in crate::client::connection) fn want_input(&self) {
-        self.async_writes.wanted_interest.fetch_or(INPUT, Ordering::SeqCst);
+    pub(super) fn want_input(&self) {
+        self.async_state().wanted_interest.fetch_or(INPUT, Ordering::SeqCst);
     }
 
     /// Passes the wanted interest to the reactor. `is_drained`: the reader has buffered no further input.
-    pub(in crate::client::connection) fn update_interest(&self, is_drained: bool) {
-        let mut state = self.async_writes.state.lock();
+    pub(super) fn update_interest(&self, is_drained: bool) {
+        let mut state = self.async_state().state.lock();
         // Loaded under the lock, so that the last caller passes the newest value.
-        let wanted_interest = self.async_writes.wanted_interest.load(Ordering::SeqCst);
+        let wanted_interest = self.async_state().wanted_interest.load(Ordering::SeqCst);
         let Some(registration) = state.registration.clone() else { return };
         if state.reported_interest != wanted_interest {
             state.reported_interest = wanted_interest;
@@ -98,7 +99,7 @@ impl ClientConnection {
         }
         let Some(mut reader) = pending.reader.take() else {
             // A thread reads. It adds the interest again when the reactor has to read.
-            self.async_writes.wanted_interest.fetch_and(!INPUT, Ordering::SeqCst);
+            self.async_state().wanted_interest.fetch_and(!INPUT, Ordering::SeqCst);
             drop(pending);
             self.update_interest(true);
             return true;
@@ -130,13 +131,13 @@ impl ClientConnection {
         // A thread that holds the lock finds no room either, or has soon finished.
         let Some(mut writer) = self.writer.try_lock_for(WRITER_LOCK_TIMEOUT) else { return };
         loop {
-            if writer.rest.is_none() {
-                writer.rest = self.next_unsent();
+            let Writer { unsent, half, .. } = &mut *writer;
+            let Unsent { rest, batching } = self.async_state().unsent(unsent);
+            if rest.is_none() {
+                *rest = self.next_unsent();
             }
-            let Writer { rest, half, .. } = &mut *writer;
             let Some(message) = rest else {
                 drop(writer);
-                #[cfg(feature = "asynchronous")]
                 self.notify_written();
                 return;
             };
@@ -145,8 +146,7 @@ impl ClientConnection {
                 return self.fail_unsent();
             }
             match self.write_rest(message) {
-                #[cfg(feature = "asynchronous")]
-                Ok(true) if message.is_batch() => writer.end_batch(&self.statistics),
+                Ok(true) if message.is_batch() => batching.end(rest, false, &self.statistics),
                 Ok(true) => {
                     let (request_id, kind) = (message.request_id, message.kind);
                     *rest = None;
@@ -168,15 +168,15 @@ impl ClientConnection {
 
     /// Removes the next message to be written. Without any, the reactor no longer waits for output.
     pub(super) fn next_unsent(&self) -> Option<UnsentMessage> {
-        let next = self.async_writes.write_queue.lock().pop();
+        let next = self.async_state().write_queue.lock().pop();
         if next.is_some() {
             return next;
         }
-        self.async_writes.wanted_interest.fetch_and(!OUTPUT, Ordering::SeqCst);
+        self.async_state().wanted_interest.fetch_and(!OUTPUT, Ordering::SeqCst);
         // Checked after the interest was removed: a thread adds its message before the interest.
-        let late = self.async_writes.write_queue.lock().pop();
+        let late = self.async_state().write_queue.lock().pop();
         if late.is_some() {
-            self.async_writes.wanted_interest.fetch_or(OUTPUT, Ordering::SeqCst);
+            self.async_state().wanted_interest.fetch_or(OUTPUT, Ordering::SeqCst);
         }
         self.update_interest(true);
         late

@@ -4,13 +4,7 @@ use std::collections::VecDeque;
 
 use spandrel_cdr::Encoder;
 use spandrel_giop::Fragments;
-
-#[cfg(feature = "asynchronous")]
-pub(super) use spandrel_transport::Charge;
-
-/// Only servers count queued octets against a budget.
-#[cfg(not(feature = "asynchronous"))]
-pub(super) type Charge = std::convert::Infallible;
+use spandrel_transport::Charge;
 
 /// Messages of which no octet was written yet, in order.
 #[derive(Debug, Default)]
@@ -38,19 +32,18 @@ impl WriteQueue {
 
 /// A message that is still to be written.
 #[derive(Debug)]
-pub(in crate::client::connection) struct UnsentMessage {
-    pub(in crate::client::connection) request_id: u32,
-    pub(in crate::client::connection) octets: Vec<u8>,
+pub(super) struct UnsentMessage {
+    pub(super) request_id: u32,
+    pub(super) octets: Vec<u8>,
     /// The number of octets that the transport has taken.
-    pub(in crate::client::connection) at: usize,
-    pub(in crate::client::connection) kind: UnsentKind,
+    pub(super) at: usize,
+    pub(super) kind: UnsentKind,
     /// The ends of its fragments, without the last.
-    pub(in crate::client::connection) boundaries: Vec<usize>,
+    pub(super) boundaries: Vec<usize>,
     /// The memory that a reply is counted against.
-    pub(in crate::client::connection) _charge: Option<Charge>,
+    pub(super) _charge: Option<Charge>,
     /// The number of messages in it.
-    #[cfg(feature = "asynchronous")]
-    pub(in crate::client::connection) messages: u32,
+    pub(super) messages: u32,
 }
 
 /// The kind of a queued message.
@@ -61,7 +54,6 @@ pub(crate) enum UnsentKind {
     /// A message that no call waits for: a CancelRequest, another control message, or a reply.
     Untracked,
     /// One-ways whose calls have returned.
-    #[cfg(feature = "asynchronous")]
     Batch,
 }
 
@@ -73,16 +65,7 @@ impl UnsentMessage {
         at: usize,
         kind: UnsentKind,
     ) -> Self {
-        let whole = |octets, boundaries| Self {
-            request_id,
-            octets,
-            at,
-            kind,
-            boundaries,
-            _charge: None,
-            #[cfg(feature = "asynchronous")]
-            messages: 1,
-        };
+        let whole = |octets, boundaries| Self { request_id, octets, at, kind, boundaries, _charge: None, messages: 1 };
         let Some(fragments) = fragments else { return whole(message.to_vec(), Vec::new()) };
         let mut boundaries: Vec<_> = fragments.boundaries().collect();
         boundaries.pop();
@@ -101,7 +84,7 @@ impl UnsentMessage {
         true
     }
 
-    pub(in crate::client::connection) fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         self.at == self.octets.len()
     }
 

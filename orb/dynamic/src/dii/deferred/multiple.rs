@@ -9,7 +9,7 @@ use spandrel_sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use super::Request;
+use crate::Request;
 
 /// Sends several requests at once: operations of IDL `CORBA::ORB`.
 ///

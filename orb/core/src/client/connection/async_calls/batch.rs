@@ -1,7 +1,7 @@
 //! Batches of one-ways with the sync scope NONE (design decision 10).
 //!
 //! The first one after a pause is written at once; those that follow join a buffer. The buffer is the
-//! connection's next message ([`Writer::rest`](super::Writer)), so that each writer writes it first: a
+//! connection's next message ([`Unsent::rest`](super::Unsent)), so that each writer writes it first: a
 //! two-way sends it with its own request in one write. Otherwise the buffer is written when it is full, on a
 //! flush, and when its time has come, by the [`MaintenanceThread`].
 //!
@@ -14,9 +14,12 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::{Arc, Weak, time::Instant};
 use spandrel_transport::{Deadline, is_timeout};
 
-use super::{CallFailure, ClientConnection, Writer, async_calls::UnsentKind, async_calls::UnsentMessage};
+use super::{CallFailure, ClientConnection, Unsent, UnsentKind, UnsentMessage, Writer};
 use crate::{
-    client::maintenance::{Maintained, MaintenanceThread},
+    client::{
+        Buffering,
+        maintenance::{Maintained, MaintenanceThread},
+    },
     statistics::{Level, Statistics},
 };
 
@@ -31,25 +34,6 @@ const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A written buffer with a larger capacity than this is not reused.
 const MAX_SPARE_CAPACITY: usize = 128 * 1024;
-
-/// The conditions for writing buffered one-ways.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Buffering {
-    /// The latest time, counted from the first of them.
-    pub(crate) timeout: Duration,
-    /// The number of messages.
-    pub(crate) messages: u32,
-    /// Their octets.
-    pub(crate) octets: usize,
-    /// Whether the first one is written at once, if the connection was quiet.
-    pub(crate) is_prompt: bool,
-}
-
-impl Default for Buffering {
-    fn default() -> Self {
-        Self { timeout: QUIET, messages: u32::MAX, octets: 64 * 1024, is_prompt: true }
-    }
-}
 
 /// The state of a connection's buffered one-ways.
 #[derive(Debug, Default)]
@@ -123,7 +107,7 @@ impl Batching {
     }
 
     /// Ends a batch that was written.
-    fn end(&mut self, batch: &mut Option<UnsentMessage>, keeps_buffer: bool, statistics: &Statistics) {
+    pub(super) fn end(&mut self, batch: &mut Option<UnsentMessage>, keeps_buffer: bool, statistics: &Statistics) {
         let written = batch.take();
         if let Some(batch) = &written {
             statistics.batch_written();
@@ -134,13 +118,6 @@ impl Batching {
         {
             self.spare = octets;
         }
-    }
-}
-
-impl Writer {
-    /// Ends the batch that was written.
-    pub(super) fn end_batch(&mut self, statistics: &Statistics) {
-        self.batching.end(&mut self.rest, false, statistics);
     }
 }
 
@@ -166,7 +143,7 @@ impl ClientConnection {
             return Err(self.write_failed(io::ErrorKind::NotConnected.into()));
         }
         let accepted = self.batch_or_queue(&mut writer, request, (buffering, limit), deadline);
-        let Writer { rest, batching, .. } = &mut *writer;
+        let Unsent { rest, batching } = self.async_state().unsent(&mut writer.unsent);
         let must_schedule = rest.is_some() && !std::mem::replace(&mut batching.is_scheduled, rest.is_some());
         drop(writer);
         if must_schedule
@@ -191,7 +168,8 @@ impl ClientConnection {
         deadline: Option<&Deadline>,
     ) -> Result<(), Refusal> {
         let len = request.position();
-        let Writer { rest, batching, .. } = writer;
+        let Writer { unsent, half, .. } = writer;
+        let Unsent { rest, batching } = self.async_state().unsent(unsent);
         match rest {
             None => self.begin_batch(writer, request, buffering),
             Some(batch) if batch.is_batch() => {
@@ -204,7 +182,7 @@ impl ClientConnection {
                 let sent = self.transport.try_send_v(&parts).or_else(zero_if_blocked);
                 drop(parts);
                 let before = batch.unwritten();
-                let sent = sent.inspect_err(|_| writer.half.cut())?;
+                let sent = sent.inspect_err(|_| half.cut())?;
                 if sent < before {
                     batch.at += sent;
                     return self.append_or_flush(writer, request, limit, deadline);
@@ -228,7 +206,8 @@ impl ClientConnection {
 
     /// Handles the first one-way of a batch, or one after a pause.
     fn begin_batch(&self, writer: &mut Writer, request: &Encoder<'_>, buffering: &Buffering) -> Result<(), Refusal> {
-        let Writer { rest, batching, half, .. } = writer;
+        let Writer { unsent, half, .. } = writer;
+        let Unsent { rest, batching } = self.async_state().unsent(unsent);
         let now = Instant::now();
         let is_quiet =
             || batching.last_write.is_none_or(|last_write| now.saturating_duration_since(last_write) >= QUIET);
@@ -257,10 +236,10 @@ impl ClientConnection {
         limit: usize,
         deadline: Option<&Deadline>,
     ) -> Result<(), Refusal> {
-        let Some(batch) = &mut writer.rest else { return Ok(()) };
+        let Some(Unsent { rest: Some(batch), .. }) = Unsent::find(&mut writer.unsent) else { return Ok(()) };
         if batch.unwritten() + request.position() > limit {
             self.write_batch(writer, deadline)?;
-            let Writer { rest, batching, .. } = writer;
+            let Unsent { rest, batching } = self.async_state().unsent(&mut writer.unsent);
             *rest = Some(batching.begin(request, 0, &self.statistics));
             return Ok(());
         }
@@ -270,7 +249,8 @@ impl ClientConnection {
 
     /// Waits until the transport has taken the batch.
     fn write_batch(&self, writer: &mut Writer, deadline: Option<&Deadline>) -> Result<(), Refusal> {
-        let Writer { timeout, rest, batching, half, .. } = writer;
+        let Writer { timeout, unsent, half } = writer;
+        let Some(Unsent { rest, batching }) = Unsent::find(unsent) else { return Ok(()) };
         let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch()) else { return Ok(()) };
         let mut update_timeout = || self.update_timeout(timeout, deadline, Deadline::wait);
         match self.finish_rest(batch, &mut update_timeout) {
@@ -290,7 +270,7 @@ impl ClientConnection {
     /// Writes the batch and then this message, in one write if the transport takes it.
     pub(super) fn send_after_batch(
         &self,
-        (rest, batching): (&mut Option<UnsentMessage>, &mut Batching),
+        Unsent { rest, batching }: &mut Unsent,
         message: &Encoder<'_>,
         update_timeout: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<()> {
@@ -345,7 +325,8 @@ impl ClientConnection {
     pub(crate) fn write_buffered(&self) {
         // The thread that holds the lock writes the batch first.
         let Some(mut writer) = self.writer.try_lock() else { return };
-        let Writer { rest, batching, half, .. } = &mut *writer;
+        let Writer { unsent, half, .. } = &mut *writer;
+        let Some(Unsent { rest, batching }) = Unsent::find(unsent) else { return };
         let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && half.may_write()) else { return };
         match self.write_rest(batch) {
             Ok(true) => batching.end(rest, true, &self.statistics),
@@ -359,14 +340,14 @@ impl ClientConnection {
     }
 
     /// Writes the batch before the connection is closed.
-    pub(super) fn flush_before_close(&self) {
+    pub(super) fn write_last_batch(&self) {
         let Some(mut writer) = self.writer.try_lock() else { return };
-        if writer.rest.is_none() || !writer.half.may_write() {
+        if !writer.has_unsent() || !writer.half.may_write() {
             return;
         }
         // An error changes nothing: the connection is closed in any case.
         let _ = self.write_batch(&mut writer, Some(&Deadline::after(FINAL_FLUSH_TIMEOUT)));
-        if let Some(batch) = &writer.rest {
+        if let Some(Unsent { rest: Some(batch), .. }) = Unsent::find(&mut writer.unsent) {
             self.record_lost(batch);
         }
     }
@@ -406,7 +387,8 @@ impl Maintained for ClientConnection {
     fn maintain(&self, now: Instant) -> Option<Duration> {
         // The thread that holds the lock writes the batch first.
         let Some(mut writer) = self.writer.try_lock() else { return Some(QUIET) };
-        let Writer { rest, batching, half, .. } = &mut *writer;
+        let Writer { unsent, half, .. } = &mut *writer;
+        let Unsent { rest, batching } = Unsent::find(unsent)?;
         let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && half.may_write()) else {
             batching.is_scheduled = false;
             return None;

@@ -15,6 +15,7 @@ use std::{
 use spandrel_giop::{CompletionStatus, SystemException, ids};
 use spandrel_sync::{Arc, thread_local};
 
+use super::helped_attempt;
 use crate::{
     deadlines::Unbounded,
     upcalls::{MAX_NESTING, upcalls},
@@ -33,6 +34,7 @@ pub struct PoolMembership(());
 
 /// Enters this thread into a pool.
 pub fn join(pool: Arc<dyn NestedWork>) -> PoolMembership {
+    helped_attempt::enable_helped_attempts();
     POOL.with(|joined| joined.replace(Some(pool)));
     NESTS.with(|nests| nests.set(true));
     PoolMembership(())
@@ -71,6 +73,7 @@ pub fn nests() -> bool {
 /// Makes this thread appear as one of a pool.
 #[cfg(shuttle)]
 pub fn pretend() {
+    helped_attempt::enable_helped_attempts();
     NESTS.with(|nests| nests.set(true));
 }
 

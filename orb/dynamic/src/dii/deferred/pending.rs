@@ -10,7 +10,7 @@ use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_orb::{Answer, AsyncRawReply};
 use spandrel_sync::{Arc, Condition, Mutex};
 
-/// A request whose reply was not collected yet.
+/// A reply that was not collected yet.
 #[derive(Debug)]
 pub(super) struct Pending(pub(super) AsyncRawReply);
 

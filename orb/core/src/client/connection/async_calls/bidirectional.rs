@@ -22,7 +22,7 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Address, Charge, Deadline, ReactorTransport, ReadError, send_octets};
 
-use super::{CallFailure, ClientConnection, Reply, ReplyWaiter, UnsentKind, Writer};
+use super::{super::Reply, CallFailure, ClientConnection, ReplyWaiter, Unsent, UnsentKind, Writer};
 use crate::{client::ClientReactor, statistics::Statistics, task::Task};
 
 /// The id of messages that no call waits for. A request on an adopted connection may have the same id:
@@ -68,11 +68,8 @@ pub trait AdoptedReader: Send + Sync + std::fmt::Debug {
 }
 
 /// A connection's role in bidirectional use.
-#[derive(Debug, Default)]
-pub(super) struct BidirectionalUse(OnceLock<BidirectionalRole>);
-
 #[derive(Debug)]
-enum BidirectionalRole {
+pub(super) enum BidirectionalRole {
     /// This side has opened the connection.
     Opener(Arc<dyn CallbackDispatcher>),
     /// The peer has opened the connection.
@@ -93,8 +90,9 @@ impl ClientConnection {
         statistics: Statistics,
     ) -> Self {
         let mut connection = Self::over(peer, transport, None, statistics);
-        connection.bidirectional_use =
-            BidirectionalUse(BidirectionalRole::Adopted { adopted_reader, code_sets: OnceLock::new() }.into());
+        let role = BidirectionalRole::Adopted { adopted_reader, code_sets: OnceLock::new() };
+        // It is new and has no role yet.
+        let _ = connection.async_state().role.set(role);
         connection.next_request_id = AtomicU32::new(1);
         // The server counts the connection.
         connection.is_end_counted = AtomicBool::new(true);
@@ -102,26 +100,10 @@ impl ClientConnection {
         connection
     }
 
-    /// Whether the peer may send requests. Such a connection is not idle because this side sends none.
-    #[inline]
-    pub(crate) fn is_bidirectional(&self) -> bool {
-        self.bidirectional_use.0.get().is_some()
-    }
-
-    /// Whether the peer may send further requests.
-    pub(crate) fn is_open_for_callbacks(&self) -> bool {
-        self.is_bidirectional() && !self.is_retired()
-    }
-
-    /// Whether the peer has opened the connection.
-    pub(crate) fn is_adopted(&self) -> bool {
-        matches!(self.bidirectional_use.0.get(), Some(BidirectionalRole::Adopted { .. }))
-    }
-
     /// Whether requests with this code set context may be sent on an adopted connection. The first call
     /// decides.
     pub fn accepts_code_sets(&self, sent: Option<&ServiceContext>) -> bool {
-        match self.bidirectional_use.0.get() {
+        match self.role() {
             Some(BidirectionalRole::Adopted { code_sets, .. }) => {
                 code_sets.get_or_init(|| sent.cloned()).as_ref() == sent
             }
@@ -129,15 +111,20 @@ impl ClientConnection {
         }
     }
 
+    /// The connection's role, if it is used in both directions.
+    pub(super) fn role(&self) -> Option<&BidirectionalRole> {
+        self.find_async_state()?.role.get()
+    }
+
     fn dispatcher(&self) -> Option<&Arc<dyn CallbackDispatcher>> {
-        match self.bidirectional_use.0.get()? {
+        match self.role()? {
             BidirectionalRole::Opener(dispatcher) => Some(dispatcher),
             BidirectionalRole::Adopted { .. } => None,
         }
     }
 
     fn adopted_reader(&self) -> Option<Arc<dyn AdoptedReader>> {
-        match self.bidirectional_use.0.get()? {
+        match self.role()? {
             BidirectionalRole::Opener(_) => None,
             BidirectionalRole::Adopted { adopted_reader, .. } => adopted_reader.upgrade(),
         }
@@ -150,7 +137,7 @@ impl ClientConnection {
         if pending.half.ended().is_some() || self.is_bidirectional() {
             return;
         }
-        self.bidirectional_use.0.get_or_init(|| BidirectionalRole::Opener(dispatcher()));
+        self.async_state().role.get_or_init(|| BidirectionalRole::Opener(dispatcher()));
         pending.half.accept_requests();
         if pending.reader.is_some() {
             self.want_input();
@@ -238,12 +225,12 @@ impl ClientConnection {
 
     /// Whether octets wait to be written.
     pub fn is_blocked(&self) -> bool {
-        self.async_writes.wants_output()
+        self.async_state().wants_output()
     }
 
     /// Returns a number that changes with each write of queued octets; `None` while none are queued.
     pub fn write_progress(&self) -> Option<u64> {
-        self.is_blocked().then(|| self.async_writes.written())
+        self.is_blocked().then(|| self.async_state().written())
     }
 
     /// Registers the connection with the ORB's reactor, which writes the queued octets.
@@ -306,12 +293,13 @@ impl ClientConnection {
     /// Writes a last message, if that is possible within `limit`.
     pub fn send_last(&self, octets: &[u8], message_type: MessageType, limit: Duration) {
         let Some(mut writer) = self.writer.try_lock_for(limit) else { return };
-        let Writer { timeout, half, rest, .. } = &mut *writer;
+        let Writer { timeout, half, unsent } = &mut *writer;
         if !half.may_write() || self.transport.set_send_timeout(Some(limit)).is_err() {
             return;
         }
         *timeout = Some(limit);
-        let before = rest.as_mut().map_or(Ok(()), |rest| self.finish_rest(rest, &mut || Ok(())));
+        let rest = Unsent::find(unsent).and_then(|unsent| unsent.rest.as_mut());
+        let before = rest.map_or(Ok(()), |rest| self.finish_rest(rest, &mut || Ok(())));
         match before.and_then(|()| send_octets(&*self.transport, octets)) {
             Ok(()) if message_type == MessageType::CloseConnection => {
                 half.close(false);

@@ -1,0 +1,76 @@
+//! Asynchronous calls, buffered one-ways and bidirectional use, as the connections of the client side see them.
+//!
+//! The first such use in the process plugs them in. A program without any does not contain them, and a
+//! connection without any has no state for them.
+
+use std::{any::Any, fmt, io, sync::OnceLock};
+
+use spandrel_cdr::Encoder;
+use spandrel_connection::SendHalf;
+use spandrel_giop::Message;
+use spandrel_sync::MutexGuard;
+
+use super::{CallFailure, ClientConnection, pending_calls::PendingCalls};
+
+/// The asynchronous side of connections, once one of them has used it.
+pub(super) static ASYNC_SIDE: OnceLock<&'static dyn AsyncSide> = OnceLock::new();
+
+/// Whether there have been asynchronous calls, so that calls may have to be notified.
+#[inline]
+pub(in crate::client) fn has_async_calls() -> bool {
+    ASYNC_SIDE.get().is_some()
+}
+
+/// The state of a connection, or of its write side, for its asynchronous side.
+pub(super) type AsyncState = Box<dyn Any + Send + Sync>;
+
+/// The asynchronous side of connections. For a connection without a state these functions do nothing.
+pub(super) trait AsyncSide: Send + Sync + fmt::Debug {
+    /// Whether the peer may send requests. Such a connection is not idle because this side sends none.
+    fn is_bidirectional(&self, connection: &ClientConnection) -> bool;
+
+    /// Whether the peer has opened the connection.
+    fn is_adopted(&self, connection: &ClientConnection) -> bool;
+
+    /// Before a thread waits for a reply: another thread has to read an adopted connection.
+    ///
+    /// # Errors
+    /// If no other thread can; the request is no longer pending then.
+    fn ensure_reading(&self, connection: &ClientConnection, request_id: u32) -> Result<(), CallFailure>;
+
+    /// Hands reading over to the reactor, if messages are awaited that no thread waits for.
+    fn hand_over_reading(
+        &self,
+        connection: &ClientConnection,
+        pending: MutexGuard<'_, PendingCalls>,
+        has_taken_all: bool,
+    );
+
+    /// Passes a request to the dispatcher, if the connection has one. Returns any other message.
+    fn dispatch(&self, connection: &ClientConnection, message: Message) -> Option<Message>;
+
+    /// Whether a message was accepted before that comes first.
+    fn has_unsent(&self, unsent: &AsyncState) -> bool;
+
+    /// Writes the message that comes first, before `message` or with it. Returns whether `message` is written,
+    /// too.
+    fn send_first(
+        &self,
+        connection: &ClientConnection,
+        write_side: (&mut AsyncState, &mut SendHalf),
+        message: &Encoder<'_>,
+        update_timeout: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<bool>;
+
+    /// Handles a request that could not be written.
+    fn write_failed(&self, connection: &ClientConnection);
+
+    /// Writes the buffered one-ways before the connection is closed.
+    fn flush_before_close(&self, connection: &ClientConnection);
+
+    /// Ends the registration with the reactor.
+    fn leave_reactor(&self, connection: &ClientConnection);
+
+    /// Ends the dispatcher of a connection that has ended.
+    fn end_callbacks(&self, connection: &ClientConnection);
+}
