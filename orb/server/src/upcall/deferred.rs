@@ -117,7 +117,7 @@ impl ServerCall<'_> {
     /// when the request is cancelled.
     ///
     /// # Errors
-    /// Those of [`defer`](Self::defer); NO_RESOURCES if the executor has no threads.
+    /// The errors of [`defer`](Self::defer); NO_RESOURCES if the executor has no threads.
     pub fn spawn<F>(self, serve: impl FnOnce(DeferredCall) -> F) -> Result<Replied, SystemException>
     where
         F: Future<Output = ()> + Send + 'static,
@@ -233,7 +233,7 @@ impl DeferredCall {
     /// Calls `how` to reply. If the call was answered or cancelled before, `how` is not called.
     ///
     /// # Errors
-    /// Those of `how`. If it has not replied, the call can be answered again.
+    /// The error of `how`. If it has not replied, the call can be answered again.
     pub fn answer(
         &self,
         how: impl FnOnce(ServerCall<'_>) -> Result<Replied, SystemException>,
