@@ -110,8 +110,8 @@ impl ServerConnection {
             return self.drop_ready();
         }
         if !self.word().is_registered() || self.is_blocked() {
-            // A thread has taken over reading, or left a reply to be written, and is about to tell the
-            // reactor.
+            // A thread has taken over reading, or left a reply to be written, and is about to update the
+            // registration.
             return VisitOutcome::Idle;
         }
         let ending = CloseOnDrop(self);

@@ -46,7 +46,7 @@ impl<'m> ServerCall<'m> {
 
     /// The token that shows whether the reply is still needed, and if not, for what reason.
     ///
-    /// It is created by this call; other requests do not pay for it.
+    /// Requests whose servants do not call this method do not pay for it.
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
         CancellationToken::new(self.request.cancellation_source())
@@ -240,7 +240,7 @@ impl<'m> ServerCall<'m> {
         })
     }
 
-    /// Replies with the user exception with these members, as [`ServerCall::raise`] does.
+    /// Replies with a user exception that has these members, as [`ServerCall::raise`] does.
     fn raise_members(self, repository_id: &str, members: &Value<'_>) -> Result<Replied, SystemException> {
         self.send(ReplyStatus::UserException, &|out| {
             out.short_str(repository_id)?;
@@ -334,8 +334,8 @@ impl<'m> ServerCall<'m> {
         }
     }
 
-    /// Returns BAD_OPERATION. Not in the trait's default methods, because these are compiled for each
-    /// servant.
+    /// Returns BAD_OPERATION. A function of its own, because the trait's default methods are compiled for
+    /// each servant.
     #[cold]
     #[inline(never)]
     pub(crate) fn refuse(self) -> Result<Replied, SystemException> {

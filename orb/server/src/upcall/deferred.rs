@@ -76,8 +76,8 @@ impl ServerCall<'_> {
     /// Takes the request out of its upcall, to be answered later. The upcall returns the [`Replied`].
     ///
     /// # Errors
-    /// TRANSIENT if the connection has too many deferred requests (`-ORBMaxDeferredRequests`), or if a memory
-    /// limit would be exceeded.
+    /// TRANSIENT if too many requests of the connection are deferred (accepted connections:
+    /// `-ORBMaxDeferredRequests`), or if a memory limit would be exceeded.
     pub fn defer(self) -> Result<(DeferredCall, Replied), SystemException> {
         let deferred_slot = self.enter_deferred()?;
         self.note_deferred();
