@@ -2,7 +2,10 @@
 //!
 //! A generated stub makes a direct call: it names the servant trait and the method, and [`direct`] has the
 //! adapter find the servant. No state is kept between calls, so that deactivation, another servant or a
-//! holding manager affect the next call. Calls through the adapter belong to [`collocated`](spandrel_orb::server).
+//! holding manager affect the next call.
+//!
+//! Direct calls marshal nothing and make no request. Marshaled calls on objects of the same ORB belong to
+//! [`collocated`].
 
 use std::{
     any::Any,
@@ -38,8 +41,8 @@ pub fn offer<T: ?Sized + 'static, S: Facet<T> + 'static>(skeleton: Arc<S>, cell:
     Ok(())
 }
 
-/// Calls the servant of an object of this ORB, if that is possible without marshaling. `None`: the stub has
-/// to make an ordinary call, and `upcall` was not used.
+/// Calls the servant of an object of the same ORB, if that is possible without marshaling. Returns `None`
+/// without using `upcall` otherwise; the stub then makes an ordinary call.
 #[inline]
 pub fn direct<T: ?Sized + 'static, R, E: From<SystemException>>(
     object: &ObjectRef,

@@ -77,9 +77,9 @@ pub(crate) struct ServerConnection {
     /// Running upcalls whose threads have lost the reader role. With a dispatch queue: all accepted requests
     /// that have not ended.
     handed_over: AtomicU32,
-    /// Deferred requests, and running ones whose servants have asked for their cancellation.
+    /// Deferred requests, and running ones whose servants have taken a cancellation token.
     requests: Mutex<ServerHalf<Arc<CancellationSource>>>,
-    /// The number of running upcalls whose servants have asked for their cancellation.
+    /// The number of running upcalls whose servants have taken a cancellation token.
     awaited_trips: AtomicU32,
     /// Whether a thread was started to take over reading and has not tried yet.
     is_relief_due: AtomicBool,
@@ -101,11 +101,11 @@ pub(crate) struct ServerConnection {
     close_phase_changed: Condition,
     /// The registration with a reactor, unless the connection has a thread of its own.
     registration: Mutex<Option<Arc<dyn ReactorRegistration>>>,
-    /// Held while the registration is told whether replies wait to be written.
+    /// Held while the registration is updated with the presence of waiting replies.
     output: Mutex<()>,
     /// Whether a reactor writes the waiting replies, although the connection has a thread of its own.
     has_writer: AtomicBool,
-    /// Whether the pool was told that an upcall keeps one of its threads.
+    /// Whether the pool counts one of its threads as blocked by an upcall of this connection.
     is_held_up: AtomicBool,
     has_own_thread: bool,
     /// The requests that wait for a worker, if other threads run requests than the one that reads them.

@@ -26,7 +26,7 @@ pub(crate) fn served_request() -> Option<Arc<CancellationSource>> {
 }
 
 /// Calls `look` with the stream of the request that this thread runs, in a servant or in a future that
-/// serves. Meant for protocols, which know their own stream types and tell servants about the peer.
+/// serves. For protocols, which know their own stream types and give servants information on the peer.
 ///
 /// Returns `None` outside requests, for requests that did not come over an `S`, and once their connection has
 /// ended. In calls on objects of the same process the request from outside counts, as for

@@ -1,5 +1,5 @@
-//! The items of the server that generated code uses, and nothing else. Not a public interface: it changes with
-//! the compiler.
+//! The items of the server that generated code uses, and nothing else. Not a public interface: it changes
+//! with the compiler.
 
 pub use spandrel_demux::Operations;
 

@@ -9,7 +9,7 @@ use crate::{Replied, ServerCall};
 /// Serves a two-way operation: decodes the arguments, runs `upcall`, and replies with its result.
 ///
 /// # Errors
-/// The system exception to answer with instead.
+/// The system exception to reply with instead.
 #[inline]
 pub fn serve<'m, A: Arguments<'m>, R: Returned, E: UserExceptions>(
     call: &ServerCall<'m>,
@@ -35,7 +35,7 @@ fn answer<R: Returned, E: UserExceptions>(
 /// values.
 ///
 /// # Errors
-/// The system exception to answer with instead.
+/// The system exception to reply with instead.
 #[inline]
 pub fn serve_inout<'m, A: Arguments<'m>, R, E: UserExceptions, const N: usize>(
     call: &ServerCall<'m>,
@@ -69,7 +69,7 @@ fn raise_exception<E: UserExceptions>(call: &ServerCall<'_>, error: &E) -> Resul
 /// Serves a one-way operation.
 ///
 /// # Errors
-/// If the arguments cannot be decoded, or the servant fails; the client gets no reply.
+/// The arguments cannot be decoded, or the servant fails. The client gets no reply.
 #[inline]
 pub fn serve_oneway<'m, A: Arguments<'m>>(
     call: &ServerCall<'m>,

@@ -1,16 +1,28 @@
-//! The server side of an ORB: listening, the strategies by which connections are served, and the monitor that
-//! keeps a slow servant from blocking others.
+//! The server side of an ORB: it accepts connections, reads their requests and runs the servants.
 //!
-//! By default connections have a thread each, up to a limit, and a reactor serves those beyond it (see
-//! [`Concurrency`](spandrel_orb::Concurrency)). A connection's thread reads a request, runs it, writes the reply and reads again, without
-//! a hand-off between threads. When an upcall lasts and there is input, the `UpcallMonitor` gives the connection's
-//! reading to a new thread, so that further requests, a CancelRequest or the end of the connection are seen
-//! (design decision 3).
+//! By default each connection has a thread of its own, up to a limit. A reactor serves the connections beyond
+//! the limit (see [`Concurrency`](spandrel_orb::Concurrency)). A connection's thread reads a request, runs
+//! it, writes the reply and reads again, without a hand-off between threads. An upcall that lasts while there
+//! is input loses the reader role to a new thread. So further requests, a CancelRequest and the end of the
+//! connection are noticed (design decision 3).
 //!
-//! [`install_adapter`] installs this side in an ORB. The core calls it through `ServerSide`.
+//! The modules:
+//! - `listener` opens the endpoints, and admits and closes the accepted connections.
+//! - `connection` is one accepted connection: it reads requests and sends replies.
+//! - `pool` has the reactor, and the threads for connections without a thread of their own.
+//! - `monitor` finds long upcalls and idle connections.
+//! - `upcall` passes a request to its servant, and its reply to the request's origin.
+//! - `callbacks` runs requests that arrive over connections which this ORB has opened (bidirectional GIOP).
+//! - `collocated` runs calls on objects of the same ORB; `collocation` runs those without marshaling.
+//! - `datagrams` runs requests by datagram (DIOP).
+//! - `request_server` joins these, and is the core's interface to them.
+//!
+//! [`install_adapter`] installs the server side in an ORB. The core calls it through
+//! [`ServerSide`](spandrel_orb::server_side::ServerSide), and it finds servants through an [`ObjectAdapter`].
 #![forbid(unsafe_code)]
 
-/// Logs events that clients can cause: ten lines of each cause in a minute. `$limited` has the [`LogLimit`](spandrel_reactor::LogLimit).
+/// Logs an event that clients can cause: at most ten lines of each cause in a minute. `$limited` has the
+/// [`LogLimit`](spandrel_reactor::LogLimit).
 macro_rules! log_limited {
     ($level:ident, $limited:expr, $cause:literal, $($fields:tt)*) => {
         if let Some(spandrel_reactor::Unlogged(unlogged)) = $limited.log_limit().admit($cause) {

@@ -129,7 +129,7 @@ impl Server {
             published.add(said);
         }
         if published.hosts.is_empty() {
-            // A profile has a host. Port 0 says that the server is not reached there; omniORB does the same.
+            // A profile has a host. Port 0, also used by omniORB, means that the server is not reached there.
             published.hosts.push((host_name(), 0));
         }
         Ok(published)

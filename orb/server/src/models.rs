@@ -1,6 +1,7 @@
-//! Models of a connection's threads: who reads, who answers, who says goodbye.
+//! Models of a connection's threads: reading, replying and closing in many interleavings.
 //!
-//! Here are connections with a thread of their own, and what all models share; those that a reactor serves are in [`pooled`].
+//! This module has the models of connections with a thread of their own, and the fixtures of all models.
+//! [`pooled`] has the connections that a reactor serves.
 
 mod cancelled;
 mod deferred;
@@ -38,24 +39,25 @@ use crate::{
 };
 use one_servant::OneServant;
 
-/// Holds its upcall until a [`RELEASE`] has run.
+/// The token of a request whose upcall waits until a [`RELEASE`] has run.
 const HOLD: u32 = 1;
+/// The token of a request that ends the waits of the others.
 const RELEASE: u32 = 2;
-/// Serves others until a [`RELEASE`] has run.
+/// The token of a request whose thread runs others until a [`RELEASE`] has run.
 const NEST: u32 = 3;
 
-/// Upcalls that may run at once on a connection of these models.
+/// The limit of running upcalls on a connection of these models.
 const MAX_IN_FLIGHT: u32 = 3;
 
-/// A day: no wait of a model runs out before.
+/// A day: longer than each wait of a model.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A servant that says how it was called.
+/// A servant that records its calls.
 #[derive(Debug, Default)]
 struct Diary {
     entries: Mutex<Entries>,
     changed: Condition,
-    /// What runs the servant, where it may be run for others.
+    /// The reactor whose threads run the servant, in the models with a reactor.
     reactor: Mutex<Weak<pooled::Reactor>>,
 }
 
@@ -69,7 +71,7 @@ impl Diary {
         }
     }
 
-    /// Waits for the release, and serves others meanwhile.
+    /// Waits for the release, and runs other requests meanwhile.
     fn nest(&self) -> Result<(), SystemException> {
         nesting::release_reading()?;
         let reactor = self.reactor.lock().upgrade().expect("a reactor runs this");
@@ -80,19 +82,20 @@ impl Diary {
 
 #[derive(Debug, Default)]
 struct Entries {
+    /// The tokens of the requests that have begun.
     begun: Vec<u32>,
-    /// Who ran each of those.
+    /// The threads that ran them, except for deferred requests.
     threads: Vec<thread::ThreadId>,
-    /// Threads that panic when they are asked where something is.
+    /// Threads that panic when they handle a LocateRequest.
     nervous: HashSet<thread::ThreadId>,
     running: u32,
     most_running: u32,
     released: u32,
     /// Requests that another thread answers.
     deferred: Vec<(u32, DeferredCall)>,
-    /// That thread is to end.
+    /// Whether the answering thread has to end.
     is_enough: bool,
-    /// Why servants have learnt that nobody waits for them.
+    /// The reasons for which servants were cancelled.
     cancelled: Vec<CancelReason>,
 }
 
@@ -107,7 +110,7 @@ impl Servant for Diary {
 
     fn non_existent(&self) -> bool {
         if self.entries.lock().nervous.contains(&thread::current().id()) {
-            // As a panic does, but for the message.
+            // A panic without its message on stderr.
             std::panic::resume_unwind(Box::new("asked where"));
         }
         false
@@ -160,7 +163,7 @@ impl Servant for Diary {
     }
 }
 
-/// A transport that knows who reads.
+/// A transport that checks which thread reads.
 #[derive(Debug)]
 struct Attended {
     end: PipeEnd,
@@ -171,9 +174,9 @@ struct Attended {
 struct Readers {
     current: Option<thread::ThreadId>,
     former: HashSet<thread::ThreadId>,
-    /// What still comes is only dropped, by whoever ends the connection.
+    /// Whether the input is only dropped, by the thread that ends the connection.
     is_draining: bool,
-    /// A reactor's threads read, and those that take over from them.
+    /// Whether the connection is served by a reactor, or by threads that take over from it.
     is_pooled: bool,
     /// How often the reactor has read.
     reads: u32,
@@ -228,7 +231,7 @@ impl ReactorTransport for Attended {
 
     fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
         let mut readers = self.readers.lock();
-        // Elsewhere it is the monitor, who looks ahead and takes the reading from nobody.
+        // Without a reactor, this is the monitor's look ahead, which leaves the reader role where it is.
         if readers.is_pooled {
             readers.read_in_reactor();
         }
@@ -241,7 +244,7 @@ impl ReactorTransport for Attended {
     }
 }
 
-/// A served connection and its client's end.
+/// A served connection and the client's end of it.
 struct Stage {
     orb: Orb,
     diary: Arc<Diary>,
@@ -251,7 +254,7 @@ struct Stage {
     client: PipeEnd,
 }
 
-/// What a client received.
+/// The messages that a client has received.
 #[derive(Debug, Default)]
 struct Received {
     replies: Vec<u32>,
@@ -308,7 +311,8 @@ impl Stage {
         thread::spawn(move || connection.serve())
     }
 
-    /// Relieves the reading thread when it seems right, so many times: a monitor without patience.
+    /// Acts as a monitor without delays: looks `times` times, and takes the reader role from the upcall that
+    /// it finds.
     fn hand_over_reading(&self, times: u32) -> thread::JoinHandle<()> {
         let connection = Arc::clone(&self.connection);
         thread::spawn(move || {
@@ -321,7 +325,7 @@ impl Stage {
         })
     }
 
-    /// Waits for an upcall that holds, relieves its thread and lets it go on.
+    /// Waits for an upcall that holds, takes the reader role from its thread and releases the upcall.
     fn hand_over_and_release(&self) {
         let mut entries = self.diary.entries.lock();
         self.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
@@ -330,7 +334,7 @@ impl Stage {
         self.diary.release();
     }
 
-    /// Closes in an orderly way and waits for the end.
+    /// Closes the connection orderly and waits for its end.
     fn shut_down(&self) -> thread::JoinHandle<()> {
         let connection = Arc::clone(&self.connection);
         thread::spawn(move || {
@@ -341,7 +345,7 @@ impl Stage {
         })
     }
 
-    /// Sends these messages, in another thread; a server that ends does not hear them all.
+    /// Sends these messages in another thread. A server that ends does not read them all.
     fn ask(&self, messages: Vec<Vec<u8>>) -> thread::JoinHandle<()> {
         let client = self.client.clone();
         thread::spawn(move || {
@@ -349,7 +353,7 @@ impl Stage {
         })
     }
 
-    /// Reads until the server ends or so many replies have come.
+    /// Reads until the connection ends or this number of replies has arrived.
     fn receive(&self, replies: usize) -> Received {
         let (mut reader, mut received) = (messages::reader(), Received::default());
         while received.replies.len() < replies {
@@ -379,7 +383,7 @@ impl Stage {
         received
     }
 
-    /// Tokens of the requests that were run, in order.
+    /// The sorted tokens of the requests that were run.
     fn begun(&self) -> Vec<u32> {
         let mut begun = self.diary.entries.lock().begun.clone();
         begun.sort_unstable();
@@ -392,7 +396,7 @@ impl Stage {
     }
 }
 
-/// An upcall that lasts while there is something to read.
+/// A long upcall while there is input.
 fn lasting(turn: u64, keeps_reading: bool) -> LongUpcall {
     LongUpcall { turn, age: NEVER, keeps_reading, has_input: true }
 }
@@ -475,7 +479,7 @@ fn a_client_that_leaves_at_any_time_leaves_no_thread_waiting() {
             stage.ask(requests(&[two_way(10), one_way(11), two_way(12)])),
         ];
         if one_in(2) {
-            // What is not GIOP ends it too.
+            // Octets that are not GIOP end the connection, too.
             let _ = send_octets(&stage.client, b"garbage, not GIOP");
         }
         stage.client.close();

@@ -11,8 +11,8 @@
 //! A one-way may keep the reading for a tenth of a second. Clients that send a stream of one-ways expect them
 //! to run in order, and a servant that only waited for a processor must not be overtaken.
 //!
-//! The monitor also makes periodic [sweeps](crate::monitor::idle_sweep) for idle connections and late clients, even
-//! while it sleeps. It reads no messages and runs no upcalls.
+//! The monitor also makes periodic [sweeps](idle_sweep) for idle connections and late clients, even while it
+//! sleeps. It reads no messages and runs no upcalls.
 
 pub(crate) mod idle_sweep;
 mod input;
@@ -40,11 +40,11 @@ use pace::{LookFinding, Pace, SHORTEST};
 
 /// The longest time that a one-way may keep the reading.
 const ONE_WAY_OVERTAKE_DELAY: Duration = Duration::from_millis(100);
-/// The same limit in models, counted in looks. A larger number would only make models longer.
+/// This limit in models, counted in looks. A larger number would only make models longer.
 const ONE_WAY_LOOKS: u32 = 3;
 /// The time without an upcall after which the monitor sleeps.
 const IDLE_TIME: Duration = Duration::from_millis(250);
-/// The same time in models, counted in looks.
+/// This time in models, counted in looks.
 const IDLE_LOOKS: u32 = 2;
 /// The time for which a connection counts as one whose peer pipelines.
 const PIPELINED_TIME: Duration = Duration::from_secs(2);
@@ -170,7 +170,8 @@ impl UpcallMonitor {
         self.call(&state);
     }
 
-    /// Advances the next look, for an upcall that has just begun and whose servant asks for its cancellation.
+    /// Advances the next look, for an upcall that has just begun and whose servant takes a cancellation
+    /// token.
     #[cold]
     pub(super) fn look_soon(&self) {
         if !self.awake.load(Ordering::SeqCst) {

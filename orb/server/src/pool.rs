@@ -169,7 +169,7 @@ impl Pool {
     /// The pool's threads, as an executor of futures.
     ///
     /// # Errors
-    /// Those of the system: there is no such thread, and none can be started.
+    /// Errors of the system, if there is no such thread and none can be started.
     pub(super) fn workers(&self) -> io::Result<Workers<'_>> {
         let registry = self.registry()?;
         self.ensure_wanted_workers();
@@ -416,7 +416,7 @@ impl ReactorRegistration for PooledHandler {
         }
         wanted.output = is_wanted;
         let input = wanted.input;
-        // A handler that is gone learns of it in another way.
+        // An error means that the handler is gone; its `handle_close` deals with that.
         let _ = self.registry.set_interest(self.id, if is_wanted { Interest::OUTPUT } else { Interest::INPUT });
         match is_wanted || input {
             true => self.registry.resume(self.id),

@@ -142,7 +142,7 @@ impl<R: Request> RequestQueue<R> {
     /// Starts the workers that have not been started.
     ///
     /// # Errors
-    /// Those of the system, if there is no worker at all.
+    /// Errors of the system, if there is no worker at all.
     pub(super) fn ensure_workers(self: &Arc<Self>) -> io::Result<()> {
         loop {
             let mut state = self.state.lock();

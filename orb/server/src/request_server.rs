@@ -1,4 +1,7 @@
-//! The server side of one ORB, as the core calls it.
+//! The server side of one ORB: the implementation of the core's [`ServerSide`].
+//!
+//! It joins the server, the monitor and the object adapter of the ORB, and passes the core's calls on to
+//! them. It runs no requests itself.
 
 use std::{any::Any, fmt, io, time::Duration};
 
@@ -67,8 +70,8 @@ impl UpcallServices for RequestServer {
     }
 }
 
-/// Installs the object adapter of an ORB, and with it the server side, and returns it; if there is one
-/// already, returns that.
+/// Installs an object adapter in an ORB, and with it the server side. Returns the installed adapter: the one
+/// from the first such call.
 pub fn install_adapter(orb: &Orb, adapter: Arc<dyn ObjectAdapter>) -> Arc<dyn ObjectAdapter> {
     cancellation::set_request_of_thread(RequestOfThread {
         served: current::served_request,
@@ -90,7 +93,7 @@ pub fn install_adapter(orb: &Orb, adapter: Arc<dyn ObjectAdapter>) -> Arc<dyn Ob
     Arc::clone(orb.request_server().map_or_else(|| unreachable!("it was installed"), |installed| &installed.adapter))
 }
 
-/// The standard protocols, and those of the settings.
+/// The protocols of the server: the standard ones, and those of the settings.
 fn protocols(settings: &ServerSettings) -> ServerProtocols {
     let mut protocols = ServerProtocols::default();
     protocols.register(Arc::new(Iiop));
@@ -177,7 +180,7 @@ impl ServerSide for RequestServer {
             return Ok(None);
         }
         let context = ListenPoint::to_context(&points).map_err(|_| NothingToSend)?;
-        // Before the peer may send requests.
+        // Registered before the peer may send requests.
         if let Err(exception) = orb.client_reactor().register_connection(connection) {
             tracing::warn!(%exception, "a connection cannot be registered, and is not bidirectional");
             return Err(NothingToSend);

@@ -1,7 +1,11 @@
-//! From a request that was read to its servant: whether it is in time, who is told of it, and where its object is.
+//! Upcalls: the steps of a request from its header to its reply.
 //!
-//! What the servant is given, and how it answers, is [`ServerCall`]. Questions for an object's place are answered here as well, since
-//! they are asked of the same adapter.
+//! [`run`] checks the deadline, calls the starting interception points and passes the request to
+//! [`dispatch`]. The servant gets a [`ServerCall`] and replies through it. [`handle_locate_request`] answers
+//! LocateRequests, because they go to the same adapter.
+//!
+//! This module knows a request's source only as a [`RequestOrigin`]. It reads no messages and opens no
+//! sockets.
 
 pub(crate) mod adapter;
 pub(crate) mod call;
@@ -32,7 +36,7 @@ use incoming_request::{IncomingRequest, RequestContext};
 use origin::{AnswerKind, RequestOrigin};
 use reply::{answer_exception, panicked};
 
-/// Runs the servant, and answers if it does not. No lock is held here.
+/// Runs a request. If the servant does not reply, its exception is the reply. The caller holds no lock.
 pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
     let orb = request.origin.orb();
     if request.watched.is_none() && orb.diagnostics().is_request_observed(request.header) {
@@ -86,7 +90,7 @@ pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
     }
 }
 
-/// As `run`, seen by those who watch.
+/// Runs a request that is observed.
 #[cold]
 fn run_watched(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
     let (origin, octets) = (request.origin, request.message.header.total_len());
@@ -95,14 +99,18 @@ fn run_watched(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
     watched.in_scope(|| run(&IncomingRequest { watched: Some(&watched), ..*request }, arguments));
 }
 
-/// Whether a request with a deadline begins.
+/// Whether a request begins now, according to its deadline.
 enum DeadlineCheck {
-    /// Calls that are made meanwhile have as much time as it.
+    /// The request begins. Calls that its servant makes inherit the deadline.
     Now(Option<InheritedDeadline>),
-    /// It must not be run before that.
+    /// The request must not begin before this start time.
     Held(Instant),
 }
 
+/// Checks whether a request begins now, and lets the calls of its servant inherit its deadline.
+///
+/// # Errors
+/// TIMEOUT if the deadline has passed.
 #[cold]
 fn begin_in_time(request_context: &RequestContext) -> Result<DeadlineCheck, SystemException> {
     let Some(due) = request_context.due else { return Ok(DeadlineCheck::Now(None)) };
@@ -113,7 +121,7 @@ fn begin_in_time(request_context: &RequestContext) -> Result<DeadlineCheck, Syst
     Ok(DeadlineCheck::Now(due.answer.map(InheritedDeadline::enter)))
 }
 
-/// Its turn has come too late.
+/// Rejects a request whose deadline has passed before it began.
 #[cold]
 fn refuse_expired(request: &IncomingRequest<'_>, late: &SystemException) {
     request.origin.orb().statistics().refused_expired();
@@ -137,10 +145,10 @@ pub(super) fn handle_locate_request(
         Some(Ok(Located::ForwardPermanently(_))) if version >= GiopVersion::V1_2 => LocateStatus::ObjectForwardPerm,
         Some(Ok(Located::Forward(_) | Located::ForwardPermanently(_))) => LocateStatus::ObjectForward,
         Some(Err(exception)) if exception.kind() == SystemExceptionKind::ObjectNotExist => LocateStatus::UnknownObject,
-        // Before GIOP 1.2 that cannot be said (9.4.6.1): the request will be told.
+        // Before GIOP 1.2 there is no status for an exception (9.4.6.1). The request gets the exception.
         Some(Err(_)) if version < GiopVersion::V1_2 => LocateStatus::ObjectHere,
         Some(Err(_)) => LocateStatus::LocSystemException,
-        // As a request would be told; only GIOP 1.2 can name an object without its key.
+        // A request would get the same answer. Only GIOP 1.2 can address an object without its key.
         None => LocateStatus::LocNeedsAddressingMode,
     };
     let mut out = Encoder::reusing(scratch::take(), origin.wire(version));

@@ -1,6 +1,7 @@
-//! Requests that threads of the pool run side by side, because their reader goes on reading.
+//! Requests that the pool's threads run side by side, while another thread goes on reading.
 //!
-//! These are requests by datagram, and requests over connections that this ORB has opened.
+//! These are requests by datagram, and requests over connections that this ORB has opened. This module
+//! decides neither which request is next nor how its reply is sent.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,8 +15,8 @@ use crate::{
     upcall::{self, incoming_request::IncomingRequest},
 };
 
-/// Runs a request in this thread, which counts as blocked meanwhile. Nothing runs after shutdown has begun.
-/// `peer` is for messages; `unreadable` receives the error of a malformed request.
+/// Runs `request` in this thread, which counts as blocked meanwhile. Runs nothing after the shutdown of the
+/// ORB. `peer` is for messages; `unreadable` receives the error of a malformed request.
 pub(super) fn run(
     orb: &Orb,
     peer: &str,
@@ -26,7 +27,7 @@ pub(super) fn run(
     let _kept = BlockedWorker::begin(orb);
     let ran = catch_unwind(AssertUnwindSafe(request));
     if orb.is_copied() {
-        // The thread of the original process answers.
+        // The original process answers the request.
         std::process::abort();
     }
     match ran {
@@ -36,7 +37,8 @@ pub(super) fn run(
     }
 }
 
-/// Runs the servant. `cancellation` shows it whether it is cancelled; `code_sets` are those of the arguments.
+/// Runs the upcall of a request. `cancellation` is the source of the servant's token; `code_sets` are those
+/// of the arguments.
 pub(super) fn serve(
     request: &IncomingRequest<'_>,
     cancellation: &Arc<CancellationSource>,
@@ -49,7 +51,7 @@ pub(super) fn serve(
     upcall::run(request, arguments);
 }
 
-/// A thread of the pool that counts as blocked, because its servant may take long.
+/// The time in which a thread of the pool counts as blocked, because its servant may take long.
 struct BlockedWorker<'o>(&'o Orb);
 
 impl<'o> BlockedWorker<'o> {

@@ -179,8 +179,8 @@ impl Callbacks {
         self.ensure_dispatch();
     }
 
-    /// Waits until the running one-way has ended or has lasted for [`ONE_WAY_OVERTAKE_DELAY`], and takes the requests
-    /// behind it.
+    /// Waits until the running one-way has ended or has lasted for [`ONE_WAY_OVERTAKE_DELAY`], and takes the
+    /// requests behind it.
     fn stand_by(&self) {
         let mut queue = self.queue.lock();
         let privilege = loop {
@@ -205,7 +205,8 @@ impl Callbacks {
 
     fn run(&self, message: &Message) {
         let (Some(orb), Some(connection)) = (self.orb.upgrade(), self.connection.upgrade()) else { return };
-        // The end of the connection tells the peer about requests that are not acted on any more.
+        // Without its ORB or its connection, a request is not acted on. The peer finds the end of the
+        // connection.
         let request = || match message.header.message_type {
             MessageType::LocateRequest => self.locate(&orb, &connection, message),
             _ => self.request(&orb, &connection, message),

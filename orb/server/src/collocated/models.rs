@@ -1,4 +1,4 @@
-//! Models of calls within an ORB: who answers, who waits, and who ends the ORB meanwhile.
+//! Models of collocated calls: replies, waiting callers and the shutdown of the ORB in many interleavings.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use spandrel_transport::Deadline;
 use super::deliver;
 use crate::{DeferredCall, Replied, Servant, ServerCall, ServingOrb, models::one_servant::OneServant};
 
-/// A day: no wait of a model runs out before.
+/// A day: longer than each wait of a model.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A servant whose requests are answered later.
+/// A servant that defers its requests.
 #[derive(Debug, Default)]
 struct Desk {
     entries: Mutex<Entries>,
@@ -30,10 +30,11 @@ struct Desk {
 
 #[derive(Debug, Default)]
 struct Entries {
+    /// The deferred calls that have no reply yet.
     waiting: Vec<DeferredCall>,
-    /// How many calls there have been.
+    /// The number of calls so far.
     begun: usize,
-    /// There will be no more.
+    /// Whether no more calls will follow.
     is_enough: bool,
 }
 
@@ -62,7 +63,7 @@ impl Desk {
         Ok(replied)
     }
 
-    /// Answers, in whatever way, until it is told that there will be no more.
+    /// Answers or drops calls, at random, until [`stop`](Self::stop) was called and none waits.
     fn serve(&self) {
         loop {
             let mut entries = self.entries.lock();
@@ -73,7 +74,7 @@ impl Desk {
                 true => drop(call),
                 false => {
                     let answered = call.answer(|call| match one_in(3) {
-                        // Deferred once more, by whoever has its turn next.
+                        // Deferred once more, for the next turn of this loop.
                         true => self.keep(call),
                         false => call.reply(|_| Ok(())),
                     });
@@ -88,7 +89,7 @@ impl Desk {
         self.changed.notify_all();
     }
 
-    /// Waits until so many calls have begun.
+    /// Waits until this number of calls has begun.
     fn await_begun(&self, calls: usize) {
         let mut entries = self.entries.lock();
         self.changed.wait_while(&mut entries, |entries| entries.begun < calls);
@@ -101,7 +102,7 @@ fn call(orb: &Orb, deadline: Option<&Deadline>) -> Result<Reply, CallFailure> {
     orb.collocated_calls().ask(orb, orb.serving(), &message, wire(), deadline)
 }
 
-/// What a call may end in that nobody has cut short.
+/// Checks the outcome of a call that the shutdown has not cut short.
 fn check_answered(outcome: Result<Reply, CallFailure>) {
     let reply = outcome.expect("it is answered in any case");
     assert!(matches!(reply.kind, ReplyKind::Reply(ReplyStatus::NoException | ReplyStatus::SystemException)));

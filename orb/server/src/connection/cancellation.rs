@@ -1,8 +1,8 @@
 //! The cancellation of a connection's requests.
 //!
-//! All deferred requests are known here. Of the running ones, only those are known whose servants have asked
-//! for their cancellation. A CancelRequest that was read before its servant asks is kept until then, for the
-//! last few of them.
+//! This module knows all deferred requests, and the running ones whose servants have taken a cancellation
+//! token. A CancelRequest may be read before its servant takes a token. The last few of these are kept until
+//! then.
 
 use spandrel_connection::{CancelledRequests, ReaderWord, RequestKey};
 use spandrel_orb::{CancelReason, cancellation::CancellationSource, orb::WeakOrb};
@@ -12,7 +12,7 @@ use spandrel_transport::{MessageReader, Monitored};
 use super::ServerConnection;
 
 impl ServerConnection {
-    /// Returns the cancellation of a running request, for which its servant asks.
+    /// Returns the cancellation source of a running request, for the token of its servant.
     pub(crate) fn cancellation_source(
         &self,
         request_key: RequestKey,
@@ -40,12 +40,12 @@ impl ServerConnection {
         cancellation
     }
 
-    /// Whether servants of running upcalls have asked for their cancellation.
+    /// Whether servants of running upcalls have taken cancellation tokens.
     pub(crate) fn awaits_cancellation(&self) -> bool {
         self.awaited_trips.load(Ordering::SeqCst) != 0
     }
 
-    /// Removes the entry of an upcall that has ended, if its servant has asked for its cancellation.
+    /// Removes the entry of an upcall that has ended, if its servant has taken a cancellation token.
     #[inline]
     pub(super) fn settle(&self, upcall: ReaderWord) {
         // Relaxed: only the thread of the upcall makes its entry.
@@ -67,7 +67,7 @@ impl ServerConnection {
     pub(crate) fn cancel(&self, request_key: CancelledRequests, reason: CancelReason) {
         let mut requests = self.requests.lock();
         let word = self.word();
-        // A CancelRequest does not mean upcalls that begin from now on.
+        // A CancelRequest does not apply to upcalls that begin from now on.
         let has_upcalls = word.is_in_upcall() || self.handed_over.load(Ordering::SeqCst) != 0;
         let cancelled = requests.cancel(request_key, has_upcalls.then(|| word.count() + 1));
         drop(requests);

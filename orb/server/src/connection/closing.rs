@@ -17,7 +17,7 @@ use crate::ServingOrb;
 
 /// The time for writing a control message that ends the connection.
 const CONTROL_TIMEOUT: Duration = Duration::from_millis(200);
-/// The same in a reactor's thread, which serves other connections as well.
+/// The time for that in a reactor's thread, which serves other connections as well.
 const REACTOR_CONTROL_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// The progress of a connection's end, for threads that wait for it.
@@ -48,7 +48,7 @@ impl ServerConnection {
             ReadError::Rejected(_) => {
                 log_limited!(warn, self.orb.server(), "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
                 self.orb.statistics().refused_memory();
-                // CloseConnection follows the last reply. It says that no request without a reply was acted
+                // CloseConnection follows the last reply. It means that no request without a reply was acted
                 // on.
                 self.begin_close();
             }
@@ -84,7 +84,8 @@ impl ServerConnection {
     pub(super) fn end_reading(&self) {
         self.advance(ServerPhase::end_reading);
         self.end_adopted(false);
-        // A client that sends nothing more is gone: servants that can be told of it need not go on.
+        // A client that sends nothing more is gone. This cancels the requests that have a cancellation
+        // source.
         self.cancel(CancelledRequests::Awaited, self.end_reason());
         self.finish_when_done();
     }
@@ -245,8 +246,8 @@ impl ServerConnection {
             let remaining = deadline.remaining();
             if remaining.is_zero() {
                 drop(close_phase);
-                // Cut first: after the last cancelled request, CloseConnection would tell the client that
-                // none was begun.
+                // Cut first: a CloseConnection after the last cancelled request would mean that none of them
+                // was begun.
                 self.is_cut_off.store(true, Ordering::SeqCst);
                 self.cut();
                 self.cancel(CancelledRequests::All, CancelReason::ShuttingDown);

@@ -204,7 +204,8 @@ impl ServerConnection {
         // Counted before the check: a thread that closes first sets the mark and then reads the count.
         self.handed_over.fetch_add(1, Ordering::SeqCst);
         if self.word().is_closing() {
-            // The request is not acted on; the CloseConnection that was or will be sent tells the client.
+            // The request is not acted on. The client learns that from CloseConnection, which was or will be
+            // sent.
             self.intake.release(message.header.total_len());
             self.end_handed_over();
             self.send_close_when_idle();
@@ -290,7 +291,7 @@ impl ServerConnection {
             Ok(())
         };
         if let Err(error) = run() {
-            // The same header was decoded when the request was accepted.
+            // Unexpected: the header was decoded before, when the request was accepted.
             tracing::error!(peer = %self.link.peer(), %error, "an accepted request cannot be read");
         }
     }

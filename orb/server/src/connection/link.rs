@@ -98,7 +98,7 @@ impl Link {
         }
     }
 
-    /// The same link, with messages sent in fragments of at most `octets`.
+    /// Returns the link with a limit of `octets`, above which messages are sent in fragments.
     pub(crate) fn with_fragments_of(mut self, octets: usize) -> Self {
         self.fragment_size = octets;
         self
@@ -438,7 +438,8 @@ impl Link {
         }
     }
 
-    /// Does the same without waiting. True if nothing more will come, or if too much has come.
+    /// Reads and drops incoming octets without waiting. Returns true if none will follow, or if too many have
+    /// arrived.
     pub(crate) fn drop_ready(&self) -> bool {
         let mut room = [0; 4096];
         for _ in 0..LINGER_READS {

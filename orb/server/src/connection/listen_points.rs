@@ -1,5 +1,5 @@
-//! The listen points that clients announce on their connections (CORBA 3.3 Part 2, 9.8), and the trust in them:
-//! requests for one host must not be sent to another that claims its address.
+//! The listen points that clients announce on their connections (CORBA 3.3 Part 2, 9.8), and the trust in
+//! them: requests for one host must not be sent to another that claims its address.
 
 use std::net::IpAddr;
 

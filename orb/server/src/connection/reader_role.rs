@@ -74,7 +74,8 @@ impl ServerConnection {
         let before = self.turn.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
         let upcall = ReaderWord::from_bits(before).begin_upcall();
         if upcall.is_closing() {
-            // The request is not acted on; the CloseConnection that was or will be sent tells the client.
+            // The request is not acted on. The client learns that from CloseConnection, which was or will be
+            // sent.
             self.turn.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
             self.note_unblocked();
             self.send_close_when_idle();
@@ -143,7 +144,8 @@ impl ServerConnection {
         changed.map(ReaderWord::from_bits).map_err(ReaderWord::from_bits)
     }
 
-    /// Handles a long upcall: has the pool replace its thread, and another thread read on if there is input.
+    /// Handles a long upcall: counts its thread as blocked in the pool, and starts another reader if there is
+    /// input.
     pub(crate) fn overdue(self: &Arc<Self>, upcall: &LongUpcall) -> LongUpcallAction {
         let LongUpcall { turn, age, keeps_reading, has_input } = *upcall;
         if let Some(dispatch_queue) = &self.dispatch_queue {
@@ -175,7 +177,7 @@ impl ServerConnection {
     }
 
     /// Handles a long upcall in a pool of fixed size: no other thread may read on, but the servant may have
-    /// asked for its cancellation.
+    /// taken a cancellation token.
     fn listen_in_fixed_pool(&self, turn: u64, has_input: bool) -> LongUpcallAction {
         if !self.awaits_cancellation() {
             return LongUpcallAction::Settled;

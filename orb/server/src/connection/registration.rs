@@ -1,7 +1,7 @@
 //! Connections that a reactor serves: the visits of its threads, and the threads that take over from them.
 //!
 //! The reactor calls [`ServerConnection::serve_ready`] in one thread at a time. A long upcall keeps that
-//! thread. The pool is told to replace it, and a thread of the connection's own takes over reading. The new
+//! thread. The pool counts it as blocked, and a thread of the connection's own takes over reading. The new
 //! thread suspends the registration and reads on. It returns the reading to the reactor when all upcalls have
 //! ended that lost the reader role.
 
@@ -78,7 +78,7 @@ impl ServerConnection {
         self.phase().write_side() == WriteSide::Shut
     }
 
-    /// Whether, besides, not even late octets are read and dropped any more.
+    /// Whether the connection is finished, and the reading of late octets has ended as well.
     fn is_gone(&self) -> bool {
         self.phase().read_side() == ReadSide::Closed
     }
@@ -94,8 +94,7 @@ impl ServerConnection {
         }
     }
 
-    /// Called when the registration has ended, for whatever reason. A thread that took over reads on to the
-    /// end.
+    /// Called when the registration has ended for any reason. A thread that took over reads on to the end.
     pub(crate) fn registration_closed(&self) {
         if self.word().is_registered() {
             self.end_reading();
@@ -111,8 +110,8 @@ impl ServerConnection {
             return self.drop_ready();
         }
         if !self.word().is_registered() || self.is_blocked() {
-            // A thread has taken over reading, or left a reply to be written, and is about to tell the
-            // reactor.
+            // A thread has taken over reading, or left a reply to be written, and is about to update the
+            // registration.
             return VisitOutcome::Idle;
         }
         let ending = CloseOnDrop(self);
@@ -190,7 +189,7 @@ impl ServerConnection {
         false
     }
 
-    /// Tells the pool, once, that the upcall of `turn` keeps one of its threads.
+    /// Counts the thread of the upcall of `turn` as a blocked one of the pool, once.
     pub(super) fn note_blocked(&self, turn: u64) {
         if self.is_held_up.load(Ordering::SeqCst) {
             return;
@@ -205,7 +204,7 @@ impl ServerConnection {
         }
     }
 
-    /// Tells the pool that the upcall keeps its thread no longer, if the pool was told that it does.
+    /// Ends the count of the upcall's thread as a blocked one, if it is counted.
     #[inline]
     pub(super) fn note_unblocked(&self) {
         if self.is_held_up.load(Ordering::SeqCst) && self.is_held_up.swap(false, Ordering::SeqCst) {

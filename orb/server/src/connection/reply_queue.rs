@@ -1,8 +1,8 @@
 //! Replies that the transport does not take at once.
 //!
 //! They are charged against the memory limits of their connection and of the server before they are kept.
-//! [`Link`](crate::connection::link::Link) decides which thread writes them. The [idle sweep](crate::monitor::idle_sweep) decides
-//! how long they may wait.
+//! [`Link`](super::link::Link) decides which thread writes them. The [idle sweep](crate::monitor::idle_sweep)
+//! decides how long they may wait.
 
 use std::{
     collections::VecDeque,

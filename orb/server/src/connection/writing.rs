@@ -1,6 +1,6 @@
 //! Replies that a client does not take: which thread writes them, and how the connection waits.
 //!
-//! A thread of the connection's own waits in [`Link::send`](crate::connection::link::Link::send). So does any thread if
+//! A thread of the connection's own waits in [`Link::send`](super::link::Link::send). So does any thread if
 //! no reactor can serve the transport. All others leave the reply there, and a reactor writes it when the
 //! transport takes more.
 //!
@@ -106,9 +106,9 @@ impl ServerConnection {
         }
     }
 
-    /// Tells the registration whether replies wait to be written.
+    /// Updates the registration: it waits for output if replies wait to be written.
     pub(super) fn update_registration(&self) {
-        // One at a time, so that the last one tells the present state.
+        // One update at a time, so that the last one sets the present state.
         let _order = self.output.lock();
         if let Some(registration) = self.registration() {
             registration.want_output(self.link.is_blocked());

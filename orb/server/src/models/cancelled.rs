@@ -1,4 +1,5 @@
-//! Models of servants that ask for their cancellation: none waits for ever, whichever thread reads meanwhile.
+//! Models of servants that wait for their cancellation: none waits for ever, whichever thread reads
+//! meanwhile.
 
 use spandrel_orb::{
     CancelReason, Orb,
@@ -13,7 +14,7 @@ use super::{Stage, join, lasting, requests, two_way};
 pub(super) const CANCELLABLE: u32 = 4;
 
 impl Stage {
-    /// Waits until the servant runs. Returns the turn of its upcall.
+    /// Waits until the servant runs. Returns the bits of the reader word during its upcall.
     fn await_upcall(&self) -> u64 {
         let mut entries = self.diary.entries.lock();
         self.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
@@ -54,7 +55,7 @@ fn the_thread_that_takes_over_reading_handles_cancel_request() {
         if is_lost {
             stage.client.close();
         }
-        // The cancelled request is answered all the same, if the client is still there.
+        // A cancelled request is answered nevertheless, if the connection is open.
         stage.connection.overdue(&lasting(turn, false));
         if !is_lost {
             assert_eq!(stage.receive(1).replies, [CANCELLABLE]);

@@ -6,7 +6,8 @@ use super::{super::threads::ServerThreads, pooled::Reactor, *};
 use crate::connection::{RequestQueue, ServiceStrategy};
 
 impl Stage {
-    /// Looks at the connection, and closes it some time later if no request has arrived meanwhile.
+    /// Acts as the sweep: reads the connection's state, and closes the connection later if no request has
+    /// arrived meanwhile. Returns whether it was closed.
     fn close_idle(&self) -> thread::JoinHandle<bool> {
         let connection = Arc::clone(&self.connection);
         thread::spawn(move || {

@@ -10,7 +10,7 @@ fn a_pool_of_one_thread_serves_nested_requests() {
     check(6000, || {
         let stage = Stage::pooled();
         let (reactor, threads) = Reactor::start_with(&stage, 1);
-        // All at once, so that the request for which a servant waits may have been read already.
+        // Sent at once, so that the request for which a servant waits may have been read already.
         let asking = stage.ask(vec![requests(&[two_way(NEST), two_way(10), two_way(RELEASE), two_way(11)]).concat()]);
         assert_eq!(stage.receive(4).replies, [RELEASE, NEST, 10, 11]);
         join([asking]);
@@ -25,7 +25,8 @@ fn a_pool_of_one_thread_serves_nested_requests() {
 #[test]
 fn nested_servants_are_all_answered() {
     check(6000, || {
-        // One more than run at once: a thread that tries to take over is counted before it succeeds.
+        // One more than the upcalls that run at once: a thread that tries to take over reading is counted
+        // first.
         let stage = Stage::with(&Orb::builder().build().unwrap(), MAX_IN_FLIGHT + 1, true);
         let (reactor, threads) = Reactor::start_with(&stage, 1 + below(2));
         let second = if one_in(2) { two_way(NEST) } else { one_way(NEST) };

@@ -13,7 +13,7 @@ use spandrel_sync::Arc;
 
 use crate::{Entry, ObjectAdapter, Resolution, Servant, ServantUse, Upcall};
 
-/// The adapter of this servant, which also knows whether an object exists.
+/// The adapter of this servant, which also decides whether an object exists.
 #[derive(Debug)]
 pub(crate) struct OneServant<S>(pub(crate) Arc<S>);
 

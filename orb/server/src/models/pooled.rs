@@ -10,10 +10,10 @@ use crate::{
     connection::{ReactorRegistration, VisitOutcome},
 };
 
-/// Threads of the reactor.
+/// The number of the reactor's threads.
 const THREADS: usize = 2;
 
-/// A reactor with one handler, as the connection sees it.
+/// A model of a reactor with one handler, the connection's.
 #[derive(Debug)]
 pub(super) struct Reactor {
     connection: Arc<ServerConnection>,
@@ -52,7 +52,8 @@ enum Step {
 struct FakeRegistration(Arc<Reactor>);
 
 impl Readers {
-    /// A reactor's thread begins a visit. It may read although it lost the reader role in an earlier one.
+    /// Begins a visit of a reactor's thread. The thread may read although it lost the reader role in an
+    /// earlier visit.
     fn enter(&mut self) -> u32 {
         self.former.remove(&thread::current().id());
         self.reads
@@ -197,7 +198,7 @@ impl Reactor {
         }
     }
 
-    /// Has all serving threads check their conditions.
+    /// Makes all serving threads check their conditions.
     pub(super) fn look(&self) {
         self.bell.ring();
     }
@@ -234,7 +235,7 @@ impl Reactor {
         thread::yield_now();
     }
 
-    /// Notes that a call of the handler has returned.
+    /// Records that a call of the handler has returned.
     fn release(&self, handler: u32, closes: bool) {
         let mut place = self.place.lock();
         if place.generation != handler {
@@ -392,7 +393,7 @@ fn a_client_that_leaves_at_any_time_leaves_no_thread_and_no_registration() {
             others.push(stage.shut_down());
         }
         if one_in(2) {
-            // Octets that are not GIOP end it, too.
+            // Octets that are not GIOP end the connection, too.
             let _ = send_octets(&stage.client, b"garbage, not GIOP");
         }
         if one_in(2) {

@@ -1,8 +1,8 @@
 //! The interface between the server and object adapters, which are implemented in crates above it.
 //!
-//! An adapter runs no request. It returns an [`Upcall`]: a servant that is in use and ready to run. The server
-//! runs the servant, replies and drops the upcall. So everything that the adapter has to end is in one value,
-//! and ends also when the servant panics.
+//! An adapter runs no request. It returns an [`Upcall`]: a servant that is in use and ready to run. The
+//! server runs the servant, replies and drops the upcall. So everything that the adapter has to end is in one
+//! value, and ends also when the servant panics.
 
 use std::{any::Any, cell::Ref, fmt, pin::Pin, rc::Rc};
 
@@ -38,8 +38,8 @@ pub trait ObjectAdapter: Send + Sync + fmt::Debug {
         0
     }
 
-    /// Ends all waiting requests, when the ORB begins to shut down: they are to be answered now. Requests
-    /// that run go on.
+    /// Ends the waits of all requests when the ORB begins to shut down, so that they are answered now.
+    /// Running requests go on.
     fn begin_close(&self) {}
 
     /// Releases all servants, after the end of the ORB. Called without any lock held.
@@ -64,7 +64,7 @@ pub enum Entry<'e> {
 
 /// The position of the last object that a connection's requests were for: adaptive demultiplexing.
 pub trait LastTarget {
-    /// That position in the adapter's table, if predictions are enabled.
+    /// The position in the adapter's table, if predictions are enabled.
     fn predicted_target(&self) -> Option<u64>;
 
     /// Records the position for the next request.
@@ -135,7 +135,7 @@ impl Upcall {
         Self { servant_use, ends_before_reply: false }
     }
 
-    /// The same upcall, whose use of the servant ends before the reply is sent.
+    /// Returns the upcall with a use of the servant that ends before the reply is sent.
     #[inline]
     pub fn ending_before_reply(mut self) -> Self {
         self.ends_before_reply = true;

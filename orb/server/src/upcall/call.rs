@@ -1,4 +1,7 @@
-//! One request as a skeleton sees it: arguments to read, and one answer to give.
+//! A request as its skeleton handles it: the arguments, and at most one reply.
+//!
+//! A [`ServerCall`] finds the operation in the servant's table, and encodes the outcome. It does not know how
+//! the reply is sent: [`answer`] passes it to the request's origin.
 
 use std::fmt;
 
@@ -21,7 +24,10 @@ use super::{
 };
 use crate::{Replied, Servant};
 
-/// A request that waits for its reply. Replying consumes it, so that there is one reply at most.
+/// A request that waits for its reply.
+///
+/// The methods that reply consume the call, so that it has at most one reply. [`defer`](Self::defer) and
+/// [`spawn`](Self::spawn) move the reply to a time after the upcall.
 pub struct ServerCall<'m> {
     request: &'m IncomingRequest<'m>,
     arguments: &'m Decoder<'m>,
@@ -38,7 +44,9 @@ impl<'m> ServerCall<'m> {
         self.request
     }
 
-    /// What tells that nobody waits for the answer any more, and why. To ask for it costs little, and nothing if nobody does.
+    /// The token that shows whether the reply is still needed, and if not, for what reason.
+    ///
+    /// Requests whose servants do not call this method do not pay for it.
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
         CancellationToken::new(self.request.cancellation_source())
@@ -56,21 +64,22 @@ impl<'m> ServerCall<'m> {
         self.request.header
     }
 
-    /// What interceptors know of it.
+    /// The request's record for interceptors, if there are any.
     pub(crate) fn flow(&self) -> Option<&'m RequestFlow> {
         self.request.flow
     }
 
-    /// What those have of it who watch it.
+    /// The state of the request's observation, if it is observed.
     pub(crate) fn watched(&self) -> Option<&'m Arc<ObservedRequest>> {
         self.request.watched
     }
 
+    /// The request's entry among the deferred ones of its origin, if it was deferred.
     pub(crate) fn deferred_slot(&self) -> Option<&'m Arc<DeferredSlot>> {
         self.request.deferred_slot
     }
 
-    /// What the client still waits for.
+    /// The response that the client still expects.
     pub(crate) fn response(&self) -> ResponseFlags {
         self.request.header.response
     }
@@ -78,7 +87,7 @@ impl<'m> ServerCall<'m> {
     /// Runs the request on the servant that the adapter has found for it.
     ///
     /// # Errors
-    /// The system exception to answer with, if the servant did not reply itself.
+    /// The system exception to reply with, if the servant has not replied itself.
     #[inline]
     pub(crate) fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
         if self.request.header.response == ResponseFlags::WITH_SERVER {
@@ -87,8 +96,8 @@ impl<'m> ServerCall<'m> {
         self.serve(servant, target)
     }
 
-    /// Runs the request as [`run`](Self::run) does, after the intermediate interception points; the slot receives
-    /// the reply.
+    /// Runs the request as [`run`](Self::run) does, after the intermediate interception points; the slot
+    /// receives the reply.
     #[cold]
     pub(crate) fn run_marshaled(
         self,
@@ -112,13 +121,13 @@ impl<'m> ServerCall<'m> {
         // Interceptors and diagnostics see the end of the upcall, not this reply.
         let request_alone = IncomingRequest { flow: None, watched: None, reply_slot: None, ..*request };
         answer(&request_alone, ReplyStatus::NoException, &|_| Ok(()))?;
-        // From here on it is like other one-ways.
+        // From now on the request is a one-way without a response.
         let header = RequestHeader { response: ResponseFlags::NONE, ..request.header.clone() };
         let request = IncomingRequest { header: &header, ..*request };
         ServerCall::new(&request, self.arguments).serve(servant, target)
     }
 
-    /// Finds the operation, and runs it.
+    /// Finds the operation and runs it.
     #[inline(always)]
     fn serve(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
         // The result of the upcall does not borrow the target.
@@ -136,18 +145,18 @@ impl<'m> ServerCall<'m> {
         }
     }
 
-    /// What the adapter says of the object that the request is for; nothing before the adapter has found it.
+    /// The adapter's information on the target object; `None` before the adapter has found the object.
     #[must_use]
     pub fn target(&self) -> Option<&'m dyn Target> {
         self.target
     }
 
-    /// It will be answered, or not, by whoever has it then: what comes of its upcall is no answer any more.
+    /// Marks the request as deferred: the outcome of its upcall is not its reply.
     pub(crate) fn note_deferred(&self) {
         self.request.is_answered.store(true, Ordering::Relaxed);
     }
 
-    /// Where the arguments begin, or what has not been read of them.
+    /// The position of the arguments in the message.
     pub(crate) fn body(&self) -> usize {
         self.arguments.position()
     }
@@ -158,35 +167,36 @@ impl<'m> ServerCall<'m> {
         &self.request.header.operation
     }
 
-    /// True if the client waits for the answer.
+    /// Whether the client expects a response.
     #[must_use]
     pub fn is_response_expected(&self) -> bool {
         self.request.header.response.is_expected()
     }
 
-    /// Reads the arguments; values lent from it live as long as the call.
+    /// Returns a decoder of the arguments, from their beginning on. Values lent from it live as long as the
+    /// request.
     ///
     /// # Errors
-    /// None now; the result leaves room for requests whose arguments arrive later than their header.
+    /// None at present. The result allows for requests whose arguments arrive after their header.
     #[inline]
     pub fn arguments(&mut self) -> Result<Decoder<'m>, SystemException> {
         Ok(self.arguments.clone())
     }
 
-    /// The arguments, not yet read.
+    /// The decoder of the arguments, at their beginning.
     pub(crate) fn unread(&self) -> &Decoder<'m> {
         self.arguments
     }
 
-    /// The same call, for a reply in place of this one.
+    /// A copy of the call, for a reply if this one makes none.
     pub(crate) fn again(&self) -> ServerCall<'m> {
         ServerCall { ..*self }
     }
 
-    /// Answers with results.
+    /// Replies with the results of the operation, which `encode` writes.
     ///
     /// # Errors
-    /// If a result cannot be marshaled; nothing was sent then.
+    /// A result cannot be marshaled; nothing was sent.
     #[inline]
     pub fn reply<'a>(
         self,
@@ -195,19 +205,19 @@ impl<'m> ServerCall<'m> {
         self.send(ReplyStatus::NoException, &encode)
     }
 
-    /// Answers with the exception that the operation raised.
+    /// Replies with the exception that the operation raised.
     ///
     /// # Errors
-    /// The system exception, if it is one. MARSHAL if a member cannot be marshaled; nothing was sent then.
+    /// The system exception, if `error` is one. MARSHAL if a member cannot be marshaled. Nothing was sent.
     pub fn raise<E: UserExceptions>(self, error: &E) -> Result<Replied, SystemException> {
         let (repository_id, members) = error.members()?;
         self.raise_members(repository_id, &members)
     }
 
-    /// Answers with an exception that the operation raises.
+    /// Replies with a user exception.
     ///
     /// # Errors
-    /// If a member cannot be marshaled; nothing was sent then.
+    /// A member cannot be marshaled; nothing was sent.
     pub fn user_exception<X: UserException>(self, exception: &X) -> Result<Replied, SystemException> {
         self.send(ReplyStatus::UserException, &|out| {
             out.short_str(X::REPOSITORY_ID)?;
@@ -215,10 +225,10 @@ impl<'m> ServerCall<'m> {
         })
     }
 
-    /// [`ServerCall::user_exception`], of one whose type only the program knows: `encode` writes its members.
+    /// Replies with a user exception of a type that is known only at run time. `encode` writes its members.
     ///
     /// # Errors
-    /// If a member cannot be marshaled; nothing was sent then.
+    /// A member cannot be marshaled; nothing was sent.
     pub fn raise_encoded<'a>(
         self,
         repository_id: &str,
@@ -230,7 +240,7 @@ impl<'m> ServerCall<'m> {
         })
     }
 
-    /// [`ServerCall::raise`] without the type of the exception.
+    /// Replies with a user exception that has these members, as [`ServerCall::raise`] does.
     fn raise_members(self, repository_id: &str, members: &Value<'_>) -> Result<Replied, SystemException> {
         self.send(ReplyStatus::UserException, &|out| {
             out.short_str(repository_id)?;
@@ -238,19 +248,21 @@ impl<'m> ServerCall<'m> {
         })
     }
 
-    /// Tells the client to ask another object instead, now and from now on (LOCATION_FORWARD).
+    /// Forwards the client to another object, for this request and later ones (LOCATION_FORWARD).
     ///
     /// # Errors
-    /// If the reference cannot be marshaled; nothing was sent then.
+    /// The reference cannot be marshaled; nothing was sent.
     pub fn forward(self, target: &ObjectRef) -> Result<Replied, SystemException> {
         self.forward_to(target.ior())
     }
 
-    /// The same for good: the reference that led here is worthless from now on (LOCATION_FORWARD_PERM). Clients of GIOP 1.0 and 1.1 know
-    /// only [`forward`](Self::forward), and are told that.
+    /// Forwards the client to another object permanently (LOCATION_FORWARD_PERM). The reference by which it
+    /// called is invalid from now on.
+    ///
+    /// GIOP 1.0 and 1.1 have no such reply; their clients get that of [`forward`](Self::forward).
     ///
     /// # Errors
-    /// If the reference cannot be marshaled; nothing was sent then.
+    /// The reference cannot be marshaled; nothing was sent.
     pub fn forward_permanently(self, target: &ObjectRef) -> Result<Replied, SystemException> {
         if self.request.version < GiopVersion::V1_2 {
             return self.forward(target);
@@ -258,7 +270,8 @@ impl<'m> ServerCall<'m> {
         self.send(ReplyStatus::LocationForwardPerm, &|out| target.ior().encode(out))
     }
 
-    /// The profile by which the client names the object has no key that can be read here: it is to say the key itself.
+    /// Replies NEEDS_ADDRESSING_MODE, so that the client sends the object key: the profile in the request
+    /// contains no key that can be read here.
     #[cold]
     pub(crate) fn request_full_address(self) -> Result<Replied, SystemException> {
         self.send(ReplyStatus::NeedsAddressingMode, &|out| {
@@ -267,19 +280,22 @@ impl<'m> ServerCall<'m> {
         })
     }
 
+    /// Replies LOCATION_FORWARD with this reference.
     pub(crate) fn forward_to(self, target: &Ior) -> Result<Replied, SystemException> {
         self.send(ReplyStatus::LocationForward, &|out| target.encode(out))
     }
 
-    /// Ends a one-way call. A peer that nevertheless asked for a response gets an empty one.
+    /// Ends a one-way. If the peer nevertheless expects a response, it gets an empty reply.
     pub fn finish_oneway(self) -> Replied {
         self.send(ReplyStatus::NoException, &|_| Ok(())).unwrap_or(Replied(()))
     }
 
-    /// Answers the operations that every object has (CORBA 3.3 Part 1, 8.3), and refuses the rest.
+    /// Runs an operation that every object has (CORBA 3.3 Part 1, 8.3), such as `_is_a`.
     ///
     /// # Errors
-    /// BAD_OPERATION for an operation that nobody knows; MARSHAL for unreadable arguments.
+    /// - BAD_OPERATION: no object has such an operation.
+    /// - INTF_REPOS: the operation is `_interface`, and the servant has no [interface](Servant::interface).
+    /// - MARSHAL: the arguments cannot be read.
     pub fn implicit(self, servant: &dyn Servant) -> Result<Replied, SystemException> {
         match self.operation() {
             "_is_a" => {
@@ -291,7 +307,7 @@ impl<'m> ServerCall<'m> {
                     Ok(())
                 })
             }
-            // GIOP 1.0 and 1.1 clients may say it without the underscore's second word (9.4.2.1).
+            // Clients of GIOP 1.0 and 1.1 may send `_not_existent` (9.4.2.1).
             "_non_existent" | "_not_existent" => {
                 let answer = servant.non_existent();
                 self.reply(|out| {
@@ -305,7 +321,7 @@ impl<'m> ServerCall<'m> {
                 None => Err(SystemException::intf_repos(0, CompletionStatus::No)
                     .with_detail("no interface repository is configured")),
             },
-            // No policy domains: nobody manages the object (8.3.11).
+            // There are no policy domains, so the object has no domain manager (8.3.11).
             "_domain_managers" => self.reply(|out| out.len(0)),
             "_component" => {
                 let component = servant.component();
@@ -318,7 +334,8 @@ impl<'m> ServerCall<'m> {
         }
     }
 
-    /// Refuses the operation. Once for all servants, each of which has what is written in the trait.
+    /// Returns BAD_OPERATION. A function of its own, because the trait's default methods are compiled for
+    /// each servant.
     #[cold]
     #[inline(never)]
     pub(crate) fn refuse(self) -> Result<Replied, SystemException> {
@@ -342,7 +359,7 @@ impl fmt::Debug for ServerCall<'_> {
     }
 }
 
-/// What interceptors want done instead of serving the request; nobody reads its arguments.
+/// Replies with the outcome that interceptors have chosen. The arguments are not read.
 #[cold]
 pub(crate) fn apply_decision(
     request: &IncomingRequest<'_>,

@@ -1,7 +1,7 @@
-//! Requests that are answered after their upcall has returned, by whatever thread.
+//! Requests that any thread answers after their upcall has returned.
 //!
-//! A deferred call owns its request, and keeps its connection from ending under it; the connection counts them. It is given up when the client cancels it or is
-//! gone: nobody would read the answer.
+//! A deferred call owns its message. Its origin has an entry for it, and a connection that closes orderly
+//! waits for its reply. A call whose client has cancelled it, or is gone, ends without a reply.
 
 use std::{
     fmt,
@@ -37,13 +37,19 @@ use super::{
 };
 use crate::{Replied, frame::ServedScope, upcall};
 
-/// A request that is answered later. It owns what it was sent, so that borrowed arguments stay valid.
+/// A request that is answered after its upcall. It owns the message, so that borrowed arguments stay valid.
 ///
-/// Dropped without an answer, it answers with NO_RESPONSE, or with UNKNOWN if that was a panic.
+/// A call that is dropped without a reply ends with an exception:
+/// - TIMEOUT, if the deadline of the request has passed;
+/// - UNKNOWN, if the thread panics;
+/// - NO_RESPONSE otherwise.
+///
+/// A call that was cancelled for another reason ends without a reply.
 pub struct DeferredCall {
     request: OwnedRequest,
-    /// Where the arguments begin.
+    /// The position of the arguments in the message.
     body: usize,
+    /// Whether the call has been answered, or is being answered.
     is_over: AtomicBool,
     /// The use of the servant; `None` before the servant is called, and after the use has ended.
     kept_use: Mutex<Option<Box<dyn KeptUse>>>,
@@ -60,17 +66,18 @@ struct OwnedRequest {
     message: Message,
     /// The response that the client expected when the request was deferred.
     response: ResponseFlags,
-    /// Its record for interceptors.
+    /// The request's record for interceptors.
     flow: Option<RequestFlow>,
     watched: Option<Arc<ObservedRequest>>,
     deferred_slot: Arc<DeferredSlot>,
 }
 
 impl ServerCall<'_> {
-    /// Takes the request out of its upcall, to be answered later. The [`Replied`] is for the upcall to return.
+    /// Takes the request out of its upcall, to be answered later. The upcall returns the [`Replied`].
     ///
     /// # Errors
-    /// TRANSIENT if a thousand calls of this connection are deferred.
+    /// TRANSIENT if too many requests of the connection are deferred (accepted connections:
+    /// `-ORBMaxDeferredRequests`), or if a memory limit would be exceeded.
     pub fn defer(self) -> Result<(DeferredCall, Replied), SystemException> {
         let deferred_slot = self.enter_deferred()?;
         self.note_deferred();
@@ -91,10 +98,11 @@ impl ServerCall<'_> {
         Ok((call, Replied(())))
     }
 
-    /// The place that it has already, or a new one.
+    /// Returns the entry that the request already has, or a new one.
     fn enter_deferred(&self) -> Result<Arc<DeferredSlot>, SystemException> {
         let is_one_way = !self.is_response_expected();
-        // Of a one-way that has been answered meanwhile the client may leave.
+        // A one-way that was answered meanwhile gets a new entry, so that the end of the client does not
+        // cancel it.
         if let Some(deferred_slot) = self.deferred_slot().filter(|deferred_slot| deferred_slot.is_one_way == is_one_way)
         {
             return Ok(Arc::clone(deferred_slot));
@@ -102,18 +110,21 @@ impl ServerCall<'_> {
         self.request().enter_deferred(is_one_way)
     }
 
-    /// Defers the call, and has a future answer it, which the ORB's [`Spawn`](spandrel_orb::Spawn) polls: by default the threads that serve
-    /// connections without a thread of their own. It is dropped when nobody waits for the answer any more.
+    /// Defers the call and starts a future that answers it.
+    ///
+    /// The ORB's executor ([`Spawn`](spandrel_orb::Spawn)) polls the future. By default these are the threads
+    /// of the server's pool, which serve connections without a thread of their own. The future is dropped
+    /// when the request is cancelled.
     ///
     /// # Errors
-    /// As [`defer`](Self::defer); NO_RESOURCES if there are no threads for it.
+    /// The errors of [`defer`](Self::defer); NO_RESOURCES if the executor has no threads.
     pub fn spawn<F>(self, serve: impl FnOnce(DeferredCall) -> F) -> Result<Replied, SystemException>
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let (orb, origin) = (self.origin().orb().instance(), self.origin());
         let (mut call, mut serve, mut replied) = (Some(self), Some(serve), None);
-        // Deferred after the executor was found: a deferred call that is dropped is answered by that.
+        // Deferred only once there is an executor, because the drop of a deferred call answers it.
         let spawned = origin.services().with_spawner(&mut |spawner| {
             let (Some(call), Some(serve)) = (call.take(), serve.take()) else { return };
             replied = Some(call.spawn_in(spawner, orb, serve));
@@ -141,12 +152,12 @@ impl ServerCall<'_> {
     }
 }
 
-/// A future that serves a call, as long as somebody waits for the answer.
+/// A future that serves a deferred call until the call is cancelled.
 struct DeferredService<F> {
-    /// Its ORB's place.
+    /// The instance of the ORB (`Orb::instance`).
     orb: usize,
     cancellation: Arc<CancellationSource>,
-    /// When nobody waits for the answer any more.
+    /// The time from which the reply is not needed.
     deadline: Option<Instant>,
     watched: Option<Arc<ObservedRequest>>,
     task: Pin<Box<F>>,
@@ -171,6 +182,7 @@ impl<F: Future<Output = ()>> Future for DeferredService<F> {
 }
 
 impl OwnedRequest {
+    /// Calls `then` with the decoded request.
     fn with(&self, then: impl FnOnce(&IncomingRequest<'_>)) {
         if self.origin.orb().is_copied() {
             return;
@@ -198,30 +210,30 @@ impl DeferredCall {
         &self.request.deferred_slot
     }
 
-    /// The arguments; values lent from it live as long as this call.
+    /// Returns a decoder of the arguments. Values lent from it live as long as this call.
     ///
     /// # Errors
-    /// None now, as [`ServerCall::arguments`].
+    /// None at present, as for [`ServerCall::arguments`].
     pub fn arguments(&self) -> Result<Decoder<'_>, SystemException> {
         Ok(self.request.origin.decoder(&self.request.message).at(self.body))
     }
 
-    /// True once nobody waits for the answer any more: the client has cancelled the request, or is gone.
+    /// Whether the reply is no longer needed. [`CancelReason`] has the reasons.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.slot().cancellation.is_cancelled()
     }
 
-    /// What tells that nobody waits for the answer any more, and why.
+    /// The token that shows whether the reply is still needed, and if not, for what reason.
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
         CancellationToken::new(Arc::clone(&self.slot().cancellation))
     }
 
-    /// Answers, as `how` says. Only the first answer counts.
+    /// Calls `how` to reply. If the call was answered or cancelled before, `how` is not called.
     ///
     /// # Errors
-    /// Those of `how`; nothing was sent then.
+    /// The error of `how`. If it has not replied, the call can be answered again.
     pub fn answer(
         &self,
         how: impl FnOnce(ServerCall<'_>) -> Result<Replied, SystemException>,
@@ -248,7 +260,7 @@ impl DeferredCall {
         if let (false, Some(due)) = (self.is_begun, &deferred_slot.due)
             && let Err(late) = due.check()
         {
-            // Its turn to be begun has come only now.
+            // The request waited for its servant, and its deadline has passed meanwhile.
             self.is_over.store(false, Ordering::SeqCst);
             origin.orb().statistics().refused_expired();
             return Err(late);
@@ -279,7 +291,7 @@ impl DeferredCall {
         Ok(replied)
     }
 
-    /// Ends the call: an error is answered with.
+    /// Ends the call. An error is sent as its reply, unless the call was answered before.
     pub fn end(self, outcome: Result<Replied, SystemException>) {
         if let (Err(exception), false) = (outcome, self.is_over.swap(true, Ordering::SeqCst)) {
             self.fail(exception);
@@ -290,7 +302,8 @@ impl DeferredCall {
         self.conclude(move |request, _| answer_exception(request, &exception));
     }
 
-    /// Ends the use of the servant if that comes before the answer. Then calls `then`, perhaps in another thread.
+    /// Ends the use of the servant if it has to end before the reply. Then calls `then`, possibly in another
+    /// thread.
     fn conclude(&self, then: impl FnOnce(&IncomingRequest<'_>, Result<(), SystemException>) + Send + 'static) {
         let kept_use = if self.ends_before_reply { self.kept_use.lock().take() } else { None };
         match kept_use {
@@ -307,7 +320,7 @@ impl DeferredCall {
         }
     }
 
-    /// Begins it anew, when it has been held back.
+    /// Begins a held request at its start time.
     pub(crate) fn begin(self) {
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return;
@@ -328,7 +341,8 @@ impl DeferredCall {
         upcall::run(&request, &mut arguments);
     }
 
-    /// TIMEOUT for a deadline that has passed: if clocks differ, the client may still wait.
+    /// TIMEOUT for a deadline that has passed. It is sent, because the client may still wait if clocks
+    /// differ.
     fn too_late(&self) -> SystemException {
         let begun = if self.is_begun { CompletionStatus::Maybe } else { CompletionStatus::No };
         SystemException::timeout(minor::ROUND_TRIP_EXPIRED, begun)
@@ -341,7 +355,8 @@ impl DeferredCall {
     }
 }
 
-/// The time in which a call is being answered. If that fails before anything was sent, it may be tried again.
+/// The time in which a call is being answered. If the attempt fails before a reply was sent, another may
+/// follow.
 struct ReplyAttempt<'c> {
     is_over: &'c AtomicBool,
     request: &'c IncomingRequest<'c>,
@@ -358,7 +373,7 @@ impl Drop for ReplyAttempt<'_> {
 impl Drop for DeferredCall {
     fn drop(&mut self) {
         if self.request.origin.orb().is_copied() {
-            // The original answers it.
+            // The original process answers the call.
             return;
         }
         let is_over = self.is_over.load(Ordering::SeqCst);
@@ -390,10 +405,10 @@ fn no_threads(error: std::io::Error) -> SystemException {
         .with_source(error)
 }
 
-/// Has a request begin anew at its start time (17.2.4.1), without a thread that waits. Clients with this ORB hold
-/// such requests back themselves; other ORBs send them at once.
+/// Holds a request until its start time (17.2.4.1), without a waiting thread. Then it begins anew. Clients
+/// with this ORB hold such requests back themselves; other ORBs send them at once.
 ///
-/// `said`: the error of its service contexts, if they have one.
+/// `said`: the error of the request's service contexts, if they have one.
 #[cold]
 pub(crate) fn hold(
     request: &IncomingRequest<'_>,

@@ -1,8 +1,8 @@
 //! Upcalls: the servant of an object is found, run, and released, for requests and for direct calls.
 //!
-//! The adapter finds the servant and returns an [`Upcall`]; this module alone runs servants. A request that has
-//! to wait for its adapter, or that the main thread has to run, is deferred and then resolved anew from its
-//! key, as if it had just arrived (CORBA 3.3 Part 1, 15.3.9.4 requires that).
+//! The adapter finds the servant and returns an [`Upcall`]; this module alone runs servants. A request that
+//! has to wait for its adapter, or that the main thread has to run, is deferred and then resolved anew from
+//! its key, as if it had just arrived (CORBA 3.3 Part 1, 15.3.9.4 requires that).
 //!
 //! # Order
 //! A request with interceptors and a servant locator passes these steps (15.3.7.2, 16.3.10.2):
@@ -22,8 +22,8 @@
 //! Without interceptors and without a locator, the servant sends its reply from its own memory at step 4, and
 //! no octet of it is copied.
 //!
-//! A deferred request leaves its upcall at step 4 and keeps its servant in use. Its answer passes steps 4 to 7
-//! later; then the use ends. Direct calls have steps 4 and 8 only.
+//! A deferred request leaves its upcall at step 4 and keeps its servant in use. Its answer passes steps 4 to
+//! 7 later; then the use ends. Direct calls have steps 4 and 8 only.
 
 use spandrel_giop::{CompletionStatus, ReplyStatus, RequestHeader, SystemException};
 use spandrel_sync::{Arc, Mutex};
@@ -146,7 +146,7 @@ fn serve_again(call: ServerCall<'_>, reservation: Option<Reservation>) -> Result
     }
 }
 
-/// The adapter gave a request the answer for direct calls.
+/// The exception for an adapter that returns the resolution of a direct call for a request.
 #[cold]
 fn misplaced() -> SystemException {
     SystemException::internal(0, CompletionStatus::No).with_detail("the object adapter has not resolved a request")

@@ -1,4 +1,6 @@
-//! A request that is being served: what it asks, where it came from, and what is known of it so far.
+//! A request that the server has read: its message, its origin, and its state on the way to the reply.
+//!
+//! These are plain values that the steps of an upcall pass on. Nothing is run or sent here.
 
 use std::fmt;
 
@@ -15,20 +17,21 @@ use super::{
     origin::{RequestKey, RequestOrigin},
 };
 
-/// What a request has with it for its interceptors.
+/// A request's record for its interceptors.
 pub(crate) type RequestFlow = Arc<ServerFlow>;
 
-/// What a request says besides what it asks; few say anything.
+/// The contents of a request's service contexts. Few requests have any.
 #[derive(Debug)]
 pub(crate) struct RequestContext {
-    /// What is wrong with it.
+    /// The error of the contexts, if they have one.
     pub(crate) said: Result<(), SystemException>,
-    /// Until when the request is worth anything.
+    /// The deadline of the request.
     pub(crate) due: Option<RequestDeadline>,
 }
 
 impl RequestContext {
-    /// What these contexts say of a request. `remember` keeps what they say for those after it, if they are not too many or too long.
+    /// The contents of these contexts. If they are within the limits, `remember` records the ones that hold
+    /// for later requests.
     pub(crate) fn from_contexts(
         contexts: &ServiceContexts<'_>,
         limits: ContextLimits,
@@ -38,33 +41,34 @@ impl RequestContext {
         Self { said, due: request_deadline(contexts) }
     }
 
-    /// Only that.
+    /// A context with a deadline only.
     pub(crate) fn of(due: Option<RequestDeadline>) -> Option<Self> {
         due.map(|due| Self { said: Ok(()), due: Some(due) })
     }
 }
 
-/// What was asked, by whom, and in which version it must be answered.
+/// A request that the server has read.
 pub(crate) struct IncomingRequest<'m> {
     pub(crate) origin: &'m dyn RequestOrigin,
     pub(crate) message: &'m Message,
     pub(crate) header: &'m RequestHeader<'m>,
+    /// The GIOP version of the request and of its reply.
     pub(crate) version: GiopVersion,
     /// The object, for the interception points of the reply.
     pub(crate) target: Option<&'m dyn Target>,
-    /// What interceptors know of it.
+    /// Its record for interceptors, if there are any.
     pub(crate) flow: Option<&'m RequestFlow>,
-    /// What those have of it who watch it.
+    /// The state of its observation, if it is observed.
     pub(crate) watched: Option<&'m Arc<ObservedRequest>>,
-    /// What it has had since it was deferred, if it was.
+    /// Its entry among the deferred requests of its origin, if it was deferred.
     pub(crate) deferred_slot: Option<&'m Arc<DeferredSlot>>,
-    /// The place for its reply, if that is marshaled whole before it is sent.
+    /// The slot for its reply, if the reply is marshaled whole before it is sent.
     pub(crate) reply_slot: Option<&'m ReplySlot>,
-    /// Which upcall of its origin it is.
+    /// The number of its upcall among those of its origin.
     pub(crate) turn: u64,
-    /// What its client has said besides.
+    /// The contents of its service contexts, if it has any.
     pub(crate) request_context: Option<&'m RequestContext>,
-    /// Set once an answer was sent, or is somebody else's matter: a servant that fails after that gets no second one.
+    /// Whether it was answered or deferred. If so, a failure of the servant sends no reply.
     pub(crate) is_answered: &'m AtomicBool,
 }
 
@@ -94,20 +98,20 @@ impl<'m> IncomingRequest<'m> {
 }
 
 impl IncomingRequest<'_> {
-    /// Until when it is worth anything, if its client has said.
+    /// The deadline of the request, if it has one.
     pub(crate) fn due(&self) -> Option<RequestDeadline> {
         self.request_context?.due
     }
 
-    /// Which request it is of its origin's.
+    /// The key of the request among those of its origin.
     pub(crate) fn request_key(&self, is_one_way: bool) -> RequestKey {
         RequestKey { request_id: self.header.request_id, is_one_way, turn: self.turn }
     }
 
-    /// A place among the deferred requests of its origin, for one that runs.
+    /// Enters the running request among the deferred ones of its origin.
     ///
     /// # Errors
-    /// TRANSIENT if too many have one.
+    /// TRANSIENT if too many requests are deferred, or if a memory limit would be exceeded.
     pub(crate) fn enter_deferred(&self, is_one_way: bool) -> Result<Arc<DeferredSlot>, SystemException> {
         let (origin, due) = (self.origin.shared(), self.due());
         let request_key = self.request_key(is_one_way);
@@ -116,7 +120,7 @@ impl IncomingRequest<'_> {
         Ok(Arc::new(DeferredSlot { origin, key, is_one_way, cancellation, due }))
     }
 
-    /// What may cancel it.
+    /// The state by which the request can be cancelled.
     pub(crate) fn cancellation_source(&self) -> Arc<CancellationSource> {
         match self.deferred_slot {
             Some(deferred_slot) => Arc::clone(&deferred_slot.cancellation),
@@ -134,20 +138,23 @@ impl fmt::Debug for IncomingRequest<'_> {
     }
 }
 
-/// A place among the deferred calls of an origin. A request that is deferred again while it is answered keeps it: it is not in its own way.
+/// A request's entry among the deferred ones of its origin. It is removed when it is dropped.
+///
+/// A request that is deferred again while it is answered keeps its entry, so that it counts once against the
+/// limit.
 #[derive(Debug)]
 pub(crate) struct DeferredSlot {
     pub(crate) origin: Arc<dyn RequestOrigin>,
     pub(crate) key: u64,
     pub(crate) is_one_way: bool,
     pub(crate) cancellation: Arc<CancellationSource>,
-    /// Until when it is worth anything, if its client has said.
+    /// The deadline of the request, if it has one.
     pub(crate) due: Option<RequestDeadline>,
 }
 
 impl Drop for DeferredSlot {
     fn drop(&mut self) {
-        // In a copy of the process it is the original's.
+        // In a forked copy, the entry belongs to the original process.
         if !self.origin.orb().is_copied() {
             self.cancellation.mark_answered();
             self.origin.leave_deferred(self.key);

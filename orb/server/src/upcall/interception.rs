@@ -1,4 +1,7 @@
-//! Upcalls among server interceptors (CORBA 3.3 Part 1, 16.3.10): what is done besides when there are any.
+//! The interception points of upcalls (CORBA 3.3 Part 1, 16.3.10), for ORBs with server interceptors.
+//!
+//! This module calls the points and converts their outcomes to replies. [`dispatch`](super::dispatch) has
+//! their order.
 
 use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder};
 use spandrel_giop::{ReplyStatus, ServiceContext, SystemException, begin_reply};
@@ -19,13 +22,14 @@ use crate::Servant;
 /// The outcome that an interceptor gives a request instead of serving it: a forward or an exception.
 pub(crate) type PointDecision = Result<ObjectRef, SystemException>;
 
-/// True if a request to this ORB is seen by interceptors.
+/// Whether the ORB has interceptors with server points.
 #[inline]
 pub(crate) fn are_there(orb: &Orb) -> bool {
     orb.interception().has_server_points()
 }
 
-/// The starting points of a request, and what is done instead of serving it, if something is.
+/// Calls the starting points of a request. Returns its record, and the outcome that replaces the upcall, if
+/// there is one.
 #[cold]
 pub(crate) fn begin(request: &IncomingRequest<'_>) -> Option<(RequestFlow, Option<PointDecision>)> {
     let flow = ServerFlow::new(request.origin.orb());
@@ -40,7 +44,8 @@ fn instead(interruption: Interruption) -> PointDecision {
     }
 }
 
-/// The servant has been found: the intermediate points. What is done instead of calling it, if something is.
+/// Calls the intermediate points of a request whose servant was found. Returns the outcome that replaces the
+/// upcall, if there is one.
 #[cold]
 pub(crate) fn receive_request(
     flow: &RequestFlow,
@@ -89,7 +94,7 @@ pub(crate) fn answer(
             let exception = exception.into_system();
             write(request, ReplyStatus::SystemException, &contexts, &|out| exception.encode(out))
         }
-        // As it was; interceptors make no other endings.
+        // The reply of the servant, unchanged. Interceptors produce no other outcomes.
         Ok(()) | Err(RequestOutcome::Reply | RequestOutcome::Other(_, None)) => reply.send(request, &contexts),
     }
 }
@@ -135,7 +140,7 @@ fn ending(request: &IncomingRequest<'_>, reply: &MarshaledReply) -> RequestOutco
             let read = input.str().and_then(|id| SystemException::decode(&id, &mut input));
             read.map_or_else(unreadable, RequestOutcome::system)
         }
-        // The request comes again, addressed otherwise.
+        // The client sends the request again, with another address.
         ReplyStatus::NeedsAddressingMode => RequestOutcome::Other(interception::ReplyStatus::Unknown, None),
         ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
             let read = Decode::decode(&mut body());

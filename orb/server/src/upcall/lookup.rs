@@ -1,4 +1,5 @@
-//! Which of a servant's operations a request means: predicted, named by its index, or looked up.
+//! The search for the operation of a request in its servant's table: by prediction, by the client's index, by
+//! name.
 
 use spandrel_demux::{OperationDemux, Operations};
 use spandrel_giop::{ServiceContexts, ids};
@@ -39,7 +40,8 @@ impl LastTarget for IncomingRequest<'_> {
     }
 }
 
-/// The operation whose place in the table the client says (design decision 11), if that place is this name's.
+/// The operation at the place in the table that the client has sent (design decision 11), if it has this
+/// name.
 fn by_index(operations: &Operations, name: &str, contexts: &ServiceContexts<'_>) -> Option<usize> {
     let &[order, _, one, other] = contexts.find(ids::CONTEXT_OPERATION_INDEX)? else { return None };
     let index = if order & 1 == 0 { u16::from_be_bytes([one, other]) } else { u16::from_le_bytes([one, other]) };

@@ -1,8 +1,8 @@
 //! Replies that are marshaled whole before they are sent.
 //!
-//! The memory of the servant is not needed any more once its reply is marshaled. So the use of the servant can
-//! end, and interceptors can add contexts, before the reply is sent. [`dispatch`](crate::upcall::dispatch) has the
-//! order.
+//! The memory of the servant is not needed any more once its reply is marshaled. So the use of the servant
+//! can end, and interceptors can add contexts, before the reply is sent. [`dispatch`](super::dispatch) has
+//! the order.
 
 use std::ops::Range;
 

@@ -38,7 +38,7 @@ pub(crate) trait UpcallServices: Send + Sync + fmt::Debug {
     /// Calls `then` with the executor of the futures that answer requests.
     ///
     /// # Errors
-    /// Those of the system if the executor has no threads, and none can be started; `then` is not called.
+    /// Errors of the system, if the executor has no threads and none can be started. `then` is not called.
     fn with_spawner(&self, then: &mut dyn FnMut(&dyn Spawn)) -> io::Result<()>;
 }
 

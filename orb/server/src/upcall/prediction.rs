@@ -42,7 +42,7 @@ impl Prediction {
 
     #[inline]
     pub(crate) fn set_operation(&self, operation: usize) {
-        // Indexes fit, because tables use 16 bits for them.
+        // The index fits, because tables use 16 bits for indexes.
         self.operation.store(operation as u32, Ordering::Relaxed);
     }
 }

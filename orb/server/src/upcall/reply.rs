@@ -1,4 +1,7 @@
-//! Writing answers, past the interceptors if there are any.
+//! The replies of requests: marshaled, passed through the ending interception points if there are any, and
+//! sent.
+//!
+//! The origin of a request takes the marshaled reply. This module knows no connection.
 
 use spandrel_cdr::{CdrError, Encoder};
 use spandrel_giop::{
@@ -10,7 +13,8 @@ use spandrel_sync::atomic::Ordering;
 
 use super::{incoming_request::IncomingRequest, interception, marshaled_reply::MarshaledReply, origin::AnswerKind};
 
-/// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.
+/// Writes the reply of a request, if the client expects one. A peer that is gone is no error; the reader of
+/// its connection notices that.
 #[inline]
 pub(crate) fn answer<'a>(
     request: &IncomingRequest<'_>,
@@ -20,7 +24,7 @@ pub(crate) fn answer<'a>(
     answer_with(request, status, &[], encode)
 }
 
-/// The same, with these contexts.
+/// Writes the reply of a request as [`answer`] does, with these contexts.
 #[inline]
 fn answer_with<'a>(
     request: &IncomingRequest<'_>,
@@ -75,7 +79,7 @@ fn write<'a>(
     written
 }
 
-/// Sends an answer, or the reason for which it cannot be kept until the client takes it.
+/// Sends a reply. If there is no memory to keep it until the client takes it, that exception is sent instead.
 #[inline]
 pub(crate) fn send(request: &IncomingRequest<'_>, answer: &Encoder<'_>) {
     request.is_answered.store(true, Ordering::Relaxed);
@@ -88,6 +92,7 @@ pub(crate) fn send(request: &IncomingRequest<'_>, answer: &Encoder<'_>) {
     }
 }
 
+/// Sends the exception for a reply that exceeds a memory limit.
 #[cold]
 fn refuse_over_budget(request: &IncomingRequest<'_>, exception: &SystemException) {
     let mut out = Encoder::new(request.origin.wire(request.version));
@@ -100,7 +105,7 @@ fn refuse_over_budget(request: &IncomingRequest<'_>, exception: &SystemException
     }
 }
 
-/// Writes a SYSTEM_EXCEPTION reply.
+/// Writes a SYSTEM_EXCEPTION reply, unless the request was answered or deferred.
 pub(crate) fn answer_exception(request: &IncomingRequest<'_>, exception: &SystemException) {
     let is_answered = request.is_answered.load(Ordering::Relaxed);
     if let Some(watched) = request.watched {

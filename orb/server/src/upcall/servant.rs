@@ -22,8 +22,8 @@ pub trait Servant: Send + Sync {
     /// Whether the servant supports the interface with this repository id.
     fn is_a(&self, repository_id: &str) -> bool;
 
-    /// Whether the object does not exist although there is a servant: default and dynamic servants may know
-    /// (`_non_existent`).
+    /// Whether the object does not exist, although it has a servant (`_non_existent`). Default servants and
+    /// dynamic servants, which run the requests of many objects, may return true.
     fn non_existent(&self) -> bool {
         false
     }
@@ -38,18 +38,18 @@ pub trait Servant: Send + Sync {
         None
     }
 
-    /// Puts itself into `place`, if that is for one of its interfaces, so that stubs in the same process call
-    /// it without marshaling. Skeletons without direct calls leave it empty.
+    /// Puts the skeleton into `place`, if that is a cell for one of its interfaces. Stubs in the same process
+    /// then call it without marshaling. Skeletons without direct calls leave the cell empty.
     fn direct(self: Arc<Self>, place: &mut dyn Any) {
         _ = place;
     }
 
-    /// The operations with an index; none for servants that compare names themselves.
+    /// The table of operations; empty for servants that compare names themselves.
     fn operations(&self) -> &'static Operations {
         Operations::NONE
     }
 
-    /// Runs the operation with this index and answers the call.
+    /// Runs the operation with this index and replies to the call.
     ///
     /// # Errors
     /// The system exception to reply with instead.
@@ -58,7 +58,8 @@ pub trait Servant: Send + Sync {
         call.refuse()
     }
 
-    /// Runs one operation and answers the call, for servants without a table of [`operations`](Self::operations).
+    /// Runs an operation and replies to the call, for servants without a table of
+    /// [`operations`](Self::operations).
     ///
     /// # Errors
     /// The system exception to reply with instead.
