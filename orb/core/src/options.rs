@@ -26,7 +26,7 @@ use crate::{
     destination::{Destination, WireSettings},
     diagnostics::DiagnosticsSettings,
     initial::InitialReferences,
-    interception::RegisteredInterceptors,
+    interception::{INITIALIZE, RegisteredInterceptors},
     policies::DeadlineContext,
     references,
     server_settings::{MAX_MESSAGE, MAX_UNFINISHED, ServerOptions, ServerSettings},
@@ -242,7 +242,9 @@ impl OrbBuilder {
     /// its thread; the exception that an [initialiser](Self::initializer) raises.
     pub fn build(self) -> Result<Orb, SystemException> {
         let orb = Orb::new(self.settings, self.client, self.protocols, self.server);
-        crate::interception::initialize(&orb, self.interceptors)?;
+        if let Some(initialize) = INITIALIZE.get() {
+            initialize(&orb, self.interceptors)?;
+        }
         Ok(orb)
     }
 }

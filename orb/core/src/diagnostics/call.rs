@@ -67,7 +67,7 @@ impl ObservedCall {
             span.record("trace_id", field::display(&context));
             context.to_context()
         });
-        let metrics = diagnostics.metrics().cloned();
+        let metrics = diagnostics.metrics();
         metrics.iter().for_each(|metrics| metrics.count_begin(Side::Client));
         Self { metrics, started: Instant::now(), span, context }
     }

@@ -14,7 +14,7 @@ mod outcome;
 mod request;
 mod trace;
 
-use std::{fmt, net::SocketAddr, sync::OnceLock};
+use std::{any::Any, fmt, net::SocketAddr, sync::OnceLock};
 
 use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
@@ -22,8 +22,7 @@ use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
 pub use call::{CallObserver, InterfaceLabel, ObservedCall};
 pub use metrics::ConnectionMetrics;
-pub(crate) use metrics::MAX_SERIES;
-use metrics::Metrics;
+pub(crate) use metrics::{MAX_SERIES, Metrics};
 pub(crate) use outcome::CallOutcome;
 pub use request::ObservedRequest;
 pub(crate) use trace::TraceSourceSetting;
@@ -36,11 +35,17 @@ use crate::object::InvokeFn;
 pub(crate) struct DiagnosticsSettings {
     /// Makes calls that are observed. A program that never sets it does not contain the observers.
     pub(crate) invoke_fn: Option<InvokeFn>,
-    /// The most histograms on each side; `None` without metrics.
-    pub(crate) metrics: Option<usize>,
+    /// Makes the metrics; `None` without them. A program that never sets it does not contain them.
+    pub(crate) metrics: Option<(MakeMetrics, usize)>,
     pub(crate) trace: TracePropagation,
     pub(crate) source: Option<TraceSourceSetting>,
 }
+
+/// Makes the [`Metrics`] of an ORB, with at most so many histograms on each side.
+pub(crate) type MakeMetrics = fn(usize) -> SharedMetrics;
+
+/// The [`Metrics`] of an ORB.
+pub(crate) type SharedMetrics = Arc<dyn Any + Send + Sync>;
 
 /// An endpoint that serves the metrics of an ORB; closed when it is dropped.
 pub(crate) trait MetricsEndpoint: Send + Sync + fmt::Debug {
@@ -58,7 +63,7 @@ pub(crate) trait MetricsEndpoint: Send + Sync + fmt::Debug {
 #[derive(Debug)]
 pub struct Diagnostics {
     invoke_fn: Option<InvokeFn>,
-    metrics: Option<Arc<Metrics>>,
+    metrics: Option<SharedMetrics>,
     trace: TracePropagation,
     source: Option<TraceSourceSetting>,
     endpoint: OnceLock<Box<dyn MetricsEndpoint>>,
@@ -73,7 +78,7 @@ impl Diagnostics {
         Self {
             invoke_fn,
             observes_all: metrics.is_some() || traces,
-            metrics: metrics.map(Metrics::new).map(Arc::new),
+            metrics: metrics.map(|(make, limit)| make(limit)),
             trace,
             source,
             endpoint: OnceLock::new(),
@@ -111,8 +116,8 @@ impl Diagnostics {
         }
     }
 
-    pub(crate) fn metrics(&self) -> Option<&Arc<Metrics>> {
-        self.metrics.as_ref()
+    pub(crate) fn metrics(&self) -> Option<Arc<Metrics>> {
+        Arc::clone(self.metrics.as_ref()?).downcast().ok()
     }
 
     /// The application's trace source, unless traces are off.
@@ -141,7 +146,7 @@ pub struct ArrivalTime(Option<Instant>);
 impl ArrivalTime {
     /// The present time, if requests are measured.
     pub fn now(diagnostics: &Diagnostics) -> Self {
-        Self(diagnostics.metrics().map(|_| Instant::now()))
+        Self(diagnostics.metrics.as_ref().map(|_| Instant::now()))
     }
 
     /// Ends the wait.

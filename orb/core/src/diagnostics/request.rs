@@ -74,7 +74,7 @@ impl ObservedRequest {
             span.record("object", field::display(Key(&key)));
         }
         let trace = span.in_scope(|| incoming_context(diagnostics, header, &span));
-        let metrics = diagnostics.metrics().cloned();
+        let metrics = diagnostics.metrics();
         if let Some(metrics) = &metrics {
             metrics.count_begin(Side::Server);
             if let Some(connection) = connection {

@@ -1,7 +1,8 @@
 //! Initialisers, by which services register their interceptors with ORBs that programs make (16.7).
 
-use spandrel_giop::SystemException;
-use spandrel_giop::{CompletionStatus, minor};
+use std::sync::OnceLock;
+
+use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::Arc;
 
 use super::{ClientRequestInterceptor, CodecFactory, DuplicateName, RegisteredInterceptors, SlotId};
@@ -121,6 +122,13 @@ impl OrbInitInfo<'_> {
         self.orb.register_policy_factory(policy_type, factory)
     }
 }
+
+/// Completes the interceptors of a new ORB: [`initialize`].
+pub(crate) type Initialize = fn(&Orb, RegisteredInterceptors) -> Result<(), SystemException>;
+
+/// [`initialize`], once an ORB of this process has an interceptor or initialiser. A program without any does not
+/// contain it.
+pub(crate) static INITIALIZE: OnceLock<Initialize> = OnceLock::new();
 
 /// Calls the initialisers, and completes the ORB's interceptors.
 ///

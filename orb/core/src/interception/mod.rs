@@ -44,7 +44,7 @@ pub use dynamic::{DynamicRequest, Parameter, ParameterMode};
 pub use exception::ExceptionOctets;
 pub use exception::RaisedException;
 pub use flow::RequestOutcome;
-pub(crate) use initializer::initialize;
+pub(crate) use initializer::{INITIALIZE, Initialize, initialize};
 pub use initializer::{OrbInitInfo, OrbInitializer};
 pub use ior::{IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate};
 pub(crate) use ior::{ReferenceCustomization, establish, report_adapter_state, report_manager_state};

@@ -6,7 +6,7 @@ use spandrel_sync::Arc;
 
 use crate::{
     OrbBuilder, WaitStrategy,
-    diagnostics::{MAX_SERIES, endpoint::EndpointInitializer},
+    diagnostics::{MAX_SERIES, Metrics, endpoint::EndpointInitializer},
     invocation::enable_helped_attempts,
 };
 
@@ -56,8 +56,8 @@ impl OrbBuilder {
     pub fn metrics_endpoint(self, addr: SocketAddr) -> Self {
         let mut this = self.diagnostics();
         // Before other initialisers, and instead of an earlier address.
-        this.interceptors.initializers.insert(0, Arc::new(EndpointInitializer(addr)));
-        this.settings.diagnostics.metrics.get_or_insert(MAX_SERIES);
+        this.interceptors_mut().initializers.insert(0, Arc::new(EndpointInitializer(addr)));
+        this.settings.diagnostics.metrics.get_or_insert((Metrics::make, MAX_SERIES));
         this
     }
 }

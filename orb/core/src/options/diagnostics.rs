@@ -4,7 +4,7 @@ use spandrel_sync::Arc;
 
 use crate::{
     ObjectRef, OrbBuilder,
-    diagnostics::{MAX_SERIES, TracePropagation, TraceSource, TraceSourceSetting},
+    diagnostics::{MAX_SERIES, Metrics, TracePropagation, TraceSource, TraceSourceSetting},
 };
 
 impl OrbBuilder {
@@ -28,7 +28,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn max_series(self, series: usize) -> Self {
         let mut this = self.diagnostics();
-        this.settings.diagnostics.metrics = (series > 0).then_some(series);
+        this.settings.diagnostics.metrics = (series > 0).then_some((Metrics::make, series));
         this
     }
 

@@ -5,10 +5,19 @@ use spandrel_sync::Arc;
 use crate::interception::{IorInterceptor, ServerRequestInterceptor};
 use crate::{
     OrbBuilder,
-    interception::{ClientRequestInterceptor, DuplicateName, OrbInitializer, SlotId},
+    interception::{
+        ClientRequestInterceptor, DuplicateName, INITIALIZE, Initialize, OrbInitializer, RegisteredInterceptors,
+        SlotId, initialize,
+    },
 };
 
 impl OrbBuilder {
+    /// The interceptors and initialisers, one of which is added.
+    pub(super) fn interceptors_mut(&mut self) -> &mut RegisteredInterceptors {
+        INITIALIZE.get_or_init(|| initialize as Initialize);
+        &mut self.interceptors
+    }
+
     /// Registers an interceptor for every request that is sent. It is called after those registered before
     /// (16.7.2.8).
     ///
@@ -18,7 +27,7 @@ impl OrbBuilder {
         mut self,
         interceptor: impl ClientRequestInterceptor + 'static,
     ) -> Result<Self, DuplicateName> {
-        self.interceptors.add_client(Arc::new(interceptor))?;
+        self.interceptors_mut().add_client(Arc::new(interceptor))?;
         Ok(self)
     }
 
@@ -31,7 +40,7 @@ impl OrbBuilder {
         mut self,
         interceptor: impl ServerRequestInterceptor + 'static,
     ) -> Result<Self, DuplicateName> {
-        self.interceptors.add_server(Arc::new(interceptor))?;
+        self.interceptors_mut().add_server(Arc::new(interceptor))?;
         Ok(self)
     }
 
@@ -41,14 +50,14 @@ impl OrbBuilder {
     /// # Errors
     /// Another interceptor has its name.
     pub fn ior_interceptor(mut self, interceptor: impl IorInterceptor + 'static) -> Result<Self, DuplicateName> {
-        self.interceptors.add_ior(Arc::new(interceptor))?;
+        self.interceptors_mut().add_ior(Arc::new(interceptor))?;
         Ok(self)
     }
 
     /// Allocates a slot of [`Orb::pi_current`](crate::Orb::pi_current) (16.7.2.11).
     #[must_use]
     pub fn allocate_slot(mut self) -> (Self, SlotId) {
-        let id = self.interceptors.allocate_slot();
+        let id = self.interceptors_mut().allocate_slot();
         (self, id)
     }
 
@@ -56,7 +65,7 @@ impl OrbBuilder {
     /// (`register_orb_initializer`, 16.7.3).
     #[must_use]
     pub fn initializer(mut self, initializer: impl OrbInitializer + 'static) -> Self {
-        self.interceptors.initializers.push(Arc::new(initializer));
+        self.interceptors_mut().initializers.push(Arc::new(initializer));
         self
     }
 }

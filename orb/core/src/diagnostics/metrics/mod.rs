@@ -11,7 +11,10 @@ mod series;
 
 use std::time::Duration;
 
-use spandrel_sync::atomic::{AtomicI64, Ordering};
+use spandrel_sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
 
 pub use connections::ConnectionMetrics;
 use connections::Connections;
@@ -19,7 +22,7 @@ pub(crate) use connections::Side;
 use histogram::Histogram;
 use series::SeriesTable;
 
-use super::CallOutcome;
+use super::{CallOutcome, SharedMetrics};
 
 /// The default limit on the histograms of one side.
 pub(crate) const MAX_SERIES: usize = 1024;
@@ -40,10 +43,10 @@ struct SideMetrics {
 }
 
 impl Metrics {
-    /// Metrics with at most `limit` series on each side.
-    pub(super) fn new(limit: usize) -> Self {
+    /// Makes metrics with at most `limit` series on each side.
+    pub(crate) fn make(limit: usize) -> SharedMetrics {
         let side = || SideMetrics { series: SeriesTable::new(limit), running: AtomicI64::new(0) };
-        Self { sides: [side(), side()], connections: Connections::default(), waits: Histogram::default() }
+        Arc::new(Self { sides: [side(), side()], connections: Connections::default(), waits: Histogram::default() })
     }
 
     /// Counts the begin of a call or request.
