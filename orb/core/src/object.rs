@@ -12,7 +12,7 @@ use spandrel_sync::{
 };
 
 use crate::policies::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
-use crate::{Orb, destination::Destination, diagnostics::InterfaceLabel, policies::PolicyValues};
+use crate::{Orb, destination::Destination, diagnostics::InterfaceLabel, policies::PolicyValues, thread_policy};
 pub use call_kind::{CallKind, InvokeFn, Marshal, joined};
 
 /// The repository id of the root of all interfaces.
@@ -154,6 +154,7 @@ impl ObjectRef {
     }
 
     fn with_policy_values(&self, policy_values: PolicyValues, overrides: Option<Arc<Overrides>>) -> Self {
+        thread_policy::note_use();
         let BoundReference { orb, ior, profile_destinations, route, .. } = &*self.0;
         let bound = Arc::new(BoundReference {
             orb: orb.clone(),

@@ -145,6 +145,9 @@ impl OrbBuilder {
     /// The time limit of a two-way call; references can override it. Without it, a call waits without limit.
     #[must_use]
     pub fn request_timeout(mut self, timeout: Option<Duration>) -> Self {
+        if timeout.is_some() {
+            crate::thread_policy::note_use();
+        }
         self.settings.request_timeout = timeout;
         self
     }

@@ -1,6 +1,9 @@
 //! Flags of a thread that affect its calls: one load tells whether there are any.
 
-use std::cell::Cell;
+use std::{
+    cell::Cell,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use spandrel_sync::thread_local;
 
@@ -18,6 +21,24 @@ thread_local! {
     static FLAGS: Cell<u8> = const { Cell::new(0) };
 }
 
+/// Whether a policy or a deadline was set in this process. A program that sets none does not contain the code
+/// that only calls with policies need.
+static ARE_IN_USE: AtomicBool = AtomicBool::new(false);
+
+/// Records that a policy or a deadline is about to be set, for an object, a thread or an ORB.
+#[inline]
+pub(crate) fn note_use() {
+    if !ARE_IN_USE.load(Ordering::Relaxed) {
+        ARE_IN_USE.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether a policy or a deadline was set in this process.
+#[inline]
+pub(crate) fn are_in_use() -> bool {
+    ARE_IN_USE.load(Ordering::Relaxed)
+}
+
 /// Whether any flag is set.
 #[inline]
 pub(crate) fn any_set() -> bool {
@@ -26,5 +47,8 @@ pub(crate) fn any_set() -> bool {
 
 /// Sets or clears a flag.
 pub(crate) fn set(flag: ThreadPolicy, is_set: bool) {
+    if is_set {
+        note_use();
+    }
     FLAGS.with(|flags| flags.set(if is_set { flags.get() | flag as u8 } else { flags.get() & !(flag as u8) }));
 }

@@ -187,7 +187,8 @@ impl Invocation<'_> {
         match &mut sent {
             Ok(Some(reply)) if reply.kind.answers(call_kind) => reply.wire = destination.template.wire(),
             Ok(Some(_)) => return Err(unexpected_reply_kind(connection)),
-            Err(failure) if destination.is_ours => {
+            // Only a deadline, or the cancellation of the request that this thread serves, abandons a request.
+            Err(failure) if destination.is_ours && (deadline.is_some() || orb.server_side().is_some()) => {
                 connection.cancel(request_id, destination.template.wire(), failure);
             }
             Ok(None) | Err(_) => {}

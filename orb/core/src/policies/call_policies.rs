@@ -63,10 +63,8 @@ impl ObjectRef {
     /// Whether this thread's calls may have policies.
     #[inline]
     pub(crate) fn has_policies(&self) -> bool {
-        if thread_policy::any_set() {
-            return true;
-        }
-        self.orb().policy_values().is_set() || self.own_policy_values().is_set()
+        thread_policy::are_in_use()
+            && (thread_policy::any_set() || self.orb().policy_values().is_set() || self.own_policy_values().is_set())
     }
 
     /// Resolves the policies of a call that has any.

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use spandrel_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::thread_policy;
+
 use super::{RebindPolicy, SyncScopePolicy};
 
 /// No policy of that type: the next level decides.
@@ -149,6 +151,7 @@ impl OrbPolicyValues {
     }
 
     pub(super) fn set(&self, policy_values: PolicyValues) {
+        thread_policy::note_use();
         self.round_trip.store(policy_values.round_trip, Ordering::Relaxed);
         self.modes.store(policy_values.modes.0, Ordering::Relaxed);
     }
