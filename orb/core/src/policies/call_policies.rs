@@ -42,6 +42,12 @@ pub(super) fn resolve_policies() {
     });
 }
 
+/// Whether a policy was set in this process.
+#[inline]
+pub(crate) fn are_in_use() -> bool {
+    RESOLVER.get().is_some()
+}
+
 impl ObjectRef {
     /// The policies in force for this thread's calls.
     pub(crate) fn policy_values(&self) -> PolicyValues {

@@ -38,6 +38,7 @@ mod values;
 
 pub use buffering::BufferingConstraintPolicy;
 pub use call_policies::CallPolicies;
+pub(crate) use call_policies::are_in_use;
 use call_policies::resolve_policies;
 pub use context::DeadlineContext;
 pub use context::request_deadline;
