@@ -61,7 +61,7 @@ impl Orb {
                 format!("invalid object key `{}`: it is empty or begins with a control character", name.escape_ascii())
             }));
         }
-        let aliases = self.aliases().get_or_init(Box::default);
+        let aliases = self.aliases().get_or_make(Aliases::default);
         let mut by_name = aliases.by_name.write();
         if by_name.len() >= MAX_ALIASES && !by_name.contains_key(&name) {
             return Err(SystemException::imp_limit(0, CompletionStatus::No)
@@ -74,6 +74,6 @@ impl Orb {
 
     /// Removes a plain object key; returns false if it was not in use.
     pub fn remove_object_key_alias(&self, name: impl AsRef<[u8]>) -> bool {
-        self.aliases().get().is_some_and(|aliases| aliases.by_name.write().remove(name.as_ref()).is_some())
+        self.aliases().get().is_some_and(|aliases: &Aliases| aliases.by_name.write().remove(name.as_ref()).is_some())
     }
 }

@@ -51,6 +51,23 @@ use shutdown::ReactorSlot;
 #[derive(Clone)]
 pub struct Orb(Arc<OrbCore>);
 
+/// A part of an ORB that its first use makes. The ORB does not know its type, so that a program that never uses
+/// the part does not contain it.
+#[derive(Default)]
+pub(crate) struct LazyPart(OnceLock<Box<dyn Any + Send + Sync>>);
+
+impl LazyPart {
+    /// The part, if it was made.
+    pub(crate) fn get<T: Any>(&self) -> Option<&T> {
+        self.0.get()?.downcast_ref()
+    }
+
+    /// The part, which is made if needed. It has the same type each time.
+    pub(crate) fn get_or_make<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
+        self.0.get_or_init(|| Box::new(make())).downcast_ref().expect("a part has one type")
+    }
+}
+
 /// Whether an ORB of this process has a server side. A program that installs none does not contain the code that
 /// a client has for it.
 static HAS_SERVER_SIDE: AtomicBool = AtomicBool::new(false);
@@ -98,8 +115,8 @@ struct OrbCore {
     peers: PeerTable,
     /// The values of its policies, for calls.
     policy_values: OrbPolicyValues,
-    /// Created at first use.
-    policies: OnceLock<OrbPolicies>,
+    /// Its [`OrbPolicies`], created at first use.
+    policies: LazyPart,
     /// The reactor of asynchronous calls.
     client_reactor: ReactorSlot,
     server_options: ServerOptions,
@@ -107,8 +124,8 @@ struct OrbCore {
     server_side: OnceLock<Arc<dyn ServerSide>>,
     /// Whether a thread has begun to close the server side.
     is_server_side_closed: AtomicBool,
-    /// Created with the first alias.
-    aliases: OnceLock<Box<Aliases>>,
+    /// Its [`Aliases`], created with the first one.
+    aliases: LazyPart,
     bidirectional: Bidirectional,
     /// Created with the first factory.
     value_factories: OnceLock<Box<dyn ValueFactories>>,
@@ -130,7 +147,7 @@ impl Orb {
         let bidirectional = Bidirectional::new(settings.is_bidirectional);
         Self(Arc::new(OrbCore {
             policy_values: OrbPolicyValues::limited_to(settings.request_timeout),
-            policies: OnceLock::new(),
+            policies: LazyPart::default(),
             process: ProcessMark::here(),
             diagnostics: Diagnostics::new(&settings.diagnostics),
             settings,
@@ -140,7 +157,7 @@ impl Orb {
             server_options: server,
             server_side: OnceLock::new(),
             is_server_side_closed: AtomicBool::new(false),
-            aliases: OnceLock::new(),
+            aliases: LazyPart::default(),
             bidirectional,
             value_factories: OnceLock::new(),
             interception: Interception::default(),
@@ -177,7 +194,7 @@ impl Orb {
     }
 
     pub(crate) fn policies(&self) -> &OrbPolicies {
-        self.0.policies.get_or_init(|| OrbPolicies::new(self.0.settings.request_timeout))
+        self.0.policies.get_or_make(|| OrbPolicies::new(self.0.settings.request_timeout))
     }
 
     /// The identity of this ORB, which does not keep it alive.
@@ -246,14 +263,14 @@ impl Orb {
     }
 
     /// The table of plain object keys.
-    pub(crate) fn aliases(&self) -> &OnceLock<Box<Aliases>> {
+    pub(crate) fn aliases(&self) -> &LazyPart {
         &self.0.aliases
     }
 
     /// The object with this plain key.
     #[inline]
     pub fn alias(&self, key: &[u8]) -> Option<Ior> {
-        self.0.aliases.get()?.target(key)
+        self.0.aliases.get::<Aliases>()?.target(key)
     }
 
     /// Whether request interceptors are registered.

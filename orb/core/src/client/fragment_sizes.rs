@@ -8,32 +8,33 @@ use super::connection::{SendFragmented, send_fragmented};
 #[derive(Clone, Debug)]
 pub(crate) struct FragmentSizes {
     usual: usize,
-    /// Writes messages in fragments. A program that sets no size does not contain it.
-    send: Option<SendFragmented>,
+    /// Looks up the size for a peer, and the function that divides longer messages. A program that sets no size
+    /// does not contain them.
+    find: Option<fn(&Self, &Address) -> (usize, SendFragmented)>,
     /// By host, or by host and port; the last entry that matches counts.
     of_peers: Vec<(String, usize)>,
 }
 
 impl Default for FragmentSizes {
     fn default() -> Self {
-        Self { usual: usize::MAX, send: None, of_peers: Vec::new() }
+        Self { usual: usize::MAX, find: None, of_peers: Vec::new() }
     }
 }
 
 impl FragmentSizes {
     pub(crate) fn set(&mut self, octets: usize) {
         self.usual = octets;
-        self.send = Some(send_fragmented);
+        self.find = Some(|sizes, address| (sizes.of(address), send_fragmented));
     }
 
     pub(crate) fn set_for(&mut self, peer: String, octets: usize) {
         self.of_peers.push((peer, octets));
-        self.send = Some(send_fragmented);
+        self.find = Some(|sizes, address| (sizes.of(address), send_fragmented));
     }
 
     /// The size for a peer, and the function that divides longer messages.
     pub(crate) fn of_peer(&self, address: &Address) -> Option<(usize, SendFragmented)> {
-        self.send.map(|send| (self.of(address), send))
+        self.find.map(|find| find(self, address))
     }
 
     fn of(&self, address: &Address) -> usize {

@@ -161,8 +161,10 @@ impl Peer {
     ) {
         let mut pool = self.pool.lock();
         pool.opening -= 1;
-        if !opened.as_ref().is_err_and(is_local_failure) {
-            self.update_backoff(&mut pool, opened.is_ok());
+        if let Some(limits) = self.settings.limits
+            && !opened.as_ref().is_err_and(is_local_failure)
+        {
+            (limits.update_backoff)(self, &mut pool, opened.is_ok());
         }
         let mut outcome = Ok(());
         match opened {

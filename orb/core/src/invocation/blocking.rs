@@ -19,7 +19,7 @@ use crate::{
     destination::Destination,
     diagnostics::{CallObserver, ObservedCall},
     object::{CallKind, joined},
-    scratch,
+    scratch, thread_policy,
 };
 
 /// Makes attempts with the help of other threads, once a call of this process may need it: buffered one-ways,
@@ -81,7 +81,8 @@ impl ObjectRef {
     ) -> Result<Option<Reply>, SystemException> {
         let call_policies = self.call_policies();
         let deadline = call_policies.deadline.as_ref();
-        if let Some(start_times) = &call_policies.start_times {
+        let start_times = call_policies.start_times.as_ref();
+        if let Some(start_times) = start_times {
             start_times.hold_request(self.orb(), deadline)?;
         }
         let mut state = InvocationState::new(call_policies.rebind);
@@ -100,7 +101,7 @@ impl ObjectRef {
                     Ok(reply) => {
                         let verdict = invocation.replied(reply.as_ref());
                         if points.end(&mut invocation, verdict, reply.as_ref())? == Verdict::Done {
-                            if let (Some(start_times), Some(_)) = (&call_policies.start_times, &reply) {
+                            if let (Some(start_times), Some(_)) = (start_times, &reply) {
                                 start_times.hold_reply(self.orb())?;
                             }
                             return Ok(reply);
@@ -146,7 +147,7 @@ impl Invocation<'_> {
         let connect_time = self.begin_lease();
         let lease = if let Some(adopted) = destination.adopted(self.object.orb()) {
             Lease::of(&*destination.peer, adopted)
-        } else if self.keeps_connections() {
+        } else if thread_policy::are_in_use() && self.keeps_connections() {
             destination.peer.lease_open()?
         } else {
             lease(&destination.peer, connect_time)?

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use spandrel_sync::{Arc, atomic::Ordering};
 
-use super::{CallFailure, ClientConnection, ConnectionCache, Peer, pool::Pooled};
+use super::{CallFailure, ClientConnection, ConnectionCache, Peer, Pool, pool::Pooled};
 use crate::{
     client::{ConnectionSharing, ConnectionSlot, Purging, connection_cache::CachedConnections, has_async_calls},
     statistics::Event,
@@ -23,6 +23,10 @@ pub(crate) struct ConnectionLimits {
     pub(super) purge: fn(&ConnectionCache) -> bool,
     /// Records that a connection was given back while calls wait for one.
     pub(super) record_release: fn(&Peer, &Arc<ClientConnection>),
+    /// Fails during the backoff, after the peer refused a connection a short time ago.
+    pub(super) check_backoff: fn(&Peer, &Pool) -> Result<(), CallFailure>,
+    /// Sets or clears the backoff after an attempt to connect.
+    pub(super) update_backoff: fn(&Peer, &mut Pool, bool),
 }
 
 /// The limits of [`CacheSettings`](crate::client::CacheSettings).
@@ -31,6 +35,8 @@ pub(crate) static CONNECTION_LIMITS: ConnectionLimits = ConnectionLimits {
     reserve: |peer, timeout| peer.cache.reserve(peer, timeout),
     purge: ConnectionCache::purge,
     record_release: Peer::record_release,
+    check_backoff: Peer::check_backoff,
+    update_backoff: Peer::update_backoff,
 };
 
 impl std::fmt::Debug for ConnectionLimits {

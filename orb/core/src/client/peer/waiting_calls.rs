@@ -106,11 +106,8 @@ impl Peer {
     /// # Errors
     /// If the peer refused a short time ago, during the backoff.
     pub(super) fn begin_opening(&self, pool: &mut Pool) -> Result<(), CallFailure> {
-        if let (Some((until, _)), Some((_, last_failure))) = (pool.backoff, &pool.last_failure) {
-            let left = until.saturating_duration_since(Instant::now());
-            if !left.is_zero() {
-                return Err(self.backoff_failure(left, last_failure));
-            }
+        if let Some(limits) = self.settings.limits {
+            (limits.check_backoff)(self, pool)?;
         }
         pool.opening += 1;
         Ok(())
@@ -141,6 +138,13 @@ impl Peer {
         };
         let exception = SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No);
         CallFailure::new(exception.with_detail(detail).with_source(last_failure.exception.clone()))
+    }
+
+    /// Fails during the backoff.
+    pub(super) fn check_backoff(&self, pool: &Pool) -> Result<(), CallFailure> {
+        let (Some((until, _)), Some((_, last_failure))) = (pool.backoff, &pool.last_failure) else { return Ok(()) };
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Ok(()) } else { Err(self.backoff_failure(left, last_failure)) }
     }
 
     /// Sets or clears the backoff after an attempt to connect.
