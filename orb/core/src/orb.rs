@@ -53,7 +53,7 @@ pub struct Orb(Arc<OrbCore>);
 
 /// A part of an ORB that its first use makes. The ORB does not know its type, so that a program that never uses
 /// the part does not contain it.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct LazyPart(OnceLock<Box<dyn Any + Send + Sync>>);
 
 impl LazyPart {

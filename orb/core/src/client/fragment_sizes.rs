@@ -4,13 +4,15 @@ use spandrel_transport::Address;
 
 use super::connection::{SendFragmented, send_fragmented};
 
+/// Looks up the size for a peer, and the function that divides longer messages.
+type FindSize = fn(&FragmentSizes, &Address) -> (usize, SendFragmented);
+
 /// The fragment sizes for all peers and for single ones.
 #[derive(Clone, Debug)]
 pub(crate) struct FragmentSizes {
     usual: usize,
-    /// Looks up the size for a peer, and the function that divides longer messages. A program that sets no size
-    /// does not contain them.
-    find: Option<fn(&Self, &Address) -> (usize, SendFragmented)>,
+    /// Set with the first size. A program that sets no size does not contain it.
+    find: Option<FindSize>,
     /// By host, or by host and port; the last entry that matches counts.
     of_peers: Vec<(String, usize)>,
 }

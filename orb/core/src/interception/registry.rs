@@ -1,6 +1,6 @@
 //! The interceptors of an ORB.
 
-use std::{fmt, sync::OnceLock};
+use std::fmt;
 
 use spandrel_sync::{
     Arc,
@@ -8,11 +8,11 @@ use spandrel_sync::{
 };
 
 use super::{
-    ClientRequestInterceptor, Interceptor, OrbInitializer, SlotId, SlotTable,
+    ClientRequestInterceptor, INITIALIZE, Interceptor, OrbInitializer, SlotId, SlotTable,
     current::{self, OrbToken},
 };
 use super::{IorInterceptor, ServerRequestInterceptor};
-use crate::{ObjectRef, Orb, object::InvokeFn};
+use crate::{ObjectRef, Orb, object::InvokeFn, orb::LazyPart};
 
 /// The error for a second interceptor of a kind with the same name (16.7.2.1).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -100,7 +100,7 @@ const SERVER: u8 = 2;
 #[derive(Debug, Default)]
 pub struct Interception {
     /// Set when the ORB is ready: while it is being made nothing is intercepted.
-    registered: OnceLock<RegisteredInterceptors>,
+    registered: LazyPart,
     /// The sides with interceptors. In most cases this is all that a call reads.
     sides: AtomicU8,
     token: OrbToken,
@@ -108,35 +108,41 @@ pub struct Interception {
 }
 
 impl Interception {
+    fn registered(&self) -> Option<&RegisteredInterceptors> {
+        self.registered.get()
+    }
+
     pub(crate) fn begin(&self, registered: RegisteredInterceptors) {
         let client = if registered.client.is_empty() { 0 } else { CLIENT };
         let server = if registered.server.is_empty() && registered.slots == 0 { 0 } else { SERVER };
-        let ours = self.registered.set(registered);
-        debug_assert!(ours.is_ok(), "an ORB is made once");
+        self.registered.get_or_make(|| registered);
         self.sides.store(client | server, Ordering::Release);
     }
 
     /// The function for calls with client interceptors; `None` without interceptors.
     #[inline]
     pub(crate) fn invoke_fn(&self) -> Option<InvokeFn> {
-        if self.sides.load(Ordering::Acquire) & CLIENT == 0 { None } else { self.registered.get()?.invoke_fn }
+        if INITIALIZE.get().is_none() || self.sides.load(Ordering::Acquire) & CLIENT == 0 {
+            return None;
+        }
+        self.registered()?.invoke_fn
     }
 
     /// The interceptors of the client's requests.
     #[inline]
     pub(crate) fn client(&self) -> &[Arc<dyn ClientRequestInterceptor>] {
-        self.registered.get().map_or(&[], |registered| &registered.client)
+        self.registered().map_or(&[], |registered| &registered.client)
     }
 
     /// The interceptors of requests to servants.
     #[inline]
     pub(crate) fn server(&self) -> &[Arc<dyn ServerRequestInterceptor>] {
-        self.registered.get().map_or(&[], |registered| &registered.server)
+        self.registered().map_or(&[], |registered| &registered.server)
     }
 
     /// The interceptors of adapters that are made.
     pub(super) fn ior(&self) -> &[Arc<dyn IorInterceptor>] {
-        self.registered.get().map_or(&[], |registered| &registered.ior)
+        self.registered().map_or(&[], |registered| &registered.ior)
     }
 
     /// Whether server points have work for a request, be it only the slots of its thread.
@@ -157,7 +163,7 @@ impl Interception {
     }
 
     fn slot_count(&self) -> u32 {
-        self.registered.get().map_or(0, |registered| registered.slots)
+        self.registered().map_or(0, |registered| registered.slots)
     }
 
     /// The calling thread's slots.
@@ -172,7 +178,7 @@ impl Interception {
 
     /// Calls `destroy` on all interceptors, after the shutdown of the ORB.
     pub(crate) fn destroy(&self) {
-        let Some(registered) = self.registered.get() else { return };
+        let Some(registered) = self.registered() else { return };
         registered.for_each(|interceptor| {
             let catch_panic = super::flow::catch_panic(|| -> Result<(), spandrel_giop::SystemException> {
                 interceptor.destroy();
