@@ -121,7 +121,7 @@ impl OrbBuilder {
     ///
     /// An initial reference may also follow its option without a space: `-ORBInitRefName=URL` (8.5.1).
     ///
-    /// Without the features `server` and `asynchronous`, their options are unknown.
+    /// Without the feature `asynchronous`, its options are unknown.
     ///
     /// # Errors
     /// [`InitError`] for an unknown option or an invalid value.

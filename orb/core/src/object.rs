@@ -13,7 +13,8 @@ use spandrel_sync::{
 
 use crate::policies::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
 use crate::{Orb, destination::Destination, diagnostics::InterfaceLabel, policies::PolicyValues, thread_policy};
-pub use call_kind::{CallKind, InvokeFn, Marshal, joined};
+pub(crate) use call_kind::joined;
+pub use call_kind::{CallKind, InvokeFn, Marshal};
 
 /// The repository id of the root of all interfaces.
 pub const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
@@ -141,11 +142,9 @@ impl ObjectRef {
     /// otherwise (the relative round-trip time-out policy, CORBA 3.3 Part 1, 17.2.4.6).
     #[must_use]
     pub fn with_timeout(&self, timeout: Option<Duration>) -> Self {
-        {
-            let policy = RelativeRoundtripTimeoutPolicy(timeout.unwrap_or(Duration::MAX));
-            let policy = Overrides::of(&[policy.into()]).expect("one policy that clients may have");
-            self.with_overrides(self.overrides().with(policy, SetOverrideType::AddOverride))
-        }
+        let policy = RelativeRoundtripTimeoutPolicy(timeout.unwrap_or(Duration::MAX));
+        let policy = Overrides::of(&[policy.into()]).expect("one policy that clients may have");
+        self.with_overrides(self.overrides().with(policy, SetOverrideType::AddOverride))
     }
 
     /// A reference to the same object with these policies.

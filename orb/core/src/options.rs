@@ -187,10 +187,8 @@ impl OrbBuilder {
     #[must_use]
     pub fn socket_queues(mut self, send: Option<usize>, recv: Option<usize>) -> Self {
         (self.client.sockets.send_queue, self.client.sockets.recv_queue) = (send, recv);
-        {
-            let sockets = &mut self.server_mut().sockets;
-            (sockets.send_queue, sockets.recv_queue) = (send, recv);
-        }
+        let sockets = &mut self.server_mut().sockets;
+        (sockets.send_queue, sockets.recv_queue) = (send, recv);
         self
     }
 
@@ -199,9 +197,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn keep_alive(mut self, keep_alive: KeepAlive) -> Self {
         self.client.sockets.keep_alive = keep_alive;
-        {
-            self.server_mut().sockets.keep_alive = keep_alive;
-        }
+        self.server_mut().sockets.keep_alive = keep_alive;
         self
     }
 

@@ -6,7 +6,7 @@ use spandrel_sync::{held, thread_local};
 
 /// The limit on nested upcalls in one thread (design decision 3): each has frames of the ORB and of a servant
 /// on the stack.
-pub const MAX_NESTING: u32 = 64;
+pub(crate) const MAX_NESTING: u32 = 64;
 
 thread_local! {
     /// The number of upcalls that this thread is inside of.

@@ -136,7 +136,7 @@ impl CollocatedCalls {
     }
 
     /// Runs a request and returns its reply. `wire`: the encoding of both.
-    pub(crate) fn ask(
+    pub(crate) fn call(
         &self,
         orb: &Orb,
         services: &dyn UpcallServices,

@@ -80,7 +80,7 @@ pub(crate) struct ServerConnection {
     /// Deferred requests, and running ones whose servants have taken a cancellation token.
     requests: Mutex<ServerHalf<Arc<CancellationSource>>>,
     /// The number of running upcalls whose servants have taken a cancellation token.
-    awaited_trips: AtomicU32,
+    awaited_cancellations: AtomicU32,
     /// Whether a thread was started to take over reading and has not tried yet.
     is_relief_due: AtomicBool,
     /// How often the client has announced listen points.
@@ -156,7 +156,7 @@ impl ServerConnection {
             turn: AtomicU64::new(word.bits()),
             handed_over: AtomicU32::new(0),
             requests: Mutex::default(),
-            awaited_trips: AtomicU32::new(0),
+            awaited_cancellations: AtomicU32::new(0),
             is_relief_due: AtomicBool::new(false),
             listen_point_contexts: AtomicU32::new(0),
             phase: AtomicU8::new(ServerPhase::Open.bits()),

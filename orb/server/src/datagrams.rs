@@ -215,7 +215,7 @@ impl RequestOrigin for Sender {
         &self,
         _request_key: RequestKey,
         _octets: usize,
-        _trip: &Arc<CancellationSource>,
+        _cancellation: &Arc<CancellationSource>,
     ) -> Result<u64, SystemException> {
         let limit = self.settings.max_deferred;
         if self.deferred.fetch_add(1, Ordering::SeqCst) < limit {

@@ -107,7 +107,7 @@ impl Server {
         for listener in opened {
             let addresses = listener.published().addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
             tracing::info!(at = %listener.bound(), published = addresses.join(" "), "listening");
-            let (source, said) = listener.into_parts();
+            let (source, addresses) = listener.into_parts();
             match source {
                 ListenerSource::Connections(acceptor) => {
                     let (server, orb) = (Arc::clone(self), orb.clone());
@@ -126,7 +126,7 @@ impl Server {
                 }
                 ListenerSource::Nothing => {}
             }
-            published.add(said);
+            published.add(addresses);
         }
         if published.hosts.is_empty() {
             // A profile has a host. Port 0, also used by omniORB, means that the server is not reached there.
@@ -329,11 +329,11 @@ mod tests {
         let error = server.admit(Box::new(stream), &from, &orb).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotConnected);
         assert!(server.admitted.lock().connections.is_empty());
-        let mut said = [0; 64];
+        let mut received = [0; 64];
         let close_connection = bare_message(GiopVersion::V1_0, ByteOrder::NATIVE, MessageType::CloseConnection);
-        assert_eq!(client.recv(&mut said).unwrap(), close_connection.len());
-        assert_eq!(said[..close_connection.len()], close_connection);
-        assert_eq!(client.recv(&mut said).unwrap(), 0);
+        assert_eq!(client.recv(&mut received).unwrap(), close_connection.len());
+        assert_eq!(received[..close_connection.len()], close_connection);
+        assert_eq!(client.recv(&mut received).unwrap(), 0);
         orb.shutdown(true).unwrap();
     }
 }

@@ -156,7 +156,7 @@ impl ServerSide for RequestServer {
     ) -> Result<Reply, CallFailure> {
         let request_id = self.collocated_calls.request_id();
         let request = encode_collocated(destination, call_kind, request_id, collocated::deliver)?;
-        self.collocated_calls.ask(orb, self, &request, destination.wire(), deadline)
+        self.collocated_calls.call(orb, self, &request, destination.wire(), deadline)
     }
 
     fn note_one_way(&self, orb: &Orb) {

@@ -48,14 +48,14 @@ pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
         Some(request_context) => match begin_in_time(request_context) {
             Ok(DeadlineCheck::Now(inherited)) => inherited,
             Ok(DeadlineCheck::Held(start)) => {
-                return deferred::hold(request, &request_context.said, arguments, start);
+                return deferred::hold(request, &request_context.check, arguments, start);
             }
             Err(late) => return refuse_expired(request, &late),
         },
     };
     let (flow, seen, _slots);
     let request = if interception::are_there(orb) {
-        let Some((begun, instead)) = interception::begin(request) else { return };
+        let (begun, instead) = interception::begin(request);
         flow = begun;
         seen = IncomingRequest { flow: Some(&flow), ..*request };
         if let Some(instead) = instead {
@@ -73,7 +73,7 @@ pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
         if let Some(target) = orb.alias(&key) {
             return ServerCall::new(request, arguments).forward_to(&target);
         }
-        if let Some(RequestContext { said: Err(wrong), .. }) = request.request_context {
+        if let Some(RequestContext { check: Err(wrong), .. }) = request.request_context {
             return Err(wrong.clone());
         }
         dispatch::serve(&key, ServerCall::new(request, arguments), None)

@@ -7,7 +7,7 @@
 //! connection that announced it. One setting serves both sides:
 //! [`OrbBuilder::bidirectional`](crate::OrbBuilder::bidirectional).
 //!
-//! The exchange of both sides' requests on a connection belongs to `client` and `server`.
+//! The exchange of both sides' requests on a connection belongs to `client` and to the crate of the server side.
 
 mod policy;
 

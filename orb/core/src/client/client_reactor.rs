@@ -38,13 +38,13 @@ thread_local! {
 }
 
 /// Whether this thread completes asynchronous calls, and therefore cannot wait for one.
-pub fn is_client_reactor_thread() -> bool {
+pub(crate) fn is_client_reactor_thread() -> bool {
     IS_REACTOR_THREAD.with(Cell::get)
 }
 
 /// The reason why a pending call is ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum ExpiryReason {
+pub(crate) enum ExpiryReason {
     /// The call's deadline has passed.
     DeadlinePassed,
     /// The ORB was shut down.
@@ -80,14 +80,14 @@ pub(crate) fn cancelled(completed: CompletionStatus) -> SystemException {
 }
 
 /// A call that the reactor may end.
-pub trait TimedCall: Send + Sync {
+pub(crate) trait TimedCall: Send + Sync {
     /// Ends it, unless it has ended.
     fn end(self: Arc<Self>, reason: ExpiryReason);
 }
 
 /// A call's entry among the pending ones.
 #[derive(Debug)]
-pub struct TimedCallId {
+pub(crate) struct TimedCallId {
     key: u64,
     of_request: bool,
     timer: Option<TimerId>,

@@ -38,15 +38,15 @@ pub(crate) use settings::ClientSettings;
 pub use settings::{Buffering, WriteLimits};
 pub(crate) use unsent_calls::{no_reconnecting, not_sent_in_time};
 #[cfg(feature = "asynchronous")]
-pub(crate) use {
-    client_reactor::cancelled,
-    connection::{UnsentKind, plug_in},
-    peer::{LeaseResult, batches::first_failure},
+pub use {
+    client_reactor::ClientReactor,
+    connection::{AdoptedReader, CallbackDispatcher},
 };
 #[cfg(feature = "asynchronous")]
-pub use {
-    client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_client_reactor_thread},
-    connection::{AdoptedReader, CallbackDispatcher},
+pub(crate) use {
+    client_reactor::{ExpiryReason, TimedCall, TimedCallId, cancelled, is_client_reactor_thread},
+    connection::{UnsentKind, plug_in},
+    peer::{LeaseResult, batches::first_failure},
 };
 
 /// The reactor of asynchronous calls, for an ORB that ends it.

@@ -49,12 +49,12 @@ impl Drop for InheritedDeadline {
 
 /// The time in which a thread serves other requests while its own waits: they do not inherit its deadline.
 #[derive(Debug)]
-pub struct Unbounded {
+pub(crate) struct Unbounded {
     outer: Option<Instant>,
 }
 
 impl Unbounded {
-    pub fn enter() -> Self {
+    pub(crate) fn enter() -> Self {
         Self { outer: replace(None) }
     }
 }

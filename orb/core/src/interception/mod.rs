@@ -12,7 +12,7 @@
 //! refused with BAD_INV_ORDER.
 //!
 //! The rules of flow are in [`flow`](self): each interceptor whose starting point has completed has an ending
-//! point called, in reverse order. The points are called by `invocation`, `asynchronous` and `server`. No
+//! point called, in reverse order. The points are called by `invocation`, `asynchronous` and the crate of the server side. No
 //! lock of the ORB is held while an interceptor runs, so that it may call objects. A panic becomes UNKNOWN.
 //!
 //! A program without client interceptors does not contain the intercepted calls: registering one sets the

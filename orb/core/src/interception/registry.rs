@@ -73,10 +73,8 @@ impl RegisteredInterceptors {
     /// Calls a function for all interceptors of all kinds.
     fn for_each(&self, mut then: impl FnMut(&dyn Interceptor)) {
         self.client.iter().for_each(|interceptor| then(&**interceptor));
-        {
-            self.server.iter().for_each(|interceptor| then(&**interceptor));
-            self.ior.iter().for_each(|interceptor| then(&**interceptor));
-        }
+        self.server.iter().for_each(|interceptor| then(&**interceptor));
+        self.ior.iter().for_each(|interceptor| then(&**interceptor));
     }
 }
 

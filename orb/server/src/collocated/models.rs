@@ -99,7 +99,7 @@ impl Desk {
 fn call(orb: &Orb, deadline: Option<&Deadline>) -> Result<Reply, CallFailure> {
     let question = FakeRequest { id: 1, token: 1, is_two_way: true, is_limited: deadline.is_some() };
     let message = deliver(&request(question, 0))?;
-    orb.collocated_calls().ask(orb, orb.serving(), &message, wire(), deadline)
+    orb.collocated_calls().call(orb, orb.serving(), &message, wire(), deadline)
 }
 
 /// Checks the outcome of a call that the shutdown has not cut short.

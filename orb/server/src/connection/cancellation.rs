@@ -25,7 +25,7 @@ impl ServerConnection {
         let cancellation =
             CancellationSource::linked_to(self.link.shared_transport(), WeakOrb::of(&self.orb), deadline);
         let is_cancelled = requests.watch(request_key, Arc::clone(&cancellation));
-        self.awaited_trips.fetch_add(1, Ordering::SeqCst);
+        self.awaited_cancellations.fetch_add(1, Ordering::SeqCst);
         drop(requests);
         if !request_key.is_one_way {
             self.upcall_monitor.look_soon();
@@ -42,14 +42,14 @@ impl ServerConnection {
 
     /// Whether servants of running upcalls have taken cancellation tokens.
     pub(crate) fn awaits_cancellation(&self) -> bool {
-        self.awaited_trips.load(Ordering::SeqCst) != 0
+        self.awaited_cancellations.load(Ordering::SeqCst) != 0
     }
 
     /// Removes the entry of an upcall that has ended, if its servant has taken a cancellation token.
     #[inline]
     pub(super) fn settle(&self, upcall: ReaderWord) {
         // Relaxed: only the thread of the upcall makes its entry.
-        if self.awaited_trips.load(Ordering::Relaxed) != 0 {
+        if self.awaited_cancellations.load(Ordering::Relaxed) != 0 {
             self.settle_requested(upcall.count());
         }
     }
@@ -58,7 +58,7 @@ impl ServerConnection {
     fn settle_requested(&self, turn: u64) {
         let left = self.requests.lock().end_upcall(turn);
         if let Some(cancellation) = left {
-            self.awaited_trips.fetch_sub(1, Ordering::SeqCst);
+            self.awaited_cancellations.fetch_sub(1, Ordering::SeqCst);
             cancellation.mark_answered();
         }
     }

@@ -45,7 +45,7 @@ impl ServerConnection {
         // From now on the request is a deferred one, also when its upcall ends.
         let (key, was_watched) = requests.defer(request_key, octets, Arc::clone(cancellation));
         if was_watched {
-            self.awaited_trips.fetch_sub(1, Ordering::SeqCst);
+            self.awaited_cancellations.fetch_sub(1, Ordering::SeqCst);
         }
         drop(requests);
         // Checked afterwards: a thread that ends the reading first changes the phase and then cancels the

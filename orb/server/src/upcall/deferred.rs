@@ -408,17 +408,17 @@ fn no_threads(error: std::io::Error) -> SystemException {
 /// Holds a request until its start time (17.2.4.1), without a waiting thread. Then it begins anew. Clients
 /// with this ORB hold such requests back themselves; other ORBs send them at once.
 ///
-/// `said`: the error of the request's service contexts, if they have one.
+/// `check`: the error of the request's service contexts, if they have one.
 #[cold]
 pub(crate) fn hold(
     request: &IncomingRequest<'_>,
-    said: &Result<(), SystemException>,
+    check: &Result<(), SystemException>,
     arguments: &mut Decoder<'_>,
     start: Instant,
 ) {
     let orb = request.origin.orb().clone();
     let call = ServerCall::new(request, arguments);
-    let held = said.clone().and_then(|()| {
+    let held = check.clone().and_then(|()| {
         call.spawn(move |deferred| async move {
             if TimerFuture::of_request(&orb, start).await {
                 deferred.begin();

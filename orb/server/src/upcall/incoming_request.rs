@@ -24,7 +24,7 @@ pub(crate) type RequestFlow = Arc<ServerFlow>;
 #[derive(Debug)]
 pub(crate) struct RequestContext {
     /// The error of the contexts, if they have one.
-    pub(crate) said: Result<(), SystemException>,
+    pub(crate) check: Result<(), SystemException>,
     /// The deadline of the request.
     pub(crate) due: Option<RequestDeadline>,
 }
@@ -37,13 +37,13 @@ impl RequestContext {
         limits: ContextLimits,
         remember: impl FnOnce() -> Result<(), SystemException>,
     ) -> Self {
-        let said = contexts.check(limits).and_then(|()| remember());
-        Self { said, due: request_deadline(contexts) }
+        let check = contexts.check(limits).and_then(|()| remember());
+        Self { check, due: request_deadline(contexts) }
     }
 
     /// A context with a deadline only.
     pub(crate) fn of(due: Option<RequestDeadline>) -> Option<Self> {
-        due.map(|due| Self { said: Ok(()), due: Some(due) })
+        due.map(|due| Self { check: Ok(()), due: Some(due) })
     }
 }
 
@@ -134,7 +134,10 @@ impl IncomingRequest<'_> {
 
 impl fmt::Debug for IncomingRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asked").field("header", self.header).field("version", &self.version).finish_non_exhaustive()
+        f.debug_struct("IncomingRequest")
+            .field("header", self.header)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
     }
 }
 

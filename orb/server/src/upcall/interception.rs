@@ -31,10 +31,10 @@ pub(crate) fn are_there(orb: &Orb) -> bool {
 /// Calls the starting points of a request. Returns its record, and the outcome that replaces the upcall, if
 /// there is one.
 #[cold]
-pub(crate) fn begin(request: &IncomingRequest<'_>) -> Option<(RequestFlow, Option<PointDecision>)> {
+pub(crate) fn begin(request: &IncomingRequest<'_>) -> (RequestFlow, Option<PointDecision>) {
     let flow = ServerFlow::new(request.origin.orb());
     let outcome = flow.receive_request_service_contexts(&seen(request));
-    Some((flow, outcome.err().map(instead)))
+    (flow, outcome.err().map(instead))
 }
 
 fn instead(interruption: Interruption) -> PointDecision {

@@ -130,11 +130,11 @@ pub(crate) fn answer_exception(request: &IncomingRequest<'_>, exception: &System
 
 /// The exception for a servant that panicked.
 pub(crate) fn panicked(operation: &str, panic: &(dyn std::any::Any + Send)) -> SystemException {
-    let said = panic
+    let message = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
     SystemException::new(SystemExceptionKind::Unknown, 0, CompletionStatus::Maybe)
-        .with_detail(|| format!("the servant panicked in `{operation}`: {said}"))
+        .with_detail(|| format!("the servant panicked in `{operation}`: {message}"))
 }
