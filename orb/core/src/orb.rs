@@ -70,7 +70,7 @@ impl LazyPart {
 
 /// Whether an ORB of this process has a server side. A program that installs none does not contain the code that
 /// a client has for it.
-static HAS_SERVER_SIDE: AtomicBool = AtomicBool::new(false);
+static HAS_SERVER_SIDE: OnceLock<()> = OnceLock::new();
 
 /// A weak reference to an ORB, for parts that the ORB itself owns.
 #[derive(Clone)]
@@ -210,13 +210,13 @@ impl Orb {
     /// The server side, if an object adapter is installed.
     #[inline]
     pub fn server_side(&self) -> Option<&Arc<dyn ServerSide>> {
-        if HAS_SERVER_SIDE.load(Ordering::Relaxed) { self.0.server_side.get() } else { None }
+        if HAS_SERVER_SIDE.get().is_some() { self.0.server_side.get() } else { None }
     }
 
     /// Installs the server side, unless there is one already. That of an ORB that has begun to shut down is
     /// closed at once.
     pub fn install_server_side(&self, create: impl FnOnce() -> Arc<dyn ServerSide>) -> &Arc<dyn ServerSide> {
-        HAS_SERVER_SIDE.store(true, Ordering::Relaxed);
+        HAS_SERVER_SIDE.get_or_init(|| ());
         let server_side = self.0.server_side.get_or_init(create);
         // Pairs with the fence of `take_server_side`: this thread or that of the shutdown sees the other's write.
         fence(Ordering::SeqCst);
