@@ -1,7 +1,7 @@
 //! Strings on the wire: ISO 8859-1, the default without code set negotiation, or the negotiated code set.
 //!
 //! ASCII is a subset of all, so it is borrowed in both directions under any code set. Other text is validated
-//! if UTF-8, and transcoded otherwise.
+//! if UTF-8, and transcoded otherwise. Wide text is in `wide`, bounded text in `bounded`.
 
 use std::borrow::Cow;
 

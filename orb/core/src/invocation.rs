@@ -33,7 +33,7 @@
 //! - the exception after a deadline, a cancellation or a shutdown: `ExpiryReason`.
 //!
 //! Client interceptors are called between Select and Lease, and after Judge (`points`). Calls that a stub makes
-//! on the servant directly are not made by this engine (`collocation` of the crate of the server side).
+//! on the servant directly are not made by this engine (`collocated::direct` of the crate of the server side).
 
 #[cfg(feature = "asynchronous")]
 pub(crate) mod await_reply;

@@ -57,7 +57,7 @@ pub struct ServerSettings {
     /// The most requests of one connection that may run at once.
     pub max_in_flight: u32,
     /// The most threads that read requests and run servants.
-    pub(crate) max_threads: usize,
+    pub max_threads: usize,
     pub max_connections: usize,
     /// The most connections from one host.
     pub max_per_client: Option<usize>,

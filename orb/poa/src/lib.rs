@@ -27,17 +27,16 @@ mod current;
 mod deactivation;
 mod demux;
 mod directory;
-mod dispatch;
 mod error;
 mod etherealizer;
 mod frames;
 mod hierarchy;
 mod invocation;
 mod key;
-#[doc(hidden)]
-pub mod lookup;
 mod managed_adapter;
 mod manager;
+#[doc(hidden)]
+pub mod measured_lookup;
 #[cfg(all(test, shuttle))]
 mod models;
 mod object_id;
@@ -46,6 +45,7 @@ mod orb_handle;
 mod poa;
 mod poa_manager;
 mod policies;
+mod resolution;
 mod serial_lock;
 mod servant_in_use;
 mod servant_lookup;

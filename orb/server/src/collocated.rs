@@ -1,5 +1,9 @@
 //! Collocated calls: caller and object are in the same ORB, and the call needs no socket and no other thread.
 //!
+//! `-ORBCollocation` chooses the form. With `direct`, the stub calls the servant's method ([`direct`](mod@direct))
+//! where it can. With `through-poa`, and for all other calls, requests go through this module. With `no`, calls
+//! use a connection.
+//!
 //! A request is marshaled, copied like a message from a connection, and run in the calling thread. All rules
 //! for requests of other processes apply. The caller waits for another thread only if the servant defers its
 //! reply.
@@ -8,6 +12,7 @@
 //! thread runs them. The first two-way after one-ways of the same thread takes the same way, so that it does
 //! not overtake them.
 
+pub(crate) mod direct;
 #[cfg(all(test, shuttle))]
 mod models;
 mod reply;

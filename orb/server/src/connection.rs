@@ -5,6 +5,7 @@
 //! connection by a reactor, [`dispatch_queue`] passes its requests to a pool's workers, and [`closing`] ends
 //! it.
 
+pub(crate) mod announced_addresses;
 mod bidirectional;
 mod cancellation;
 mod closing;

@@ -5,6 +5,6 @@ pub use spandrel_demux::Operations;
 
 pub use crate::{
     DeferredCall, Replied, Servant, ServerCall,
-    collocation::{Facet, direct, offer},
+    collocated::direct::{Facet, direct, offer},
     interpreted,
 };

@@ -13,7 +13,7 @@
 //! - `monitor` finds long upcalls and idle connections.
 //! - `upcall` passes a request to its servant, and its reply to the request's origin.
 //! - `callbacks` runs requests that arrive over connections which this ORB has opened (bidirectional GIOP).
-//! - `collocated` runs calls on objects of the same ORB; `collocation` runs those without marshaling.
+//! - `collocated` runs calls on objects of the same ORB, marshaled or directly.
 //! - `datagrams` runs requests by datagram (DIOP).
 //! - `request_server` joins these, and is the core's interface to them.
 //!
@@ -32,10 +32,8 @@ macro_rules! log_limited {
 }
 
 mod admission;
-mod announced_addresses;
 mod callbacks;
 mod collocated;
-mod collocation;
 mod connection;
 mod current;
 mod datagrams;

@@ -21,8 +21,8 @@ use spandrel_sync::{Arc, Mutex};
 use spandrel_transport::{Address, BidirectionalOnly, Deadline, Diop, IIOP, Iiop, PublishedAddresses, ServerProtocols};
 
 use crate::{
-    CollocatedCalls, ObjectAdapter, Server, UpcallMonitor, announced_addresses::AnnouncedAddresses,
-    callbacks::Callbacks, collocated, current, upcall::origin::UpcallServices,
+    CollocatedCalls, ObjectAdapter, Server, UpcallMonitor, callbacks::Callbacks, collocated,
+    connection::announced_addresses::AnnouncedAddresses, current, upcall::origin::UpcallServices,
 };
 
 /// The time that bidirectional peers have at shutdown to close their connections after CloseConnection.

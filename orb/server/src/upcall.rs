@@ -1,7 +1,7 @@
 //! Upcalls: the steps of a request from its header to its reply.
 //!
 //! [`run`] checks the deadline, calls the starting interception points and passes the request to
-//! [`dispatch`]. The servant gets a [`ServerCall`] and replies through it. [`handle_locate_request`] answers
+//! [`dispatch`], which has the order of all steps up to the end of the servant's use. The servant gets a [`ServerCall`] and replies through it. [`handle_locate_request`] answers
 //! LocateRequests, because they go to the same adapter.
 //!
 //! This module knows a request's source only as a [`RequestOrigin`]. It reads no messages and opens no

@@ -8,9 +8,9 @@ use spandrel_sync::Arc;
 
 use crate::{
     address::{Address, IIOP},
-    addressing::{INET_OPTIONS, listen_inet},
     bidirectional::is_bidirectional_only,
     endpoint::Endpoint,
+    inet_endpoint::{INET_OPTIONS, listen_inet},
     listener::{Listener, PublishedAddresses},
     protocol::{Protocol, ServerProtocol, SocketSettings},
 };

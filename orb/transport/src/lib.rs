@@ -16,7 +16,6 @@
 #![forbid(unsafe_code)]
 
 mod address;
-mod addressing;
 mod bidirectional;
 mod budget;
 mod datagram;
@@ -24,6 +23,7 @@ mod deadline;
 mod endpoint;
 mod host_name;
 mod iiop;
+mod inet_endpoint;
 mod keep_alive;
 mod listener;
 #[cfg(unix)]
@@ -37,7 +37,6 @@ mod rules;
 mod transport;
 
 pub use address::{Address, IIOP, scheme_of};
-pub use addressing::{INET_OPTIONS, listen_inet};
 pub use bidirectional::{BidirectionalOnly, is_bidirectional_only};
 pub use budget::{Charge, MemoryBudget, MemoryLimitExceeded, ReceiveBudget};
 pub use datagram::{DIOP, Diop};
@@ -45,6 +44,7 @@ pub use deadline::Deadline;
 pub use endpoint::{Endpoint, EndpointError};
 pub use host_name::host_name;
 pub use iiop::{Iiop, connect_inet};
+pub use inet_endpoint::{INET_OPTIONS, listen_inet};
 pub use keep_alive::KeepAlive;
 pub use listener::{ConnectionAcceptor, Listener, ListenerSource, PendingConnection, PublishedAddresses};
 #[cfg(target_os = "linux")]

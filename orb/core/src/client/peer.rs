@@ -278,12 +278,12 @@ fn is_timeout(failure: &CallFailure) -> bool {
 mod async_leases;
 #[cfg(feature = "asynchronous")]
 pub(crate) mod batches;
+mod connection_choice;
 mod lease;
 #[cfg(all(test, shuttle))]
 mod models;
 mod pool;
 pub(crate) mod purging;
-mod waiting_calls;
 
 #[cfg(feature = "asynchronous")]
 pub(crate) use async_leases::LeaseResult;

@@ -3,8 +3,8 @@
 //!
 //! A server reads the deadline with the request's header ([`RequestDeadline`]). While the servant runs, the
 //! thread has it ([`InheritedDeadline`]): calls from there end at the same time, whatever their own policies
-//! say. Its contexts and the limits of single calls belong to `policies`, the notification of servants to
-//! `cancellation`.
+//! say. The service contexts with deadlines are in `policies/deadline_contexts.rs`, the limits of single calls in
+//! `policies/time_limits.rs`; `cancellation` notifies servants.
 
 mod inherited;
 

@@ -9,7 +9,7 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::time::Instant;
 use spandrel_transport::Deadline;
 
-use super::{ReplyStartTimePolicy, RequestStartTimePolicy, values};
+use super::{ReplyStartTimePolicy, RequestStartTimePolicy, time_limits};
 use crate::{ObjectRef, Orb};
 
 /// The start times of one call. A program that sets no start time does not contain them.
@@ -48,8 +48,9 @@ impl ObjectRef {
     pub(super) fn start_times(&self) -> Option<Box<dyn StartTimes>> {
         let (clock, now) = (SystemTime::now(), Instant::now());
         let from = |start: SystemTime| now.checked_add(start.duration_since(clock).ok()?);
-        let request = self.in_force(values::REQUEST_START_TIME).and_then(|RequestStartTimePolicy(start)| from(start));
-        let reply = self.in_force(values::REPLY_START_TIME).and_then(|ReplyStartTimePolicy(start)| from(start));
+        let request =
+            self.in_force(time_limits::REQUEST_START_TIME).and_then(|RequestStartTimePolicy(start)| from(start));
+        let reply = self.in_force(time_limits::REPLY_START_TIME).and_then(|ReplyStartTimePolicy(start)| from(start));
         if request.is_none() && reply.is_none() {
             return None;
         }

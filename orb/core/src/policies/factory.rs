@@ -10,7 +10,7 @@ use spandrel_sync::Arc;
 use super::{
     ConnectionTimeoutPolicy, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
     ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, SyncScopePolicy, UtcT,
-    buffering, messaging, values,
+    buffering, messaging, time_limits,
 };
 use crate::BidirectionalPolicy;
 use crate::{Orb, Policy, PolicyType};
@@ -70,13 +70,17 @@ impl Orb {
         Ok(match policy_type {
             messaging::REBIND => mode(value, &RebindPolicy::ALL)?.into(),
             messaging::SYNC_SCOPE => mode(value, &SyncScopePolicy::ALL)?.into(),
-            values::REQUEST_START_TIME => RequestStartTimePolicy(time()?).into(),
-            values::REPLY_START_TIME => ReplyStartTimePolicy(time()?).into(),
-            values::REQUEST_END_TIME => RequestEndTimePolicy(time()?).into(),
-            values::REPLY_END_TIME => ReplyEndTimePolicy(time()?).into(),
-            values::RELATIVE_REQUEST_TIMEOUT => RelativeRequestTimeoutPolicy(values::span(extract(value)?)).into(),
-            values::CONNECTION_TIMEOUT => ConnectionTimeoutPolicy(values::span(extract(value)?)).into(),
-            values::RELATIVE_ROUNDTRIP_TIMEOUT => RelativeRoundtripTimeoutPolicy(values::span(extract(value)?)).into(),
+            time_limits::REQUEST_START_TIME => RequestStartTimePolicy(time()?).into(),
+            time_limits::REPLY_START_TIME => ReplyStartTimePolicy(time()?).into(),
+            time_limits::REQUEST_END_TIME => RequestEndTimePolicy(time()?).into(),
+            time_limits::REPLY_END_TIME => ReplyEndTimePolicy(time()?).into(),
+            time_limits::RELATIVE_REQUEST_TIMEOUT => {
+                RelativeRequestTimeoutPolicy(time_limits::span(extract(value)?)).into()
+            }
+            time_limits::CONNECTION_TIMEOUT => ConnectionTimeoutPolicy(time_limits::span(extract(value)?)).into(),
+            time_limits::RELATIVE_ROUNDTRIP_TIMEOUT => {
+                RelativeRoundtripTimeoutPolicy(time_limits::span(extract(value)?)).into()
+            }
             BidirectionalPolicy::POLICY_TYPE => match extract::<u16>(value)? {
                 0 => BidirectionalPolicy::Normal.into(),
                 1 => BidirectionalPolicy::Both.into(),
@@ -125,11 +129,11 @@ impl Orb {
         let own = [
             messaging::REBIND,
             messaging::SYNC_SCOPE,
-            values::RELATIVE_ROUNDTRIP_TIMEOUT,
+            time_limits::RELATIVE_ROUNDTRIP_TIMEOUT,
             buffering::BUFFERING_CONSTRAINT,
             BidirectionalPolicy::POLICY_TYPE,
         ];
-        own.contains(&policy_type) || values::LIMITS.contains(&policy_type)
+        own.contains(&policy_type) || time_limits::LIMITS.contains(&policy_type)
     }
 }
 

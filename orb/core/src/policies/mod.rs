@@ -25,8 +25,8 @@
 
 mod buffering;
 mod call_policies;
-mod context;
 mod current;
+mod deadline_contexts;
 mod earliest_delivery;
 mod factory;
 mod manager;
@@ -34,15 +34,15 @@ mod messaging;
 mod object;
 mod overrides;
 mod policy_values;
-mod values;
+mod time_limits;
 
 pub use buffering::BufferingConstraintPolicy;
 pub use call_policies::CallPolicies;
 use call_policies::resolve_policies;
-pub use context::DeadlineContext;
-pub use context::request_deadline;
-pub(crate) use context::{cached_context, deadline_contexts, remaining_tail};
 pub use current::PolicyCurrent;
+pub use deadline_contexts::DeadlineContext;
+pub use deadline_contexts::request_deadline;
+pub(crate) use deadline_contexts::{cached_context, deadline_contexts, remaining_tail};
 pub use earliest_delivery::StartTimes;
 pub use factory::{PolicyError, PolicyFactory};
 pub(crate) use manager::OrbPolicies;
@@ -51,7 +51,7 @@ pub use messaging::{RebindPolicy, SyncScopePolicy};
 pub(crate) use overrides::Overrides;
 pub use overrides::{OverrideError, SetOverrideType};
 pub(crate) use policy_values::{OrbPolicyValues, PolicyValues};
-pub use values::{
+pub use time_limits::{
     ConnectionTimeoutPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy,
     ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, UtcT,
 };

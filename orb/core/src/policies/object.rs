@@ -7,7 +7,7 @@ use spandrel_transport::Deadline;
 
 use super::{
     ConnectionTimeoutPolicy, OverrideError, Overrides, RebindPolicy, RelativeRequestTimeoutPolicy, ReplyEndTimePolicy,
-    RequestEndTimePolicy, SetOverrideType, SyncScopePolicy, current, manager, messaging, resolve_policies, values,
+    RequestEndTimePolicy, SetOverrideType, SyncScopePolicy, current, manager, messaging, resolve_policies, time_limits,
 };
 use crate::{ObjectRef, Policy, PolicyType, PolicyValue};
 
@@ -70,11 +70,12 @@ impl ObjectRef {
     pub(super) fn limits(&self, round_trip: Option<Duration>) -> Option<Deadline> {
         let now = SystemTime::now();
         let until = |end: SystemTime| end.duration_since(now).unwrap_or(Duration::ZERO);
-        let reply = self.in_force(values::REPLY_END_TIME).map(|ReplyEndTimePolicy(end)| until(end));
-        let request = self.in_force(values::REQUEST_END_TIME).map(|RequestEndTimePolicy(end)| until(end));
-        let sending = self.in_force(values::RELATIVE_REQUEST_TIMEOUT).map(|RelativeRequestTimeoutPolicy(span)| span);
+        let reply = self.in_force(time_limits::REPLY_END_TIME).map(|ReplyEndTimePolicy(end)| until(end));
+        let request = self.in_force(time_limits::REQUEST_END_TIME).map(|RequestEndTimePolicy(end)| until(end));
+        let sending =
+            self.in_force(time_limits::RELATIVE_REQUEST_TIMEOUT).map(|RelativeRequestTimeoutPolicy(span)| span);
         let soonest = |one: Option<Duration>, other: Option<Duration>| one.into_iter().chain(other).min();
-        let connecting = self.in_force(values::CONNECTION_TIMEOUT).map(|ConnectionTimeoutPolicy(span)| span);
+        let connecting = self.in_force(time_limits::CONNECTION_TIMEOUT).map(|ConnectionTimeoutPolicy(span)| span);
         let deadline = match (soonest(round_trip, reply), soonest(sending, request)) {
             (None, None) if connecting.is_none() => return None,
             (all, None) => Deadline::after(all.unwrap_or(Duration::MAX)),

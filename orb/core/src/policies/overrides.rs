@@ -5,7 +5,7 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use super::{
     BufferingConstraintPolicy, ConnectionTimeoutPolicy, PolicyValues, RebindPolicy, RelativeRequestTimeoutPolicy,
     RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy,
-    RequestStartTimePolicy, SyncScopePolicy, buffering, messaging, values,
+    RequestStartTimePolicy, SyncScopePolicy, buffering, messaging, time_limits,
 };
 use crate::{Policy, PolicyType};
 
@@ -113,7 +113,7 @@ impl Overrides {
                 policy_values.set_sync_scope(*scope);
             } else if let Some(rebind) = policy.value() {
                 policy_values.set_rebind(*rebind);
-            } else if values::LIMITS.contains(policy_type) {
+            } else if time_limits::LIMITS.contains(policy_type) {
                 policy_values.set_limited();
             } else if *policy_type == buffering::BUFFERING_CONSTRAINT {
                 policy_values.set_buffering();
@@ -128,13 +128,13 @@ fn is_supported(policy_type: PolicyType, policy: &Policy) -> bool {
     match policy_type {
         messaging::REBIND => policy.value::<RebindPolicy>().is_some(),
         messaging::SYNC_SCOPE => policy.value::<SyncScopePolicy>().is_some(),
-        values::REQUEST_START_TIME => policy.value::<RequestStartTimePolicy>().is_some(),
-        values::REPLY_START_TIME => policy.value::<ReplyStartTimePolicy>().is_some(),
-        values::REQUEST_END_TIME => policy.value::<RequestEndTimePolicy>().is_some(),
-        values::REPLY_END_TIME => policy.value::<ReplyEndTimePolicy>().is_some(),
-        values::RELATIVE_REQUEST_TIMEOUT => policy.value::<RelativeRequestTimeoutPolicy>().is_some(),
-        values::CONNECTION_TIMEOUT => policy.value::<ConnectionTimeoutPolicy>().is_some(),
-        values::RELATIVE_ROUNDTRIP_TIMEOUT => policy.value::<RelativeRoundtripTimeoutPolicy>().is_some(),
+        time_limits::REQUEST_START_TIME => policy.value::<RequestStartTimePolicy>().is_some(),
+        time_limits::REPLY_START_TIME => policy.value::<ReplyStartTimePolicy>().is_some(),
+        time_limits::REQUEST_END_TIME => policy.value::<RequestEndTimePolicy>().is_some(),
+        time_limits::REPLY_END_TIME => policy.value::<ReplyEndTimePolicy>().is_some(),
+        time_limits::RELATIVE_REQUEST_TIMEOUT => policy.value::<RelativeRequestTimeoutPolicy>().is_some(),
+        time_limits::CONNECTION_TIMEOUT => policy.value::<ConnectionTimeoutPolicy>().is_some(),
+        time_limits::RELATIVE_ROUNDTRIP_TIMEOUT => policy.value::<RelativeRoundtripTimeoutPolicy>().is_some(),
         buffering::BUFFERING_CONSTRAINT => policy.value::<BufferingConstraintPolicy>().is_some(),
         crate::BidirectionalPolicy::POLICY_TYPE => policy.value::<crate::BidirectionalPolicy>().is_some(),
         _ => true,

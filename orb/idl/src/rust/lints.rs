@@ -1,6 +1,6 @@
 //! Lints that generated code trips because of its IDL, and that its readers cannot avoid.
 
-use super::traits::Traits;
+use super::derives::Traits;
 use super::types::Context;
 use crate::model::{DefId, DefinitionKind, Type, Union};
 

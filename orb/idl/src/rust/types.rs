@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
+use super::derives::TraitTable;
 use super::engines::Engines;
 use super::external::Externals;
 use super::layout::LeafCounts;
@@ -13,7 +14,6 @@ use super::names::{ModulePath, Names, path};
 use super::options::Asynchronous;
 use super::padding::PaddingTable;
 use super::sizes::SizeTable;
-use super::traits::TraitTable;
 use super::value_links::ValueTable;
 use super::{Collocation, Options, Sides, local, supported};
 use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};

@@ -1,5 +1,5 @@
 //! The replies of requests: marshaled, passed through the ending interception points if there are any, and
-//! sent.
+//! sent. [`dispatch`](super::dispatch) has the order of these steps and of the end of the servant's use.
 //!
 //! The origin of a request takes the marshaled reply. This module knows no connection.
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::{Arc, thread};
 
-use super::{CallFailure, ClientConnection, Lease, Peer, RequestLoss, waiting_calls::LeaseChoice};
+use super::{CallFailure, ClientConnection, Lease, Peer, RequestLoss, connection_choice::LeaseChoice};
 use crate::client::{ReplyReceiver, plug_in};
 
 /// The result of an asynchronous call's request for a connection.

@@ -1,4 +1,4 @@
-//! The open connections to one peer, and the calls that wait for one.
+//! The open connections to one peer, and the calls that wait for one. `connection_choice` chooses among them.
 
 use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use spandrel::generated::Operations;
 use spandrel::net::sync::Arc;
-use spandrel::poa::lookup::{FoundServant, Lookup};
+use spandrel::poa::measured_lookup::{FoundServant, Lookup};
 use spandrel::poa::{IdAssignmentPolicy, IdUniquenessPolicy, ObjectDemux, ObjectId, PoaError, Servant};
 use spandrel::{Orb, Poa, Policy};
 use spandrel_demux::perfect::Tables;

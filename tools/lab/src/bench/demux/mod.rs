@@ -2,7 +2,7 @@
 //! by number of objects and operations, and by the order of requests (paper 001, chapter 6).
 //!
 //! Lookups are timed alone, in one thread, without messages: the adapters' own lookup from an object key to a
-//! servant ([`spandrel::poa::lookup`]) and the table of operations of skeletons. The cost of the loop around
+//! servant ([`spandrel::poa::measured_lookup`]) and the table of operations of skeletons. The cost of the loop around
 //! a lookup is measured, too, and subtracted. Each lookup depends on the one before, as in a server that
 //! reads one request after the other. Whole calls are also made, with adaptive demultiplexing and request
 //! caching on and off.

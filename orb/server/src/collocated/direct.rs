@@ -5,7 +5,7 @@
 //! holding manager affect the next call.
 //!
 //! Direct calls marshal nothing and make no request. Marshaled calls on objects of the same ORB belong to
-//! [`collocated`].
+//! the parent module.
 
 use std::{
     any::Any,

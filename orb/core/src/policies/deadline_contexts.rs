@@ -19,7 +19,7 @@ use spandrel_giop::ids;
 use spandrel_sync::time::Instant;
 use spandrel_transport::Deadline;
 
-use super::{UtcT, values};
+use super::{UtcT, time_limits};
 use crate::deadlines::RequestDeadline;
 
 /// The service contexts that carry a request's deadline (`-ORBDeadlineContext`).
@@ -97,8 +97,8 @@ pub(crate) fn deadline_contexts(
 fn absolute(deadline: &Deadline, expects_reply: bool) -> Option<ServiceContext> {
     let now = SystemTime::now();
     let limits = [
-        (values::REQUEST_END_TIME, deadline.left_for_delivery()),
-        (values::REPLY_END_TIME, deadline.left_for_reply().filter(|_| expects_reply)),
+        (time_limits::REQUEST_END_TIME, deadline.left_for_delivery()),
+        (time_limits::REPLY_END_TIME, deadline.left_for_reply().filter(|_| expects_reply)),
     ];
     let end = |left| UtcT::from_system_time(now.checked_add(left)?);
     let ends: Vec<(u32, UtcT)> = limits.into_iter().filter_map(|(of, left)| Some((of, end(left?)?))).collect();
@@ -158,14 +158,14 @@ impl RequestDeadline {
         for _ in 0..input.sequence_len(8)? {
             let (policy_type, value) = (input.u32()?, input.octet_sequence()?);
             let limit = match policy_type {
-                values::REQUEST_START_TIME => {
+                time_limits::REQUEST_START_TIME => {
                     let start = UtcT::decode(&mut Decoder::of_encapsulation(value, wire())?)?.to_system_time();
                     // A start time that has passed or is out of range delays nothing.
                     deadline.start = start.and_then(|start| now.checked_add(start.duration_since(clock).ok()?));
                     continue;
                 }
-                values::REQUEST_END_TIME => &mut deadline.delivery,
-                values::REPLY_END_TIME => &mut deadline.answer,
+                time_limits::REQUEST_END_TIME => &mut deadline.delivery,
+                time_limits::REPLY_END_TIME => &mut deadline.answer,
                 _ => continue,
             };
             let end = UtcT::decode(&mut Decoder::of_encapsulation(value, wire())?)?;

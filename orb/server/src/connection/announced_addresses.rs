@@ -1,4 +1,5 @@
-//! The addresses that are reached over connections that the peers have opened.
+//! The addresses that clients have announced for bidirectional GIOP: calls to them use the connections that the
+//! clients have opened.
 
 use std::collections::HashMap;
 
