@@ -49,12 +49,13 @@ impl Drop for InheritedDeadline {
 
 /// The time in which a thread serves other requests while its own waits: they do not inherit its deadline.
 #[derive(Debug)]
-pub(crate) struct Unbounded {
+pub struct Unbounded {
     outer: Option<Instant>,
 }
 
 impl Unbounded {
-    pub(crate) fn enter() -> Self {
+    /// Takes the thread's deadline away until the value is dropped.
+    pub fn enter() -> Self {
         Self { outer: replace(None) }
     }
 }

@@ -11,9 +11,7 @@ mod inherited;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::time::Instant;
 
-pub(crate) use inherited::Unbounded;
-pub use inherited::remaining_time;
-pub use inherited::{InheritedDeadline, inherited};
+pub use inherited::{InheritedDeadline, Unbounded, inherited, remaining_time};
 
 /// The limits on the time of a request.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
