@@ -11,10 +11,10 @@ use spandrel_transport::{Address, Deadline};
 
 use crate::{
     Orb,
+    call_kind::CallKind,
     client::{CallFailure, ClientConnection, Peer, PeerTable},
     code_sets::Agreement,
     datagrams::DatagramSender,
-    object::CallKind,
     operation_index::{OperationContexts, ReadOperationIndex},
     policies::{DeadlineContext, cached_context, deadline_contexts, remaining_tail},
     request_cache::RequestCache,

@@ -30,6 +30,8 @@ mod answer;
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
 mod bidirectional;
+#[doc(hidden)]
+pub mod call_kind;
 #[cfg(feature = "asynchronous")]
 #[doc(hidden)]
 pub mod cancellation;
@@ -55,6 +57,7 @@ pub mod interception;
 #[doc(hidden)]
 pub mod interpreted;
 mod invocation;
+mod lazy_part;
 mod main_thread;
 #[cfg(feature = "asynchronous")]
 pub mod messaging;

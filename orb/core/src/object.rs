@@ -1,7 +1,5 @@
 //! Object references, which applications hold and generated stubs wrap.
 
-mod call_kind;
-
 use std::{any::Any, fmt, sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{CdrError, FromBound, Ior, Reference, TypeCode, Typed};
@@ -12,9 +10,14 @@ use spandrel_sync::{
 };
 
 use crate::policies::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
-use crate::{Orb, destination::Destination, diagnostics::InterfaceLabel, policies::PolicyValues, thread_policy};
-pub(crate) use call_kind::joined;
-pub use call_kind::{CallKind, InvokeFn, Marshal};
+use crate::{
+    Orb, call_kind::CallKind, client::Reply, destination::Destination, diagnostics::InterfaceLabel,
+    policies::PolicyValues, thread_policy,
+};
+
+/// Makes a call; an optional part of the ORB can replace [`ObjectRef`]'s own implementation.
+pub type InvokeFn =
+    for<'o, 'q, 'f, 'a> fn(&'o ObjectRef, &'q CallKind<'f, 'a>) -> Result<Option<Reply>, SystemException>;
 
 /// The repository id of the root of all interfaces.
 pub const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";

@@ -10,9 +10,9 @@ use spandrel_transport::{Address, Deadline, PublishedAddresses};
 
 use crate::{
     Orb,
+    call_kind::CallKind,
     client::{CallFailure, ClientConnection, Reply},
     destination::Destination,
-    object::CallKind,
 };
 
 /// The server side of an ORB.

@@ -8,11 +8,11 @@ use std::{any::Any, fmt, io, time::Duration};
 use spandrel_giop::{CompletionStatus, ListenPoint, ServiceContext, SystemException};
 use spandrel_orb::{
     BidirectionalPolicy, Collocation, Endpoint, Orb, Spawn, WaitStrategy,
+    call_kind::CallKind,
     cancellation::{self, RequestOfThread},
     client::{CallFailure, ClientConnection, Reply},
     destination::Destination,
     encode_collocated,
-    object::CallKind,
     server_settings::ServerSettings,
     server_side::{NothingToSend, ServerLevels, ServerSide},
 };

@@ -12,7 +12,7 @@ use super::{
     current::{self, OrbToken},
 };
 use super::{IorInterceptor, ServerRequestInterceptor};
-use crate::{ObjectRef, Orb, object::InvokeFn, orb::LazyPart};
+use crate::{ObjectRef, Orb, lazy_part::LazyPart, object::InvokeFn};
 
 /// The error for a second interceptor of a kind with the same name (16.7.2.1).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]

@@ -14,11 +14,11 @@ use super::{
 };
 use crate::{
     ObjectRef,
+    call_kind::{CallKind, joined},
     client::{CallFailure, ClientConnection, Lease, Peer, Reply, ReplyKind, WriteLimits},
     connection_contexts::ConnectionContexts,
     destination::Destination,
     diagnostics::{CallObserver, ObservedCall},
-    object::{CallKind, joined},
     scratch, thread_policy,
 };
 

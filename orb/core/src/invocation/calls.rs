@@ -11,8 +11,8 @@ use super::exception_details;
 use super::helped_attempt::ENABLE_BUFFERING;
 use crate::{
     Located, ObjectRef, UserExceptions,
+    call_kind::{CallKind, Marshal},
     client::{Reply, ReplyKind},
-    object::{CallKind, Marshal},
     policies::SyncScopePolicy,
 };
 

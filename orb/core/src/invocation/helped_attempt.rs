@@ -6,9 +6,9 @@ use super::{
     blocking::{Attempt, HELPED_ATTEMPT},
 };
 use crate::{
+    call_kind::CallKind,
     client::{CallFailure, Peer, Reply, WriteLimits},
     destination::Destination,
-    object::CallKind,
 };
 
 /// Enables buffered one-ways.

@@ -6,10 +6,10 @@ use spandrel_transport::Deadline;
 
 use super::Invocation;
 use crate::{
+    call_kind::CallKind,
     client::{CallFailure, Reply},
     datagrams::DatagramSender,
     destination::Destination,
-    object::CallKind,
     scratch,
     statistics::Event,
 };

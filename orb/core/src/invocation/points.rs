@@ -15,9 +15,10 @@ use spandrel_giop::{CompletionStatus, ReplyStatus, ServiceContext, SystemExcepti
 use super::{Invocation, Verdict};
 use crate::{
     ObjectRef,
+    call_kind::{CallKind, joined},
     client::{Reply, ReplyKind},
     interception::{self, ClientFlow, OutgoingContexts, RequestOutcome, ResponseRequest},
-    object::{CallKind, EffectiveReference, Forward, ForwardKind, joined},
+    object::{EffectiveReference, Forward, ForwardKind},
 };
 
 /// The points around the attempts of the blocking driver.

@@ -10,6 +10,7 @@ use spandrel_sync::Arc;
 
 use super::{AsyncCallProgress, Call, CallLocation, SentRequest};
 use crate::{
+    call_kind::joined,
     client::{
         CallFailure, ClientConnection, Lease, LeaseResult, Peer, Reply, ReplyKind, ReplyReceiver, UnsentKind,
         WriteLimits,
@@ -18,7 +19,7 @@ use crate::{
     destination::Destination,
     diagnostics::{CallObserver, ObservedCall},
     invocation::{Verdict, unexpected_reply_kind},
-    object::{Forward, joined},
+    object::Forward,
     scratch,
 };
 

@@ -3,17 +3,9 @@
 use std::borrow::Cow;
 
 use spandrel_cdr::{CdrError, Encoder};
-use spandrel_giop::{ResponseFlags, ServiceContext, SystemException};
+use spandrel_giop::{ResponseFlags, ServiceContext};
 
-use super::ObjectRef;
-use crate::{
-    client::{Buffering, Reply},
-    diagnostics::CallObserver,
-};
-
-/// Makes a call; an optional part of the ORB can replace [`ObjectRef`]'s own implementation.
-pub type InvokeFn =
-    for<'o, 'q, 'f, 'a> fn(&'o ObjectRef, &'q CallKind<'f, 'a>) -> Result<Option<Reply>, SystemException>;
+use crate::{client::Buffering, diagnostics::CallObserver};
 
 /// Encodes the arguments; called for each attempt.
 pub type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>;
