@@ -49,9 +49,6 @@ pub use spandrel_cdr::{
 };
 pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
 pub use spandrel_orb::InvalidName;
-pub use spandrel_orb::diagnostics;
-pub use spandrel_orb::interception;
-pub use spandrel_orb::policies;
 pub use spandrel_orb::statistics::{self, Statistics};
 pub use spandrel_orb::transport;
 pub use spandrel_orb::values;
@@ -68,6 +65,45 @@ pub use spandrel_orb::{
     Endpoint, EndpointError, QueueOverflow, remaining_time,
 };
 pub use spandrel_orb::{ConnectionSharing, Purging};
+/// The contexts of distributed traces, which requests carry.
+pub mod diagnostics {
+    pub use spandrel_orb::diagnostics::{
+        MAX_STATE, TraceContext, TraceContextError, TracePropagation, TraceScope, TraceSource,
+    };
+}
+
+/// Portable Interceptors: code of services that is called for each request and reference (CORBA 3.3 Part 1,
+/// clause 16).
+///
+/// An interceptor is registered with an ORB while that is made ([`OrbBuilder`]), or by an
+/// [`OrbInitializer`](interception::OrbInitializer). The rules of flow are those of 16.3.2: each interceptor whose
+/// starting point has completed has an ending point called, in reverse order. No lock of the ORB is held while an
+/// interceptor runs, so that it may call objects. A panic becomes UNKNOWN.
+pub mod interception {
+    pub use spandrel_orb::interception::{
+        AdapterState, ClientRequestInfo, ClientRequestInterceptor, Codec, CodecError, CodecFactory, DuplicateName,
+        DynamicRequest, Encoding, Interceptor, Interruption, InvalidSlot, IorInfo, IorInterceptor,
+        ObjectReferenceFactory, ObjectReferenceTemplate, OrbInitInfo, OrbInitializer, Parameter, ParameterMode,
+        PiCurrent, RaisedException, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor, ServiceContext, SlotId,
+        TaggedComponent, TaggedProfile, UnknownEncoding,
+    };
+}
+
+/// The client's policies, at the levels of the ORB, the thread and the reference (CORBA 3.3 Part 1, 8.9, and the
+/// qualities of service of 17.2). A policy of a reference takes precedence over one of the calling thread, and
+/// that over one of the ORB.
+pub mod policies {
+    pub use spandrel_orb::{
+        policies::{
+            BufferingConstraintPolicy, ConnectionTimeoutPolicy, DeadlineContext, OverrideError, PolicyError,
+            PolicyFactory, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
+            ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, SetOverrideType,
+            SyncScopePolicy, UtcT,
+        },
+        policy_management::{PolicyCurrent, PolicyManager},
+    };
+}
+
 /// The arguments and results of an [`ObjectAdapter`].
 #[cfg(feature = "server")]
 pub mod adapter {

@@ -24,43 +24,42 @@ impl References {
         self.operations = Some(operations);
         self
     }
-}
 
-impl Orb {
     /// Calls the IOR interceptors for an adapter that is being made. Called once for each, with no lock held.
     ///
     /// # Errors
     /// OBJ_ADAPTER if an interceptor prevents its creation (16.5.4.2).
-    pub fn establish_components(&self, adapter: &dyn AdapterDescription) -> Result<References, SystemException> {
-        Ok(References { custom: interception::establish(self, adapter)?, ..References::default() })
+    pub fn establish_components(orb: &Orb, adapter: &dyn AdapterDescription) -> Result<Self, SystemException> {
+        Ok(Self { custom: interception::establish(orb, adapter)?, ..Self::default() })
     }
 
-    /// Reports a new state of an adapter manager. Called with no lock held.
-    pub fn adapter_manager_state_changed(&self, manager_id: &str, state: AdapterState) {
-        interception::report_manager_state(self, manager_id, state);
-    }
-
-    /// Reports a new state of single adapters: they were destroyed. Called with no lock held.
-    pub fn adapter_state_changed(&self, adapter_names: &[Vec<String>], state: AdapterState) {
-        interception::report_adapter_state(self, adapter_names, state);
-    }
-
-    /// Makes a reference to an adapter's object with the additions of interceptors; otherwise the same as
-    /// [`make_reference`](Self::make_reference).
+    /// Makes a reference to an object of the adapter, with the additions of interceptors. The ORB begins to
+    /// listen with its first reference.
     ///
     /// # Errors
-    /// As [`make_reference`](Self::make_reference), and those of a factory of interceptors.
-    pub fn make_reference_as(
+    /// INITIALIZE if the ORB cannot listen on an endpoint; BAD_INV_ORDER after shutdown; those of a factory of
+    /// interceptors.
+    pub fn make(
         &self,
-        references: &References,
+        orb: &Orb,
         type_id: &str,
         object_id: &[u8],
         object_key: Vec<u8>,
     ) -> Result<ObjectRef, SystemException> {
-        let offered = references.operations.and_then(operation_index::component);
-        if let Some(custom) = &references.custom {
-            return custom.make_reference(self, type_id, object_id, object_key, offered);
+        let offered = self.operations.and_then(operation_index::component);
+        if let Some(custom) = &self.custom {
+            return custom.make_reference(orb, type_id, object_id, object_key, offered);
         }
-        self.make_reference_with(type_id, object_key, offered.as_slice())
+        orb.make_reference_with(type_id, object_key, offered.as_slice())
     }
+}
+
+/// Reports a new state of an adapter manager to IOR interceptors. Called with no lock held.
+pub fn adapter_manager_state_changed(orb: &Orb, manager_id: &str, state: AdapterState) {
+    interception::report_manager_state(orb, manager_id, state);
+}
+
+/// Reports a new state of single adapters: they were destroyed. Called with no lock held.
+pub fn adapter_state_changed(orb: &Orb, adapter_names: &[Vec<String>], state: AdapterState) {
+    interception::report_adapter_state(orb, adapter_names, state);
 }

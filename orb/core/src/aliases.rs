@@ -14,8 +14,6 @@ use spandrel_sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use crate::{ObjectRef, Orb};
-
 /// The most names of one ORB.
 const MAX_ALIASES: usize = 65_536;
 
@@ -38,42 +36,33 @@ impl Aliases {
         if is_text && self.are_used.load(Ordering::Acquire) { self.find(key) } else { None }
     }
 
-    #[cold]
-    fn find(&self, key: &[u8]) -> Option<Ior> {
-        self.by_name.read().get(key).cloned()
-    }
-}
-
-impl Orb {
-    /// Gives an object a plain object key, so that `corbaloc:…/name` refers to it: clients are forwarded to
-    /// the object's own reference. The name takes precedence over an adapter's key. A name in use gets the
-    /// new object.
-    ///
-    /// The server listens once it has objects. Without an activated object, [`Orb::listen`] makes it listen.
+    /// Gives an object this key; a key in use gets the new object.
     ///
     /// # Errors
-    /// BAD_PARAM for a name that is empty, or begins with a control character like keys of adapters;
-    /// IMP_LIMIT for more than 65,536 names.
-    pub fn set_object_key_alias(&self, name: impl Into<Vec<u8>>, object: &ObjectRef) -> Result<(), SystemException> {
-        let name = name.into();
+    /// BAD_PARAM for a name that is empty or begins with a control character, IMP_LIMIT for more than 65,536.
+    pub(crate) fn insert(&self, name: Vec<u8>, target: Ior) -> Result<(), SystemException> {
         if name.first().is_none_or(|first| *first < FIRST) {
             return Err(SystemException::bad_param(0, CompletionStatus::No).with_detail(|| {
                 format!("invalid object key `{}`: it is empty or begins with a control character", name.escape_ascii())
             }));
         }
-        let aliases = self.aliases().get_or_make(Aliases::default);
-        let mut by_name = aliases.by_name.write();
+        let mut by_name = self.by_name.write();
         if by_name.len() >= MAX_ALIASES && !by_name.contains_key(&name) {
             return Err(SystemException::imp_limit(0, CompletionStatus::No)
                 .with_detail(|| format!("{MAX_ALIASES} plain object keys are in use, the limit")));
         }
-        by_name.insert(name, object.ior().clone());
-        aliases.are_used.store(true, Ordering::Release);
+        by_name.insert(name, target);
+        self.are_used.store(true, Ordering::Release);
         Ok(())
     }
 
-    /// Removes a plain object key; returns false if it was not in use.
-    pub fn remove_object_key_alias(&self, name: impl AsRef<[u8]>) -> bool {
-        self.aliases().get().is_some_and(|aliases: &Aliases| aliases.by_name.write().remove(name.as_ref()).is_some())
+    /// Removes a key; returns false if it was not in use.
+    pub(crate) fn remove(&self, name: &[u8]) -> bool {
+        self.by_name.write().remove(name).is_some()
+    }
+
+    #[cold]
+    fn find(&self, key: &[u8]) -> Option<Ior> {
+        self.by_name.read().get(key).cloned()
     }
 }

@@ -18,11 +18,11 @@ use no_option as asynchronous_option;
 use server::option as server_option;
 use values::{milliseconds, or_off, yes_or_no};
 
+use crate::OrbBuilder;
 use crate::code_sets::parse_list;
 use crate::diagnostics::TracePropagation;
 use crate::policies::DeadlineContext;
 use crate::{ConnectionSharing, Purging};
-use crate::{Orb, OrbBuilder};
 
 /// The reason why an ORB was not created.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -305,17 +305,6 @@ fn client_option(builder: OrbBuilder, option: &str, value: &str, bad: InvalidVal
         _ => return Ok(Parsed::Unknown(Box::new(builder))),
     };
     Ok(Parsed::Known(Box::new(builder)))
-}
-
-impl Orb {
-    /// Creates an ORB configured by the `-ORB…` options of a command line. Other arguments are ignored.
-    ///
-    /// # Errors
-    /// [`InitError`] for an unknown option or an invalid value.
-    pub fn init(args: impl IntoIterator<Item = String>) -> Result<Self, InitError> {
-        let mut args: Vec<String> = args.into_iter().collect();
-        Self::builder().take_args(&mut args)?.build().map_err(InitError::Refused)
-    }
 }
 
 /// Splits an initial reference option from a value without a space in between, the form of older programs.

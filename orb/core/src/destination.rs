@@ -10,9 +10,8 @@ use spandrel_sync::Arc;
 use spandrel_transport::{Address, Deadline};
 
 use crate::{
-    Orb,
     call_kind::CallKind,
-    client::{CallFailure, ClientConnection, Peer, PeerTable},
+    client::{CallFailure, Peer, PeerTable},
     code_sets::Agreement,
     datagrams::DatagramSender,
     operation_index::{OperationContexts, ReadOperationIndex},
@@ -228,20 +227,6 @@ impl Destination {
     /// The code set contexts of requests until the connection has sent them.
     pub(crate) fn code_sets(&self) -> &[ServiceContext] {
         self.text.context()
-    }
-
-    /// Returns a connection that the peer has opened, and over which it accepts requests.
-    #[inline]
-    pub(crate) fn adopted(&self, orb: &Orb) -> Option<Arc<ClientConnection>> {
-        if orb.is_bidirectional() { self.find_adopted(orb) } else { None }
-    }
-
-    #[cold]
-    fn find_adopted(&self, orb: &Orb) -> Option<Arc<ClientConnection>> {
-        if self.template.wire().version < GiopVersion::V1_2 {
-            return None;
-        }
-        orb.server_side()?.adopted_connection(self.peer.address(), self.text.context().first())
     }
 
     /// The exception for arguments that cannot be written.

@@ -29,7 +29,7 @@
 //! - the end of the time to send: [`Invocation::begin_attempt`];
 //! - the consequences of a failure, and whether the request is sent again: [`Invocation::failed`];
 //! - the consequences of a reply: [`Invocation::replied`], and `forwarding` for all but results;
-//! - the start times: [`StartTimes`](crate::policies::StartTimes);
+//! - the start times: [`StartTimes`](crate::policy_management::StartTimes);
 //! - the exception after a deadline, a cancellation or a shutdown: `ExpiryReason`.
 //!
 //! Client interceptors are called between Select and Lease, and after Judge (`points`). Calls that a stub makes
@@ -51,9 +51,12 @@ mod profile_selector;
 
 use std::time::Duration;
 
+use spandrel_cdr::GiopVersion;
 use spandrel_giop::{CompletionStatus, LocateStatus, ReplyStatus, SystemException};
+use spandrel_sync::Arc;
 use spandrel_transport::Deadline;
 
+pub(crate) use blocking::enable_observed_calls;
 pub(crate) use calls::{Raise, unreadable};
 pub use local::encode_collocated;
 pub(crate) use local::send_datagram;
@@ -62,7 +65,7 @@ pub(crate) use {blocking::unexpected_reply_kind, helped_attempt::enable_helped_a
 
 use crate::{
     ObjectRef,
-    client::{CallFailure, Reply, ReplyKind, no_reconnecting, not_sent_in_time},
+    client::{CallFailure, ClientConnection, Reply, ReplyKind, no_reconnecting, not_sent_in_time},
     destination::Destination,
     policies::RebindPolicy,
 };
@@ -171,6 +174,21 @@ impl<'c> Invocation<'c> {
     #[inline]
     pub(crate) fn keeps_connections(&self) -> bool {
         self.state.rebind == RebindPolicy::NoReconnect && self.object.is_bound()
+    }
+
+    /// Returns a connection that the server has opened, and over which it accepts requests.
+    #[inline]
+    pub(crate) fn adopted(&self, destination: &Destination) -> Option<Arc<ClientConnection>> {
+        if self.object.orb().is_bidirectional() { self.find_adopted(destination) } else { None }
+    }
+
+    #[cold]
+    fn find_adopted(&self, destination: &Destination) -> Option<Arc<ClientConnection>> {
+        if destination.wire().version < GiopVersion::V1_2 {
+            return None;
+        }
+        let server_side = self.object.orb().server_side()?;
+        server_side.adopted_connection(destination.peer.address(), destination.code_sets().first())
     }
 
     /// Records that a connection is leased. `fresh`: it was opened for this request.

@@ -1,7 +1,7 @@
 //! The ORB core: references, connections to servers, and invocation.
 //!
 //! An [`Orb`] makes [`ObjectRef`]s from their string forms and invokes operations on them. The server side is
-//! the crate `spandrel-server` above, which the core reaches as [`ServerSide`](server_side::ServerSide) once
+//! the crate `spandrel-server` above, which the core reaches as [`ServerSide`](orb::server_side::ServerSide) once
 //! an object adapter is installed. Messages belong to `spandrel-giop`, the state of connections to
 //! `spandrel-connection`, and transports to `spandrel-transport`.
 //!
@@ -24,7 +24,8 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
-mod adapter_references;
+#[doc(hidden)]
+pub mod adapter_references;
 mod aliases;
 mod answer;
 #[cfg(feature = "asynchronous")]
@@ -48,12 +49,11 @@ pub mod deadlines;
 pub mod destination;
 pub mod diagnostics;
 mod exceptions;
-#[cfg(feature = "asynchronous")]
-mod flushing;
 #[doc(hidden)]
 pub mod generated;
 mod initial;
 pub mod interception;
+mod interception_state;
 #[doc(hidden)]
 pub mod interpreted;
 mod invocation;
@@ -61,6 +61,8 @@ mod lazy_part;
 mod main_thread;
 #[cfg(feature = "asynchronous")]
 pub mod messaging;
+#[cfg(feature = "asynchronous")]
+mod metrics_endpoint;
 #[cfg(shuttle)]
 #[doc(hidden)]
 pub mod models;
@@ -72,16 +74,17 @@ mod operation_index;
 mod options;
 #[doc(hidden)]
 pub mod orb;
+mod orb_operations;
 pub mod policies;
 mod policy;
+#[doc(hidden)]
+pub mod policy_management;
 mod references;
 mod request_cache;
 #[doc(hidden)]
 pub mod scratch;
 #[doc(hidden)]
 pub mod server_settings;
-#[doc(hidden)]
-pub mod server_side;
 #[doc(hidden)]
 pub mod settings;
 pub mod statistics;
@@ -97,7 +100,6 @@ pub mod upcalls;
 pub mod values;
 
 pub use adapter::{AdapterDescription, AdapterState, KeptUse, Located, SupportedInterfaces, Target};
-pub use adapter_references::References;
 pub use answer::Answer;
 #[cfg(feature = "asynchronous")]
 pub use asynchronous::{AsyncRawReply, AsyncReply};

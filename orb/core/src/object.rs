@@ -10,10 +10,7 @@ use spandrel_sync::{
 };
 
 use crate::policies::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
-use crate::{
-    Orb, call_kind::CallKind, client::Reply, destination::Destination, diagnostics::InterfaceLabel,
-    policies::PolicyValues, thread_policy,
-};
+use crate::{Orb, call_kind::CallKind, client::Reply, destination::Destination, policies::PolicyValues, thread_policy};
 
 /// Makes a call; an optional part of the ORB can replace [`ObjectRef`]'s own implementation.
 pub type InvokeFn =
@@ -28,6 +25,23 @@ pub const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 /// may denote the same object.
 #[derive(Clone)]
 pub struct ObjectRef(Arc<BoundReference>, InterfaceLabel);
+
+/// The interface of the stub that holds a reference, for calls by a reference that does not name its interface.
+#[derive(Clone, Copy, Debug, Default)]
+struct InterfaceLabel(&'static str);
+
+impl InterfaceLabel {
+    /// The label of the reference in a stub of the interface `I`.
+    fn narrowed<I: Interface>(self) -> Self {
+        // All objects have the type CORBA::Object, which is not a useful label.
+        if I::REPOSITORY_ID == OBJECT_ID { self } else { Self(I::REPOSITORY_ID) }
+    }
+
+    /// The repository id of the interface; empty if the reference was never narrowed.
+    fn name(self) -> &'static str {
+        self.0
+    }
+}
 
 /// A reference, and the ORB that invokes it.
 struct BoundReference {

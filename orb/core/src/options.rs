@@ -28,7 +28,7 @@ use crate::{
     initial::InitialReferences,
     interception::{INITIALIZE, RegisteredInterceptors},
     policies::DeadlineContext,
-    references,
+    references::enable_urls,
     server_settings::{MAX_MESSAGE, MAX_UNFINISHED, ServerOptions, ServerSettings},
     settings::Settings,
     transport::ClientProtocols,
@@ -86,7 +86,7 @@ impl OrbBuilder {
                 context_limits: ContextLimits::default(),
                 diagnostics: DiagnosticsSettings::default(),
                 wait: WaitStrategy::default(),
-                urls: references::from_ior,
+                parses_urls: false,
                 initial: InitialReferences::default(),
                 collocation: Collocation::default(),
                 is_bidirectional: false,
@@ -127,7 +127,8 @@ impl OrbBuilder {
     /// Adds the forms `corbaloc:` and `corbaname:` of references.
     #[must_use]
     pub fn urls(mut self) -> Self {
-        self.settings.urls = references::from_url;
+        enable_urls();
+        self.settings.parses_urls = true;
         self
     }
 
@@ -245,19 +246,5 @@ impl OrbBuilder {
             initialize(&orb, self.interceptors)?;
         }
         Ok(orb)
-    }
-}
-
-impl Orb {
-    /// A builder with all optional parts. [`OrbBuilder::bare`] has only those that the program adds.
-    #[must_use]
-    pub fn builder() -> OrbBuilder {
-        OrbBuilder::bare()
-            .code_sets()
-            .urls()
-            .local_transports()
-            .connection_limits()
-            .diagnostics()
-            .deadline_context(DeadlineContext::default())
     }
 }

@@ -2,15 +2,12 @@
 
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
-mod bidirectional;
-mod metrics;
-mod serving;
+pub mod server_side;
 mod shutdown;
 
-use std::{any::Any, fmt, sync::OnceLock};
+use std::{fmt, net::SocketAddr, sync::OnceLock};
 
-use spandrel_cdr::ValueFactory;
-use spandrel_cdr::{Binder, CdrError, Ior};
+use spandrel_cdr::Ior;
 use spandrel_giop::{AddressingDisposition, CompletionStatus, SystemException, ids, minor};
 use spandrel_ipc::ProcessMark;
 use spandrel_sync::Weak;
@@ -18,27 +15,28 @@ use spandrel_sync::{
     Arc,
     atomic::{AtomicBool, Ordering, fence},
 };
+use spandrel_transport::PublishedAddresses;
 
 use crate::{
     aliases::Aliases,
-    bidirectional::Bidirectional,
+    bidirectional::{Bidirectional, BidirectionalPolicy},
     client::{ClientSettings, PeerTable},
     destination::{Destination, WireSettings},
     diagnostics::Diagnostics,
     initial::RuntimeReferences,
-    interception::Interception,
+    interception_state::InterceptionState,
     lazy_part::LazyPart,
     main_thread::MainThread,
     policies::{OrbPolicies, OrbPolicyValues},
     server_settings::{ServerOptions, ServerSettings},
-    server_side::ServerSide,
     settings::Settings,
-    statistics::Statistics,
+    statistics::{Level, Statistics},
     transport::ClientProtocols,
     upcalls::is_in_upcall,
     values::ValueFactories,
 };
 
+use server_side::{ServerSide, no_server_side};
 use shutdown::ReactorSlot;
 
 /// An object request broker. Cheap to clone; all clones are the same ORB.
@@ -113,7 +111,7 @@ struct OrbCore {
     bidirectional: Bidirectional,
     /// Created with the first factory.
     value_factories: OnceLock<Box<dyn ValueFactories>>,
-    interception: Interception,
+    interception: InterceptionState,
     registered: RuntimeReferences,
     closing: AtomicBool,
     is_destroyed: AtomicBool,
@@ -144,7 +142,7 @@ impl Orb {
             aliases: LazyPart::default(),
             bidirectional,
             value_factories: OnceLock::new(),
-            interception: Interception::default(),
+            interception: InterceptionState::default(),
             registered: RuntimeReferences::default(),
             closing: AtomicBool::new(false),
             is_destroyed: AtomicBool::new(false),
@@ -221,7 +219,7 @@ impl Orb {
     }
 
     #[inline]
-    pub fn interception(&self) -> &Interception {
+    pub fn interception(&self) -> &InterceptionState {
         &self.0.interception
     }
 
@@ -255,6 +253,13 @@ impl Orb {
     #[inline]
     pub fn alias(&self, key: &[u8]) -> Option<Ior> {
         self.0.aliases.get::<Aliases>()?.target(key)
+    }
+
+    /// Whether client interceptors are registered: no request may bypass them then.
+    #[must_use]
+    #[inline]
+    pub fn has_client_interceptors(&self) -> bool {
+        self.interception().has_client_points()
     }
 
     /// Whether request interceptors are registered.
@@ -319,6 +324,88 @@ impl Orb {
         !self.0.process.is_here()
     }
 
+    /// Begins to listen at first use, and returns the hosts and ports in references.
+    ///
+    /// # Errors
+    /// INITIALIZE if the ORB cannot listen on an endpoint; BAD_INV_ORDER after shutdown, or without an object adapter.
+    pub fn listen(&self) -> Result<Vec<(String, u16)>, SystemException> {
+        self.published().map(|published| published.hosts)
+    }
+
+    /// The published addresses, if the server listens.
+    pub fn published_already(&self) -> Option<PublishedAddresses> {
+        self.server_side()?.published()
+    }
+
+    /// Begins to listen at first use, and returns the addresses for references.
+    ///
+    /// # Errors
+    /// As [`Orb::listen`].
+    pub fn published(&self) -> Result<PublishedAddresses, SystemException> {
+        self.check_not_destroyed()?;
+        self.check_running()?;
+        self.server_side().ok_or_else(no_server_side)?.listen(self)
+    }
+
+    /// Whether connections carry requests of both sides, if the peer agrees.
+    #[must_use]
+    #[inline]
+    pub fn is_bidirectional(&self) -> bool {
+        self.bidirectional().is_on()
+    }
+
+    /// Records the policy of an adapter; `Both` enables bidirectional connections for it.
+    pub fn note_bidirectional_policy(&self, policy: BidirectionalPolicy) {
+        if policy == BidirectionalPolicy::Both {
+            self.enable_bidirectional(false);
+        }
+    }
+
+    /// Enables bidirectional connections for an adapter or, if `for_all`, for all adapters without a policy
+    /// of their own.
+    pub(crate) fn enable_bidirectional(&self, for_all: bool) {
+        if self.bidirectional().enable(for_all) {
+            // Open connections have announced themselves as unidirectional.
+            self.peers().resend_contexts();
+        }
+    }
+
+    /// All counters and measurements in Prometheus' text format, served as
+    /// [`statistics::CONTENT_TYPE`](crate::statistics::CONTENT_TYPE). It has durations of calls if
+    /// [metrics](crate::OrbBuilder::metrics) are enabled.
+    #[must_use]
+    pub fn render_metrics(&self) -> String {
+        self.update_levels();
+        let mut text = self.statistics().render();
+        if let Some(metrics) = self.diagnostics().metrics() {
+            metrics.render(&mut text);
+        }
+        text
+    }
+
+    /// The address of the metrics endpoint, if there is one
+    /// ([`OrbBuilder::metrics_endpoint`](crate::OrbBuilder::metrics_endpoint)), with the port that the system
+    /// chose if it was zero.
+    #[must_use]
+    pub fn metrics_endpoint(&self) -> Option<SocketAddr> {
+        self.diagnostics().endpoint().get().map(|endpoint| endpoint.addr())
+    }
+
+    /// Updates the levels that are not counted continuously.
+    fn update_levels(&self) {
+        let statistics = self.statistics();
+        let set = |level, count: usize| statistics.set(level, i64::try_from(count).unwrap_or(i64::MAX));
+        set(Level::CallsParked, self.peers().parked());
+        set(Level::JobsOfMain, self.main().jobs());
+        let counts = self.server_side().map(|server_side| server_side.levels()).unwrap_or_default();
+        set(Level::RequestsHeld, counts.held);
+        set(Level::ThreadsOfConnections, counts.threaded);
+        set(Level::ThreadsOfPool, counts.pooled);
+        set(Level::RequestsQueued, counts.queued);
+        set(Level::RequestsDeferred, counts.deferred);
+        set(Level::OctetsReceived, counts.octets);
+    }
+
     pub(crate) fn check_not_destroyed(&self) -> Result<(), SystemException> {
         if self.0.is_destroyed.load(Ordering::Acquire) {
             return Err(SystemException::object_not_exist(0, CompletionStatus::No).with_detail("the ORB was destroyed"));
@@ -346,20 +433,6 @@ pub(crate) fn process_is_a_copy() -> SystemException {
 
 fn has_shut_down() -> SystemException {
     SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No)
-}
-
-impl Binder for Orb {
-    fn bind(&self, ior: Ior) -> Result<Arc<dyn Any + Send + Sync>, CdrError> {
-        Ok(Arc::new(self.reference(ior)))
-    }
-
-    fn share(&self) -> Arc<dyn Binder> {
-        Arc::new(self.clone())
-    }
-
-    fn value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
-        self.0.value_factories.get()?.get(repository_id)
-    }
 }
 
 impl fmt::Debug for Orb {

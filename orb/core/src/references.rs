@@ -1,24 +1,41 @@
 //! References from their string forms, and initial references.
 
-use spandrel_cdr::Ior;
+use std::{any::Any, sync::OnceLock};
+
+use spandrel_cdr::{Binder, CdrError, GiopVersion, Ior, TaggedComponent, ValueFactory};
 use spandrel_giop::{
-    Address, CompletionStatus, Corbaloc, ObjectUrl, SystemException, ior_from_string, ior_to_string, minor,
+    Address, CompletionStatus, Corbaloc, IiopProfile, ObjectUrl, SystemException, component::Component, ids,
+    ior_from_string, ior_to_string, minor,
 };
+use spandrel_sync::Arc;
+use spandrel_transport::PublishedAddresses;
 
 use crate::{
     ObjectRef, Orb,
+    aliases::Aliases,
     initial::{self, InvalidName},
     names::{self, NameComponent},
 };
 
+/// Parses the string form of a reference.
+type ReferenceParser = fn(&Orb, &str) -> Result<ObjectRef, SystemException>;
+
+/// Parses URLs, once an ORB of this process may have them. A program without such an ORB does not contain it.
+static URL_PARSER: OnceLock<ReferenceParser> = OnceLock::new();
+
+/// Links the parser of URLs into the program.
+pub(crate) fn enable_urls() {
+    URL_PARSER.get_or_init(|| from_url);
+}
+
 /// Parses `IOR:`.
-pub(crate) fn from_ior(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
+fn from_ior(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
     let ior = ior_from_string(text).map_err(bad_url)?;
     if ior.is_nil() { Err(nil()) } else { Ok(orb.reference(ior)) }
 }
 
 /// Parses `IOR:`, `corbaloc:` and `corbaname:`.
-pub(crate) fn from_url(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
+fn from_url(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
     orb.resolve_url(parse_url(text)?, 0)
 }
 
@@ -62,7 +79,10 @@ impl Orb {
     pub fn string_to_object(&self, text: &str) -> Result<ObjectRef, SystemException> {
         self.check_not_destroyed()?;
         self.check_process()?;
-        (self.settings().urls)(self, text)
+        match URL_PARSER.get() {
+            Some(parse) if self.settings().parses_urls => parse(self, text),
+            _ => from_ior(self, text),
+        }
     }
 
     /// `indirections`: the number of initial references resolved so far.
@@ -107,6 +127,34 @@ impl Orb {
         self.resolve_url(parse_url(&url)?, indirections + 1)
     }
 
+    /// A reference to an object of this ORB's server, with these components in each profile. Begins to listen
+    /// at first use.
+    ///
+    /// # Errors
+    /// As [`Orb::listen`].
+    pub(crate) fn make_reference_with(
+        &self,
+        type_id: &str,
+        object_key: Vec<u8>,
+        added: &[TaggedComponent],
+    ) -> Result<ObjectRef, SystemException> {
+        let mut profiles = Vec::new();
+        let own = [Component::OrbType(ids::ORB_TYPE).encode()?, self.settings().code_sets.component().encode()?];
+        let PublishedAddresses { hosts, components: offered, .. } = self.published()?;
+        let version = self.settings().wire.version;
+        let components = [&own, &offered[..], added].concat();
+        let alternates = if version >= GiopVersion::V1_2 { alternates(&hosts)? } else { Vec::new() };
+        for (host, port) in hosts {
+            let mut components = components.clone();
+            if profiles.is_empty() {
+                components.extend_from_slice(&alternates);
+            }
+            let profile = IiopProfile { version, host, port, object_key: object_key.clone(), components };
+            profiles.push(profile.encode()?);
+        }
+        Ok(ObjectRef::new(self.clone(), Ior { type_id: type_id.to_owned(), profiles }))
+    }
+
     /// Registers an object as an initial reference of this ORB (8.5.2).
     ///
     /// The ORB stores its IOR, without policies of the reference's own.
@@ -117,6 +165,24 @@ impl Orb {
         self.registered().insert(name, object.ior().clone())
     }
 
+    /// Gives an object a plain object key, so that `corbaloc:…/name` refers to it: clients are forwarded to
+    /// the object's own reference. The name takes precedence over an adapter's key. A name in use gets the
+    /// new object.
+    ///
+    /// The server listens once it has objects. Without an activated object, [`Orb::listen`] makes it listen.
+    ///
+    /// # Errors
+    /// BAD_PARAM for a name that is empty, or begins with a control character like keys of adapters;
+    /// IMP_LIMIT for more than 65,536 names.
+    pub fn set_object_key_alias(&self, name: impl Into<Vec<u8>>, object: &ObjectRef) -> Result<(), SystemException> {
+        self.aliases().get_or_make(Aliases::default).insert(name.into(), object.ior().clone())
+    }
+
+    /// Removes a plain object key; returns false if it was not in use.
+    pub fn remove_object_key_alias(&self, name: impl AsRef<[u8]>) -> bool {
+        self.aliases().get().is_some_and(|aliases: &Aliases| aliases.remove(name.as_ref()))
+    }
+
     /// The names of the initial references. `-ORBDefaultInitRef` may resolve further names.
     #[must_use]
     pub fn list_initial_services(&self) -> Vec<String> {
@@ -125,6 +191,20 @@ impl Orb {
         names.sort();
         names.dedup();
         names
+    }
+}
+
+impl Binder for Orb {
+    fn bind(&self, ior: Ior) -> Result<Arc<dyn Any + Send + Sync>, CdrError> {
+        Ok(Arc::new(self.reference(ior)))
+    }
+
+    fn share(&self) -> Arc<dyn Binder> {
+        Arc::new(self.clone())
+    }
+
+    fn value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
+        self.value_factories().get()?.get(repository_id)
     }
 }
 
@@ -180,4 +260,13 @@ fn unusable(detail: String) -> SystemException {
 
 fn bad_url(error: spandrel_giop::ReferenceError) -> SystemException {
     error.into()
+}
+
+/// The components for the first profile, which name the other addresses. Some clients read only the first
+/// profile, others ignore these components.
+fn alternates(hosts: &[(String, u16)]) -> Result<Vec<TaggedComponent>, SystemException> {
+    let others = hosts.iter().skip(1).filter(|(_, port)| *port != 0);
+    let component =
+        |(host, port): &(String, u16)| Component::AlternateIiopAddress { host: host.clone(), port: *port }.encode();
+    Ok(others.map(component).collect::<Result<_, _>>()?)
 }

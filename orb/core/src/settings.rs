@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use spandrel_giop::{OwnCodeSets, SystemException};
+use spandrel_giop::OwnCodeSets;
 
-use crate::{ObjectRef, Orb, destination::WireSettings, diagnostics::DiagnosticsSettings, initial::InitialReferences};
-
-/// Parses the string form of a reference.
-pub(crate) type UrlParser = fn(&Orb, &str) -> Result<ObjectRef, SystemException>;
+use crate::{destination::WireSettings, diagnostics::DiagnosticsSettings, initial::InitialReferences};
 
 /// The settings that both sides of an ORB use.
 #[derive(Clone, Debug)]
@@ -21,7 +18,8 @@ pub struct Settings {
     pub(crate) context_limits: spandrel_giop::ContextLimits,
     pub(crate) diagnostics: DiagnosticsSettings,
     pub wait: WaitStrategy,
-    pub(crate) urls: UrlParser,
+    /// Whether references may have the forms `corbaloc:` and `corbaname:`.
+    pub(crate) parses_urls: bool,
     pub(crate) initial: InitialReferences,
     /// How calls reach objects of the same ORB.
     pub collocation: Collocation,

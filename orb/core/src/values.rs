@@ -1,7 +1,6 @@
 //! Value types: the interface for programs, and the factories of received values (CORBA 3.3 Part 1, 9.4.3 and
 //! 8.2.5.1).
 
-use std::any::Any;
 use std::collections::HashMap;
 
 pub use spandrel_cdr::{
@@ -10,8 +9,6 @@ pub use spandrel_cdr::{
     value_factory,
 };
 use spandrel_sync::{Arc, RwLock};
-
-use crate::Orb;
 
 /// The value factories of an ORB. A program that registers none does not contain the registry.
 pub(crate) trait ValueFactories: Send + Sync {
@@ -40,70 +37,7 @@ impl ValueFactories for Registry {
     }
 }
 
-impl Orb {
-    /// Registers the factory of received values of the type with this repository id, and returns the previous
-    /// one.
-    ///
-    /// Values without operations need no factory if their own type or a base is expected: generated code
-    /// creates them.
-    pub fn register_value_factory(
-        &self,
-        repository_id: &str,
-        factory: Arc<dyn ValueFactory>,
-    ) -> Option<Arc<dyn ValueFactory>> {
-        self.value_factories().get_or_init(|| Box::<Registry>::default()).insert(repository_id, factory)
-    }
-
-    /// Registers a function that creates values of type `T`, such as `dyn Account`, from the received state.
-    pub fn register_value<T, I>(&self, make: impl Fn(T::State) -> I + Send + Sync + 'static)
-    where
-        T: ImplementedBy<I> + ?Sized,
-        I: Any + Send + Sync,
-    {
-        self.register_value_factory(T::REPOSITORY_ID, value_factory::<T, I>(make));
-    }
-
-    /// Registers a value type without operations, so that its values are received where any value is allowed
-    /// (`ValueBase`, abstract interfaces and value types).
-    pub fn register_plain_value<T>(&self)
-    where
-        T: ConcreteValue + ImplementedBy<<T as ConcreteValue>::State> + ?Sized,
-        T::State: Any + Send + Sync,
-    {
-        self.register_value_factory(T::REPOSITORY_ID, Arc::new(PlainFactory::<T>::NEW));
-    }
-
-    /// Removes a registered factory, and returns it.
-    pub fn unregister_value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
-        self.value_factories().get()?.remove(repository_id)
-    }
-
-    /// The registered factory for this repository id.
-    #[must_use]
-    pub fn lookup_value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
-        self.value_factories().get()?.get(repository_id)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Unusable;
-
-    impl ValueFactory for Unusable {
-        fn read(&self, _: &mut Decoder<'_>) -> Result<Entry, CdrError> {
-            Err(CdrError::Unbound)
-        }
-    }
-
-    #[test]
-    fn a_factory_is_found_until_it_is_unregistered() {
-        let orb = Orb::builder().build().unwrap();
-        assert!(orb.register_value_factory("IDL:V:1.0", Arc::new(Unusable)).is_none());
-        assert!(orb.lookup_value_factory("IDL:V:1.0").is_some());
-        assert!(orb.register_value_factory("IDL:V:1.0", Arc::new(Unusable)).is_some());
-        assert!(orb.unregister_value_factory("IDL:V:1.0").is_some());
-        assert!(orb.lookup_value_factory("IDL:V:1.0").is_none());
-    }
+/// The value factories of an ORB before the first one is registered.
+pub(crate) fn no_factories() -> Box<dyn ValueFactories> {
+    Box::<Registry>::default()
 }

@@ -200,7 +200,7 @@ impl Poa {
         {
             references = references.offering(servant.operations());
         }
-        Ok(self.orb.make_reference_as(&references, interface, id, self.adapter.key(id))?)
+        Ok(references.make(&self.orb, interface, id, self.adapter.key(id))?)
     }
 
     /// The object id in a reference, if this adapter created the reference.

@@ -3,7 +3,10 @@
 use std::sync::OnceLock;
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{AdapterState, Orb, Policy};
+use spandrel_orb::{
+    AdapterState, Orb, Policy,
+    adapter_references::{References, adapter_state_changed},
+};
 use spandrel_sync::{Arc, Weak, atomic::Ordering};
 
 use crate::{
@@ -89,7 +92,7 @@ impl Root {
         let path: Vec<String> = parent.path.iter().cloned().chain([name.to_owned()]).collect();
         let new_adapter = NewAdapter { path: &path, manager, policies: &policies, given: &given };
         let orb = self.orb.get()?;
-        let references = orb.establish_components(&new_adapter)?;
+        let references = References::establish_components(&orb, &new_adapter)?;
         bidirectional.iter().for_each(|policy| orb.note_bidirectional_policy(*policy));
         let mut children_state = parent.children_state.lock();
         // Checked again: interceptors have run since.
@@ -114,7 +117,7 @@ impl Root {
                 policies: &root_adapter.policies,
                 given: &root_adapter.given,
             };
-            let references = self.orb.get()?.establish_components(&new_adapter)?;
+            let references = References::establish_components(&self.orb.get()?, &new_adapter)?;
             root_adapter.references.get_or_init(|| references);
         }
         Ok(())
@@ -129,7 +132,7 @@ impl Root {
         self.remove_from_tree(adapter, etherealize);
         if let (true, Ok(orb)) = (is_first, self.orb.get()) {
             let names: Vec<_> = all.iter().map(|adapter| adapter.full_name()).collect();
-            orb.adapter_state_changed(&names, AdapterState::NonExistent);
+            adapter_state_changed(&orb, &names, AdapterState::NonExistent);
         }
         if wait {
             all.iter().for_each(Adapter::await_end);

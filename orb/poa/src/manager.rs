@@ -6,7 +6,7 @@
 //! knows its adapters only through the trait [`ManagedAdapter`].
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::AdapterState;
+use spandrel_orb::{AdapterState, adapter_references::adapter_manager_state_changed};
 use spandrel_sync::{
     Arc, Mutex, Weak,
     atomic::{AtomicU8, Ordering},
@@ -180,7 +180,7 @@ impl Manager {
         if old != new
             && let Ok(orb) = self.orb.get()
         {
-            orb.adapter_manager_state_changed(&self.id, new.into());
+            adapter_manager_state_changed(&orb, &self.id, new.into());
         }
         Ok(adapters)
     }

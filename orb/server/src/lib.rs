@@ -18,7 +18,7 @@
 //! - `request_server` joins these, and is the core's interface to them.
 //!
 //! [`install_adapter`] installs the server side in an ORB. The core calls it through
-//! [`ServerSide`](spandrel_orb::server_side::ServerSide), and it finds servants through an [`ObjectAdapter`].
+//! [`ServerSide`](spandrel_orb::orb::server_side::ServerSide), and it finds servants through an [`ObjectAdapter`].
 #![forbid(unsafe_code)]
 
 /// Logs an event that clients can cause: at most ten lines of each cause in a minute. `$limited` has the

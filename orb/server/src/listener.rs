@@ -8,8 +8,8 @@ use spandrel_ipc::{Interest, Pollable};
 use spandrel_orb::{
     Endpoint, Orb,
     orb::WeakOrb,
+    orb::server_side::ServerLevels,
     server_settings::{RESERVED_THREADS, ServerSettings},
-    server_side::ServerLevels,
     statistics::Level,
 };
 use spandrel_reactor::{AcceptLoop, ConnectionSource, Context, HandlerId, LogLimit};

@@ -13,8 +13,8 @@ use spandrel_orb::{
     client::{CallFailure, ClientConnection, Reply},
     destination::Destination,
     encode_collocated,
+    orb::server_side::{NothingToSend, ServerLevels, ServerSide},
     server_settings::ServerSettings,
-    server_side::{NothingToSend, ServerLevels, ServerSide},
 };
 use spandrel_reactor::LogLimit;
 use spandrel_sync::{Arc, Mutex};

@@ -16,7 +16,12 @@ use super::{
     arguments::Arguments,
     call::{Call, Outcome},
 };
-use crate::{Answer, Interface, ObjectRef, UserExceptions, client::Reply, invocation::unreadable, object::OBJECT_ID};
+use crate::{
+    Answer, Interface, ObjectRef, UserExceptions,
+    client::{Reply, first_failure},
+    invocation::unreadable,
+    object::OBJECT_ID,
+};
 
 /// The reply to an asynchronous request. The request is sent whether or not the future is polled.
 ///
@@ -141,6 +146,22 @@ impl ObjectRef {
         let arguments =
             Arguments::marshal(destination, &operation, encode).map_err(|error| destination.not_encodable(error))?;
         Call::start(self, operation, response, arguments)
+    }
+
+    /// Writes the buffered one-ways of this reference's connections: those with the sync scope NONE, sent by
+    /// any reference (`TAO::BUFFER_FLUSH`). Each other message on these connections also flushes them, and so
+    /// does a short timer.
+    ///
+    /// # Errors
+    /// TIMEOUT if the peer does not read within the reference's time-out; the one-ways stay buffered.
+    /// COMM_FAILURE if they are lost.
+    pub fn flush(&self) -> Result<(), SystemException> {
+        self.orb().check_running()?;
+        let deadline = self.call_policies().deadline;
+        let forward = self.forwarded();
+        let destinations = self.destinations(forward.as_deref())?;
+        let flushed = destinations.iter().map(|destination| destination.peer.flush(deadline.as_ref()));
+        first_failure(flushed).map_err(|failure| failure.exception)
     }
 }
 

@@ -10,24 +10,6 @@ use super::{
     CallOutcome, Diagnostics, Key, TraceContext, TracePropagation,
     metrics::{ConnectionMetrics, Metrics, Side},
 };
-use crate::{Interface, object::OBJECT_ID};
-
-/// The interface of the stub that holds a reference, for calls by a reference that does not name its interface.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct InterfaceLabel(&'static str);
-
-impl InterfaceLabel {
-    /// The label of the reference in a stub of the interface `I`.
-    pub(crate) fn narrowed<I: Interface>(self) -> Self {
-        // All objects have the type CORBA::Object, which is not a useful label.
-        if I::REPOSITORY_ID == OBJECT_ID { self } else { Self(I::REPOSITORY_ID) }
-    }
-
-    /// The repository id of the interface; empty if the reference was never narrowed.
-    pub(crate) fn name(self) -> &'static str {
-        self.0
-    }
-}
 
 /// The diagnostics of one call.
 pub trait CallObserver {

@@ -7,8 +7,6 @@
 //! Direct calls on objects of the same ORB are method calls, and are not observed.
 
 mod call;
-#[cfg(feature = "asynchronous")]
-pub(crate) mod endpoint;
 pub(crate) mod metrics;
 mod outcome;
 mod request;
@@ -20,21 +18,22 @@ use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
-pub use call::{CallObserver, InterfaceLabel, ObservedCall};
+#[doc(hidden)]
+pub use call::{CallObserver, ObservedCall};
+#[doc(hidden)]
 pub use metrics::ConnectionMetrics;
 pub(crate) use metrics::{MAX_SERIES, Metrics};
 pub(crate) use outcome::CallOutcome;
+#[doc(hidden)]
 pub use request::ObservedRequest;
 pub(crate) use trace::TraceSourceSetting;
 pub use trace::{MAX_STATE, TraceContext, TraceContextError, TracePropagation, TraceScope, TraceSource};
 
-use crate::object::InvokeFn;
-
 /// The settings of diagnostics.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DiagnosticsSettings {
-    /// Makes calls that are observed. A program that never sets it does not contain the observers.
-    pub(crate) invoke_fn: Option<InvokeFn>,
+    /// Whether calls and requests may be observed at all.
+    pub(crate) is_enabled: bool,
     /// Makes the metrics; `None` without them. A program that never sets it does not contain them.
     pub(crate) metrics: Option<(MakeMetrics, usize)>,
     pub(crate) trace: TracePropagation,
@@ -62,7 +61,7 @@ pub(crate) trait MetricsEndpoint: Send + Sync + fmt::Debug {
 /// An ORB's state of diagnostics.
 #[derive(Debug)]
 pub struct Diagnostics {
-    invoke_fn: Option<InvokeFn>,
+    is_enabled: bool,
     metrics: Option<SharedMetrics>,
     trace: TracePropagation,
     source: Option<TraceSourceSetting>,
@@ -73,10 +72,10 @@ pub struct Diagnostics {
 
 impl Diagnostics {
     pub(crate) fn new(settings: &DiagnosticsSettings) -> Self {
-        let DiagnosticsSettings { invoke_fn, metrics, trace, source, .. } = settings.clone();
+        let DiagnosticsSettings { is_enabled, metrics, trace, source, .. } = settings.clone();
         let traces = trace == TracePropagation::Yes || trace != TracePropagation::No && source.is_some();
         Self {
-            invoke_fn,
+            is_enabled,
             observes_all: metrics.is_some() || traces,
             metrics: metrics.map(|(make, limit)| make(limit)),
             trace,
@@ -85,16 +84,16 @@ impl Diagnostics {
         }
     }
 
-    /// The function for observed calls; `None` if calls of this thread are not observed.
-    #[inline]
-    pub(crate) fn invoke_fn(&self) -> Option<InvokeFn> {
-        if self.is_observed() { self.invoke_fn } else { None }
-    }
-
-    /// Whether a call by this thread is observed.
+    /// Whether a call or request of this thread is observed.
     #[inline]
     pub(crate) fn is_observed(&self) -> bool {
         self.observes_all | trace::is_traced() | is_logged()
+    }
+
+    /// Whether a call of this thread is observed, in an ORB with diagnostics.
+    #[inline]
+    pub(crate) fn observes_calls(&self) -> bool {
+        self.is_observed() && self.is_enabled
     }
 
     /// The metrics endpoint, which is opened at most once.

@@ -57,6 +57,10 @@ pub struct CodecFactory {
 }
 
 impl CodecFactory {
+    pub(crate) fn of(orb: &Orb) -> Self {
+        Self { orb: WeakOrb::of(orb), limits: orb.settings().wire.limits }
+    }
+
     /// Returns a codec for this encoding.
     ///
     /// # Errors
@@ -143,14 +147,6 @@ impl Codec {
 
 fn must_be_all(input: &Decoder<'_>) -> Result<(), CdrError> {
     if input.remaining() == 0 { Ok(()) } else { Err(CdrError::Malformed("something follows the value")) }
-}
-
-impl Orb {
-    /// The factory of codecs (`resolve_initial_references("CodecFactory")`).
-    #[must_use]
-    pub fn codec_factory(&self) -> CodecFactory {
-        CodecFactory { orb: WeakOrb::of(self), limits: self.settings().wire.limits }
-    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ use spandrel_cdr::Any;
 use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::{Arc, Weak, thread_local};
 
-use crate::{Orb, orb::WeakOrb};
+use super::registry;
+use crate::{Orb, interception_state::OrbToken, orb::WeakOrb};
 
 /// The number of a slot (16.4.3).
 pub type SlotId = u32;
@@ -71,9 +72,6 @@ impl fmt::Debug for SlotTable {
     }
 }
 
-/// The identity of an ORB in its threads' tables; unique while a weak reference to it exists.
-pub(super) type OrbToken = Arc<()>;
-
 struct ThreadScope {
     token: Weak<()>,
     slots: SlotTable,
@@ -120,12 +118,16 @@ pub(super) fn exchange(token: &OrbToken, slots: SlotTable) -> SlotTable {
 pub struct PiCurrent(WeakOrb);
 
 impl PiCurrent {
+    pub(crate) fn of(orb: &Orb) -> Self {
+        Self(WeakOrb::of(orb))
+    }
+
     /// The value of a slot of the calling thread; an `any` without a value if it is not set.
     ///
     /// # Errors
     /// A slot that was not allocated.
     pub fn slot(&self, id: SlotId) -> Result<Any, InvalidSlot> {
-        self.orb(id)?.interception().thread_slots().get(id)
+        registry::thread_slots(&self.orb(id)?).get(id)
     }
 
     /// Sets a slot of the calling thread, for its requests and the code that it runs.
@@ -134,23 +136,14 @@ impl PiCurrent {
     /// A slot that was not allocated.
     pub fn set_slot(&self, id: SlotId, data: Any) -> Result<(), InvalidSlot> {
         let orb = self.orb(id)?;
-        let interception = orb.interception();
-        let mut slots = interception.thread_slots();
+        let mut slots = registry::thread_slots(&orb);
         slots.set(id, data)?;
-        drop(interception.exchange_thread_slots(slots));
+        drop(registry::exchange_thread_slots(&orb, slots));
         Ok(())
     }
 
     fn orb(&self, id: SlotId) -> Result<Orb, InvalidSlot> {
         self.0.upgrade().ok_or(InvalidSlot(id))
-    }
-}
-
-impl Orb {
-    /// The calling thread's slots for interceptors (16.4.2, `resolve_initial_references("PICurrent")`).
-    #[must_use]
-    pub fn pi_current(&self) -> PiCurrent {
-        PiCurrent(WeakOrb::of(self))
     }
 }
 

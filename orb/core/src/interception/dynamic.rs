@@ -84,18 +84,12 @@ pub(super) fn take() -> Option<Arc<DynamicRequest>> {
     NEXT.with(|next| next.borrow_mut().take())
 }
 
-impl Orb {
-    /// Makes a request with the description `description` for interceptors. Without interceptors, `description`
-    /// is not called.
-    pub fn describing<R>(&self, description: impl FnOnce() -> DynamicRequest, request: impl FnOnce() -> R) -> R {
-        if !self.has_client_interceptors() {
-            return request();
-        }
-        let description = Arc::new(description());
-        NEXT.with(|next| next.borrow_mut().replace(description));
-        let made = request();
-        // It may have failed before it began.
-        drop(take());
-        made
-    }
+/// Makes a request with this description for interceptors.
+pub(crate) fn describing<R>(description: DynamicRequest, request: impl FnOnce() -> R) -> R {
+    let description = Arc::new(description);
+    NEXT.with(|next| next.borrow_mut().replace(description));
+    let made = request();
+    // It may have failed before it began.
+    drop(take());
+    made
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::Arc;
 
-use super::{ClientRequestInterceptor, CodecFactory, DuplicateName, RegisteredInterceptors, SlotId};
+use super::{ClientRequestInterceptor, CodecFactory, DuplicateName, RegisteredInterceptors, SlotId, registry};
 use super::{IorInterceptor, ServerRequestInterceptor};
 use crate::Orb;
 use crate::{InvalidName, ObjectRef};
@@ -142,7 +142,7 @@ pub(crate) fn initialize(orb: &Orb, mut registered: RegisteredInterceptors) -> R
             if is_post { initializer.post_init(info) } else { initializer.pre_init(info) }?;
         }
     }
-    orb.interception().begin(registered);
+    registry::begin(orb, registered);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{CompletionStatus, SystemException, TAG_INTERNET_IOP, TAG_MULTIPLE_COMPONENTS, minor};
 use spandrel_sync::Arc;
 
-use super::{Interceptor, flow, not_available};
+use super::{Interceptor, flow, not_available, registry::ior_interceptors};
 use crate::{AdapterDescription, AdapterState, ObjectRef, Orb, Policy, PolicyType};
 
 /// An interceptor that is called when an adapter is made (`IORInterceptor` and `IORInterceptor_3_0`, 16.5.4).
@@ -204,7 +204,7 @@ pub(crate) fn establish(
     orb: &Orb,
     adapter: &dyn AdapterDescription,
 ) -> Result<Option<ReferenceCustomization>, SystemException> {
-    let interceptors = orb.interception().ior();
+    let interceptors = ior_interceptors(orb);
     if interceptors.is_empty() {
         return Ok(None);
     }
@@ -227,14 +227,14 @@ pub(crate) fn establish(
 
 /// Reports a new state of an adapter manager to the interceptors. Called with no lock held.
 pub(crate) fn report_manager_state(orb: &Orb, manager_id: &str, state: AdapterState) {
-    for interceptor in orb.interception().ior() {
+    for interceptor in ior_interceptors(orb) {
         notify(&**interceptor, |interceptor| interceptor.adapter_manager_state_changed(manager_id, state));
     }
 }
 
 /// Reports a new state of single adapters to the interceptors. Called with no lock held.
 pub(crate) fn report_adapter_state(orb: &Orb, adapter_names: &[Vec<String>], state: AdapterState) {
-    let interceptors = orb.interception().ior();
+    let interceptors = ior_interceptors(orb);
     if interceptors.is_empty() {
         return;
     }

@@ -40,16 +40,22 @@ pub use client::{ClientRequestInfo, ClientRequestInterceptor};
 pub use codec::{Codec, CodecError, CodecFactory, Encoding, UnknownEncoding};
 pub(crate) use current::SlotTable;
 pub use current::{InvalidSlot, PiCurrent, SlotId};
+pub(crate) use dynamic::describing;
 pub use dynamic::{DynamicRequest, Parameter, ParameterMode};
+#[doc(hidden)]
 pub use exception::ExceptionOctets;
 pub use exception::RaisedException;
+#[doc(hidden)]
 pub use flow::RequestOutcome;
 pub(crate) use initializer::{INITIALIZE, Initialize, initialize};
 pub use initializer::{OrbInitInfo, OrbInitializer};
 pub use ior::{IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate};
 pub(crate) use ior::{ReferenceCustomization, establish, report_adapter_state, report_manager_state};
 pub use registry::DuplicateName;
-pub use registry::{Interception, RegisteredInterceptors};
+#[doc(hidden)]
+pub use registry::RegisteredInterceptors;
+pub(crate) use registry::invoke_fn;
+#[doc(hidden)]
 pub use server::{LentSlots, RequestView, ServerFlow};
 pub use server::{ServerRequestInfo, ServerRequestInterceptor};
 pub use status::ReplyStatus;

@@ -2,17 +2,15 @@
 
 use std::fmt;
 
-use spandrel_sync::{
-    Arc,
-    atomic::{AtomicU8, AtomicU32, Ordering},
-};
+use spandrel_sync::Arc;
 
-use super::{
-    ClientRequestInterceptor, INITIALIZE, Interceptor, OrbInitializer, SlotId, SlotTable,
-    current::{self, OrbToken},
-};
+use super::{ClientRequestInterceptor, INITIALIZE, Interceptor, OrbInitializer, SlotId, SlotTable, current};
 use super::{IorInterceptor, ServerRequestInterceptor};
-use crate::{ObjectRef, Orb, lazy_part::LazyPart, object::InvokeFn};
+use crate::{
+    ObjectRef, Orb,
+    interception_state::{InterceptionPoints, InterceptionState},
+    object::InvokeFn,
+};
 
 /// The error for a second interceptor of a kind with the same name (16.7.2.1).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -91,109 +89,72 @@ impl fmt::Debug for RegisteredInterceptors {
     }
 }
 
-const CLIENT: u8 = 1;
-const SERVER: u8 = 2;
-
-/// An ORB's state of interception.
-#[derive(Debug, Default)]
-pub struct Interception {
-    /// Set when the ORB is ready: while it is being made nothing is intercepted.
-    registered: LazyPart,
-    /// The sides with interceptors. In most cases this is all that a call reads.
-    sides: AtomicU8,
-    token: OrbToken,
-    requests: AtomicU32,
+/// Gives an ORB that is ready its interceptors.
+pub(super) fn begin(orb: &Orb, registered: RegisteredInterceptors) {
+    let has_server_points = !registered.server.is_empty() || registered.slots > 0;
+    let points = InterceptionPoints { client: !registered.client.is_empty(), server: has_server_points };
+    orb.interception().begin(registered, points, destroy);
 }
 
-impl Interception {
-    fn registered(&self) -> Option<&RegisteredInterceptors> {
-        self.registered.get()
-    }
+fn registered(state: &InterceptionState) -> Option<&RegisteredInterceptors> {
+    state.registered()
+}
 
-    pub(crate) fn begin(&self, registered: RegisteredInterceptors) {
-        let client = if registered.client.is_empty() { 0 } else { CLIENT };
-        let server = if registered.server.is_empty() && registered.slots == 0 { 0 } else { SERVER };
-        self.registered.get_or_make(|| registered);
-        self.sides.store(client | server, Ordering::Release);
+/// The function for calls with client interceptors; `None` without interceptors.
+#[inline]
+pub(crate) fn invoke_fn(orb: &Orb) -> Option<InvokeFn> {
+    if INITIALIZE.get().is_none() || !orb.interception().has_client_points() {
+        return None;
     }
+    registered(orb.interception())?.invoke_fn
+}
 
-    /// The function for calls with client interceptors; `None` without interceptors.
-    #[inline]
-    pub(crate) fn invoke_fn(&self) -> Option<InvokeFn> {
-        if INITIALIZE.get().is_none() || self.sides.load(Ordering::Acquire) & CLIENT == 0 {
-            return None;
-        }
-        self.registered()?.invoke_fn
-    }
+/// The interceptors of an ORB's requests.
+#[inline]
+pub(super) fn client_interceptors(orb: &Orb) -> &[Arc<dyn ClientRequestInterceptor>] {
+    registered(orb.interception()).map_or(&[], |registered| &registered.client)
+}
 
-    /// The interceptors of the client's requests.
-    #[inline]
-    pub(crate) fn client(&self) -> &[Arc<dyn ClientRequestInterceptor>] {
-        self.registered().map_or(&[], |registered| &registered.client)
-    }
+/// The interceptors of requests to servants.
+#[inline]
+pub(super) fn server_interceptors(orb: &Orb) -> &[Arc<dyn ServerRequestInterceptor>] {
+    registered(orb.interception()).map_or(&[], |registered| &registered.server)
+}
 
-    /// The interceptors of requests to servants.
-    #[inline]
-    pub(crate) fn server(&self) -> &[Arc<dyn ServerRequestInterceptor>] {
-        self.registered().map_or(&[], |registered| &registered.server)
-    }
+/// The interceptors of adapters that are made.
+pub(super) fn ior_interceptors(orb: &Orb) -> &[Arc<dyn IorInterceptor>] {
+    registered(orb.interception()).map_or(&[], |registered| &registered.ior)
+}
 
-    /// The interceptors of adapters that are made.
-    pub(super) fn ior(&self) -> &[Arc<dyn IorInterceptor>] {
-        self.registered().map_or(&[], |registered| &registered.ior)
-    }
+/// A request's slots before any of them is set.
+pub(super) fn no_slots(orb: &Orb) -> SlotTable {
+    SlotTable::new(slot_count(orb))
+}
 
-    /// Whether server points have work for a request, be it only the slots of its thread.
-    #[inline]
-    pub fn has_server_points(&self) -> bool {
-        self.sides.load(Ordering::Acquire) & SERVER != 0
-    }
+fn slot_count(orb: &Orb) -> u32 {
+    registered(orb.interception()).map_or(0, |registered| registered.slots)
+}
 
-    /// A request's slots before any of them is set.
-    pub(super) fn no_slots(&self) -> SlotTable {
-        SlotTable::new(self.slot_count())
-    }
+/// The calling thread's slots.
+pub(super) fn thread_slots(orb: &Orb) -> SlotTable {
+    current::of_thread(orb.interception().token(), slot_count(orb))
+}
 
-    /// A number that no other pending request has (16.3.12.1). It is not GIOP's request id, which one
-    /// connection assigns.
-    pub(super) fn request_id(&self) -> u32 {
-        self.requests.fetch_add(1, Ordering::Relaxed)
-    }
+/// Gives the calling thread these slots, and returns its former ones.
+pub(super) fn exchange_thread_slots(orb: &Orb, slots: SlotTable) -> SlotTable {
+    current::exchange(orb.interception().token(), slots)
+}
 
-    fn slot_count(&self) -> u32 {
-        self.registered().map_or(0, |registered| registered.slots)
-    }
-
-    /// The calling thread's slots.
-    pub(super) fn thread_slots(&self) -> SlotTable {
-        current::of_thread(&self.token, self.slot_count())
-    }
-
-    /// Gives the calling thread these slots, and returns its former ones.
-    pub(super) fn exchange_thread_slots(&self, slots: SlotTable) -> SlotTable {
-        current::exchange(&self.token, slots)
-    }
-
-    /// Calls `destroy` on all interceptors, after the shutdown of the ORB.
-    pub(crate) fn destroy(&self) {
-        let Some(registered) = self.registered() else { return };
-        registered.for_each(|interceptor| {
-            let catch_panic = super::flow::catch_panic(|| -> Result<(), spandrel_giop::SystemException> {
-                interceptor.destroy();
-                Ok(())
-            });
-            if let Err(exception) = catch_panic {
-                tracing::error!(name = interceptor.name(), %exception, "an interceptor could not be destroyed");
-            }
+/// Calls `destroy` on all interceptors, after the shutdown of the ORB.
+fn destroy(state: &InterceptionState) {
+    let Some(registered) = registered(state) else { return };
+    registered.for_each(|interceptor| {
+        let catch_panic = super::flow::catch_panic(|| -> Result<(), spandrel_giop::SystemException> {
+            interceptor.destroy();
+            Ok(())
         });
-    }
-}
-
-impl Orb {
-    /// Whether client interceptors are registered: no request may bypass them then.
-    #[must_use]
-    #[inline]
-    pub fn has_client_interceptors(&self) -> bool {
-        self.interception().sides.load(Ordering::Acquire) & CLIENT != 0
-    }
+        if let Err(exception) = catch_panic {
+            tracing::error!(name = interceptor.name(), %exception, "an interceptor could not be destroyed");
+        }
+    });
 }

@@ -19,6 +19,8 @@ use crate::{
     connection_contexts::ConnectionContexts,
     destination::Destination,
     diagnostics::{CallObserver, ObservedCall},
+    interception,
+    object::InvokeFn,
     scratch, thread_policy,
 };
 
@@ -30,17 +32,26 @@ pub(super) static HELPED_ATTEMPT: OnceLock<Attempt> = OnceLock::new();
 pub(super) type Attempt =
     fn(&mut Invocation<'_>, &Destination, &CallKind<'_, '_>, WriteLimits) -> Result<Option<Reply>, CallFailure>;
 
+/// Makes observed calls, once an ORB of this process has diagnostics.
+static OBSERVED_CALLS: OnceLock<InvokeFn> = OnceLock::new();
+
+/// Links the observation of calls into the program.
+pub(crate) fn enable_observed_calls() {
+    OBSERVED_CALLS.get_or_init(|| ObjectRef::invoke_observed);
+}
+
 impl ObjectRef {
     /// Makes a call and waits for its reply; a one-way without a response has none.
     pub(super) fn invoke_blocking(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
         if let CallKind::Request { observer: None, .. } = call_kind
-            && let Some(invoke_observed) = self.orb().diagnostics().invoke_fn()
+            && self.orb().diagnostics().observes_calls()
+            && let Some(invoke_observed) = OBSERVED_CALLS.get()
         {
             return invoke_observed(self, call_kind);
         }
         self.orb().check_running()?;
         if let CallKind::Request { .. } = call_kind
-            && let Some(invoke_intercepted) = self.orb().interception().invoke_fn()
+            && let Some(invoke_intercepted) = interception::invoke_fn(self.orb())
         {
             return invoke_intercepted(self, call_kind);
         }
@@ -49,7 +60,7 @@ impl ObjectRef {
 
     /// As `invoke_blocking`, observed by diagnostics.
     #[cold]
-    pub(crate) fn invoke_observed(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
+    fn invoke_observed(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
         let CallKind::Request { operation, .. } = *call_kind else { return self.invoke_blocking(call_kind) };
         let call = ObservedCall::begin(self.orb().diagnostics(), self.interface_label(), operation);
         let mut call_kind = *call_kind;
@@ -145,7 +156,7 @@ impl Invocation<'_> {
         lease: impl FnOnce(&'d Peer, Option<Duration>) -> Result<Lease<&'d Peer>, CallFailure>,
     ) -> Result<Lease<&'d Peer>, CallFailure> {
         let connect_time = self.begin_lease();
-        let lease = if let Some(adopted) = destination.adopted(self.object.orb()) {
+        let lease = if let Some(adopted) = self.adopted(destination) {
             Lease::of(&*destination.peer, adopted)
         } else if thread_policy::are_in_use() && self.keeps_connections() {
             destination.peer.lease_open()?

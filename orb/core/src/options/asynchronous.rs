@@ -6,8 +6,9 @@ use spandrel_sync::Arc;
 
 use crate::{
     OrbBuilder, WaitStrategy,
-    diagnostics::{MAX_SERIES, Metrics, endpoint::EndpointInitializer},
+    diagnostics::{MAX_SERIES, Metrics},
     invocation::enable_helped_attempts,
+    metrics_endpoint::EndpointInitializer,
 };
 
 impl OrbBuilder {

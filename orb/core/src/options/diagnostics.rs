@@ -3,15 +3,17 @@
 use spandrel_sync::Arc;
 
 use crate::{
-    ObjectRef, OrbBuilder,
+    OrbBuilder,
     diagnostics::{MAX_SERIES, Metrics, TracePropagation, TraceSource, TraceSourceSetting},
+    invocation::enable_observed_calls,
 };
 
 impl OrbBuilder {
     /// Adds diagnostics of calls: spans for `tracing`, and the enabled metrics and trace contexts.
     #[must_use]
     pub fn diagnostics(mut self) -> Self {
-        self.settings.diagnostics.invoke_fn = Some(ObjectRef::invoke_observed);
+        enable_observed_calls();
+        self.settings.diagnostics.is_enabled = true;
         self
     }
 

@@ -1,11 +1,13 @@
-//! The ORB's reactor for asynchronous calls.
+//! The ORB's reactor for asynchronous calls, and the flushing of buffered one-ways.
 
 use std::any::Any;
 
 use spandrel_giop::SystemException;
 
+use spandrel_transport::Deadline;
+
 use super::{Orb, shutdown::ReactorSlot};
-use crate::client::ClientReactor;
+use crate::client::{ClientReactor, first_failure};
 
 impl Orb {
     /// The reactor of asynchronous calls.
@@ -22,6 +24,17 @@ impl Orb {
         self.check_not_destroyed()?;
         self.check_running()?;
         self.client_reactor().run(Box::pin(task))
+    }
+
+    /// Writes all buffered one-ways with the sync scope NONE ([`ObjectRef::flush`](crate::ObjectRef::flush)).
+    ///
+    /// # Errors
+    /// As [`ObjectRef::flush`](crate::ObjectRef::flush), by the ORB's time-out.
+    pub fn flush(&self) -> Result<(), SystemException> {
+        self.check_running()?;
+        let deadline = self.settings().request_timeout.map(Deadline::after);
+        first_failure(self.peers().all().iter().map(|peer| peer.flush(deadline.as_ref())))
+            .map_err(|failure| failure.exception)
     }
 }
 

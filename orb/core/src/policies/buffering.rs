@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use super::SyncScopePolicy;
-use crate::{ObjectRef, PolicyType, PolicyValue, client::Buffering};
+use crate::{PolicyType, PolicyValue};
 
 /// `TAO::BUFFERING_CONSTRAINT_POLICY_TYPE`, by TAO's number.
-pub(super) const BUFFERING_CONSTRAINT: PolicyType = 0x5441_0001;
+pub(crate) const BUFFERING_CONSTRAINT: PolicyType = 0x5441_0001;
 
 /// Limits at which buffered one-ways with [`SyncScopePolicy::None`](super::SyncScopePolicy) are written. They
 /// are written when the first limit is reached, when the program flushes them, or when another message is
@@ -35,25 +34,5 @@ impl Default for BufferingConstraintPolicy {
 impl PolicyValue for BufferingConstraintPolicy {
     fn policy_type(&self) -> PolicyType {
         BUFFERING_CONSTRAINT
-    }
-}
-
-impl ObjectRef {
-    /// The buffering of a one-way that is sent now; `None` if its caller waits until it is written.
-    pub(crate) fn buffering(&self) -> Option<Buffering> {
-        if !self.has_policies() {
-            return None;
-        }
-        let policy_values = self.policy_values();
-        if policy_values.sync_scope() != SyncScopePolicy::None {
-            return None;
-        }
-        if policy_values.has_buffering()
-            && let Some(policy) = self.in_force(BUFFERING_CONSTRAINT)
-        {
-            let BufferingConstraintPolicy { timeout, messages, octets } = policy;
-            return Some(Buffering { timeout, messages, octets, is_prompt: false });
-        }
-        Some(Buffering::default())
     }
 }

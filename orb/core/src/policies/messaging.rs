@@ -3,9 +3,9 @@
 use crate::{PolicyType, PolicyValue};
 
 /// `Messaging::REBIND_POLICY_TYPE`.
-pub(super) const REBIND: PolicyType = 23;
+pub(crate) const REBIND: PolicyType = 23;
 /// `Messaging::SYNC_SCOPE_POLICY_TYPE`.
-pub(super) const SYNC_SCOPE: PolicyType = 24;
+pub(crate) const SYNC_SCOPE: PolicyType = 24;
 
 /// Whether a bound reference may be bound again transparently (CORBA 3.3 Part 1, 17.2.1).
 ///
@@ -55,9 +55,9 @@ impl PolicyValue for SyncScopePolicy {
 }
 
 impl RebindPolicy {
-    pub(super) const ALL: [Self; 3] = [Self::Transparent, Self::NoRebind, Self::NoReconnect];
+    pub(crate) const ALL: [Self; 3] = [Self::Transparent, Self::NoRebind, Self::NoReconnect];
 }
 
 impl SyncScopePolicy {
-    pub(super) const ALL: [Self; 4] = [Self::None, Self::WithTransport, Self::WithServer, Self::WithTarget];
+    pub(crate) const ALL: [Self; 4] = [Self::None, Self::WithTransport, Self::WithServer, Self::WithTarget];
 }

@@ -23,31 +23,21 @@
 //! # }
 //! ```
 
-mod buffering;
-mod call_policies;
-mod current;
+pub(crate) mod buffering;
 mod deadline_contexts;
-mod earliest_delivery;
-mod factory;
-mod manager;
-mod messaging;
-mod object;
+pub(crate) mod messaging;
+mod orb_policies;
 mod overrides;
 mod policy_values;
-mod time_limits;
+pub(crate) mod time_limits;
 
 pub use buffering::BufferingConstraintPolicy;
-pub use call_policies::CallPolicies;
-use call_policies::resolve_policies;
-pub use current::PolicyCurrent;
 pub use deadline_contexts::DeadlineContext;
 pub use deadline_contexts::request_deadline;
 pub(crate) use deadline_contexts::{cached_context, deadline_contexts, remaining_tail};
-pub use earliest_delivery::StartTimes;
-pub use factory::{PolicyError, PolicyFactory};
-pub(crate) use manager::OrbPolicies;
-pub use manager::PolicyManager;
 pub use messaging::{RebindPolicy, SyncScopePolicy};
+pub(crate) use orb_policies::{OrbPolicies, is_own_policy};
+pub use orb_policies::{PolicyError, PolicyFactory};
 pub(crate) use overrides::Overrides;
 pub use overrides::{OverrideError, SetOverrideType};
 pub(crate) use policy_values::{OrbPolicyValues, PolicyValues};

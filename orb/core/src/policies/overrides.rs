@@ -62,12 +62,12 @@ impl Overrides {
     }
 
     /// The policies of these types; all of them if `types` is empty.
-    pub(super) fn of_types(&self, types: &[PolicyType]) -> Vec<Policy> {
+    pub(crate) fn of_types(&self, types: &[PolicyType]) -> Vec<Policy> {
         let selected = self.0.iter().filter(|(entry_type, _)| types.is_empty() || types.contains(entry_type));
         selected.map(|(_, policy)| policy.clone()).collect()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 

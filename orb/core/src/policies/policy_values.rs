@@ -57,41 +57,41 @@ impl PolicyValues {
         self.modes.0 |= Modes::SET;
     }
 
-    pub(super) fn set_sync_scope(&mut self, scope: SyncScopePolicy) {
+    pub(crate) fn set_sync_scope(&mut self, scope: SyncScopePolicy) {
         self.modes.0 = self.modes.0 & !Modes::SYNC_SCOPE | (scope as u32 + 1) | Modes::SET;
     }
 
-    pub(super) fn set_rebind(&mut self, rebind: RebindPolicy) {
+    pub(crate) fn set_rebind(&mut self, rebind: RebindPolicy) {
         self.modes.0 = self.modes.0 & !Modes::REBIND | (rebind as u32 + 1) << 8 | Modes::SET;
     }
 
-    pub(super) fn set_limited(&mut self) {
+    pub(crate) fn set_limited(&mut self) {
         self.modes.0 |= Modes::LIMITED | Modes::SET;
     }
 
-    pub(super) fn set_buffering(&mut self) {
+    pub(crate) fn set_buffering(&mut self) {
         self.modes.0 |= Modes::BUFFERING | Modes::SET;
     }
 
     /// Whether a policy is set.
     #[inline]
-    pub(super) fn is_set(self) -> bool {
+    pub(crate) fn is_set(self) -> bool {
         self.modes.0 != 0
     }
 
     /// Whether the call's time is limited otherwise than by the round trip.
-    pub(super) fn is_limited(self) -> bool {
+    pub(crate) fn is_limited(self) -> bool {
         self.modes.0 & Modes::LIMITED != 0
     }
 
     /// Whether a policy limits the buffering of one-ways.
-    pub(super) fn has_buffering(self) -> bool {
+    pub(crate) fn has_buffering(self) -> bool {
         self.modes.0 & Modes::BUFFERING != 0
     }
 
     /// The policies set here, and those of `other` for the rest.
     #[inline]
-    pub(super) fn or(self, other: Self) -> Self {
+    pub(crate) fn or(self, other: Self) -> Self {
         let round_trip = if self.round_trip == UNSET { other.round_trip } else { self.round_trip };
         Self { round_trip, modes: self.modes.or(other.modes) }
     }
@@ -140,17 +140,17 @@ impl OrbPolicyValues {
 
     /// Whether a policy is set.
     #[inline]
-    pub(super) fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.modes.load(Ordering::Relaxed) != 0
     }
 
     #[inline]
-    pub(super) fn get(&self) -> PolicyValues {
+    pub(crate) fn get(&self) -> PolicyValues {
         let modes = Modes(self.modes.load(Ordering::Relaxed));
         PolicyValues { round_trip: self.round_trip.load(Ordering::Relaxed), modes }
     }
 
-    pub(super) fn set(&self, policy_values: PolicyValues) {
+    pub(crate) fn set(&self, policy_values: PolicyValues) {
         thread_policy::note_use();
         self.round_trip.store(policy_values.round_trip, Ordering::Relaxed);
         self.modes.store(policy_values.modes.0, Ordering::Relaxed);

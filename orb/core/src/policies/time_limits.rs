@@ -7,22 +7,22 @@ use spandrel_cdr::{CdrError, Decode, Decoder, Defining, Encode, Encoder, TypeCod
 use crate::{PolicyType, PolicyValue};
 
 /// `Messaging::REQUEST_START_TIME_POLICY_TYPE`.
-pub(super) const REQUEST_START_TIME: PolicyType = 27;
+pub(crate) const REQUEST_START_TIME: PolicyType = 27;
 /// `Messaging::REQUEST_END_TIME_POLICY_TYPE`.
-pub(super) const REQUEST_END_TIME: PolicyType = 28;
+pub(crate) const REQUEST_END_TIME: PolicyType = 28;
 /// `Messaging::REPLY_START_TIME_POLICY_TYPE`.
-pub(super) const REPLY_START_TIME: PolicyType = 29;
+pub(crate) const REPLY_START_TIME: PolicyType = 29;
 /// `Messaging::REPLY_END_TIME_POLICY_TYPE`.
-pub(super) const REPLY_END_TIME: PolicyType = 30;
+pub(crate) const REPLY_END_TIME: PolicyType = 30;
 /// `Messaging::RELATIVE_REQ_TIMEOUT_POLICY_TYPE`.
-pub(super) const RELATIVE_REQUEST_TIMEOUT: PolicyType = 31;
+pub(crate) const RELATIVE_REQUEST_TIMEOUT: PolicyType = 31;
 /// `Messaging::RELATIVE_RT_TIMEOUT_POLICY_TYPE`.
-pub(super) const RELATIVE_ROUNDTRIP_TIMEOUT: PolicyType = 32;
+pub(crate) const RELATIVE_ROUNDTRIP_TIMEOUT: PolicyType = 32;
 /// `TAO::CONNECTION_TIMEOUT_POLICY_TYPE`, by TAO's number.
-pub(super) const CONNECTION_TIMEOUT: PolicyType = 0x5441_0008;
+pub(crate) const CONNECTION_TIMEOUT: PolicyType = 0x5441_0008;
 
 /// The policies that calls have to look up.
-pub(super) const LIMITS: [PolicyType; 6] = [
+pub(crate) const LIMITS: [PolicyType; 6] = [
     REQUEST_START_TIME,
     REQUEST_END_TIME,
     REPLY_START_TIME,
@@ -87,7 +87,7 @@ policy_types! {
 }
 
 /// Converts a time in units of 100 ns (`TimeBase::TimeT`); the greatest number is no limit.
-pub(super) fn span(time: u64) -> Duration {
+pub(crate) fn span(time: u64) -> Duration {
     match time {
         u64::MAX => Duration::MAX,
         time => Duration::from_micros(time / 10) + Duration::from_nanos(time % 10 * 100),
@@ -123,7 +123,7 @@ impl UtcT {
     }
 
     /// The latest point in time within the inaccuracy.
-    pub(super) fn latest(self) -> Option<Self> {
+    pub(crate) fn latest(self) -> Option<Self> {
         let off = u64::from(self.inacchi) << 32 | u64::from(self.inacclo);
         Some(Self { time: self.time.checked_add(off)?, inacclo: 0, inacchi: 0, tdf: self.tdf })
     }

@@ -73,7 +73,7 @@ impl Call {
         let (connect_time, keeps_connections) = (invocation.begin_lease(), invocation.keeps_connections());
         let destination = self.destination(progress.forward.as_deref(), progress.selected);
         let peer = Arc::clone(&destination.peer);
-        let adopted = destination.adopted(self.object.orb());
+        let adopted = invocation.adopted(destination);
         // Before the event can be reported.
         if !self.set_location(CallLocation::Parked(Arc::clone(&peer)), progress) {
             return None;

@@ -13,6 +13,7 @@ use crate::{
         dynamic::{self, UndecodedResult},
         exception::ExceptionOctets,
         flow::{self, FlowStack},
+        registry::{client_interceptors, thread_slots},
     },
     object::EffectiveReference,
 };
@@ -33,16 +34,15 @@ pub(crate) struct OutgoingContexts {
 impl OutgoingContexts {
     /// The data of a request by the calling thread, with a copy of its slots (16.4.4.1).
     pub(crate) fn of_thread(object: &ObjectRef) -> Self {
-        let interception = object.orb().interception();
-        let (request_id, slots) = (interception.request_id(), interception.thread_slots());
+        let orb = object.orb();
+        let (request_id, slots) = (orb.interception().request_id(), thread_slots(orb));
         Self { request_id, contexts: Vec::new(), slots, description: dynamic::take() }
     }
 
     /// The data of the same request when it is sent again: a new request with the same slots (16.3.6.5).
     pub(crate) fn for_retry(&self, object: &ObjectRef) -> Self {
-        let interception = object.orb().interception();
         let (slots, description) = (self.slots.clone(), self.description.clone());
-        Self { request_id: interception.request_id(), contexts: Vec::new(), slots, description }
+        Self { request_id: object.orb().interception().request_id(), contexts: Vec::new(), slots, description }
     }
 
     /// The contexts that interceptors add to the request.
@@ -95,7 +95,7 @@ impl<'r> ClientFlow<'r> {
 
     /// Continues a request whose starting points were all called.
     pub(crate) fn resume_request(&mut self) -> Result<(), RequestOutcome> {
-        self.height = self.info.target.orb().interception().client().len();
+        self.height = client_interceptors(self.info.target.orb()).len();
         Ok(())
     }
 
@@ -113,7 +113,7 @@ impl<'r> ClientFlow<'r> {
         call: impl Fn(&dyn ClientRequestInterceptor, &mut ClientRequestInfo<'_>) -> Result<(), Interruption>,
     ) -> Result<(), RequestOutcome> {
         self.info.point = point;
-        for interceptor in self.info.target.orb().interception().client() {
+        for interceptor in client_interceptors(self.info.target.orb()) {
             if let Err(interruption) = flow::catch_panic(|| call(&**interceptor, &mut self.info)) {
                 self.info.ending = flow::interrupted_at_start(interruption);
                 flow::unwind(self);
@@ -154,7 +154,7 @@ impl FlowStack for ClientFlow<'_> {
 
     fn call(&mut self, index: usize) -> Result<(), Interruption> {
         let info = &mut self.info;
-        let interceptor = &info.target.orb().interception().client()[index];
+        let interceptor = &client_interceptors(info.target.orb())[index];
         match &info.ending {
             RequestOutcome::Reply => {
                 info.point = Point::ReceiveReply;

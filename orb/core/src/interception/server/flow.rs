@@ -9,6 +9,7 @@ use crate::{
     interception::{
         Interruption, RequestOutcome, SlotTable,
         flow::{self, FlowStack},
+        registry::{exchange_thread_slots, no_slots, server_interceptors, thread_slots},
     },
 };
 
@@ -32,8 +33,7 @@ pub struct ServerFlow {
 impl ServerFlow {
     /// A request that has arrived.
     pub fn new(orb: &Orb) -> Arc<Self> {
-        let interception = orb.interception();
-        let (request_id, slots) = (interception.request_id(), interception.no_slots());
+        let (request_id, slots) = (orb.interception().request_id(), no_slots(orb));
         Arc::new(Self {
             orb: orb.clone(),
             record: Mutex::new(RequestRecord { request_id, slots, ..RequestRecord::default() }),
@@ -48,7 +48,7 @@ impl ServerFlow {
     pub fn receive_request_service_contexts(&self, view: &RequestView<'_>) -> Result<(), Interruption> {
         let mut info = self.info(Point::ReceiveServiceContexts, view, None);
         let mut outcome = Ok(());
-        for interceptor in self.orb.interception().server() {
+        for interceptor in server_interceptors(&self.orb) {
             outcome = flow::catch_panic(|| interceptor.receive_request_service_contexts(&mut info));
             if outcome.is_err() {
                 break;
@@ -74,7 +74,7 @@ impl ServerFlow {
             adapter_id: target.adapter_id().to_vec(),
             adapter_name: target.adapter_name(),
         });
-        let interceptors = self.orb.interception().server();
+        let interceptors = server_interceptors(&self.orb);
         let on_stack = interceptors.iter().take(info.record.height);
         let outcome = on_stack
             .into_iter()
@@ -95,7 +95,7 @@ impl ServerFlow {
         let mut info = self.info(Point::SendReply, view, None);
         if info.record.is_in_thread {
             // With the changes by the servant (16.4.4.2).
-            info.record.slots = self.orb.interception().thread_slots();
+            info.record.slots = thread_slots(&self.orb);
         }
         info.ending = ending;
         let is_changed = flow::unwind(&mut info);
@@ -111,7 +111,7 @@ impl ServerFlow {
         record.is_in_thread = true;
         let slots = record.slots.clone();
         drop(record);
-        LentSlots { before: self.orb.interception().exchange_thread_slots(slots), flow: self }
+        LentSlots { before: exchange_thread_slots(&self.orb, slots), flow: self }
     }
 
     fn info<'r>(
@@ -139,7 +139,7 @@ pub struct LentSlots<'f> {
 
 impl Drop for LentSlots<'_> {
     fn drop(&mut self) {
-        let slots = self.flow.orb.interception().exchange_thread_slots(std::mem::take(&mut self.before));
+        let slots = exchange_thread_slots(&self.flow.orb, std::mem::take(&mut self.before));
         let mut record = self.flow.record.lock();
         record.is_in_thread = false;
         let before = std::mem::replace(&mut record.slots, slots);
@@ -169,7 +169,7 @@ impl FlowStack for ServerRequestInfo<'_> {
     }
 
     fn call(&mut self, index: usize) -> Result<(), Interruption> {
-        let interceptor = &self.orb.interception().server()[index];
+        let interceptor = &server_interceptors(self.orb)[index];
         match &self.ending {
             RequestOutcome::Reply => {
                 self.point = Point::SendReply;

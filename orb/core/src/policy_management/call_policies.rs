@@ -5,10 +5,12 @@ use std::{sync::OnceLock, time::Duration};
 
 use spandrel_transport::Deadline;
 
-use super::{PolicyValues, RebindPolicy, StartTimes};
-use crate::deadlines;
-use crate::thread_policy;
-use crate::{ObjectRef, Orb};
+use super::{StartTimes, current};
+use crate::{
+    ObjectRef, Orb, deadlines,
+    policies::{PolicyValues, RebindPolicy},
+    thread_policy,
+};
 
 /// The policies in force for a call that begins now.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ static RESOLVER: OnceLock<PolicyResolver> = OnceLock::new();
 /// Installs the resolver, before a policy is set.
 pub(super) fn resolve_policies() {
     RESOLVER.get_or_init(|| PolicyResolver {
-        thread: super::current::policy_values,
+        thread: current::policy_values,
         limits: ObjectRef::limits,
         start_times: ObjectRef::start_times,
     });

@@ -9,11 +9,9 @@
 //!
 //! The exchange of both sides' requests on a connection belongs to `client` and to the crate of the server side.
 
-mod policy;
-
 use spandrel_sync::atomic::{AtomicBool, Ordering};
 
-pub use policy::BidirectionalPolicy;
+use crate::{PolicyType, PolicyValue};
 
 /// An ORB's state of bidirectional GIOP.
 #[derive(Debug)]
@@ -43,5 +41,30 @@ impl Bidirectional {
     pub(crate) fn enable(&self, for_all: bool) -> bool {
         self.is_default.fetch_or(for_all, Ordering::Relaxed);
         !self.is_on.swap(true, Ordering::SeqCst)
+    }
+}
+
+/// Whether an adapter's objects are called over connections that their own ORB has opened
+/// (`BiDirPolicy::BidirectionalPolicy`).
+///
+/// Adapters without the policy use their ORB's [setting](crate::OrbBuilder::bidirectional), or this policy
+/// among the ORB's.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum BidirectionalPolicy {
+    /// They are not: clients have to connect.
+    #[default]
+    Normal,
+    /// They are.
+    Both,
+}
+
+impl BidirectionalPolicy {
+    /// The type of this policy (`BIDIRECTIONAL_POLICY_TYPE`).
+    pub const POLICY_TYPE: PolicyType = 37;
+}
+
+impl PolicyValue for BidirectionalPolicy {
+    fn policy_type(&self) -> PolicyType {
+        Self::POLICY_TYPE
     }
 }

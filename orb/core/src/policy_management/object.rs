@@ -5,11 +5,16 @@ use std::time::{Duration, SystemTime};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_transport::Deadline;
 
-use super::{
-    ConnectionTimeoutPolicy, OverrideError, Overrides, RebindPolicy, RelativeRequestTimeoutPolicy, ReplyEndTimePolicy,
-    RequestEndTimePolicy, SetOverrideType, SyncScopePolicy, current, manager, messaging, resolve_policies, time_limits,
+use super::{call_policies::resolve_policies, current, manager};
+use crate::{
+    ObjectRef, Policy, PolicyType, PolicyValue,
+    client::Buffering,
+    policies::{
+        BufferingConstraintPolicy, ConnectionTimeoutPolicy, OverrideError, Overrides, RebindPolicy,
+        RelativeRequestTimeoutPolicy, ReplyEndTimePolicy, RequestEndTimePolicy, SetOverrideType, SyncScopePolicy,
+        buffering::BUFFERING_CONSTRAINT, is_own_policy, messaging, time_limits,
+    },
 };
-use crate::{ObjectRef, Policy, PolicyType, PolicyValue};
 
 impl ObjectRef {
     /// A reference to the same object with other policies of its own (`Object::_set_policy_overrides`, CORBA
@@ -57,12 +62,30 @@ impl ObjectRef {
     /// INV_POLICY for a type that neither the ORB nor a registered factory supports (8.3.8).
     pub fn policy(&self, policy_type: PolicyType) -> Result<Option<Policy>, SystemException> {
         let policy = self.client_policy(policy_type);
-        let is_known = || self.orb().is_own_policy(policy_type) || self.orb().policies().factory(policy_type).is_some();
+        let is_known = || is_own_policy(policy_type) || self.orb().policies().factory(policy_type).is_some();
         if policy.is_none() && !is_known() {
             return Err(SystemException::inv_policy(minor::UNKNOWN_POLICY_TYPE, CompletionStatus::No)
                 .with_detail(|| format!("policies of type {policy_type} are unknown")));
         }
         Ok(policy)
+    }
+
+    /// The buffering of a one-way that is sent now; `None` if its caller waits until it is written.
+    pub(crate) fn buffering(&self) -> Option<Buffering> {
+        if !self.has_policies() {
+            return None;
+        }
+        let policy_values = self.policy_values();
+        if policy_values.sync_scope() != SyncScopePolicy::None {
+            return None;
+        }
+        if policy_values.has_buffering()
+            && let Some(policy) = self.in_force(BUFFERING_CONSTRAINT)
+        {
+            let BufferingConstraintPolicy { timeout, messages, octets } = policy;
+            return Some(Buffering { timeout, messages, octets, is_prompt: false });
+        }
+        Some(Buffering::default())
     }
 
     /// The deadline of a call that begins now, if more than its round trip is limited.

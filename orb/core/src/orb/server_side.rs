@@ -8,8 +8,8 @@ use spandrel_giop::{CompletionStatus, ServiceContext, SystemException};
 use spandrel_sync::Arc;
 use spandrel_transport::{Address, Deadline, PublishedAddresses};
 
+use super::Orb;
 use crate::{
-    Orb,
     call_kind::CallKind,
     client::{CallFailure, ClientConnection, Reply},
     destination::Destination,

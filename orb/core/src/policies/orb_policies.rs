@@ -1,19 +1,19 @@
-//! Creation of policies from values whose types are known only at run time (CORBA 3.3 Part 1, 8.8.2 and
-//! 16.7.3).
+//! The policies of an ORB, and the creation of policies from values whose types are known only at run time
+//! (CORBA 3.3 Part 1, 8.8.2 and 16.7.3).
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use spandrel_cdr::{Any, Decode, Typed};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_sync::Arc;
+use spandrel_sync::{Arc, RwLock};
 
 use super::{
-    ConnectionTimeoutPolicy, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
+    ConnectionTimeoutPolicy, Overrides, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
     ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, SyncScopePolicy, UtcT,
     buffering, messaging, time_limits,
 };
 use crate::BidirectionalPolicy;
-use crate::{Orb, Policy, PolicyType};
+use crate::{Policy, PolicyType};
 
 /// The reason why a policy could not be created (`CORBA::PolicyError`; the numbers are those of
 /// `CORBA::PolicyErrorCode`).
@@ -55,17 +55,32 @@ impl fmt::Debug for dyn PolicyFactory {
 /// Policy types of the standard's Messaging that are not supported: priorities, routing, hops and queues.
 const UNSUPPORTED: [PolicyType; 5] = [25, 26, 33, 34, 35];
 
-impl Orb {
-    /// Creates a policy from its standard value: `Messaging::RebindMode` and `SyncScope` (`short`),
-    /// `TimeBase::TimeT` and `UtcT`, `BiDirPolicy::BidirectionalPolicyValue` (`unsigned short`). Policies of
-    /// other types are created by the factory that is registered for them.
-    ///
-    /// In Rust each policy is a type of its own, and `Policy::from` converts it.
-    ///
-    /// # Errors
-    /// [`PolicyError`] describes the problem. [`PolicyError::BadPolicyType`] also stands for an unknown
-    /// policy type.
-    pub fn create_policy(&self, policy_type: PolicyType, value: &Any) -> Result<Policy, PolicyError> {
+/// The policies of an ORB, and its policy factories.
+#[derive(Debug, Default)]
+pub(crate) struct OrbPolicies {
+    pub(crate) overrides: RwLock<Overrides>,
+    pub(crate) factories: RwLock<Vec<(PolicyType, Arc<dyn PolicyFactory>)>>,
+}
+
+impl OrbPolicies {
+    /// The policies that the ORB's settings define.
+    pub(crate) fn new(request_timeout: Option<Duration>) -> Self {
+        let timeout = request_timeout.map(|limit| RelativeRoundtripTimeoutPolicy(limit).into());
+        let overrides = Overrides::of(timeout.as_slice()).expect("one policy that clients may have");
+        Self { overrides: RwLock::new(overrides), factories: RwLock::default() }
+    }
+
+    /// The factory that is registered for policies of a type.
+    pub(crate) fn factory(&self, policy_type: PolicyType) -> Option<Arc<dyn PolicyFactory>> {
+        let factories = self.factories.read();
+        factories
+            .iter()
+            .find(|(registered_type, _)| *registered_type == policy_type)
+            .map(|(_, factory)| Arc::clone(factory))
+    }
+
+    /// Creates a policy from its standard value ([`Orb::create_policy`](crate::Orb::create_policy)).
+    pub(crate) fn create(&self, policy_type: PolicyType, value: &Any) -> Result<Policy, PolicyError> {
         let time = || extract::<UtcT>(value)?.to_system_time().ok_or(PolicyError::BadPolicyValue);
         Ok(match policy_type {
             messaging::REBIND => mode(value, &RebindPolicy::ALL)?.into(),
@@ -89,7 +104,7 @@ impl Orb {
             // The value is a structure of TAO.
             buffering::BUFFERING_CONSTRAINT => return Err(PolicyError::UnsupportedPolicy),
             other => {
-                let factory = self.policies().factory(other);
+                let factory = self.factory(other);
                 return match factory {
                     Some(factory) => factory.create_policy(other, value),
                     None if UNSUPPORTED.contains(&other) => Err(PolicyError::UnsupportedPolicy),
@@ -99,12 +114,8 @@ impl Orb {
         })
     }
 
-    /// Registers a factory for policies of a type.
-    ///
-    /// # Errors
-    /// BAD_INV_ORDER if a factory is registered for the type, or the ORB itself creates its policies
-    /// (16.7.2.12).
-    pub fn register_policy_factory(
+    /// Registers a factory ([`Orb::register_policy_factory`](crate::Orb::register_policy_factory)).
+    pub(crate) fn register_factory(
         &self,
         policy_type: PolicyType,
         factory: Arc<dyn PolicyFactory>,
@@ -113,28 +124,28 @@ impl Orb {
             SystemException::bad_inv_order(minor::POLICY_FACTORY_REGISTERED, CompletionStatus::No)
                 .with_detail(|| format!("policies of type {policy_type} have a factory already"))
         };
-        if self.is_own_policy(policy_type) {
+        if is_own_policy(policy_type) {
             return Err(already_registered());
         }
-        let mut factories = self.policies().factories.write();
+        let mut factories = self.factories.write();
         if factories.iter().any(|(registered_type, _)| *registered_type == policy_type) {
             return Err(already_registered());
         }
         factories.push((policy_type, factory));
         Ok(())
     }
+}
 
-    /// Whether the ORB itself obeys policies of this type.
-    pub(super) fn is_own_policy(&self, policy_type: PolicyType) -> bool {
-        let own = [
-            messaging::REBIND,
-            messaging::SYNC_SCOPE,
-            time_limits::RELATIVE_ROUNDTRIP_TIMEOUT,
-            buffering::BUFFERING_CONSTRAINT,
-            BidirectionalPolicy::POLICY_TYPE,
-        ];
-        own.contains(&policy_type) || time_limits::LIMITS.contains(&policy_type)
-    }
+/// Whether the ORB itself obeys policies of this type.
+pub(crate) fn is_own_policy(policy_type: PolicyType) -> bool {
+    let own = [
+        messaging::REBIND,
+        messaging::SYNC_SCOPE,
+        time_limits::RELATIVE_ROUNDTRIP_TIMEOUT,
+        buffering::BUFFERING_CONSTRAINT,
+        BidirectionalPolicy::POLICY_TYPE,
+    ];
+    own.contains(&policy_type) || time_limits::LIMITS.contains(&policy_type)
 }
 
 fn extract<T: Decode + Typed>(value: &Any) -> Result<T, PolicyError> {

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 
 use spandrel_sync::thread_local;
 
-use super::{OverrideError, Overrides, PolicyValues, SetOverrideType, resolve_policies};
+use super::call_policies::resolve_policies;
 use crate::{
     Orb, Policy, PolicyType,
     orb::OrbIdentity,
+    policies::{OverrideError, Overrides, PolicyValues, SetOverrideType},
     thread_policy::{self, ThreadPolicy},
 };
 
@@ -29,15 +30,11 @@ pub struct PolicyCurrent {
     orb: Orb,
 }
 
-impl Orb {
-    /// The policies of the calling thread.
-    #[must_use]
-    pub fn policy_current(&self) -> PolicyCurrent {
-        PolicyCurrent { orb: self.clone() }
-    }
-}
-
 impl PolicyCurrent {
+    pub(crate) fn of(orb: &Orb) -> Self {
+        Self { orb: orb.clone() }
+    }
+
     /// This thread's policies of these types; all of them if `types` is empty (`get_policy_overrides`).
     #[must_use]
     pub fn policy_overrides(&self, types: &[PolicyType]) -> Vec<Policy> {

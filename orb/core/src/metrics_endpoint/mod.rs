@@ -20,8 +20,8 @@ use spandrel_sync::{
     thread,
 };
 
-use super::MetricsEndpoint;
 use crate::{
+    diagnostics::MetricsEndpoint,
     interception::{OrbInitInfo, OrbInitializer},
     orb::WeakOrb,
     statistics::CONTENT_TYPE,

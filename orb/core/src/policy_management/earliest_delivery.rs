@@ -9,8 +9,10 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::time::Instant;
 use spandrel_transport::Deadline;
 
-use super::{ReplyStartTimePolicy, RequestStartTimePolicy, time_limits};
-use crate::{ObjectRef, Orb};
+use crate::{
+    ObjectRef, Orb,
+    policies::{ReplyStartTimePolicy, RequestStartTimePolicy, time_limits},
+};
 
 /// The start times of one call. A program that sets no start time does not contain them.
 pub trait StartTimes: std::fmt::Debug {

@@ -1,0 +1,13 @@
+//! Management of the client's policies: those of the ORB, the thread and the reference, and the policies in force
+//! for a call (CORBA 3.3 Part 1, 8.9). The policies themselves are in `policies`.
+
+mod call_policies;
+mod current;
+mod earliest_delivery;
+mod manager;
+mod object;
+
+pub use call_policies::CallPolicies;
+pub use current::PolicyCurrent;
+pub use earliest_delivery::StartTimes;
+pub use manager::PolicyManager;
