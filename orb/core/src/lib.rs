@@ -13,11 +13,13 @@
 //! in the process. [`OrbBuilder::bare`] leaves them empty, so that the linker drops the part.
 //!
 //! # Modules
-//! Uses of modules go one way. The lowest are `transport`, `statistics`, `diagnostics` and `task`. The module
-//! `client` has connections and peers, and `destination` leads from a reference to these. An [`Orb`] holds
-//! one of each, an [`ObjectRef`] its ORB. `invocation` and, above it, `asynchronous` make the calls;
-//! `options` and `command_line` configure both sides. A lower part receives what it needs of a higher one as
-//! a trait object or a closure: the connection cache its `CachedConnections`, an adopted connection its
+//! Uses of modules go one way. The lowest are `transport`, `statistics`, `diagnostics`, `policies` and `task`.
+//! The module `client` has connections and peers, and `destination` leads from a reference to these. An [`Orb`]
+//! holds the state of each, an [`ObjectRef`] its ORB. Above them are `references`, `policy_management`,
+//! `interception` and `invocation`, which makes the calls; then `asynchronous`, and `options` and `command_line`,
+//! which configure both sides. Operations of the ORB stand in `orb` (its state, listening, shutdown),
+//! `references` and `orb_operations`. A lower part receives what it needs of a higher one as a trait object, a
+//! function or a closure: the connection cache its `CachedConnections`, an adopted connection its
 //! `AdoptedReader`.
 //!
 //! Modules and methods that are hidden from the documentation are for the crates of this workspace.
