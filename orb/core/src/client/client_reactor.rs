@@ -19,7 +19,11 @@ use spandrel_reactor::{
 use spandrel_sync::{Arc, Mutex, MutexGuard, thread, thread_local};
 use spandrel_transport::Deadline;
 
-use super::{CallReactor, ClientConnection, connection::ReactorRegistration, not_sent_in_time};
+use super::{
+    CallReactor, ClientConnection,
+    connection::{ReactorRegistration, serve_ready, write_ready},
+    not_sent_in_time,
+};
 use crate::{
     task::{self, Task},
     transport::ConnectionTransport,
@@ -326,7 +330,7 @@ impl EventHandler for ConnectionInput {
     }
 
     fn handle_input(&mut self, context: &Context<'_>) -> io::Result<()> {
-        let is_open = self.connection.upgrade().is_some_and(|connection| connection.serve_ready());
+        let is_open = self.connection.upgrade().is_some_and(|connection| serve_ready(&connection));
         if !is_open {
             context.close();
         }
@@ -335,7 +339,7 @@ impl EventHandler for ConnectionInput {
 
     fn handle_output(&mut self, context: &Context<'_>) -> io::Result<()> {
         match self.connection.upgrade() {
-            Some(connection) => connection.write_ready(),
+            Some(connection) => write_ready(&connection),
             None => context.close(),
         }
         Ok(())

@@ -32,7 +32,7 @@ use spandrel_transport::{Address, Deadline, MessageReader, ReadError};
 #[cfg(feature = "asynchronous")]
 pub use async_calls::{AdoptedReader, CallbackDispatcher};
 #[cfg(feature = "asynchronous")]
-pub(crate) use async_calls::{ReactorRegistration, UnsentKind, plug_in};
+pub(crate) use async_calls::{OneWayBuffer, ReactorRegistration, UnsentKind, plug_in, serve_ready, write_ready};
 pub(super) use async_side::has_async_calls;
 use async_side::{ASYNC_SIDE, AsyncSide, AsyncState};
 use closing::CloseOnPanic;
@@ -185,7 +185,7 @@ impl ClientConnection {
     /// Sends a request without a reply.
     pub(crate) fn one_way(&self, request: &Encoder<'_>, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
         self.check_open()?;
-        let sent = self.lock_and_send(request, deadline);
+        let sent = Writer::lock_and_send(self, request, deadline);
         sent.map_err(|error| self.write_failed(error))
     }
 
@@ -225,7 +225,7 @@ impl ClientConnection {
         if let Some(side) = self.async_side() {
             side.ensure_reading(self, request_id)?;
         }
-        match self.lock_and_send(request, deadline) {
+        match Writer::lock_and_send(self, request, deadline) {
             Ok(()) => self.await_reply(request_id, deadline),
             Err(error) if is_local_failure(&error) => {
                 self.pending.lock().half.remove(request_id);
@@ -248,7 +248,7 @@ impl ClientConnection {
         request: &Encoder<'_>,
         deadline: Option<&Deadline>,
     ) -> Result<Reply, CallFailure> {
-        let sent = self.send(&mut writer, request, deadline);
+        let sent = writer.send(self, request, deadline);
         drop(writer);
         let outcome = match sent {
             Ok(()) => self.read_until_reply(&mut reader, request_id, deadline),

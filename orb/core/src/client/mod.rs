@@ -45,7 +45,7 @@ pub use {
 #[cfg(feature = "asynchronous")]
 pub(crate) use {
     client_reactor::{ExpiryReason, TimedCall, TimedCallId, cancelled, is_client_reactor_thread},
-    connection::{UnsentKind, plug_in},
+    connection::{OneWayBuffer, UnsentKind, plug_in},
     peer::{LeaseResult, batches::first_failure},
 };
 

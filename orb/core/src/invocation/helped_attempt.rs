@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     call_kind::CallKind,
-    client::{CallFailure, Peer, Reply, WriteLimits},
+    client::{CallFailure, OneWayBuffer, Peer, Reply, WriteLimits},
     destination::Destination,
 };
 
@@ -38,6 +38,6 @@ fn attempt(
     };
     let lease = invocation.lease(destination, Peer::lease_first)?;
     invocation.exchange(&lease, destination, call_kind, |out, _| {
-        lease.buffer_one_way(out, buffering, limits.octets, peer.maintenance_thread(), deadline).map(|()| None)
+        OneWayBuffer::send(&lease, out, buffering, limits.octets, peer.maintenance_thread(), deadline).map(|()| None)
     })
 }

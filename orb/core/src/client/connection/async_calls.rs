@@ -1,26 +1,23 @@
 //! Asynchronous calls: no thread waits for their replies.
 //!
 //! Their replies are read by the thread that has the reader role. Without one, the reactor reads: it calls
-//! [`ClientConnection::serve_ready`] for input and [`ClientConnection::write_ready`] for room to write.
+//! [`serve_ready`] for input and [`write_ready`] for room to write.
 //! Nothing here waits. Octets that the transport does not take at once stay with the connection, and are
 //! written before all later messages.
 //!
 //! No receiver is notified while a lock is held: it may call again at once.
 
-mod batch;
 mod bidirectional;
+mod one_way_buffer;
 mod registration;
-mod write_queue;
+mod unsent;
 
 use std::{io, sync::OnceLock};
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
 use spandrel_connection::{Abandoned, ConnectionEnd, EndCause, SendHalf, SentContexts, Written};
 use spandrel_giop::{CancelRequest, CompletionStatus, Fragments, Message, SystemException, minor};
-use spandrel_sync::{
-    Arc, Mutex, MutexGuard,
-    atomic::{AtomicU8, AtomicU64, Ordering},
-};
+use spandrel_sync::{Arc, Mutex, MutexGuard, atomic::AtomicU64};
 use spandrel_transport::Charge;
 
 use super::super::WriteLimits;
@@ -28,13 +25,13 @@ use super::{
     ASYNC_SIDE, AsyncSide, AsyncState, CallFailure, ClientConnection, CloseOnPanic, Writer,
     pending_calls::{PendingCalls, ReplyReceiver, ReplyWaiter},
 };
-use batch::Batching;
 use bidirectional::BidirectionalRole;
 pub use bidirectional::{AdoptedReader, CallbackDispatcher};
-pub(crate) use registration::ReactorRegistration;
-use registration::{OUTPUT, RegistrationState, WRITER_LOCK_TIMEOUT};
-pub(crate) use write_queue::UnsentKind;
-use write_queue::{UnsentMessage, WriteQueue};
+pub(crate) use one_way_buffer::OneWayBuffer;
+pub(crate) use registration::{ReactorRegistration, serve_ready, write_ready};
+use registration::{Registration, WRITER_LOCK_TIMEOUT};
+pub(crate) use unsent::UnsentKind;
+use unsent::{Unsent, UnsentMessage, WriteQueue};
 
 /// The most messages that may be queued when another one without a waiting call is written.
 const MAX_UNTRACKED: usize = 1024;
@@ -44,46 +41,11 @@ const MAX_UNTRACKED: usize = 1024;
 struct ConnectionState {
     /// Their messages that are still to be written.
     write_queue: Mutex<WriteQueue>,
-    /// The events that the reactor is to wait for.
-    wanted_interest: AtomicU8,
     /// The number of writes by the reactor.
     written: AtomicU64,
-    /// The registration with the reactor, made by the first asynchronous call.
-    state: Mutex<RegistrationState>,
+    registration: Registration,
     /// The role in bidirectional use.
     role: OnceLock<BidirectionalRole>,
-}
-
-/// The state of the write side for asynchronous calls and buffered one-ways.
-#[derive(Debug, Default)]
-struct Unsent {
-    /// The message that comes before all others.
-    rest: Option<UnsentMessage>,
-    batching: Batching,
-}
-
-impl ConnectionState {
-    /// Whether something waits to be written.
-    fn wants_output(&self) -> bool {
-        self.wanted_interest.load(Ordering::SeqCst) & OUTPUT != 0
-    }
-
-    /// The number of writes by the reactor.
-    fn written(&self) -> u64 {
-        self.written.load(Ordering::Relaxed)
-    }
-
-    /// The unsent messages of the connection's write side, for the thread that holds its lock.
-    fn unsent<'w>(&self, unsent: &'w mut Option<AsyncState>) -> &'w mut Unsent {
-        unsent.get_or_insert_with(|| Box::<Unsent>::default()).downcast_mut().expect("there is one kind")
-    }
-}
-
-impl Unsent {
-    /// The unsent messages of a write side, if there were any.
-    fn find(unsent: &mut Option<AsyncState>) -> Option<&mut Self> {
-        unsent.as_mut()?.downcast_mut()
-    }
 }
 
 /// Plugs asynchronous calls in, before the first of them.
@@ -116,9 +78,9 @@ impl AsyncSide for AsyncCalls {
     ) {
         if pending.needs_reactor() {
             let is_drained = has_taken_all || pending.reader.as_ref().is_none_or(|reader| reader.is_drained());
-            connection.want_input();
+            connection.async_state().registration.want_input();
             drop(pending);
-            connection.update_interest(is_drained);
+            connection.async_state().registration.update_interest(is_drained);
         }
     }
 
@@ -140,10 +102,10 @@ impl AsyncSide for AsyncCalls {
         let Some(unsent) = unsent.downcast_mut::<Unsent>() else { return Ok(false) };
         match &mut unsent.rest {
             Some(batch) if batch.is_batch() && message.position() <= connection.fragment_size => {
-                let sent = connection.send_after_batch(unsent, message, update_timeout);
+                let sent = OneWayBuffer::of(connection).send_after(unsent, message, update_timeout);
                 sent.inspect_err(|_| half.cut()).map(|()| true)
             }
-            Some(rest) => connection.finish_rest(rest, update_timeout).map(|()| false),
+            Some(rest) => rest.write_whole(connection, update_timeout).map(|()| false),
             None => Ok(false),
         }
     }
@@ -154,11 +116,13 @@ impl AsyncSide for AsyncCalls {
     }
 
     fn flush_before_close(&self, connection: &ClientConnection) {
-        connection.write_last_batch();
+        OneWayBuffer::of(connection).write_last();
     }
 
     fn leave_reactor(&self, connection: &ClientConnection) {
-        connection.leave_reactor();
+        if let Some(state) = connection.find_async_state() {
+            state.registration.leave();
+        }
     }
 
     fn end_callbacks(&self, connection: &ClientConnection) {
@@ -179,6 +143,22 @@ impl ClientConnection {
     /// The state of asynchronous calls, if there was one.
     fn find_async_state(&self) -> Option<&ConnectionState> {
         self.async_state.get()?.downcast_ref()
+    }
+
+    /// Registers the connection with a reactor, unless it is registered.
+    ///
+    /// # Errors
+    /// Those of `register`.
+    pub(crate) fn register_with(
+        self: &Arc<Self>,
+        register: impl FnOnce(&Arc<Self>) -> io::Result<Arc<dyn ReactorRegistration>>,
+    ) -> io::Result<()> {
+        self.async_state().registration.register_with(|| register(self))
+    }
+
+    /// The transport that a reactor waits on.
+    pub fn transport(&self) -> &Arc<dyn crate::transport::ConnectionTransport> {
+        &self.transport
     }
 
     /// Marks the code sets as sent, after the reply to a request with that context.
@@ -209,10 +189,10 @@ impl ClientConnection {
             let begun = pending.half.begin(request_id, receiver.into());
             debug_assert!(begun.is_ok(), "it was open under the same lock");
             if pending.reader.is_some() {
-                self.want_input();
+                self.async_state().registration.want_input();
             }
         }
-        self.update_interest(true);
+        self.async_state().registration.update_interest(true);
         self.write_or_queue(request_id, request, kind, bounds.octets, None)
     }
 
@@ -264,9 +244,9 @@ impl ClientConnection {
                 if kind != UnsentKind::Untracked {
                     self.mark_written(request_id, Written::Partly);
                 }
-                self.async_state().unsent(&mut writer.unsent).rest = Some(unsent(sent));
+                Unsent::get_or_make(&mut writer.unsent).rest = Some(unsent(sent));
                 drop(writer);
-                self.want_output();
+                self.async_state().registration.want_output();
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -312,7 +292,7 @@ impl ClientConnection {
     /// The number of octets that are queued already, if they reach the limit.
     fn queue(&self, message: UnsentMessage, limit: usize) -> Result<(), usize> {
         // Recorded before another thread can write it, because that thread records the contrary.
-        self.mark_message_written(&message, Written::Partly);
+        message.mark_written(self, Written::Partly);
         let mut write_queue = self.async_state().write_queue.lock();
         if write_queue.octets > 0
             && write_queue.octets + message.octets.len() > limit
@@ -322,14 +302,8 @@ impl ClientConnection {
         }
         write_queue.push(message);
         drop(write_queue);
-        self.want_output();
+        self.async_state().registration.want_output();
         Ok(())
-    }
-
-    fn mark_message_written(&self, message: &UnsentMessage, written: Written) {
-        if message.has_receiver() {
-            self.mark_written(message.request_id, written);
-        }
     }
 
     /// Records whether the transport has taken the request's last octet, or may have.
@@ -345,48 +319,6 @@ impl ClientConnection {
         }
     }
 
-    /// Writes without waiting; returns true once the transport has taken all octets.
-    fn write_rest(&self, message: &mut UnsentMessage) -> io::Result<bool> {
-        while !message.is_whole() {
-            // Set before the write: if the connection ends from now on, the peer may have the whole request.
-            self.mark_message_written(message, Written::Whole);
-            match self.transport.try_send_v(&[io::IoSlice::new(&message.octets[message.at..])]) {
-                Ok(sent) => {
-                    message.at += sent;
-                    self.async_state().written.fetch_add(1, Ordering::Relaxed);
-                }
-                Err(error) => {
-                    self.mark_message_written(message, Written::Partly);
-                    return if error.kind() == io::ErrorKind::WouldBlock { Ok(false) } else { Err(error) };
-                }
-            }
-            if !message.is_whole() {
-                self.mark_message_written(message, Written::Partly);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Writes all, by a thread that waits for room to write a message of its own. The reactor completes the
-    /// call.
-    fn finish_rest(
-        &self,
-        message: &mut UnsentMessage,
-        update_timeout: &mut dyn FnMut() -> io::Result<()>,
-    ) -> io::Result<()> {
-        while !message.is_whole() {
-            update_timeout()?;
-            self.mark_message_written(message, Written::Whole);
-            let sent = self.transport.send(&message.octets[message.at..]);
-            message.at += sent.as_ref().map_or(0, |sent| *sent);
-            if !message.is_whole() {
-                self.mark_message_written(message, Written::Partly);
-            }
-            sent?;
-        }
-        Ok(())
-    }
-
     /// Ends the connection after a failed write, with the peer's reason if one has arrived. All calls fail.
     fn end_with_peer_reason(&self, error: io::Error) {
         self.retire();
@@ -396,7 +328,7 @@ impl ClientConnection {
             return self.fail_unsent();
         };
         let guard = CloseOnPanic(self);
-        let sent = self.read_ready(&mut reader);
+        let sent = registration::read_ready(self, &mut reader);
         drop(guard);
         let end = sent.err().unwrap_or_else(|| {
             let exception = SystemException::comm_failure(0, CompletionStatus::Maybe)
@@ -423,7 +355,7 @@ impl ClientConnection {
             .chain(queued.messages)
             .collect();
         drop(writer);
-        unwritten.iter().for_each(|message| self.record_lost(message));
+        unwritten.iter().for_each(|message| OneWayBuffer::of(self).record_lost(message));
         let taken = unwritten.iter().filter(|message| message.is_whole() && message.kind == UnsentKind::OneWay);
         taken.for_each(|message| self.acknowledge(message.request_id));
         if unwritten.is_empty() {
@@ -449,7 +381,8 @@ impl ClientConnection {
         }
         let wire = wire.filter(|wire| wire.version >= GiopVersion::V1_2);
         if let Some(wire) = wire
-            && self.abort(request_id, wire)
+            && let Some(mut writer) = self.writer.try_lock_for(WRITER_LOCK_TIMEOUT)
+            && Unsent::abort(&mut writer.unsent, request_id, wire)
         {
             // There will be no reply.
             let removed = self.pending.lock().half.abandon(request_id, true);
@@ -482,17 +415,6 @@ impl ClientConnection {
             let _ = self.write_or_queue(request_id, &out, UnsentKind::Untracked, usize::MAX, None);
         }
         true
-    }
-
-    /// Ends a request between two of its fragments, if it is being written in fragments, with a CancelRequest
-    /// (9.4.9).
-    fn abort(&self, request_id: u32, wire: Wire) -> bool {
-        let mut out = Encoder::new(wire);
-        let Some(mut writer) = self.writer.try_lock_for(WRITER_LOCK_TIMEOUT) else { return false };
-        let rest = Unsent::find(&mut writer.unsent)
-            .and_then(|unsent| unsent.rest.as_mut())
-            .filter(|rest| rest.has_receiver() && rest.request_id == request_id);
-        rest.is_some_and(|rest| (CancelRequest { request_id }).encode(&mut out).is_ok() && rest.abort(&out))
     }
 
     /// Closes the connection from this side. `minor`: the minor code of the COMM_FAILURE of calls that wait.

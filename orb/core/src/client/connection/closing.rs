@@ -1,15 +1,17 @@
-//! The end of a connection: its calls fail, and the peer is sent the reason.
+//! The end of a connection: its calls fail, and the peer is sent the reason. A failed write may be its cause.
+
+use std::io;
 
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
-use spandrel_connection::{EndCause, Incoming, Role, Written, classify};
+use spandrel_connection::{EndCause, Incoming, Role, WriteFailure, Written, classify};
 use spandrel_giop::{
     CancelRequest, CompletionStatus, GiopError, MessageHeader, Reaction, SystemException, SystemExceptionKind,
     bare_message, ids, minor,
 };
 use spandrel_sync::atomic::Ordering;
-use spandrel_transport::{Deadline, ReadError};
+use spandrel_transport::{Deadline, ReadError, is_timeout};
 
-use super::{ADVISORY_TIMEOUT, CallFailure, ClientConnection, ConnectionEnd, ReplyWaiter, RequestLoss};
+use super::{ADVISORY_TIMEOUT, CallFailure, ClientConnection, ConnectionEnd, Reply, ReplyWaiter, RequestLoss};
 use crate::statistics::Event;
 
 impl ClientConnection {
@@ -200,7 +202,70 @@ impl ClientConnection {
         let mut out = Encoder::new(wire);
         // It may be lost: then the server completes a request in vain.
         if let (Ok(()), Some(mut writer)) = (CancelRequest { request_id }.encode(&mut out), self.writer.try_lock()) {
-            let _ = self.send(&mut writer, &out, Some(&Deadline::after(ADVISORY_TIMEOUT)));
+            let _ = writer.send(self, &out, Some(&Deadline::after(ADVISORY_TIMEOUT)));
+        }
+    }
+
+    /// Prefers the peer's reason for a failed write: a CloseConnection or MessageError that was still unread.
+    pub(super) fn peer_reason(&self, error: io::Error, read: Result<Reply, CallFailure>) -> CallFailure {
+        let Err(read) = read else { return self.write_failed(error) };
+        match WriteFailure::Failed.loss(Some(read.loss)) {
+            RequestLoss::PartiallyWritten => self.write_failed(error),
+            loss => {
+                self.retire();
+                CallFailure::of(loss, read.exception)
+            }
+        }
+    }
+
+    pub(super) fn write_failed(&self, error: io::Error) -> CallFailure {
+        let failure = match () {
+            () if is_timeout(&error) => WriteFailure::TimedOut,
+            () if self.is_abandoned() => WriteFailure::Abandoned,
+            () => WriteFailure::Failed,
+        };
+        match self.async_side() {
+            Some(side) => side.write_failed(self),
+            None => self.retire(),
+        }
+        let (peer, no) = (&self.peer, CompletionStatus::No);
+        let exception = match failure {
+            WriteFailure::TimedOut => {
+                self.statistics.timed_out_sending();
+                let detail = || format!("the request could not be written to {peer} within the time-out");
+                SystemException::timeout(minor::ROUND_TRIP_EXPIRED, no).with_detail(detail)
+            }
+            WriteFailure::Abandoned => {
+                let detail = || format!("writing to {peer} ended: another call had given the connection up");
+                SystemException::comm_failure(0, no).with_detail(detail)
+            }
+            WriteFailure::Failed => {
+                SystemException::comm_failure(0, no).with_detail(|| format!("writing to {peer} failed"))
+            }
+        };
+        CallFailure::of(failure.loss(None), exception.with_source(error))
+    }
+
+    /// Whether a call of this side has ended the use of the connection, and not the peer.
+    #[cold]
+    fn is_abandoned(&self) -> bool {
+        self.is_retired() && self.pending.lock().half.ended().is_none()
+    }
+
+    /// Frees a blocked writer after a time-out, if no thread reads any more. A server that handles one
+    /// request after the other is busy with the late reply and would read no further, so the writer would
+    /// wait for ever. Closing the write side sends its request to another connection. If the transport has
+    /// just taken its last octet, the reply can still be read.
+    pub(super) fn unblock_writer(&self) {
+        if self.writer.try_lock_for(ADVISORY_TIMEOUT).is_some() {
+            return;
+        }
+        let pending = self.pending.lock();
+        let is_read = pending.reader.is_none() || pending.needs_reactor() || pending.has_waiting_thread();
+        drop(pending);
+        if !is_read {
+            tracing::debug!(peer = %self.peer, "the sending side of a connection was closed after a time-out");
+            self.transport.close_writer();
         }
     }
 }

@@ -9,7 +9,7 @@ use super::{Outcome, TestBed, expiring_deadline, verify};
 use crate::{
     client::{
         CallFailure, ClientConnection, ExpiryReason, Reply, ReplyReceiver, TimedCall, UnsentKind, WriteLimits,
-        connection::ReactorRegistration,
+        connection::{ReactorRegistration, serve_ready, write_ready},
     },
     invocation::await_reply::AwaitedReply,
     models::{
@@ -79,9 +79,9 @@ impl FakeReactor {
             let Some(connection) = connection.upgrade() else { return };
             match event {
                 Event::Left => return,
-                Event::Output => connection.write_ready(),
+                Event::Output => write_ready(&connection),
                 Event::Input => {
-                    if !connection.serve_ready() {
+                    if !serve_ready(&connection) {
                         return;
                     }
                 }

@@ -4,7 +4,7 @@ use spandrel_sync::Arc;
 
 use super::{TestBed, verify};
 use crate::{
-    client::{Buffering, MaintenanceThread},
+    client::{Buffering, MaintenanceThread, OneWayBuffer},
     models::{
         check,
         fake_transport::{FakeBehaviour, Record},
@@ -20,7 +20,7 @@ impl TestBed {
         let fake_request = FakeRequest { id, token, is_two_way: false, is_limited: false };
         let request = messages::request(fake_request, self.octets);
         let buffering = Buffering { messages: 3, is_prompt: one_in(2), ..Buffering::default() };
-        let outcome = self.connection.buffer_one_way(&request, &buffering, 256, maintenance_thread, None);
+        let outcome = OneWayBuffer::send(&self.connection, &request, &buffering, 256, maintenance_thread, None);
         self.record_outcome(fake_request, outcome)
     }
 }
@@ -52,7 +52,7 @@ fn buffered_messages_are_written_once_in_order_and_first() {
         });
         let callers: Vec<_> = callers.collect();
         callers.into_iter().for_each(|caller| caller.join().expect("it did not panic"));
-        test_bed.connection.flush(None).unwrap_or_else(|failure| panic!("{}", failure.exception));
+        OneWayBuffer::of(&test_bed.connection).flush(None).unwrap_or_else(|failure| panic!("{}", failure.exception));
         maintenance_thread.close();
         let (outcomes, record) = test_bed.close(server);
         verify(&outcomes, &record);
@@ -73,7 +73,7 @@ fn the_end_of_the_connection_ends_waits_for_a_flush() {
                 let _ = test_bed.buffered(&maintenance_thread, caller * 10)
                     && test_bed.two_way(caller * 10 + 1, None)
                     && test_bed.buffered(&maintenance_thread, caller * 10 + 2)
-                    && test_bed.connection.flush(None).is_ok();
+                    && OneWayBuffer::of(&test_bed.connection).flush(None).is_ok();
             })
         });
         let callers: Vec<_> = callers.collect();

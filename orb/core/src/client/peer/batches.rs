@@ -6,7 +6,7 @@ use spandrel_sync::Arc;
 use spandrel_transport::Deadline;
 
 use super::{CallFailure, ClientConnection, Lease, Peer, Pool, may_wait_on};
-use crate::client::{ConnectionSharing, MaintenanceThread};
+use crate::client::{ConnectionSharing, MaintenanceThread, OneWayBuffer};
 
 impl Peer {
     /// Leases the connection for buffered one-ways: always the first, so that they stay in order and in one
@@ -32,13 +32,13 @@ impl Peer {
             return Ok(());
         }
         let connections = self.pool.lock().other_connections(None);
-        first_failure(connections.iter().map(|connection| connection.flush(deadline)))
+        first_failure(connections.iter().map(|connection| OneWayBuffer::of(connection).flush(deadline)))
     }
 
     #[cold]
     fn flush_others(&self, connection: &Arc<ClientConnection>) {
         let others = self.pool.lock().other_connections(Some(connection));
-        others.iter().for_each(|other| other.write_buffered());
+        others.iter().for_each(|other| OneWayBuffer::of(other).write_ready());
     }
 }
 

@@ -140,10 +140,10 @@ impl ClientConnection {
         self.async_state().role.get_or_init(|| BidirectionalRole::Opener(dispatcher()));
         pending.half.accept_requests();
         if pending.reader.is_some() {
-            self.want_input();
+            self.async_state().registration.want_input();
         }
         drop(pending);
-        self.update_interest(true);
+        self.async_state().registration.update_interest(true);
     }
 
     /// Passes a request to the dispatcher, if the connection has one.
@@ -225,12 +225,12 @@ impl ClientConnection {
 
     /// Whether octets wait to be written.
     pub fn is_blocked(&self) -> bool {
-        self.async_state().wants_output()
+        self.async_state().registration.wants_output()
     }
 
     /// Returns a number that changes with each write of queued octets; `None` while none are queued.
     pub fn write_progress(&self) -> Option<u64> {
-        self.is_blocked().then(|| self.async_state().written())
+        self.is_blocked().then(|| self.async_state().written.load(Ordering::Relaxed))
     }
 
     /// Registers the connection with the ORB's reactor, which writes the queued octets.
@@ -239,7 +239,7 @@ impl ClientConnection {
     /// NO_RESOURCES if the reactor cannot be started.
     pub fn write_in(self: &Arc<Self>, client_reactor: &ClientReactor) -> Result<(), SystemException> {
         client_reactor.register_connection(self)?;
-        self.update_interest(true);
+        self.async_state().registration.update_interest(true);
         Ok(())
     }
 
@@ -299,7 +299,7 @@ impl ClientConnection {
         }
         *timeout = Some(limit);
         let rest = Unsent::find(unsent).and_then(|unsent| unsent.rest.as_mut());
-        let before = rest.map_or(Ok(()), |rest| self.finish_rest(rest, &mut || Ok(())));
+        let before = rest.map_or(Ok(()), |rest| rest.write_whole(self, &mut || Ok(())));
         match before.and_then(|()| send_octets(&*self.transport, octets)) {
             Ok(()) if message_type == MessageType::CloseConnection => {
                 half.close(false);

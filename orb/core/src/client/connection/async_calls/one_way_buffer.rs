@@ -14,13 +14,14 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::{Arc, Weak, time::Instant};
 use spandrel_transport::{Deadline, is_timeout};
 
-use super::{CallFailure, ClientConnection, Unsent, UnsentKind, UnsentMessage, Writer};
+use super::super::writing::update_timeout;
+use super::{CallFailure, ClientConnection, Unsent, UnsentMessage, Writer};
 use crate::{
     client::{
         Buffering,
         maintenance::{Maintained, MaintenanceThread},
     },
-    statistics::{Level, Statistics},
+    statistics::Level,
 };
 
 /// A connection without writes for this long writes the next one-way at once.
@@ -31,24 +32,6 @@ const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(1), Duration::from_mi
 
 /// The time for writing the buffer when the connection is closed.
 const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// A written buffer with a larger capacity than this is not reused.
-const MAX_SPARE_CAPACITY: usize = 128 * 1024;
-
-/// The state of a connection's buffered one-ways.
-#[derive(Debug, Default)]
-pub(super) struct Batching {
-    /// The time of the last write.
-    last_write: Option<Instant>,
-    /// The time at which the buffer is to be written.
-    flush_at: Option<Instant>,
-    /// Whether the maintenance thread will look at this connection.
-    is_scheduled: bool,
-    /// The delay before a peer that does not read is tried again.
-    retry_delay: Duration,
-    /// The last written buffer, for reuse.
-    spare: Vec<u8>,
-}
 
 /// The reason why a one-way was not accepted.
 enum Refusal {
@@ -63,99 +46,52 @@ impl From<io::Error> for Refusal {
     }
 }
 
-impl UnsentMessage {
-    pub(super) fn is_batch(&self) -> bool {
-        self.kind == UnsentKind::Batch
-    }
-
-    fn unwritten(&self) -> usize {
-        self.octets.len() - self.at
-    }
-
-    /// Appends one more message.
-    fn append(&mut self, message: &Encoder<'_>, statistics: &Statistics) {
-        statistics.one_way_batched();
-        statistics.change(Level::OneWaysUnsent, 1);
-        if self.at > self.octets.len() / 2 {
-            self.octets.drain(..self.at);
-            self.at = 0;
-        }
-        for part in &message.parts() {
-            self.octets.extend_from_slice(part);
-        }
-        self.messages += 1;
-    }
+/// The buffer of one-ways of a connection.
+#[derive(Debug)]
+pub(crate) struct OneWayBuffer<'c> {
+    connection: &'c ClientConnection,
 }
 
-impl Batching {
-    /// Begins a batch with this message, of which `at` octets were written.
-    fn begin(&mut self, message: &Encoder<'_>, at: usize, statistics: &Statistics) -> UnsentMessage {
-        let mut octets = std::mem::take(&mut self.spare);
-        octets.clear();
-        let mut batch = UnsentMessage {
-            request_id: 0,
-            octets,
-            at: 0,
-            kind: UnsentKind::Batch,
-            boundaries: Vec::new(),
-            _charge: None,
-            messages: 0,
-        };
-        batch.append(message, statistics);
-        batch.at = at;
-        batch
+impl<'c> OneWayBuffer<'c> {
+    pub(crate) fn of(connection: &'c ClientConnection) -> Self {
+        Self { connection }
     }
 
-    /// Ends a batch that was written.
-    pub(super) fn end(&mut self, batch: &mut Option<UnsentMessage>, keeps_buffer: bool, statistics: &Statistics) {
-        let written = batch.take();
-        if let Some(batch) = &written {
-            statistics.batch_written();
-            statistics.change(Level::OneWaysUnsent, -i64::from(batch.messages));
-        }
-        if let Some(UnsentMessage { octets, .. }) =
-            written.filter(|batch| keeps_buffer && batch.octets.capacity() <= MAX_SPARE_CAPACITY)
-        {
-            self.spare = octets;
-        }
-    }
-}
-
-impl ClientConnection {
     /// Buffers a one-way request. At most `limit` octets are buffered, but at least one message; beyond, this
     /// waits.
-    pub(crate) fn buffer_one_way(
-        self: &Arc<Self>,
+    pub(crate) fn send(
+        connection: &'c Arc<ClientConnection>,
         request: &Encoder<'_>,
         buffering: &Buffering,
         limit: usize,
         maintenance_thread: &Arc<MaintenanceThread>,
         deadline: Option<&Deadline>,
     ) -> Result<(), CallFailure> {
-        if request.position() > self.fragment_size {
+        let this = Self { connection };
+        if request.position() > connection.fragment_size {
             // Too long to be copied, and to be sent unfragmented.
-            return self.one_way(request, deadline);
+            return connection.one_way(request, deadline);
         }
-        self.check_open()?;
-        let mut writer = self.lock_writer(deadline).map_err(|error| self.write_failed(error))?;
-        if self.is_retired() || !writer.half.may_write() {
+        connection.check_open()?;
+        let mut writer = Writer::lock(connection, deadline).map_err(|error| connection.write_failed(error))?;
+        if connection.is_retired() || !writer.half.may_write() {
             drop(writer);
-            return Err(self.write_failed(io::ErrorKind::NotConnected.into()));
+            return Err(connection.write_failed(io::ErrorKind::NotConnected.into()));
         }
-        let accepted = self.batch_or_queue(&mut writer, request, (buffering, limit), deadline);
-        let Unsent { rest, batching } = self.async_state().unsent(&mut writer.unsent);
+        let accepted = this.batch_or_queue(&mut writer, request, (buffering, limit), deadline);
+        let Unsent { rest, batching } = Unsent::get_or_make(&mut writer.unsent);
         let must_schedule = rest.is_some() && !std::mem::replace(&mut batching.is_scheduled, rest.is_some());
         drop(writer);
         if must_schedule
-            && !maintenance_thread.schedule(Arc::downgrade(self) as Weak<dyn Maintained>, buffering.timeout)
+            && !maintenance_thread.schedule(Arc::downgrade(connection) as Weak<dyn Maintained>, buffering.timeout)
         {
             // No thread can write it later.
-            self.flush(deadline)?;
+            this.flush(deadline)?;
         }
         match accepted {
             Ok(()) => Ok(()),
-            Err(Refusal::Full(octets)) => Err(self.buffer_full(octets, limit)),
-            Err(Refusal::Broken(error)) => Err(self.write_failed(error)),
+            Err(Refusal::Full(octets)) => Err(this.buffer_full(octets, limit)),
+            Err(Refusal::Broken(error)) => Err(connection.write_failed(error)),
         }
     }
 
@@ -169,17 +105,17 @@ impl ClientConnection {
     ) -> Result<(), Refusal> {
         let len = request.position();
         let Writer { unsent, half, .. } = writer;
-        let Unsent { rest, batching } = self.async_state().unsent(unsent);
+        let Unsent { rest, batching } = Unsent::get_or_make(unsent);
         match rest {
             None => self.begin_batch(writer, request, buffering),
             Some(batch) if batch.is_batch() => {
                 if batch.unwritten() + len <= buffering.octets && batch.messages + 1 < buffering.messages {
-                    batch.append(request, &self.statistics);
+                    batch.append(request, &self.connection.statistics);
                     return Ok(());
                 }
                 let mut parts = request.parts();
                 parts.insert(0, io::IoSlice::new(&batch.octets[batch.at..]));
-                let sent = self.transport.try_send_v(&parts).or_else(zero_if_blocked);
+                let sent = self.connection.transport.try_send_v(&parts).or_else(zero_if_blocked);
                 drop(parts);
                 let before = batch.unwritten();
                 let sent = sent.inspect_err(|_| half.cut())?;
@@ -188,18 +124,18 @@ impl ClientConnection {
                     return self.append_or_flush(writer, request, limit, deadline);
                 }
                 batching.last_write = Some(Instant::now());
-                batching.end(rest, true, &self.statistics);
+                batching.end(rest, true, &self.connection.statistics);
                 if sent < before + len {
-                    *rest = Some(batching.begin(request, sent - before, &self.statistics));
+                    *rest = Some(batching.begin(request, sent - before, &self.connection.statistics));
                 }
                 Ok(())
             }
             // The message of an asynchronous call, which the reactor writes. The one-way is queued behind it
             // and the others.
             Some(_) => {
-                let mut message = batching.begin(request, 0, &self.statistics);
-                message.request_id = self.request_id();
-                self.queue(message, limit).map_err(Refusal::Full)
+                let mut message = batching.begin(request, 0, &self.connection.statistics);
+                message.request_id = self.connection.request_id();
+                self.connection.queue(message, limit).map_err(Refusal::Full)
             }
         }
     }
@@ -207,7 +143,7 @@ impl ClientConnection {
     /// Handles the first one-way of a batch, or one after a pause.
     fn begin_batch(&self, writer: &mut Writer, request: &Encoder<'_>, buffering: &Buffering) -> Result<(), Refusal> {
         let Writer { unsent, half, .. } = writer;
-        let Unsent { rest, batching } = self.async_state().unsent(unsent);
+        let Unsent { rest, batching } = Unsent::get_or_make(unsent);
         let now = Instant::now();
         let is_quiet =
             || batching.last_write.is_none_or(|last_write| now.saturating_duration_since(last_write) >= QUIET);
@@ -215,7 +151,7 @@ impl ClientConnection {
         let is_due = buffering.is_prompt && is_quiet() || len >= buffering.octets || buffering.messages <= 1;
         let sent = if is_due {
             batching.last_write = Some(now);
-            let sent = self.transport.try_send_v(&request.parts()).or_else(zero_if_blocked);
+            let sent = self.connection.transport.try_send_v(&request.parts()).or_else(zero_if_blocked);
             sent.inspect_err(|_| half.cut())?
         } else {
             0
@@ -223,7 +159,7 @@ impl ClientConnection {
         if sent < len {
             batching.flush_at = now.checked_add(buffering.timeout);
             batching.retry_delay = Duration::ZERO;
-            *rest = Some(batching.begin(request, sent, &self.statistics));
+            *rest = Some(batching.begin(request, sent, &self.connection.statistics));
         }
         Ok(())
     }
@@ -239,11 +175,11 @@ impl ClientConnection {
         let Some(Unsent { rest: Some(batch), .. }) = Unsent::find(&mut writer.unsent) else { return Ok(()) };
         if batch.unwritten() + request.position() > limit {
             self.write_batch(writer, deadline)?;
-            let Unsent { rest, batching } = self.async_state().unsent(&mut writer.unsent);
-            *rest = Some(batching.begin(request, 0, &self.statistics));
+            let Unsent { rest, batching } = Unsent::get_or_make(&mut writer.unsent);
+            *rest = Some(batching.begin(request, 0, &self.connection.statistics));
             return Ok(());
         }
-        batch.append(request, &self.statistics);
+        batch.append(request, &self.connection.statistics);
         Ok(())
     }
 
@@ -252,11 +188,11 @@ impl ClientConnection {
         let Writer { timeout, unsent, half } = writer;
         let Some(Unsent { rest, batching }) = Unsent::find(unsent) else { return Ok(()) };
         let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch()) else { return Ok(()) };
-        let mut update_timeout = || self.update_timeout(timeout, deadline, Deadline::wait);
-        match self.finish_rest(batch, &mut update_timeout) {
+        let mut update_timeout = || update_timeout(self.connection, timeout, deadline, Deadline::wait);
+        match batch.write_whole(self.connection, &mut update_timeout) {
             Ok(()) => {
                 batching.last_write = Some(Instant::now());
-                batching.end(rest, true, &self.statistics);
+                batching.end(rest, true, &self.connection.statistics);
                 Ok(())
             }
             Err(error) if is_timeout(&error) => Err(Refusal::Full(batch.unwritten())),
@@ -268,7 +204,7 @@ impl ClientConnection {
     }
 
     /// Writes the batch and then this message, in one write if the transport takes it.
-    pub(super) fn send_after_batch(
+    pub(super) fn send_after(
         &self,
         Unsent { rest, batching }: &mut Unsent,
         message: &Encoder<'_>,
@@ -283,7 +219,7 @@ impl ClientConnection {
         let mut slices = &mut parts[..];
         let mut failure = None;
         while at < end {
-            let sent = update_timeout().and_then(|()| match self.transport.send_v(slices)? {
+            let sent = update_timeout().and_then(|()| match self.connection.transport.send_v(slices)? {
                 0 => Err(io::ErrorKind::WriteZero.into()),
                 sent => Ok(sent),
             });
@@ -301,14 +237,14 @@ impl ClientConnection {
         drop(parts);
         batch.at = at.min(before);
         if batch.is_whole() {
-            batching.end(rest, true, &self.statistics);
+            batching.end(rest, true, &self.connection.statistics);
         }
         failure.map_or(Ok(()), Err)
     }
 
     /// Writes all buffered one-ways.
     pub(crate) fn flush(&self, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
-        let mut writer = self.lock_writer(deadline).map_err(|error| self.not_flushed(error))?;
+        let mut writer = Writer::lock(self.connection, deadline).map_err(|error| self.not_flushed(error))?;
         if !writer.half.may_write() {
             return Ok(());
         }
@@ -317,31 +253,31 @@ impl ClientConnection {
         match written {
             Ok(()) => Ok(()),
             Err(Refusal::Full(_)) => Err(self.not_flushed(io::ErrorKind::TimedOut.into())),
-            Err(Refusal::Broken(error)) => Err(self.write_failed(error)),
+            Err(Refusal::Broken(error)) => Err(self.connection.write_failed(error)),
         }
     }
 
     /// Writes as much of the batch as the peer reads.
-    pub(crate) fn write_buffered(&self) {
+    pub(crate) fn write_ready(&self) {
         // The thread that holds the lock writes the batch first.
-        let Some(mut writer) = self.writer.try_lock() else { return };
+        let Some(mut writer) = self.connection.writer.try_lock() else { return };
         let Writer { unsent, half, .. } = &mut *writer;
         let Some(Unsent { rest, batching }) = Unsent::find(unsent) else { return };
         let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && half.may_write()) else { return };
-        match self.write_rest(batch) {
-            Ok(true) => batching.end(rest, true, &self.statistics),
+        match batch.write_ready(self.connection) {
+            Ok(true) => batching.end(rest, true, &self.connection.statistics),
             Ok(false) => {}
             Err(error) => {
                 half.cut();
                 drop(writer);
-                self.end_with_peer_reason(error);
+                self.connection.end_with_peer_reason(error);
             }
         }
     }
 
     /// Writes the batch before the connection is closed.
-    pub(super) fn write_last_batch(&self) {
-        let Some(mut writer) = self.writer.try_lock() else { return };
+    pub(super) fn write_last(&self) {
+        let Some(mut writer) = self.connection.writer.try_lock() else { return };
         if !writer.has_unsent() || !writer.half.may_write() {
             return;
         }
@@ -356,9 +292,9 @@ impl ClientConnection {
     pub(super) fn record_lost(&self, batch: &UnsentMessage) {
         if batch.is_batch() && !batch.is_whole() {
             let messages = batch.messages;
-            (0..messages).for_each(|_| self.statistics.one_way_dropped());
-            self.statistics.change(Level::OneWaysUnsent, -i64::from(messages));
-            tracing::warn!(peer = %self.peer, messages, "buffered one-ways (SYNC_NONE) are lost, at most this number");
+            (0..messages).for_each(|_| self.connection.statistics.one_way_dropped());
+            self.connection.statistics.change(Level::OneWaysUnsent, -i64::from(messages));
+            tracing::warn!(peer = %self.connection.peer, messages, "buffered one-ways (SYNC_NONE) are lost, at most this number");
         }
     }
 
@@ -366,14 +302,15 @@ impl ClientConnection {
         let detail = || {
             format!(
                 "{} does not read: {octets} octets of one-ways wait to be written, and the limit is {limit} (`-ORBBufferLimit`)",
-                self.peer
+                self.connection.peer
             )
         };
         CallFailure::new(SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No).with_detail(detail))
     }
 
     fn not_flushed(&self, error: io::Error) -> CallFailure {
-        let detail = || format!("buffered one-ways could not be written to {} within the time-out", self.peer);
+        let detail =
+            || format!("buffered one-ways could not be written to {} within the time-out", self.connection.peer);
         CallFailure::new(
             SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No)
                 .with_detail(detail)
@@ -397,7 +334,7 @@ impl Maintained for ClientConnection {
         if !left.is_zero() {
             return Some(left);
         }
-        match self.write_rest(batch) {
+        match batch.write_ready(self) {
             Ok(true) => {
                 batching.last_write = Some(now);
                 batching.end(rest, false, &self.statistics);
