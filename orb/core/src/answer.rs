@@ -5,15 +5,12 @@
 
 use std::fmt;
 
-use spandrel_cdr::{CdrError, Decoder, Encoder, Wire};
-use spandrel_giop::{ReplyStatus, SystemException};
-
-use spandrel_sync::atomic::Ordering;
+use spandrel_cdr::Decoder;
+use spandrel_giop::ReplyStatus;
 
 use crate::{
     ObjectRef,
     client::{Reply, ReplyKind},
-    destination::Destination,
 };
 
 /// An undecoded reply: results, or a user exception.
@@ -47,33 +44,5 @@ impl Answer {
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answer").field("is_exception", &self.is_exception()).finish_non_exhaustive()
-    }
-}
-
-impl ObjectRef {
-    /// The encoding of requests to this object (GIOP version, byte order, code sets); `None` without a usable
-    /// profile.
-    #[must_use]
-    pub fn wire(&self) -> Option<Wire> {
-        let preferred = self.preferred().load(Ordering::Relaxed);
-        let wire = |destinations: &[Destination]| {
-            destinations.get(preferred % destinations.len().max(1)).map(|it| it.template.wire())
-        };
-        self.destinations(self.forwarded().as_deref()).ok().and_then(wire)
-    }
-
-    /// Invokes a two-way operation, and returns the undecoded reply.
-    ///
-    /// `encode` writes the arguments, under the conditions of [`ObjectRef::invoke`].
-    ///
-    /// # Errors
-    /// The system exception that ended the call.
-    pub fn invoke_raw<'a>(
-        &self,
-        operation: &str,
-        encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
-    ) -> Result<Answer, SystemException> {
-        let reply = self.call(operation, encode)?;
-        Ok(Answer::new(self.clone(), reply))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{any::Any, fmt, sync::OnceLock, time::Duration};
 
-use spandrel_cdr::{CdrError, FromBound, Ior, Reference, TypeCode, Typed};
+use spandrel_cdr::{CdrError, FromBound, Ior, Reference, TypeCode, Typed, Wire};
 use spandrel_giop::{AddressingDisposition, CompletionStatus, SystemException, ids};
 use spandrel_sync::{
     Arc, Mutex,
@@ -266,6 +266,16 @@ impl ObjectRef {
             Some(forward) => Ok(&forward.destinations),
             None => self.profile_destinations(),
         }
+    }
+
+    /// The encoding of requests to this object (GIOP version, byte order, code sets); `None` without a usable
+    /// profile.
+    #[must_use]
+    pub fn wire(&self) -> Option<Wire> {
+        let preferred = self.preferred().load(Ordering::Relaxed);
+        let wire =
+            |destinations: &[Destination]| destinations.get(preferred % destinations.len().max(1)).map(|it| it.wire());
+        self.destinations(self.forwarded().as_deref()).ok().and_then(wire)
     }
 
     /// Stores the target of a LOCATION_FORWARD.

@@ -10,7 +10,7 @@ use super::exception_details;
 #[cfg(feature = "asynchronous")]
 use super::helped_attempt::ENABLE_BUFFERING;
 use crate::{
-    Located, ObjectRef, UserExceptions,
+    Answer, Located, ObjectRef, UserExceptions,
     call_kind::{CallKind, Marshal},
     client::{Reply, ReplyKind},
     policies::SyncScopePolicy,
@@ -167,6 +167,21 @@ impl ObjectRef {
     pub(crate) fn results<'r>(&'r self, reply: &'r Reply) -> Decoder<'r> {
         let input = reply.message.decoder(self.orb().settings().wire.limits).with_binder(self.orb());
         input.with_code_sets(reply.wire.char_set, reply.wire.wchar_set).at(reply.body)
+    }
+
+    /// Invokes a two-way operation, and returns the undecoded reply.
+    ///
+    /// `encode` writes the arguments, under the conditions of [`ObjectRef::invoke`].
+    ///
+    /// # Errors
+    /// The system exception that ended the call.
+    pub fn invoke_raw<'a>(
+        &self,
+        operation: &str,
+        encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+    ) -> Result<Answer, SystemException> {
+        let reply = self.call(operation, encode)?;
+        Ok(Answer::new(self.clone(), reply))
     }
 }
 /// UNKNOWN for an exception outside of the operation's `raises` clause.

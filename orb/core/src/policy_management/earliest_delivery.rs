@@ -40,23 +40,23 @@ pub trait StartTimes: std::fmt::Debug {
 
 /// The start times of a call's request and of its reply.
 #[derive(Clone, Copy, Debug)]
-struct EarliestDelivery {
+pub(super) struct EarliestDelivery {
     request: Option<Instant>,
     reply: Option<Instant>,
 }
 
-impl ObjectRef {
+impl EarliestDelivery {
     /// The start times in force for this thread's calls, as far as they are in the future.
-    pub(super) fn start_times(&self) -> Option<Box<dyn StartTimes>> {
+    pub(super) fn of(object: &ObjectRef) -> Option<Box<dyn StartTimes>> {
         let (clock, now) = (SystemTime::now(), Instant::now());
         let from = |start: SystemTime| now.checked_add(start.duration_since(clock).ok()?);
         let request =
-            self.in_force(time_limits::REQUEST_START_TIME).and_then(|RequestStartTimePolicy(start)| from(start));
-        let reply = self.in_force(time_limits::REPLY_START_TIME).and_then(|ReplyStartTimePolicy(start)| from(start));
+            object.in_force(time_limits::REQUEST_START_TIME).and_then(|RequestStartTimePolicy(start)| from(start));
+        let reply = object.in_force(time_limits::REPLY_START_TIME).and_then(|ReplyStartTimePolicy(start)| from(start));
         if request.is_none() && reply.is_none() {
             return None;
         }
-        Some(Box::new(EarliestDelivery { request, reply }))
+        Some(Box::new(Self { request, reply }))
     }
 }
 

@@ -5,7 +5,6 @@ mod call_policies;
 mod current;
 mod earliest_delivery;
 mod manager;
-mod object;
 
 pub use call_policies::CallPolicies;
 pub use current::PolicyCurrent;
