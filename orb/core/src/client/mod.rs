@@ -20,7 +20,6 @@ mod peer;
 mod peers;
 mod settings;
 mod unreachable_cache;
-mod unsent_calls;
 
 use connection::has_async_calls;
 pub use connection::{CallFailure, ClientConnection, Reply, ReplyKind, send_fragmented};
@@ -30,13 +29,12 @@ pub use connection_cache::{ConnectionSharing, Purging};
 pub(crate) use fragment_sizes::FragmentSizes;
 pub(crate) use maintenance::{MaintenanceThread, Schedule};
 pub(crate) use peer::{
-    Lease, Peer,
+    Lease, Peer, no_reconnecting, not_sent_in_time,
     purging::{CONNECTION_LIMITS, ConnectionLimits},
 };
 pub use peers::PeerTable;
 pub(crate) use settings::ClientSettings;
 pub use settings::{Buffering, WriteLimits};
-pub(crate) use unsent_calls::{no_reconnecting, not_sent_in_time};
 #[cfg(feature = "asynchronous")]
 pub use {
     client_reactor::ClientReactor,

@@ -12,7 +12,7 @@ use spandrel_transport::{Address, Deadline, MessageReader, is_bidirectional_only
 
 use super::RequestLoss;
 use super::{
-    CallFailure, ClientConnection, ClientSettings, ConnectionCache, WriteLimits, has_async_calls, no_reconnecting,
+    CallFailure, ClientConnection, ClientSettings, ConnectionCache, WriteLimits, has_async_calls,
     unreachable_cache::UnreachableCache,
 };
 use crate::{statistics::Statistics, transport::ClientProtocol};
@@ -287,5 +287,5 @@ pub(crate) mod purging;
 
 #[cfg(feature = "asynchronous")]
 pub(crate) use async_leases::LeaseResult;
-pub(crate) use lease::Lease;
+pub(crate) use lease::{Lease, no_reconnecting, not_sent_in_time};
 use pool::{Pool, Pooled, may_wait_on};

@@ -6,10 +6,37 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use spandrel_giop::{CompletionStatus, SystemException};
+use spandrel_giop::{CompletionStatus, ResponseFlags, SystemException};
 
-use super::{Interruption, RaisedException, ReplyStatus};
-use crate::ObjectRef;
+use super::{Interruption, RaisedException};
+use crate::{ObjectRef, policies::SyncScopePolicy};
+
+/// The outcome of a request (`PortableInterceptor::ReplyStatus`, 16.3.12.10).
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[repr(i16)]
+pub enum ReplyStatus {
+    /// Results; for one-way and asynchronous requests, a completed sending.
+    Successful = 0,
+    /// A system exception.
+    SystemException = 1,
+    /// An exception that the operation raises.
+    UserException = 2,
+    /// A forwarding: the request is sent to another object.
+    LocationForward = 3,
+    /// A retry: the request is sent again, to the same object over another connection.
+    TransportRetry = 4,
+    /// An outcome that this side cannot know.
+    Unknown = 5,
+}
+
+/// The sync scope that a one-way's request has (16.3.12.9).
+pub(crate) fn sync_scope(response: ResponseFlags) -> SyncScopePolicy {
+    match response {
+        ResponseFlags::WITH_TARGET => SyncScopePolicy::WithTarget,
+        ResponseFlags::WITH_SERVER => SyncScopePolicy::WithServer,
+        _ => SyncScopePolicy::WithTransport,
+    }
+}
 
 /// The outcome of a request.
 #[derive(Clone, Debug)]

@@ -29,7 +29,6 @@ mod initializer;
 mod ior;
 mod registry;
 mod server;
-mod status;
 
 pub use spandrel_cdr::{TaggedComponent, TaggedProfile};
 pub use spandrel_giop::ServiceContext;
@@ -45,8 +44,10 @@ pub use dynamic::{DynamicRequest, Parameter, ParameterMode};
 #[doc(hidden)]
 pub use exception::ExceptionOctets;
 pub use exception::RaisedException;
+pub use flow::ReplyStatus;
 #[doc(hidden)]
 pub use flow::RequestOutcome;
+pub(crate) use flow::sync_scope;
 pub(crate) use initializer::{INITIALIZE, Initialize, initialize};
 pub use initializer::{OrbInitInfo, OrbInitializer};
 pub use ior::{IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate};
@@ -58,8 +59,6 @@ pub(crate) use registry::invoke_fn;
 #[doc(hidden)]
 pub use server::{LentSlots, RequestView, ServerFlow};
 pub use server::{ServerRequestInfo, ServerRequestInterceptor};
-pub use status::ReplyStatus;
-pub(crate) use status::sync_scope;
 
 use crate::ObjectRef;
 pub use crate::adapter::AdapterState;

@@ -23,7 +23,6 @@
 //! # }
 //! ```
 
-pub(crate) mod buffering;
 mod deadline_contexts;
 pub(crate) mod messaging;
 mod orb_policies;
@@ -31,11 +30,10 @@ mod overrides;
 mod policy_values;
 pub(crate) mod time_limits;
 
-pub use buffering::BufferingConstraintPolicy;
 pub use deadline_contexts::DeadlineContext;
 pub use deadline_contexts::request_deadline;
 pub(crate) use deadline_contexts::{cached_context, deadline_contexts, remaining_tail};
-pub use messaging::{RebindPolicy, SyncScopePolicy};
+pub use messaging::{BufferingConstraintPolicy, RebindPolicy, SyncScopePolicy};
 pub(crate) use orb_policies::{OrbPolicies, is_own_policy};
 pub use orb_policies::{PolicyError, PolicyFactory};
 pub(crate) use overrides::Overrides;

@@ -10,7 +10,7 @@ use spandrel_sync::{Arc, RwLock};
 use super::{
     ConnectionTimeoutPolicy, Overrides, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
     ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, SyncScopePolicy, UtcT,
-    buffering, messaging, time_limits,
+    messaging, time_limits,
 };
 use crate::BidirectionalPolicy;
 use crate::{Policy, PolicyType};
@@ -102,7 +102,7 @@ impl OrbPolicies {
                 _ => return Err(PolicyError::BadPolicyValue),
             },
             // The value is a structure of TAO.
-            buffering::BUFFERING_CONSTRAINT => return Err(PolicyError::UnsupportedPolicy),
+            messaging::BUFFERING_CONSTRAINT => return Err(PolicyError::UnsupportedPolicy),
             other => {
                 let factory = self.factory(other);
                 return match factory {
@@ -142,7 +142,7 @@ pub(crate) fn is_own_policy(policy_type: PolicyType) -> bool {
         messaging::REBIND,
         messaging::SYNC_SCOPE,
         time_limits::RELATIVE_ROUNDTRIP_TIMEOUT,
-        buffering::BUFFERING_CONSTRAINT,
+        messaging::BUFFERING_CONSTRAINT,
         BidirectionalPolicy::POLICY_TYPE,
     ];
     own.contains(&policy_type) || time_limits::LIMITS.contains(&policy_type)

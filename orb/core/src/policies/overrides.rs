@@ -5,7 +5,7 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use super::{
     BufferingConstraintPolicy, ConnectionTimeoutPolicy, PolicyValues, RebindPolicy, RelativeRequestTimeoutPolicy,
     RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy,
-    RequestStartTimePolicy, SyncScopePolicy, buffering, messaging, time_limits,
+    RequestStartTimePolicy, SyncScopePolicy, messaging, time_limits,
 };
 use crate::{Policy, PolicyType};
 
@@ -115,7 +115,7 @@ impl Overrides {
                 policy_values.set_rebind(*rebind);
             } else if time_limits::LIMITS.contains(policy_type) {
                 policy_values.set_limited();
-            } else if *policy_type == buffering::BUFFERING_CONSTRAINT {
+            } else if *policy_type == messaging::BUFFERING_CONSTRAINT {
                 policy_values.set_buffering();
             }
         }
@@ -135,7 +135,7 @@ fn is_supported(policy_type: PolicyType, policy: &Policy) -> bool {
         time_limits::RELATIVE_REQUEST_TIMEOUT => policy.value::<RelativeRequestTimeoutPolicy>().is_some(),
         time_limits::CONNECTION_TIMEOUT => policy.value::<ConnectionTimeoutPolicy>().is_some(),
         time_limits::RELATIVE_ROUNDTRIP_TIMEOUT => policy.value::<RelativeRoundtripTimeoutPolicy>().is_some(),
-        buffering::BUFFERING_CONSTRAINT => policy.value::<BufferingConstraintPolicy>().is_some(),
+        messaging::BUFFERING_CONSTRAINT => policy.value::<BufferingConstraintPolicy>().is_some(),
         crate::BidirectionalPolicy::POLICY_TYPE => policy.value::<crate::BidirectionalPolicy>().is_some(),
         _ => true,
     }

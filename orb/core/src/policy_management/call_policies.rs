@@ -21,7 +21,7 @@ use crate::{
     policies::{
         BufferingConstraintPolicy, ConnectionTimeoutPolicy, OverrideError, Overrides, PolicyValues, RebindPolicy,
         RelativeRequestTimeoutPolicy, ReplyEndTimePolicy, RequestEndTimePolicy, SetOverrideType, SyncScopePolicy,
-        buffering::BUFFERING_CONSTRAINT, is_own_policy, messaging, time_limits,
+        is_own_policy, messaging, time_limits,
     },
     thread_policy,
 };
@@ -122,7 +122,7 @@ impl ObjectRef {
             return None;
         }
         if policy_values.has_buffering()
-            && let Some(policy) = self.in_force(BUFFERING_CONSTRAINT)
+            && let Some(policy) = self.in_force(messaging::BUFFERING_CONSTRAINT)
         {
             let BufferingConstraintPolicy { timeout, messages, octets } = policy;
             return Some(Buffering { timeout, messages, octets, is_prompt: false });

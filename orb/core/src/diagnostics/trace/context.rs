@@ -4,9 +4,15 @@
 //! Parsing is strict, since unknown values must not be passed on (3.2.2.3, 3.3.1.4). A malformed parent makes
 //! the whole context void; a malformed state is left out.
 
-use std::{fmt, str::FromStr};
+use std::{
+    collections::hash_map::RandomState,
+    fmt,
+    hash::{BuildHasher, Hasher},
+    process,
+    str::FromStr,
+};
 
-use super::ids;
+use spandrel_sync::thread_local;
 
 /// The longest `tracestate` that is kept: each system has to pass on so much (3.3.1.5).
 pub const MAX_STATE: usize = 512;
@@ -40,7 +46,7 @@ impl TraceContext {
     #[must_use]
     pub fn root(is_sampled: bool) -> Self {
         let flags = RANDOM | if is_sampled { SAMPLED } else { 0 };
-        Self { trace_id: ids::trace_id(), span_id: ids::span_id(), flags, state: String::new() }
+        Self { trace_id: random_trace_id(), span_id: random_span_id(), flags, state: String::new() }
     }
 
     /// A context of these parts; `None` if an id is all zero.
@@ -72,7 +78,7 @@ impl TraceContext {
     /// A child in the same trace, with a new span id.
     #[must_use]
     pub fn child(&self) -> Self {
-        Self { span_id: ids::span_id(), ..self.clone() }
+        Self { span_id: random_span_id(), ..self.clone() }
     }
 
     /// The trace id, common to all spans of the trace.
@@ -190,6 +196,30 @@ fn is_key(key: &str) -> bool {
 fn is_value(value: &str) -> bool {
     let is_allowed = |c: u8| (0x20..=0x7e).contains(&c) && c != b',' && c != b'=';
     (1..=256).contains(&value.len()) && value.bytes().all(is_allowed) && !value.ends_with(' ')
+}
+
+thread_local! {
+    /// For the random ids of traces and spans, which are never zero, and not secret. Keys from the system's random numbers, and the number of uses. A forked process has the same, and
+    /// another process id.
+    static SOURCE: (RandomState, std::cell::Cell<u64>) = (RandomState::new(), std::cell::Cell::new(0));
+}
+
+fn random_trace_id() -> [u8; 16] {
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&random_span_id());
+    id[8..].copy_from_slice(&random_span_id());
+    id
+}
+
+fn random_span_id() -> [u8; 8] {
+    let number = SOURCE.with(|(keys, uses)| {
+        uses.set(uses.get().wrapping_add(1));
+        let mut hasher = keys.build_hasher();
+        hasher.write_u64(uses.get());
+        hasher.write_u32(process::id());
+        hasher.finish()
+    });
+    number.max(1).to_be_bytes()
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@
 //! `tracestate`.
 
 mod context;
-mod ids;
 
 use std::{
     cell::{Cell, RefCell},
