@@ -2,10 +2,19 @@
 //!
 //! Adapters call these functions with and without interceptors.
 
-use spandrel_giop::SystemException;
+use std::fmt;
 
-use crate::interception::{self, ReferenceCustomization};
-use crate::{AdapterDescription, AdapterState, ObjectRef, Operations, Orb, operation_index};
+use spandrel_cdr::TaggedComponent;
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_sync::Arc;
+
+use crate::{
+    AdapterDescription, AdapterState, ObjectRef, Operations, Orb,
+    interception::{
+        IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate, catch_panic, ior_interceptors,
+    },
+    operation_index,
+};
 
 /// The additions of interceptors to all references of an adapter. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +39,7 @@ impl References {
     /// # Errors
     /// OBJ_ADAPTER if an interceptor prevents its creation (16.5.4.2).
     pub fn establish_components(orb: &Orb, adapter: &dyn AdapterDescription) -> Result<Self, SystemException> {
-        Ok(Self { custom: interception::establish(orb, adapter)?, ..Self::default() })
+        Ok(Self { custom: establish(orb, adapter)?, ..Self::default() })
     }
 
     /// Makes a reference to an object of the adapter, with the additions of interceptors. The ORB begins to
@@ -54,12 +63,99 @@ impl References {
     }
 }
 
-/// Reports a new state of an adapter manager to IOR interceptors. Called with no lock held.
-pub fn adapter_manager_state_changed(orb: &Orb, manager_id: &str, state: AdapterState) {
-    interception::report_manager_state(orb, manager_id, state);
+/// The components and the factory that interceptors have given an adapter.
+#[derive(Clone)]
+struct ReferenceCustomization(Arc<IorInfoState>);
+
+struct IorInfoState {
+    template: ObjectReferenceTemplate,
+    components: Vec<TaggedComponent>,
+    factory: Option<Arc<dyn ObjectReferenceFactory>>,
 }
 
-/// Reports a new state of single adapters: they were destroyed. Called with no lock held.
+impl ReferenceCustomization {
+    fn make_reference(
+        &self,
+        orb: &Orb,
+        type_id: &str,
+        object_id: &[u8],
+        object_key: Vec<u8>,
+        offered: Option<TaggedComponent>,
+    ) -> Result<ObjectRef, SystemException> {
+        let IorInfoState { template, components, factory } = &*self.0;
+        let components: Vec<TaggedComponent> = offered.into_iter().chain(components.iter().cloned()).collect();
+        let made = orb.make_reference_with(type_id, object_key, &components)?;
+        match factory {
+            Some(factory) => factory.make_object(template, object_id, made),
+            None => Ok(made),
+        }
+    }
+}
+
+impl fmt::Debug for ReferenceCustomization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReferenceCustomization").field("components", &self.0.components).finish_non_exhaustive()
+    }
+}
+
+/// Calls the interceptors for an adapter that is being made; `None` without interceptors. Called once for
+/// each adapter, with no lock held.
+///
+/// # Errors
+/// OBJ_ADAPTER if an interceptor prevents its creation (16.5.4.2).
+fn establish(orb: &Orb, adapter: &dyn AdapterDescription) -> Result<Option<ReferenceCustomization>, SystemException> {
+    let interceptors = ior_interceptors(orb);
+    if interceptors.is_empty() {
+        return Ok(None);
+    }
+    let template = template(orb, adapter.adapter_name());
+    let mut info = IorInfo::new(adapter, template);
+    for interceptor in interceptors {
+        notify(&**interceptor, |interceptor| interceptor.establish_components(&mut info));
+    }
+    info.is_established = true;
+    for interceptor in interceptors {
+        catch_panic(|| interceptor.components_established(&mut info)).map_err(|exception| {
+            SystemException::obj_adapter(minor::IOR_INTERCEPTOR_FAILED, CompletionStatus::No)
+                .with_detail(|| format!("an interceptor prevents the creation of the adapter: {exception}"))
+                .with_source(exception)
+        })?;
+    }
+    let IorInfo { template, components, factory, .. } = info;
+    Ok(Some(ReferenceCustomization(Arc::new(IorInfoState { template, components, factory }))))
+}
+
+/// Reports a new state of an adapter manager to IOR interceptors. Called with no lock held.
+pub fn adapter_manager_state_changed(orb: &Orb, manager_id: &str, state: AdapterState) {
+    for interceptor in ior_interceptors(orb) {
+        notify(&**interceptor, |interceptor| interceptor.adapter_manager_state_changed(manager_id, state));
+    }
+}
+
+/// Reports a new state of single adapters to IOR interceptors: they were destroyed. Called with no lock held.
 pub fn adapter_state_changed(orb: &Orb, adapter_names: &[Vec<String>], state: AdapterState) {
-    interception::report_adapter_state(orb, adapter_names, state);
+    let interceptors = ior_interceptors(orb);
+    if interceptors.is_empty() {
+        return;
+    }
+    let templates: Vec<_> = adapter_names.iter().map(|name| template(orb, name.clone())).collect();
+    for interceptor in interceptors {
+        notify(&**interceptor, |interceptor| interceptor.adapter_state_changed(&templates, state));
+    }
+}
+
+fn template(orb: &Orb, adapter_name: Vec<String>) -> ObjectReferenceTemplate {
+    let (server_id, orb_id) = (orb.server_id().to_owned(), orb.id().to_owned());
+    ObjectReferenceTemplate { server_id, orb_id, adapter_name }
+}
+
+/// Calls a point that raises nothing; a panic is ignored (16.5.4.1).
+fn notify(interceptor: &dyn IorInterceptor, point: impl FnOnce(&dyn IorInterceptor)) {
+    let outcome = catch_panic(|| -> Result<(), SystemException> {
+        point(interceptor);
+        Ok(())
+    });
+    if let Err(exception) = outcome {
+        tracing::error!(name = interceptor.name(), %exception, "an IOR interceptor failed");
+    }
 }

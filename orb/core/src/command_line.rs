@@ -8,60 +8,20 @@ mod values;
 use spandrel_cdr::{ByteOrder, GiopVersion};
 use spandrel_cdr::{CharSet, WcharSet};
 use spandrel_giop::AddressingDisposition;
-use spandrel_giop::SystemException;
-use spandrel_transport::{EndpointError, OptionError};
 
 #[cfg(feature = "asynchronous")]
 use asynchronous::option as asynchronous_option;
 #[cfg(not(feature = "asynchronous"))]
 use no_option as asynchronous_option;
 use server::option as server_option;
-use values::{milliseconds, or_off, yes_or_no};
+pub use values::InitError;
+use values::{InvalidValue, Parsed, milliseconds, or_off, yes_or_no};
 
 use crate::OrbBuilder;
 use crate::code_sets::parse_list;
 use crate::diagnostics::TracePropagation;
 use crate::policies::DeadlineContext;
 use crate::{ConnectionSharing, Purging};
-
-/// The reason why an ORB was not created.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InitError {
-    /// The option is unknown.
-    #[error("`{0}` is not an ORB option")]
-    UnknownOption(String),
-    /// The option is the last argument and needs a value.
-    #[error("`{0}` needs a value")]
-    MissingValue(String),
-    /// The option does not accept the value.
-    #[error("invalid value `{value}` for `{option}`: expected {expected}")]
-    BadValue {
-        /// The option.
-        option: String,
-        /// The given value.
-        value: String,
-        /// The expected value.
-        expected: &'static str,
-    },
-    /// The ORB could not be created with these options, for example because its metrics endpoint is in use.
-    #[error(transparent)]
-    Refused(#[from] SystemException),
-    /// The protocol that defines the option rejected the value.
-    #[error("invalid value `{value}` for `{option}`")]
-    RefusedValue {
-        /// The option.
-        option: String,
-        /// The given value.
-        value: String,
-        /// The reason.
-        #[source]
-        reason: OptionError,
-    },
-    /// The endpoint is malformed.
-    #[error(transparent)]
-    BadEndpoint(#[from] EndpointError),
-}
 
 const CODE_SET: &str = "the name of a code set, or its number in the OSF registry";
 const CODE_SETS: &str = "code sets by their names or numbers, separated by commas, `all` or `none`";
@@ -164,24 +124,6 @@ impl OrbBuilder {
                     Err(InitError::RefusedValue { option, value, reason })
                 }
             },
-        }
-    }
-}
-
-/// Creates the error for an invalid value from a description of the expected one.
-type InvalidValue<'b> = &'b dyn Fn(&'static str) -> InitError;
-
-/// The builder after an option was applied, or unchanged if the option is unknown to it.
-enum Parsed {
-    Known(Box<OrbBuilder>),
-    Unknown(Box<OrbBuilder>),
-}
-
-impl Parsed {
-    fn or_else(self, parse: impl FnOnce(OrbBuilder) -> Result<Self, InitError>) -> Result<Self, InitError> {
-        match self {
-            Self::Known(_) => Ok(self),
-            Self::Unknown(builder) => parse(*builder),
         }
     }
 }

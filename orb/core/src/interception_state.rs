@@ -10,6 +10,9 @@ use spandrel_sync::{
 
 use crate::lazy_part::LazyPart;
 
+/// The number of a slot (16.4.3).
+pub type SlotId = u32;
+
 /// The identity of an ORB in the slots of its threads; unique while a weak reference to it exists.
 pub(crate) type OrbToken = Arc<()>;
 

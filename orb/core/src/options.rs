@@ -26,7 +26,7 @@ use crate::{
     destination::{Destination, WireSettings},
     diagnostics::DiagnosticsSettings,
     initial::InitialReferences,
-    interception::{INITIALIZE, RegisteredInterceptors},
+    interception::{INITIALIZE, Initializers, RegisteredInterceptors},
     policies::DeadlineContext,
     references::enable_urls,
     server_settings::{MAX_MESSAGE, MAX_UNFINISHED, ServerOptions, ServerSettings},
@@ -44,6 +44,7 @@ pub struct OrbBuilder {
     pub(crate) selection: Option<Arc<TransportSelection>>,
     pub(crate) server: ServerOptions,
     pub(crate) interceptors: RegisteredInterceptors,
+    initializers: Initializers,
 }
 
 impl Default for OrbBuilder {
@@ -109,6 +110,7 @@ impl OrbBuilder {
             selection: None,
             server: ServerOptions::default(),
             interceptors: RegisteredInterceptors::default(),
+            initializers: Initializers::default(),
         }
     }
 
@@ -243,7 +245,7 @@ impl OrbBuilder {
     pub fn build(self) -> Result<Orb, SystemException> {
         let orb = Orb::new(self.settings, self.client, self.protocols, self.server);
         if let Some(initialize) = INITIALIZE.get() {
-            initialize(&orb, self.interceptors)?;
+            initialize(&orb, self.interceptors, &self.initializers.0)?;
         }
         Ok(orb)
     }

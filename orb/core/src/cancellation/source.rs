@@ -15,12 +15,37 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Deadline, ReactorTransport};
 
-use super::CancelReason;
 use crate::{
     client::{ExpiryReason, TimedCall, TimedCallId},
     orb::WeakOrb,
     statistics::Event,
 };
+
+/// The reason why the reply to a request is no longer needed.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum CancelReason {
+    /// The client has sent CancelRequest: its deadline has passed, or the caller gave up.
+    ClientCancelled = 1,
+    /// The deadline that came with the request has passed.
+    DeadlineElapsed = 2,
+    /// The client's end of the connection was closed, or cannot be reached.
+    ConnectionLost = 3,
+    /// The ORB was shut down, and its time for waiting has passed.
+    ShuttingDown = 4,
+}
+
+impl fmt::Display for CancelReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ClientCancelled => "the client has cancelled the request",
+            Self::DeadlineElapsed => "the client's deadline has passed",
+            Self::ConnectionLost => "the client's connection is lost",
+            Self::ShuttingDown => "the ORB shuts down",
+        })
+    }
+}
 
 /// The state of a request that is not cancelled.
 const OPEN: u8 = 0;

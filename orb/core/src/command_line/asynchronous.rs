@@ -1,6 +1,6 @@
 //! The options of asynchronous calls.
 
-use super::{InitError, InvalidValue, Parsed, values::yes_or_no};
+use super::values::{InitError, InvalidValue, Parsed, yes_or_no};
 use crate::{OrbBuilder, WaitStrategy};
 
 /// Applies an option of asynchronous calls.

@@ -4,10 +4,7 @@ use std::str::FromStr;
 
 use spandrel_transport::Endpoint;
 
-use super::{
-    InitError, InvalidValue, Parsed,
-    values::{milliseconds, or_off, yes_or_no},
-};
+use super::values::{InitError, InvalidValue, Parsed, milliseconds, or_off, yes_or_no};
 use crate::{Collocation, OrbBuilder, QueueOverflow, concurrency::SYNTAX as CONCURRENCY};
 
 /// Applies an option of servers.

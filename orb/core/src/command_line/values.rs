@@ -1,6 +1,68 @@
-//! Values that several options share.
+//! Errors, results and values that the parsers of options share.
 
 use std::time::Duration;
+
+use spandrel_giop::SystemException;
+use spandrel_transport::{EndpointError, OptionError};
+
+use crate::OrbBuilder;
+
+/// The reason why an ORB was not created.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InitError {
+    /// The option is unknown.
+    #[error("`{0}` is not an ORB option")]
+    UnknownOption(String),
+    /// The option is the last argument and needs a value.
+    #[error("`{0}` needs a value")]
+    MissingValue(String),
+    /// The option does not accept the value.
+    #[error("invalid value `{value}` for `{option}`: expected {expected}")]
+    BadValue {
+        /// The option.
+        option: String,
+        /// The given value.
+        value: String,
+        /// The expected value.
+        expected: &'static str,
+    },
+    /// The ORB could not be created with these options, for example because its metrics endpoint is in use.
+    #[error(transparent)]
+    Refused(#[from] SystemException),
+    /// The protocol that defines the option rejected the value.
+    #[error("invalid value `{value}` for `{option}`")]
+    RefusedValue {
+        /// The option.
+        option: String,
+        /// The given value.
+        value: String,
+        /// The reason.
+        #[source]
+        reason: OptionError,
+    },
+    /// The endpoint is malformed.
+    #[error(transparent)]
+    BadEndpoint(#[from] EndpointError),
+}
+
+/// Creates the error for an invalid value from a description of the expected one.
+pub(super) type InvalidValue<'b> = &'b dyn Fn(&'static str) -> InitError;
+
+/// The builder after an option was applied, or unchanged if the option is unknown to it.
+pub(super) enum Parsed {
+    Known(Box<OrbBuilder>),
+    Unknown(Box<OrbBuilder>),
+}
+
+impl Parsed {
+    pub(super) fn or_else(self, parse: impl FnOnce(OrbBuilder) -> Result<Self, InitError>) -> Result<Self, InitError> {
+        match self {
+            Self::Known(_) => Ok(self),
+            Self::Unknown(builder) => parse(*builder),
+        }
+    }
+}
 
 pub(super) fn yes_or_no(text: &str) -> Option<bool> {
     match text {

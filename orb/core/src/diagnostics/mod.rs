@@ -12,7 +12,7 @@ mod outcome;
 mod request;
 mod trace;
 
-use std::{any::Any, fmt, net::SocketAddr, sync::OnceLock};
+use std::{fmt, net::SocketAddr, sync::OnceLock};
 
 use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
@@ -22,7 +22,7 @@ use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 pub use call::{CallObserver, ObservedCall};
 #[doc(hidden)]
 pub use metrics::ConnectionMetrics;
-pub(crate) use metrics::{MAX_SERIES, Metrics};
+pub(crate) use metrics::{MAX_SERIES, Metrics, SharedMetrics};
 pub(crate) use outcome::CallOutcome;
 #[doc(hidden)]
 pub use request::ObservedRequest;
@@ -42,9 +42,6 @@ pub(crate) struct DiagnosticsSettings {
 
 /// Makes the [`Metrics`] of an ORB, with at most so many histograms on each side.
 pub(crate) type MakeMetrics = fn(usize) -> SharedMetrics;
-
-/// The [`Metrics`] of an ORB.
-pub(crate) type SharedMetrics = Arc<dyn Any + Send + Sync>;
 
 /// An endpoint that serves the metrics of an ORB; closed when it is dropped.
 pub(crate) trait MetricsEndpoint: Send + Sync + fmt::Debug {

@@ -1,17 +1,17 @@
 //! The client's interception points and their information (16.3.5 to 16.3.7, 16.3.12, 16.3.13).
 
-mod flow;
+pub(super) mod flow;
 
 use spandrel_cdr::{Any, TaggedComponent, TaggedProfile, TypeCode};
-use spandrel_giop::{CompletionStatus, IiopProfile, ServiceContext, SystemException, minor};
+use spandrel_giop::{CompletionStatus, IiopProfile, ResponseFlags, ServiceContext, SystemException, minor};
+use spandrel_sync::Arc;
 
 use super::contexts::{add_context, find_context};
 use super::{
     DynamicRequest, Interceptor, Interruption, InvalidSlot, Parameter, RaisedException, ReplyStatus, RequestOutcome,
-    SlotId, dynamic::UndecodedResult, no_description, not_available, sync_scope,
+    SlotId, SlotTable, dynamic::UndecodedResult, no_description, not_available, sync_scope,
 };
 use crate::{ObjectRef, Policy, PolicyType, object::EffectiveReference, policies::SyncScopePolicy};
-pub(crate) use flow::{ClientFlow, OutgoingContexts, ResponseRequest};
 
 /// An interceptor of an ORB's requests on their way to the servers, and of the replies (16.3.5).
 ///
@@ -70,6 +70,19 @@ pub trait ClientRequestInterceptor: Interceptor {
         let _ = info;
         Ok(())
     }
+}
+
+/// The response that the client waits for, and whether its request is a one-way.
+pub(crate) type ResponseRequest = (ResponseFlags, bool);
+
+/// The data of a request besides its arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct OutgoingContexts {
+    pub(super) request_id: u32,
+    pub(super) contexts: Vec<ServiceContext>,
+    pub(super) slots: SlotTable,
+    /// The description of a dynamic request.
+    pub(super) description: Option<Arc<DynamicRequest>>,
 }
 
 /// The interception points of a client's request.

@@ -128,7 +128,7 @@ pub(super) fn unwind(stack: &mut impl FlowStack) -> bool {
 }
 
 /// Runs an interceptor; a panic becomes its exception.
-pub(super) fn catch_panic<E: From<SystemException>>(point: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+pub(crate) fn catch_panic<E: From<SystemException>>(point: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
     spandrel_sync::held::assert_none("an interceptor");
     catch_unwind(AssertUnwindSafe(point)).unwrap_or_else(|_| {
         tracing::error!("an interceptor panicked");

@@ -1,6 +1,6 @@
 //! Initialisers, by which services register their interceptors with ORBs that programs make (16.7).
 
-use std::sync::OnceLock;
+use std::{fmt, sync::OnceLock};
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::Arc;
@@ -123,8 +123,19 @@ impl OrbInitInfo<'_> {
     }
 }
 
+/// The initialisers of an ORB, in the order of their registration.
+#[derive(Clone, Default)]
+pub(crate) struct Initializers(pub(crate) Vec<Arc<dyn OrbInitializer>>);
+
+impl fmt::Debug for Initializers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Initializers({})", self.0.len())
+    }
+}
+
 /// Completes the interceptors of a new ORB: [`initialize`].
-pub(crate) type Initialize = fn(&Orb, RegisteredInterceptors) -> Result<(), SystemException>;
+pub(crate) type Initialize =
+    fn(&Orb, RegisteredInterceptors, &[Arc<dyn OrbInitializer>]) -> Result<(), SystemException>;
 
 /// [`initialize`], once an ORB of this process has an interceptor or initialiser. A program without any does not
 /// contain it.
@@ -134,10 +145,13 @@ pub(crate) static INITIALIZE: OnceLock<Initialize> = OnceLock::new();
 ///
 /// # Errors
 /// The first exception that one of them raises; the others are not called then (16.7.1).
-pub(crate) fn initialize(orb: &Orb, mut registered: RegisteredInterceptors) -> Result<(), SystemException> {
-    let initializers = std::mem::take(&mut registered.initializers);
+pub(crate) fn initialize(
+    orb: &Orb,
+    mut registered: RegisteredInterceptors,
+    initializers: &[Arc<dyn OrbInitializer>],
+) -> Result<(), SystemException> {
     for is_post in [false, true] {
-        for initializer in &initializers {
+        for initializer in initializers {
             let info = &mut OrbInitInfo { registered: &mut registered, orb, is_post };
             if is_post { initializer.post_init(info) } else { initializer.pre_init(info) }?;
         }

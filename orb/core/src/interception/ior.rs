@@ -6,8 +6,8 @@ use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{CompletionStatus, SystemException, TAG_INTERNET_IOP, TAG_MULTIPLE_COMPONENTS, minor};
 use spandrel_sync::Arc;
 
-use super::{Interceptor, flow, not_available, registry::ior_interceptors};
-use crate::{AdapterDescription, AdapterState, ObjectRef, Orb, Policy, PolicyType};
+use super::{Interceptor, not_available};
+use crate::{AdapterDescription, AdapterState, ObjectRef, Policy, PolicyType};
 
 /// An interceptor that is called when an adapter is made (`IORInterceptor` and `IORInterceptor_3_0`, 16.5.4).
 ///
@@ -66,11 +66,18 @@ pub trait ObjectReferenceFactory: Send + Sync {
 /// An adapter that is being made (16.5.5).
 pub struct IorInfo<'a> {
     adapter: &'a dyn AdapterDescription,
-    template: ObjectReferenceTemplate,
-    components: Vec<TaggedComponent>,
-    factory: Option<Arc<dyn ObjectReferenceFactory>>,
+    pub(crate) template: ObjectReferenceTemplate,
+    pub(crate) components: Vec<TaggedComponent>,
+    pub(crate) factory: Option<Arc<dyn ObjectReferenceFactory>>,
     /// Whether all components have been added.
-    is_established: bool,
+    pub(crate) is_established: bool,
+}
+
+impl<'a> IorInfo<'a> {
+    /// The information on an adapter without components of interceptors yet.
+    pub(crate) fn new(adapter: &'a dyn AdapterDescription, template: ObjectReferenceTemplate) -> Self {
+        Self { adapter, template, components: Vec::new(), factory: None, is_established: false }
+    }
 }
 
 impl IorInfo<'_> {
@@ -157,105 +164,5 @@ impl fmt::Debug for IorInfo<'_> {
             .field("template", &self.template)
             .field("components", &self.components)
             .finish_non_exhaustive()
-    }
-}
-
-/// The components and the factory that interceptors have given an adapter.
-#[derive(Clone)]
-pub(crate) struct ReferenceCustomization(Arc<IorInfoState>);
-
-struct IorInfoState {
-    template: ObjectReferenceTemplate,
-    components: Vec<TaggedComponent>,
-    factory: Option<Arc<dyn ObjectReferenceFactory>>,
-}
-
-impl ReferenceCustomization {
-    pub(crate) fn make_reference(
-        &self,
-        orb: &Orb,
-        type_id: &str,
-        object_id: &[u8],
-        object_key: Vec<u8>,
-        offered: Option<TaggedComponent>,
-    ) -> Result<ObjectRef, SystemException> {
-        let IorInfoState { template, components, factory } = &*self.0;
-        let components: Vec<TaggedComponent> = offered.into_iter().chain(components.iter().cloned()).collect();
-        let made = orb.make_reference_with(type_id, object_key, &components)?;
-        match factory {
-            Some(factory) => factory.make_object(template, object_id, made),
-            None => Ok(made),
-        }
-    }
-}
-
-impl fmt::Debug for ReferenceCustomization {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReferenceCustomization").field("components", &self.0.components).finish_non_exhaustive()
-    }
-}
-
-/// Calls the interceptors for an adapter that is being made; `None` without interceptors. Called once for
-/// each adapter, with no lock held.
-///
-/// # Errors
-/// OBJ_ADAPTER if an interceptor prevents its creation (16.5.4.2).
-pub(crate) fn establish(
-    orb: &Orb,
-    adapter: &dyn AdapterDescription,
-) -> Result<Option<ReferenceCustomization>, SystemException> {
-    let interceptors = ior_interceptors(orb);
-    if interceptors.is_empty() {
-        return Ok(None);
-    }
-    let template = template(orb, adapter.adapter_name());
-    let mut info = IorInfo { adapter, template, components: Vec::new(), factory: None, is_established: false };
-    for interceptor in interceptors {
-        notify(&**interceptor, |interceptor| interceptor.establish_components(&mut info));
-    }
-    info.is_established = true;
-    for interceptor in interceptors {
-        flow::catch_panic(|| interceptor.components_established(&mut info)).map_err(|exception| {
-            SystemException::obj_adapter(minor::IOR_INTERCEPTOR_FAILED, CompletionStatus::No)
-                .with_detail(|| format!("an interceptor prevents the creation of the adapter: {exception}"))
-                .with_source(exception)
-        })?;
-    }
-    let IorInfo { template, components, factory, .. } = info;
-    Ok(Some(ReferenceCustomization(Arc::new(IorInfoState { template, components, factory }))))
-}
-
-/// Reports a new state of an adapter manager to the interceptors. Called with no lock held.
-pub(crate) fn report_manager_state(orb: &Orb, manager_id: &str, state: AdapterState) {
-    for interceptor in ior_interceptors(orb) {
-        notify(&**interceptor, |interceptor| interceptor.adapter_manager_state_changed(manager_id, state));
-    }
-}
-
-/// Reports a new state of single adapters to the interceptors. Called with no lock held.
-pub(crate) fn report_adapter_state(orb: &Orb, adapter_names: &[Vec<String>], state: AdapterState) {
-    let interceptors = ior_interceptors(orb);
-    if interceptors.is_empty() {
-        return;
-    }
-    let templates: Vec<_> = adapter_names.iter().map(|name| template(orb, name.clone())).collect();
-    for interceptor in interceptors {
-        notify(&**interceptor, |interceptor| interceptor.adapter_state_changed(&templates, state));
-    }
-}
-
-fn template(orb: &Orb, adapter_name: Vec<String>) -> ObjectReferenceTemplate {
-    let (server_id, orb_id) = (orb.server_id().to_owned(), orb.id().to_owned());
-    ObjectReferenceTemplate { server_id, orb_id, adapter_name }
-}
-
-/// Calls a point that raises nothing; a panic is ignored (16.5.4.1).
-fn notify(interceptor: &dyn IorInterceptor, point: impl FnOnce(&dyn IorInterceptor)) {
-    let outcome = flow::catch_panic(|| -> Result<(), SystemException> {
-        point(interceptor);
-        Ok(())
-    });
-    if let Err(exception) = outcome {
-        tracing::error!(name = interceptor.name(), %exception, "an IOR interceptor failed");
     }
 }

@@ -29,16 +29,17 @@ mod initializer;
 mod ior;
 mod registry;
 mod server;
+mod slots;
 
 pub use spandrel_cdr::{TaggedComponent, TaggedProfile};
 pub use spandrel_giop::ServiceContext;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 
-pub(crate) use client::{ClientFlow, OutgoingContexts, ResponseRequest};
+pub use crate::interception_state::SlotId;
 pub use client::{ClientRequestInfo, ClientRequestInterceptor};
+pub(crate) use client::{OutgoingContexts, ResponseRequest, flow::ClientFlow};
 pub use codec::{Codec, CodecError, CodecFactory, Encoding, UnknownEncoding};
-pub(crate) use current::SlotTable;
-pub use current::{InvalidSlot, PiCurrent, SlotId};
+pub use current::PiCurrent;
 pub(crate) use dynamic::describing;
 pub use dynamic::{DynamicRequest, Parameter, ParameterMode};
 #[doc(hidden)]
@@ -47,18 +48,19 @@ pub use exception::RaisedException;
 pub use flow::ReplyStatus;
 #[doc(hidden)]
 pub use flow::RequestOutcome;
-pub(crate) use flow::sync_scope;
-pub(crate) use initializer::{INITIALIZE, Initialize, initialize};
+pub(crate) use flow::{catch_panic, sync_scope};
+pub(crate) use initializer::{INITIALIZE, Initialize, Initializers, initialize};
 pub use initializer::{OrbInitInfo, OrbInitializer};
 pub use ior::{IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate};
-pub(crate) use ior::{ReferenceCustomization, establish, report_adapter_state, report_manager_state};
 pub use registry::DuplicateName;
 #[doc(hidden)]
 pub use registry::RegisteredInterceptors;
-pub(crate) use registry::invoke_fn;
+pub(crate) use registry::{invoke_fn, ior_interceptors};
 #[doc(hidden)]
-pub use server::{LentSlots, RequestView, ServerFlow};
+pub use server::flow::{LentSlots, RequestView, ServerFlow};
 pub use server::{ServerRequestInfo, ServerRequestInterceptor};
+pub use slots::InvalidSlot;
+pub(crate) use slots::SlotTable;
 
 use crate::ObjectRef;
 pub use crate::adapter::AdapterState;

@@ -4,11 +4,13 @@ use std::fmt;
 
 use spandrel_sync::Arc;
 
-use super::{ClientRequestInterceptor, INITIALIZE, Interceptor, OrbInitializer, SlotId, SlotTable, current};
-use super::{IorInterceptor, ServerRequestInterceptor};
+use super::{
+    ClientRequestInterceptor, Interceptor, IorInterceptor, ServerRequestInterceptor,
+    slots::{self, SlotTable},
+};
 use crate::{
     ObjectRef, Orb,
-    interception_state::{InterceptionPoints, InterceptionState},
+    interception_state::{InterceptionPoints, InterceptionState, SlotId},
     object::InvokeFn,
 };
 
@@ -20,7 +22,6 @@ pub struct DuplicateName(pub String);
 /// The interceptors of an ORB, in the order of their registration, and their slots.
 #[derive(Clone, Default)]
 pub struct RegisteredInterceptors {
-    pub(crate) initializers: Vec<Arc<dyn OrbInitializer>>,
     pub(super) client: Vec<Arc<dyn ClientRequestInterceptor>>,
     pub(super) server: Vec<Arc<dyn ServerRequestInterceptor>>,
     pub(super) ior: Vec<Arc<dyn IorInterceptor>>,
@@ -103,10 +104,7 @@ fn registered(state: &InterceptionState) -> Option<&RegisteredInterceptors> {
 /// The function for calls with client interceptors; `None` without interceptors.
 #[inline]
 pub(crate) fn invoke_fn(orb: &Orb) -> Option<InvokeFn> {
-    if INITIALIZE.get().is_none() || !orb.interception().has_client_points() {
-        return None;
-    }
-    registered(orb.interception())?.invoke_fn
+    if orb.interception().has_client_points() { registered(orb.interception())?.invoke_fn } else { None }
 }
 
 /// The interceptors of an ORB's requests.
@@ -122,7 +120,7 @@ pub(super) fn server_interceptors(orb: &Orb) -> &[Arc<dyn ServerRequestIntercept
 }
 
 /// The interceptors of adapters that are made.
-pub(super) fn ior_interceptors(orb: &Orb) -> &[Arc<dyn IorInterceptor>] {
+pub(crate) fn ior_interceptors(orb: &Orb) -> &[Arc<dyn IorInterceptor>] {
     registered(orb.interception()).map_or(&[], |registered| &registered.ior)
 }
 
@@ -137,12 +135,12 @@ fn slot_count(orb: &Orb) -> u32 {
 
 /// The calling thread's slots.
 pub(super) fn thread_slots(orb: &Orb) -> SlotTable {
-    current::of_thread(orb.interception().token(), slot_count(orb))
+    slots::of_thread(orb.interception().token(), slot_count(orb))
 }
 
 /// Gives the calling thread these slots, and returns its former ones.
 pub(super) fn exchange_thread_slots(orb: &Orb, slots: SlotTable) -> SlotTable {
-    current::exchange(orb.interception().token(), slots)
+    slots::exchange(orb.interception().token(), slots)
 }
 
 /// Calls `destroy` on all interceptors, after the shutdown of the ORB.

@@ -1,6 +1,6 @@
 //! The server's interception points and their information (16.3.8 to 16.3.10, 16.3.12, 16.3.14).
 
-mod flow;
+pub(super) mod flow;
 
 use spandrel_cdr::{Any, TypeCode};
 use spandrel_giop::{CompletionStatus, RequestHeader, ServiceContext, SystemException, minor};
@@ -11,7 +11,6 @@ use super::{
     no_description, not_available, sync_scope,
 };
 use crate::{ObjectRef, Orb, Policy, PolicyType, SupportedInterfaces, Target, policies::SyncScopePolicy};
-pub use flow::{LentSlots, RequestView, ServerFlow};
 
 /// An interceptor of the requests to an ORB's servants, and of the replies (16.3.8).
 ///

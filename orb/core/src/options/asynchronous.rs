@@ -57,7 +57,7 @@ impl OrbBuilder {
     pub fn metrics_endpoint(self, addr: SocketAddr) -> Self {
         let mut this = self.diagnostics();
         // Before other initialisers, and instead of an earlier address.
-        this.interceptors_mut().initializers.insert(0, Arc::new(EndpointInitializer(addr)));
+        this.initializers_mut().0.insert(0, Arc::new(EndpointInitializer(addr)));
         this.settings.diagnostics.metrics.get_or_insert((Metrics::make, MAX_SERIES));
         this
     }

@@ -6,16 +6,22 @@ use crate::interception::{IorInterceptor, ServerRequestInterceptor};
 use crate::{
     OrbBuilder,
     interception::{
-        ClientRequestInterceptor, DuplicateName, INITIALIZE, Initialize, OrbInitializer, RegisteredInterceptors,
-        SlotId, initialize,
+        ClientRequestInterceptor, DuplicateName, INITIALIZE, Initialize, Initializers, OrbInitializer,
+        RegisteredInterceptors, SlotId, initialize,
     },
 };
 
 impl OrbBuilder {
-    /// The interceptors and initialisers, one of which is added.
-    pub(super) fn interceptors_mut(&mut self) -> &mut RegisteredInterceptors {
+    /// The interceptors, one of which is added.
+    fn interceptors_mut(&mut self) -> &mut RegisteredInterceptors {
         INITIALIZE.get_or_init(|| initialize as Initialize);
         &mut self.interceptors
+    }
+
+    /// The initialisers, one of which is added.
+    pub(super) fn initializers_mut(&mut self) -> &mut Initializers {
+        INITIALIZE.get_or_init(|| initialize as Initialize);
+        &mut self.initializers
     }
 
     /// Registers an interceptor for every request that is sent. It is called after those registered before
@@ -65,7 +71,7 @@ impl OrbBuilder {
     /// (`register_orb_initializer`, 16.7.3).
     #[must_use]
     pub fn initializer(mut self, initializer: impl OrbInitializer + 'static) -> Self {
-        self.interceptors_mut().initializers.push(Arc::new(initializer));
+        self.initializers_mut().0.push(Arc::new(initializer));
         self
     }
 }

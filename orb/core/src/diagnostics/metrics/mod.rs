@@ -9,7 +9,7 @@ mod histogram;
 mod render;
 mod series;
 
-use std::time::Duration;
+use std::{any::Any, time::Duration};
 
 use spandrel_sync::{
     Arc,
@@ -22,10 +22,13 @@ pub(crate) use connections::Side;
 use histogram::Histogram;
 use series::SeriesTable;
 
-use super::{CallOutcome, SharedMetrics};
+use super::outcome::CallOutcome;
 
 /// The default limit on the histograms of one side.
 pub(crate) const MAX_SERIES: usize = 1024;
+
+/// The [`Metrics`] of an ORB.
+pub(crate) type SharedMetrics = Arc<dyn Any + Send + Sync>;
 
 /// The metrics of one ORB.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use spandrel_sync::{
 };
 
 use super::histogram::Histogram;
-use crate::diagnostics::CallOutcome;
+use crate::diagnostics::outcome::CallOutcome;
 
 /// The label of operations beyond the limit, and of requests for unknown operations.
 pub(super) const OTHER: &str = "other";

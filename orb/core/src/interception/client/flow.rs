@@ -1,15 +1,14 @@
 //! The interception of one attempt of a call: the order of the interceptors, and their information.
 
 use spandrel_cdr::Limits;
-use spandrel_giop::{ReplyHeader, ResponseFlags, ServiceContext};
-use spandrel_sync::Arc;
+use spandrel_giop::{ReplyHeader, ServiceContext};
 
-use super::{ClientRequestInfo, ClientRequestInterceptor, Point};
+use super::{ClientRequestInfo, ClientRequestInterceptor, OutgoingContexts, Point, ResponseRequest};
 use crate::{
     ObjectRef,
     client::Reply,
     interception::{
-        DynamicRequest, Interruption, RaisedException, RequestOutcome, SlotTable,
+        Interruption, RaisedException, RequestOutcome,
         dynamic::{self, UndecodedResult},
         exception::ExceptionOctets,
         flow::{self, FlowStack},
@@ -17,19 +16,6 @@ use crate::{
     },
     object::EffectiveReference,
 };
-
-/// The response that the client waits for, and whether its request is a one-way.
-pub(crate) type ResponseRequest = (ResponseFlags, bool);
-
-/// The data of a request besides its arguments.
-#[derive(Clone, Debug)]
-pub(crate) struct OutgoingContexts {
-    pub(super) request_id: u32,
-    pub(super) contexts: Vec<ServiceContext>,
-    pub(super) slots: SlotTable,
-    /// The description of a dynamic request.
-    pub(super) description: Option<Arc<DynamicRequest>>,
-}
 
 impl OutgoingContexts {
     /// The data of a request by the calling thread, with a copy of its slots (16.4.4.1).
