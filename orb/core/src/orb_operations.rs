@@ -10,7 +10,7 @@ use crate::{
     InitError, Orb, OrbBuilder, Policy, PolicyType,
     interception::{self, CodecFactory, DynamicRequest, PiCurrent},
     policies::{DeadlineContext, PolicyError, PolicyFactory},
-    policy_management::{PolicyCurrent, PolicyManager},
+    policy_management::{PolicyCurrent, PolicyManager, resolve_policies},
     values::{ConcreteValue, ImplementedBy, PlainFactory, ValueFactory, no_factories, value_factory},
 };
 
@@ -39,12 +39,14 @@ impl Orb {
     /// The ORB's policies.
     #[must_use]
     pub fn policy_manager(&self) -> PolicyManager {
+        resolve_policies();
         PolicyManager::of(self)
     }
 
     /// The policies of the calling thread.
     #[must_use]
     pub fn policy_current(&self) -> PolicyCurrent {
+        resolve_policies();
         PolicyCurrent::of(self)
     }
 

@@ -49,8 +49,8 @@ struct PolicyResolver {
 /// The resolver, once a policy was set in this process. A program that sets none does not contain it.
 static RESOLVER: OnceLock<PolicyResolver> = OnceLock::new();
 
-/// Installs the resolver, before a policy is set.
-pub(super) fn resolve_policies() {
+/// Installs the resolver, before a policy can be set.
+pub(crate) fn resolve_policies() {
     RESOLVER.get_or_init(|| PolicyResolver {
         thread: current::policy_values,
         limits: ObjectRef::limits,

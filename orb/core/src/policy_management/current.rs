@@ -4,7 +4,6 @@ use std::cell::RefCell;
 
 use spandrel_sync::thread_local;
 
-use super::call_policies::resolve_policies;
 use crate::{
     Orb, Policy, PolicyType,
     orb::OrbIdentity,
@@ -51,7 +50,6 @@ impl PolicyCurrent {
         override_type: SetOverrideType,
     ) -> Result<(), OverrideError> {
         let new = Overrides::of(policies)?;
-        resolve_policies();
         let old = with(&self.orb, |entry| entry.overrides.clone()).unwrap_or_default();
         let overrides = old.with(new, override_type);
         let removed_entries = CURRENT.with(|current| {

@@ -1,6 +1,5 @@
 //! The policies of an ORB.
 
-use super::call_policies::resolve_policies;
 use crate::{
     BidirectionalPolicy, Orb, Policy, PolicyType,
     policies::{OverrideError, Overrides, SetOverrideType},
@@ -35,7 +34,6 @@ impl PolicyManager {
     ) -> Result<(), OverrideError> {
         // Before the lock is taken: policies run code of the program.
         let new = Overrides::of(policies)?;
-        resolve_policies();
         let mut overrides = self.orb.policies().overrides.write();
         let new = overrides.with(new, override_type);
         self.orb.policy_values().set(new.policy_values());

@@ -7,6 +7,7 @@ mod earliest_delivery;
 mod manager;
 
 pub use call_policies::CallPolicies;
+pub(crate) use call_policies::resolve_policies;
 pub use current::PolicyCurrent;
 pub use earliest_delivery::StartTimes;
 pub use manager::PolicyManager;
