@@ -53,8 +53,8 @@ pub trait TimerQueue<P>: fmt::Debug + Send {
     ///
     /// None if the queue is empty. It is never later than the instant at which a timer can be taken. The
     /// wheels may return an earlier one, at which none fires; after `pop_expired`, they then return a later
-    /// one. For one timer that happens at most as often as [the wheel](super::TimerWheel) has levels, 8 by default,
-    /// and once more for each timer cancelled from a [`HashedWheel`](super::HashedWheel).
+    /// one. For one timer that happens at most as often as [the wheel](super::TimerWheel) has levels, 8 by
+    /// default, and once more for each timer cancelled from a [`HashedWheel`](super::HashedWheel).
     fn earliest(&self) -> Option<Time>;
 
     /// Takes the next timer that is due at `now`; none if there is none left.

@@ -68,7 +68,8 @@ impl WrittenValues<'_> {
     }
 }
 
-/// A placeholder for an `unsigned long` that is written later; see [`Encoder::placeholder`](crate::Encoder::placeholder).
+/// A placeholder for an `unsigned long` that is written later; see
+/// [`Encoder::placeholder`](crate::Encoder::placeholder).
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Placeholder(pub(super) usize);

@@ -1,8 +1,8 @@
 //! The structure of dynamic values, and the iteration over components of values of all types (16.2.3).
 //!
-//! Values of value types may be shared, and may contain themselves (CORBA 3.3 Part 1, 9.2.4), but components form
-//! a tree. So the state of a value is in one position of the tree, the first in reading order; a [`Link`] refers
-//! to it from each other position.
+//! Values of value types may be shared, and may contain themselves (CORBA 3.3 Part 1, 9.2.4), but components
+//! form a tree. So the state of a value is in one position of the tree, the first in reading order; a
+//! [`Link`] refers to it from each other position.
 
 use spandrel_cdr::{Ior, TcKind, TypeCode};
 use spandrel_sync::atomic::{AtomicU64, Ordering};

@@ -1,10 +1,10 @@
 //! The Rust back end: from a checked [`Model`] to one Rust source file.
 //!
 //! [`generate`] first decides all names and modules (`names`, `plan`). Then it writes each definition
-//! separately (`definition`): types and constants, the client's reference (`reference`), the server's trait and skeleton
-//! (`servant`). `output` runs this on several threads and joins the results. Generated code names one module
-//! of the runtime and nothing else, adds nothing to a call beyond the needs of the runtime, and is formatted
-//! as by `rustfmt`.
+//! separately (`definition`): types and constants, the client's reference (`reference`), the server's trait
+//! and skeleton (`servant`). `output` runs this on several threads and joins the results. Generated code
+//! names one module of the runtime and nothing else, adds nothing to a call beyond the needs of the runtime,
+//! and is formatted as by `rustfmt`.
 //!
 //! It reads and writes no files; `spandrel-build` and the command line do.
 

@@ -109,8 +109,8 @@ fn to_received(len: usize, _room: usize, flags: ReturnFlags) -> Received {
 
 /// A socket connected to `to`, if that is an address of the UNIX domain.
 ///
-/// Between UNIX-domain sockets the receiver's queue is the one that is full, and only a socket connected to the
-/// receiver becomes ready for output. The sender's is not connected, so this one is, to be waited for.
+/// Between UNIX-domain sockets the receiver's queue is the one that is full, and only a socket connected to
+/// the receiver becomes ready for output. The sender's is not connected, so the caller waits for this one.
 pub(super) fn connect_if_local(to: &Name) -> io::Result<Option<Socket>> {
     if to.address_family() != AddressFamily::UNIX {
         return Ok(None);
