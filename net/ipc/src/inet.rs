@@ -23,7 +23,6 @@ mod connector;
 mod dgram;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod dgram_arrival;
-mod dgram_connected;
 mod dgram_options;
 mod eyeballs;
 mod interface;
@@ -41,10 +40,9 @@ pub use addr::{Addr, AddrParseError};
 pub use broadcast::Broadcast;
 pub use connecting::Connecting;
 pub use connector::Connector;
-pub use dgram::{Dgram, DgramOptions};
+pub use dgram::{ConnectedDgram, Dgram, DgramOptions};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use dgram_arrival::{Arrival, Via};
-pub use dgram_connected::ConnectedDgram;
 pub use interface::Interface;
 pub use multicast::Multicast;
 pub use options::KeepAlive;

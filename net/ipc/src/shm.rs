@@ -34,7 +34,6 @@
 
 mod acceptor;
 mod adaptive_wait;
-mod connecting;
 mod connector;
 mod half;
 mod handshake;
@@ -52,19 +51,14 @@ use std::io;
 use std::time::Duration;
 
 pub use acceptor::{Acceptor, AcceptorOptions};
-pub use connecting::Connecting;
-pub use connector::Connector;
+pub use connector::{Connecting, Connector};
 pub use stream::Stream;
 
+use adaptive_wait::DEFAULT_SPIN;
 use segment::{Layout, Side};
 
 pub use crate::unix::{Addr, Credentials};
 use crate::{Family, unix};
-
-/// The default ring size in octets.
-const DEFAULT_RING: usize = 256 * 1024;
-/// The default spinning time of a stream.
-const DEFAULT_SPIN: Duration = adaptive_wait::LIMIT;
 
 /// The shared memory family, for code that is generic over families: the options of acceptors and
 /// connections.
@@ -118,10 +112,4 @@ pub fn pair(octets: usize) -> io::Result<(Stream, Stream)> {
         Ok(Stream::new(socket, segment::map(&file, layout)?, layout, side, DEFAULT_SPIN))
     };
     Ok((stream(one, Side::Connector)?, stream(other, Side::Acceptor)?))
-}
-
-/// Whether memory is shared with a process of this user by default: for the same user, and for the
-/// superuser, which has all rights anyway.
-fn is_trusted(peer: &Credentials) -> bool {
-    peer.uid == 0 || peer.uid == Credentials::own().uid
 }

@@ -9,6 +9,7 @@ pub(crate) mod blocking;
 pub(crate) mod open_connections;
 pub(crate) mod outbox;
 pub(crate) mod reactive;
+mod thread_timers;
 
 use std::cell::Cell;
 use std::io::{self, IoSliceMut};
@@ -20,9 +21,9 @@ use spandrel_sync::Arc;
 use crate::timer::TimerId;
 use crate::{CloseReason, Context, Expired, HandlerId};
 
-use blocking::ThreadTimers;
 use open_connections::ConnectionEntry;
 use outbox::Outbox;
+use thread_timers::ThreadTimers;
 
 /// The default limit on octets queued for a peer that does not read: 16 MiB.
 pub const MAX_WAITING: usize = 16 << 20;

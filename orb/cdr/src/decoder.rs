@@ -1,16 +1,15 @@
 //! Decoding of values from untrusted octets.
 
-use std::fmt;
+use std::{any::Any, fmt, sync::Arc};
 
-use crate::{ByteOrder, CdrError, CharSet, WcharSet, Wire};
+use crate::encoder::values::Entry;
+use crate::{ByteOrder, CdrError, CharSet, Ior, TypeCode, WcharSet, Wire};
 
-mod binder;
+mod history;
 mod joint;
 pub(crate) mod values;
 
-pub use binder::{Binder, ValueFactory};
-pub use joint::Joint;
-use values::ValueHistory;
+use values::ReadValues;
 
 /// Decodes CDR values from one message or one encapsulation; lends strings and sequences from it where
 /// possible.
@@ -24,9 +23,26 @@ pub struct Decoder<'m> {
     wire: Wire,
     depth: u16,
     binder: Option<&'m dyn Binder>,
-    joined: Option<joint::Joined<'m>>,
+    joined: Option<Joined<'m>>,
     /// The state for messages with values, which are few.
     pub(crate) values: Option<Box<dyn ValueHistory>>,
+}
+
+/// A position in joined octets at which the origin of alignment changes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Joint {
+    /// The position.
+    pub at: usize,
+    /// The position that alignment counts there.
+    pub alignment_position: usize,
+}
+
+/// The joined octets beyond the current segment.
+#[derive(Clone, Copy)]
+struct Joined<'m> {
+    whole: &'m [u8],
+    /// In ascending order.
+    joints: &'m [Joint],
 }
 
 impl fmt::Debug for Decoder<'_> {
@@ -354,5 +370,64 @@ impl<'m> Decoder<'m> {
     fn deeper(&self) -> Result<u16, CdrError> {
         let limit = self.wire.limits.nesting;
         if self.depth >= limit { Err(CdrError::TooDeep { limit }) } else { Ok(self.depth + 1) }
+    }
+}
+
+/// Converts plain references to live ones; implemented by the ORB.
+pub trait Binder: Send + Sync {
+    /// A reference that can be invoked, as the ORB's reference type downcasts it.
+    ///
+    /// # Errors
+    /// A reference that this ORB cannot use at all.
+    fn bind(&self, ior: Ior) -> Result<Arc<dyn Any + Send + Sync>, CdrError>;
+
+    /// The same binder, for values that are decoded later than the message: an [`Any`](crate::Any).
+    fn share(&self) -> Arc<dyn Binder>;
+
+    /// The registered factory for received values of the type with this id.
+    fn value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
+        let _ = repository_id;
+        None
+    }
+
+    /// The type code of the value type with this id, if known. Within an [`Any`](crate::Any), it decodes a
+    /// value whose type differs from that of its position and has no Rust type.
+    fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
+        let _ = repository_id;
+        None
+    }
+}
+
+/// Creates values of one type from their state on the wire.
+///
+/// A decoder asks its [`Binder`] for the factory of a repository id, then generated code, which creates
+/// values without operations by itself.
+pub trait ValueFactory: Send + Sync {
+    /// Decodes the state of a value and creates the value. Values that it refers to may be incomplete: their
+    /// references may be stored, but not followed.
+    ///
+    /// # Errors
+    /// Octets that are not a valid state.
+    fn read(&self, input: &mut Decoder<'_>) -> Result<Entry, CdrError>;
+}
+
+/// A decoder's state of values behind a trait: programs that decode no values link none of its code.
+pub(crate) trait ValueHistory: fmt::Debug + Send + Sync {
+    fn values(&self) -> &ReadValues;
+    fn values_mut(&mut self) -> &mut ReadValues;
+    /// The function that continues in the next chunk, after a number of octets of padding.
+    fn next_chunk(&self) -> NextChunk;
+    /// A copy of the whole state.
+    fn copy(&self) -> Box<dyn ValueHistory>;
+    /// A copy of the position in chunks only.
+    fn chunk_position(&self) -> Box<dyn ValueHistory>;
+}
+
+/// Continues in the next chunk.
+pub(crate) type NextChunk = for<'m> fn(&mut Decoder<'m>, usize) -> Result<(), CdrError>;
+
+impl Clone for Box<dyn ValueHistory> {
+    fn clone(&self) -> Self {
+        self.copy()
     }
 }

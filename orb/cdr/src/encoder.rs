@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 pub(crate) mod values;
 
 use crate::{ByteOrder, CdrError, Wire};
+pub use values::Placeholder;
 use values::WrittenValues;
 
 /// Octets from which on a slice is lent to the transport instead of copied.
@@ -44,11 +45,6 @@ struct Lent<'a> {
     /// Whether it consists of primitives of at most four octets.
     is_divisible: bool,
 }
-
-/// A placeholder for an `unsigned long` that is written later; see [`Encoder::placeholder`].
-#[derive(Clone, Copy, Debug)]
-#[must_use]
-pub struct Placeholder(usize);
 
 impl<'a> Encoder<'a> {
     /// An encoder with a new scratch block.

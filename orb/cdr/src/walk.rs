@@ -10,7 +10,7 @@ mod values;
 
 use std::collections::HashMap;
 
-use plain::Plain;
+use plain::{Plain, Unit};
 pub(crate) use values::named_value;
 
 use crate::{
@@ -348,39 +348,6 @@ fn characters(octets: &[u8], from: CharSet, out: &mut Encoder<'_>) -> Result<(),
         out.u8(octet);
         Ok(())
     })
-}
-
-/// A primitive that is moved as octets.
-#[derive(Clone, Copy)]
-struct Unit {
-    size: usize,
-    alignment: usize,
-    boolean: bool,
-    character: bool,
-}
-
-impl Unit {
-    const BOOLEAN: Self = Self { size: 1, alignment: 1, boolean: true, character: false };
-
-    fn of(kind: TcKind) -> Option<Self> {
-        let size = match kind {
-            TcKind::Boolean => return Some(Self::BOOLEAN),
-            TcKind::LongDouble => return Some(Self { size: 16, alignment: 8, boolean: false, character: false }),
-            TcKind::Octet | TcKind::Char => 1,
-            TcKind::Short | TcKind::UShort => 2,
-            TcKind::Long | TcKind::ULong | TcKind::Float => 4,
-            TcKind::LongLong | TcKind::ULongLong | TcKind::Double => 8,
-            _ => return None,
-        };
-        Some(Self { size, alignment: size, boolean: false, character: kind == TcKind::Char })
-    }
-
-    fn of_view(of: View<'_>) -> Option<Self> {
-        match of {
-            View::Leaf(leaf) => Self::of(leaf.kind()),
-            View::Node(..) => None,
-        }
-    }
 }
 
 /// Whether the exception's id precedes its members.

@@ -111,7 +111,7 @@ impl SystemException {
     #[must_use]
     #[inline]
     pub fn with_detail(mut self, text: impl Explanation) -> Self {
-        self.detail.set_text(text);
+        self.detail.set_text(|| text.text());
         self
     }
 

@@ -9,12 +9,6 @@ use crate::intern::Symbol;
 use crate::model::{FixedValue, ParameterMode, Primitive};
 use crate::source::Span;
 
-mod components;
-mod values;
-
-pub(crate) use components::{Declaration, Port, Reference, Role, UnmappedItem};
-pub(crate) use values::{Bodiless, FactoryItem, ValueItem};
-
 /// A simple name; an escaped identifier has lost its `_`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Name {
@@ -285,4 +279,83 @@ pub(crate) enum Binary {
     Multiply,
     Divide,
     Remainder,
+}
+
+/// `valuetype` with a body.
+#[derive(Clone, Debug)]
+pub(crate) struct ValueItem {
+    pub(crate) name: NewName,
+    pub(crate) is_custom: bool,
+    pub(crate) is_abstract: bool,
+    pub(crate) truncatable: Option<Span>,
+    pub(crate) bases: Vec<ScopedName>,
+    pub(crate) supports: Vec<ScopedName>,
+    /// State members and initializers besides the items of an interface.
+    pub(crate) body: Vec<Item>,
+}
+
+/// `valuetype` without a body.
+#[derive(Clone, Debug)]
+pub(crate) enum Bodiless {
+    Forward { name: NewName, is_abstract: bool },
+    Boxed { name: NewName, ty: TypeSpec },
+}
+
+/// `factory name(in …) raises (…);`
+#[derive(Clone, Debug)]
+pub(crate) struct FactoryItem {
+    pub(crate) name: NewName,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) raises: Vec<ScopedName>,
+}
+
+/// A component, home, event type, port type or connector.
+#[derive(Clone, Debug)]
+pub(crate) struct UnmappedItem {
+    pub(crate) keyword: &'static str,
+    pub(crate) name: NewName,
+    /// The bases, whose names are inherited.
+    pub(crate) bases: Vec<Reference>,
+    /// Other names in the head.
+    pub(crate) others: Vec<Reference>,
+    /// `None` for a forward declaration.
+    pub(crate) body: Option<Vec<Item>>,
+}
+
+/// A name that must refer to a definition of this role.
+#[derive(Clone, Debug)]
+pub(crate) struct Reference {
+    pub(crate) name: ScopedName,
+    pub(crate) role: Role,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Component,
+    Home,
+    Interface,
+    /// A value type or an event type.
+    Value,
+    Event,
+    PortType,
+    Connector,
+}
+
+/// A name in the body of a component or similar construct, such as that of a port.
+#[derive(Clone, Debug)]
+pub(crate) struct Port {
+    pub(crate) name: Name,
+    /// `None` for `Object`.
+    pub(crate) target: Option<Reference>,
+}
+
+/// A declaration that concerns names only.
+#[derive(Clone, Debug)]
+pub(crate) enum Declaration {
+    /// `typeprefix name "prefix";`
+    TypePrefix { name: ScopedName, prefix: String },
+    /// `import name;`
+    Import(ScopedName),
+    /// `import "repository id";`
+    ImportId { id: String, span: Span },
 }

@@ -7,14 +7,13 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::ast::{Item, NewName};
-use crate::diagnostic::{Diagnostic, Reporter};
-use crate::intern::{Interner, Symbol};
+use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, Definition, DefinitionKind, Module};
 use crate::preprocess::Context;
-use crate::source::{FileId, Span};
 
 mod annotations;
 mod arithmetic;
+mod checker;
 mod components;
 mod constants;
 mod decimal;
@@ -32,8 +31,7 @@ mod types;
 mod unions;
 mod values;
 
-use scopes::{Scope, ScopeId};
-use shapes::Shape;
+use checker::Checker;
 
 /// The checker's results for the model.
 #[derive(Debug, Default)]
@@ -49,24 +47,7 @@ pub(crate) struct Checked {
 
 /// Checks a whole specification.
 pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
-    let mut checker = Checker {
-        definitions: Vec::new(),
-        facts: Vec::new(),
-        roots: Vec::new(),
-        by_name: HashMap::new(),
-        scopes: vec![Scope::global()],
-        open: vec![ScopeId::GLOBAL],
-        open_structs: Vec::new(),
-        remember_uses: true,
-        type_prefixes: HashMap::new(),
-        inheritance_budget: interfaces::BUDGET,
-        waits: Vec::new(),
-        text_budget: constants::TEXT_BUDGET,
-        name_budget: scopes::NAME_BUDGET,
-        missing_in_corba: HashSet::new(),
-        interner: context.interner,
-        reporter: context.reporter,
-    };
+    let mut checker = Checker::new(context);
     checker.items(items);
     checker.undefined_forwards();
     checker.apply_type_prefixes();
@@ -77,55 +58,6 @@ pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
         by_name: checker.by_name,
         missing_in_corba: checker.missing_in_corba,
     }
-}
-
-struct Checker<'a> {
-    definitions: Vec<Definition>,
-    /// Additional properties of each definition that the model does not need.
-    facts: Vec<Facts>,
-    roots: Vec<DefId>,
-    by_name: HashMap<String, DefId>,
-    scopes: Vec<Scope>,
-    /// The enclosing scopes, innermost last.
-    open: Vec<ScopeId>,
-    /// The enclosing structs and unions.
-    open_structs: Vec<DefId>,
-    /// Whether resolving a name counts as a use in the enclosing scope.
-    remember_uses: bool,
-    /// The prefixes set by `typeprefix`, with their positions.
-    type_prefixes: HashMap<DefId, (String, Span)>,
-    inheritance_budget: usize,
-    /// Pairs of a struct or union and another that it waited for.
-    waits: Vec<(DefId, DefId)>,
-    /// The remaining budget of octets that string constants copy from each other.
-    text_budget: usize,
-    /// The remaining budget of octets for scoped names and repository ids.
-    name_budget: usize,
-    missing_in_corba: HashSet<String>,
-    interner: &'a mut Interner,
-    reporter: &'a mut Reporter,
-}
-
-/// Properties of a definition beyond the model.
-#[derive(Debug)]
-struct Facts {
-    symbol: Symbol,
-    /// Whether an error was reported: its uses are ignored.
-    broken: bool,
-    /// For structs, unions and interfaces: whether the body is complete.
-    complete: bool,
-    /// For structs and unions: other definitions needed for their completion.
-    awaits: Vec<DefId>,
-    /// For types other than typedefs, and for exceptions: whether values stay inside their process.
-    local: bool,
-    /// Its scope, if it has one.
-    scope: Option<ScopeId>,
-    /// The shape of its values, if it is a type.
-    shape: Shape,
-    /// The position of a `#pragma ID` for it.
-    id_set: Option<Span>,
-    /// The position of a `#pragma version` for it.
-    version_set: Option<Span>,
 }
 
 impl Checker<'_> {
@@ -214,10 +146,6 @@ impl Checker<'_> {
         id
     }
 
-    fn in_main(&self, span: Span) -> bool {
-        span.file == FileId(0)
-    }
-
     /// Reports structs, unions and interfaces that were declared and never defined.
     fn undefined_forwards(&mut self) {
         for index in 0..self.definitions.len() {
@@ -244,17 +172,5 @@ impl Checker<'_> {
             let diagnostic = diagnostic.at(definition.span, "declared here");
             self.report(diagnostic);
         }
-    }
-
-    fn report(&mut self, diagnostic: Diagnostic) {
-        self.reporter.report(diagnostic);
-    }
-}
-
-impl std::ops::Index<DefId> for Checker<'_> {
-    type Output = Definition;
-
-    fn index(&self, id: DefId) -> &Definition {
-        &self.definitions[id.index()]
     }
 }

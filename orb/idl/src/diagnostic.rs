@@ -181,14 +181,6 @@ impl Diagnostics {
         self.list.is_empty()
     }
 
-    /// Renders all of them as text: each with its source lines, cause, notes and suggestions.
-    ///
-    /// `colour` adds ANSI escape sequences.
-    pub fn render(&self, colour: bool) -> String {
-        let rendered = self.list.iter();
-        rendered.map(|diagnostic| render::render(diagnostic, &self.sources, colour) + "\n\n").collect()
-    }
-
     /// The files that were read, also after a failed compilation.
     pub fn sources(&self) -> &SourceMap {
         &self.sources

@@ -46,14 +46,13 @@
 
 use serde::Serialize;
 
-use crate::model::{DefId, Definition, Model};
-use crate::source::Span;
+use crate::model::Model;
 
 mod lines;
 mod view;
 
 use lines::Lines;
-use view::Body;
+use view::{Context, Node, Place};
 
 /// The version of the schema: it changes when a key is removed or changes its meaning.
 pub const FORMAT: u32 = 1;
@@ -101,59 +100,4 @@ struct Warning<'m> {
     message: &'m str,
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<Place>,
-}
-
-#[derive(Serialize)]
-struct Place {
-    file: u32,
-    line: usize,
-    column: usize,
-}
-
-#[derive(Serialize)]
-struct Node<'m> {
-    kind: &'static str,
-    name: &'m str,
-    scoped_name: &'m str,
-    repository_id: &'m str,
-    at: Place,
-    in_main_file: bool,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    doc: &'m [String],
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    annotations: Vec<view::Annotation<'m>>,
-    #[serde(flatten)]
-    body: Body<'m>,
-}
-
-#[derive(Clone, Copy)]
-struct Context<'m, 'l> {
-    model: &'m Model,
-    lines: &'l Lines<'m>,
-}
-
-impl<'m> Context<'m, '_> {
-    /// Modules and types nest at most as deep as the parser permits, so recursion is safe.
-    fn nodes(self, ids: &[DefId]) -> Vec<Node<'m>> {
-        ids.iter().map(|&id| self.node(&self.model[id])).collect()
-    }
-
-    fn node(self, definition: &'m Definition) -> Node<'m> {
-        Node {
-            kind: view::kind(&definition.kind),
-            name: &definition.name,
-            scoped_name: &definition.scoped_name,
-            repository_id: &definition.repository_id,
-            at: self.place(definition.span),
-            in_main_file: definition.in_main_file,
-            doc: &definition.doc,
-            annotations: self.annotations(&definition.annotations),
-            body: self.body(definition),
-        }
-    }
-
-    fn place(self, span: Span) -> Place {
-        let (line, column) = self.lines.line_column(span);
-        Place { file: span.file.0, line, column }
-    }
 }

@@ -21,6 +21,7 @@ mod extended;
 mod interfaces;
 mod prefix;
 mod recovery;
+mod replacement;
 mod templates;
 mod types;
 mod unions;
@@ -29,7 +30,7 @@ mod values;
 pub(crate) use extended::EXTENDED;
 use prefix::Prefixes;
 pub(crate) use prefix::join;
-use templates::Templates;
+use replacement::Templates;
 
 /// Maximum nesting of modules, types and parentheses together.
 const DEEPEST: usize = 64;

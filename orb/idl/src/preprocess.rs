@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::diagnostic::{Diagnostic, Reporter};
@@ -25,8 +26,6 @@ mod pragma;
 
 pub(crate) use built_in::Parts;
 use comments::PendingComments;
-use directives::Conditional;
-use macros::{Expansion, Macro};
 
 /// The options of the front end.
 #[derive(Clone, Debug, Default)]
@@ -186,6 +185,46 @@ struct OpenFile {
     line_start: bool,
 }
 
+/// An `#if` without its `#endif` so far.
+#[derive(Debug)]
+struct Conditional {
+    span: Span,
+    /// Whether the lines here are active.
+    active: bool,
+    /// Whether an earlier group was active, which excludes further ones.
+    taken: bool,
+    seen_else: bool,
+}
+
+/// A defined macro.
+#[derive(Debug)]
+struct Macro {
+    /// `None` for a macro without a parameter list.
+    parameters: Option<Vec<Symbol>>,
+    /// The last parameter takes all further arguments.
+    variadic: bool,
+    body: Rc<[Token]>,
+    span: Span,
+}
+
+impl Macro {
+    fn same_as(&self, other: &Macro) -> bool {
+        let spelling = |token: &Token| (token.symbol, token.spaced);
+        self.parameters == other.parameters
+            && self.variadic == other.variadic
+            && self.body.iter().map(spelling).eq(other.body.iter().map(spelling))
+    }
+}
+
+/// Tokens to be read before the rest of the file.
+#[derive(Debug)]
+struct Expansion {
+    tokens: Rc<[Token]>,
+    next: usize,
+    /// The macro of the expansion.
+    of: Option<Symbol>,
+}
+
 impl Preprocessor<'_> {
     fn run(&mut self) {
         while let Some(token) = self.take() {
@@ -294,7 +333,7 @@ impl Preprocessor<'_> {
         self.context.reporter.report(diagnostic);
     }
 
-    fn spelling(&self, token: Token) -> std::rc::Rc<str> {
+    fn spelling(&self, token: Token) -> Rc<str> {
         self.context.interner.text(token.symbol)
     }
 

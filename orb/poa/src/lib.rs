@@ -53,8 +53,8 @@ mod signal;
 mod slots;
 mod usage;
 
-pub use adapter::Poa;
-pub use adapter::servants::{AdapterActivator, Cookie, Incarnation, ServantActivator, ServantLocator, ServantManager};
+pub use adapter::servants::{Cookie, Incarnation};
+pub use adapter::{AdapterActivator, Poa, ServantActivator, ServantLocator, ServantManager};
 pub use current::{Current, NoContext};
 pub use error::PoaError;
 pub use key::describe_key;

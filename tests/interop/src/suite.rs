@@ -73,6 +73,11 @@ pub(crate) fn not_nil<T>(reference: Option<T>) -> Result<T> {
     reference.context("a reference is nil")
 }
 
+/// Fails if a value differs from that of a seed and a role.
+pub(crate) fn check<T: crate::values::Value>(what: &str, seen: &T, seed: u32, role: u32) -> Result<()> {
+    crate::values::check(what, seen, seed, role).map_err(anyhow::Error::msg)
+}
+
 /// Fails if the two values differ.
 pub(crate) fn equal<T: PartialEq<U> + fmt::Debug, U: fmt::Debug>(what: &str, seen: T, expected: U) -> Result<()> {
     ensure!(seen == expected, "{what}: expected {expected:?}, saw {seen:?}");

@@ -5,8 +5,8 @@ use std::fmt;
 use spandrel::{BoundedString, BoundedVec, Char, LongDouble};
 
 use crate::idl::{
-    BinStruct, Choice, Colour, Envelope, Grid, Keywords, Kinds, Packed, Point, Price, Record, Rich, Scalars, Segment,
-    Tree, Wish,
+    BinStruct, Choice, Colour, Envelope, Grid, Keywords, Kinds, Mismatch, Packed, Point, Price, Record, Rich, Scalars,
+    Segment, Tree, Wish,
 };
 
 /// Generates a sequence of values: plain ones for the seeds 0 to 2, pseudorandom ones (SplitMix64) for other
@@ -94,6 +94,11 @@ pub fn value<T: Value>(seed: u32, role: u32) -> T {
 /// A description of the difference.
 pub fn check<T: Value>(what: &str, seen: &T, seed: u32, role: u32) -> Result<(), String> {
     same(what, seen, &value(seed, role))
+}
+
+/// Fails as [`check`], with the exception that servants raise.
+pub(crate) fn require<T: Value>(what: &str, seen: &T, seed: u32, role: u32) -> Result<(), Mismatch> {
+    check(what, seen, seed, role).map_err(|what| Mismatch { what })
 }
 
 /// Compares two values exactly.

@@ -6,6 +6,7 @@ mod conversation;
 mod framer;
 #[cfg(target_os = "linux")]
 mod interface;
+mod output;
 mod packet;
 mod relay;
 mod stream;
@@ -21,11 +22,10 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
-use crate::common;
 use connections::Connections;
 use conversation::Style;
+use output::{LimitReached, Output};
 use packet::Segment;
-use summary::MessageSummary;
 use typed::Types;
 
 const EXAMPLES: &str = "\
@@ -84,35 +84,6 @@ pub(crate) struct Args {
     /// End after this number of messages
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-}
-
-/// The output, and its limit.
-#[derive(Debug)]
-pub(crate) struct Output {
-    is_json: bool,
-    /// The number of messages left until the limit.
-    left: u64,
-}
-
-/// The limit of messages is reached.
-#[derive(Debug, thiserror::Error)]
-#[error("the limit of --count is reached")]
-struct LimitReached;
-
-impl Output {
-    fn begin(&mut self, number: usize, client: &str, server: &str) -> anyhow::Result<()> {
-        if self.is_json {
-            let line = serde_json::json!({ "connection": number, "client": client, "server": server });
-            return common::print(&format!("{line}\n"));
-        }
-        common::print(&format!("#{number} {client} -> {server}\n"))
-    }
-
-    fn print(&mut self, summary: &MessageSummary) -> anyhow::Result<()> {
-        common::print(&if self.is_json { summary.json() } else { summary.text() })?;
-        self.left -= 1;
-        if self.left == 0 { Err(LimitReached.into()) } else { Ok(()) }
-    }
 }
 
 impl Args {

@@ -3,8 +3,7 @@
 //! - **Cycles** of modules: uses of one module by another, from imports and paths, with re-exports followed
 //!   to the module that defines the item ([`graph`] has the definition). Code for tests alone is left out.
 //!   Other conditions are not evaluated: all alternatives of a module are read. Nodes of the check are
-//!   top-level modules with all that lies inside them. Cycles of files are shown beside them and have no
-//!   bound.
+//!   top-level modules with all that lies inside them, and beside them single files.
 //! - **Dependencies** between crates must follow the layers ([`layers`]).
 //! - **Gates**: how often `feature = "` stands in Rust files, and how often elsewhere than on files, `mod`,
 //!   `use`, `pub use` and `extern crate`.
@@ -12,7 +11,7 @@
 //! - **Test programs**: their number, and that each file of a folder `tests` belongs to one ([`programs`]).
 //! - **Lengths** of files, and **doc lines** that begin with a vague word ([`measures`]).
 //!
-//! Cycles, and the gates of `orb/` and `spandrel/`, have bounds in `tools/xtask/structure.toml`
+//! Cycles of both kinds, and the gates of `orb/` and `spandrel/`, have bounds in `tools/xtask/structure.toml`
 //! ([`allowed`]).
 
 mod allowed;
@@ -39,6 +38,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace;
 use allowed::{Allowed, Figures};
+use graph::Graph;
 use measures::Measures;
 use metadata::Package;
 use report::Row;
@@ -189,11 +189,17 @@ fn figures(rows: &[Row]) -> Figures {
         if row.folder.starts_with("orb/") || row.folder == "spandrel" {
             figures.gates += row.measures.gates.all;
         }
-        let cycles = row.targets.iter().flat_map(|(_, graphs)| graphs.modules.cycles());
-        let cycles: Vec<Vec<String>> = cycles.map(|cycle| cycle.into_iter().collect()).collect();
-        if !cycles.is_empty() {
-            figures.cycles.insert(row.package.clone(), cycles);
+        for (_, graphs) in &row.targets {
+            add_cycles(&mut figures.cycles, &row.package, &graphs.modules);
+            add_cycles(&mut figures.file_cycles, &row.package, &graphs.files);
         }
     }
     figures
+}
+
+/// Adds the cycles of a target to those of its package.
+fn add_cycles(cycles: &mut BTreeMap<String, Vec<Vec<String>>>, package: &str, graph: &Graph) {
+    for cycle in graph.cycles() {
+        cycles.entry(package.to_owned()).or_default().push(cycle.into_iter().collect());
+    }
 }

@@ -1,7 +1,7 @@
 //! One datagram socket of any family: the transfers in all their forms, written once.
 
-#[cfg(any(test, not(any(target_os = "linux", target_os = "android"))))]
-mod each;
+mod batches;
+mod buffers;
 #[cfg(unix)]
 #[path = "socket/unix.rs"]
 mod system;
@@ -9,11 +9,12 @@ mod system;
 #[path = "socket/windows.rs"]
 mod system;
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io;
 use std::time::Duration;
 
 use socket2::Socket;
 
+pub(crate) use self::buffers::{Data, Room};
 use super::{Batch, Name, Received, SendError};
 use crate::deadline::Deadline;
 use crate::{Handle, Interest, Pollable, wait_ready};
@@ -21,19 +22,6 @@ use crate::{Handle, Interest, Pollable, wait_ready};
 /// A datagram socket.
 #[derive(Debug)]
 pub(crate) struct DgramSocket(Socket);
-
-/// The octets to send.
-#[derive(Clone, Copy)]
-pub(crate) enum Data<'a> {
-    One(&'a [u8]),
-    Several(&'a [IoSlice<'a>]),
-}
-
-/// The buffer to receive into.
-pub(crate) enum Room<'a, 'b> {
-    One(&'a mut [u8]),
-    Several(&'a mut [IoSliceMut<'b>]),
-}
 
 /// The time limit of a transfer.
 #[derive(Clone, Copy)]
@@ -44,41 +32,6 @@ pub(crate) enum Wait {
     Never,
     /// At most that long.
     For(Duration),
-}
-
-/// The maximum of one system call on the known systems (`IOV_MAX`).
-const MAX_SLICES: usize = 1024;
-
-impl Data<'_> {
-    fn len(&self) -> usize {
-        match self {
-            Self::One(data) => data.len(),
-            Self::Several(slices) => slices.iter().map(|slice| slice.len()).sum(),
-        }
-    }
-
-    /// A datagram cannot be split over two calls, so more slices than one call takes are an error.
-    #[inline]
-    fn check(&self) -> io::Result<()> {
-        match self {
-            Self::Several(slices) if slices.len() > MAX_SLICES => Err(too_many_slices()),
-            _ => Ok(()),
-        }
-    }
-}
-
-#[cold]
-fn too_many_slices() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "a datagram can be gathered from 1,024 slices at most")
-}
-
-impl Room<'_, '_> {
-    fn len(&self) -> usize {
-        match self {
-            Self::One(buffer) => buffer.len(),
-            Self::Several(slices) => slices.iter().take(MAX_SLICES).map(|slice| slice.len()).sum(),
-        }
-    }
 }
 
 impl DgramSocket {
@@ -105,7 +58,7 @@ impl DgramSocket {
             Wait::For(timeout) => {
                 let deadline = Deadline::after(Some(timeout));
                 let attempt = || system::send(&self.0, data, to, true);
-                retry_within(deadline, attempt, |left| system::wait_to_send(self, to, left))
+                retry_within(deadline, attempt, |left| self.wait_to_send(to, left))
             }
         };
         sent.map_err(|cause| SendError::classify(cause, data.len()))
@@ -142,13 +95,13 @@ impl DgramSocket {
         let Some(next) = batch.first_unsent() else { return Ok(0) };
         let len = next.octets().len();
         let sent = match wait {
-            Wait::Configured => system::send_batch(&self.0, batch, false),
-            Wait::Never => system::send_batch(&self.0, batch, true),
+            Wait::Configured => batches::send(&self.0, batch, false),
+            Wait::Never => batches::send(&self.0, batch, true),
             Wait::For(timeout) => {
                 let deadline = Deadline::after(Some(timeout));
                 let to = batch.first_unsent_name().cloned();
-                let attempt = || system::send_batch(&self.0, batch, true);
-                retry_within(deadline, attempt, |left| system::wait_to_send(self, to.as_ref(), left))
+                let attempt = || batches::send(&self.0, batch, true);
+                retry_within(deadline, attempt, |left| self.wait_to_send(to.as_ref(), left))
             }
         };
         let sent = sent.map_err(|cause| SendError::classify(cause, len))?;
@@ -160,12 +113,20 @@ impl DgramSocket {
     pub(crate) fn recv_batch<A>(&self, batch: &mut Batch<A>, wait: Wait) -> io::Result<usize> {
         batch.clear();
         match wait {
-            Wait::Configured => system::recv_batch(&self.0, batch, false),
-            Wait::Never => system::recv_batch(&self.0, batch, true),
+            Wait::Configured => batches::recv(&self.0, batch, false),
+            Wait::Never => batches::recv(&self.0, batch, true),
             Wait::For(timeout) => {
                 let deadline = Deadline::after(Some(timeout));
-                retry_within(deadline, || system::recv_batch(&self.0, batch, true), |left| self.wait_for_input(left))
+                retry_within(deadline, || batches::recv(&self.0, batch, true), |left| self.wait_for_input(left))
             }
+        }
+    }
+
+    /// Waits until a datagram can be sent to the peer or to `to`, or for that long.
+    fn wait_to_send(&self, to: Option<&Name>, left: Option<Duration>) -> io::Result<()> {
+        match to.map(system::connect_if_local).transpose()?.flatten() {
+            Some(probe) => wait_ready(&Self(probe), Interest::OUTPUT, left).map(drop),
+            None => wait_ready(self, Interest::OUTPUT, left).map(drop),
         }
     }
 

@@ -3,7 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
-use super::connector::not_to_itself;
+use socket2::Socket;
+
 use super::{Addr, Stream};
 use crate::socket::Attempt;
 use crate::{Handle, Pollable};
@@ -45,4 +46,13 @@ impl crate::Connecting for Connecting {
             None => Ok(None),
         }
     }
+}
+
+/// TCP can connect a socket to itself when no socket listens and the ephemeral port happens to be the target.
+pub(super) fn not_to_itself(socket: Socket, target: SocketAddr) -> io::Result<Stream> {
+    let stream = Stream::from_socket(socket)?;
+    if target.ip().is_loopback() && SocketAddr::from(stream.local_addr()?) == target {
+        return Err(io::ErrorKind::ConnectionRefused.into());
+    }
+    Ok(stream)
 }

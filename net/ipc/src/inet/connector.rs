@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::connecting::not_to_itself;
 #[cfg(unix)]
 use super::ip;
 use super::{Addr, Connecting, Stream, eyeballs};
@@ -113,10 +114,6 @@ impl Connector {
         self
     }
 
-    pub(super) fn stagger_time(&self) -> Duration {
-        self.stagger.unwrap_or(eyeballs::STAGGER)
-    }
-
     /// The traffic class, set before the first packet; see [`Stream::set_tos`].
     #[cfg(unix)]
     #[must_use]
@@ -149,7 +146,8 @@ impl Connector {
     /// # Errors
     /// If all fail, as [`open`](Self::open) to the first of them; [`io::ErrorKind::InvalidInput`] for none.
     pub fn open_any(&self, addrs: &[Addr]) -> io::Result<Stream> {
-        eyeballs::connect(self, addrs, self.timeout)
+        let stagger = self.stagger.unwrap_or(eyeballs::STAGGER);
+        eyeballs::connect(addrs, stagger, self.timeout, &|addr| self.start(addr))
     }
 
     /// Connects to the first address of `host`, a name or a number, that answers. Name resolution does not
@@ -215,13 +213,4 @@ impl Connector {
             None => Ok(()),
         }
     }
-}
-
-/// TCP can connect a socket to itself when no socket listens and the ephemeral port happens to be the target.
-pub(super) fn not_to_itself(socket: Socket, target: SocketAddr) -> io::Result<Stream> {
-    let stream = Stream::from_socket(socket)?;
-    if target.ip().is_loopback() && SocketAddr::from(stream.local_addr()?) == target {
-        return Err(io::ErrorKind::ConnectionRefused.into());
-    }
-    Ok(stream)
 }

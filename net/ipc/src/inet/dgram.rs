@@ -1,4 +1,4 @@
-//! UDP without a fixed peer.
+//! UDP, without a fixed peer and with one.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::Addr;
 use super::dgram_options::ip_options;
-use super::{Addr, ConnectedDgram};
 use crate::dgram::{
-    Batch, Data, DgramSocket, Encode, Received, Room, SendError, Unconnected, Wait, common_options, given_away,
-    taken_over, unconnected_receives, unconnected_sends,
+    Batch, Connected, Data, DgramSocket, Encode, Received, Room, SendError, Unconnected, Wait, common_options,
+    connected_transfers, given_away, taken_over, unconnected_receives, unconnected_sends,
 };
 use crate::{Handle, Pollable};
 
@@ -178,13 +178,134 @@ ip_options!(Dgram);
 given_away!(Dgram);
 taken_over!(Dgram, Dgram::take_over);
 
+/// A UDP endpoint with one peer: it sends to no other and receives from no other.
+///
+/// It has no `send_to` and no `recv_from`. When the peer's host reports that no endpoint listens at the port
+/// (ICMP), a later call returns [`io::ErrorKind::ConnectionRefused`], once. The endpoint stays usable: the
+/// peer may open later.
+///
+/// ```
+/// use spandrel_ipc::inet::{Addr, ConnectedDgram, Dgram};
+///
+/// let there = Dgram::open(&Addr::loopback(0))?;
+/// let here = ConnectedDgram::connect(&there.local_addr()?)?;
+/// here.send(b"ping")?;
+/// let mut octets = [0; 16];
+/// let (received, from) = there.recv_from(&mut octets)?;
+/// there.send_to(&octets[..received.len()], &from)?;
+/// assert_eq!(here.recv(&mut octets)?.len(), 4);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct ConnectedDgram {
+    socket: DgramSocket,
+}
+
+impl ConnectedDgram {
+    /// Opens an endpoint at an address that the system chooses, with this peer. Nothing is sent.
+    ///
+    /// # Errors
+    /// Any error of the operating system, such as [`io::ErrorKind::NetworkUnreachable`].
+    pub fn connect(peer: &Addr) -> io::Result<Self> {
+        let any = if peer.ip().is_ipv4() { Addr::any(0) } else { Addr::any_v6(0) };
+        Self::connect_with(peer, &any, &DgramOptions::default())
+    }
+
+    /// Opens an endpoint at `local` with this peer.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), and as [`Dgram::open`].
+    pub fn connect_from(peer: &Addr, local: &Addr) -> io::Result<Self> {
+        Self::connect_with(peer, local, &DgramOptions::default())
+    }
+
+    /// Opens an endpoint at `local` with this peer and the given options.
+    ///
+    /// # Errors
+    /// As [`connect_from`](Self::connect_from).
+    pub fn connect_with(peer: &Addr, local: &Addr, options: &DgramOptions) -> io::Result<Self> {
+        Self::from_bound(options.bind(local)?, peer)
+    }
+
+    /// Removes the peer.
+    ///
+    /// # Errors
+    /// Any error of the operating system; the endpoint is closed then.
+    #[cfg(unix)]
+    pub fn disconnect(self) -> io::Result<Dgram> {
+        let socket = self.socket.into_socket();
+        // Linux removes the local address too, unless it was bound explicitly; so it is bound again.
+        let local = socket.local_addr()?;
+        rustix::net::connect_unspec(&socket)?;
+        if socket.local_addr()?.as_socket() != local.as_socket() {
+            socket.bind(&local)?;
+        }
+        Ok(Dgram::from_socket(socket))
+    }
+
+    /// The address of this endpoint.
+    ///
+    /// # Errors
+    /// Any error of the operating system.
+    pub fn local_addr(&self) -> io::Result<Addr> {
+        local_addr(&self.socket)
+    }
+
+    /// The address of the peer.
+    ///
+    /// # Errors
+    /// Any error of the operating system.
+    pub fn remote_addr(&self) -> io::Result<Addr> {
+        internet(&self.socket.socket().peer_addr()?)
+    }
+
+    /// Another handle to the same endpoint.
+    ///
+    /// # Errors
+    /// Any error of the operating system, such as too many open files.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.socket.socket().try_clone().map(Self::from_socket)
+    }
+
+    /// The maximum length of a datagram to the peer, headers included, without fragmentation, as far as the
+    /// system knows the path (`IP_MTU`, `IPV6_MTU`).
+    ///
+    /// # Errors
+    /// Any error of the operating system.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub fn path_mtu(&self) -> io::Result<u32> {
+        let socket = self.socket.socket();
+        Ok(if self.is_v6()? { rustix::net::sockopt::ipv6_mtu(socket)? } else { rustix::net::sockopt::ip_mtu(socket)? })
+    }
+
+    fn from_bound(socket: Socket, peer: &Addr) -> io::Result<Self> {
+        socket.connect(&SocketAddr::from(*peer).into())?;
+        Ok(Self::from_socket(socket))
+    }
+
+    fn take_over(socket: Socket) -> io::Result<Self> {
+        check_kind(&socket, true)?;
+        Ok(Self::from_socket(socket))
+    }
+
+    fn from_socket(socket: Socket) -> Self {
+        Self { socket: DgramSocket::new(socket) }
+    }
+}
+
+connected_transfers!(ConnectedDgram, Addr);
+common_options!(ConnectedDgram);
+ip_options!(ConnectedDgram);
+given_away!(ConnectedDgram);
+taken_over!(ConnectedDgram, ConnectedDgram::take_over);
+
 /// The address of a socket that has one.
 pub(super) fn local_addr(socket: &DgramSocket) -> io::Result<Addr> {
     internet(&socket.socket().local_addr()?)
 }
 
 /// The Internet address in a socket address of the system.
-pub(super) fn internet(addr: &socket2::SockAddr) -> io::Result<Addr> {
+fn internet(addr: &socket2::SockAddr) -> io::Result<Addr> {
     addr.as_socket().map(Addr::from).ok_or_else(|| wrong_kind("not one of the Internet family"))
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::{Addr, Connecting, Connector, Stream};
+use super::{Addr, Connecting, Stream};
 use crate::deadline::Deadline;
 use crate::pollable::wait_any;
 use crate::{Connecting as _, Interest};
@@ -16,8 +16,17 @@ pub(super) const STAGGER: Duration = Duration::from_millis(250);
 /// The maximum number of concurrent attempts.
 const MAX_CONCURRENT: usize = 16;
 
-/// Connects to the first of `addrs` that answers, all attempts together within `timeout`.
-pub(super) fn connect(connector: &Connector, addrs: &[Addr], timeout: Option<Duration>) -> io::Result<Stream> {
+/// Starts one attempt.
+type Start<'a> = dyn Fn(&Addr) -> io::Result<Connecting> + 'a;
+
+/// Connects to the first of `addrs` that answers, all attempts together within `timeout`. The next attempt
+/// starts after `stagger` at the latest.
+pub(super) fn connect(
+    addrs: &[Addr],
+    stagger: Duration,
+    timeout: Option<Duration>,
+    start: &Start<'_>,
+) -> io::Result<Stream> {
     if timeout.is_some_and(|timeout| timeout.is_zero()) {
         return Err(io::ErrorKind::TimedOut.into());
     }
@@ -25,10 +34,10 @@ pub(super) fn connect(connector: &Connector, addrs: &[Addr], timeout: Option<Dur
     let mut race = Race { waiting: interleave(addrs).into(), running: Vec::new(), failure: None };
     loop {
         if race.running.len() < MAX_CONCURRENT {
-            race.start_next(connector);
+            race.start_next(start);
         }
         let goes_on = !race.waiting.is_empty() && race.running.len() < MAX_CONCURRENT;
-        let pause = Deadline::after(goes_on.then_some(connector.stagger_time()));
+        let pause = Deadline::after(goes_on.then_some(stagger));
         // Until the next attempt is due, or the latest one has failed.
         loop {
             if race.running.is_empty() {
@@ -69,9 +78,9 @@ enum PollResult {
 }
 
 impl Race {
-    fn start_next(&mut self, connector: &Connector) {
+    fn start_next(&mut self, start: &Start<'_>) {
         while let Some(addr) = self.waiting.pop_front() {
-            match connector.start(&addr) {
+            match start(&addr) {
                 Ok(connecting) => return self.running.push(connecting),
                 Err(error) => self.failed(error),
             }

@@ -10,9 +10,10 @@ use spandrel_sync::Mutex;
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spandrel_sync::time::Instant;
 
-use super::handshake::{Handshake, read_handshake};
+use super::Stream;
+use super::adaptive_wait::DEFAULT_SPIN;
+use super::handshake::{Handshake, is_trusted, read_handshake};
 use super::segment::{self, MAX, Side};
-use super::{DEFAULT_SPIN, Stream, is_trusted};
 use crate::unix::{self, Addr};
 use crate::{Accept, Handle, Pollable};
 

@@ -18,8 +18,8 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use spandrel_sync::thread::yield_now;
 use spandrel_sync::time::Instant;
 
-/// The time limit of spinning.
-pub(crate) const LIMIT: Duration = Duration::from_micros(50);
+/// The default spinning time of a stream.
+pub(crate) const DEFAULT_SPIN: Duration = Duration::from_micros(50);
 
 /// The number of checks of the word between two readings of the clock.
 const SPINS_PER_CLOCK_READ: u32 = 32;

@@ -1,4 +1,4 @@
-//! The connector for shared memory.
+//! The connector for shared memory, and its pending connections.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -7,10 +7,15 @@ use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
+use super::Stream;
+use super::adaptive_wait::DEFAULT_SPIN;
+use super::handshake::is_trusted;
 use super::segment::{self, Layout, Side};
-use super::{Connecting, DEFAULT_RING, DEFAULT_SPIN, Stream, is_trusted};
-use crate::Connecting as _;
 use crate::unix::{self, Addr};
+use crate::{Connecting as _, Handle, Interest, Pollable, Prepared};
+
+/// The default ring size in octets.
+const DEFAULT_RING: usize = 256 * 1024;
 
 /// Makes connections; carries no octets itself.
 ///
@@ -121,7 +126,7 @@ impl Connector {
     }
 
     /// Creates the memory and passes it to the acceptor.
-    pub(super) fn send_handshake(&self, socket: unix::Stream) -> io::Result<Stream> {
+    fn send_handshake(&self, socket: unix::Stream) -> io::Result<Stream> {
         if !self.any_user && !is_trusted(&socket.peer_credentials()?) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the listener belongs to another user"));
         }
@@ -142,5 +147,44 @@ impl Connector {
             return Err(io::ErrorKind::WriteZero.into());
         }
         Ok(Stream::new(socket, memory, layout, Side::Connector, self.spin))
+    }
+}
+
+/// A pending connection through shared memory; from [`Connector::start`].
+#[derive(Debug)]
+pub struct Connecting {
+    socket: unix::Connecting,
+    connector: Connector,
+}
+
+impl Connecting {
+    fn new(socket: unix::Connecting, connector: Connector) -> Self {
+        Self { socket, connector }
+    }
+}
+
+impl Pollable for Connecting {
+    fn handle(&self) -> Handle<'_> {
+        self.socket.handle()
+    }
+    fn is_plain(&self) -> bool {
+        self.socket.is_plain()
+    }
+    fn prepare(&self, wanted: Interest) -> Prepared {
+        self.socket.prepare(wanted)
+    }
+    fn interpret(&self, seen: Interest, wanted: Interest) -> Interest {
+        self.socket.interpret(seen, wanted)
+    }
+}
+
+impl crate::Connecting for Connecting {
+    type Stream = Stream;
+
+    fn try_complete(&mut self) -> io::Result<Option<Stream>> {
+        match self.socket.try_complete()? {
+            Some(socket) => self.connector.send_handshake(socket).map(Some),
+            None => Ok(None),
+        }
     }
 }

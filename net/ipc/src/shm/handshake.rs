@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags};
 
 use super::segment::{HANDSHAKE_OCTETS, Layout};
-use crate::unix;
+use crate::unix::{self, Credentials};
 
 /// The state of the handshake.
 pub(super) enum Handshake {
@@ -53,4 +53,10 @@ pub(super) fn read_handshake(socket: &unix::Stream, limit: u32) -> io::Result<Ha
         (Some(file), None) => Ok(Handshake::Some(layout, file)),
         _ => Err(wrong("the handshake does not have exactly one descriptor")),
     }
+}
+
+/// Whether memory is shared with a process of this user by default: for the same user, and for the
+/// superuser, which has all rights anyway.
+pub(super) fn is_trusted(peer: &Credentials) -> bool {
+    peer.uid == 0 || peer.uid == Credentials::own().uid
 }

@@ -113,7 +113,7 @@ impl Acceptor {
         let listen = |socket: Socket| Listener::listen(socket, options.backlog);
         match addr.as_path() {
             Some(path) => {
-                let (listener, file) = SocketFile::bind(socket, path, options, listen)?;
+                let (listener, file) = SocketFile::bind(socket, path, options.replace_stale, options.mode, listen)?;
                 if options.keep_file {
                     file.keep();
                     return Ok(Self { listener, file: None });

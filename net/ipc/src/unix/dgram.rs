@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 
+use super::Addr;
 use super::socket_file::SocketFile;
-use super::{AcceptorOptions, Addr};
 use crate::dgram::{
     Batch, Connected, Data, DgramSocket, Encode, Received, Room, SendError, Unconnected, Wait, common_options,
     connected_transfers, taken_over, unconnected_receives, unconnected_sends,
@@ -71,8 +71,8 @@ pub struct ConnectedDgram {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DgramOptions {
-    /// Whether a socket file without a receiver is replaced; see [`AcceptorOptions::replace_stale`]. Default
-    /// false.
+    /// Whether a socket file without a receiver is replaced; see
+    /// [`AcceptorOptions::replace_stale`](super::AcceptorOptions::replace_stale). Default false.
     pub replace_stale: bool,
     /// Whether the socket file stays when the endpoint is dropped. Default false.
     pub keep_file: bool,
@@ -141,9 +141,7 @@ impl DgramOptions {
             socket.bind(&addr.to_system()?)?;
             return Ok((socket, None));
         };
-        let mut options = AcceptorOptions::default().replace_stale(self.replace_stale);
-        options.mode = self.mode;
-        let (socket, file) = SocketFile::bind(socket, path, &options, Ok)?;
+        let (socket, file) = SocketFile::bind(socket, path, self.replace_stale, self.mode, Ok)?;
         if self.keep_file {
             file.keep();
             return Ok((socket, None));

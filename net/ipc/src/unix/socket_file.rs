@@ -10,8 +10,6 @@ use rustix::fs::{FlockOperation, flock};
 use socket2::{Domain, SockAddr, Socket, Type};
 use spandrel_sync::thread;
 
-use super::AcceptorOptions;
-
 /// The file of one acceptor; dropping it removes the file, if it is still the same.
 #[derive(Debug)]
 pub(super) struct SocketFile {
@@ -22,19 +20,18 @@ pub(super) struct SocketFile {
 
 impl SocketFile {
     /// Binds `socket` to `path` and listens, as one step under the lock, since a file without a listener
-    /// looks stale.
+    /// looks stale. A stale file is replaced if `replace_stale`; `mode` is the file's, if any.
     pub(super) fn bind<L>(
         socket: Socket,
         path: &Path,
-        options: &AcceptorOptions,
+        replace_stale: bool,
+        mode: Option<u32>,
         listen: impl FnOnce(Socket) -> io::Result<L>,
     ) -> io::Result<(L, Self)> {
         let addr = SockAddr::unix(path)?;
-        let _lock = if options.replace_stale { lock_folder(path)? } else { None };
+        let _lock = if replace_stale { lock_folder(path)? } else { None };
         match socket.bind(&addr) {
-            Err(error)
-                if error.kind() == io::ErrorKind::AddrInUse && options.replace_stale && is_stale(path, &addr)? =>
-            {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && replace_stale && is_stale(path, &addr)? => {
                 fs::remove_file(path)?;
                 socket.bind(&addr)?;
             }
@@ -42,7 +39,7 @@ impl SocketFile {
         }
         let metadata = fs::symlink_metadata(path)?;
         let file = Self { path: absolute(path), identity: Some((metadata.dev(), metadata.ino())) };
-        if let Some(mode) = options.mode {
+        if let Some(mode) = mode {
             fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
         }
         Ok((listen(socket)?, file))

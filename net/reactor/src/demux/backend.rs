@@ -28,13 +28,6 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// The back ends that work on this system, the best first, without [`Auto`](Self::Auto), which is the
-    /// first of them.
-    #[must_use]
-    pub fn available() -> Vec<Self> {
-        Self::KNOWN.iter().copied().filter(|backend| super::probe(*backend)).collect()
-    }
-
     /// All back ends of this platform, whether or not the system permits them.
     pub const KNOWN: &'static [Self] = &[
         #[cfg(target_os = "linux")]
@@ -109,4 +102,13 @@ pub enum Trigger {
     /// Once; the handler is suspended then, until [`resume`](crate::Registry::resume) or
     /// [`set_interest`](crate::Registry::set_interest).
     OneShot,
+}
+
+/// The error of a registration for edges.
+#[cfg(unix)]
+pub(super) fn no_edges(backend: Backend) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        format!("the back end `{backend}` does not support edge-triggered events"),
+    )
 }

@@ -10,7 +10,8 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
 use spandrel_ipc::Interest;
 
-use super::{Demultiplexer, ReadyHandle};
+use super::demultiplexer::{Demultiplexer, ReadyHandle, whole_millis};
+use super::doorbell::ring_eventfd;
 use crate::sys::{self, RawHandle};
 use crate::{Backend, Trigger};
 
@@ -62,7 +63,7 @@ impl Demultiplexer for Epoll {
     ) -> io::Result<()> {
         // One more, for the doorbell.
         let mut room = [const { MaybeUninit::uninit() }; MAX_EVENTS + 1];
-        let millis = u32::try_from(super::whole_millis(timeout)).ok();
+        let millis = u32::try_from(whole_millis(timeout)).ok();
         let timeout = millis
             .map(|millis| Timespec { tv_sec: (millis / 1000).into(), tv_nsec: (millis % 1000 * 1_000_000).into() });
         let events = match epoll::wait(&self.epoll, &mut room[..=max_events.min(MAX_EVENTS)], timeout.as_ref()) {
@@ -80,7 +81,7 @@ impl Demultiplexer for Epoll {
     }
 
     fn wake(&self) -> io::Result<()> {
-        super::ring_eventfd(&self.doorbell)
+        ring_eventfd(&self.doorbell)
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, pollfd};
 use spandrel_ipc::Interest;
 
+use super::demultiplexer::whole_millis;
 use super::scan::{Scan, WatchedHandle};
 use crate::Backend;
 use crate::sys::{RawHandle, scan};
@@ -38,7 +39,7 @@ impl Scan for Poll {
             let of = |(flag, kind)| if watched.interest.contains(kind) { flag } else { 0 };
             pollfd { fd: watched.handle, events: FLAGS.map(of).iter().fold(0, |all, flag| all | flag), revents: 0 }
         }));
-        match scan::poll(&mut self.handles, super::whole_millis(timeout)) {
+        match scan::poll(&mut self.handles, whole_millis(timeout)) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             Err(error) => return Err(error),

@@ -11,7 +11,9 @@ use polling::{Event, Events, PollMode, Poller};
 use spandrel_ipc::Interest;
 use spandrel_sync::Mutex;
 
-use super::{Demultiplexer, ReadyHandle};
+#[cfg(unix)]
+use super::backend::no_edges;
+use super::demultiplexer::{Demultiplexer, ReadyHandle};
 use crate::sys::{self, RawHandle};
 use crate::{Backend, Trigger};
 
@@ -115,7 +117,7 @@ impl Portable {
             #[cfg(unix)]
             Trigger::Edge if self.poller.supports_edge() => Ok(PollMode::Edge),
             #[cfg(unix)]
-            Trigger::Edge => Err(super::no_edges(Backend::Polling)),
+            Trigger::Edge => Err(no_edges(Backend::Polling)),
         }
     }
 }

@@ -12,8 +12,9 @@ use std::time::Duration;
 use spandrel_ipc::Interest;
 use spandrel_sync::Mutex;
 
+use super::backend::no_edges;
+use super::demultiplexer::{Demultiplexer, ReadyHandle};
 use super::doorbell::Doorbell;
-use super::{Demultiplexer, ReadyHandle};
 use crate::sys::RawHandle;
 use crate::{Backend, Trigger};
 
@@ -199,6 +200,6 @@ fn one_shot(trigger: Trigger, backend: Backend) -> io::Result<bool> {
     match trigger {
         Trigger::Level => Ok(false),
         Trigger::OneShot => Ok(true),
-        Trigger::Edge => Err(super::no_edges(backend)),
+        Trigger::Edge => Err(no_edges(backend)),
     }
 }

@@ -17,7 +17,8 @@ use rustix::event::{EventfdFlags, eventfd};
 use spandrel_ipc::Interest;
 use spandrel_sync::Mutex;
 
-use super::{Demultiplexer, ReadyHandle};
+use super::demultiplexer::{Demultiplexer, ReadyHandle};
+use super::doorbell::ring_eventfd;
 use crate::sys::RawHandle;
 use crate::sys::uring::{Completion, Ring};
 use crate::{Backend, Trigger};
@@ -175,7 +176,7 @@ impl Demultiplexer for Uring {
     }
 
     fn wake(&self) -> io::Result<()> {
-        super::ring_eventfd(&self.doorbell)
+        ring_eventfd(&self.doorbell)
     }
 }
 

@@ -2,62 +2,13 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 
 use spandrel_ipc::{Family, Interest, wait_ready};
 use spandrel_sync::thread;
 
+use super::thread_timers::ThreadTimers;
 use super::{Peer, Runner, Service, ServiceHandler};
-use crate::timer::{Clock, MonotonicClock, Time, TimerId, TimerQueue, TimerStrategy};
-use crate::{CloseReason, Expired};
-
-/// The timers of a thread that serves one connection.
-pub(crate) struct ThreadTimers {
-    clock: MonotonicClock,
-    /// Allocated with the first timer: most services have none.
-    timers: Option<Box<dyn TimerQueue<u64>>>,
-}
-
-impl std::fmt::Debug for ThreadTimers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ThreadTimers").field("timers", &self.timers.as_ref().map_or(0, |timers| timers.len())).finish()
-    }
-}
-
-impl ThreadTimers {
-    fn new() -> Self {
-        Self { clock: MonotonicClock::default(), timers: None }
-    }
-
-    pub(crate) fn schedule(
-        &mut self,
-        delay: Duration,
-        interval: Option<Duration>,
-        argument: u64,
-    ) -> io::Result<TimerId> {
-        let at = self.clock.now() + delay;
-        let timers = self.timers.get_or_insert_with(|| TimerStrategy::List.queue());
-        timers.schedule(at, interval, argument).map_err(io::Error::other)
-    }
-
-    pub(crate) fn cancel(&mut self, timer: TimerId) -> bool {
-        self.timers.as_mut().is_some_and(|timers| timers.cancel(timer).is_some())
-    }
-
-    /// The time until the next timer; `None` without timers.
-    fn left(&self) -> Option<Duration> {
-        let earliest = self.timers.as_ref()?.earliest()?;
-        Some(earliest.saturating_since(self.clock.now()))
-    }
-
-    fn expired(&mut self, now: Time) -> Option<Expired> {
-        self.timers.as_mut()?.pop_expired(now).map(|expired| Expired {
-            id: expired.id,
-            argument: expired.payload,
-            missed: expired.missed,
-        })
-    }
-}
+use crate::CloseReason;
 
 /// Serves the connection until it ends.
 pub(crate) fn serve<F: Family, H: ServiceHandler<F>>(mut service: Service<F, H>) {
@@ -111,7 +62,7 @@ fn time_out<F: Family, H: ServiceHandler<F>>(
     service: &mut Service<F, H>,
     thread_timers: &mut ThreadTimers,
 ) -> io::Result<()> {
-    let now = thread_timers.clock.now();
+    let now = thread_timers.now();
     while !service.connection.is_closing
         && let Some(expired) = thread_timers.expired(now)
     {

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use super::clock::Time;
 use super::lists::{Links, Lists};
-use super::slab::{Slab, TimerId};
-use super::strategy::TimerOptions;
+use super::slab::Slab;
 use super::ticks::Ticks;
-use super::{Expired, Full, TimerQueue};
+use super::{Expired, Full, TimerId, TimerOptions, TimerQueue};
 
 /// Bucket numbers have 16 bits, and one list is for the timers that are due.
 const MAX_BUCKETS: usize = 1 << 15;

@@ -4,9 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::clock::Time;
-use super::slab::{Slab, TimerId};
-use super::strategy::TimerOptions;
-use super::{Expired, Full, TimerQueue};
+use super::slab::Slab;
+use super::{Expired, Full, TimerId, TimerOptions, TimerQueue};
 
 /// The number of children of an entry. With four, the heap is half as deep as with two, and siblings are
 /// adjacent.

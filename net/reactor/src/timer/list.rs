@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use super::clock::Time;
 use super::lists::{Links, Lists};
-use super::slab::{Slab, TimerId};
-use super::strategy::TimerOptions;
-use super::{Expired, Full, TimerQueue};
+use super::slab::Slab;
+use super::{Expired, Full, TimerId, TimerOptions, TimerQueue};
 
 /// Timers in a list that is ordered by their time, with the earliest first.
 ///

@@ -4,27 +4,10 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::clock::Time;
-use super::strategy::TimerOptions;
-use super::{Expired, Full};
+use super::{Expired, Full, TimerId, TimerOptions};
 
 /// No index.
 pub(super) const NIL: u32 = u32::MAX;
-
-/// Identifies one timer of one queue, for the lifetime of the program: a stale identifier never comes to mean
-/// another timer of its queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TimerId {
-    index: u32,
-    generation: NonZeroU32,
-}
-
-impl TimerId {
-    /// The timer's index in the slab.
-    #[inline]
-    pub(super) fn index(self) -> u32 {
-        self.index
-    }
-}
 
 /// Whether a timer fires again.
 #[derive(Clone, Copy, PartialEq, Eq)]

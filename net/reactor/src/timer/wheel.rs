@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use super::clock::Time;
 use super::lists::{Links, Lists};
-use super::slab::{Slab, TimerId};
-use super::strategy::TimerOptions;
+use super::slab::Slab;
 use super::ticks::Ticks;
-use super::{Expired, Full, TimerQueue};
+use super::{Expired, Full, TimerId, TimerOptions, TimerQueue};
 
 /// The number of bits of a digit of a tick; each level stands for one digit.
 const DIGIT: u32 = 6;

@@ -6,6 +6,7 @@
 
 mod context;
 mod options;
+mod priority;
 mod registry;
 mod report;
 mod requests;
@@ -20,7 +21,8 @@ use registry::{Group, Registry, SpawnPosition};
 use requests::Requests;
 
 pub use context::ThreadContext;
-pub use options::{Priority, ThreadOptions};
+pub use options::ThreadOptions;
+pub use priority::Priority;
 pub use report::{Cancelled, Joined, SpawnError, StillRunning, ThreadPanic};
 #[cfg(target_os = "linux")]
 pub use scheduling::allowed_cpus;

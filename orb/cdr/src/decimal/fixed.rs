@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Neg, str::FromStr};
 
-use super::{Decimal, FixedError, MAX_FIXED_DIGITS, arithmetic::power, packed, write_number};
+use super::{Decimal, FixedError, MAX_FIXED_DIGITS, packed, power, write_number};
 use crate::{CdrError, Decode, Decoder, Encode, Encoder, FixedSize};
 
 /// An IDL `fixed<D, S>`: a decimal number of `D` digits (1 to 31), `S` of them after the point.

@@ -7,25 +7,8 @@
 //! A decoder's input ends at the next joint, so that messages without joints have no extra cost: joints are
 //! looked up only when the octets run out.
 
-use super::Decoder;
+use super::{Decoder, Joined, Joint};
 use crate::CdrError;
-
-/// A position in joined octets at which the origin of alignment changes.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Joint {
-    /// The position.
-    pub at: usize,
-    /// The position that alignment counts there.
-    pub alignment_position: usize,
-}
-
-/// The joined octets beyond the current segment.
-#[derive(Clone, Copy)]
-pub(super) struct Joined<'m> {
-    whole: &'m [u8],
-    /// In ascending order.
-    joints: &'m [Joint],
-}
 
 /// A saved position of the decoder.
 #[derive(Clone, Copy)]

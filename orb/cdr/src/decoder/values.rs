@@ -5,7 +5,6 @@ use std::collections::hash_map::Entry as Slot;
 use std::mem;
 use std::sync::Arc;
 
-use super::{Decoder, ValueFactory};
 use crate::encoder::values::{Anchor, Entry, Graph, GraphPosition};
 use crate::{CdrError, Limits};
 
@@ -52,74 +51,12 @@ pub(crate) struct Chunks {
     pub(crate) level: u32,
     /// The level from which on an end tag has ended all values, as long as not all of them have been left.
     pub(crate) ended: Option<u32>,
-    /// The function that continues in the next chunk, while the input is limited to one chunk's content.
-    /// `None` between chunks.
-    pub(crate) next: Option<NextChunk>,
+    /// Whether the input is limited, to one chunk's content, or to nothing between two chunks.
+    pub(crate) is_limited: bool,
 }
-
-/// Continues in the next chunk, after a number of octets of padding.
-pub(crate) type NextChunk = for<'m> fn(&mut Decoder<'m>, usize) -> Result<(), CdrError>;
 
 /// Repository ids, shared between the values with equal ones.
 pub(crate) type Ids = Arc<[Arc<str>]>;
-
-/// A decoder's state of values behind a trait: programs that decode no values link none of its code.
-pub(crate) trait ValueHistory: std::fmt::Debug + Send + Sync {
-    fn values(&self) -> &ReadValues;
-    fn values_mut(&mut self) -> &mut ReadValues;
-    /// A copy of the whole state.
-    fn copy(&self) -> Box<dyn ValueHistory>;
-    /// A copy of the position in chunks only.
-    fn chunk_position(&self) -> Box<dyn ValueHistory>;
-}
-
-impl ValueHistory for ReadValues {
-    fn values(&self) -> &ReadValues {
-        self
-    }
-
-    fn values_mut(&mut self) -> &mut ReadValues {
-        self
-    }
-
-    fn copy(&self) -> Box<dyn ValueHistory> {
-        Box::new(self.clone())
-    }
-
-    fn chunk_position(&self) -> Box<dyn ValueHistory> {
-        Box::new(Self { chunks: self.chunks.clone(), ..Self::default() })
-    }
-}
-
-impl Clone for Box<dyn ValueHistory> {
-    fn clone(&self) -> Self {
-        self.copy()
-    }
-}
-
-impl Decoder<'_> {
-    /// The same decoder, without its state of values, which may be large: for looking ahead.
-    pub(crate) fn ahead(&self) -> Self {
-        self.with_values(self.values.as_ref().map(|values| values.chunk_position()))
-    }
-
-    /// Whether the end of the input means the end of a chunk.
-    pub(crate) fn is_confined(&self) -> bool {
-        self.values.as_ref().is_some_and(|values| values.values().chunks.next.is_some())
-    }
-
-    /// Continues in the next chunk. The last one may only have padding left: nothing is divided between two.
-    pub(crate) fn next_chunk(&mut self, padding: usize) -> Result<(), CdrError> {
-        match self.values.as_ref().and_then(|values| values.values().chunks.next) {
-            Some(next) => next(self, padding),
-            None => Ok(()),
-        }
-    }
-
-    pub(crate) fn read_values(&mut self) -> &mut ReadValues {
-        self.values.get_or_insert_with(|| Box::new(ReadValues::default())).values_mut()
-    }
-}
 
 /// A graph of which some values are incomplete.
 #[derive(Clone, Debug, Default)]
@@ -127,24 +64,23 @@ struct OpenGraph {
     anchor: Arc<Anchor>,
     entries: Vec<Option<Entry>>,
     /// References to values that were incomplete at the time.
-    expected: Vec<(u32, ExpectedType)>,
+    required: Vec<(u32, RequiredType)>,
 }
 
 /// The type that a position requires of a value, erased.
 #[derive(Clone, Copy)]
-pub(crate) struct ExpectedType {
+pub(crate) struct RequiredType {
     pub(crate) repository_id: &'static str,
-    pub(crate) known: fn(&str) -> Option<&'static dyn ValueFactory>,
     pub(crate) accepts: fn(&Entry) -> bool,
 }
 
-impl std::fmt::Debug for ExpectedType {
+impl std::fmt::Debug for RequiredType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.repository_id)
     }
 }
 
-impl ExpectedType {
+impl RequiredType {
     pub(crate) fn check(self, entry: &Entry) -> Result<(), CdrError> {
         if (self.accepts)(entry) {
             return Ok(());
@@ -156,14 +92,19 @@ impl ExpectedType {
 impl OpenGraph {
     fn finish(self) -> Result<Arc<Graph>, CdrError> {
         let entries: Vec<Entry> = self.entries.into_iter().flatten().collect();
-        for (index, expected) in self.expected {
-            expected.check(&entries[index as usize])?;
+        for (index, required) in self.required {
+            required.check(&entries[index as usize])?;
         }
         Ok(Graph::finish(self.anchor, entries))
     }
 }
 
 impl ReadValues {
+    /// A copy of the position in chunks, without the values.
+    pub(super) fn position_in_chunks(&self) -> Self {
+        Self { chunks: self.chunks.clone(), ..Self::default() }
+    }
+
     pub(crate) fn is_open(&self, place: &GraphPosition) -> bool {
         self.depth > 0 && Arc::ptr_eq(&place.anchor, &self.open.anchor)
     }
@@ -193,15 +134,15 @@ impl ReadValues {
     }
 
     /// Rejects a known value of another type than this position requires.
-    pub(crate) fn check(&mut self, place: &GraphPosition, expected: ExpectedType) -> Result<(), CdrError> {
+    pub(crate) fn check(&mut self, place: &GraphPosition, required: RequiredType) -> Result<(), CdrError> {
         if !self.is_open(place) {
             // The values of a complete graph are checked when the reference is created.
             return Ok(());
         }
         match &self.open.entries[place.index as usize] {
-            Some(entry) => expected.check(entry),
+            Some(entry) => required.check(entry),
             None => {
-                self.open.expected.push((place.index, expected));
+                self.open.required.push((place.index, required));
                 Ok(())
             }
         }

@@ -5,13 +5,12 @@
 mod entry;
 mod graph;
 
+use std::any::Any;
 use std::collections::HashMap;
 
 pub(crate) use entry::EntryVtable;
 pub use entry::{Cast, Entry};
 pub(crate) use graph::{Anchor, Graph, GraphPosition};
-
-use super::Placeholder;
 
 /// The values that an encoder has written.
 #[derive(Debug)]
@@ -22,8 +21,9 @@ pub(crate) struct WrittenValues<'a> {
     /// The position of each repository id, and of the list that begins with it.
     pub(crate) ids: HashMap<&'static str, usize>,
     pub(crate) lists: HashMap<&'static str, usize>,
-    /// The graph of each value that is being written.
-    pub(crate) graphs: Vec<&'a Graph>,
+    /// The graph of each value that is being written, a [`Graph`]. Erased, since a graph's values encode
+    /// themselves: the encoder does not depend on their type.
+    pub(crate) graphs: Vec<&'a (dyn Any + Send + Sync)>,
     /// The position at which the outermost of them began.
     pub(crate) start: usize,
     /// The number of them in chunks.
@@ -67,3 +67,9 @@ impl WrittenValues<'_> {
         self.ended = None;
     }
 }
+
+/// A placeholder for an `unsigned long` that is written later; see
+/// [`Encoder::placeholder`](crate::Encoder::placeholder).
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Placeholder(pub(super) usize);

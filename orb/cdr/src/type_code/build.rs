@@ -3,7 +3,8 @@
 
 use super::{
     Label, Leaf, Repr, TcKind, TypeCode, TypeCodeError, ValueModifier, Visibility,
-    node::{Composer, Mark, Member, Node, Text},
+    composer::Composer,
+    node::{Mark, Member, Node, Text},
     validity::{check_member_type, compose_members, label_range, named},
 };
 

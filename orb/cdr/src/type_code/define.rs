@@ -10,10 +10,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{
-    TcKind, TypeCode, TypeCodeError, View,
-    node::{Child, index_of},
-};
+use super::{TcKind, TypeCode, TypeCodeError, View, composer::index_of, node::Child};
 
 /// The storage of one type's type code, a `static` of generated code.
 #[derive(Debug, Default)]

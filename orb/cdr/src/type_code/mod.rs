@@ -8,43 +8,23 @@
 mod build;
 mod compact;
 mod compare;
+pub(crate) mod composer;
 mod define;
 mod display;
 mod kind;
 pub(crate) mod node;
+mod properties;
 pub(crate) mod validity;
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
 pub use define::Defining;
 pub use kind::TcKind;
-pub(crate) use node::View;
+pub use node::TypeCode;
+pub(crate) use node::{Leaf, View};
+pub use properties::{Label, ValueModifier, Visibility};
 
-use node::{Group, Mark, Node};
-
-/// An IDL type as a value: IDL `CORBA::TypeCode`.
-#[derive(Clone)]
-pub struct TypeCode(pub(crate) Repr);
-
-#[derive(Clone)]
-pub(crate) enum Repr {
-    Leaf(Leaf),
-    Node(Arc<Group>, u32),
-}
-
-/// A type code of a few octets.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Leaf {
-    Simple(TcKind),
-    /// The bound in characters, or 0.
-    String(u32),
-    /// The bound in characters, or 0.
-    WString(u32),
-    Fixed {
-        digits: u16,
-        scale: i16,
-    },
-}
+use node::{Mark, Node, Repr};
 
 /// The error of a query on a type code, or of its creation.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -69,90 +49,8 @@ pub enum TypeCodeError {
     BadTypeCode(&'static str),
 }
 
-/// The discriminator value that selects a member of a union.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Label {
-    /// All values without another member.
-    Default,
-    /// This value: a number, a character's code, 0 and 1 for `boolean`, an enumerator's position.
-    Value(i128),
-}
-
-macro_rules! label_from {
-    ($($type:ty),*) => {
-        $(impl From<$type> for Label {
-            fn from(value: $type) -> Self {
-                Self::Value(i128::from(value))
-            }
-        })*
-    };
-}
-
-label_from!(bool, u8, i16, u16, i32, u32, i64, u64);
-
-impl From<crate::Char> for Label {
-    fn from(value: crate::Char) -> Self {
-        Self::Value(i128::from(value.0))
-    }
-}
-
-impl From<char> for Label {
-    fn from(value: char) -> Self {
-        Self::Value(i128::from(u32::from(value)))
-    }
-}
-
-/// The visibility of a member of a value type: IDL `CORBA::Visibility`.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[repr(i16)]
-pub enum Visibility {
-    /// `private`.
-    Private = 0,
-    /// `public`.
-    Public = 1,
-}
-
-/// The modifier in a value type's declaration: IDL `CORBA::ValueModifier`.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[repr(i16)]
-pub enum ValueModifier {
-    /// Without any modifier.
-    None = 0,
-    /// `custom`.
-    Custom = 1,
-    /// `abstract`.
-    Abstract = 2,
-    /// `truncatable`.
-    Truncatable = 3,
-}
-
-impl Leaf {
-    pub(crate) fn kind(self) -> TcKind {
-        match self {
-            Self::Simple(kind) => kind,
-            Self::String(_) => TcKind::String,
-            Self::WString(_) => TcKind::WString,
-            Self::Fixed { .. } => TcKind::Fixed,
-        }
-    }
-}
-
 /// Queries. Each returns [`TypeCodeError::BadKind`] if the type lacks the property.
 impl TypeCode {
-    pub(crate) fn view(&self) -> View<'_> {
-        match &self.0 {
-            Repr::Leaf(leaf) => View::Leaf(*leaf),
-            Repr::Node(group, index) => View::Node(group, *index),
-        }
-    }
-
-    pub(crate) fn height(&self) -> u16 {
-        match &self.0 {
-            Repr::Leaf(_) => 0,
-            Repr::Node(group, _) => group.height,
-        }
-    }
-
     /// Whether it contains a placeholder for an unknown type; see [`TypeCode::recursive`].
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -353,12 +251,6 @@ impl TypeCode {
 
 pub(crate) fn has_members(kind: TcKind) -> bool {
     kind.is_value() || matches!(kind, TcKind::Struct | TcKind::Except | TcKind::Union | TcKind::Enum)
-}
-
-impl ValueModifier {
-    pub(crate) fn from_number(number: i64) -> Option<Self> {
-        [Self::None, Self::Custom, Self::Abstract, Self::Truncatable].get(usize::try_from(number).ok()?).copied()
-    }
 }
 
 /// No type: [`TypeCode::NULL`].

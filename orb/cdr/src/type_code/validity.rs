@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use super::{
     TcKind, TypeCode, TypeCodeError,
-    node::{Child, Composer, Mark, Member, Node, Text},
+    composer::Composer,
+    node::{Child, Mark, Member, Node, Text},
 };
 
 /// The first part of a type code: an id and a name, as its kind has them.

@@ -14,8 +14,9 @@ use std::{mem, sync::Arc};
 
 use super::INDIRECTION;
 use crate::type_code::{
-    Leaf, Repr,
-    node::{Child, Group, Mark, Member, Node, index_of},
+    Leaf,
+    composer::index_of,
+    node::{Child, Group, Mark, Member, Node, Repr},
     validity::label_range,
 };
 use crate::{CdrError, Char, Decode, Decoder, Label, TcKind, TypeCode, ValueModifier, Visibility};

@@ -5,20 +5,19 @@
 //! only when the octets run out, so that decoding inside chunks costs no more than elsewhere.
 
 use super::{INDIRECTION, LAST_VALUE_TAG, VALUE_TAG};
-use crate::decoder::values::{Chunks, NextChunk};
+use crate::decoder::values::Chunks;
 use crate::{CdrError, Decoder};
 
 /// How many times over the octets of a message may be skipped.
 const TIMES: usize = 16;
-
-const FIND_CHUNK: NextChunk = |input, padding| input.find_chunk(padding);
 
 impl<'m> Decoder<'m> {
     fn chunks(&mut self) -> &mut Chunks {
         &mut self.read_values().chunks
     }
 
-    fn find_chunk(&mut self, padding: usize) -> Result<(), CdrError> {
+    /// Continues in the next chunk, after `padding` octets.
+    pub(crate) fn find_chunk(&mut self, padding: usize) -> Result<(), CdrError> {
         if self.segment_len() > padding {
             return Err(CdrError::Malformed("a primitive, string or array is split between two chunks"));
         }
@@ -37,7 +36,7 @@ impl<'m> Decoder<'m> {
         if self.is_confined() {
             self.skip_segment();
             self.remove_limit();
-            self.chunks().next = None;
+            self.chunks().is_limited = false;
         }
         Ok(())
     }
@@ -48,7 +47,7 @@ impl<'m> Decoder<'m> {
             return Err(CdrError::LengthBeyondInput { len, remaining });
         }
         self.limit_to(len);
-        self.chunks().next = Some(FIND_CHUNK);
+        self.chunks().is_limited = true;
         Ok(())
     }
 
@@ -91,7 +90,7 @@ impl<'m> Decoder<'m> {
     /// Limits the input to nothing, so that the next read looks for a chunk.
     fn between_chunks(&mut self) {
         self.limit_to(0);
-        self.chunks().next = Some(FIND_CHUNK);
+        self.chunks().is_limited = true;
     }
 
     /// Ends the state of a chunked value: its unread rest, which a derived type has added or a custom reader
@@ -108,7 +107,7 @@ impl<'m> Decoder<'m> {
         chunks.ended = chunks.ended.filter(|&ended| ended < level);
         chunks.level = level - 1;
         if level == 1 {
-            chunks.next = None;
+            chunks.is_limited = false;
             self.remove_limit();
             self.end_limit();
         } else {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::header::Header;
 use super::{INDIRECTION, LAST_VALUE_TAG, VALUE_TAG, ValueRef, ValueType};
-use crate::decoder::values::ExpectedType;
+use crate::decoder::values::RequiredType;
 use crate::encoder::values::{Entry, GraphPosition};
 use crate::{CdrError, Decoder, ValueFactory};
 
@@ -29,9 +29,18 @@ impl Factory {
     }
 }
 
+/// The type of a position.
+#[derive(Clone, Copy)]
+struct ExpectedType {
+    required: RequiredType,
+    /// The factory in generated code for a repository id.
+    known: fn(&str) -> Option<&'static dyn ValueFactory>,
+}
+
 impl ExpectedType {
-    pub(super) fn of<T: ValueType + ?Sized>() -> Self {
-        Self { repository_id: T::REPOSITORY_ID, known: T::known, accepts: |entry| entry.cast::<T>().is_some() }
+    fn of<T: ValueType + ?Sized>() -> Self {
+        let accepts = |entry: &Entry| entry.cast::<T>().is_some();
+        Self { required: RequiredType { repository_id: T::REPOSITORY_ID, accepts }, known: T::known }
     }
 }
 
@@ -47,7 +56,7 @@ impl Decoder<'_> {
         let graph = place.anchor.graph().expect("complete graphs are kept for the rest of the message");
         let found = graph.entry(place.index).vtable().ids[0];
         let value = ValueRef::owned(graph, place.index);
-        value.map(Some).ok_or(CdrError::WrongValue { expected: expected.repository_id, found })
+        value.map(Some).ok_or(CdrError::WrongValue { expected: expected.required.repository_id, found })
     }
 
     fn value_place(&mut self, expected: ExpectedType) -> Result<Option<GraphPosition>, CdrError> {
@@ -65,7 +74,7 @@ impl Decoder<'_> {
         let values = self.read_values();
         let known = values.known.get(&target).ok_or(CdrError::Malformed("an indirection does not lead to a value"))?;
         match known.place.clone() {
-            Some(place) => values.check(&place, expected).map(|()| place),
+            Some(place) => values.check(&place, expected.required).map(|()| place),
             // It was skipped before, and is needed now.
             None => self.return_to(target, |input| {
                 let tag = input.u32()?;
@@ -91,7 +100,7 @@ impl Decoder<'_> {
         let known = self.read_values().known.get(&at).cloned().unwrap_or_default();
         if let Some(place) = known.place {
             // It was skipped with its surroundings, then read alone, and is now read with its surroundings.
-            self.read_values().check(&place, expected)?;
+            self.read_values().check(&place, expected.required)?;
             self.begin_state(header.is_chunked)?;
             return self.skip_known(known.end, header.is_chunked).map(|()| (place, None));
         }
@@ -127,7 +136,7 @@ impl Decoder<'_> {
         if is_chunked {
             self.end_state()?;
         }
-        expected.check(&entry)?;
+        expected.required.check(&entry)?;
         self.read_values().leave(index, entry)
     }
 
@@ -136,7 +145,7 @@ impl Decoder<'_> {
     ///
     /// A value without ids is of its position's type (9.3.4.1), which for one in an `any` is `formal_id`.
     fn factory(&self, header: &Header, formal_id: Option<&str>, expected: ExpectedType) -> Result<Factory, CdrError> {
-        let formal_id = formal_id.unwrap_or(expected.repository_id);
+        let formal_id = formal_id.unwrap_or(expected.required.repository_id);
         let binder = self.binder();
         let find = |id: &str| {
             let registered = binder.and_then(|binder| binder.value_factory(id)).map(Factory::Registered);

@@ -11,6 +11,11 @@ impl<'a> Encoder<'a> {
         self.values.get_or_insert_with(|| Box::new(WrittenValues::new()))
     }
 
+    /// The graph of the value that is being written.
+    fn graph(&mut self) -> Option<&'a Graph> {
+        self.written().graphs.last().and_then(|graph| graph.downcast_ref())
+    }
+
     /// Encodes nil.
     pub(super) fn nil_value(&mut self) -> Result<(), CdrError> {
         self.u32(0);
@@ -19,11 +24,8 @@ impl<'a> Encoder<'a> {
 
     /// Encodes the target of a link inside the graph being encoded.
     pub(super) fn linked_value(&mut self, place: &GraphPosition) -> Result<(), CdrError> {
-        match self.written().graphs.last() {
-            Some(graph) if Arc::ptr_eq(graph.anchor(), &place.anchor) => {
-                let graph: &'a Graph = graph;
-                self.value(graph, place.index)
-            }
+        match self.graph() {
+            Some(graph) if Arc::ptr_eq(graph.anchor(), &place.anchor) => self.value(graph, place.index),
             _ => Err(CdrError::UnfinishedValue),
         }
     }

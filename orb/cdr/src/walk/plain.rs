@@ -1,8 +1,40 @@
 //! Types whose values have the same number of octets at the same alignment, whatever the values are: many of
 //! them in a row are skipped by arithmetic.
 
-use super::Unit;
 use crate::{TcKind, type_code::View};
+
+/// A primitive that is moved as octets.
+#[derive(Clone, Copy)]
+pub(super) struct Unit {
+    pub(super) size: usize,
+    pub(super) alignment: usize,
+    pub(super) boolean: bool,
+    pub(super) character: bool,
+}
+
+impl Unit {
+    pub(super) const BOOLEAN: Self = Self { size: 1, alignment: 1, boolean: true, character: false };
+
+    pub(super) fn of(kind: TcKind) -> Option<Self> {
+        let size = match kind {
+            TcKind::Boolean => return Some(Self::BOOLEAN),
+            TcKind::LongDouble => return Some(Self { size: 16, alignment: 8, boolean: false, character: false }),
+            TcKind::Octet | TcKind::Char => 1,
+            TcKind::Short | TcKind::UShort => 2,
+            TcKind::Long | TcKind::ULong | TcKind::Float => 4,
+            TcKind::LongLong | TcKind::ULongLong | TcKind::Double => 8,
+            _ => return None,
+        };
+        Some(Self { size, alignment: size, boolean: false, character: kind == TcKind::Char })
+    }
+
+    pub(super) fn of_view(of: View<'_>) -> Option<Self> {
+        match of {
+            View::Leaf(leaf) => Self::of(leaf.kind()),
+            View::Node(..) => None,
+        }
+    }
+}
 
 /// Parts of a type that are examined before it counts as not plain: a type may have very many.
 const MAX_PARTS: usize = 256;

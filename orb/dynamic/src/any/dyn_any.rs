@@ -1,13 +1,13 @@
-//! The structure of dynamic values, and the operations of values of all types (16.2.3): comparison, copying,
-//! iteration over components.
+//! The structure of dynamic values, and the iteration over components of values of all types (16.2.3).
+//!
+//! Values of value types may be shared, and may contain themselves (CORBA 3.3 Part 1, 9.2.4), but components
+//! form a tree. So the state of a value is in one position of the tree, the first in reading order; a
+//! [`Link`] refers to it from each other position.
 
 use spandrel_cdr::{Ior, TcKind, TypeCode};
+use spandrel_sync::atomic::{AtomicU64, Ordering};
 
-use super::{
-    DynAnyError,
-    graph::{Copier, Link, Pairs, State, ValueId},
-    leaf::Leaf,
-};
+use super::{DynAnyError, leaf::Leaf};
 
 /// A value of any IDL type as a tree of components: IDL `DynamicAny::DynAny`.
 ///
@@ -40,10 +40,32 @@ pub(crate) enum Value {
     Link(Link),
 }
 
-impl Clone for DynAny {
-    fn clone(&self) -> Self {
-        Copier::of([self]).copy(self)
+/// The identity of a value, unique within this process.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct ValueId(u64);
+
+impl ValueId {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// A value of a value type with its state.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) id: ValueId,
+    /// Its type: the declared one, or one that derives from it.
+    pub(crate) of: TypeCode,
+    /// Its members, inherited ones first; or the content of a box.
+    pub(crate) parts: Vec<DynAny>,
+}
+
+/// A reference to a value of a value type whose state is elsewhere in the tree.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    pub(crate) id: ValueId,
+    pub(crate) of: TypeCode,
 }
 
 impl DynAny {
@@ -86,21 +108,6 @@ impl DynAny {
             Value::State(State { of, .. }) | Value::Link(Link { of, .. }) => of.clone(),
             _ => self.resolved(),
         }
-    }
-
-    /// Assigns the value of another (16.2.3.2); the current position is reset. Its type must be equivalent.
-    /// Beyond the standard, it may derive from this one, or be permitted in this abstract interface.
-    ///
-    /// # Errors
-    /// [`DynAnyError::TypeMismatch`] if its type is another.
-    pub fn assign(&mut self, other: &Self) -> Result<(), DynAnyError> {
-        let mut copier = Copier::of([other]);
-        if let (Value::State(mine), Value::State(its)) = (&self.value, &other.value) {
-            // Repetitions of this value stay its repetitions.
-            copier.rename(its.id, mine.id);
-        }
-        *self = copier.copy_as(other, &self.type_code)?;
-        Ok(())
     }
 
     /// The component at any depth, or this value itself, with the state of the value that `repeated` repeats.
@@ -196,11 +203,6 @@ impl DynAny {
         has_components(self.actual().kind())
     }
 
-    /// A copy with this type.
-    pub(crate) fn retyped(&self, of: &TypeCode) -> Result<Self, DynAnyError> {
-        Copier::of([self]).copy_as(self, of)
-    }
-
     /// Replaces all components; the first becomes the current one. Null becomes a value.
     pub(crate) fn set_parts(&mut self, parts: Vec<Self>) {
         let of = self.actual();
@@ -220,10 +222,4 @@ pub(crate) fn is_value_kind(kind: TcKind) -> bool {
 pub(crate) fn has_components(kind: TcKind) -> bool {
     is_value_kind(kind)
         || matches!(kind, TcKind::Struct | TcKind::Except | TcKind::Union | TcKind::Sequence | TcKind::Array)
-}
-
-impl PartialEq for DynAny {
-    fn eq(&self, other: &Self) -> bool {
-        Pairs::default().are_equal(self, other)
-    }
 }

@@ -1,48 +1,41 @@
-//! Values of value types inside a [`DynAny`]: their types and identities.
-//!
-//! Values may be shared, and may contain themselves (CORBA 3.3 Part 1, 9.2.4), but components form a tree. So
-//! the state of a value is in one position of the tree, the first in reading order; a [`Link`] refers to it
-//! from each other position.
+//! Copying and comparison of dynamic values (16.2.3), in which values of value types may be shared.
 
 use std::collections::HashMap;
 
 use spandrel_cdr::TypeCode;
-use spandrel_sync::atomic::{AtomicU64, Ordering};
 
 use super::{
     DynAny, DynAnyError,
-    dyn_any::{Value, is_value_kind},
+    dyn_any::{Link, State, Value, ValueId, is_value_kind},
 };
 
-/// The identity of a value, unique within this process.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(crate) struct ValueId(u64);
-
-impl ValueId {
-    pub(crate) fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+impl Clone for DynAny {
+    fn clone(&self) -> Self {
+        Copier::of([self]).copy(self)
     }
 }
 
-/// A value of a value type with its state.
-#[derive(Debug)]
-pub(crate) struct State {
-    pub(crate) id: ValueId,
-    /// Its type: the declared one, or one that derives from it.
-    pub(crate) of: TypeCode,
-    /// Its members, inherited ones first; or the content of a box.
-    pub(crate) parts: Vec<DynAny>,
-}
-
-/// A reference to a value of a value type whose state is elsewhere in the tree.
-#[derive(Clone, Debug)]
-pub(crate) struct Link {
-    pub(crate) id: ValueId,
-    pub(crate) of: TypeCode,
-}
-
 impl DynAny {
+    /// Assigns the value of another (16.2.3.2); the current position is reset. Its type must be equivalent.
+    /// Beyond the standard, it may derive from this one, or be permitted in this abstract interface.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] if its type is another.
+    pub fn assign(&mut self, other: &Self) -> Result<(), DynAnyError> {
+        let mut copier = Copier::of([other]);
+        if let (Value::State(mine), Value::State(its)) = (&self.value, &other.value) {
+            // Repetitions of this value stay its repetitions.
+            copier.rename(its.id, mine.id);
+        }
+        *self = copier.copy_as(other, &self.type_code)?;
+        Ok(())
+    }
+
+    /// A copy with this type.
+    pub(crate) fn retyped(&self, of: &TypeCode) -> Result<Self, DynAnyError> {
+        Copier::of([self]).copy_as(self, of)
+    }
+
     /// All values with their states in this tree, itself included.
     pub(crate) fn states(&self) -> HashMap<ValueId, &Self> {
         let (mut found, mut todo) = (HashMap::new(), vec![self]);
@@ -166,5 +159,11 @@ impl Pairs {
 
     fn are_all_equal(&mut self, a: &[DynAny], b: &[DynAny]) -> bool {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.are_equal(a, b))
+    }
+}
+
+impl PartialEq for DynAny {
+    fn eq(&self, other: &Self) -> bool {
+        Pairs::default().are_equal(self, other)
     }
 }

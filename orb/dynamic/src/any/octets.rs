@@ -19,8 +19,7 @@ use spandrel_cdr::{
 use super::{
     DynAny, DynAnyError,
     discriminator::label_of,
-    dyn_any::Value,
-    graph::{Link, State, ValueId},
+    dyn_any::{Link, State, Value, ValueId},
     leaf::Leaf,
     members::{bases_of, members_of},
     meter::Meter,

@@ -4,8 +4,7 @@ use spandrel_cdr::{Any, TcKind, TypeCode};
 
 use super::{
     DynAny, DynAnyError, DynNamePair, NameValuePair,
-    dyn_any::Value,
-    graph::{Link, State},
+    dyn_any::{Link, State, Value},
     members::members_of,
     meter::Meter,
     structure::{any_pairs, current, from_any_pairs, pairs, set_pairs},

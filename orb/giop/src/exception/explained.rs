@@ -2,8 +2,6 @@
 
 use std::{error::Error, sync::Arc};
 
-use super::Explanation;
-
 /// An explanation and a cause, if there are any. Without any it is one word.
 #[derive(Clone, Debug)]
 pub(super) struct Detail(Option<Box<Content>>);
@@ -19,8 +17,8 @@ impl Detail {
     pub(super) const IS_KEPT: bool = true;
 
     #[inline]
-    pub(super) fn set_text(&mut self, text: impl Explanation) {
-        self.put_text(text.text());
+    pub(super) fn set_text(&mut self, text: impl FnOnce() -> String) {
+        self.put_text(text());
     }
 
     #[cold]

@@ -2,8 +2,6 @@
 
 use std::error::Error;
 
-use super::Explanation;
-
 /// No explanation and no cause.
 #[derive(Clone, Debug)]
 pub(super) struct Detail;
@@ -13,7 +11,7 @@ impl Detail {
     pub(super) const IS_KEPT: bool = false;
 
     #[inline]
-    pub(super) fn set_text(&mut self, text: impl Explanation) {
+    pub(super) fn set_text(&mut self, text: impl FnOnce() -> String) {
         drop(text);
     }
 

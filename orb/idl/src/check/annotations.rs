@@ -1,6 +1,6 @@
 //! Annotations (IDL 4.2, 7.4.15): all are kept; standard ones (clause 8) are checked.
 
-use super::Checker;
+use super::checker::Checker;
 use super::constants::Target;
 use crate::ast::{self, Bodiless, Expression, Item, NewName, Step, StepKind};
 use crate::diagnostic::Diagnostic;

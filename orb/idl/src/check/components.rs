@@ -1,7 +1,7 @@
 //! Components and similar constructs (IDL 4.2, 7.4.8 to 7.4.11): their names are checked, and the back ends
 //! ignore them.
 
-use super::Checker;
+use super::checker::Checker;
 use super::names::{named, with_article};
 use crate::ast::{Declaration, Port, Reference, Role, UnmappedItem};
 use crate::diagnostic::Diagnostic;

@@ -1,8 +1,8 @@
 //! Constants: the expected type determines the arithmetic of an expression (IDL 4.2, 7.4.1.4.3).
 
-use super::Checker;
 use super::arithmetic;
 use super::arithmetic::Width;
+use super::checker::Checker;
 use super::decimal;
 use super::names::named;
 use super::types::Place;
@@ -10,9 +10,6 @@ use crate::ast::{Expression, NewName, Step, StepKind, TypeKind, TypeSpec, Unary}
 use crate::diagnostic::Diagnostic;
 use crate::model::{Const, ConstValue, DefId, DefinitionKind, FixedValue, Primitive, Type};
 use crate::source::Span;
-
-/// The budget of octets that string constants copy from each other in one run.
-pub(super) const TEXT_BUDGET: usize = 16 << 20;
 
 /// The kind of constant that is expected.
 #[derive(Clone, Copy, Debug, PartialEq)]

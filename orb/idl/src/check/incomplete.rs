@@ -5,9 +5,9 @@
 //! unless it is defined inside that type. (omniidl permits sequences of an incomplete type as members inside
 //! the type itself only.)
 
+use super::checker::Checker;
 use std::collections::HashSet;
 
-use super::Checker;
 use super::types::Place;
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefinitionKind, Type};

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::Checker;
+use super::checker::{COMPARISON_BUDGET, Checker, ScopeId};
 use super::names::named;
-use super::scopes::ScopeId;
 use crate::ast::{Flavour, Item, Name, NewName, ScopedName};
 use crate::diagnostic::Diagnostic;
 use crate::intern::Symbol;
@@ -12,9 +11,6 @@ use crate::model::{DefId, DefinitionKind, Interface};
 
 /// Maximum number of bases of an interface, direct and indirect.
 const MOST_BASES: usize = 256;
-
-/// The budget of compared inherited operations in one run, which bounds the cost of complex inheritance.
-pub(super) const BUDGET: usize = 4_000_000;
 
 impl Checker<'_> {
     pub(super) fn interface(
@@ -180,7 +176,7 @@ impl Checker<'_> {
         let error = Diagnostic::error("too many operations are inherited from several bases")
             .at(name.span, "the limit is exceeded here");
         self.report(error);
-        self.inheritance_budget = BUDGET;
+        self.inheritance_budget = COMPARISON_BUDGET;
     }
 
     fn inherited_clash(&mut self, name: Name, one: DefId, other: DefId) {

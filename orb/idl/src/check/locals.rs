@@ -1,7 +1,7 @@
 //! Local interfaces, and types that contain them: their values never leave their process (IDL 4.2, 7.4.6.4.3;
 //! CORBA 3.3 Part 1, 7.8.8).
 
-use super::Checker;
+use super::checker::Checker;
 use super::names::named;
 use crate::ast::Flavour;
 use crate::diagnostic::Diagnostic;

@@ -1,7 +1,6 @@
 //! Name resolution (IDL 4.2, 7.5.1).
 
-use super::Checker;
-use super::scopes::{Entry, ScopeId};
+use super::checker::{Checker, Entry, ScopeId};
 use crate::ast::{Name, ScopedName};
 use crate::diagnostic::Diagnostic;
 use crate::intern::{Keyword, Symbol};

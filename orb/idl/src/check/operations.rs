@@ -1,6 +1,6 @@
 //! Operations and attributes.
 
-use super::Checker;
+use super::checker::Checker;
 use super::names::named;
 use super::types::Place;
 use crate::ast;

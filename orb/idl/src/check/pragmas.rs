@@ -1,6 +1,6 @@
 //! `#pragma ID` and `#pragma version` (CORBA 3.3 Part 1, 14.7.5).
 
-use super::Checker;
+use super::checker::Checker;
 use crate::ast::ScopedName;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;

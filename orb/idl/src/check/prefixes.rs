@@ -1,6 +1,6 @@
 //! `typeprefix` (IDL 4.2, 7.4.6.4.1.2): the prefix of the default repository ids of a scope and its contents.
 
-use super::Checker;
+use super::checker::Checker;
 use super::names::named;
 use crate::ast::ScopedName;
 use crate::diagnostic::Diagnostic;

@@ -1,52 +1,14 @@
 //! Scopes: their names, and the checks of new names (IDL 4.2, 7.5.2).
 
-use std::collections::HashMap;
+use super::checker::{Checker, Entry, Facts, NAME_BUDGET, Scope, ScopeId, Shape};
 use std::rc::Rc;
 
-use super::{Checker, Facts, Shape};
 use crate::ast::{Name, NewName};
 use crate::diagnostic::Diagnostic;
 use crate::intern::Symbol;
 use crate::model::{DefId, Definition, DefinitionKind};
 use crate::parse::{LONGEST_NAME, join};
 use crate::source::Span;
-
-/// The budget of octets for the scoped names and repository ids of one run: each repeats prefixes and names
-/// of modules.
-pub(super) const NAME_BUDGET: usize = 256 << 20;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ScopeId(u32);
-
-impl ScopeId {
-    pub(super) const GLOBAL: ScopeId = ScopeId(0);
-}
-
-/// A region of names. Keys are spellings in lower case, since names that differ only in case collide.
-#[derive(Debug, Default)]
-pub(super) struct Scope {
-    /// The definition with this scope; `None` for the global scope.
-    pub(super) owner: Option<DefId>,
-    pub(super) names: HashMap<Symbol, Entry>,
-    /// Names of other scopes used here: they may not be redefined here any more.
-    used: HashMap<Symbol, Name>,
-    /// For an interface: the scopes of all its bases.
-    pub(super) bases: Vec<ScopeId>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub(super) symbol: Symbol,
-    /// `None` for members and parameters.
-    pub(super) definition: Option<DefId>,
-    pub(super) span: Span,
-}
-
-impl Scope {
-    pub(super) fn global() -> Self {
-        Scope::default()
-    }
-}
 
 impl Checker<'_> {
     pub(super) fn scope(&self, id: ScopeId) -> &Scope {

@@ -4,7 +4,7 @@
 //! The shape of each named type is computed once, at the end of its definition, so that no walk over types
 //! repeats or recurses.
 
-use super::Checker;
+use super::checker::{Checker, Shape};
 use crate::model::{DefId, DefinitionKind, Primitive, Type};
 
 /// Maximum depth of types built from each other; back ends and generated code recurse over them.
@@ -13,20 +13,6 @@ pub(super) const DEEPEST: u32 = 128;
 /// The limit of the smallest encoding: beyond it, no value fits into a GIOP message, whose size is an
 /// `unsigned long`.
 pub(super) const LARGEST: u64 = u32::MAX as u64;
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shape {
-    /// The depth of nested types.
-    pub(super) depth: u32,
-    /// The octets of its smallest value in CDR, without padding.
-    pub(super) octets: u64,
-    /// Whether all values have the same size.
-    pub(super) fixed: bool,
-    /// The innermost struct or union, below arrays, sequences and typedefs.
-    pub(super) heart: Option<DefId>,
-    /// Whether a sequence is between the type and its innermost struct or union.
-    pub(super) by_sequence: bool,
-}
 
 impl Checker<'_> {
     pub(super) fn shape(&self, ty: &Type) -> Shape {

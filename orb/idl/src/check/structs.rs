@@ -1,9 +1,8 @@
 //! Structures and exceptions.
 
+use super::checker::{Checker, Shape};
 use std::mem::discriminant;
 
-use super::Checker;
-use super::shapes::Shape;
 use super::types::Place;
 use crate::ast;
 use crate::ast::{NewName, StructItem};

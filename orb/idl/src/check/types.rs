@@ -1,8 +1,8 @@
 //! Types, typedefs and enumerations.
 
-use super::Checker;
+use super::checker::{Checker, Shape};
 use super::names::named;
-use super::shapes::{DEEPEST, LARGEST, Shape};
+use super::shapes::{DEEPEST, LARGEST};
 use crate::ast::{Declarator, EnumItem, Expression, ScopedName, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefinitionKind, Enum, Enumerator, Primitive, Type, Typedef};

@@ -1,11 +1,10 @@
 //! Unions: the discriminator, the labels of the branches, and values without a label (IDL 4.2, 7.4.1.4.4.4.2
 //! and 7.4.13).
 
+use super::checker::{Checker, Shape};
 use std::collections::BTreeMap;
 
-use super::Checker;
 use super::constants::Target;
-use super::shapes::Shape;
 use super::types::Place;
 use crate::ast::{Expression, LabelItem, NewName, StepKind, TypeKind, TypeSpec, UnionItem};
 use crate::diagnostic::Diagnostic;

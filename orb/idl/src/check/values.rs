@@ -1,8 +1,6 @@
 //! Value types (IDL 4.2, 7.4.5 and 7.4.7; CORBA 3.3 Part 1, 7.9).
 
-use super::Checker;
-use super::scopes::ScopeId;
-use super::shapes::Shape;
+use super::checker::{Checker, ScopeId, Shape};
 use super::types::Place;
 use crate::ast::{self, Bodiless, FactoryItem, NewName, TypeSpec, ValueItem};
 use crate::diagnostic::Diagnostic;

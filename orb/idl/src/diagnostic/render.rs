@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet, normalize_untrusted_str};
 
-use super::{Diagnostic, Label, Severity};
+use super::{Diagnostic, Diagnostics, Label, Severity};
 use crate::source::{FileId, SourceMap};
 
 /// Maximum number of inclusions shown of a longer chain.
@@ -13,7 +13,17 @@ const MOST_INCLUSIONS: usize = 4;
 /// Octets shown around the first label of a very long range of text.
 const LONGEST_EXCERPT: usize = 16 * 1024;
 
-pub(super) fn render(diagnostic: &Diagnostic, sources: &SourceMap, colour: bool) -> String {
+impl Diagnostics {
+    /// Renders all of them as text: each with its source lines, cause, notes and suggestions.
+    ///
+    /// `colour` adds ANSI escape sequences.
+    pub fn render(&self, colour: bool) -> String {
+        let rendered = self.list.iter();
+        rendered.map(|diagnostic| render(diagnostic, &self.sources, colour) + "\n\n").collect()
+    }
+}
+
+fn render(diagnostic: &Diagnostic, sources: &SourceMap, colour: bool) -> String {
     let level = match diagnostic.severity {
         Severity::Warning => Level::WARNING,
         Severity::Error => Level::ERROR,

@@ -3,15 +3,45 @@
 
 use serde::Serialize;
 
-use super::{Context, Node};
+use super::lines::Lines;
 use crate::model::{
-    self, AnnotationValue, ConstValue, DefId, Definition, DefinitionKind, Label, ParameterMode, Primitive,
+    self, AnnotationValue, ConstValue, DefId, Definition, DefinitionKind, Label, Model, ParameterMode, Primitive,
 };
+use crate::source::Span;
+
+#[derive(Serialize)]
+pub(super) struct Place {
+    file: u32,
+    line: usize,
+    column: usize,
+}
+
+#[derive(Serialize)]
+pub(super) struct Node<'m> {
+    kind: &'static str,
+    name: &'m str,
+    scoped_name: &'m str,
+    repository_id: &'m str,
+    at: Place,
+    in_main_file: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    doc: &'m [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    annotations: Vec<Annotation<'m>>,
+    #[serde(flatten)]
+    body: Body<'m>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Context<'m, 'l> {
+    pub(super) model: &'m Model,
+    pub(super) lines: &'l Lines<'m>,
+}
 
 /// The additional keys of a definition's kind.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Body<'m> {
+enum Body<'m> {
     Container {
         contents: Vec<Node<'m>>,
     },
@@ -72,10 +102,10 @@ pub(super) enum Body<'m> {
 }
 
 /// Definitions by their scoped names.
-pub(super) type Names<'m> = Vec<&'m str>;
+type Names<'m> = Vec<&'m str>;
 
 #[derive(Serialize)]
-pub(super) struct Parameter<'m> {
+struct Parameter<'m> {
     mode: &'static str,
     name: &'m str,
     r#type: Type<'m>,
@@ -84,7 +114,7 @@ pub(super) struct Parameter<'m> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Member<'m> {
+struct Member<'m> {
     name: &'m str,
     r#type: Type<'m>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -94,7 +124,7 @@ pub(super) struct Member<'m> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Branch<'m> {
+struct Branch<'m> {
     /// `None` is `default`.
     labels: Vec<Option<Value<'m>>>,
     #[serde(flatten)]
@@ -102,14 +132,14 @@ pub(super) struct Branch<'m> {
 }
 
 #[derive(Serialize)]
-pub(super) struct StateMember<'m> {
+struct StateMember<'m> {
     public: bool,
     #[serde(flatten)]
     member: Member<'m>,
 }
 
 #[derive(Serialize)]
-pub(super) struct Factory<'m> {
+struct Factory<'m> {
     name: &'m str,
     parameters: Vec<Parameter<'m>>,
     raises: Names<'m>,
@@ -118,7 +148,7 @@ pub(super) struct Factory<'m> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Annotation<'m> {
+struct Annotation<'m> {
     name: &'m str,
     parameters: Vec<AnnotationParameter<'m>>,
 }
@@ -139,7 +169,7 @@ enum AnnotationView<'m> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Type<'m> {
+enum Type<'m> {
     Basic { kind: &'static str },
     Bounded { kind: &'static str, bound: Option<u32> },
     Sequence { kind: &'static str, element: Box<Type<'m>>, bound: Option<u32> },
@@ -150,7 +180,7 @@ pub(super) enum Type<'m> {
 
 #[derive(Serialize)]
 #[serde(tag = "kind", content = "value", rename_all = "lowercase")]
-pub(super) enum Value<'m> {
+enum Value<'m> {
     Integer(i128),
     Float(f64),
     Boolean(bool),
@@ -163,7 +193,7 @@ pub(super) enum Value<'m> {
 }
 
 /// The kind of a definition: its keyword, except for a boxed value.
-pub(super) fn kind(kind: &DefinitionKind) -> &'static str {
+fn kind(kind: &DefinitionKind) -> &'static str {
     match kind {
         DefinitionKind::ValueBox(_) => "valuebox",
         kind => kind.keyword(),
@@ -171,7 +201,31 @@ pub(super) fn kind(kind: &DefinitionKind) -> &'static str {
 }
 
 impl<'m> Context<'m, '_> {
-    pub(super) fn body(self, definition: &'m Definition) -> Body<'m> {
+    /// Modules and types nest at most as deep as the parser permits, so recursion is safe.
+    pub(super) fn nodes(self, ids: &[DefId]) -> Vec<Node<'m>> {
+        ids.iter().map(|&id| self.node(&self.model[id])).collect()
+    }
+
+    fn node(self, definition: &'m Definition) -> Node<'m> {
+        Node {
+            kind: kind(&definition.kind),
+            name: &definition.name,
+            scoped_name: &definition.scoped_name,
+            repository_id: &definition.repository_id,
+            at: self.place(definition.span),
+            in_main_file: definition.in_main_file,
+            doc: &definition.doc,
+            annotations: self.annotations(&definition.annotations),
+            body: self.body(definition),
+        }
+    }
+
+    pub(super) fn place(self, span: Span) -> Place {
+        let (line, column) = self.lines.line_column(span);
+        Place { file: span.file.0, line, column }
+    }
+
+    fn body(self, definition: &'m Definition) -> Body<'m> {
         let contents = || self.nodes(self.model.contents(definition.id));
         match &definition.kind {
             DefinitionKind::Module(_) | DefinitionKind::Enum(_) | DefinitionKind::Unmapped(_) => {
@@ -279,7 +333,7 @@ impl<'m> Context<'m, '_> {
         }
     }
 
-    pub(super) fn annotations(self, annotations: &'m [model::Annotation]) -> Vec<Annotation<'m>> {
+    fn annotations(self, annotations: &'m [model::Annotation]) -> Vec<Annotation<'m>> {
         let views = annotations.iter().map(|annotation| {
             let parameters = annotation.parameters.iter().map(|(name, value)| AnnotationParameter {
                 name: name.as_deref(),

@@ -4,40 +4,14 @@
 //! The replacement works on tokens. So a name in an argument is resolved inside the instance, with the same
 //! result as outside unless the template defines that name itself. Templates are known by their simple names.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::replacement::{MOST_TOKENS, Parameter, Template};
 use super::{Parsed, Parser, Reported};
 use crate::ast::{Item, Name, NewName, UnmappedItem};
 use crate::diagnostic::Diagnostic;
-use crate::intern::{Keyword, Symbol};
+use crate::intern::Keyword;
 use crate::token::{Punct, Token, TokenKind};
-
-/// Maximum number of tokens of all instances in a run: templates may instantiate each other.
-const MOST_TOKENS: usize = 1 << 20;
-
-/// The templates known so far.
-#[derive(Debug, Default)]
-pub(super) struct Templates {
-    known: HashMap<Symbol, Rc<Template>>,
-    tokens: usize,
-    /// The templates being instantiated, each inside the one before.
-    open: Vec<Symbol>,
-}
-
-#[derive(Debug)]
-struct Template {
-    parameters: Vec<Parameter>,
-    body: Vec<Token>,
-    /// Comments, by the positions in `body` that they precede.
-    docs: Vec<(usize, Vec<String>)>,
-}
-
-#[derive(Debug)]
-struct Parameter {
-    symbol: Symbol,
-    is_const: bool,
-}
 
 impl Parser<'_> {
     /// The part after `module name` other than `{`: `<parameters> { … }`, or `<arguments> name`, possibly
@@ -170,7 +144,8 @@ impl Parser<'_> {
             self.broken(&name);
             return Err(Reported);
         }
-        let Some((tokens, docs)) = self.replaced(&known, arguments) else {
+        let parentheses = (self.interner.intern("("), self.interner.intern(")"));
+        let Some((tokens, docs)) = self.templates.replaced(&known, arguments, parentheses) else {
             let error = Diagnostic::error("the instances of template modules are too large")
                 .at(template.span, "the limit is exceeded here")
                 .note(format!("they may have {MOST_TOKENS} tokens together"));
@@ -183,44 +158,6 @@ impl Parser<'_> {
         self.templates.open.pop();
         let body = body?;
         Ok(Item::Module { name, body })
-    }
-
-    /// The body of a template with arguments in place of its parameters; `None` beyond the limit.
-    #[expect(clippy::type_complexity, reason = "the same pair as in the parser, once")]
-    fn replaced(
-        &mut self,
-        template: &Template,
-        arguments: &[Vec<Token>],
-    ) -> Option<(Vec<Token>, Vec<(usize, Vec<String>)>)> {
-        let mut tokens: Vec<Token> = Vec::new();
-        let mut docs = Vec::new();
-        let mut pending = template.docs.iter().peekable();
-        let punct = |punct: Punct, at: Token, symbol| Token { kind: TokenKind::Punct(punct), symbol, ..at };
-        let (open, close) = (self.interner.intern("("), self.interner.intern(")"));
-        for (position, &token) in template.body.iter().enumerate() {
-            while let Some((_, doc)) = pending.next_if(|(at, _)| *at == position) {
-                docs.push((tokens.len(), doc.clone()));
-            }
-            let behind_scope = tokens.last().is_some_and(|it| it.kind == TokenKind::Punct(Punct::Scope));
-            let is_name = token.kind == TokenKind::Identifier && !behind_scope;
-            let parameter = template.parameters.iter().position(|it| is_name && it.symbol == token.symbol);
-            let before = tokens.len();
-            match parameter {
-                None => tokens.push(token),
-                // Parentheses keep an expression together.
-                Some(index) if template.parameters[index].is_const && arguments[index].len() > 1 => {
-                    tokens.push(punct(Punct::OpenParen, token, open));
-                    tokens.extend(&arguments[index]);
-                    tokens.push(punct(Punct::CloseParen, token, close));
-                }
-                Some(index) => tokens.extend(&arguments[index]),
-            }
-            self.templates.tokens += tokens.len() - before;
-            if self.templates.tokens > MOST_TOKENS {
-                return None;
-            }
-        }
-        Some((tokens, docs))
     }
 
     /// Parses the definitions of a module from other tokens than the input's.

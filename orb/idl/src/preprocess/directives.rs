@@ -1,23 +1,11 @@
 //! Directives: the lines that start with `#`.
 
-use super::macros::Macro;
-use super::{Preprocessor, condition};
+use super::{Conditional, Macro, Preprocessor, condition};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::tokenize;
 use crate::source::{FileId, Span};
 use crate::suggest;
 use crate::token::{Punct, Token, TokenKind};
-
-/// An `#if` without its `#endif` so far.
-#[derive(Debug)]
-pub(super) struct Conditional {
-    span: Span,
-    /// Whether the lines here are active.
-    pub(super) active: bool,
-    /// Whether an earlier group was active, which excludes further ones.
-    taken: bool,
-    seen_else: bool,
-}
 
 const DIRECTIVES: [&str; 14] = [
     "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "error", "warning", "pragma",

@@ -4,43 +4,12 @@
 //! and not expanded inside itself. Every generated token is charged to one budget, so that no input can make
 //! the preprocessor produce more than a fixed amount.
 
-use std::rc::Rc;
-
-use super::{LIMITS, Preprocessor};
+use super::{Expansion, LIMITS, Preprocessor};
 use crate::diagnostic::Diagnostic;
 use crate::intern::Symbol;
 use crate::lexer::tokenize;
 use crate::source::{FileId, Span};
 use crate::token::{Punct, Token, TokenKind};
-
-/// A defined macro.
-#[derive(Debug)]
-pub(super) struct Macro {
-    /// `None` for a macro without a parameter list.
-    pub(super) parameters: Option<Vec<Symbol>>,
-    /// The last parameter takes all further arguments.
-    pub(super) variadic: bool,
-    pub(super) body: Rc<[Token]>,
-    pub(super) span: Span,
-}
-
-impl Macro {
-    pub(super) fn same_as(&self, other: &Macro) -> bool {
-        let spelling = |token: &Token| (token.symbol, token.spaced);
-        self.parameters == other.parameters
-            && self.variadic == other.variadic
-            && self.body.iter().map(spelling).eq(other.body.iter().map(spelling))
-    }
-}
-
-/// Tokens to be read before the rest of the file.
-#[derive(Debug)]
-pub(super) struct Expansion {
-    tokens: Rc<[Token]>,
-    next: usize,
-    /// The macro of the expansion.
-    of: Option<Symbol>,
-}
 
 impl Preprocessor<'_> {
     /// The next token of the expansions; exhausted ones leave the stack.

@@ -13,12 +13,13 @@ use proc_macro2::{Spacing, TokenStream, TokenTree};
 use quote::quote;
 use syn::{Attribute, Item, parse_quote};
 
+use super::Options;
+use super::definition::{definition, own_errors};
 use super::plan::{self, Module, Part, Piece};
 use super::prelude::{self, OutsideModules};
 use super::spacing::SpacedText;
 use super::split::{Location, SourceFile};
 use super::types::{Context, Scope};
-use super::{Options, definition, own_errors};
 use crate::model::{DefinitionKind, Model};
 
 /// Lints that do not suit code generated from declarations: programs seldom use all of it, and only

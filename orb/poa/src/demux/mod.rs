@@ -5,52 +5,14 @@
 //! tables. The adapter chooses the table once, at its creation; content and locking belong to the active
 //! object map.
 
+mod dynamic;
 mod linear;
+mod object_table;
 mod perfect;
 
-use std::fmt;
-
-use indexmap::IndexMap;
-
-use self::{linear::Linear, perfect::PerfectHash};
+pub(crate) use self::object_table::ObjectTable;
+use self::{dynamic::DynamicHash, linear::Linear, perfect::PerfectHash};
 use crate::ObjectDemux;
-
-/// A map from object ids to values. Ids are any octets: looked-up ids come from peers, inserted ids do not.
-///
-/// Guarantees to callers: a table changes only through `&mut self`, and a position stays valid until then; no
-/// method panics for any id; `find` allocates nothing.
-pub(crate) trait ObjectTable<V>: Send + Sync + fmt::Debug {
-    /// The value of an id.
-    fn find(&self, id: &[u8]) -> Option<&V>;
-
-    /// The value of an id, and its position in the table. The search begins at `predicted`, the position of
-    /// an earlier id; it may be any number.
-    fn find_near(&self, id: &[u8], predicted: usize) -> Option<(usize, &V)>;
-
-    /// The value of an id, for modification.
-    fn find_mut(&mut self, id: &[u8]) -> Option<&mut V>;
-
-    /// Inserts a value; returns the previous one.
-    fn insert(&mut self, id: &[u8], value: V) -> Option<V>;
-
-    /// Removes the value of an id.
-    fn remove(&mut self, id: &[u8]) -> Option<V>;
-
-    /// Number of ids.
-    fn len(&self) -> usize;
-
-    /// Whether there are no ids.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Calls `show` for all ids with their values, in any order.
-    fn for_each(&self, show: &mut dyn FnMut(&[u8], &V));
-
-    /// Optimizes the table for its current ids, when the adapter's manager is activated: few ids will change
-    /// after this.
-    fn settle(&mut self) {}
-}
 
 /// An empty table of this strategy.
 #[must_use]
@@ -60,55 +22,6 @@ pub(crate) fn table<V: Send + Sync + 'static>(strategy: ObjectDemux) -> Box<dyn 
         ObjectDemux::PerfectHash => Box::new(PerfectHash::default()),
         // Ids with a slot need no table.
         ObjectDemux::DynamicHash | ObjectDemux::Active => Box::new(DynamicHash::default()),
-    }
-}
-
-/// A growing hash table; the hash is keyed, so that no peer can choose ids that collide.
-struct DynamicHash<V>(IndexMap<Box<[u8]>, V>);
-
-impl<V> Default for DynamicHash<V> {
-    fn default() -> Self {
-        Self(IndexMap::new())
-    }
-}
-
-impl<V> fmt::Debug for DynamicHash<V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DynamicHash").field("len", &self.0.len()).finish_non_exhaustive()
-    }
-}
-
-impl<V: Send + Sync> ObjectTable<V> for DynamicHash<V> {
-    fn find(&self, id: &[u8]) -> Option<&V> {
-        self.0.get(id)
-    }
-
-    #[inline]
-    fn find_near(&self, id: &[u8], predicted: usize) -> Option<(usize, &V)> {
-        match self.0.get_index(predicted) {
-            Some((own, value)) if **own == *id => Some((predicted, value)),
-            _ => self.0.get_full(id).map(|(place, _, value)| (place, value)),
-        }
-    }
-
-    fn find_mut(&mut self, id: &[u8]) -> Option<&mut V> {
-        self.0.get_mut(id)
-    }
-
-    fn insert(&mut self, id: &[u8], value: V) -> Option<V> {
-        self.0.insert(id.into(), value)
-    }
-
-    fn remove(&mut self, id: &[u8]) -> Option<V> {
-        self.0.swap_remove(id)
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn for_each(&self, show: &mut dyn FnMut(&[u8], &V)) {
-        self.0.iter().for_each(|(id, value)| show(id, value));
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use spandrel_demux::perfect::{self, Tables};
 
-use super::{DynamicHash, ObjectTable};
+use super::{ObjectTable, dynamic::DynamicHash};
 
 /// An entry of the settled set: its id, and its value unless removed.
 type Entry<V> = Option<(Box<[u8]>, Option<V>)>;

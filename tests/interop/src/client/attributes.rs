@@ -1,8 +1,7 @@
 //! Attributes, and one-way calls observed by their effects.
 
-use super::check;
 use crate::idl::*;
-use crate::suite::{SEEDS, Suite, equal, not_nil, poll_until};
+use crate::suite::{SEEDS, Suite, check, equal, not_nil, poll_until};
 use crate::values::value;
 
 pub(super) fn run(suite: &mut Suite<'_>, target: &Attributes, objects: &Objects) {

@@ -5,7 +5,6 @@ use std::time::Duration;
 use anyhow::Context;
 use spandrel::{CompletionStatus, SystemException, SystemExceptionKind};
 
-use super::is_requested_mismatch;
 use crate::idl::errors::RaiseUserError;
 use crate::idl::*;
 use crate::suite::{Suite, TIME_LIMIT, equal, kind, raises};
@@ -65,4 +64,9 @@ pub(super) fn run(suite: &mut Suite<'_>, target: &Errors) {
         raises(timed(Duration::from_millis(150)).sleep(1000), |error| kind(error) == "TIMEOUT")?;
         equal("the next call", timed(TIME_LIMIT).sleep(0)?, 0)
     });
+}
+
+/// True for the text that servers put into a [`Mismatch`] raised on request.
+pub(super) fn is_requested_mismatch(Mismatch { what }: &Mismatch) -> bool {
+    what == "as you asked"
 }

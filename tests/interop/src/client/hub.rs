@@ -2,10 +2,10 @@
 
 use spandrel::{Context, Interface};
 
-use super::{check, is_requested_mismatch};
+use super::errors::is_requested_mismatch;
 use crate::idl::*;
 use crate::server;
-use crate::suite::{Suite, equal, raises};
+use crate::suite::{Suite, check, equal, raises};
 use crate::values::value;
 
 pub(super) fn run(suite: &mut Suite<'_>, hub: &Hub) {

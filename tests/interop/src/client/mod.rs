@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use spandrel::{Orb, Poa};
 
-use crate::idl::{Hub, Mismatch};
+use crate::idl::Hub;
 use crate::suite::{Suite, TIME_LIMIT, Tally, not_nil};
 
 mod attributes;
@@ -34,14 +34,4 @@ pub fn run(orb: &Orb, reference: &str, only: &str, say: &mut dyn FnMut(&str)) ->
     suite.case("shutdown", || Ok(hub.shutdown()?));
     orb.shutdown(true)?;
     Ok(suite.tally)
-}
-
-/// Compares with the value of a seed and a role.
-fn check<T: crate::values::Value>(what: &str, seen: &T, seed: u32, role: u32) -> Result<()> {
-    crate::values::check(what, seen, seed, role).map_err(anyhow::Error::msg)
-}
-
-/// True for the text that servers put into a [`Mismatch`] raised on request.
-fn is_requested_mismatch(Mismatch { what }: &Mismatch) -> bool {
-    what == "as you asked"
 }

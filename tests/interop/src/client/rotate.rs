@@ -3,10 +3,9 @@
 use anyhow::Result;
 use spandrel::{Char, LongDouble};
 
-use super::check;
 use crate::cases::{array_cases, primitive_cases, sequence_cases, string_cases, struct_cases};
 use crate::idl::*;
-use crate::suite::{Suite, not_nil};
+use crate::suite::{Suite, check, not_nil};
 use crate::values::{Value, value};
 
 /// Runs the cases of all five interfaces.

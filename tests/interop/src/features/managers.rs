@@ -9,7 +9,7 @@ use spandrel::poa::{
 };
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
 
-use super::server::NamedTarget;
+use super::target::NamedTarget;
 use crate::features_idl::TargetSkeleton;
 
 /// The servant for an object id, for both kinds of servant manager.

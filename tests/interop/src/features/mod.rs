@@ -6,6 +6,7 @@ mod contexts;
 mod dynamically;
 mod managers;
 pub mod server;
+mod target;
 
 use anyhow::Result;
 use spandrel::{Orb, OrbBuilder};

@@ -1,65 +1,20 @@
 //! The servants and their adapters.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::Duration;
 
 use spandrel::poa::{
-    Current, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, ObjectId, OperationDemux, Poa, PoaError,
-    PoaManager, RequestProcessingPolicy, ServantManager, ServantRetentionPolicy,
+    IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, ObjectId, OperationDemux, Poa, PoaError, PoaManager,
+    RequestProcessingPolicy, ServantManager, ServantRetentionPolicy,
 };
 use spandrel::{Interface, ObjectRef, Orb, Policy, SystemException};
 
-use super::contexts;
 use super::managers::{Activator, AdapterCreator, Locator, adapted_policies};
+use super::target::NamedTarget;
 use crate::features_idl::*;
 
 type Answer<T> = Result<T, SystemException>;
-
-/// The servant of each object.
-#[derive(Debug, Default)]
-pub(super) struct NamedTarget {
-    /// `None` for a default servant: the name is then the object id.
-    name: Option<String>,
-    noted: AtomicI32,
-}
-
-impl NamedTarget {
-    pub(super) fn new(name: impl Into<String>) -> Self {
-        Self { name: Some(name.into()), ..Self::default() }
-    }
-}
-
-impl TargetServant for NamedTarget {
-    fn name(&self) -> Answer<String> {
-        let id = || Current::new().object_id().expect("an upcall has an object id");
-        Ok(self.name.clone().unwrap_or_else(|| String::from_utf8_lossy(id().as_bytes()).into_owned()))
-    }
-
-    fn halve(&self, whole: i32, text: &mut String) -> Result<(i32, f64), target::HalveError> {
-        if whole < 0 {
-            return Err(Refused { why: "negative".to_owned() }.into());
-        }
-        *text = text.repeat(2);
-        Ok((whole / 2, f64::from(whole) / 2.0))
-    }
-
-    fn note(&self, number: i32, milliseconds: u32) -> Answer<()> {
-        thread::sleep(Duration::from_millis(milliseconds.into()));
-        self.noted.store(number, Ordering::Release);
-        Ok(())
-    }
-
-    fn noted(&self) -> Answer<i32> {
-        Ok(self.noted.load(Ordering::Acquire))
-    }
-
-    fn heard(&self) -> Answer<String> {
-        Ok(contexts::request_data())
-    }
-}
 
 /// The desk: it creates the adapters, and returns the references of their objects.
 struct Server {

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use spandrel::{Context, ObjectRef, Orb, Poa, SystemException};
 
 use super::bulk::Carrier;
-use super::check;
 use super::errors::Raiser;
 use super::objects::{Depths, Factory};
 use super::records::{AttributeStore, OnewayRecorder};
 use super::rotate::Rotate;
 use crate::idl::*;
-use crate::values::value;
+use crate::values::{require, value};
 
 /// Returns the references of the other objects.
 #[derive(Debug)]
@@ -117,7 +116,7 @@ fn mixed(text: &str, entry: &mut Record, hue: Colour) -> Result<(i32, f64, Strin
     match text {
         "mismatch" => return Err(Mismatch { what: "as you asked".into() }.into()),
         "plain" => return Err(Plain { code: -1, why: text.into() }.into()),
-        _ => check("entry", entry, 7, 2)?,
+        _ => require("entry", entry, 7, 2)?,
     }
     *entry = value(7, 4);
     let next = Colour::try_from((hue as u32 + 1) % 4).expect("the value is below 4");

@@ -13,9 +13,6 @@ mod objects;
 mod records;
 mod rotate;
 
-use crate::idl::Mismatch;
-use crate::values::{self, Value};
-
 /// Activates all servants and returns the hub's stringified reference.
 ///
 /// # Errors
@@ -32,9 +29,4 @@ pub fn activate(orb: &Orb) -> Result<String, SystemException> {
 /// For `-ORB…` options that are unknown or have an invalid value.
 pub fn orb(arguments: impl IntoIterator<Item = String>) -> Result<Orb, InitError> {
     Ok(crate::builder().take_args(&mut arguments.into_iter().collect())?.build()?)
-}
-
-/// Fails with `Mismatch` if a value differs from the generated one.
-fn check<T: Value>(what: &str, seen: &T, seed: u32, role: u32) -> Result<(), Mismatch> {
-    values::check(what, seen, seed, role).map_err(|what| Mismatch { what })
 }

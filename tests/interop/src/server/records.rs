@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use spandrel::SystemException;
 
-use super::check;
 use crate::idl::*;
+use crate::values::require;
 
 type Answer<T> = Result<T, SystemException>;
 
@@ -110,9 +110,9 @@ impl OnewaysServant for OnewayRecorder {
     }
 
     fn note(&self, seed: u32, text: &str, entry: &Record, numbers: &[f64]) -> Answer<()> {
-        let checked = check("text", &text.to_owned(), seed, 1)
-            .and_then(|()| check("entry", entry, seed, 2))
-            .and_then(|()| check("numbers", &numbers.to_vec(), seed, 3));
+        let checked = require("text", &text.to_owned(), seed, 1)
+            .and_then(|()| require("entry", entry, seed, 2))
+            .and_then(|()| require("numbers", &numbers.to_vec(), seed, 3));
         let mut record = self.record();
         match checked {
             Ok(()) => record.notes += 1,

@@ -2,10 +2,9 @@
 
 use spandrel::{Char, LongDouble};
 
-use super::check;
 use crate::cases::{array_cases, primitive_cases, sequence_cases, string_cases, struct_cases};
 use crate::idl::*;
-use crate::values::value;
+use crate::values::{require, value};
 
 /// Serves the five interfaces of `rotate_*` operations.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +14,8 @@ macro_rules! servant {
     (($trait:ident $module:ident) $($method:ident $name:literal $error:ident ($given:ty) $type:ty;)*) => {
         impl $trait for Rotate {$(
             fn $method(&self, seed: u32, a: $given, b: &mut $type) -> Result<($type, $type), $module::$error> {
-                check("a", &a.to_owned(), seed, 1)?;
-                check("b", b, seed, 2)?;
+                require("a", &a.to_owned(), seed, 1)?;
+                require("b", b, seed, 2)?;
                 *b = value(seed, 4);
                 Ok((value(seed, 3), value(seed, 5)))
             }

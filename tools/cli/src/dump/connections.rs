@@ -3,8 +3,8 @@
 use std::{collections::HashMap, net::SocketAddr, time::Duration};
 
 use super::{
-    Output,
     conversation::{Conversation, FlowDirection, Style},
+    output::Output,
     packet::Segment,
     stream::{Piece, Stream},
     typed::Types,

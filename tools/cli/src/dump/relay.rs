@@ -16,8 +16,8 @@ use std::{
 use anyhow::Context as _;
 
 use super::{
-    Output,
     conversation::{Conversation, FlowDirection, Style},
+    output::Output,
     typed::Types,
 };
 use crate::common;

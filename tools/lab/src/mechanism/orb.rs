@@ -21,7 +21,7 @@ use super::relay::Relay;
 use super::{Job, Mechanism, Receiver, SocketOptions, Transmitter, Work, tls};
 use crate::LabError;
 use crate::call_times::CallTimes;
-use crate::mechanism::Over;
+use crate::mechanism::job::Over;
 use crate::workload::{CallKind, DataType, Flood, PING_STRUCTS, PingCase, PingPong};
 
 /// The mechanism.

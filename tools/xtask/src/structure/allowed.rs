@@ -18,9 +18,12 @@ const MAX_PAIRS: usize = 3;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Allowed {
     gates: usize,
-    /// By package.
+    /// Cycles of modules, by package.
     #[serde(default)]
     cycles: BTreeMap<String, Bound>,
+    /// The files of the largest cycle of files, by package.
+    #[serde(default, rename = "file-cycles")]
+    file_cycles: BTreeMap<String, usize>,
     #[serde(default)]
     pair: Vec<Pair>,
 }
@@ -50,6 +53,8 @@ pub(crate) struct Figures {
     pub(crate) gates: usize,
     /// By package, the modules of each cycle.
     pub(crate) cycles: BTreeMap<String, Vec<Vec<String>>>,
+    /// By package, the files of each cycle of files.
+    pub(crate) file_cycles: BTreeMap<String, Vec<Vec<String>>>,
 }
 
 impl Allowed {
@@ -73,11 +78,26 @@ impl Allowed {
             ));
             of_package.extend(compare(&format!("modules in all cycles of {package}"), found.all, bound.all));
             if found.largest > bound.largest || found.all > bound.all {
-                let members: Vec<String> = cycles.iter().map(|cycle| cycle.join(" ")).collect();
-                of_package.push(format!("    cycles of {package}: {}", members.join("; ")));
+                of_package.push(format!("    cycles of {package}: {}", members(&cycles)));
                 of_package.push(format!("    their edges: cargo xtask structure --crate {package}"));
             }
             complaints.extend(of_package);
+        }
+        complaints.extend(self.complaints_about_files(figures));
+        complaints
+    }
+
+    fn complaints_about_files(&self, figures: &Figures) -> Vec<String> {
+        let mut complaints = Vec::new();
+        let packages: BTreeSet<&String> = figures.file_cycles.keys().chain(self.file_cycles.keys()).collect();
+        for package in packages {
+            let cycles = figures.file_cycles(package);
+            let (found, bound) = (Bound::of(&cycles).largest, self.file_cycles.get(package).copied().unwrap_or(0));
+            complaints.extend(compare(&format!("files in the largest cycle of files of {package}"), found, bound));
+            if found > bound {
+                complaints.push(format!("    cycles of files of {package}: {}", members(&cycles)));
+                complaints.push(format!("    their edges: cargo xtask structure --crate {package} --edges"));
+            }
         }
         complaints
     }
@@ -85,7 +105,11 @@ impl Allowed {
     /// The list's text with all bounds lowered to these figures.
     pub(crate) fn tightened(&self, text: &str, figures: &Figures) -> String {
         let mut lines = Vec::new();
+        let mut table = "";
         for line in text.lines() {
+            if line.starts_with('[') {
+                table = line;
+            }
             let Some((key, value)) = line.split_once('=') else {
                 lines.push(line.to_owned());
                 continue;
@@ -94,11 +118,16 @@ impl Allowed {
             let comment = value.find('#').map_or(String::new(), |at| format!(" {}", &value[at..]));
             if key == "gates" {
                 lines.push(format!("gates = {}{comment}", self.gates.min(figures.gates)));
-            } else if let Some(bound) = self.cycles.get(key) {
+            } else if let Some(bound) = self.cycles.get(key).filter(|_| table.starts_with("[cycles]")) {
                 let found = Bound::of(&self.unlisted(key, figures));
                 let (largest, all) = (bound.largest.min(found.largest), bound.all.min(found.all));
                 if all > 0 {
                     lines.push(format!("{key} = {{ largest = {largest}, all = {all} }}{comment}"));
+                }
+            } else if let Some(bound) = self.file_cycles.get(key).filter(|_| table.starts_with("[file-cycles]")) {
+                let largest = Bound::of(&figures.file_cycles(key)).largest.min(*bound);
+                if largest > 0 {
+                    lines.push(format!("{key} = {largest}{comment}"));
                 }
             } else {
                 lines.push(line.to_owned());
@@ -132,6 +161,12 @@ impl Allowed {
     }
 }
 
+impl Figures {
+    fn file_cycles(&self, package: &str) -> Vec<&[String]> {
+        self.file_cycles.get(package).into_iter().flatten().map(Vec::as_slice).collect()
+    }
+}
+
 impl Bound {
     fn of(cycles: &[&[String]]) -> Bound {
         let lengths = cycles.iter().map(|cycle| cycle.len());
@@ -143,6 +178,12 @@ impl Pair {
     fn is(&self, package: &str, cycle: &[String]) -> bool {
         self.package == package && cycle.len() == 2 && self.modules.iter().all(|module| cycle.contains(module))
     }
+}
+
+/// The members of each cycle.
+fn members(cycles: &[&[String]]) -> String {
+    let members: Vec<String> = cycles.iter().map(|cycle| cycle.join(" ")).collect();
+    members.join("; ")
 }
 
 fn compare(name: &str, figure: usize, bound: usize) -> Option<String> {
@@ -222,6 +263,52 @@ reason = "for good"
         let expected = LIST.replace("10", "9").replace("largest = 3, all = 5", "largest = 2, all = 2");
         assert_eq!(tightened, expected.replace("small = { largest = 2, all = 2 }\n", ""));
         assert_eq!(Allowed::parse(&tightened).unwrap().complaints(&figures), [""; 0]);
+    }
+
+    const FILES: &str = r"gates = 0
+
+[cycles]
+both = { largest = 2, all = 2 }
+
+[file-cycles]
+both = 3 # shrinks
+files = 2
+";
+
+    /// Cycles of files, and one of modules in the package `both`.
+    fn files(cycles: &[(&str, &[&str])]) -> Figures {
+        let file_cycles = figures(0, cycles).cycles;
+        Figures { file_cycles, ..figures(0, &[("both", DE)]) }
+    }
+
+    #[test]
+    fn cycles_of_files_have_a_bound_for_the_largest() {
+        let allowed = Allowed::parse(FILES).unwrap();
+        let present = files(&[("both", ABC), ("both", DE), ("files", XY), ("files", DE)]);
+        assert_eq!(allowed.complaints(&present), [""; 0], "the number of cycles has no bound");
+        assert_eq!(allowed.tightened(FILES, &present), FILES);
+
+        let larger = files(&[("both", ABC), ("files", ABC), ("new", DE)]);
+        let complaints = [
+            "files in the largest cycle of files of files: 3, at most 2 are allowed",
+            "    cycles of files of files: a b c",
+            "    their edges: cargo xtask structure --crate files --edges",
+            "files in the largest cycle of files of new: 2, at most 0 are allowed",
+            "    cycles of files of new: d e",
+            "    their edges: cargo xtask structure --crate new --edges",
+        ];
+        assert_eq!(allowed.complaints(&larger), complaints);
+        assert_eq!(allowed.tightened(FILES, &larger), FILES, "a bound is never raised");
+    }
+
+    #[test]
+    fn bounds_of_files_are_lowered_apart_from_those_of_modules() {
+        let allowed = Allowed::parse(FILES).unwrap();
+        let smaller = files(&[("both", DE)]);
+        assert_eq!(allowed.complaints(&smaller).len(), 2);
+        let tightened = allowed.tightened(FILES, &smaller);
+        assert_eq!(tightened, FILES.replace("both = 3", "both = 2").replace("files = 2\n", ""));
+        assert_eq!(Allowed::parse(&tightened).unwrap().complaints(&smaller), [""; 0]);
     }
 
     #[test]

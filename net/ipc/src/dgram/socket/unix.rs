@@ -2,7 +2,6 @@
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::AsFd;
-use std::time::Duration;
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvFlags, RecvMsg, ReturnFlags, SendAncillaryBuffer, SendFlags, SocketFlags,
@@ -10,9 +9,10 @@ use rustix::net::{
 };
 use socket2::Socket;
 
-use super::{Batch, Data, DgramSocket, MAX_SLICES, Name, Received, Room};
+use super::buffers::{Data, MAX_SLICES, Room};
+use super::{Name, Received};
+use crate::Interest;
 use crate::socket::interrupted::retry_interrupted;
-use crate::{Interest, wait_ready};
 
 /// Where the flag does not exist, the socket itself is set up not to raise SIGPIPE.
 #[cfg(not(target_vendor = "apple"))]
@@ -26,11 +26,11 @@ const REPORT_LENGTH: RecvFlags = RecvFlags::TRUNC;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const REPORT_LENGTH: RecvFlags = RecvFlags::empty();
 
-fn send_flags(at_once: bool) -> SendFlags {
+pub(super) fn send_flags(at_once: bool) -> SendFlags {
     if at_once { NO_SIGNAL.union(SendFlags::DONTWAIT) } else { NO_SIGNAL }
 }
 
-fn recv_flags(at_once: bool) -> RecvFlags {
+pub(super) fn recv_flags(at_once: bool) -> RecvFlags {
     if at_once { REPORT_LENGTH.union(RecvFlags::DONTWAIT) } else { REPORT_LENGTH }
 }
 
@@ -107,37 +107,15 @@ fn to_received(len: usize, _room: usize, flags: ReturnFlags) -> Received {
     Received::part(len, flags.contains(ReturnFlags::TRUNC))
 }
 
-/// Waits until a datagram can be sent to the peer or to `to`, or for that long.
-pub(super) fn wait_to_send(socket: &DgramSocket, to: Option<&Name>, left: Option<Duration>) -> io::Result<()> {
-    match to {
-        Some(to) if to.address_family() == AddressFamily::UNIX => wait_for_receiver(to, left),
-        _ => wait_ready(socket, Interest::OUTPUT, left).map(drop),
-    }
-}
-
+/// A socket connected to `to`, if that is an address of the UNIX domain.
+///
 /// Between UNIX-domain sockets the receiver's queue is the one that is full, and only a socket connected to
-/// the receiver becomes ready for output. This one is not connected, so the function connects another one and
-/// waits for that.
-fn wait_for_receiver(to: &Name, left: Option<Duration>) -> io::Result<()> {
+/// the receiver becomes ready for output. The sender's is not connected, so the caller waits for this one.
+pub(super) fn connect_if_local(to: &Name) -> io::Result<Option<Socket>> {
+    if to.address_family() != AddressFamily::UNIX {
+        return Ok(None);
+    }
     let probe = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     rustix::net::connect(probe.as_fd(), to)?;
-    wait_ready(&DgramSocket::new(probe.into()), Interest::OUTPUT, left).map(drop)
+    Ok(Some(probe.into()))
 }
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub(super) fn send_batch<A>(socket: &Socket, batch: &mut Batch<A>, at_once: bool) -> io::Result<usize> {
-    let (scratch, datagrams) = batch.outgoing();
-    crate::sys::dgram::send_many(socket.as_fd(), scratch, datagrams, send_flags(at_once))
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub(super) fn recv_batch<A>(socket: &Socket, batch: &mut Batch<A>, at_once: bool) -> io::Result<usize> {
-    let room = batch.datagram_room();
-    let (scratch, buffers, mut records) = batch.incoming();
-    crate::sys::dgram::recv_many(socket.as_fd(), scratch, buffers, recv_flags(at_once), |arrived| {
-        records.add(Received::of(arrived.len, room), arrived.name);
-    })
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(super) use super::each::{recv_each as recv_batch, send_each as send_batch};

@@ -2,14 +2,12 @@
 
 use std::io::{self, IoSliceMut};
 use std::os::windows::io::AsSocket;
-use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::Socket;
 
-pub(super) use super::each::{recv_each as recv_batch, send_each as send_batch};
-use super::{Data, DgramSocket, MAX_SLICES, Name, Received, Room};
-use crate::{Interest, wait_ready};
+use super::buffers::{Data, MAX_SLICES, Room};
+use super::{Name, Received};
 
 pub(super) fn send(socket: &Socket, data: Data<'_>, to: Option<&Name>, at_once: bool) -> io::Result<()> {
     if at_once {
@@ -70,7 +68,7 @@ fn only_if_ready(socket: &Socket, flags: PollFlags) -> io::Result<()> {
     }
 }
 
-/// Waits until a datagram can be sent, or for that long.
-pub(super) fn wait_to_send(socket: &DgramSocket, _to: Option<&Name>, left: Option<Duration>) -> io::Result<()> {
-    wait_ready(socket, Interest::OUTPUT, left).map(drop)
+/// None: the sender's own socket becomes ready for output.
+pub(super) fn connect_if_local(_to: &Name) -> io::Result<Option<Socket>> {
+    Ok(None)
 }

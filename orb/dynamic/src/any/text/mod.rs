@@ -24,4 +24,4 @@ mod print;
 mod read;
 mod scan;
 
-pub use read::TextError;
+pub use scan::TextError;

@@ -10,8 +10,7 @@ use spandrel_cdr::{TcKind, TypeCode};
 use super::super::{
     DynAny,
     discriminator::label_of,
-    dyn_any::Value,
-    graph::{State, ValueId},
+    dyn_any::{State, Value, ValueId},
     leaf::Leaf,
     members::members_of,
 };

@@ -8,25 +8,14 @@ use super::{
     super::{
         DynAny, DynAnyError,
         discriminator::{discriminator_with, label_of, value_without_member},
-        dyn_any::Value,
-        graph::{Link, State, ValueId},
+        dyn_any::{Link, State, Value, ValueId},
         leaf::Leaf,
         members::members_of,
         meter::Meter,
     },
-    scan::Scanner,
+    scan::{Scanner, TextError},
 };
 use crate::ValueTypes;
-
-/// The reason for which a text is not a value of the type.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{message}, at character {}", .at + 1)]
-pub struct TextError {
-    /// The error.
-    pub message: String,
-    /// Its position: in octets from the start.
-    pub at: usize,
-}
 
 /// Resolves URLs.
 type Resolve<'r> = &'r dyn Fn(&str) -> Result<Ior, String>;

@@ -1,6 +1,14 @@
-//! The scanner of a value's text.
+//! The scanner of a value's text, and its errors.
 
-use super::TextError;
+/// The reason for which a text is not a value of the type.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{message}, at character {}", .at + 1)]
+pub struct TextError {
+    /// The error.
+    pub message: String,
+    /// Its position: in octets from the start.
+    pub at: usize,
+}
 
 /// The text and the current position.
 #[derive(Debug)]

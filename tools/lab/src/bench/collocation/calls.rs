@@ -2,10 +2,11 @@
 
 use std::hint::black_box;
 
+use serde::{Deserialize, Serialize};
 use spandrel::{Collocation, Orb, Poa, SystemException};
 
-use super::Path;
 use crate::LabError;
+use crate::workload::named;
 
 #[allow(dead_code, unreachable_pub, missing_docs, reason = "generated code offers all that the IDL says")]
 mod generated {
@@ -13,6 +14,38 @@ mod generated {
 }
 
 use generated::{Desk, DeskServant, DeskSkeleton};
+
+/// The path of a call to the servant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Path {
+    /// As a Rust trait object: no ORB.
+    Virtual,
+    /// Through a stub that calls the servant's method.
+    Direct,
+    /// Through a request that the adapter dispatches in the calling thread.
+    ThroughPoa,
+    /// Through a request over a socket, as to any other server.
+    Socket,
+}
+
+impl Path {
+    /// All of them, in the order of the report.
+    pub const ALL: [Self; 4] = [Self::Virtual, Self::Direct, Self::ThroughPoa, Self::Socket];
+
+    /// Its name on command lines and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Virtual => "virtual",
+            Self::Direct => "direct",
+            Self::ThroughPoa => "through-poa",
+            Self::Socket => "socket",
+        }
+    }
+}
+
+named!(Path, "path");
 
 struct AnsweringServant;
 

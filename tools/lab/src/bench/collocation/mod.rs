@@ -16,40 +16,8 @@ use crate::machine::Machine;
 use crate::placement::on_core;
 use crate::progress::Progress;
 use crate::stats::Summary;
-use crate::workload::named;
 use calls::Callee;
-
-/// The path of a call to the servant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Path {
-    /// As a Rust trait object: no ORB.
-    Virtual,
-    /// Through a stub that calls the servant's method.
-    Direct,
-    /// Through a request that the adapter dispatches in the calling thread.
-    ThroughPoa,
-    /// Through a request over a socket, as to any other server.
-    Socket,
-}
-
-impl Path {
-    /// All of them, in the order of the report.
-    pub const ALL: [Self; 4] = [Self::Virtual, Self::Direct, Self::ThroughPoa, Self::Socket];
-
-    /// Its name on command lines and in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Virtual => "virtual",
-            Self::Direct => "direct",
-            Self::ThroughPoa => "through-poa",
-            Self::Socket => "socket",
-        }
-    }
-}
-
-named!(Path, "path");
+pub use calls::Path;
 
 /// The operations called.
 pub const OPERATIONS: [&str; 3] = ["void", "two numbers", "128 doubles"];

@@ -1,13 +1,38 @@
-//! Batches sent one datagram at a time, where no system call takes many.
+//! Transfers of batches: with one system call where it takes many datagrams, otherwise one at a time.
 
 use std::io;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use std::os::fd::AsFd;
 
 use socket2::Socket;
 
-use super::{Batch, Data, Room, system};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use super::Received;
+#[cfg(any(test, not(any(target_os = "linux", target_os = "android"))))]
+use super::buffers::{Data, Room};
+use super::{Batch, system};
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn send<A>(socket: &Socket, batch: &mut Batch<A>, at_once: bool) -> io::Result<usize> {
+    let (scratch, datagrams) = batch.outgoing();
+    crate::sys::dgram::send_many(socket.as_fd(), scratch, datagrams, system::send_flags(at_once))
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn recv<A>(socket: &Socket, batch: &mut Batch<A>, at_once: bool) -> io::Result<usize> {
+    let room = batch.datagram_room();
+    let (scratch, buffers, mut records) = batch.incoming();
+    crate::sys::dgram::recv_many(socket.as_fd(), scratch, buffers, system::recv_flags(at_once), |arrived| {
+        records.add(Received::of(arrived.len, room), arrived.name);
+    })
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) use self::{recv_each as recv, send_each as send};
 
 /// Sends the unsent datagrams, and returns their number. An error is returned only if none was sent;
 /// otherwise the next call gets it.
+#[cfg(any(test, not(any(target_os = "linux", target_os = "android"))))]
 pub(super) fn send_each<A>(socket: &Socket, batch: &mut Batch<A>, at_once: bool) -> io::Result<usize> {
     let (_, datagrams) = batch.outgoing();
     let mut sent = 0;
@@ -22,6 +47,7 @@ pub(super) fn send_each<A>(socket: &Socket, batch: &mut Batch<A>, at_once: bool)
 }
 
 /// Receives the queued datagrams; waits, if at all, for the first only.
+#[cfg(any(test, not(any(target_os = "linux", target_os = "android"))))]
 pub(super) fn recv_each<A>(socket: &Socket, batch: &mut Batch<A>, at_once: bool) -> io::Result<usize> {
     let (_, buffers, mut records) = batch.incoming();
     let mut count = 0;
@@ -42,7 +68,6 @@ mod tests {
     use socket2::{Domain, Type};
 
     use super::*;
-    use crate::dgram::Received;
 
     type Send = fn(&Socket, &mut Batch, bool) -> io::Result<usize>;
 
@@ -92,9 +117,9 @@ mod tests {
         fn single_sends_match_a_batch_call(
             sizes in proptest::collection::vec(prop_oneof![9 => 0..1_500_usize, 1 => Just(65_000)], 1..8)
         ) {
-            let together = through(&sizes, system::send_batch, system::recv_batch);
+            let together = through(&sizes, super::send, super::recv);
             prop_assert_eq!(&through(&sizes, send_each, recv_each), &together);
-            prop_assert_eq!(&through(&sizes, system::send_batch, recv_each), &together);
+            prop_assert_eq!(&through(&sizes, super::send, recv_each), &together);
             let expected = sizes.iter().filter(|size| **size < 65_000).count();
             prop_assert_eq!(together.1.len(), expected);
         }

@@ -20,9 +20,8 @@ use spandrel_sync::{
     thread::ThreadId,
 };
 
-use self::servants::{AdapterActivator, ServantManager};
 use crate::{
-    PoaError, RequestProcessingPolicy, ThreadPolicy,
+    ObjectId, PoaError, RequestProcessingPolicy, ThreadPolicy,
     directory::Directory,
     error,
     etherealizer::Etherealizer,
@@ -110,6 +109,76 @@ pub struct Poa {
     pub(crate) orb: Orb,
     pub(crate) root: Arc<Root>,
     pub(crate) adapter: Arc<Adapter>,
+}
+
+/// Creates adapters on demand (15.3.4).
+pub trait AdapterActivator: Send + Sync {
+    /// Creates the child of `parent` with this name, and sets it up. Requests for it wait meanwhile.
+    ///
+    /// Returns true if it was created. A panic counts as a system exception: OBJ_ADAPTER for the request that
+    /// needs the adapter.
+    fn unknown_adapter(&self, parent: &Poa, name: &str) -> bool;
+}
+
+/// Supplies servants that the adapter then retains: for adapters with RETAIN and USE_SERVANT_MANAGER
+/// (15.3.6).
+pub trait ServantActivator: Send + Sync {
+    /// Finds or creates the servant of an inactive object. The calls for one object do not overlap, nor do
+    /// they overlap its etherealization.
+    ///
+    /// # Errors
+    /// The forwarding or exception with which to answer the request.
+    fn incarnate(&self, oid: &ObjectId, adapter: &Poa) -> Result<Arc<dyn Servant>, servants::Incarnation>;
+
+    /// Releases the servant of an object that is no longer active and not in use.
+    ///
+    /// `cleanup_in_progress`: the adapter is being destroyed or its manager deactivated.
+    /// `remaining_activations`: the servant serves other objects too.
+    fn etherealize(
+        &self,
+        oid: &ObjectId,
+        adapter: &Poa,
+        servant: Arc<dyn Servant>,
+        cleanup_in_progress: bool,
+        remaining_activations: bool,
+    );
+}
+
+/// Supplies a servant for each request: for adapters with NON_RETAIN and USE_SERVANT_MANAGER (15.3.7).
+pub trait ServantLocator: Send + Sync {
+    /// Finds or creates a servant for one request.
+    ///
+    /// # Errors
+    /// The forwarding or exception with which to answer the request.
+    fn preinvoke(
+        &self,
+        oid: &ObjectId,
+        adapter: &Poa,
+        operation: &str,
+    ) -> Result<(Arc<dyn Servant>, servants::Cookie), servants::Incarnation>;
+
+    /// Called when the servant has completed the request, before the reply is sent (15.3.7.2).
+    ///
+    /// # Errors
+    /// A system exception, which the client receives instead of results; exceptions of the servant stay. A
+    /// panic counts as UNKNOWN.
+    fn postinvoke(
+        &self,
+        oid: &ObjectId,
+        adapter: &Poa,
+        operation: &str,
+        cookie: servants::Cookie,
+        servant: Arc<dyn Servant>,
+    ) -> Result<(), SystemException>;
+}
+
+/// A servant manager of one of the two kinds (15.3.5).
+#[derive(Clone)]
+pub enum ServantManager {
+    /// For adapters that retain servants.
+    Activator(Arc<dyn ServantActivator>),
+    /// For adapters that do not.
+    Locator(Arc<dyn ServantLocator>),
 }
 
 /// The parameters of a new adapter.
@@ -307,6 +376,15 @@ fn being_destroyed() -> SystemException {
 impl fmt::Debug for Adapter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Adapter").field("path", &self.path).field("phase", &self.phase()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ServantManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Activator(_) => "Activator(..)",
+            Self::Locator(_) => "Locator(..)",
+        })
     }
 }
 

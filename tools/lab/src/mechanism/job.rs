@@ -1,0 +1,164 @@
+//! Jobs: the mechanism, the sockets and the work of one measurement.
+
+use serde::{Deserialize, Serialize};
+
+use crate::workload::{Flood, PingCase, PingPong, named};
+
+/// The names of the mechanisms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum MechanismName {
+    /// Plain socket calls through `libc`, over TCP: the base of every ratio.
+    C,
+    /// The typed endpoints of `spandrel-ipc`, over TCP.
+    Ipc,
+    /// Plain socket calls through `libc`, in the UNIX domain.
+    CUnix,
+    /// The typed endpoints of `spandrel-ipc`, in the UNIX domain.
+    Unix,
+    /// The typed endpoints of `spandrel-ipc`, over STREAM pipes.
+    Spipe,
+    /// The typed endpoints of `spandrel-ipc`, in shared memory.
+    Shm,
+    /// The ORB, through generated stubs and skeletons.
+    Orb,
+    /// The same, with one-ways that are written together (the sync scope NONE).
+    OrbBatched,
+    /// The same, with a server whose connections have no threads of their own.
+    OrbReactor,
+    /// The same as `orb`, with tables and an interpreter instead of straight-line code.
+    OrbInterpretive,
+    /// The same as `orb`, with structs whose padding is explicit.
+    OrbPadded,
+    /// Plain sockets, with `rustls` on top.
+    Tls,
+    /// The same as `orb`, over TLS.
+    OrbTls,
+    /// The same as `orb`, with a server of one thread.
+    OrbReactive,
+    /// The same as `orb`, with a server that reads into a queue served by other threads.
+    OrbQueue,
+    /// The same as `orb`, in the UNIX domain.
+    OrbUds,
+    /// The same as `orb`, in shared memory.
+    OrbShm,
+}
+
+impl MechanismName {
+    /// All of them, the base of the ratios first.
+    pub const ALL: [Self; 17] = [
+        Self::C,
+        Self::Ipc,
+        Self::CUnix,
+        Self::Unix,
+        Self::Spipe,
+        Self::Shm,
+        Self::Orb,
+        Self::OrbBatched,
+        Self::OrbReactor,
+        Self::OrbInterpretive,
+        Self::OrbPadded,
+        Self::Tls,
+        Self::OrbTls,
+        Self::OrbReactive,
+        Self::OrbQueue,
+        Self::OrbUds,
+        Self::OrbShm,
+    ];
+
+    /// The name that options and tables use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::C => "c",
+            Self::Ipc => "ipc",
+            Self::CUnix => "c-unix",
+            Self::Unix => "unix",
+            Self::Spipe => "spipe",
+            Self::Shm => "shm",
+            Self::Orb => "orb",
+            Self::OrbBatched => "orb-batched",
+            Self::OrbReactor => "orb-reactor",
+            Self::OrbInterpretive => "orb-interpretive",
+            Self::OrbPadded => "orb-padded",
+            Self::Tls => "tls",
+            Self::OrbTls => "orb-tls",
+            Self::OrbReactive => "orb-reactive",
+            Self::OrbQueue => "orb-queue",
+            Self::OrbUds => "orb-uds",
+            Self::OrbShm => "orb-shm",
+        }
+    }
+
+    /// The base of the ratios of a series: plain calls over TCP, or else the first one named.
+    #[must_use]
+    pub fn base(named: &[Self]) -> Self {
+        if named.contains(&Self::C) { Self::C } else { named.first().copied().unwrap_or(Self::C) }
+    }
+
+    /// Whether it is measured only on request.
+    pub(super) fn is_on_demand(self) -> bool {
+        use MechanismName::{OrbBatched, OrbQueue, OrbReactive, OrbShm, OrbTls, OrbUds, Tls};
+        matches!(self, Tls | OrbTls | OrbBatched | OrbReactive | OrbQueue | OrbUds | OrbShm)
+    }
+
+    /// Whether it adds octets of its own to the data, so that the others must transfer as many.
+    #[must_use]
+    pub fn counts_octets(self) -> bool {
+        let is_an_engine = matches!(self, Self::Orb | Self::OrbInterpretive | Self::OrbPadded);
+        is_an_engine || matches!(self, Self::OrbBatched | Self::OrbReactor | Self::OrbReactive | Self::OrbQueue)
+    }
+
+    /// Whether transmitter and receiver can be on two machines.
+    #[must_use]
+    pub fn leaves_the_machine(self) -> bool {
+        matches!(self, Self::C | Self::Ipc | Self::Tls | Self::OrbTls) || self.counts_octets()
+    }
+}
+
+named!(MechanismName, "mechanism");
+
+/// The transport of an ORB's requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    Tcp,
+    Tls,
+    /// UNIX-domain sockets.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "measured on Linux only"))]
+    Uds,
+    /// Shared memory.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "measured on Linux only"))]
+    Shm,
+}
+
+/// Options of the data connection's sockets, the same at both ends and for every mechanism. `TCP_NODELAY` is
+/// always on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketOptions {
+    /// Octets of the send and of the receive queue; the system's own choice if absent.
+    pub queue_octets: Option<u32>,
+}
+
+/// The measurement to make over one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Throughput: a flood of buffers.
+    Flood(Flood),
+    /// Latency: calls that wait for their answers.
+    PingPong(PingPong),
+    /// The number of octets of such a call on the wire.
+    Wire(PingCase),
+}
+
+/// One measurement: a mechanism, its sockets and its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// The mechanism.
+    pub mechanism: MechanismName,
+    /// The socket options.
+    pub sockets: SocketOptions,
+    /// The work.
+    pub work: Work,
+}
