@@ -5,15 +5,15 @@
 //! connection by a reactor, [`dispatch_queue`] passes its requests to a pool's workers, and [`closing`] ends
 //! it.
 
-pub(crate) mod announced_addresses;
 mod bidirectional;
 mod cancellation;
 mod closing;
 mod deferred;
 mod dispatch_queue;
 pub(crate) mod link;
-pub(crate) mod listen_points;
+mod monitored;
 mod origin;
+pub(crate) mod pooled;
 mod reader_role;
 mod registration;
 mod rejection;
@@ -27,9 +27,9 @@ use spandrel_connection::{CancelledRequests, Incoming, ReaderWord, Role, ServerH
 use spandrel_giop::{CancelRequest, LocateRequestHeader, Message, MessageType, RequestHeader, ResponseFlags};
 use spandrel_ipc::Pollable;
 use spandrel_orb::{
-    CancelReason, Orb, cancellation::CancellationSource, diagnostics::ConnectionMetrics,
-    server_settings::ServerSettings, statistics::Event,
+    CancelReason, Concurrency, Orb, cancellation::CancellationSource, diagnostics::ConnectionMetrics, statistics::Event,
 };
+use spandrel_reactor::LogLimit;
 use spandrel_sync::{
     Arc, Condition, Mutex, Weak,
     atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
@@ -37,8 +37,10 @@ use spandrel_sync::{
 use spandrel_transport::{Address, Deadline, MessageReader, Monitored, ReactorTransport, ReadError, ReceiveBudget};
 
 use crate::{
-    ObjectAdapter, ServingOrb, UpcallMonitor,
     frame::{Frame, FrameScope},
+    queue::WorkerQueue,
+    resources::ServerResources,
+    threads::ServerThreads,
     upcall::{
         self,
         incoming_request::{IncomingRequest, RequestContext},
@@ -51,7 +53,6 @@ use dispatch_queue::DispatchQueue;
 pub(super) use dispatch_queue::RequestTable as RequestQueue;
 use link::Link;
 use reader_role::NextRead;
-pub(super) use reader_role::{LongUpcall, LongUpcallAction, open_turn};
 pub(super) use registration::{ReactorRegistration, VisitOutcome};
 pub(super) use writing::no_room_for_reply;
 
@@ -59,15 +60,15 @@ pub(super) use writing::no_room_for_reply;
 #[derive(Debug)]
 pub(crate) struct ServerConnection {
     orb: Orb,
-    /// The ORB's adapter and monitor, which each request uses.
-    adapter: Arc<dyn ObjectAdapter>,
-    upcall_monitor: Arc<UpcallMonitor>,
+    /// The resources that the ORB's connections share.
+    resources: Arc<ServerResources>,
+    /// Learns of the connection's end.
+    owner: Weak<dyn ConnectionOwner>,
     link: Link,
     /// The counts of this connection, for diagnostics.
     metrics: ConnectionMetrics,
     /// A reference to the connection itself, for objects that outlive an upcall.
     me: Weak<Self>,
-    settings: Arc<ServerSettings>,
     reader: Mutex<MessageReader<Monitored>>,
     /// The connection's memory limit, and the progress of the message that it receives.
     intake: Arc<ReceiveBudget>,
@@ -113,6 +114,12 @@ pub(crate) struct ServerConnection {
     dispatch_queue: Option<DispatchQueue>,
 }
 
+/// The table of connections that a connection leaves when it has ended.
+pub(crate) trait ConnectionOwner: Send + Sync + std::fmt::Debug {
+    /// Removes a connection that has ended.
+    fn forget(&self, connection: &ServerConnection);
+}
+
 /// The threads that read and run a connection's requests.
 #[derive(Clone, Debug)]
 pub(super) enum ServiceStrategy {
@@ -124,13 +131,34 @@ pub(super) enum ServiceStrategy {
     Queue(Arc<RequestQueue>),
 }
 
+impl ServiceStrategy {
+    /// The service of connections without a thread of their own.
+    pub(super) fn pooled(concurrency: Concurrency, threads: &Arc<ServerThreads>, log_limit: &Arc<LogLimit>) -> Self {
+        match concurrency {
+            Concurrency::ThreadPool { threads: count, queue } => {
+                Self::Queue(Arc::new(RequestQueue::new(queue, count, Arc::clone(threads), Arc::clone(log_limit))))
+            }
+            _ => Self::Reactor,
+        }
+    }
+
+    /// The queue of the workers, if they run the requests.
+    pub(super) fn queue(&self) -> Option<Arc<dyn WorkerQueue>> {
+        match self {
+            Self::Queue(queue) => Some(Arc::<RequestQueue>::clone(queue)),
+            Self::OwnThread | Self::Reactor => None,
+        }
+    }
+}
+
 impl ServerConnection {
     /// Creates a connection that is served by these threads.
     pub(super) fn new(
         orb: Orb,
+        resources: Arc<ServerResources>,
+        owner: Weak<dyn ConnectionOwner>,
         from: Address,
         transport: Box<dyn ReactorTransport>,
-        settings: Arc<ServerSettings>,
         service: ServiceStrategy,
     ) -> Arc<Self> {
         let has_own_thread = matches!(service, ServiceStrategy::OwnThread);
@@ -139,19 +167,19 @@ impl ServerConnection {
             ServiceStrategy::Queue(queue) => Some(DispatchQueue::new(queue)),
             ServiceStrategy::OwnThread | ServiceStrategy::Reactor => None,
         };
-        let intake = ReceiveBudget::new(settings.max_connection_memory, Arc::clone(orb.server().budget()));
+        let settings = &*resources.settings;
+        let intake = ReceiveBudget::new(settings.max_connection_memory, Arc::clone(&resources.budget));
         let reader = MessageReader::monitored(settings.max_message, settings.max_unfinished, Arc::clone(&intake));
         let wire = Wire { limits: settings.limits, ..Wire::new(settings.order, GiopVersion::V1_2) };
-        let (adapter, upcall_monitor) = (Arc::clone(orb.adapter()), Arc::clone(orb.upcall_monitor()));
+        let link = Link::new(from, Arc::from(transport), wire, settings.send_timeout, Arc::clone(&intake))
+            .with_fragments_of(settings.fragment_size);
         Arc::new_cyclic(|me| Self {
             orb,
-            adapter,
-            upcall_monitor,
-            link: Link::new(from, Arc::from(transport), wire, settings.send_timeout, Arc::clone(&intake))
-                .with_fragments_of(settings.fragment_size),
+            resources,
+            owner,
+            link,
             metrics: ConnectionMetrics::default(),
             me: Weak::clone(me),
-            settings,
             intake,
             reader: Mutex::new(reader),
             turn: AtomicU64::new(word.bits()),
@@ -265,7 +293,7 @@ impl ServerConnection {
                 Err(ReadError::EndOfFile)
             }
             Incoming::MessageError => {
-                log_limited!(warn, self.orb.server(), "MessageError", peer = %self.link.peer(), "the client could not read a message");
+                log_limited!(warn, self.resources, "MessageError", peer = %self.link.peer(), "the client could not read a message");
                 Err(ReadError::EndOfFile)
             }
         }
@@ -279,12 +307,12 @@ impl ServerConnection {
     /// The object and the operation of the last request, if those of the next one are predicted.
     #[inline]
     pub(super) fn prediction(&self) -> Option<&Prediction> {
-        self.settings.is_adaptive.then_some(&self.prediction)
+        self.resources.settings.is_adaptive.then_some(&self.prediction)
     }
 
     #[inline]
     pub(super) fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
-        message.decoder(self.settings.limits).with_binder(&self.orb)
+        message.decoder(self.resources.settings.limits).with_binder(&self.orb)
     }
 
     /// The id of the request that a CancelRequest names.
@@ -344,7 +372,7 @@ impl ServerConnection {
     #[cold]
     fn note_given_contexts(&self, request: &RequestHeader<'_>, version: GiopVersion) -> RequestContext {
         let contexts = &request.service_contexts;
-        RequestContext::from_contexts(contexts, self.settings.context_limits, || {
+        RequestContext::from_contexts(contexts, self.resources.settings.context_limits, || {
             self.note_listen_points(request, version);
             self.link.note_code_sets(contexts)
         })
@@ -365,12 +393,6 @@ impl ServerConnection {
         Ok(self.begin_upcall(false, |_| upcall::handle_locate_request(self, &request, message.header.version)))
     }
 
-    /// A number that is odd while a message is incomplete, and that is unchanged while no more of the message
-    /// arrives.
-    pub(super) fn progress(&self) -> u64 {
-        self.intake.progress()
-    }
-
     /// Whether no request runs or waits for its reply, and this side sends no requests over the connection.
     pub(super) fn has_no_requests(&self) -> bool {
         !self.is_busy() && !self.is_bidirectional()
@@ -382,11 +404,6 @@ impl ServerConnection {
             || self.handed_over.load(Ordering::SeqCst) != 0
             || self.link.is_blocked()
             || self.requests.lock().deferred() != 0
-    }
-
-    /// Whether the upcall that keeps the reading thread is a one-way's.
-    pub(super) fn is_one_way(&self) -> bool {
-        self.is_one_way.load(Ordering::Relaxed)
     }
 }
 

@@ -33,9 +33,13 @@ use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
 use spandrel_transport::{Address, Deadline, ReactorTransport, ReadError, Transport, send_octets};
 
 use crate::{
-    DeferredCall, Replied, Servant, ServerCall, ServerConnection, ServingOrb,
-    connection::{ClosePhase, LongUpcall, ServiceStrategy},
+    DeferredCall, Replied, Servant, ServerCall, ServerConnection,
+    connection::{ClosePhase, ServiceStrategy},
+    listener::Server,
+    monitor::{LongUpcall, MonitoredConnection},
     nesting,
+    resources::ServerResources,
+    threads::ServerThreads,
 };
 use one_servant::OneServant;
 
@@ -246,7 +250,7 @@ impl ReactorTransport for Attended {
 
 /// A served connection and the client's end of it.
 struct Stage {
-    orb: Orb,
+    resources: Arc<ServerResources>,
     diary: Arc<Diary>,
     connection: Arc<ServerConnection>,
     near: PipeEnd,
@@ -276,7 +280,7 @@ impl Stage {
     fn served(orb: &Orb, max_in_flight: u32, service: ServiceStrategy) -> Self {
         let is_pooled = !matches!(service, ServiceStrategy::OwnThread);
         let diary: Arc<Diary> = Arc::default();
-        crate::install_adapter(orb, Arc::new(OneServant(Arc::clone(&diary))));
+        let adapter = crate::install_adapter(orb, Arc::new(OneServant(Arc::clone(&diary))));
         let (near, client) = pipe::pair(4096);
         let readers = Readers { is_pooled, ..Readers::default() };
         let readers = Arc::new(Mutex::new(readers));
@@ -296,14 +300,17 @@ impl Stage {
             queue_overflow: QueueOverflow::Wait,
             ..ServerSettings::default()
         };
+        let threads = Arc::new(ServerThreads::new(settings.thread_limit()));
+        let resources = Arc::new(ServerResources::new(settings, adapter, threads, Arc::default(), service.queue()));
         let connection = ServerConnection::new(
             orb.clone(),
+            Arc::clone(&resources),
+            Weak::<Server>::new(),
             Address::new("iiop", "pretend"),
             Box::new(transport),
-            Arc::new(settings),
             service,
         );
-        Self { orb: orb.clone(), diary, connection, near, readers, client }
+        Self { resources, diary, connection, near, readers, client }
     }
 
     fn serve(&self) -> thread::JoinHandle<()> {
@@ -492,7 +499,7 @@ fn every_long_upcall_is_found() {
     check(2000, || {
         let orb = Orb::builder().build().unwrap();
         let stage = Stage::new(&orb);
-        orb.upcall_monitor().watch(&stage.connection);
+        stage.resources.upcall_monitor.watch(&stage.connection);
         let serving = stage.serve();
         let quick = usize::from(one_in(2));
         let mut questions = vec![two_way(10); quick];
@@ -502,7 +509,7 @@ fn every_long_upcall_is_found() {
         assert_eq!(stage.receive(replies).replies.len(), replies);
         stage.client.close();
         join([serving, asking]);
-        stage.orb.upcall_monitor().stop();
+        stage.resources.upcall_monitor.stop();
         stage.check_in_flight();
     });
 }

@@ -11,7 +11,8 @@ use spandrel_orb::{Orb, cancellation::CancellationSource};
 use spandrel_sync::Arc;
 
 use crate::{
-    ServingOrb, frame,
+    frame,
+    resources::ServingOrb,
     upcall::{self, incoming_request::IncomingRequest},
 };
 
@@ -23,7 +24,7 @@ pub(super) fn run(
     request: impl FnOnce() -> Result<(), GiopError>,
     unreadable: impl FnOnce(&GiopError),
 ) {
-    let Ok(_running) = orb.collocated_calls().enter(orb) else { return };
+    let Ok(_running) = orb.resources().running_calls.enter(orb) else { return };
     let _kept = BlockedWorker::begin(orb);
     let ran = catch_unwind(AssertUnwindSafe(request));
     if orb.is_copied() {
@@ -56,13 +57,13 @@ struct BlockedWorker<'o>(&'o Orb);
 
 impl<'o> BlockedWorker<'o> {
     fn begin(orb: &'o Orb) -> Self {
-        orb.server().pool().note_blocked();
+        orb.resources().pool.note_blocked();
         Self(orb)
     }
 }
 
 impl Drop for BlockedWorker<'_> {
     fn drop(&mut self) {
-        self.0.server().pool().note_unblocked();
+        self.0.resources().pool.note_unblocked();
     }
 }

@@ -18,7 +18,7 @@ use spandrel_giop::{
     SystemException, TransmissionCodeSets, begin_reply, ids, minor,
 };
 use spandrel_orb::{
-    CancelReason, Orb, Spawn,
+    BidirectionalPolicy, CancelReason, Orb, Spawn,
     cancellation::CancellationSource,
     client::{CallbackDispatcher, ClientConnection},
     orb::WeakOrb,
@@ -28,8 +28,9 @@ use spandrel_sync::{Arc, Condition, Mutex, Weak, atomic::AtomicBool, thread};
 use spandrel_transport::ReceiveBudget;
 
 use crate::{
-    ServingOrb,
     connection::link,
+    monitor::MonitoredReplies,
+    resources::ServingOrb,
     upcall::{
         self,
         incoming_request::{IncomingRequest, RequestContext},
@@ -64,38 +65,22 @@ pub(crate) struct Callbacks {
 impl Callbacks {
     /// Creates the dispatcher for the requests of this connection.
     pub(crate) fn of(orb: &Orb, connection: &Arc<ClientConnection>) -> Arc<dyn CallbackDispatcher> {
-        let settings = orb.server().settings();
+        let resources = orb.resources();
+        let settings = &resources.settings;
         let callbacks = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             orb: WeakOrb::of(orb),
             connection: Arc::downgrade(connection),
             name: connection.peer().to_string(),
             queue: Mutex::new(CallbackQueue::new(settings.max_in_flight)),
-            intake: ReceiveBudget::new(settings.max_connection_memory, Arc::clone(orb.server().budget())),
+            intake: ReceiveBudget::new(settings.max_connection_memory, Arc::clone(&resources.budget)),
             settings: Arc::clone(settings),
             code_sets: OnceLock::new(),
             passed_on: Condition::new(),
         });
-        orb.upcall_monitor().watch_callbacks(&callbacks);
+        let replies: Weak<dyn MonitoredReplies> = Weak::<Self>::clone(&callbacks.me);
+        resources.upcall_monitor.watch_replies(replies);
         callbacks
-    }
-
-    /// A number that changes when the peer takes a part of the waiting replies; `None` while none waits.
-    pub(super) fn write_progress(&self) -> Option<u64> {
-        self.connection.upgrade()?.write_progress()
-    }
-
-    /// Cuts the connection, because the peer does not take its replies.
-    pub(super) fn cut(&self) {
-        let Some((connection, orb)) = self.connection.upgrade().zip(self.orb.upgrade()) else { return };
-        log_limited!(
-            warn,
-            orb.server(),
-            "replies not taken",
-            peer = self.name,
-            "cut off because it does not take its replies (-ORBSendTimeout)"
-        );
-        connection.cut();
     }
 
     fn shared(&self) -> Arc<Self> {
@@ -113,13 +98,13 @@ impl Callbacks {
             }
             std::task::Poll::Ready(())
         }));
-        match orb.server().pool().workers() {
+        match orb.resources().pool.workers() {
             Ok(workers) => {
                 workers.spawn(task);
                 true
             }
             Err(error) => {
-                log_limited!(error, orb.server(), "no thread", %error, peer = %self.name, "no thread for requests over an outgoing connection");
+                log_limited!(error, orb.resources(), "no thread", %error, peer = %self.name, "no thread for requests over an outgoing connection");
                 false
             }
         }
@@ -231,7 +216,7 @@ impl Callbacks {
             request_context: Some(&request_context),
             ..IncomingRequest::new(&caller, message, &header, &is_answered)
         };
-        if header.target.object_key().is_some_and(|key| !orb.takes_callbacks(&key)) {
+        if header.target.object_key().is_some_and(|key| !takes_callbacks(orb, &key)) {
             reply::answer_exception(&request, &not_both_ways());
             return Ok(());
         }
@@ -276,7 +261,7 @@ impl Callbacks {
 
     fn end_for_protocol_error(&self, connection: &ClientConnection, error: &GiopError) {
         if let Some(orb) = self.orb.upgrade() {
-            log_limited!(warn, orb.server(), "message refused", peer = %self.name, %error, "refused a message");
+            log_limited!(warn, orb.resources(), "message refused", peer = %self.name, %error, "refused a message");
         }
         connection.send_control(MessageType::MessageError);
         connection.end_for(ids::COMM_FAILURE_PROTOCOL, &format!("the peer sent a malformed message: {error}"));
@@ -308,6 +293,24 @@ impl Callbacks {
         let (forgotten, begun) = self.queue.lock().cancel(cancelled.request_id, self.settings.limits);
         drop(forgotten);
         begun.iter().for_each(|cancellation| cancellation.cancel(CancelReason::ClientCancelled));
+    }
+}
+
+impl MonitoredReplies for Callbacks {
+    fn write_progress(&self) -> Option<u64> {
+        self.connection.upgrade()?.write_progress()
+    }
+
+    fn cut(&self) {
+        let Some((connection, orb)) = self.connection.upgrade().zip(self.orb.upgrade()) else { return };
+        log_limited!(
+            warn,
+            orb.resources(),
+            "replies not taken",
+            peer = self.name,
+            "cut off because it does not take its replies (-ORBSendTimeout)"
+        );
+        connection.cut();
     }
 }
 
@@ -358,6 +361,12 @@ impl Drop for CallbackScope<'_> {
 fn too_many_deferred(count: usize) -> SystemException {
     SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No)
         .with_detail(|| format!("{count} requests of this connection wait for their answers"))
+}
+
+/// Whether the object may be called over connections that this side has opened.
+fn takes_callbacks(orb: &Orb, object_key: &[u8]) -> bool {
+    let own = orb.resources().adapter.bidirectional_policy(object_key);
+    own.map_or(orb.bidirectional().is_default(), |own| own == BidirectionalPolicy::Both)
 }
 
 fn not_both_ways() -> SystemException {

@@ -8,8 +8,8 @@ use spandrel_transport::Charge;
 
 use super::Callbacks;
 use crate::{
-    ServingOrb,
     connection::no_room_for_reply,
+    resources::ServingOrb,
     upcall::origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
 };
 
@@ -30,7 +30,7 @@ impl RequestOrigin for CallbackOrigin {
     }
 
     fn services(&self) -> &dyn UpcallServices {
-        self.orb.serving()
+        &**self.orb.resources()
     }
 
     fn name(&self) -> &str {

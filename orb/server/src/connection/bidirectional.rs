@@ -16,8 +16,11 @@ use spandrel_orb::{
 use spandrel_sync::{Arc, Weak, atomic::Ordering};
 use spandrel_transport::ReadError;
 
-use super::{LongUpcall, NextRead, ServerConnection, listen_points};
-use crate::{ServingOrb, nesting};
+use super::{NextRead, ServerConnection};
+use crate::{
+    monitor::{LongUpcall, MonitoredConnection},
+    nesting,
+};
 
 /// How many announcements of listen points are processed on one connection.
 const MAX_LISTEN_POINT_CONTEXTS: u32 = 256;
@@ -42,9 +45,13 @@ impl ServerConnection {
             return;
         }
         match ListenPoint::from_context(data) {
-            Ok(points) => listen_points::record(&self.orb, &points, self.link.from(), || Arc::clone(self.adopt())),
+            Ok(points) => {
+                let (own, trusts_all) = (self.orb.published_already(), self.resources.settings.trusts_listen_points);
+                let adopt = || Arc::clone(self.adopt());
+                self.resources.announced.record(&points, self.link.from(), own.as_ref(), trusts_all, adopt);
+            }
             Err(error) => {
-                log_limited!(warn, self.orb.server(), "listen points", peer = %self.link.peer(), %error, "could not decode a client's listen points");
+                log_limited!(warn, self.resources, "listen points", peer = %self.link.peer(), %error, "could not decode a client's listen points");
             }
         }
         // Checked afterwards: a thread that ends the reading first changes the phase and then removes the
@@ -59,7 +66,7 @@ impl ServerConnection {
             let adopted_reader: Weak<dyn AdoptedReader> = self.me.clone();
             let (peer, statistics) = (self.link.from().clone(), self.orb.statistics().clone());
             let adopted = ClientConnection::adopted(Arc::new(peer), Arc::clone(transport), adopted_reader, statistics);
-            Arc::new(adopted.with_fragments_of(Some((self.settings.fragment_size, send_fragmented))))
+            Arc::new(adopted.with_fragments_of(Some((self.resources.settings.fragment_size, send_fragmented))))
         })
     }
 
@@ -75,7 +82,7 @@ impl ServerConnection {
     /// CloseConnection.
     pub(super) fn end_adopted(&self, is_orderly: bool) {
         if let Some(adopted) = self.link.adopted() {
-            self.orb.announced_addresses().remove(adopted);
+            self.resources.announced.remove(adopted);
             adopted.end_of_input(is_orderly);
         }
     }
@@ -89,17 +96,17 @@ impl AdoptedReader for ServerConnection {
             return Ok(());
         }
         let word = ReaderWord::from_bits(turn);
-        let is_read = !word.is_in_upcall() || word.is_registered() && self.orb.server().pool().is_fixed();
+        let is_read = !word.is_in_upcall() || word.is_registered() && self.resources.pool.is_fixed();
         if is_read {
             // Or it will be: threads of a fixed pool release the reader role before they wait.
             return Ok(());
         }
         let running = self.handed_over.load(Ordering::SeqCst) + 1;
-        if running >= self.settings.max_in_flight && self.turn() == turn {
+        if running >= self.resources.settings.max_in_flight && self.turn() == turn {
             return Err(nesting::too_many(running));
         }
         let lasting = LongUpcall { turn, age: Duration::MAX, keeps_reading: false, has_input: true };
-        self.shared().overdue(&lasting);
+        self.overdue(&lasting);
         Ok(())
     }
 

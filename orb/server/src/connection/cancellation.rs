@@ -28,7 +28,7 @@ impl ServerConnection {
         self.awaited_cancellations.fetch_add(1, Ordering::SeqCst);
         drop(requests);
         if !request_key.is_one_way {
-            self.upcall_monitor.look_soon();
+            self.resources.upcall_monitor.look_soon();
         }
         if is_cancelled {
             cancellation.cancel(CancelReason::ClientCancelled);

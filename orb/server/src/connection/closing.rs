@@ -13,7 +13,6 @@ use spandrel_sync::atomic::Ordering;
 use spandrel_transport::{Deadline, ReadError};
 
 use super::{ServerConnection, link::LINGER};
-use crate::ServingOrb;
 
 /// The time for writing a control message that ends the connection.
 const CONTROL_TIMEOUT: Duration = Duration::from_millis(200);
@@ -37,7 +36,7 @@ impl ServerConnection {
         match error {
             ReadError::EndOfFile => tracing::debug!(peer = %self.link.peer(), "closed"),
             ReadError::Giop(reason) => {
-                log_limited!(warn, self.orb.server(), "message refused", peer = %self.link.peer(), %reason, "refused a message");
+                log_limited!(warn, self.resources, "message refused", peer = %self.link.peer(), %reason, "refused a message");
                 if reason.reaction() == Reaction::SendMessageError {
                     if let Some(version) = reason.answer_version() {
                         self.link.note_version(version);
@@ -46,19 +45,19 @@ impl ServerConnection {
                 }
             }
             ReadError::Rejected(_) => {
-                log_limited!(warn, self.orb.server(), "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
+                log_limited!(warn, self.resources, "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
                 self.orb.statistics().refused_memory();
                 // CloseConnection follows the last reply. It means that no request without a reply was acted
                 // on.
                 self.begin_close();
             }
             ReadError::Unexpected(_) => {
-                log_limited!(warn, self.orb.server(), "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
+                log_limited!(warn, self.resources, "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
                 self.send_control(MessageType::MessageError);
             }
             ReadError::Io(reason) if !self.link.transport().is_established() => {
                 log_limited!(
-                    warn, self.orb.server(), "handshake", peer = %self.link.peer(), %reason, "a client was turned away in the handshake"
+                    warn, self.resources, "handshake", peer = %self.link.peer(), %reason, "a client was turned away in the handshake"
                 );
             }
             other => tracing::debug!(peer = %self.link.peer(), reason = %other, "ended"),
@@ -156,8 +155,10 @@ impl ServerConnection {
         }
         self.link.cut();
         self.unregister();
-        self.upcall_monitor.forget(self);
-        self.orb.server().forget(self);
+        self.resources.upcall_monitor.forget(self);
+        if let Some(owner) = self.owner.upgrade() {
+            owner.forget(self);
+        }
         self.advance_to(ClosePhase::Ended);
     }
 

@@ -26,7 +26,7 @@ impl ServerConnection {
     ) -> Result<u64, SystemException> {
         let mut requests = self.requests.lock();
         let count = requests.deferred();
-        let limit = self.settings.max_deferred;
+        let limit = self.resources.settings.max_deferred;
         if count >= limit {
             drop(requests);
             self.orb.statistics().refused_deferred();

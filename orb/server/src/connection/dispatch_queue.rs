@@ -22,7 +22,6 @@ use spandrel_transport::ReadError;
 
 use super::{ServerConnection, is_one_way, rejection::no_memory};
 use crate::{
-    ServingOrb,
     queue::{Request, RequestQueue, RequestSource},
     upcall::{
         self,
@@ -158,8 +157,8 @@ impl ServerConnection {
             self.reader.lock().stop();
             return false;
         }
-        let waits_for_room = self.settings.queue_overflow == QueueOverflow::Wait;
-        if self.handed_over.load(Ordering::SeqCst) < self.settings.max_in_flight
+        let waits_for_room = self.resources.settings.queue_overflow == QueueOverflow::Wait;
+        if self.handed_over.load(Ordering::SeqCst) < self.resources.settings.max_in_flight
             && (!waits_for_room || dispatch_queue.queue.has_room())
         {
             return true;
@@ -171,7 +170,7 @@ impl ServerConnection {
         registration.suspend();
         let mut state = dispatch_queue.state.lock();
         // Checked under the lock that a worker takes after it has uncounted its request.
-        state.is_stopped = self.handed_over.load(Ordering::SeqCst) >= self.settings.max_in_flight;
+        state.is_stopped = self.handed_over.load(Ordering::SeqCst) >= self.resources.settings.max_in_flight;
         let is_stopped = state.is_stopped;
         drop(state);
         if is_stopped || waits_for_room && dispatch_queue.queue.notify_when_room(self.shared()) {
@@ -184,8 +183,9 @@ impl ServerConnection {
     fn accept(&self, dispatch_queue: &DispatchQueue, message: Message) -> Result<(), ReadError> {
         self.link.note_version(message.header.version);
         let (is_one_way, request_context) = self.look_at(&message)?;
-        let is_full = self.is_bidirectional() && self.handed_over.load(Ordering::SeqCst) >= self.settings.max_in_flight;
-        let refuses = self.is_bidirectional() || self.settings.queue_overflow == QueueOverflow::Refuse;
+        let is_full =
+            self.is_bidirectional() && self.handed_over.load(Ordering::SeqCst) >= self.resources.settings.max_in_flight;
+        let refuses = self.is_bidirectional() || self.resources.settings.queue_overflow == QueueOverflow::Refuse;
         if is_full || refuses && !dispatch_queue.queue.has_room() {
             let capacity = dispatch_queue.queue.capacity();
             let full = || {
@@ -248,7 +248,7 @@ impl ServerConnection {
         let turn = if read.is_one_way {
             self.is_one_way.store(true, Ordering::Relaxed);
             let word = self.step(ReaderWord::begin_upcall);
-            self.upcall_monitor.note_upcall();
+            self.resources.upcall_monitor.note_upcall();
             word
         } else {
             // The number shows that the connection is in use.
@@ -337,7 +337,7 @@ impl ServerConnection {
     fn refuse(&self, message: &Message, exception: &SystemException) {
         let mut input = self.decoder(message);
         let Ok(header) = RequestHeader::decode(&mut input) else { return };
-        log_limited!(warn, self.orb.server(), "request refused", peer = %self.link.peer(), %exception, "refused a request");
+        log_limited!(warn, self.resources, "request refused", peer = %self.link.peer(), %exception, "refused a request");
         let is_answered = false.into();
         answer_exception(&IncomingRequest::new(self, message, &header, &is_answered), exception);
     }

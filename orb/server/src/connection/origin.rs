@@ -7,7 +7,7 @@ use spandrel_sync::{Arc, time::Instant};
 
 use super::ServerConnection;
 use crate::{
-    ObjectAdapter, ServingOrb,
+    ObjectAdapter,
     upcall::{
         origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
         prediction::Prediction,
@@ -20,11 +20,11 @@ impl RequestOrigin for ServerConnection {
     }
 
     fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
-        &self.adapter
+        &self.resources.adapter
     }
 
     fn services(&self) -> &dyn UpcallServices {
-        self.orb.serving()
+        &*self.resources
     }
 
     fn name(&self) -> &str {

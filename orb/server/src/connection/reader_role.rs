@@ -9,11 +9,10 @@ use std::{
 };
 
 use spandrel_connection::ReaderWord;
-use spandrel_ipc::{Interest, wait_ready};
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::ServerConnection;
-use crate::ServingOrb;
+use crate::monitor::LongUpcallAction;
 
 /// The age of an upcall at which another thread reads on, where the replies of all running requests may
 /// exceed a memory limit.
@@ -21,39 +20,6 @@ const LONG_DELAY: Duration = Duration::from_millis(100);
 /// The greatest such age, in milliseconds, while a client has not taken as many replies as it has requests
 /// running.
 const SLOW_START: u32 = 64;
-
-/// The bits of a reader word without the mark of a closing connection.
-pub(crate) fn open_turn(turn: u64) -> u64 {
-    ReaderWord::from_bits(turn).without_closing().bits()
-}
-
-/// A long upcall, as the monitor found it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LongUpcall {
-    /// The bits of the reader word during the upcall.
-    pub(crate) turn: u64,
-    /// The time for which the upcall is known to run.
-    pub(crate) age: Duration,
-    /// Whether the upcall may keep the reader role nevertheless.
-    pub(crate) keeps_reading: bool,
-    /// Whether there is input to read.
-    pub(crate) has_input: bool,
-}
-
-/// The monitor's action on a long upcall.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum LongUpcallAction {
-    /// There is nothing more to do during this upcall.
-    Settled,
-    /// There is nothing to do before input arrives.
-    AwaitsInput,
-    /// A thread was started to take over reading.
-    HandedOver,
-    /// Pending input was inspected; the thread of the upcall keeps the reader role.
-    Listened,
-    /// The upcall keeps the reader role for now.
-    TooEarly,
-}
 
 /// The next step of the thread that served a request.
 #[derive(Debug, Eq, PartialEq)]
@@ -81,7 +47,7 @@ impl ServerConnection {
             self.send_close_when_idle();
             return NextRead::Continue;
         }
-        self.upcall_monitor.note_upcall();
+        self.resources.upcall_monitor.note_upcall();
         let answered = catch_unwind(AssertUnwindSafe(|| answer(upcall.count())));
         self.exit_forked_copy();
         self.settle(upcall);
@@ -144,41 +110,9 @@ impl ServerConnection {
         changed.map(ReaderWord::from_bits).map_err(ReaderWord::from_bits)
     }
 
-    /// Handles a long upcall: counts its thread as blocked in the pool, and starts another reader if there is
-    /// input.
-    pub(crate) fn overdue(self: &Arc<Self>, upcall: &LongUpcall) -> LongUpcallAction {
-        let LongUpcall { turn, age, keeps_reading, has_input } = *upcall;
-        if let Some(dispatch_queue) = &self.dispatch_queue {
-            if keeps_reading {
-                return LongUpcallAction::TooEarly;
-            }
-            self.overtake(dispatch_queue, turn);
-            return LongUpcallAction::Settled;
-        }
-        let pool = self.orb.server().pool();
-        let is_registered = ReaderWord::from_bits(turn).is_registered();
-        if is_registered && pool.is_fixed() {
-            return self.listen_in_fixed_pool(turn, has_input);
-        }
-        if is_registered {
-            self.note_blocked(turn);
-        }
-        if keeps_reading {
-            return LongUpcallAction::TooEarly;
-        }
-        if !has_input && self.can_await_input() {
-            return LongUpcallAction::AwaitsInput;
-        }
-        if age >= self.hand_over_delay(turn) && self.hand_over_reading(turn) {
-            LongUpcallAction::HandedOver
-        } else {
-            LongUpcallAction::TooEarly
-        }
-    }
-
     /// Handles a long upcall in a pool of fixed size: no other thread may read on, but the servant may have
     /// taken a cancellation token.
-    fn listen_in_fixed_pool(&self, turn: u64, has_input: bool) -> LongUpcallAction {
+    pub(super) fn listen_in_fixed_pool(&self, turn: u64, has_input: bool) -> LongUpcallAction {
         if !self.awaits_cancellation() {
             return LongUpcallAction::Settled;
         }
@@ -193,30 +127,13 @@ impl ServerConnection {
 
     /// Whether the handle shows all input that is not in memory, so that the monitor can wait for it beside a
     /// reactor.
-    fn can_await_input(&self) -> bool {
+    pub(super) fn can_await_input(&self) -> bool {
         self.pollable().is_some_and(|pollable| pollable.is_plain())
     }
 
-    /// Whether input in memory waits for the end of an upcall, and another thread could read it.
-    pub(crate) fn has_input_in_memory(&self) -> bool {
-        self.may_hand_over() && self.reader.try_lock().is_some_and(|reader| !reader.is_drained())
-    }
-
-    /// Whether input that the handle shows waits for the end of an upcall, and another thread could read it.
-    pub(crate) fn has_unread_input(&self) -> bool {
-        if !self.may_hand_over() {
-            return false;
-        }
-        let Some(pollable) = self.pollable() else { return false };
-        if !pollable.is_plain() {
-            return pollable.pending();
-        }
-        wait_ready(pollable, Interest::INPUT, Some(Duration::ZERO)).is_ok_and(|ready| !ready.is_none())
-    }
-
     /// Whether another thread may take the reader role from an upcall.
-    fn may_hand_over(&self) -> bool {
-        self.dispatch_queue.is_none() && (!self.word().is_registered() || !self.orb.server().pool().is_fixed())
+    pub(super) fn may_hand_over(&self) -> bool {
+        self.dispatch_queue.is_none() && (!self.word().is_registered() || !self.resources.pool.is_fixed())
     }
 
     /// The age of an upcall at which another thread reads on. Normally zero: as soon as the monitor finds the
@@ -228,18 +145,18 @@ impl ServerConnection {
     /// The age is [`LONG_DELAY`] where the replies of all threads could exceed half of a memory limit. The
     /// estimate is that none is taken, and that each is as long as the longest recent one. Half, because each
     /// reply exists twice for a moment: as the servant's result and as the copy that is kept.
-    fn hand_over_delay(&self, turn: u64) -> Duration {
-        let server = self.orb.server();
+    pub(super) fn hand_over_delay(&self, turn: u64) -> Duration {
+        let resources = &self.resources;
         let running = self.handed_over.load(Ordering::Relaxed) + 1;
         let begun = ReaderWord::from_bits(turn).count().div_ceil(2);
         let has_answered = begun.saturating_sub(u64::from(running)) >= u64::from(running);
-        let longest = server.budget().longest_reply();
+        let longest = resources.budget.longest_reply();
         let of_connection = longest.saturating_mul(running as usize + 1);
-        let of_all = longest.saturating_mul(server.threads().count()).saturating_add(server.budget().used());
+        let of_all = longest.saturating_mul(resources.threads.count()).saturating_add(resources.budget.used());
         match () {
             () if cfg!(shuttle) => Duration::ZERO,
-            () if of_connection > self.settings.max_connection_memory / 2 => LONG_DELAY,
-            () if longest > 0 && of_all > self.settings.max_server_memory / 2 => LONG_DELAY,
+            () if of_connection > resources.settings.max_connection_memory / 2 => LONG_DELAY,
+            () if longest > 0 && of_all > resources.settings.max_server_memory / 2 => LONG_DELAY,
             () if has_answered => Duration::ZERO,
             () => Duration::from_millis(running.saturating_mul(running).saturating_mul(2).min(SLOW_START).into()),
         }
@@ -247,25 +164,25 @@ impl ServerConnection {
 
     /// Starts a thread that takes the reader role from the upcall of `turn`, if that still runs. Returns
     /// whether a thread was started.
-    fn hand_over_reading(self: &Arc<Self>, turn: u64) -> bool {
+    pub(super) fn hand_over_reading(&self, turn: u64) -> bool {
         let running = self.handed_over.load(Ordering::Relaxed) + 1;
         // A closing connection reads no requests, but a bidirectional one reads replies. Nothing is read from
         // a client that does not take its replies.
         let is_ending = ReaderWord::from_bits(turn).is_closing() && !self.is_bidirectional();
-        if is_ending || self.is_blocked() || running >= self.settings.max_in_flight {
+        if is_ending || self.is_blocked() || running >= self.resources.settings.max_in_flight {
             self.listen(turn);
             return false;
         }
         if self.is_relief_due.swap(true, Ordering::AcqRel) {
             return false;
         }
-        let connection = Arc::clone(self);
-        let started = self.orb.server().threads().spawn("spandrel-relief", move || connection.take_over(turn));
+        let connection = self.shared();
+        let started = self.resources.threads.spawn("spandrel-relief", move || connection.take_over(turn));
         if let Err(error) = &started {
             // The monitor tries again at its next look. Until then, the requests behind the long upcall wait.
             self.is_relief_due.store(false, Ordering::Release);
             log_limited!(
-                error, self.orb.server(), "no thread to read on", %error, peer = %self.link.peer(), "could not start a thread to read on during a long upcall"
+                error, self.resources, "no thread to read on", %error, peer = %self.link.peer(), "could not start a thread to read on during a long upcall"
             );
         }
         started.is_ok()

@@ -13,10 +13,7 @@ use spandrel_sync::{Arc, atomic::Ordering};
 use spandrel_transport::ReadError;
 
 use super::{CloseOnDrop, NextRead, ServerConnection};
-use crate::{
-    ServingOrb,
-    nesting::{self, PolledConnection},
-};
+use crate::nesting::{self, PolledConnection};
 
 /// How long a thread that took over from the reactor waits for a further request before it checks whether it
 /// is still needed. The time doubles while it is, so that thousands of such threads do not keep a processor
@@ -195,9 +192,9 @@ impl ServerConnection {
             return;
         }
         // Counted before the flag is set, so that no other thread uncounts it first.
-        self.orb.server().pool().note_blocked();
+        self.resources.pool.note_blocked();
         if self.is_held_up.swap(true, Ordering::SeqCst) {
-            self.orb.server().pool().note_unblocked();
+            self.resources.pool.note_unblocked();
         } else if self.word().without_closing() != ReaderWord::from_bits(turn).without_closing() {
             // The upcall has ended meanwhile, and may have checked the flag too early.
             self.note_unblocked();
@@ -208,7 +205,7 @@ impl ServerConnection {
     #[inline]
     pub(super) fn note_unblocked(&self) {
         if self.is_held_up.load(Ordering::SeqCst) && self.is_held_up.swap(false, Ordering::SeqCst) {
-            self.orb.server().pool().note_unblocked();
+            self.resources.pool.note_unblocked();
         }
     }
 }
@@ -219,7 +216,7 @@ impl PolledConnection for ServerConnection {
             return Ok(());
         }
         let running = self.handed_over.load(Ordering::SeqCst) + 1;
-        if running >= self.settings.max_in_flight {
+        if running >= self.resources.settings.max_in_flight {
             // A thread that has taken over meanwhile was counted.
             if self.turn() != turn {
                 return Ok(());

@@ -7,7 +7,7 @@ use spandrel_orb::statistics::Event;
 use spandrel_transport::{DiscardedRequest, MemoryLimitExceeded, ReadError, RejectReason};
 
 use super::ServerConnection;
-use crate::{ServingOrb, upcall::origin::AnswerKind};
+use crate::upcall::origin::AnswerKind;
 
 impl ServerConnection {
     /// Handles a failure to read a message. If it concerns one request only, that request is answered.
@@ -28,7 +28,7 @@ impl ServerConnection {
     fn answer_discarded(&self, request: &DiscardedRequest) {
         let exception = refusal(&request.reason);
         log_limited!(
-            warn, self.orb.server(), "request refused", peer = %self.link.peer(), request_id = request.request_id, %exception, "refused a request"
+            warn, self.resources, "request refused", peer = %self.link.peer(), request_id = request.request_id, %exception, "refused a request"
         );
         self.orb.statistics().note(match request.reason {
             RejectReason::TooLong { .. } => Event::RefusedTooLong,
@@ -38,7 +38,7 @@ impl ServerConnection {
             return;
         }
         let mut out = Encoder::new(self.link.wire(GiopVersion::V1_2));
-        let says_more = self.orb.server().settings().sends_exception_details;
+        let says_more = self.resources.settings.sends_exception_details;
         let detail = if says_more { exception_detail(&exception) } else { None };
         let body = begin_reply(&mut out, request.request_id, ReplyStatus::SystemException, detail.as_slice());
         match exception.encode(&mut out).and_then(|()| body.end(&mut out)) {

@@ -15,8 +15,9 @@ use spandrel_transport::{Charge, MemoryLimitExceeded};
 use super::{
     ServerConnection,
     link::{NoMemory, SendProgress},
+    pooled,
 };
-use crate::{ServingOrb, frame::Frame, upcall::origin::AnswerKind};
+use crate::{frame::Frame, upcall::origin::AnswerKind};
 
 impl ServerConnection {
     /// Sends a reply, or keeps it until the client takes it.
@@ -58,7 +59,7 @@ impl ServerConnection {
     /// # Errors
     /// The limit that would be exceeded.
     pub(super) fn check_room_for_reply(&self) -> Result<(), MemoryLimitExceeded> {
-        let longest = self.orb.server().budget().longest_reply();
+        let longest = self.resources.budget.longest_reply();
         Charge::new(&self.intake, longest.saturating_mul(2)).map(drop)
     }
 
@@ -98,7 +99,7 @@ impl ServerConnection {
             self.update_registration();
         } else if self.link.waits_for_reactor()
             && !self.has_writer.swap(true, Ordering::SeqCst)
-            && let Err(error) = self.orb.server().pool().write_for(&self.shared())
+            && let Err(error) = pooled::write_in(&self.resources.pool, self.shared())
         {
             tracing::debug!(peer = %self.link.peer(), %error, "no reactor to write a reply");
             self.has_writer.store(false, Ordering::SeqCst);

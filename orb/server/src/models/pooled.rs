@@ -5,10 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use spandrel_orb::models::{below, pipe::PipeCondition};
 
 use super::*;
-use crate::{
-    ServingOrb,
-    connection::{ReactorRegistration, VisitOutcome},
-};
+use crate::connection::{ReactorRegistration, VisitOutcome};
 
 /// The number of the reactor's threads.
 const THREADS: usize = 2;
@@ -303,7 +300,7 @@ impl Stage {
         drop(entries);
         // The monitor may be about to find that the upcall which it counted has ended. If it counted that
         // upcall for ever, this loop would exceed the steps of an execution.
-        while self.orb.server().pool().blocked() != 0 {
+        while self.resources.pool.blocked() != 0 {
             thread::yield_now();
         }
     }
@@ -362,7 +359,7 @@ fn no_request_is_lost_or_run_twice() {
 fn the_reactor_serves_again_after_a_long_upcall() {
     check(3000, || {
         let stage = Stage::pooled();
-        stage.orb.upcall_monitor().watch(&stage.connection);
+        stage.resources.upcall_monitor.watch(&stage.connection);
         let (reactor, threads) = Reactor::start(&stage);
         let its_threads: Vec<_> = threads.iter().map(|handle| handle.thread().id()).collect();
         for round in 0..2 {
@@ -378,7 +375,7 @@ fn the_reactor_serves_again_after_a_long_upcall() {
         }
         stage.client.close();
         stage.end(&reactor, threads);
-        stage.orb.upcall_monitor().stop();
+        stage.resources.upcall_monitor.stop();
     });
 }
 
@@ -481,7 +478,7 @@ fn a_long_upcall_gets_a_replacement_thread_and_reader() {
         stage.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
         drop(entries);
         join([stage.hand_over_reading(1), stage.hand_over_reading(1)]);
-        assert_eq!(stage.orb.server().pool().blocked(), 1);
+        assert_eq!(stage.resources.pool.blocked(), 1);
         let watching = stage.hand_over_reading(4);
         stage.diary.release();
         assert_eq!(stage.receive(2).replies, [HOLD, 10]);

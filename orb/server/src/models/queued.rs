@@ -1,10 +1,7 @@
 //! Models of a connection whose requests one thread reads and others run, and of the queue between them.
 
 use super::{pooled::Reactor, *};
-use crate::{
-    connection::{RequestQueue, ServiceStrategy},
-    threads::ServerThreads,
-};
+use crate::{connection::RequestQueue, queue::WorkerQueue};
 
 /// A connection with a queue, the thread that reads, and the workers.
 struct Queued {
@@ -19,7 +16,7 @@ impl Queued {
         let queue = Arc::new(RequestQueue::new(capacity, workers, Arc::new(ServerThreads::new(1024)), Arc::default()));
         let stage =
             Stage::served(&Orb::builder().build().unwrap(), MAX_IN_FLIGHT, ServiceStrategy::Queue(Arc::clone(&queue)));
-        queue.ensure_workers().expect("threads can be started");
+        Arc::clone(&queue).ensure_workers().expect("threads can be started");
         let (reactor, threads) = Reactor::start_with(&stage, 1);
         Self { stage, queue, reactor, threads }
     }
