@@ -11,7 +11,7 @@ use crate::{
     connection::ServerConnection,
     frame::{Frame, orb, served},
     request_server::RequestServer,
-    upcall::origin::RequestKey,
+    upcall::origin::{RequestKey, RequestOrigin},
 };
 
 /// The cancellation source of this thread's work. It never cancels if there is neither a request nor a

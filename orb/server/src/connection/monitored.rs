@@ -5,14 +5,13 @@ use std::time::Duration;
 use spandrel_connection::ReaderWord;
 use spandrel_ipc::{Interest, Pollable, wait_ready};
 use spandrel_orb::{server_settings::ClientTimeouts, statistics::Event};
-use spandrel_sync::atomic::Ordering;
 
 use super::ServerConnection;
 use crate::monitor::{IdleVerdict, LongUpcall, LongUpcallAction, MonitoredConnection};
 
 impl MonitoredConnection for ServerConnection {
     fn turn(&self) -> u64 {
-        Self::turn(self)
+        self.reader_role.word().bits()
     }
 
     fn pollable(&self) -> Option<&dyn Pollable> {
@@ -24,7 +23,7 @@ impl MonitoredConnection for ServerConnection {
     }
 
     fn is_one_way(&self) -> bool {
-        self.is_one_way.load(Ordering::Relaxed)
+        self.reader_role.is_one_way()
     }
 
     fn has_input_in_memory(&self) -> bool {
@@ -43,7 +42,7 @@ impl MonitoredConnection for ServerConnection {
     }
 
     fn awaits_cancellation(&self) -> bool {
-        Self::awaits_cancellation(self)
+        self.pending.awaits_cancellation()
     }
 
     fn overdue(&self, upcall: &LongUpcall) -> LongUpcallAction {
@@ -52,7 +51,7 @@ impl MonitoredConnection for ServerConnection {
             if keeps_reading {
                 return LongUpcallAction::TooEarly;
             }
-            self.overtake(dispatch_queue, turn);
+            dispatch_queue.overtake(self, turn);
             return LongUpcallAction::Settled;
         }
         let pool = &self.resources.pool;
@@ -61,7 +60,7 @@ impl MonitoredConnection for ServerConnection {
             return self.listen_in_fixed_pool(turn, has_input);
         }
         if is_registered {
-            self.note_blocked(turn);
+            self.reader_role.note_blocked(&self.resources.pool, turn);
         }
         if keeps_reading {
             return LongUpcallAction::TooEarly;
@@ -85,11 +84,11 @@ impl MonitoredConnection for ServerConnection {
     }
 
     fn has_no_requests(&self) -> bool {
-        Self::has_no_requests(self)
+        !self.is_busy() && !self.is_bidirectional()
     }
 
     fn is_close_sent(&self) -> bool {
-        Self::is_close_sent(self)
+        self.close_state.is_close_sent()
     }
 
     fn apply(&self, verdict: IdleVerdict, client_timeouts: ClientTimeouts) {

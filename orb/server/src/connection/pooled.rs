@@ -8,11 +8,11 @@ use std::{io, time::Duration};
 use spandrel_ipc::{Interest, Pollable};
 use spandrel_reactor::{CloseReason, Context, EventHandler, Expired, HandlerId, Registry};
 use spandrel_sync::{
-    Arc, Mutex,
+    Arc, Mutex, Weak,
     atomic::{AtomicBool, Ordering},
 };
 
-use super::{ReactorRegistration, ServerConnection, VisitOutcome};
+use super::{ServerConnection, reading::VisitOutcome, registration::ReactorRegistration};
 use crate::{
     pool::Pool,
     worker_counts::{WorkerCounts, WorkerVisit},
@@ -52,6 +52,7 @@ impl EventHandler for PooledConnection {
 
     fn handle_open(&mut self, context: &Context<'_>) -> io::Result<()> {
         let registration = PooledHandler {
+            connection: Arc::downgrade(&self.connection),
             registry: Registry::clone(context),
             id: context.id(),
             wanted: Mutex::new(WantedEvents { input: true, output: false }),
@@ -116,6 +117,8 @@ impl EventHandler for ReplyWriter {
 /// A connection's registration with the pool's reactor.
 #[derive(Debug)]
 struct PooledHandler {
+    /// Weak, because the connection keeps its registration.
+    connection: Weak<ServerConnection>,
     registry: Registry,
     id: HandlerId,
     wanted: Mutex<WantedEvents>,
@@ -183,12 +186,13 @@ impl ReactorRegistration for PooledHandler {
         self.registry.remove(self.id);
     }
 
-    fn renew(&self, connection: &Arc<ServerConnection>, is_ready: bool) -> io::Result<()> {
+    fn renew(&self, is_ready: bool) -> io::Result<()> {
+        let connection = self.connection.upgrade().ok_or(io::ErrorKind::NotConnected)?;
         self.is_replaced.store(true, Ordering::SeqCst);
         if !self.registry.detach(self.id) {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        let pooled = PooledConnection::new(Arc::clone(connection), Arc::clone(&self.worker_counts));
+        let pooled = PooledConnection::new(connection, Arc::clone(&self.worker_counts));
         let id = self.registry.register(pooled, Interest::INPUT)?;
         if is_ready {
             self.registry.mark_ready(id, Interest::INPUT);

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use spandrel_orb::models::{below, pipe::PipeCondition};
 
 use super::*;
-use crate::connection::{ReactorRegistration, VisitOutcome};
+use crate::connection::{reading::VisitOutcome, registration::ReactorRegistration};
 
 /// The number of the reactor's threads.
 const THREADS: usize = 2;
@@ -118,7 +118,7 @@ impl ReactorRegistration for FakeRegistration {
         self.0.go_on(|place| place.lingers = true)
     }
 
-    fn renew(&self, _connection: &Arc<ServerConnection>, is_ready: bool) -> io::Result<()> {
+    fn renew(&self, is_ready: bool) -> io::Result<()> {
         self.0.readers.lock().give_up();
         let mut place = self.0.place.lock();
         if place.is_removed {
