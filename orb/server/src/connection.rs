@@ -58,6 +58,7 @@ pub(super) use dispatch_queue::ServiceStrategy;
 use late_octets::LateOctets;
 use link::Link;
 use pending_requests::PendingRequests;
+pub(super) use pending_requests::too_many_deferred;
 use reader_role::ReaderRole;
 use reading::NextRead;
 use registration::RegistrationSlot;

@@ -72,7 +72,7 @@ impl Callbacks {
             orb: WeakOrb::of(orb),
             connection: Arc::downgrade(connection),
             name: connection.peer().to_string(),
-            queue: Mutex::new(CallbackQueue::new(settings.max_in_flight)),
+            queue: Mutex::new(CallbackQueue::new(settings.max_in_flight, settings.max_deferred)),
             intake: ReceiveBudget::new(settings.max_connection_memory, Arc::clone(&resources.budget)),
             settings: Arc::clone(settings),
             code_sets: OnceLock::new(),
@@ -355,12 +355,6 @@ impl Drop for CallbackScope<'_> {
         let left = self.callbacks.queue.lock().leave(self.key);
         drop(left);
     }
-}
-
-/// TRANSIENT for a request beyond the limit of deferred ones.
-fn too_many_deferred(count: usize) -> SystemException {
-    SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No)
-        .with_detail(|| format!("{count} requests of this connection wait for their answers"))
 }
 
 /// Whether the object may be called over connections that this side has opened.

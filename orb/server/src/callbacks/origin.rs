@@ -8,7 +8,7 @@ use spandrel_transport::Charge;
 
 use super::Callbacks;
 use crate::{
-    connection::no_room_for_reply,
+    connection::{no_room_for_reply, too_many_deferred},
     resources::ServingOrb,
     upcall::origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
 };
@@ -82,7 +82,11 @@ impl RequestOrigin for CallbackOrigin {
         _octets: usize,
         cancellation: &Arc<CancellationSource>,
     ) -> Result<u64, SystemException> {
-        let key = self.callbacks.queue.lock().defer(request_key, cancellation).map_err(super::too_many_deferred)?;
+        let entered = self.callbacks.queue.lock().defer(request_key, cancellation);
+        let key = entered.map_err(|limit| {
+            self.orb.statistics().refused_deferred();
+            too_many_deferred(limit)
+        })?;
         // Checked afterwards: a thread that ends the connection first closes it and then cancels the entries.
         if !request_key.is_one_way && self.connection.is_closed() {
             cancellation.cancel(CancelReason::ConnectionLost);
