@@ -12,22 +12,16 @@
 //! thread runs them. The first two-way after one-ways of the same thread takes the same way, so that it does
 //! not overtake them.
 
+mod delivery;
 pub(crate) mod direct;
 #[cfg(all(test, shuttle))]
 mod models;
 mod reply;
 
-use std::{
-    cell::{Cell, RefCell},
-    sync::OnceLock,
-    time::Duration,
-};
+use std::{cell::RefCell, sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
-use spandrel_giop::{
-    CompletionStatus, GiopError, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, ids, minor,
-};
-use spandrel_message::ReceiveBuffer;
+use spandrel_giop::{LocateRequestHeader, Message, MessageType, RequestHeader, SystemException};
 use spandrel_orb::{
     Orb,
     cancellation::{self, CancellationSource},
@@ -52,14 +46,11 @@ use crate::{
         origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
     },
 };
+pub(crate) use delivery::deliver;
+use delivery::{cut_off, malformed, read, too_late, unanswered};
 use reply::CollocatedReply;
 
-/// The initial size of a thread's buffer, in octets.
-const BUFFER_OCTETS: usize = 16 * 1024;
-
 thread_local! {
-    /// The buffer of this thread's collocated requests and replies.
-    static BUFFER: Cell<Option<ReceiveBuffer>> = const { Cell::new(None) };
     /// The ORBs to which this thread has sent one-ways, and no two-way call by the same way since.
     static UNSETTLED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
@@ -160,32 +151,6 @@ impl CollocatedCalls {
     }
 }
 
-/// Copies a message to an aligned buffer, as if it had been received.
-///
-/// # Errors
-/// COMM_FAILURE for a malformed message.
-pub(crate) fn deliver(message: &Encoder<'_>) -> Result<Message, CallFailure> {
-    let len = message.position();
-    let mut buffer = BUFFER.with(Cell::take).unwrap_or_else(|| ReceiveBuffer::new(BUFFER_OCTETS));
-    buffer.reserve_message(len);
-    let mut room = buffer.spare(len);
-    for part in &message.parts() {
-        let (here, rest) = room.split_at_mut(part.len());
-        here.copy_from_slice(part);
-        room = rest;
-    }
-    buffer.commit(len);
-    let block = buffer.take(len);
-    BUFFER.with(|kept| kept.set(Some(buffer)));
-    Message::whole(block).map_err(|error| CallFailure::new(malformed(&error)))
-}
-
-/// COMM_FAILURE for a collocated message that cannot be decoded.
-fn malformed(error: &GiopError) -> SystemException {
-    SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe)
-        .with_detail(|| format!("a message to this ORB itself: {error}"))
-}
-
 /// Notes the ORB that this thread calls. Returns the deadline of the call, if it limits the reply.
 #[cold]
 fn due(orb: &Orb, deadline: &Deadline) -> Option<RequestDeadline> {
@@ -218,7 +183,7 @@ impl CollocatedCaller<'_> {
         if question.header.message_type == MessageType::LocateRequest {
             let header =
                 LocateRequestHeader::decode(&mut arguments).map_err(|error| CallFailure::new(malformed(&error)))?;
-            upcall::handle_locate_request(self, &header, question.header.version);
+            upcall::handle_locate_request(self, &self.resources.adapter, &header, question.header.version);
             return Ok(());
         }
         let header = RequestHeader::decode(&mut arguments).map_err(|error| CallFailure::new(malformed(&error)))?;
@@ -228,7 +193,7 @@ impl CollocatedCaller<'_> {
             request_context: request_context.as_ref(),
             ..IncomingRequest::new(self, question, &header, &is_answered)
         };
-        upcall::run(&request, &mut arguments);
+        upcall::run(&request, &self.resources.adapter, &mut arguments);
         Ok(())
     }
 }
@@ -284,24 +249,4 @@ impl RequestOrigin for CollocatedCaller<'_> {
     fn leave_deferred(&self, key: u64) {
         self.shared().leave_deferred(key);
     }
-}
-
-fn read<'m>(orb: &'m Orb, wire: Wire, message: &'m Message) -> Decoder<'m> {
-    message.decoder(wire.limits).with_binder(orb).with_code_sets(wire.char_set, wire.wchar_set)
-}
-
-/// TIMEOUT for a reply that came too late or has not come.
-pub(crate) fn too_late() -> SystemException {
-    SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe)
-        .with_detail("no reply within the time-out")
-}
-
-/// COMM_FAILURE for a call that the end of the ORB does not wait for.
-fn cut_off() -> SystemException {
-    SystemException::comm_failure(0, CompletionStatus::Maybe)
-        .with_detail("the ORB has ended, and the servant has not answered")
-}
-
-fn unanswered() -> SystemException {
-    SystemException::internal(0, CompletionStatus::Maybe).with_detail("the answer could not be marshaled")
 }

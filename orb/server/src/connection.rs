@@ -378,7 +378,7 @@ impl ServerConnection {
             IncomingRequest { turn, request_context, ..IncomingRequest::new(self, message, request, &is_answered) };
         let code_sets = self.link.code_sets();
         arguments.set_code_sets(code_sets.char_set, code_sets.wchar_set);
-        upcall::run(&request, arguments);
+        upcall::run(&request, &self.resources.adapter, arguments);
     }
 
     #[cold]
@@ -402,7 +402,10 @@ impl ServerConnection {
 
     fn locate(&self, message: &Message) -> Result<NextRead, ReadError> {
         let request = LocateRequestHeader::decode(&mut self.decoder(message))?;
-        Ok(self.begin_upcall(false, |_| upcall::handle_locate_request(self, &request, message.header.version)))
+        let adapter = &self.resources.adapter;
+        Ok(self.begin_upcall(false, |_| {
+            upcall::handle_locate_request(self, adapter, &request, message.header.version);
+        }))
     }
 }
 

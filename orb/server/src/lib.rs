@@ -67,6 +67,6 @@ pub(crate) use connection::ServerConnection;
 pub use current::with_current_stream;
 pub use install::install_adapter;
 pub use upcall::adapter::{AdapterWait, Entry, LastTarget, ObjectAdapter, Reservation, Resolution, ServantUse, Upcall};
-pub use upcall::call::ServerCall;
+pub use upcall::call::{Replied, ServerCall};
 pub use upcall::deferred::DeferredCall;
-pub use upcall::servant::{Replied, Servant};
+pub use upcall::servant::Servant;

@@ -65,11 +65,6 @@ impl ServerResources {
 }
 
 impl UpcallServices for ServerResources {
-    #[inline]
-    fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
-        &self.adapter
-    }
-
     fn settings(&self) -> &ServerSettings {
         &self.settings
     }

@@ -46,10 +46,11 @@ pub(super) fn serve(
     code_sets: TransmissionCodeSets,
     arguments: &mut Decoder<'_>,
 ) {
-    frame::note_orb(request.origin.orb());
+    let orb = request.origin.orb();
+    frame::note_orb(orb);
     let _served = frame::ServedScope::enter(cancellation);
     arguments.set_code_sets(code_sets.char_set, code_sets.wchar_set);
-    upcall::run(request, arguments);
+    upcall::run(request, &orb.resources().adapter, arguments);
 }
 
 /// The time in which a thread of the pool counts as blocked, because its servant may take long.

@@ -232,7 +232,7 @@ impl Callbacks {
     fn locate(&self, orb: &Orb, connection: &Arc<ClientConnection>, message: &Message) -> Result<(), GiopError> {
         let request = LocateRequestHeader::decode(&mut self.bare_decoder(orb, message))?;
         let caller = self.caller(orb, connection, &CancellationSource::never());
-        upcall::handle_locate_request(&caller, &request, message.header.version);
+        upcall::handle_locate_request(&caller, &orb.resources().adapter, &request, message.header.version);
         Ok(())
     }
 

@@ -16,6 +16,7 @@ use spandrel_giop::SystemException;
 use spandrel_orb::{Collocation, ObjectRef, destination::Destination, upcalls::UpcallScope};
 use spandrel_sync::{Arc, atomic::Ordering};
 
+use super::delivery::too_late;
 use crate::{
     Servant, collocated,
     resources::ServingOrb,
@@ -110,7 +111,7 @@ fn enter(
         }
     }
     match deadline {
-        Some(deadline) if deadline.remaining().is_zero() => Err(collocated::too_late()),
+        Some(deadline) if deadline.remaining().is_zero() => Err(too_late()),
         _ => Ok(()),
     }
 }

@@ -12,7 +12,7 @@ use spandrel_orb::{
 use spandrel_sync::{Arc, Condition, Mutex, Weak, time::Instant};
 use spandrel_transport::Deadline;
 
-use super::{deliver, read, too_late, unanswered};
+use super::delivery::{deliver, read, too_late, unanswered};
 use crate::{
     resources::ServerResources,
     upcall::origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},

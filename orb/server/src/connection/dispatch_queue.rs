@@ -312,7 +312,12 @@ impl QueuedRequest {
             let mut arguments = connection.decoder(message);
             if message.header.message_type == MessageType::LocateRequest {
                 let request = LocateRequestHeader::decode(&mut arguments)?;
-                upcall::handle_locate_request(connection, &request, message.header.version);
+                upcall::handle_locate_request(
+                    connection,
+                    &connection.resources.adapter,
+                    &request,
+                    message.header.version,
+                );
                 return Ok(());
             }
             let request = RequestHeader::decode(&mut arguments)?;

@@ -6,21 +6,14 @@ use spandrel_orb::{Orb, cancellation::CancellationSource, diagnostics::Connectio
 use spandrel_sync::{Arc, time::Instant};
 
 use super::ServerConnection;
-use crate::{
-    ObjectAdapter,
-    upcall::{
-        origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
-        prediction::Prediction,
-    },
+use crate::upcall::{
+    origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
+    prediction::Prediction,
 };
 
 impl RequestOrigin for ServerConnection {
     fn orb(&self) -> &Orb {
         Self::orb(self)
-    }
-
-    fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
-        &self.resources.adapter
     }
 
     fn services(&self) -> &dyn UpcallServices {
