@@ -39,7 +39,7 @@ use spandrel_sync::{
     Arc, Mutex, Weak,
     atomic::{AtomicBool, AtomicU32, Ordering},
 };
-use spandrel_transport::{Address, Deadline, MessageReader, Monitored, ReactorTransport, ReadError, ReceiveBudget};
+use spandrel_transport::{Address, MessageReader, Monitored, ReactorTransport, ReadError, ReceiveBudget};
 
 use crate::{
     frame::{Frame, FrameScope},
@@ -52,15 +52,13 @@ use crate::{
 };
 pub(super) use close_state::ClosePhase;
 use close_state::CloseState;
-use closing::CloseOnDrop;
 use dispatch_queue::DispatchQueue;
 pub(super) use dispatch_queue::ServiceStrategy;
 use late_octets::LateOctets;
 use link::Link;
 use pending_requests::PendingRequests;
 pub(super) use pending_requests::too_many_deferred;
-use reader_role::ReaderRole;
-use reading::NextRead;
+use reader_role::{NextRead, ReaderRole};
 use registration::RegistrationSlot;
 pub(super) use reply_queue::no_room_for_reply;
 
@@ -178,40 +176,6 @@ impl ServerConnection {
 
     pub(super) fn pollable(&self) -> Option<&dyn Pollable> {
         self.link.transport().pollable()
-    }
-
-    /// Reads and runs requests until the connection ends, another thread takes over, or a reactor serves it
-    /// again.
-    pub(super) fn serve(self: &Arc<Self>) {
-        let ending = CloseOnDrop(self);
-        let mut registration = self.registration.get();
-        let mut read_wait = reading::READ_WAIT;
-        loop {
-            if self.is_blocked() {
-                self.await_unblocked();
-            }
-            let deadline = registration.as_ref().map(|_| Deadline::after(read_wait));
-            let next = self.reader.lock().next(self.link.transport(), deadline.as_ref());
-            let served = match next {
-                Ok(message) => self.handle(&message),
-                Err(ReadError::TimedOut) => match self.return_to_reactor(&mut registration) {
-                    true => return std::mem::forget(ending),
-                    false => {
-                        read_wait = reading::LONGEST_READ_WAIT.min(read_wait * 2);
-                        Ok(NextRead::Continue)
-                    }
-                },
-                Err(error) => self.handle_read_failure(error).map(|()| NextRead::Continue),
-            };
-            match served {
-                Ok(NextRead::Continue) => {}
-                Ok(NextRead::ByOther) => return std::mem::forget(ending),
-                Err(error) => {
-                    self.read_failed(&error);
-                    return;
-                }
-            }
-        }
     }
 
     fn handle(&self, message: &Message) -> Result<NextRead, ReadError> {

@@ -8,6 +8,15 @@ use spandrel_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::pool::Pool;
 
+/// The next step of the thread that served a request.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum NextRead {
+    /// The thread reads on.
+    Continue,
+    /// Another thread has the reader role.
+    ByOther,
+}
+
 /// The reader role, and the upcalls whose threads have lost it.
 #[derive(Debug)]
 pub(super) struct ReaderRole {

@@ -16,9 +16,9 @@ use std::{
 use spandrel_connection::{CancelledRequests, ReaderWord};
 use spandrel_orb::CancelReason;
 use spandrel_sync::{Arc, MutexGuard};
-use spandrel_transport::{MessageReader, Monitored, ReadError};
+use spandrel_transport::{Deadline, MessageReader, Monitored, ReadError};
 
-use super::{ServerConnection, closing::CloseOnDrop, registration::ReactorRegistration};
+use super::{ServerConnection, closing::CloseOnDrop, reader_role::NextRead, registration::ReactorRegistration};
 use crate::{monitor::LongUpcallAction, nesting};
 
 /// The age of an upcall at which another thread reads on, where the replies of all running requests may
@@ -31,18 +31,9 @@ const SLOW_START: u32 = 64;
 /// How long a thread that took over from the reactor waits for a further request before it checks whether it
 /// is still needed. The time doubles while it is, so that thousands of such threads do not keep a processor
 /// busy.
-pub(super) const READ_WAIT: Duration = Duration::from_millis(20);
+const READ_WAIT: Duration = Duration::from_millis(20);
 /// The longest such time.
-pub(super) const LONGEST_READ_WAIT: Duration = Duration::from_millis(320);
-
-/// The next step of the thread that served a request.
-#[derive(Debug, Eq, PartialEq)]
-pub(super) enum NextRead {
-    /// The thread reads on.
-    Continue,
-    /// Another thread has the reader role.
-    ByOther,
-}
+const LONGEST_READ_WAIT: Duration = Duration::from_millis(320);
 
 /// How a visit of a reactor's thread ended.
 #[derive(Debug, Eq, PartialEq)]
@@ -54,6 +45,40 @@ pub(crate) enum VisitOutcome {
 }
 
 impl ServerConnection {
+    /// Reads and runs requests until the connection ends, another thread takes over, or a reactor serves it
+    /// again.
+    pub(crate) fn serve(self: &Arc<Self>) {
+        let ending = CloseOnDrop(self);
+        let mut registration = self.registration.get();
+        let mut read_wait = READ_WAIT;
+        loop {
+            if self.is_blocked() {
+                self.await_unblocked();
+            }
+            let deadline = registration.as_ref().map(|_| Deadline::after(read_wait));
+            let next = self.reader.lock().next(self.link.transport(), deadline.as_ref());
+            let served = match next {
+                Ok(message) => self.handle(&message),
+                Err(ReadError::TimedOut) => match self.return_to_reactor(&mut registration) {
+                    true => return mem::forget(ending),
+                    false => {
+                        read_wait = LONGEST_READ_WAIT.min(read_wait * 2);
+                        Ok(NextRead::Continue)
+                    }
+                },
+                Err(error) => self.handle_read_failure(error).map(|()| NextRead::Continue),
+            };
+            match served {
+                Ok(NextRead::Continue) => {}
+                Ok(NextRead::ByOther) => return mem::forget(ending),
+                Err(error) => {
+                    self.read_failed(&error);
+                    return;
+                }
+            }
+        }
+    }
+
     /// Runs an upcall, unless the connection accepts no further request. `answer` gets the number of its
     /// step.
     #[inline]
@@ -321,7 +346,7 @@ impl ServerConnection {
     }
 
     /// Suspends the registration: an upcall keeps the reactor's thread, and this thread reads.
-    pub(super) fn leave_reactor(&self) {
+    fn leave_reactor(&self) {
         if let Some(registration) = self.registration.get() {
             registration.suspend();
         }
@@ -329,7 +354,7 @@ impl ServerConnection {
 
     /// Returns the reading to the reactor, unless an upcall still runs that has lost the reader role. If the
     /// registration has ended, `registration` becomes `None` and the caller reads on to the end.
-    pub(super) fn return_to_reactor(&self, registration: &mut Option<Arc<dyn ReactorRegistration>>) -> bool {
+    fn return_to_reactor(&self, registration: &mut Option<Arc<dyn ReactorRegistration>>) -> bool {
         if self.reader_role.handed_over() != 0 {
             return false;
         }

@@ -2,7 +2,7 @@
 
 use spandrel_orb::statistics::Event;
 
-use super::{pooled::Reactor, *};
+use super::{reactor::Reactor, *};
 use crate::{connection::dispatch_queue::AcceptedQueue, queue::WorkerQueue};
 
 impl Stage {

@@ -2,7 +2,7 @@
 
 use spandrel_orb::models::below;
 
-use super::{pooled::Reactor, *};
+use super::{reactor::Reactor, *};
 
 #[test]
 fn a_pool_of_one_thread_serves_nested_requests() {

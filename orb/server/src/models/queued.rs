@@ -1,6 +1,6 @@
 //! Models of a connection whose requests one thread reads and others run, and of the queue between them.
 
-use super::{pooled::Reactor, *};
+use super::{reactor::Reactor, *};
 use crate::{connection::dispatch_queue::AcceptedQueue, queue::WorkerQueue};
 
 /// A connection with a queue, the thread that reads, and the workers.
