@@ -1,7 +1,7 @@
 //! Replies that the transport does not take at once.
 //!
 //! They are charged against the memory limits of their connection and of the server before they are kept.
-//! [`Link`](super::link::Link) decides which thread writes them. The [idle sweep](crate::monitor::idle_sweep)
+//! [`Link`](super::link::Link) decides which thread writes them. The [monitor](crate::monitor)
 //! decides how long they may wait.
 
 use std::{
